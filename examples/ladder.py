@@ -12,9 +12,12 @@ of the same held-out tasks, judged by MooreEval with all checks.
     C  turns: RL of up to three turns with all rules, without PrimeEcho, and without BDR
     D  a generator that lags behind: no rule, the signed mean, MirrorPop
     S  step sizes for the others, to be chosen by the accuracy in training
+    U  one, two and four updates a step where the best policy is known: launches of 64 threads
 
 A run trains on one device of --devices; as many runs go at once. Every stage can be killed and goes
-on where it was; --minutes ends a call, and the same call goes on. The tables are in DIR/report.md.
+on where it was; --minutes ends a call, and the same call goes on. The tables are in DIR/report.md,
+the courses of training in DIR/courses-A.png and so on. A device may be named several times: as many
+runs share it.
 """
 
 from __future__ import annotations
@@ -31,6 +34,7 @@ import threading
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeVar
 
@@ -49,7 +53,7 @@ class Size:
     shown_depth: int = 2
     wide: int = 120  # Tasks to draw those of RL and the held-out ones from.
     wide_depth: int = 4
-    probed: int = 60  # Tasks whose answers say which lengths are worth learning.
+    probed: int = 60  # Tasks that the first model answers, four times each.
     held_share: float = 0.2  # Share of structures.
     held_out: int = 24  # At most.
     held_samples: int = 4
@@ -73,7 +77,7 @@ GPU = Size(
     shown_depth=3,
     wide=3000,
     wide_depth=6,
-    probed=300,
+    probed=900,
     held_share=0.16,
     held_out=320,
     held_samples=8,
@@ -83,9 +87,10 @@ GPU = Size(
     sft_steps=1500,
     batch_tokens=16384,
     sft_lr=1.5e-3,
-    rl_steps=100,
+    rl_steps=50,
     rl_prompts=16,
     rl_samples=8,
+    rl_lr=1e-4,
     rft_steps=200,
     tokens_max=1024,
 )
@@ -98,20 +103,22 @@ class Arm:
     name: str
     options: Options = dataclasses.field(default_factory=dict)
     is_rft: bool = False
+    is_measured: bool = True  # With held-out tasks; otherwise its course is all that it is for.
 
 
 WORTH = (0.05, 0.8)  # Share of right answers to chains of a length that is trained and measured.
-COMMON: Options = {"updates": 4, "mini-batches": 2, "beta": 0.001, "weight-decay": 0,
-                   "warmup": 0.05, "temperature": 1, "bdr": 0, "timing": "none", "judge": "bulk",
-                   "kl-stop": 0.05,
-                   "filter-zero-spread": 1}  # fmt: skip
-BY_LOT = f"{sys.executable} {ROOT}/tools/shuffled_judge.py --pass-rate 0.4"
+COMMON: Options = {"updates": 2, "beta": 0.001, "weight-decay": 0, "warmup": 0.05,
+                   "temperature": 1, "bdr": 0, "timing": "none", "judge": "bulk",
+                   "kl-stop": 0.05}  # fmt: skip
+STAND_IN = f"{sys.executable} {ROOT}/tools/shuffled_judge.py"
+BY_LOT = STAND_IN + " --pass-rate 0.4"
+KNOWN: Options = {"judge": STAND_IN + " --contains 64>>>", "filter-zero-spread": 1}
 TURNS: Options = {"turns": 3, "bdr": 0.25}
 EXPERIMENTS: Mapping[str, tuple[Arm, ...]] = {
     "A": (
         Arm("rl"),
         Arm("rft", is_rft=True),
-        Arm("one update", {"updates": 1, "mini-batches": 1}),
+        Arm("one update", {"updates": 1}),
         Arm("by lot", {"judge": BY_LOT}),
     ),
     "C": (
@@ -125,10 +132,14 @@ EXPERIMENTS: Mapping[str, tuple[Arm, ...]] = {
         Arm("MirrorPop", {"stale": 8}),
     ),
     "S": (
-        Arm("1e-5", {"lr": 1e-5}),
-        Arm("3e-5", {"lr": 3e-5}),
-        Arm("6e-5 two updates", {"lr": 6e-5, "updates": 2}),
-        Arm("6e-5 one update", {"lr": 6e-5, "updates": 1, "mini-batches": 1}),
+        Arm("5e-5", {"lr": 5e-5}, is_measured=False),
+        Arm("1e-4", {"lr": 1e-4}, is_measured=False),
+        Arm("2e-4", {"lr": 2e-4}, is_measured=False),
+        Arm("2e-4 one update", {"lr": 2e-4, "updates": 1}, is_measured=False),
+    ),
+    "U": tuple(
+        Arm(f"updates {number}", {**KNOWN, "updates": number}, is_measured=False)
+        for number in (1, 2, 4)
     ),
 }
 
@@ -136,7 +147,8 @@ EXPERIMENTS: Mapping[str, tuple[Arm, ...]] = {
 class Ladder:
     """The stages and runs in one folder."""
 
-    def __init__(self, folder: Path, size: Size, devices: list[str], minutes: float) -> None:
+    def __init__(self, folder: Path, size: Size, devices: list[str], minutes: float,
+                 is_train_only: bool = False) -> None:  # fmt: skip
         self.folder = folder
         self.size = size
         self.devices: queue.SimpleQueue[str] = queue.SimpleQueue()
@@ -145,6 +157,7 @@ class Ladder:
         self.num_devices = len(devices)
         self.end = time.monotonic() + 60 * minutes
         self.is_cut_short = False
+        self.is_train_only = is_train_only
         self.jobs = max(1, (os.cpu_count() or 1) // len(devices))
 
     def run(self, program: str, *arguments: object, options: Options = {}) -> bool:
@@ -212,7 +225,10 @@ class Ladder:
             **options})  # fmt: skip
 
     def choose_tasks(self) -> bool:
-        """Chains that no solution was shown for, of the lengths that are worth it."""
+        """Chains that no solution was shown for, of the lengths that are worth it.
+
+        Those for training were answered both right and wrong: a group without spread moves nothing.
+        """
         s = self.size
         lines = (self.folder / "shown/sft.jsonl").read_text().splitlines()
         shown = {tuple(json.loads(line)["operators"]) for line in lines}
@@ -231,7 +247,11 @@ class Ladder:
         rates = rates_by_length(self.folder / "probe/episodes.jsonl", dict_of(train))
         say("right answers by length: " + ", ".join(f"{k}: {v:.2f}" for k, v in rates.items()))
         lengths = [k for k, v in rates.items() if WORTH[0] <= v <= WORTH[1]]
-        kept = [line for chain, line in train if len(chain) in lengths]
+        fit = [line for chain, line in train if len(chain) in lengths]
+        mixed = mixed_in(self.folder / "probe/episodes.jsonl")
+        kept = [line for line in fit if json.loads(line)["id"] in mixed]
+        kept = kept if len(kept) >= s.rl_prompts else fit
+        say(f"{len(kept)} tasks to train on, of {len(fit)}")
         write_atomically(self.folder / "tasks.jsonl", "".join(kept))
 
         chosen = [line for chain, line in held if len(chain) in lengths][: s.held_out]
@@ -263,8 +283,11 @@ class Ladder:
         device = self.devices.get()
         try:
             home = self.home(experiment, arm, number)
-            learned = self.draw(arm, number, home, device)
-            if learned and self.measure(home / "model", home / "held_out", device, self.jobs):
+            learned = self.draw(arm, number, home, device) and not self.is_train_only
+            if learned and (
+                not arm.is_measured
+                or self.measure(home / "model", home / "held_out", device, self.jobs)
+            ):
                 say(f"{experiment}, {arm.name}, seed {number}: done")
         finally:
             self.devices.put(device)
@@ -287,9 +310,12 @@ class Ladder:
                             options={**own, **COMMON, **arm.options})  # fmt: skip
         drawn, data = home / "drawn", home / "data.jsonl"
         if not data.exists():
-            options = {"model": sft, "data": tasks, "out": drawn, "samples": s.rl_samples,
-                       "limit": s.rl_steps * s.rl_prompts, "max-tokens": s.tokens_max,
-                       "backend": "cpu", "device": device, "jobs": self.jobs,
+            # RL has as many answers, though it meets a task several times.
+            count = min(len(tasks.read_text().splitlines()), s.rl_steps * s.rl_prompts)
+            samples = round(s.rl_steps * s.rl_prompts * s.rl_samples / count)
+            options = {"model": sft, "data": tasks, "out": drawn, "samples": samples,
+                       "limit": count, "max-tokens": s.tokens_max,
+                       "judge": "bulk", "device": device, "jobs": self.jobs,
                        "seed": seed}  # fmt: skip
             if not self.run("musacoder-learn", "rft", options=options):
                 return False
@@ -316,7 +342,8 @@ class Ladder:
             return
         device = self.devices.get()
         sft, all_cores = self.folder / "sft", os.cpu_count() or 1
-        self.measure(sft / "model", sft / "held_out", device, all_cores)
+        if not self.is_train_only:
+            self.measure(sft / "model", sft / "held_out", device, all_cores)
         self.devices.put(device)
         runs = [(experiment, arm, number) for experiment in chosen
                 for number in range(1, seeds + 1) for arm in EXPERIMENTS[experiment]]  # fmt: skip
@@ -337,16 +364,59 @@ class Ladder:
             lines += [f"\n## {experiment}\n", HEADER]
             for arm in EXPERIMENTS[experiment]:
                 homes = [self.home(experiment, arm, number) for number in range(1, seeds + 1)]
-                done = [home for home in homes if (home / "held_out/summary.json").exists()]
+                last = "held_out/summary.json" if arm.is_measured else "model"
+                done = [home for home in homes if (home / last).exists()]
                 if done:
                     lines.append(row_of(arm, base, done))
+            if find_spec("matplotlib"):
+                self.plot_courses(experiment, seeds)
         write_atomically(self.folder / "report.md", "".join(lines))
         print("".join(lines))
+
+    def plot_courses(self, experiment: str, seeds: int) -> None:
+        """courses-EXPERIMENT.png: accuracy of first answers in training, and all runs' range."""
+        import matplotlib
+
+        matplotlib.use("Agg")
+        from matplotlib import pyplot
+
+        plot, axes = pyplot.subplots(figsize=(6.5, 4), layout="constrained")
+        for arm in EXPERIMENTS[experiment]:
+            homes = [self.home(experiment, arm, number) for number in range(1, seeds + 1)]
+            steps = courses_of(homes)
+            places = range(1, len(steps) + 1)
+            means = [100 * sum(some) / len(some) for some in steps]
+            (line,) = axes.plot(places, means, linewidth=1.2, label=arm.name)
+            low, high = ([100 * end(some) for some in steps] for end in (min, max))
+            axes.fill_between(places, low, high, color=line.get_color(), alpha=0.15, linewidth=0)
+        axes.set(xlabel="step", ylabel="first answers that pass, %", ylim=(0, 100))
+        axes.legend()
+        part = self.folder / "courses.part.png"
+        plot.savefig(part, dpi=130)
+        part.replace(self.folder / f"courses-{experiment}.png")
+        pyplot.close(plot)
+
+
+def courses_of(homes: list[Path]) -> list[list[float]]:
+    """For each step, the share of first answers that passed, of each run that came that far."""
+    runs = [[json.loads(line)["accuracy_first"] for line in path.read_text().splitlines()]
+            for path in (home / "metrics.jsonl" for home in homes) if path.exists()]  # fmt: skip
+    longest = max(map(len, runs), default=0)
+    return [[run[step] for run in runs if step < len(run)] for step in range(longest)]
 
 
 def dict_of(chains: list[tuple[tuple[str, ...], str]]) -> dict[str, int]:
     """The length of each task's chain."""
     return {json.loads(line)["id"]: len(chain) for chain, line in chains}
+
+
+def mixed_in(episodes: Path) -> set[str]:
+    """The tasks that were answered both right and wrong."""
+    seen: dict[str, set[bool]] = {}
+    for line in episodes.read_text().splitlines():
+        episode = json.loads(line)
+        seen.setdefault(episode["task"], set()).add(episode["turns"][0]["outcome"] == "pass")
+    return {task for task, kinds in seen.items() if len(kinds) == 2}
 
 
 def rates_by_length(episodes: Path, lengths: Mapping[str, int]) -> dict[int, float]:
@@ -372,15 +442,19 @@ def line_of(folder: Path) -> str:
 
 
 def row_of(arm: Arm, base: Path, homes: list[Path]) -> str:
-    gain = pool(shares_of(base), [shares_of(home / "held_out") for home in homes])
-    most = [json.loads((home / "held_out/summary.json").read_text()) for home in homes]
-    best = [max(s["groups"]["all"]["pass_at"].items(), key=lambda one: int(one[0]))[1]["value"]
-            for s in most]  # fmt: skip
-    cells = [arm.name, str(len(homes)), gain, ", ".join(f"{100 * b:.1f} %" for b in best)]
+    cells = [arm.name, str(len(homes)), *(gains_of(base, homes) if arm.is_measured else "--")]
     metrics = [home / "metrics.jsonl" for home in homes]
     has_course = all(path.exists() for path in metrics)
     cells += course_of([path.read_text() for path in metrics]) if has_course else ["-"] * 3
     return "| " + " | ".join(cells) + " |\n"
+
+
+def gains_of(base: Path, homes: list[Path]) -> list[str]:
+    gain = pool(shares_of(base), [shares_of(home / "held_out") for home in homes])
+    most = [json.loads((home / "held_out/summary.json").read_text()) for home in homes]
+    best = [max(s["groups"]["all"]["pass_at"].items(), key=lambda one: int(one[0]))[1]["value"]
+            for s in most]  # fmt: skip
+    return [gain, ", ".join(f"{100 * b:.1f} %" for b in best)]
 
 
 def course_of(texts: list[str]) -> list[str]:
@@ -430,13 +504,15 @@ def read_arguments(
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="The experiments of the ladder.")
-    parser.add_argument("--only", default="A", help="experiments: A,C,D,S; or base")
+    parser.add_argument("--only", default="A", help="experiments: A,C,D,S,U; or base")
+    parser.add_argument("--train-only", action="store_true", help="without held-out tasks")
     arguments, size = read_arguments(parser, Size(), GPU)
     chosen = [name for name in arguments.only.split(",") if name and name != "base"]
     for name in chosen:
         if name not in EXPERIMENTS:
             fail(f"no experiment {name}: they are {', '.join(EXPERIMENTS)}")
-    ladder = Ladder(arguments.out, size, arguments.devices, arguments.minutes)
+    ladder = Ladder(arguments.out, size, arguments.devices, arguments.minutes,
+                    arguments.train_only)  # fmt: skip
     try:
         ladder.run_all(chosen, arguments.seeds)
     except RuntimeError as error:

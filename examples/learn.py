@@ -675,8 +675,8 @@ def plot(folder: Path, summaries: dict[str, dict[str, Any]]) -> None:
 
 
 def settings_of(arguments: argparse.Namespace) -> Settings:
-    larger = PRETRAINED if arguments.model else FULL
-    settings = QUICK if arguments.quick else GPU if arguments.gpu else larger
+    larger = PRETRAINED if arguments.model else GPU if arguments.gpu else FULL
+    settings = QUICK if arguments.quick else larger
     for name in ("model", "kernelbench"):
         if getattr(arguments, name):
             setattr(arguments, name, str(Path(getattr(arguments, name)).resolve()))

@@ -4,6 +4,7 @@
 
 musacoder rl ... --judge "python3 tools/shuffled_judge.py --like run-of-the-verifier"
 musacoder rl ... --judge "python3 tools/shuffled_judge.py --pass-rate 0.35"
+musacoder rl ... --judge "python3 tools/shuffled_judge.py --contains 64>>>"
 
 It speaks the protocol of `--judge` (docs/rl.md). An answer passes or fails by a hash of the seed,
 the task's code and the answer, at the given rate, so a run repeats whatever the order of answers. A
@@ -11,6 +12,9 @@ model that still gets better under it gains from something other than verdicts. 
 true: an answer that was cut off fails before any verifier is asked, and the same answer to the same
 task has the same verdict. --like takes the rate from a run's episodes: of the first turns that were
 not cut off and have a score, the share that passed.
+
+With --contains the verdict says one thing: an answer passes where it has that text. So the best
+policy is known, and a curve shows how far a rule is from it.
 """
 
 from __future__ import annotations
@@ -66,9 +70,9 @@ def passes(seed: int, code: str, answer: str, rate: float) -> bool:
     return int.from_bytes(digest[:8], "big") < rate * 2**64
 
 
-def reply(question: dict[str, Any], seed: int, rate: float) -> dict[str, Any]:
+def reply(question: dict[str, Any], seed: int, is_right: bool) -> dict[str, Any]:
     task = question["task"]
-    outcome = PASSED if passes(seed, task["code"], question["answer"], rate) else FAILED
+    outcome = PASSED if is_right else FAILED
     verdict = {
         "schema": "musacoder-verdict/10",
         "task": task["id"],
@@ -100,11 +104,20 @@ def main() -> None:
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--pass-rate", type=float, help="share of answers that pass")
     source.add_argument("--like", type=Path, help="a run's folder, for its share")
+    source.add_argument(
+        "--contains", metavar="TEXT", help="an answer passes where it has this text"
+    )
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     rate = rate_of(arguments.like) if arguments.like else arguments.pass_rate
     for line in sys.stdin:
-        print(json.dumps(reply(json.loads(line), arguments.seed, rate)), flush=True)
+        question = json.loads(line)
+        answer = question["answer"]
+        if arguments.contains is not None:
+            is_right = arguments.contains in answer
+        else:
+            is_right = passes(arguments.seed, question["task"]["code"], answer, rate)
+        print(json.dumps(reply(question, arguments.seed, is_right)), flush=True)
 
 
 if __name__ == "__main__":

@@ -256,6 +256,16 @@ class RlTest(unittest.TestCase):
         same = sum(one == other for one, other in zip(rates["1"], rates["2"])) / len(lines)
         self.assertAlmostEqual(same, expected**2 + (1 - expected) ** 2, delta=0.06)
 
+    def test_a_stand_in_judge_passes_what_contains_the_text(self) -> None:
+        command = [sys.executable, str(ROOT / "tools/shuffled_judge.py"), "--contains", "64>>>"]
+        answers = ["k<<<n, 64>>>(x)", "k<<<n, 128>>>(x)", "64", ""]
+        lines = [{"id": a, "task": {"id": "t", "code": ""}, "answer": a} for a in answers]
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        done = subprocess.run(command, input=text, capture_output=True, text=True, check=True)
+        replies = [json.loads(line) for line in done.stdout.splitlines()]
+        kinds = {reply["id"]: reply["verdict"]["outcome"]["kind"] for reply in replies}
+        self.assertEqual(list(kinds.values()), ["pass", "wrong", "wrong", "wrong"])
+
     def test_the_reward_rises(self) -> None:
         self.complete("learns", "--steps", 40, "--beta", 0)
         rewards = [row["reward"] for row in self.metrics("learns")]
@@ -416,7 +426,7 @@ class RlTest(unittest.TestCase):
 
     def test_rft_goes_on_with_what_was_judged(self) -> None:
         words = ["rft", "--model", self.root / "base", "--data", self.root / "tasks.jsonl"]
-        words += ["--samples", 40, "--max-tokens", 3, "--threads", 2]
+        words += ["--samples", 160, "--max-tokens", 3, "--threads", 2]
         judge = self.root / "judge.sh"
         words += ["--judge", f"sh {judge}"]
         judge.write_text(f"{JUDGE}\n", encoding="utf-8")
@@ -424,7 +434,7 @@ class RlTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         first = [
             (episode["task"], episode["turns"][0]["answer"])
-            for episode in self.episodes("rft-whole")[:120]
+            for episode in self.episodes("rft-whole")[:480]
             if episode["turns"][0]["stopped"]
         ]
         short = f"sed -u {len(set(first)) + 5}q | {JUDGE}\n"
@@ -434,7 +444,7 @@ class RlTest(unittest.TestCase):
         self.assertNotEqual(done.returncode, 0)
         with contextlib.closing(self.store("rft-cut")) as store:
             (kept,) = [row[0] for row in store.execute(EPISODES)]
-        self.assertEqual(kept.count("\n"), 120)
+        self.assertEqual(kept.count("\n"), 480)
         judge.write_text(f"{JUDGE}\n", encoding="utf-8")
         another = [JUDGE if word == f"sh {judge}" else word for word in words]
         for changed in ([*words, "--seed", 9], another):
