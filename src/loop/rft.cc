@@ -30,7 +30,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr int64_t kChunkAnswers = 128;
+constexpr int64_t kChunkAnswers = 512;  // Some for each of many cores: a chunk waits for its last.
 
 std::vector<Prompt> choose_tasks(std::vector<Prompt> prompts, const RftOptions& options) {
   const auto count = static_cast<size_t>(options.limit);
