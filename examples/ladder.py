@@ -257,7 +257,10 @@ class Ladder:
         chosen = [line for chain, line in held if len(chain) in lengths][: s.held_out]
         write_atomically(self.folder / "held_out.jsonl", "".join(chosen))
         if len(chosen) < 2:
-            raise RuntimeError("no length is worth it: another size of --sft-steps or --shown")
+            raise RuntimeError(
+                f"{len(chosen)} held-out tasks have a length that is answered right by some"
+                " and not by most tries: give more --wide tasks, or another number of --sft-steps"
+            )
         return True
 
     def chains(self, name: str) -> list[tuple[tuple[str, ...], str]]:
