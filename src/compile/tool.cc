@@ -20,8 +20,6 @@ extern char** environ;
 namespace mc::compile {
 namespace {
 
-constexpr size_t kErrorTailBytes = 2000;
-
 Result<std::string> read_all(const Fd& fd) {
   std::string text;
   char block[4096];
@@ -57,7 +55,7 @@ Result<int> run_to_end(const std::vector<std::string>& argv, const Fd& out, cons
 
 }  // namespace
 
-Result<std::string> run_tool(const std::vector<std::string>& argv) {
+Result<std::string> run_tool(const std::vector<std::string>& argv, size_t tail_bytes) {
   MC_CHECK(!argv.empty() && !argv[0].empty());
   MC_TRY(const Fd out, make_growing_memfd("tool-out"), "run " + argv[0]);
   MC_TRY(const Fd err, make_growing_memfd("tool-err"), "run " + argv[0]);
@@ -66,9 +64,7 @@ Result<std::string> run_tool(const std::vector<std::string>& argv) {
   spdlog::debug("run: {} ended with status {}", argv[0], status);
   MC_TRY(std::string complaint, read_all(err), "run");
   if (status != 0) {
-    if (complaint.size() > kErrorTailBytes) {
-      complaint.erase(0, complaint.size() - kErrorTailBytes);
-    }
+    if (complaint.size() > tail_bytes) complaint.erase(0, complaint.size() - tail_bytes);
     return Error{ErrorCode::kUnavailable, argv[0] + " failed: " + complaint};
   }
   return read_all(out);

@@ -13,9 +13,9 @@
 
 namespace mc::compile {
 
-// The text that it printed on standard output; kUnavailable, with the end of its standard error,
-// when it cannot be started or fails.
-Result<std::string> run_tool(const std::vector<std::string>& argv);
+// The text that it printed on standard output; kUnavailable, with the last `tail_bytes` of its
+// standard error, when it cannot be started or fails.
+Result<std::string> run_tool(const std::vector<std::string>& argv, size_t tail_bytes = 2000);
 
 // g++, nm and the like, where a distribution puts them.  kUnavailable says what to install.
 Result<std::filesystem::path> find_program(const std::string& name);

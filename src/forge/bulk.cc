@@ -34,6 +34,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 constexpr const char* kSourceName = "cuda_sources[0]";
+constexpr size_t kMessageBytes = size_t{1} << 20;  // Every error of a unit, not the last alone.
 
 std::string without_includes(std::string text) {
   for (size_t at = 0; (at = text.find("#include", at)) != std::string::npos;) {
@@ -45,15 +46,11 @@ std::string without_includes(std::string text) {
 
 std::string function_name(size_t number) { return fmt::format("s{}", number); }
 
-// The name of an attempt's text in messages: the extension's own, or its number.
-enum class Naming { kSource, kNumber };
-
-// All attempts as one unit, the n-th in namespace sn.
-std::string unit_of(const std::vector<const Attempt*>& attempts, Naming naming) {
+// All attempts as one unit, the n-th in namespace sn, and in a file of that folder for messages.
+std::string unit_of(const std::vector<const Attempt*>& attempts) {
   std::string text = "#include <torch/extension.h>\n";
   for (size_t i = 0; i < attempts.size(); ++i) {
-    const std::string name = naming == Naming::kSource ? kSourceName : function_name(i);
-    text += fmt::format("namespace {} {{\n#line 1 \"{}\"\n", function_name(i), name);
+    text += fmt::format("namespace {0} {{\n#line 1 \"{0}/{1}\"\n", function_name(i), kSourceName);
     text += lex::rewrite_for_cpu(without_includes(attempts[i]->cuda)).text + "\n}\n";
   }
   text += "PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {\n";
@@ -73,15 +70,29 @@ compile::Extension extension_of(const Attempt& attempt) {
   return extension;
 }
 
-// The attempts in whose text a compiler found an error.
+// The attempt that a line of a compiler's message begins with.
+std::optional<size_t> attempt_at(std::string_view line) {
+  if (!line.starts_with('s')) return std::nullopt;
+  size_t number = 0;
+  const auto [end, error] = std::from_chars(line.data() + 1, line.data() + line.size(), number);
+  if (error != std::errc() || end == line.data() + line.size() || *end != '/') return std::nullopt;
+  return number;
+}
+
+// The attempts in whose text a compiler found an error, or whose use of a header was one: the
+// lines before an error in a header say where it was asked for.
 std::set<size_t> failing_in(const std::string& message) {
   std::set<size_t> failing;
+  std::optional<size_t> asked_for;
   std::istringstream lines(message);
   for (std::string line; std::getline(lines, line);) {
-    size_t number = 0;
-    if (line.find(" error: ") == std::string::npos || line[0] != 's') continue;
-    const auto [end, error] = std::from_chars(line.data() + 1, line.data() + line.size(), number);
-    if (error == std::errc() && *end == ':') failing.insert(number);
+    const auto number = attempt_at(line);
+    if (line.find(" error: ") != std::string::npos) {
+      if (number || asked_for) failing.insert(number ? *number : *asked_for);
+      asked_for.reset();
+    } else if (number && line.find("required from") != std::string::npos) {
+      asked_for = number;
+    }
   }
   return failing;
 }
@@ -113,9 +124,7 @@ struct BatchVerifier::State {
 
   Result<std::vector<Compiled>> compile_all(const std::vector<const Attempt*>& attempts);
   Result<std::vector<Compiled>> compile_apart(const std::vector<const Attempt*>& attempts,
-                                              const std::string& first_message);
-  Status run_compiler(const std::string& unit, const fs::path& source,
-                      const std::vector<std::string>& more);
+                                              const std::string& message);
   Result<std::vector<Compiled>> compile_each(const std::vector<const Attempt*>& attempts);
   Result<Compiled> compile_alone(const Attempt& attempt);
   Result<std::vector<TaskResult>> verify(const std::vector<TaskWork>& works);
@@ -156,29 +165,26 @@ Result<std::vector<TaskResult>> BatchVerifier::verify(const std::vector<TaskWork
 
 // ---- Compiling ----------------------------------------------------------------------------------
 
-Status BatchVerifier::State::run_compiler(const std::string& unit, const fs::path& source,
-                                          const std::vector<std::string>& more) {
-  MC_TRY_VOID(write_file_atomically(source, unit), "unit");
-  std::vector<std::string> argv = {runtime.compiler.string()};
-  argv.insert(argv.end(), more.begin(), more.end());
-  argv.insert(argv.end(), runtime.thin_flags.begin(), runtime.thin_flags.end());
-  argv.insert(argv.end(), runtime.flags.begin(), runtime.flags.end());
-  argv.insert(argv.end(), {"-DTORCH_EXTENSION_NAME=" + source.stem().string(), "-include",
-                           "mc_emu/prelude.h", "-x", "c++", source.string()});
-  MC_TRY_VOID(compile::run_tool(argv), "compiler");
-  return ok();
-}
-
 Result<std::vector<Compiled>> BatchVerifier::State::compile_all(
     const std::vector<const Attempt*>& attempts) {
   if (attempts.empty()) return std::vector<Compiled>();
   const std::string name = fmt::format("unit{}", num_units++);
   const fs::path source = directory.path() / (name + ".cc");
   const fs::path library = directory.path() / (name + ".so");
-  const auto done =
-      run_compiler(unit_of(attempts, Naming::kSource), source,
-                   {"-shared", "-Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset", "-o", library});
-  if (!done) return compile_apart(attempts, first_error(done.error().message));
+  std::vector<std::string> argv = {runtime.compiler.string(), "-shared",
+                                   "-Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset",
+                                   "-fno-diagnostics-show-caret", "-w"};
+  // The running code gives its places as it does when it was compiled alone.
+  for (size_t i = 0; i < attempts.size(); ++i) {
+    argv.push_back(fmt::format("-ffile-prefix-map={}/=", function_name(i)));
+  }
+  argv.insert(argv.end(), runtime.thin_flags.begin(), runtime.thin_flags.end());
+  argv.insert(argv.end(), runtime.flags.begin(), runtime.flags.end());
+  argv.insert(argv.end(), {"-DTORCH_EXTENSION_NAME=" + name, "-include", "mc_emu/prelude.h", "-x",
+                           "c++", source.string(), "-o", library.string()});
+  MC_TRY_VOID(write_file_atomically(source, unit_of(attempts)), "unit");
+  const auto done = compile::run_tool(argv, kMessageBytes);
+  if (!done) return compile_apart(attempts, done.error().message);
   std::vector<Compiled> compiled;
   for (size_t i = 0; i < attempts.size(); ++i) {
     compiled.emplace_back(CompiledFunction{library, name, function_name(i)});
@@ -188,14 +194,11 @@ Result<std::vector<Compiled>> BatchVerifier::State::compile_all(
 
 // Those that do not compile one by one, the others as a unit again.
 Result<std::vector<Compiled>> BatchVerifier::State::compile_apart(
-    const std::vector<const Attempt*>& attempts, const std::string& first_message) {
-  const fs::path source = directory.path() / fmt::format("unit{}.cc", num_units++);
-  const auto looked = run_compiler(unit_of(attempts, Naming::kNumber), source,
-                                   {"-fsyntax-only", "-w", "-fno-diagnostics-show-caret"});
-  const auto failing = looked ? std::set<size_t>() : failing_in(looked.error().message);
+    const std::vector<const Attempt*>& attempts, const std::string& message) {
+  const auto failing = failing_in(message);
   if (failing.empty()) {
     spdlog::warn("a batch of {} solutions is compiled one by one: {}", attempts.size(),
-                 first_message);
+                 first_error(message));
     return compile_each(attempts);
   }
   std::vector<const Attempt*> good;

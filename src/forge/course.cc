@@ -110,8 +110,9 @@ void Course::work(BatchVerifier& bulk) {
   }
 }
 
-// The first that waits, with others to its task, then with what comes next.  Answers come in
-// bursts, of which the first is not taken before the others are there.
+// The first that waits, with all others to its task, and further tasks as far as they fit: each
+// batch prepares each of its tasks once.  Answers come in bursts, of which the first is not taken
+// before the others are there.
 std::vector<Course::Waiting*> Course::take() {
   std::unique_lock lock(mutex_);
   std::vector<Waiting*> batch;
@@ -120,14 +121,17 @@ std::vector<Course::Waiting*> Course::take() {
     if (waiting_.empty()) return batch;
     changed_.wait_for(lock, kBurst, [&] { return waiting_.size() >= kBatchMax * bulks_.size(); });
   } while (waiting_.empty());  // Others took them.
-  const std::string code = waiting_.front()->task->code;
   const size_t fair = (waiting_.size() + bulks_.size() - 1) / bulks_.size();
   const size_t wanted = std::min(kBatchMax, fair);
-  std::ranges::stable_partition(waiting_,
-                                [&](const Waiting* one) { return one->task->code == code; });
   while (!waiting_.empty() && batch.size() < wanted) {
-    batch.push_back(waiting_.front());
-    waiting_.pop_front();
+    const std::string code = waiting_.front()->task->code;
+    const auto others = std::ranges::stable_partition(
+        waiting_, [&](const Waiting* one) { return one->task->code == code; });
+    const auto all = static_cast<size_t>(others.begin() - waiting_.begin());
+    if (!batch.empty() && batch.size() + all > wanted) break;
+    const auto end = waiting_.begin() + static_cast<ptrdiff_t>(std::min(all, wanted));
+    batch.insert(batch.end(), waiting_.begin(), end);
+    waiting_.erase(waiting_.begin(), end);
   }
   return batch;
 }
