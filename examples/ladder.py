@@ -5,11 +5,13 @@
 
 All begin with one model: fine-tuned on the forge's solutions to short chains of operators, so that
 it answers a third to a half of the longer ones. Each arm of an experiment trains it under each seed
-on tasks of longer chains that no solution was shown for, and is measured by several answers to each
-of the same held-out tasks, judged by MooreEval with all checks.
+on tasks that no solution was shown for and that it answers both right and wrong, and is measured by
+several answers to each of the same held-out tasks, judged by MooreEval with all checks.
 
     A  RL's gain: RL, one update a step, rewards drawn by lot, and RFT with as many verdicts
-    C  turns: RL of up to three turns with all rules, without PrimeEcho, and without BDR
+    B  speed: RL whose reward has the measured speed-up, on a GPU; begin it with --tensors large
+    C  turns: does feedback help before training; RL of up to three turns with all rules, without
+       PrimeEcho, and without BDR
     D  a generator that lags behind: no rule, the signed mean, MirrorPop
     S  step sizes for the others, to be chosen by the accuracy in training
     U  one, two and four updates a step where the best policy is known: launches of 64 threads
@@ -17,7 +19,7 @@ of the same held-out tasks, judged by MooreEval with all checks.
 A run trains on one device of --devices; as many runs go at once. Every stage can be killed and goes
 on where it was; --minutes ends a call, and the same call goes on. The tables are in DIR/report.md,
 the courses of training in DIR/courses-A.png and so on. A device may be named several times: as many
-runs share it.
+runs share it. --held-judge bulk measures with the forge's own verifier, several times as fast.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeVar
 
-from learn import BIN, ROOT, fail, figure, pool, say, shares_of, write_atomically
+from ladder_report import Held, course_of, held_of, line_of, row_of, titles_of
+from learn import BIN, ROOT, fail, say, write_atomically
 
 CUT_SHORT = 3
 Options = Mapping[str, object]
@@ -51,12 +54,15 @@ class Size:
     families: str = "elementwise,broadcast,reduction,softmax,normalisation,matmul"
     shown: int = 160  # Tasks whose solutions are shown.
     shown_depth: int = 2
+    bugs_share: float = 0.0  # Share of shown tasks with repairs of failed answers.
+    tensors: str = "small"
     wide: int = 120  # Tasks to draw those of RL and the held-out ones from.
     wide_depth: int = 4
     probed: int = 60  # Tasks that the first model answers, four times each.
     held_share: float = 0.2  # Share of structures.
     held_out: int = 24  # At most.
     held_samples: int = 4
+    held_judge: str = ""  # MooreEval, or bulk.
     layers: int = 3
     width: int = 128
     heads: int = 4
@@ -73,18 +79,20 @@ class Size:
 
 
 GPU = Size(
-    shown=1500,
-    shown_depth=3,
-    wide=3000,
-    wide_depth=6,
-    probed=900,
+    families="elementwise,reduction",
+    shown=1600,
+    shown_depth=4,
+    bugs_share=0.5,
+    wide=3600,
+    wide_depth=3,
+    probed=2000,
     held_share=0.16,
     held_out=320,
     held_samples=8,
     layers=8,
     width=256,
     heads=8,
-    sft_steps=1500,
+    sft_steps=800,
     batch_tokens=16384,
     sft_lr=1.5e-3,
     rl_steps=50,
@@ -92,7 +100,7 @@ GPU = Size(
     rl_samples=8,
     rl_lr=1e-4,
     rft_steps=200,
-    tokens_max=1024,
+    tokens_max=512,
 )
 
 
@@ -103,7 +111,15 @@ class Arm:
     name: str
     options: Options = dataclasses.field(default_factory=dict)
     is_rft: bool = False
-    is_measured: bool = True  # With held-out tasks; otherwise its course is all that it is for.
+
+
+@dataclasses.dataclass(frozen=True)
+class Experiment:
+    arms: tuple[Arm, ...]
+    common: Options = dataclasses.field(default_factory=dict)
+    is_measured: bool = True  # With held-out tasks; otherwise its courses are all that it is for.
+    measured_with: Options = dataclasses.field(default_factory=dict)
+    needs_spread: bool = True  # Of a task's answers: right and wrong ones.
 
 
 WORTH = (0.05, 0.8)  # Share of right answers to chains of a length that is trained and measured.
@@ -111,35 +127,53 @@ COMMON: Options = {"updates": 2, "beta": 0.001, "weight-decay": 0, "warmup": 0.0
                    "temperature": 1, "bdr": 0, "timing": "none", "judge": "bulk",
                    "kl-stop": 0.05}  # fmt: skip
 STAND_IN = f"{sys.executable} {ROOT}/tools/shuffled_judge.py"
-BY_LOT = STAND_IN + " --pass-rate 0.4"
 KNOWN: Options = {"judge": STAND_IN + " --contains 64>>>", "filter-zero-spread": 1}
-TURNS: Options = {"turns": 3, "bdr": 0.25}
-EXPERIMENTS: Mapping[str, tuple[Arm, ...]] = {
-    "A": (
-        Arm("rl"),
-        Arm("rft", is_rft=True),
-        Arm("one update", {"updates": 1}),
-        Arm("by lot", {"judge": BY_LOT}),
+TIMED: Options = {"judge": None, "backend": "cuda", "timing": "quick"}
+EXPERIMENTS: Mapping[str, Experiment] = {
+    "A": Experiment(
+        (
+            Arm("rl"),
+            Arm("rft", is_rft=True),
+            Arm("one update", {"updates": 1}),
+            Arm("by lot", {"judge": STAND_IN + " --pass-rate 0.4"}),
+        )
     ),
-    "C": (
-        Arm("all rules", TURNS),
-        Arm("no PrimeEcho", {**TURNS, "alpha": 0, "b-early": 0}),
-        Arm("no BDR", {**TURNS, "bdr": 0}),
+    "B": Experiment(
+        (Arm("speed"),),
+        {**TIMED, "nu-max": 4, "prompts": 8, "steps": 30},
+        measured_with=TIMED,
+        needs_spread=False,
     ),
-    "D": (
-        Arm("none", {"stale": 8, "delta": "off"}),
-        Arm("signed mean", {"stale": 8, "drift-mean": "signed"}),
-        Arm("MirrorPop", {"stale": 8}),
+    "C": Experiment(
+        (
+            Arm("all rules"),
+            Arm("best turn", {"alpha": 0, "b-early": 0}),
+            Arm("no BDR", {"bdr": 0}),
+        ),
+        {"turns": 3, "bdr": 0.25},
+        measured_with={"turns": 3},
     ),
-    "S": (
-        Arm("5e-5", {"lr": 5e-5}, is_measured=False),
-        Arm("1e-4", {"lr": 1e-4}, is_measured=False),
-        Arm("2e-4", {"lr": 2e-4}, is_measured=False),
-        Arm("2e-4 one update", {"lr": 2e-4, "updates": 1}, is_measured=False),
+    "D": Experiment(
+        (
+            Arm("none", {"delta": "off"}),
+            Arm("signed mean", {"drift-mean": "signed"}),
+            Arm("MirrorPop"),
+        ),
+        {"stale": 8, "updates": 4},
     ),
-    "U": tuple(
-        Arm(f"updates {number}", {**KNOWN, "updates": number}, is_measured=False)
-        for number in (1, 2, 4)
+    "S": Experiment(
+        (
+            Arm("5e-5", {"lr": 5e-5}),
+            Arm("1e-4", {"lr": 1e-4}),
+            Arm("2e-4", {"lr": 2e-4}),
+            Arm("2e-4 one update", {"lr": 2e-4, "updates": 1}),
+        ),
+        is_measured=False,
+    ),
+    "U": Experiment(
+        tuple(Arm(f"updates {number}", {"updates": number}) for number in (1, 2, 4)),
+        KNOWN,
+        is_measured=False,
     ),
 }
 
@@ -164,7 +198,7 @@ class Ladder:
         """Runs one of our programs to its end; False where this call's time ended before."""
         command = [str(BIN / program), *map(str, arguments)]
         for name, value in options.items():
-            command += [f"--{name}", str(value)]
+            command += [f"--{name}", str(value)] if value is not None else []
         left = self.end - time.monotonic()
         if left <= 0 or self.is_cut_short:
             self.is_cut_short = True
@@ -187,7 +221,7 @@ class Ladder:
     def make_base(self) -> bool:
         s = self.size
         base, sft = self.folder / "base", self.folder / "sft"
-        if not self.forge("shown", s.shown, s.shown_depth, s.seed):
+        if not self.forge("shown", s.shown, s.shown_depth, s.seed, {"bugs-share": s.bugs_share}):
             return False
         if not self.forge("wide", s.wide, s.wide_depth, s.seed + 1):
             return False
@@ -220,14 +254,15 @@ class Ladder:
             return True
         return self.run("musacoder", "forge", options={
             "tasks": tasks, "seed": seed, "style": "compact", "families": self.size.families,
-            "depth": depth, "test-share": self.size.held_share,
+            "depth": depth, "test-share": self.size.held_share, "size": self.size.tensors,
             "jobs": min(64, os.cpu_count() or 1), "out": self.folder / name,
             **options})  # fmt: skip
 
     def choose_tasks(self) -> bool:
         """Chains that no solution was shown for, of the lengths that are worth it.
 
-        Those for training were answered both right and wrong: a group without spread moves nothing.
+        Those of tasks.jsonl were answered both right and wrong: a group without spread moves
+        nothing. fit.jsonl has the others too.
         """
         s = self.size
         lines = (self.folder / "shown/sft.jsonl").read_text().splitlines()
@@ -237,10 +272,8 @@ class Ladder:
         probe = self.folder / "probe.jsonl"
         write_atomically(probe, "".join(line for _, line in train[: s.probed]))
         device = self.devices.get()
-        drawn = self.run("musacoder-learn", "rft", options={
-            "model": self.folder / "sft/model", "data": probe, "out": self.folder / "probe",
-            "samples": 4, "max-tokens": s.tokens_max, "judge": "bulk", "device": device,
-            "jobs": os.cpu_count() or 1, "seed": s.seed})  # fmt: skip
+        drawn = self.answer(self.folder / "sft/model", probe, self.folder / "probe", 4, device,
+                            os.cpu_count() or 1, {"judge": "bulk"})  # fmt: skip
         self.devices.put(device)
         if not drawn:
             return False
@@ -253,6 +286,7 @@ class Ladder:
         kept = kept if len(kept) >= s.rl_prompts else fit
         say(f"{len(kept)} tasks to train on, of {len(fit)}")
         write_atomically(self.folder / "tasks.jsonl", "".join(kept))
+        write_atomically(self.folder / "fit.jsonl", "".join(fit))
 
         chosen = [line for chain, line in held if len(chain) in lengths][: s.held_out]
         write_atomically(self.folder / "held_out.jsonl", "".join(chosen))
@@ -280,29 +314,39 @@ class Ladder:
             if not device:
                 self.devices.put(held)
 
+    def answer(self, model: Path, tasks: Path, out: Path, samples: int, device: str, jobs: int,
+               options: Options = {}) -> bool:  # fmt: skip
+        """out/episodes.jsonl: answers with verdicts."""
+        s = self.size
+        return (out / "episodes.jsonl").exists() or self.run("musacoder-learn", "rft", options={
+            "model": model, "data": tasks, "out": out, "samples": samples, "targets": 1,
+            "max-tokens": s.tokens_max, "device": device, "jobs": jobs, "seed": s.seed,
+            "backend": "cpu", **options})  # fmt: skip
+
     # ---- One run ---------------------------------------------------------------------------------
 
-    def one(self, experiment: str, arm: Arm, number: int) -> None:
+    def one(self, name: str, arm: Arm, number: int) -> None:
         device = self.devices.get()
         try:
-            home = self.home(experiment, arm, number)
-            learned = self.draw(arm, number, home, device) and not self.is_train_only
-            if learned and (
-                not arm.is_measured
-                or self.measure(home / "model", home / "held_out", device, self.jobs)
-            ):
-                say(f"{experiment}, {arm.name}, seed {number}: done")
+            home, experiment = self.home(name, arm, number), EXPERIMENTS[name]
+            done = self.draw(experiment, arm, number, home, device)
+            if done and experiment.is_measured and not self.is_train_only:
+                done = self.measure(experiment, home / "model", home / "held_out", device,
+                                    self.jobs)  # fmt: skip
+            if done:
+                say(f"{name}, {arm.name}, seed {number}: done")
         finally:
             self.devices.put(device)
 
     def home(self, experiment: str, arm: Arm, number: int) -> Path:
         return self.folder / experiment / arm.name.replace(" ", "-") / str(number)
 
-    def draw(self, arm: Arm, number: int, home: Path, device: str) -> bool:
+    def draw(self, experiment: Experiment, arm: Arm, number: int, home: Path, device: str) -> bool:
         s = self.size
         if (home / "model").exists():
             return True
-        sft, tasks = self.folder / "sft/model", self.folder / "tasks.jsonl"
+        sft = self.folder / "sft/model"
+        tasks = self.folder / ("tasks.jsonl" if experiment.needs_spread else "fit.jsonl")
         seed = 1000 * number
         if not arm.is_rft:
             own = {"model": sft, "data": tasks, "out": home, "steps": s.rl_steps, "seed": seed,
@@ -310,17 +354,14 @@ class Ladder:
                    "max-tokens": s.tokens_max, "device": device,
                    "jobs": self.jobs}  # fmt: skip
             return self.run("musacoder-learn", "rl", "--resume",
-                            options={**own, **COMMON, **arm.options})  # fmt: skip
+                            options={**own, **COMMON, **experiment.common, **arm.options})  # fmt: skip
         drawn, data = home / "drawn", home / "data.jsonl"
         if not data.exists():
             # RL has as many answers, though it meets a task several times.
             count = min(len(tasks.read_text().splitlines()), s.rl_steps * s.rl_prompts)
             samples = round(s.rl_steps * s.rl_prompts * s.rl_samples / count)
-            options = {"model": sft, "data": tasks, "out": drawn, "samples": samples,
-                       "limit": count, "max-tokens": s.tokens_max,
-                       "judge": "bulk", "device": device, "jobs": self.jobs,
-                       "seed": seed}  # fmt: skip
-            if not self.run("musacoder-learn", "rft", options=options):
+            options = {"limit": count, "targets": 4, "judge": "bulk", "seed": seed}
+            if not self.answer(sft, tasks, drawn, samples, device, self.jobs, options):
                 return False
             shown = (self.folder / "shown/sft.jsonl").read_text()
             write_atomically(data, (drawn / "sft.jsonl").read_text() + shown)
@@ -329,51 +370,87 @@ class Ladder:
         (home / "model").symlink_to("run/model")
         return True
 
-    def measure(self, model: Path, out: Path, device: str, jobs: int) -> bool:
+    def measure(self, experiment: Experiment, model: Path, out: Path, device: str,
+                jobs: int) -> bool:  # fmt: skip
         s = self.size
-        if (out / "summary.json").exists():
-            return True
-        return self.run("musacoder", "bench", options={
-            "model": model, "suite": self.folder / "held_out.jsonl", "samples": s.held_samples,
-            "temperature": 1, "max-tokens": s.tokens_max, "seed": s.seed, "backend": "cpu",
-            "device": device, "batch": 256, "jobs": jobs, "out": out})  # fmt: skip
+        options = {"judge": s.held_judge or None, **experiment.measured_with}
+        return self.answer(model, self.folder / "held_out.jsonl", out, s.held_samples, device,
+                           jobs, options)  # fmt: skip
+
+    def measure_base(self, name: str) -> None:
+        device = self.devices.get()
+        self.measure(EXPERIMENTS[name], self.folder / "sft/model", self.base_of(name), device,
+                     self.jobs)  # fmt: skip
+        self.devices.put(device)
+
+    def base_of(self, name: str) -> Path:
+        """The first model's answers to the held-out tasks, in the way of this experiment."""
+        other = EXPERIMENTS[name].measured_with
+        return self.folder / "sft" / (f"held_out-{name}" if other else "held_out")
+
+    def compare_turns(self) -> None:
+        """C/arms/report.md: feedback against a fresh draw, before training."""
+        out = self.folder / "C/arms"
+        if (out / "report.md").exists() or self.is_cut_short:
+            return
+        device = self.devices.get()
+        where = f"--device {device}" + (" --batch 256" if device != "cpu" else "")
+        command = [sys.executable, ROOT / "tools/turn_arms.py", "--tasks",
+                   self.folder / "held_out.jsonl", "--model", self.folder / "sft/model", "--out",
+                   out, "--max-tokens", self.size.tokens_max, "--jobs", self.jobs,
+                   "--samples", self.size.held_samples, "--generate", where, "--eval",
+                   "--backend cpu --bulk"]  # fmt: skip
+        done = subprocess.run([str(word) for word in command], check=False)
+        self.devices.put(device)
+        if done.returncode != 0:
+            say("the arms without training failed")
 
     # ---- All of it -------------------------------------------------------------------------------
 
     def run_all(self, chosen: list[str], seeds: int) -> None:
         if not self.make_base():
             return
-        device = self.devices.get()
-        sft, all_cores = self.folder / "sft", os.cpu_count() or 1
-        if not self.is_train_only:
-            self.measure(sft / "model", sft / "held_out", device, all_cores)
-        self.devices.put(device)
-        runs = [(experiment, arm, number) for experiment in chosen
-                for number in range(1, seeds + 1) for arm in EXPERIMENTS[experiment]]  # fmt: skip
         with ThreadPoolExecutor(self.num_devices) as pool_of_devices:
-            for done in [pool_of_devices.submit(self.one, *run) for run in runs]:
+            jobs = []
+            for name in chosen:
+                if EXPERIMENTS[name].is_measured and not self.is_train_only:
+                    jobs.append(pool_of_devices.submit(self.measure_base, name))
+                if name == "C":
+                    jobs.append(pool_of_devices.submit(self.compare_turns))
+                jobs += [pool_of_devices.submit(self.one, name, arm, number)
+                         for number in range(1, seeds + 1)
+                         for arm in EXPERIMENTS[name].arms]  # fmt: skip
+            for job in jobs:
                 try:
-                    done.result()
+                    job.result()
                 except RuntimeError as error:  # One run's failure ends no other.
                     say(str(error))
         self.report(chosen, seeds)
 
     def report(self, chosen: list[str], seeds: int) -> None:
-        base = self.folder / "sft/held_out"
-        if not (base / "summary.json").exists():
-            return
-        lines = [f"Before: {line_of(base)}\n"]
-        for experiment in chosen:
-            lines += [f"\n## {experiment}\n", HEADER]
-            for arm in EXPERIMENTS[experiment]:
-                homes = [self.home(experiment, arm, number) for number in range(1, seeds + 1)]
-                last = "held_out/summary.json" if arm.is_measured else "model"
+        lines = []
+        for name in chosen:
+            experiment, base = EXPERIMENTS[name], self.base_of(name)
+            before = held_of(base) if (base / "episodes.jsonl").exists() else {}
+            lines.append(f"\n## {name}\n\n")
+            if before:
+                lines.append(f"Before: {line_of(before)}\n\n")
+            arms = self.folder / name / "arms/report.md"
+            if arms.exists():
+                lines.append(arms.read_text() + "\n")
+            lines.append(titles_of(name))
+            first: list[Held] = []
+            for arm in experiment.arms:
+                homes = [self.home(name, arm, number) for number in range(1, seeds + 1)]
+                last = "held_out/episodes.jsonl" if experiment.is_measured else "model"
                 done = [home for home in homes if (home / last).exists()]
-                if done:
-                    lines.append(row_of(arm, base, done))
+                if done and (before or not experiment.is_measured):
+                    held = [held_of(home / "held_out") for home in done if before]
+                    lines.append(row_of(name, arm.name, before, first, held, done))
+                    first = first or held
             if find_spec("matplotlib"):
-                self.plot_courses(experiment, seeds)
-        write_atomically(self.folder / "report.md", "".join(lines))
+                self.plot_courses(name, seeds)
+        write_atomically(self.folder / "report.md", "".join(lines).lstrip())
         print("".join(lines))
 
     def plot_courses(self, experiment: str, seeds: int) -> None:
@@ -384,9 +461,9 @@ class Ladder:
         from matplotlib import pyplot
 
         plot, axes = pyplot.subplots(figsize=(6.5, 4), layout="constrained")
-        for arm in EXPERIMENTS[experiment]:
+        for arm in EXPERIMENTS[experiment].arms:
             homes = [self.home(experiment, arm, number) for number in range(1, seeds + 1)]
-            steps = courses_of(homes)
+            steps = course_of(homes)
             places = range(1, len(steps) + 1)
             means = [100 * sum(some) / len(some) for some in steps]
             (line,) = axes.plot(places, means, linewidth=1.2, label=arm.name)
@@ -398,14 +475,6 @@ class Ladder:
         plot.savefig(part, dpi=130)
         part.replace(self.folder / f"courses-{experiment}.png")
         pyplot.close(plot)
-
-
-def courses_of(homes: list[Path]) -> list[list[float]]:
-    """For each step, the share of first answers that passed, of each run that came that far."""
-    runs = [[json.loads(line)["accuracy_first"] for line in path.read_text().splitlines()]
-            for path in (home / "metrics.jsonl" for home in homes) if path.exists()]  # fmt: skip
-    longest = max(map(len, runs), default=0)
-    return [[run[step] for run in runs if step < len(run)] for step in range(longest)]
 
 
 def dict_of(chains: list[tuple[tuple[str, ...], str]]) -> dict[str, int]:
@@ -430,48 +499,6 @@ def rates_by_length(episodes: Path, lengths: Mapping[str, int]) -> dict[int, flo
         is_right = episode["turns"][0]["outcome"] == "pass"
         passed.setdefault(lengths[episode["task"]], []).append(is_right)
     return {length: sum(some) / len(some) for length, some in sorted(passed.items())}
-
-
-HEADER = (
-    "| arm | seeds | held out, before to after, by tasks | Pass@k | in training, first and last"
-    " quarter | KL | waits for verdicts |\n|---|---|---|---|---|---|---|\n"
-)
-
-
-def line_of(folder: Path) -> str:
-    group = json.loads((folder / "summary.json").read_text())["groups"]["all"]
-    most = max(group["pass_at"], key=int)
-    return f"average {figure(group['average'])}, Pass@{most} {figure(group['pass_at'][most])}"
-
-
-def row_of(arm: Arm, base: Path, homes: list[Path]) -> str:
-    cells = [arm.name, str(len(homes)), *(gains_of(base, homes) if arm.is_measured else "--")]
-    metrics = [home / "metrics.jsonl" for home in homes]
-    has_course = all(path.exists() for path in metrics)
-    cells += course_of([path.read_text() for path in metrics]) if has_course else ["-"] * 3
-    return "| " + " | ".join(cells) + " |\n"
-
-
-def gains_of(base: Path, homes: list[Path]) -> list[str]:
-    gain = pool(shares_of(base), [shares_of(home / "held_out") for home in homes])
-    most = [json.loads((home / "held_out/summary.json").read_text()) for home in homes]
-    best = [max(s["groups"]["all"]["pass_at"].items(), key=lambda one: int(one[0]))[1]["value"]
-            for s in most]  # fmt: skip
-    return [gain, ", ".join(f"{100 * b:.1f} %" for b in best)]
-
-
-def course_of(texts: list[str]) -> list[str]:
-    """Accuracy of first turns, KL and the share of waiting, means over the runs."""
-    early, late, kl, wait = [], [], [], []
-    for text in texts:
-        rows = [json.loads(line) for line in text.splitlines()]
-        quarter = max(1, len(rows) // 4)
-        early += [row["accuracy_first"] for row in rows[:quarter]]
-        late += [row["accuracy_first"] for row in rows[-quarter:]]
-        kl += [row["kl"] for row in rows[-quarter:]]
-        wait.append(sum(row["verdict_wait_s"] for row in rows) / rows[-1]["elapsed_s"])
-    accuracy = " → ".join(f"{100 * sum(some) / len(some):.1f} %" for some in (early, late))
-    return [accuracy, f"{sum(kl) / len(kl):.4f}", f"{100 * sum(wait) / len(wait):.0f} %"]
 
 
 SizeT = TypeVar("SizeT", bound=Size)
@@ -507,7 +534,7 @@ def read_arguments(
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="The experiments of the ladder.")
-    parser.add_argument("--only", default="A", help="experiments: A,C,D,S,U; or base")
+    parser.add_argument("--only", default="A", help="experiments: A,B,C,D,S,U; or base")
     parser.add_argument("--train-only", action="store_true", help="without held-out tasks")
     arguments, size = read_arguments(parser, Size(), GPU)
     chosen = [name for name in arguments.only.split(",") if name and name != "base"]

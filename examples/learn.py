@@ -572,8 +572,10 @@ def shares_of(folder: Path) -> dict[str, float]:
     return {task: sum(some) / len(some) for task, some in passed.items()}
 
 
-def pool(below: dict[str, float], runs: list[dict[str, float]]) -> str:
-    """Mean difference over tasks and runs, with the 95 % bootstrap interval over tasks.
+def paired(
+    below: dict[str, float], runs: list[dict[str, float]]
+) -> tuple[float, float, float, list[float]]:
+    """Mean difference over tasks and runs, its 95 % bootstrap interval over tasks, and each run's.
 
     A task's difference is its mean over the runs, so that tasks, not answers, are what is drawn.
     """
@@ -585,8 +587,14 @@ def pool(below: dict[str, float], runs: list[dict[str, float]]) -> str:
         sum(rng.choices(differences, k=len(tasks))) / len(tasks) for _ in range(RESAMPLES)
     )
     low, high = means[int(0.025 * RESAMPLES)], means[int(0.975 * RESAMPLES) - 1]
-    by_run = ", ".join(f"{100 * sum(some) / len(tasks):+.1f}" for some in each)
-    return f"{points(sum(differences) / len(tasks), low, high)} (each: {by_run})"
+    by_run = [sum(some) / len(tasks) for some in each]
+    return sum(differences) / len(tasks), low, high, by_run
+
+
+def pool(below: dict[str, float], runs: list[dict[str, float]]) -> str:
+    value, low, high, each = paired(below, runs)
+    by_run = ", ".join(f"{100 * one:+.1f}" for one in each)
+    return f"{points(value, low, high)} (each: {by_run})"
 
 
 def points(difference: float, low: float, high: float) -> str:

@@ -110,6 +110,14 @@ class Mixing(Ladder):
 
     # ---- The arms --------------------------------------------------------------------------------
 
+    def measure_all(self, model: Path, out: Path, device: str, jobs: int) -> bool:
+        """By `bench`, whose run tells the forge what a model fails."""
+        s = self.size
+        return (out / "summary.json").exists() or self.run("musacoder", "bench", options={
+            "model": model, "suite": self.folder / "held_out.jsonl", "samples": s.held_samples,
+            "temperature": 1, "max-tokens": s.tokens_max, "seed": s.seed, "backend": "cpu",
+            "device": device, "batch": 256, "jobs": jobs, "out": out})  # fmt: skip
+
     def forge_arms(self, number: int) -> bool:
         """As many tasks with and without --mix, and as many rows of them, in data.jsonl."""
         s = self.size
@@ -132,7 +140,9 @@ class Mixing(Ladder):
         try:
             learned = self.tune(self.folder / "sft/model", home / "data.jsonl", home / "run",
                                 s.more_steps, s.more_lr, number, device)  # fmt: skip
-            if learned and self.measure(home / "run/model", home / "held_out", device, self.jobs):
+            if learned and self.measure_all(
+                home / "run/model", home / "held_out", device, self.jobs
+            ):
                 say(f"{arm}, seed {number}: done")
         finally:
             self.devices.put(device)
@@ -141,8 +151,8 @@ class Mixing(Ladder):
         if not self.make_weak():
             return
         device = self.devices.get()
-        is_measured = self.measure(self.folder / "sft/model", self.folder / "sft/held_out", device,
-                                   os.cpu_count() or 1)  # fmt: skip
+        is_measured = self.measure_all(self.folder / "sft/model", self.folder / "sft/held_out",
+                                       device, os.cpu_count() or 1)  # fmt: skip
         self.devices.put(device)
         numbers = range(1, seeds + 1)
         if not is_measured or not all(self.forge_arms(number) for number in numbers):

@@ -58,6 +58,7 @@ Json json_of(const Turn& turn) {
   json["outcome"] = judgement.outcome;
   json["s"] = judgement.s ? Json(*judgement.s) : Json();
   json["q"] = judgement.q;
+  json["nu"] = judgement.nu ? Json(*judgement.nu) : Json();
   json["stage"] = judgement.stage ? Json(static_cast<int>(*judgement.stage)) : Json();
   json["feedback"] = judgement.feedback;
   return json;
@@ -71,6 +72,7 @@ Turn turn_of(const Json& json) {
   turn.judgement.outcome = json.at("outcome").get<std::string>();
   if (!json.at("s").is_null()) turn.judgement.s = json["s"].get<double>();
   turn.judgement.q = json.at("q").get<double>();
+  if (!json.at("nu").is_null()) turn.judgement.nu = json["nu"].get<double>();
   if (!json.at("stage").is_null()) {
     turn.judgement.stage = static_cast<rl::Stage>(json["stage"].get<int>());
   }

@@ -21,8 +21,9 @@ Episode example() {
                   .tokens = {7, 8, 2},
                   .log_probs = {-0.1, -1e-17, -std::exp(1.0)},
                   .turns = {}};
-  episode.turns.push_back({"x\n", false, 3, {"wrong", -0.25, 0.5, rl::Stage::kComparison, "No."}});
-  episode.turns.push_back({"y", true, 1, {"infra", std::nullopt, 0, std::nullopt, ""}});
+  Turn wrong{"x\n", false, 3, {"wrong", -0.25, 0.5, {}, rl::Stage::kComparison, "No."}};
+  Turn infra{"y", true, 1, {"infra", std::nullopt, 0, {}, std::nullopt, ""}};
+  episode.turns = {wrong, infra};
   return episode;
 }
 
@@ -30,6 +31,9 @@ TEST(Episode, ComesBackFromItsLineToTheLastBit) {
   const auto again = episode_from_json(json_line(example()));
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ(*again, example());
+  Episode fast = example();
+  fast.turns.push_back({"z", true, 1, {"pass", 1.25, 1, 2.01, std::nullopt, ""}});
+  EXPECT_EQ(*episode_from_json(json_line(fast)), fast);
 }
 
 TEST(Episode, IsRefusedWithOtherThanOneLogProbabilityAToken) {

@@ -48,7 +48,10 @@ Result<Judgement> parse_reply(const std::string& line, const rl::TrainingScoreOp
   judgement.s = rl::training_score(verdict, options);
   judgement.stage = rl::failed_stage(verdict.outcome);
   if (const auto* wrong = std::get_if<task::Wrong>(&verdict.outcome)) judgement.q = wrong->q;
-  if (std::holds_alternative<task::Passed>(verdict.outcome)) judgement.q = 1;
+  if (const auto* passed = std::get_if<task::Passed>(&verdict.outcome)) {
+    judgement.q = 1;
+    if (passed->performance) judgement.nu = passed->performance->speedup_eager.low;
+  }
   judgement.feedback = json["feedback"].get<std::string>();
   return judgement;
 }

@@ -36,9 +36,10 @@ namespace mc::loop {
 
 // A verdict, as far as the loop needs it.
 struct Judgement {
-  std::string outcome;      // The result of task::outcome_name
-  std::optional<double> s;  // The result of rl::training_score; empty for infra and unsupported.
-  double q = 0;             // Share of trials passed.
+  std::string outcome;       // The result of task::outcome_name
+  std::optional<double> s;   // The result of rl::training_score; empty for infra and unsupported.
+  double q = 0;              // Share of trials passed.
+  std::optional<double> nu;  // The speed-up over eager PyTorch, where it passed and was timed.
   std::optional<rl::Stage> stage;  // The stage at which it failed, if it did.
   std::string feedback;            // For the model's next turn.
   bool operator==(const Judgement&) const = default;

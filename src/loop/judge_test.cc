@@ -25,7 +25,7 @@ TEST(ParseReply, ScoresAFailureAndSaysHowFarItCame) {
   const auto got =
       parse_reply(reply_with(task::Wrong{.q = 0.5, .specialised = false, .trials = {}}), {});
   ASSERT_TRUE(got) << got.error().message;
-  EXPECT_EQ(*got, (Judgement{"wrong", -0.25, 0.5, rl::Stage::kComparison, "No.\n"}));
+  EXPECT_EQ(*got, (Judgement{"wrong", -0.25, 0.5, {}, rl::Stage::kComparison, "No.\n"}));
 }
 
 TEST(ParseReply, ScoresAPassByItsSpeedOnTheGrid) {
@@ -36,6 +36,7 @@ TEST(ParseReply, ScoresAPassByItsSpeedOnTheGrid) {
   EXPECT_EQ(parse_reply(reply_with(passed), {})->s, 1.0) << "within the dead zone";
   passed.performance->speedup_eager.low = 2.01;
   EXPECT_EQ(parse_reply(reply_with(passed), {})->s, 1.25);
+  EXPECT_EQ(parse_reply(reply_with(passed), {})->nu, 2.01);
 }
 
 TEST(ParseReply, InfraAndUnsupportedHaveNoScore) {

@@ -90,7 +90,7 @@ void add_task(const Prompt& prompt, std::span<const Episode> episodes, const Rft
   std::vector<std::string> structures;
   for (const Episode& episode : episodes) {
     if (!episode.passed()) continue;
-    answers.push_back(episode.turns.front().answer);
+    answers.push_back(episode.turns.back().answer);  // An episode ends with its first pass.
     structures.push_back(structure_of(answers.back()));
   }
   summary.tasks += 1;
@@ -162,6 +162,7 @@ class Sampling {
     json["tasks"] = content_hash({suite});
     json["judge"] = verifier_of(options_.judge);
     json["samples"] = options_.samples;
+    json["turns"] = options_.turns;
     json["temperature"] = options_.generate.sampling.temperature;
     json["max_tokens"] = options_.generate.tokens_max;
     json["batch"] = options_.generate.batch;
@@ -192,7 +193,7 @@ class Sampling {
     }
     RolloutOptions rollout{.step = 0,
                            .samples = options_.samples,
-                           .turns = 1,
+                           .turns = options_.turns,
                            .generate = options_.generate,
                            .positions_max = model_.config.positions_max};
     rollout.generate.seed = derive_seed(options_.seed, "rft " + std::to_string(begin));

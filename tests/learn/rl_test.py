@@ -397,6 +397,27 @@ class RlTest(unittest.TestCase):
         again = run(*words[:7], "--judge", NO_JUDGE, *words[9:])
         self.assertEqual(again.stdout, first.stdout, again.stderr)
 
+    def test_rft_keeps_the_turn_that_passed(self) -> None:
+        words = ["rft", "--model", self.root / "base", "--data", self.root / "tasks.jsonl"]
+        words += ["--out", self.root / "turns", "--judge", JUDGE, "--samples", 30, "--limit", 5]
+        done = run(*words, "--max-tokens", 8, "--turns", 3, "--targets", 30, "--threads", 2)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        late: dict[str, set[str]] = {}
+        for episode in self.episodes("turns"):
+            *failed, last = episode["turns"]
+            self.assertNotIn("pass", [turn["outcome"] for turn in failed])
+            if failed and last["outcome"] == "pass":
+                late.setdefault(str(episode["task"]), set()).add(last["answer"])
+            elif last["outcome"] != "pass":
+                self.assertEqual(len(failed), 2)
+        self.assertTrue(late)
+        text = (self.root / "turns/sft.jsonl").read_text(encoding="utf-8")
+        kept: dict[str, set[str]] = {}
+        for row in map(json.loads, text.splitlines()):
+            kept.setdefault(row["task"], set()).add(row["messages"][1]["content"])
+        for task, answers in late.items():
+            self.assertLessEqual(answers, kept[task])
+
     def test_rft_makes_repairs_of_failed_answers(self) -> None:
         words = ["rft", "--model", self.root / "base", "--data", self.root / "tasks.jsonl"]
         words += ["--out", self.root / "repairs", "--judge", JUDGE, "--samples", 30]

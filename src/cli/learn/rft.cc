@@ -19,7 +19,7 @@ struct RftArguments {
 
 Result<loop::RftSummary> run(RftArguments& arguments) {
   loop::RftOptions& options = arguments.options;
-  arguments.judge.shows_feedback = false;
+  arguments.judge.shows_feedback = options.turns > 1 || options.repairs > 0;
   MC_TRY(options.judge, judge_command(arguments.judge, options.seed), "rft");
   MC_TRY(const Target target, prepare(arguments.computing), "rft");
   options.policy.device = target.device;
@@ -53,6 +53,8 @@ void add_rft(CLI::App& app, int& exit_code) {
   command->add_option("--out", options.out, "The folder to make")->required();
   command->add_option("--limit", options.limit, "Tasks (default: all)")->check(cli::kPositive);
   command->add_option("--samples", options.samples, "Answers to each task")->check(cli::kPositive);
+  command->add_option("--turns", options.turns, "Turns of an answer, at most")
+      ->check(CLI::Range(1, 8));
   command->add_option("--targets", options.targets, "Answers kept of a task, at most")
       ->check(cli::kPositive);
   command

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables of the ladder (ladder.py): what each arm gives, with intervals.
+
+Pure but for reading a run's files: `episodes.jsonl` of held-out tasks, `metrics.jsonl` of training.
+Intervals are 95 %, by bootstrap over tasks; a task's difference is its mean over the seeds.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from learn import paired, points
+
+Json = dict[str, Any]
+Held = Mapping[str, list[Json]]  # Of each held-out task, the episodes that have a score.
+Shares = dict[str, float]
+
+
+def held_of(folder: Path) -> Held:
+    found: dict[str, list[Json]] = {}
+    for line in (folder / "episodes.jsonl").read_text().splitlines():
+        episode = json.loads(line)
+        if episode["turns"][0]["s"] is not None:
+            found.setdefault(episode["task"], []).append(episode)
+    return found
+
+
+def is_right(turn: Json) -> bool:
+    return bool(turn["outcome"] == "pass")
+
+
+def first_right(held: Held) -> Shares:
+    """Of each task, the share of first turns that passed."""
+    return shares(held, lambda episode: is_right(episode["turns"][0]))
+
+
+def ever_right(held: Held) -> Shares:
+    """Of each task, the share of episodes that passed in some turn."""
+    return shares(held, lambda episode: is_right(episode["turns"][-1]))
+
+
+def shares(held: Held, rule: Callable[[Json], bool]) -> Shares:
+    return {task: mean(map(rule, some)) for task, some in held.items()}
+
+
+def mean(values: Iterable[float]) -> float:
+    some = list(values)
+    return sum(some) / len(some)
+
+
+def pass_at(held: Held) -> tuple[int, float]:
+    """k, and the share of tasks that one of k first turns solves."""
+    k = max(map(len, held.values()))
+    return k, mean(max(is_right(one["turns"][0]) for one in some) for some in held.values())
+
+
+def line_of(held: Held) -> str:
+    """What a model does with the held-out tasks."""
+    value, low, high, _ = paired(dict.fromkeys(held, 0.0), [first_right(held)])
+    k, solved = pass_at(held)
+    text = f"{len(held)} tasks, Avg@{k} {100 * value:.1f} % [{100 * low:.1f}, {100 * high:.1f}]"
+    text += f", Pass@{k} {100 * solved:.1f} %"
+    if any(len(episode["turns"]) > 1 for some in held.values() for episode in some):
+        text += f", right in some turn {100 * mean(ever_right(held).values()):.1f} %"
+    return text
+
+
+def gain(before: Held, runs: list[Held], measure: Callable[[Held], Shares]) -> str:
+    value, low, high, each = paired(measure(before), [measure(run) for run in runs])
+    return f"{points(value, low, high)} (each: {', '.join(f'{100 * one:+.1f}' for one in each)})"
+
+
+def against(first: list[Held], runs: list[Held], measure: Callable[[Held], Shares]) -> str:
+    """The difference to the first arm, seed by seed."""
+    if not first or len(first) != len(runs):
+        return "-"
+    below = [measure(run) for run in first]
+    tasks = set.intersection(*(set(one) for one in below))
+    common = {task: mean(one[task] for one in below) for task in tasks}
+    value, low, high, _ = paired(common, [measure(run) for run in runs])
+    return points(value, low, high)
+
+
+# ---- Speed --------------------------------------------------------------------------------------
+
+
+def speeds(held: Held) -> dict[str, list[float]]:
+    """Of each task, the speed-ups over eager PyTorch of its right answers."""
+    found = {task: [one["turns"][0]["nu"] for one in some] for task, some in held.items()}
+    right = {task: [nu for nu in some if nu is not None] for task, some in found.items()}
+    return {task: some for task, some in right.items() if some}
+
+
+def speed_gain(before: Held, runs: list[Held]) -> str:
+    def measure(held: Held) -> Shares:
+        return {task: mean(map(math.log, some)) for task, some in speeds(held).items()}
+
+    value, low, high, _ = paired(measure(before), [measure(run) for run in runs])
+    return "{:.2f} times [{:.2f}, {:.2f}]".format(*map(math.exp, (value, low, high)))
+
+
+def near_best(before: Held, runs: list[Held]) -> str:
+    """The share of right answers within 10 % of the fastest that any of these models wrote."""
+    every = [speeds(held) for held in (before, *runs)]
+    best = {task: max(max(one[task]) for one in every if task in one)
+            for task in set().union(*every)}  # fmt: skip
+
+    def measure(some: dict[str, list[float]]) -> Shares:
+        return {task: mean(nu >= 0.9 * best[task] for nu in nus) for task, nus in some.items()}
+
+    value, low, high, _ = paired(measure(every[0]), [measure(one) for one in every[1:]])
+    return f"{100 * mean(measure(every[0]).values()):.0f} %, {points(value, low, high)}"
+
+
+def faster(before: Held, runs: list[Held]) -> str:
+    """Shares of all answers that are right and over 1.1 times as fast as eager PyTorch."""
+
+    def measure(held: Held) -> Shares:
+        return shares(held, lambda episode: (episode["turns"][0]["nu"] or 0) > 1.1)
+
+    value, low, high, _ = paired(measure(before), [measure(run) for run in runs])
+    return f"{100 * mean(measure(before).values()):.0f} %, {points(value, low, high)}"
+
+
+# ---- Training -----------------------------------------------------------------------------------
+
+
+def rows_of(home: Path) -> list[Json]:
+    path = home / "metrics.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def course_of(homes: list[Path]) -> list[list[float]]:
+    """For each step, the share of first answers that passed, of each run that came that far."""
+    runs = [[row["accuracy_first"] for row in rows_of(home)] for home in homes]
+    longest = max(map(len, runs), default=0)
+    return [[run[step] for run in runs if step < len(run)] for step in range(longest)]
+
+
+def quarters(homes: list[Path], name: str) -> tuple[float, float]:
+    """A metric's mean over the first and over the last quarter of the steps, over the runs."""
+    runs = [rows_of(home) for home in homes]
+    return (mean(row[name] for run in runs for row in run[: max(1, len(run) // 4)]),
+            mean(row[name] for run in runs for row in run[-max(1, len(run) // 4) :]))  # fmt: skip
+
+
+def training(homes: list[Path]) -> str:
+    return " → ".join(f"{100 * one:.1f} %" for one in quarters(homes, "accuracy_first"))
+
+
+def waits(homes: list[Path]) -> str:
+    runs = [rows_of(home) for home in homes]
+    parts = [sum(row["verdict_wait_s"] for row in run) / run[-1]["elapsed_s"] for run in runs]
+    return f"{100 * mean(parts):.0f} %"
+
+
+def solved_replays(homes: list[Path]) -> str:
+    rows = [row for home in homes for row in rows_of(home)]
+    replays = sum(row["bdr/replays"] for row in rows)
+    solved = sum(row["bdr/solved"] for row in rows)
+    return f"{solved:.0f} of {replays:.0f}" if replays else "-"
+
+
+# ---- Tables -------------------------------------------------------------------------------------
+
+Cell = Callable[[Held, list[Held], list[Held], list[Path]], str]  # before, first arm, arm, homes
+COMMON: Mapping[str, Cell] = {
+    "first answers": lambda before, first, held, homes: gain(before, held, first_right),
+    "against the first arm": lambda before, first, held, homes: against(first, held, first_right),
+    "Pass@k": lambda before, first, held, homes: f"{100 * mean(pass_at(h)[1] for h in held):.1f} %",
+}
+TRAINED: Mapping[str, Cell] = {
+    "in training, first and last quarter": lambda before, first, held, homes: training(homes),
+    "KL": lambda before, first, held, homes: f"{quarters(homes, 'kl')[1]:.4f}",
+    "waits for verdicts": lambda before, first, held, homes: waits(homes),
+}
+TURNS: Mapping[str, Cell] = {
+    "right in some turn": lambda before, first, held, homes: gain(before, held, ever_right),
+    "the same against the first arm":
+        lambda before, first, held, homes: against(first, held, ever_right),
+    "replays solved": lambda before, first, held, homes: solved_replays(homes),
+}  # fmt: skip
+SPEED: Mapping[str, Cell] = {
+    "as fast as before": lambda before, first, held, homes: speed_gain(before, held),
+    "right and over 1.1": lambda before, first, held, homes: faster(before, held),
+    "within 10 % of the best": lambda before, first, held, homes: near_best(before, held),
+}
+DRIFT: Mapping[str, Cell] = {
+    "drift": lambda before, first, held, homes: f"{quarters(homes, 'drift')[1]:.3f}",
+    "rejected a step": lambda before, first, held, homes: f"{quarters(homes, 'rejected')[1]:.1f}",
+}
+MORE: Mapping[str, Mapping[str, Cell]] = {"B": SPEED, "C": TURNS, "D": DRIFT}
+COURSES_ONLY = "SU"
+
+
+def columns_of(name: str) -> Mapping[str, Cell]:
+    return {**({} if name in COURSES_ONLY else COMMON), **MORE.get(name, {}), **TRAINED}
+
+
+def titles_of(name: str) -> str:
+    titles = ["arm", "seeds", *columns_of(name)]
+    return "| " + " | ".join(titles) + " |\n" + "|---" * len(titles) + "|\n"
+
+
+def row_of(name: str, arm: str, before: Held, first: list[Held], held: list[Held],
+           homes: list[Path]) -> str:  # fmt: skip
+    """An arm's row: `held` and `homes` are of its seeds, `first` of the first arm's."""
+    has_course = all(rows_of(home) for home in homes)
+    cells = [arm, str(len(homes))]
+    for title, cell in columns_of(name).items():
+        is_known = has_course or (title not in TRAINED and title not in DRIFT)
+        cells.append(cell(before, first, held, homes) if is_known else "-")
+    return "| " + " | ".join(cells) + " |\n"
