@@ -150,8 +150,8 @@ EXPERIMENTS: Mapping[str, Experiment] = {
             Arm("best turn", {"alpha": 0, "b-early": 0}),
             Arm("no BDR", {"bdr": 0}),
         ),
-        {"turns": 3, "bdr": 0.25},
-        measured_with={"turns": 3},
+        {"turns": 3, "bdr": 0.25, "prompts": 8},
+        measured_with={"turns": 3, "samples": 4},
     ),
     "D": Experiment(
         (
@@ -159,7 +159,8 @@ EXPERIMENTS: Mapping[str, Experiment] = {
             Arm("signed mean", {"drift-mean": "signed"}),
             Arm("MirrorPop"),
         ),
-        {"stale": 8, "updates": 4},
+        {"stale": 8, "updates": 4, "prompts": 8},
+        measured_with={"samples": 4},
     ),
     "S": Experiment(
         (
@@ -192,7 +193,8 @@ class Ladder:
         self.end = time.monotonic() + 60 * minutes
         self.is_cut_short = False
         self.is_train_only = is_train_only
-        self.jobs = max(1, (os.cpu_count() or 1) // len(devices))
+        # Each run generates and updates for a part of its time.
+        self.jobs = max(1, round(1.5 * (os.cpu_count() or 1) / len(devices)))
 
     def run(self, program: str, *arguments: object, options: Options = {}) -> bool:
         """Runs one of our programs to its end; False where this call's time ended before."""

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A thread writes, so that a child that is busy blocks no caller of ask(); another thread reads.
+// A thread writes, so that a child that is busy blocks no caller of ask(); another reads, and a
+// third keeps in the store what was read: all that came while it waited for the disk together.  A
+// verdict is told when it is kept.
 #include "loop/judge.h"
 
 #include <filesystem>
@@ -17,6 +19,8 @@ namespace mc::loop {
 namespace {
 
 using Json = nlohmann::json;
+
+const std::string kVerdict = "verdict ";  // The store's name of one begins so.
 
 std::string dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -71,16 +75,22 @@ std::vector<std::string> verifier_of(const std::vector<std::string>& command) {
 Result<std::unique_ptr<Judge>> Judge::start(const std::vector<std::string>& command,
                                             const rl::TrainingScoreOptions& options,
                                             store::Run* run) {
+  std::set<std::string> kept;
+  if (run != nullptr) {
+    MC_TRY(const auto names, run->names(kVerdict), "what was kept");
+    kept.insert(names.begin(), names.end());
+  }
   MC_TRY(auto child, LineChild::start(command, LineChild::AtEnd::kTerminate), "the verifier");
-  return std::unique_ptr<Judge>(new Judge(std::move(child), options, run));
+  return std::unique_ptr<Judge>(new Judge(std::move(child), options, run, std::move(kept)));
 }
 
 Judge::Judge(std::unique_ptr<LineChild> child, const rl::TrainingScoreOptions& options,
-             store::Run* run)
-    : child_(std::move(child)), options_(options), run_(run) {
+             store::Run* run, std::set<std::string> kept)
+    : child_(std::move(child)), options_(options), run_(run), kept_(std::move(kept)) {
   MC_CHECK(child_ != nullptr);
   writer_ = std::thread([this] { write_requests(); });
   reader_ = std::thread([this] { read_replies(); });
+  keeper_ = std::thread([this] { keep_replies(); });
 }
 
 Judge::~Judge() {
@@ -92,12 +102,13 @@ Judge::~Judge() {
   child_->hang_up();
   writer_.join();
   reader_.join();
+  keeper_.join();
 }
 
 // The verdict of a run that was killed.
 std::optional<Result<Judgement>> Judge::kept(const std::string& key) const {
-  if (run_ == nullptr) return std::nullopt;
-  const auto line = run_->text("verdict " + key);
+  if (!kept_.contains(kVerdict + key)) return std::nullopt;
+  const auto line = run_->text(kVerdict + key);
   if (!line) return line.error();
   return *line ? std::optional(parse_reply(**line, options_)) : std::nullopt;
 }
@@ -140,30 +151,58 @@ void Judge::write_requests() {
 
 void Judge::read_replies() {
   for (;;) {
-    const auto line = child_->receive();
+    auto line = child_->receive();
     if (!line) break;
-    take(*line);
+    Reply reply = reply_of(*std::move(line));
+    const std::lock_guard lock(mutex_);
+    replies_.push_back(std::move(reply));
+    changed_.notify_all();
   }
   const std::lock_guard lock(mutex_);
-  if (!ended_) ended_ = Error{ErrorCode::kUnavailable, "the verifier ended before its time"};
+  is_read_ = true;
   changed_.notify_all();
 }
 
-void Judge::take(const std::string& line) {
+Judge::Reply Judge::reply_of(std::string line) const {
   const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
   const bool has_id = json.is_object() && json.contains("id") && json["id"].is_string();
-  const std::string key = has_id ? json["id"].get<std::string>() : "";
   Result<Judgement> judgement = parse_reply(line, options_);
-  if (run_ != nullptr && judgement && judgement->outcome != "infra") {
-    if (const Status put = run_->put("verdict " + key, line); !put) judgement = put.error();
+  return {has_id ? json["id"].get<std::string>() : "", std::move(line), std::move(judgement)};
+}
+
+Status Judge::keep(const std::vector<Reply>& replies) const {
+  std::vector<std::pair<std::string, std::string>> texts;
+  for (const Reply& reply : replies) {
+    if (reply.judgement && reply.judgement->outcome != "infra") {
+      texts.emplace_back(kVerdict + reply.key, reply.line);
+    }
   }
-  const std::lock_guard lock(mutex_);
-  const auto found = judgements_.find(key);
-  if (found == judgements_.end()) {
-    if (!ended_) ended_ = strange("is to no question: " + line.substr(0, 100));
-  } else {
-    found->second = std::move(judgement);
+  if (run_ == nullptr || texts.empty()) return ok();
+  return run_->put(texts);
+}
+
+void Judge::keep_replies() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [&] { return !replies_.empty() || is_read_; });
+    if (replies_.empty()) break;
+    std::vector<Reply> replies = std::exchange(replies_, {});
+    lock.unlock();
+    const Status kept = keep(replies);
+    lock.lock();
+    for (Reply& reply : replies) {
+      const auto found = judgements_.find(reply.key);
+      if (found == judgements_.end()) {
+        if (!ended_) ended_ = strange("is to no question: " + reply.line.substr(0, 100));
+      } else if (!kept) {
+        found->second = kept.error();
+      } else {
+        found->second = std::move(reply.judgement);
+      }
+    }
+    changed_.notify_all();
   }
+  if (!ended_) ended_ = Error{ErrorCode::kUnavailable, "the verifier ended before its time"};
   changed_.notify_all();
 }
 
