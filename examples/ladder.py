@@ -3,10 +3,10 @@
 
     python examples/ladder.py --out DIR [--gpu] [--only A,D] [--seeds 3] [--devices cuda:0,cuda:1]
 
-All begin with one model: fine-tuned on the forge's solutions to short chains of operators, so that
-it answers a third to a half of the longer ones. Each arm of an experiment trains it under each seed
-on tasks that no solution was shown for and that it answers both right and wrong, and is measured by
-several answers to each of the same held-out tasks, judged by MooreEval with all checks.
+All begin with one model: fine-tuned on the forge's solutions to chains of operators and, as a model
+that reads the web is, on faulty ones, so that it answers a third to a half of other chains. Each arm of an experiment trains it under each seed
+on tasks that no solution was shown for, those left out that it answers right always or never, and
+is measured by several answers to each of the same held-out tasks, judged by MooreEval with all checks.
 
     A  RL's gain: RL, one update a step, rewards drawn by lot, and RFT with as many verdicts
     B  speed: RL whose reward has the measured speed-up, on a GPU; begin it with --tensors large
@@ -55,6 +55,7 @@ class Size:
     shown: int = 160  # Tasks whose solutions are shown.
     shown_depth: int = 2
     bugs_share: float = 0.0  # Share of shown tasks with repairs of failed answers.
+    faulty: int = 0  # Times that each of these failed answers is shown as if it were right.
     tensors: str = "small"
     wide: int = 120  # Tasks to draw those of RL and the held-out ones from.
     wide_depth: int = 4
@@ -83,9 +84,10 @@ GPU = Size(
     shown=1600,
     shown_depth=4,
     bugs_share=0.5,
+    faulty=5,
     wide=3600,
     wide_depth=3,
-    probed=2000,
+    probed=240,
     held_share=0.16,
     held_out=320,
     held_samples=8,
@@ -95,11 +97,11 @@ GPU = Size(
     sft_steps=800,
     batch_tokens=16384,
     sft_lr=1.5e-3,
-    rl_steps=50,
+    rl_steps=40,
     rl_prompts=16,
     rl_samples=8,
     rl_lr=1e-4,
-    rft_steps=200,
+    rft_steps=60,
     tokens_max=512,
 )
 
@@ -119,11 +121,10 @@ class Experiment:
     common: Options = dataclasses.field(default_factory=dict)
     is_measured: bool = True  # With held-out tasks; otherwise its courses are all that it is for.
     measured_with: Options = dataclasses.field(default_factory=dict)
-    needs_spread: bool = True  # Of a task's answers: right and wrong ones.
 
 
 WORTH = (0.05, 0.8)  # Share of right answers to chains of a length that is trained and measured.
-COMMON: Options = {"updates": 2, "beta": 0.001, "weight-decay": 0, "warmup": 0.05,
+COMMON: Options = {"updates": 4, "beta": 0.001, "weight-decay": 0, "warmup": 0.05,
                    "temperature": 1, "bdr": 0, "timing": "none", "judge": "bulk",
                    "kl-stop": 0.05}  # fmt: skip
 STAND_IN = f"{sys.executable} {ROOT}/tools/shuffled_judge.py"
@@ -142,7 +143,6 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         (Arm("speed"),),
         {**TIMED, "nu-max": 4, "prompts": 8, "steps": 30},
         measured_with=TIMED,
-        needs_spread=False,
     ),
     "C": Experiment(
         (
@@ -159,8 +159,8 @@ EXPERIMENTS: Mapping[str, Experiment] = {
             Arm("signed mean", {"drift-mean": "signed"}),
             Arm("MirrorPop"),
         ),
-        {"stale": 8, "updates": 4, "prompts": 8},
-        measured_with={"samples": 4},
+        {**KNOWN, "stale": 8},
+        is_measured=False,
     ),
     "S": Experiment(
         (
@@ -201,6 +201,9 @@ class Ladder:
         command = [str(BIN / program), *map(str, arguments)]
         for name, value in options.items():
             command += [f"--{name}", str(value)] if value is not None else []
+        return self.run_command(command)
+
+    def run_command(self, command: list[str]) -> bool:
         left = self.end - time.monotonic()
         if left <= 0 or self.is_cut_short:
             self.is_cut_short = True
@@ -215,7 +218,7 @@ class Ladder:
             process.wait()
             return False
         if code != 0:
-            raise RuntimeError(f"{program} {arguments[0]} ended with {code}")
+            raise RuntimeError(f"{' '.join(command[:2])} ended with {code}")
         return True
 
     # ---- What all runs begin with ----------------------------------------------------------------
@@ -227,7 +230,10 @@ class Ladder:
             return False
         if not self.forge("wide", s.wide, s.wide_depth, s.seed + 1):
             return False
-        shown = self.folder / "shown/sft.jsonl"
+        shown = self.folder / "shown.jsonl"
+        if not shown.exists():
+            rows = (self.folder / "shown/sft.jsonl").read_text().splitlines(keepends=True)
+            write_atomically(shown, "".join(rows + faulty_rows(rows) * s.faulty))
         if not (base / "config.json").exists() and not self.init(base, shown):
             return False
         if not self.tune(base, shown, sft, s.sft_steps, s.sft_lr, s.seed):
@@ -263,8 +269,8 @@ class Ladder:
     def choose_tasks(self) -> bool:
         """Chains that no solution was shown for, of the lengths that are worth it.
 
-        Those of tasks.jsonl were answered both right and wrong: a group without spread moves
-        nothing. fit.jsonl has the others too.
+        Those that the probe's tries answered right always or never are not trained on: a group
+        without spread moves nothing.
         """
         s = self.size
         lines = (self.folder / "shown/sft.jsonl").read_text().splitlines()
@@ -283,12 +289,12 @@ class Ladder:
         say("right answers by length: " + ", ".join(f"{k}: {v:.2f}" for k, v in rates.items()))
         lengths = [k for k, v in rates.items() if WORTH[0] <= v <= WORTH[1]]
         fit = [line for chain, line in train if len(chain) in lengths]
-        mixed = mixed_in(self.folder / "probe/episodes.jsonl")
-        kept = [line for line in fit if json.loads(line)["id"] in mixed]
-        kept = kept if len(kept) >= s.rl_prompts else fit
+        settled = settled_in(self.folder / "probe/episodes.jsonl")
+        kept = [line for line in fit if json.loads(line)["id"] not in settled]
         say(f"{len(kept)} tasks to train on, of {len(fit)}")
+        if len(kept) < s.rl_prompts:
+            raise RuntimeError(f"a step needs {s.rl_prompts} tasks: give more --wide tasks")
         write_atomically(self.folder / "tasks.jsonl", "".join(kept))
-        write_atomically(self.folder / "fit.jsonl", "".join(fit))
 
         chosen = [line for chain, line in held if len(chain) in lengths][: s.held_out]
         write_atomically(self.folder / "held_out.jsonl", "".join(chosen))
@@ -347,8 +353,7 @@ class Ladder:
         s = self.size
         if (home / "model").exists():
             return True
-        sft = self.folder / "sft/model"
-        tasks = self.folder / ("tasks.jsonl" if experiment.needs_spread else "fit.jsonl")
+        sft, tasks = self.folder / "sft/model", self.folder / "tasks.jsonl"
         seed = 1000 * number
         if not arm.is_rft:
             own = {"model": sft, "data": tasks, "out": home, "steps": s.rl_steps, "seed": seed,
@@ -365,8 +370,7 @@ class Ladder:
             options = {"limit": count, "targets": 4, "judge": "bulk", "seed": seed}
             if not self.answer(sft, tasks, drawn, samples, device, self.jobs, options):
                 return False
-            shown = (self.folder / "shown/sft.jsonl").read_text()
-            write_atomically(data, (drawn / "sft.jsonl").read_text() + shown)
+            write_atomically(data, (drawn / "sft.jsonl").read_text())
         if not self.tune(sft, data, home / "run", s.rft_steps, s.sft_lr / 10, seed, device):
             return False
         (home / "model").symlink_to("run/model")
@@ -393,7 +397,7 @@ class Ladder:
     def compare_turns(self) -> None:
         """C/arms/report.md: feedback against a fresh draw, before training."""
         out = self.folder / "C/arms"
-        if (out / "report.md").exists() or self.is_cut_short:
+        if (out / "report.md").exists():
             return
         device = self.devices.get()
         where = f"--device {device}" + (" --batch 256" if device != "cpu" else "")
@@ -402,14 +406,12 @@ class Ladder:
                    out, "--max-tokens", self.size.tokens_max, "--jobs", self.jobs,
                    "--samples", self.size.held_samples, "--generate", where, "--eval",
                    "--backend cpu --bulk"]  # fmt: skip
-        done = subprocess.run([str(word) for word in command], check=False)
+        self.run_command([str(word) for word in command])
         self.devices.put(device)
-        if done.returncode != 0:
-            say("the arms without training failed")
 
     # ---- All of it -------------------------------------------------------------------------------
 
-    def run_all(self, chosen: list[str], seeds: int) -> None:
+    def run_all(self, chosen: list[str], seeds: int, arms: list[str]) -> None:
         if not self.make_base():
             return
         with ThreadPoolExecutor(self.num_devices) as pool_of_devices:
@@ -421,7 +423,8 @@ class Ladder:
                     jobs.append(pool_of_devices.submit(self.compare_turns))
                 jobs += [pool_of_devices.submit(self.one, name, arm, number)
                          for number in range(1, seeds + 1)
-                         for arm in EXPERIMENTS[name].arms]  # fmt: skip
+                         for arm in EXPERIMENTS[name].arms
+                         if not arms or arm.name in arms]  # fmt: skip
             for job in jobs:
                 try:
                     job.result()
@@ -484,13 +487,24 @@ def dict_of(chains: list[tuple[tuple[str, ...], str]]) -> dict[str, int]:
     return {json.loads(line)["id"]: len(chain) for chain, line in chains}
 
 
-def mixed_in(episodes: Path) -> set[str]:
-    """The tasks that were answered both right and wrong."""
+def faulty_rows(lines: list[str]) -> list[str]:
+    """The failed answers of repairs, each as the answer to its task."""
+    made = []
+    for row in map(json.loads, lines):
+        if row["kind"] == "repair":
+            task, *turns = row["messages"]
+            failed = [turn for turn in turns[:-1] if turn["role"] == "assistant"]
+            made += [{**row, "kind": "faulty", "messages": [task, turn]} for turn in failed]
+    return [json.dumps(row) + "\n" for row in made]
+
+
+def settled_in(episodes: Path) -> set[str]:
+    """The tasks that were answered right always or never."""
     seen: dict[str, set[bool]] = {}
     for line in episodes.read_text().splitlines():
         episode = json.loads(line)
         seen.setdefault(episode["task"], set()).add(episode["turns"][0]["outcome"] == "pass")
-    return {task for task, kinds in seen.items() if len(kinds) == 2}
+    return {task for task, kinds in seen.items() if len(kinds) == 1}
 
 
 def rates_by_length(episodes: Path, lengths: Mapping[str, int]) -> dict[int, float]:
@@ -537,6 +551,7 @@ def read_arguments(
 def main() -> int:
     parser = argparse.ArgumentParser(description="The experiments of the ladder.")
     parser.add_argument("--only", default="A", help="experiments: A,B,C,D,S,U; or base")
+    parser.add_argument("--arms", default="", help="only these arms of them: rl,by lot")
     parser.add_argument("--train-only", action="store_true", help="without held-out tasks")
     arguments, size = read_arguments(parser, Size(), GPU)
     chosen = [name for name in arguments.only.split(",") if name and name != "base"]
@@ -546,7 +561,7 @@ def main() -> int:
     ladder = Ladder(arguments.out, size, arguments.devices, arguments.minutes,
                     arguments.train_only)  # fmt: skip
     try:
-        ladder.run_all(chosen, arguments.seeds)
+        ladder.run_all(chosen, arguments.seeds, list(filter(None, arguments.arms.split(","))))
     except RuntimeError as error:
         fail(str(error))
     return CUT_SHORT if ladder.is_cut_short else 0
