@@ -436,7 +436,8 @@ class Ladder:
         lines = []
         for name in chosen:
             experiment, base = EXPERIMENTS[name], self.base_of(name)
-            before = held_of(base) if (base / "episodes.jsonl").exists() else {}
+            is_known = experiment.is_measured and (base / "episodes.jsonl").exists()
+            before = held_of(base) if is_known else {}
             lines.append(f"\n## {name}\n\n")
             if before:
                 lines.append(f"Before: {line_of(before)}\n\n")
