@@ -40,7 +40,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeVar
 
-from ladder_report import Held, course_of, held_of, line_of, row_of, titles_of
+from ladder_report import Held, Row, course_of, held_of, line_of, row_of, titles_of
 from learn import BIN, ROOT, fail, say, write_atomically
 
 CUT_SHORT = 3
@@ -51,36 +51,37 @@ Options = Mapping[str, object]
 class Size:
     """All that the tables depend on."""
 
-    families: str = "elementwise,broadcast,reduction,softmax,normalisation,matmul"
-    shown: int = 160  # Tasks whose solutions are shown.
-    shown_depth: int = 2
-    bugs_share: float = 0.0  # Share of shown tasks with repairs of failed answers.
-    faulty: int = 0  # Times that each of these failed answers is shown as if it were right.
+    families: str = "elementwise,reduction"
+    operators: str = "relu,neg,square,mul_scalar,add_scalar,sub,mul,sigmoid,sum,mean"
+    shown: int = 240  # Tasks whose solutions are shown.
+    shown_depth: int = 3
+    bugs_share: float = 1.0  # Share of shown tasks with repairs of failed answers.
+    faulty: int = 2  # Times that each of these failed answers is shown as if it were right.
     tensors: str = "small"
-    wide: int = 120  # Tasks to draw those of RL and the held-out ones from.
+    wide: int = 320  # Tasks to draw those of RL and the held-out ones from.
     wide_depth: int = 4
     probed: int = 60  # Tasks that the first model answers, four times each.
     held_share: float = 0.2  # Share of structures.
-    held_out: int = 24  # At most.
+    held_out: int = 60  # At most.
     held_samples: int = 4
     held_judge: str = ""  # MooreEval, or bulk.
     layers: int = 3
     width: int = 128
     heads: int = 4
-    sft_steps: int = 600
-    batch_tokens: int = 1024
+    sft_steps: int = 900
+    batch_tokens: int = 2048
     sft_lr: float = 4e-3
-    rl_steps: int = 6
-    rl_prompts: int = 4
-    rl_samples: int = 4
-    rl_lr: float = 5e-5
+    rl_steps: int = 25
+    rl_prompts: int = 8
+    rl_samples: int = 8
+    rl_lr: float = 2e-4
     rft_steps: int = 60
-    tokens_max: int = 640
+    tokens_max: int = 384
     seed: int = 1
 
 
 GPU = Size(
-    families="elementwise,reduction",
+    operators="",
     shown=1600,
     shown_depth=4,
     bugs_share=0.5,
@@ -150,7 +151,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
             Arm("best turn", {"alpha": 0, "b-early": 0}),
             Arm("no BDR", {"bdr": 0}),
         ),
-        {"turns": 3, "bdr": 0.25, "prompts": 8},
+        {"turns": 3, "bdr": 0.25},
         measured_with={"turns": 3, "samples": 4},
     ),
     "D": Experiment(
@@ -262,6 +263,7 @@ class Ladder:
             return True
         return self.run("musacoder", "forge", options={
             "tasks": tasks, "seed": seed, "style": "compact", "families": self.size.families,
+            "operators": self.size.operators or None,
             "depth": depth, "test-share": self.size.held_share, "size": self.size.tensors,
             "jobs": min(64, os.cpu_count() or 1), "out": self.folder / name,
             **options})  # fmt: skip
@@ -445,15 +447,15 @@ class Ladder:
             if arms.exists():
                 lines.append(arms.read_text() + "\n")
             lines.append(titles_of(name))
-            first: list[Held] = []
+            first: tuple[list[Held], list[Path]] | None = None
             for arm in experiment.arms:
                 homes = [self.home(name, arm, number) for number in range(1, seeds + 1)]
                 last = "held_out/episodes.jsonl" if experiment.is_measured else "model"
                 done = [home for home in homes if (home / last).exists()]
                 if done and (before or not experiment.is_measured):
                     held = [held_of(home / "held_out") for home in done if before]
-                    lines.append(row_of(name, arm.name, before, first, held, done))
-                    first = first or held
+                    first = first or (held, done)
+                    lines.append(row_of(name, arm.name, Row(before, held, done, *first)))
             if find_spec("matplotlib"):
                 self.plot_courses(name, seeds)
         write_atomically(self.folder / "report.md", "".join(lines).lstrip())

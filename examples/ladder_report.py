@@ -2,13 +2,16 @@
 """The tables of the ladder (ladder.py): what each arm gives, with intervals.
 
 Pure but for reading a run's files: `episodes.jsonl` of held-out tasks, `metrics.jsonl` of training.
-Intervals are 95 %, by bootstrap over tasks; a task's difference is its mean over the seeds.
+Intervals are 95 %: of held-out figures by bootstrap over tasks, where a task's difference is its
+mean over the seeds; of training's by Student's t over the seeds.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
+import statistics
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,7 +19,7 @@ from typing import Any
 from learn import paired, points
 
 Json = dict[str, Any]
-Held = Mapping[str, list[Json]]  # Of each held-out task, the episodes that have a score.
+Held = Mapping[str, list[Json]]  # Each held-out task's episodes that have a score.
 Shares = dict[str, float]
 
 
@@ -148,6 +151,26 @@ def quarters(homes: list[Path], name: str) -> tuple[float, float]:
             mean(row[name] for run in runs for row in run[-max(1, len(run) // 4) :]))  # fmt: skip
 
 
+T_95 = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571}  # Student's t for so many seeds.
+
+
+def second_half(homes: list[Path], name: str) -> list[float]:
+    """A metric's mean over the second half of the steps, of each run."""
+    return [mean(row[name] for row in run[len(run) // 2 :]) for run in map(rows_of, homes)]
+
+
+def steadiness(first: list[Path], homes: list[Path], name: str) -> str:
+    """Each run's mean over the second half, and the difference to the first arm's, seed by seed."""
+    values = second_half(homes, name)
+    text = ", ".join(f"{one:.3g}" for one in values)
+    if first == homes or len(first) != len(homes) or len(homes) not in T_95:
+        return text
+    differences = [one - other for one, other in zip(values, second_half(first, name))]
+    middle = mean(differences)
+    reach = T_95[len(homes)] * statistics.stdev(differences) / math.sqrt(len(homes))
+    return f"{text}: {middle:+.3g} [{middle - reach:+.3g}, {middle + reach:+.3g}]"
+
+
 def training(homes: list[Path]) -> str:
     return " → ".join(f"{100 * one:.1f} %" for one in quarters(homes, "accuracy_first"))
 
@@ -156,6 +179,10 @@ def waits(homes: list[Path]) -> str:
     runs = [rows_of(home) for home in homes]
     parts = [sum(row["verdict_wait_s"] for row in run) / run[-1]["elapsed_s"] for run in runs]
     return f"{100 * mean(parts):.0f} %"
+
+
+def rejected(homes: list[Path]) -> float:
+    return float(sum(row["rejected"] for home in homes for row in rows_of(home)))
 
 
 def solved_replays(homes: list[Path]) -> str:
@@ -167,51 +194,64 @@ def solved_replays(homes: list[Path]) -> str:
 
 # ---- Tables -------------------------------------------------------------------------------------
 
-Cell = Callable[[Held, list[Held], list[Held], list[Path]], str]  # before, first arm, arm, homes
-COMMON: Mapping[str, Cell] = {
-    "first answers": lambda before, first, held, homes: gain(before, held, first_right),
-    "against the first arm": lambda before, first, held, homes: against(first, held, first_right),
-    "Pass@k": lambda before, first, held, homes: f"{100 * mean(pass_at(h)[1] for h in held):.1f} %",
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """An arm's runs, the first arm's, and the first model's answers to held-out tasks."""
+
+    before: Held
+    held: list[Held]
+    homes: list[Path]
+    first_held: list[Held]
+    first_homes: list[Path]
+
+
+Columns = Mapping[str, Callable[[Row], str]]
+HELD_OUT: Columns = {
+    "first answers": lambda row: gain(row.before, row.held, first_right),
+    "against the first arm": lambda row: against(row.first_held, row.held, first_right),
+    "Pass@k": lambda row: f"{100 * mean(pass_at(one)[1] for one in row.held):.1f} %",
 }
-TRAINED: Mapping[str, Cell] = {
-    "in training, first and last quarter": lambda before, first, held, homes: training(homes),
-    "KL": lambda before, first, held, homes: f"{quarters(homes, 'kl')[1]:.4f}",
-    "waits for verdicts": lambda before, first, held, homes: waits(homes),
+TURNS: Columns = {
+    "right in some turn": lambda row: gain(row.before, row.held, ever_right),
+    "the same against the first arm": lambda row: against(row.first_held, row.held, ever_right),
 }
-TURNS: Mapping[str, Cell] = {
-    "right in some turn": lambda before, first, held, homes: gain(before, held, ever_right),
-    "the same against the first arm":
-        lambda before, first, held, homes: against(first, held, ever_right),
-    "replays solved": lambda before, first, held, homes: solved_replays(homes),
+SPEED: Columns = {
+    "as fast as before": lambda row: speed_gain(row.before, row.held),
+    "right and over 1.1": lambda row: faster(row.before, row.held),
+    "within 10 % of the best": lambda row: near_best(row.before, row.held),
+}
+REPLAYS: Columns = {"replays solved": lambda row: solved_replays(row.homes)}
+DRIFT: Columns = {
+    "KL, second half of each run, and against the first arm":
+        lambda row: steadiness(row.first_homes, row.homes, "kl"),
+    "drift": lambda row: steadiness(row.first_homes, row.homes, "drift"),
+    "rejected in all": lambda row: f"{rejected(row.homes):.0f}",
 }  # fmt: skip
-SPEED: Mapping[str, Cell] = {
-    "as fast as before": lambda before, first, held, homes: speed_gain(before, held),
-    "right and over 1.1": lambda before, first, held, homes: faster(before, held),
-    "within 10 % of the best": lambda before, first, held, homes: near_best(before, held),
+TRAINED: Columns = {
+    "in training, first and last quarter": lambda row: training(row.homes),
+    "KL": lambda row: f"{quarters(row.homes, 'kl')[1]:.4f}",
+    "waits for verdicts": lambda row: waits(row.homes),
 }
-DRIFT: Mapping[str, Cell] = {
-    "drift": lambda before, first, held, homes: f"{quarters(homes, 'drift')[1]:.3f}",
-    "rejected a step": lambda before, first, held, homes: f"{quarters(homes, 'rejected')[1]:.1f}",
+# Those that need held-out answers, and those that need a course.
+COLUMNS: Mapping[str, tuple[Columns, Columns]] = {
+    "A": (HELD_OUT, TRAINED),
+    "B": ({**HELD_OUT, **SPEED}, TRAINED),
+    "C": ({**HELD_OUT, **TURNS}, {**REPLAYS, **TRAINED}),
+    "D": ({}, {**DRIFT, **TRAINED}),
+    "S": ({}, TRAINED),
+    "U": ({}, TRAINED),
 }
-MORE: Mapping[str, Mapping[str, Cell]] = {"B": SPEED, "C": TURNS, "D": DRIFT}
-COURSES_ONLY = "SU"
-
-
-def columns_of(name: str) -> Mapping[str, Cell]:
-    return {**({} if name in COURSES_ONLY else COMMON), **MORE.get(name, {}), **TRAINED}
 
 
 def titles_of(name: str) -> str:
-    titles = ["arm", "seeds", *columns_of(name)]
+    titles = ["arm", "seeds", *COLUMNS[name][0], *COLUMNS[name][1]]
     return "| " + " | ".join(titles) + " |\n" + "|---" * len(titles) + "|\n"
 
 
-def row_of(name: str, arm: str, before: Held, first: list[Held], held: list[Held],
-           homes: list[Path]) -> str:  # fmt: skip
-    """An arm's row: `held` and `homes` are of its seeds, `first` of the first arm's."""
-    has_course = all(rows_of(home) for home in homes)
-    cells = [arm, str(len(homes))]
-    for title, cell in columns_of(name).items():
-        is_known = has_course or (title not in TRAINED and title not in DRIFT)
-        cells.append(cell(before, first, held, homes) if is_known else "-")
+def row_of(name: str, arm: str, row: Row) -> str:
+    cells = [arm, str(len(row.homes))]
+    cells += [cell(row) for cell in COLUMNS[name][0].values()]
+    has_course = all(rows_of(home) for home in row.homes)
+    cells += [cell(row) if has_course else "-" for cell in COLUMNS[name][1].values()]
     return "| " + " | ".join(cells) + " |\n"

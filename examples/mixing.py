@@ -75,7 +75,7 @@ class Mixing(Ladder):
     size: Sizes
 
     def drawn(self, name: str, tasks: int, seed: int, mix: object = "") -> bool:
-        options = {"operators": self.size.operators, **({"mix": mix} if mix else {})}
+        options = {"mix": mix} if mix else {}
         return self.forge(name, tasks, self.size.shown_depth, seed, options)
 
     def make_weak(self) -> bool:

@@ -33,7 +33,7 @@ struct RftOptions {
   std::vector<std::string> judge;
   int64_t limit = 0;    // Tasks, the first ones of an order of the seed; 0 = all.
   int64_t samples = 8;  // The episodes of each task.
-  int64_t turns = 1;    // Of an episode, at most; it ends with its first pass.
+  int64_t turns = 1;    // The most of an episode, which ends with its first pass.
   int64_t targets = 4;  // The targets of each task, at most.
   int64_t repairs = 0;  // Failed answers of a solved task that its targets put right, at most.
   model::GenerateOptions generate;
