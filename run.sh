@@ -18,6 +18,7 @@ usage: ./run.sh COMMAND
   bundle [DIR]  install a release build into DIR (build/bundle), to be copied anywhere
   wheel [DIR]   put a Python wheel with that bundle in it into DIR (build/wheel)
   learn …  set up, build, make tasks, train a small model and measure it (--quick: in minutes)
+  ladder …  set up, build, and compare ways to train: RL, RFT, turns, a generator that lags behind
   eval …   set up, build, and run: musacoder eval …
 TXT
 }
@@ -124,6 +125,7 @@ case ${1:-} in
   bench) shift; build; exec tools/bench.sh "$@" ;;
   bundle) make_bundle "${2:-}" ;;
   wheel) make_wheel "${2:-}" ;;
+  ladder) shift; build --target musacoder musacoder-learn; exec "$MC_PYTHON" examples/ladder.py "$@" ;;
   learn) shift; build --target musacoder musacoder-learn; exec "$MC_PYTHON" examples/learn.py "$@" ;;
   eval) build --target musacoder; exec build/dev/bin/musacoder "$@" ;;
   *) usage; exit 2 ;;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The experiments of the ladder: what does each rule of reinforcement learning give?
 
-    python examples/ladder.py --out DIR [--gpu] [--only A,D] [--seeds 3] [--devices cuda:0,cuda:1]
+    ./run.sh ladder [--out DIR] [--gpu] [--only A,D] [--seeds 3] [--devices cuda:0,cuda:1]
 
 All begin with one model: fine-tuned on the forge's solutions to chains of operators and, as a model
 that reads the web is, on faulty ones, so that it answers a third to a half of other chains. Each arm of an experiment trains it under each seed
@@ -51,37 +51,36 @@ Options = Mapping[str, object]
 class Size:
     """All that the tables depend on."""
 
-    families: str = "elementwise,reduction"
-    operators: str = "relu,neg,square,mul_scalar,add_scalar,sub,mul,sigmoid,sum,mean"
-    shown: int = 240  # Tasks whose solutions are shown.
-    shown_depth: int = 3
-    bugs_share: float = 1.0  # Share of shown tasks with repairs of failed answers.
-    faulty: int = 2  # Times that each of these failed answers is shown as if it were right.
+    families: str = "elementwise,broadcast,reduction,softmax,normalisation,matmul"
+    operators: str = ""  # All of these families.
+    shown: int = 160  # Tasks whose solutions are shown.
+    shown_depth: int = 2
+    bugs_share: float = 0.0  # Share of shown tasks with repairs of failed answers.
+    faulty: int = 0  # Times that each of these failed answers is shown as if it were right.
     tensors: str = "small"
-    wide: int = 320  # Tasks to draw those of RL and the held-out ones from.
+    wide: int = 240  # Tasks to draw those of RL and the held-out ones from.
     wide_depth: int = 4
     probed: int = 60  # Tasks that the first model answers, four times each.
     held_share: float = 0.2  # Share of structures.
-    held_out: int = 60  # At most.
+    held_out: int = 24  # At most.
     held_samples: int = 4
     held_judge: str = ""  # MooreEval, or bulk.
     layers: int = 3
     width: int = 128
     heads: int = 4
-    sft_steps: int = 900
-    batch_tokens: int = 2048
+    sft_steps: int = 600
+    batch_tokens: int = 1024
     sft_lr: float = 4e-3
-    rl_steps: int = 25
+    rl_steps: int = 10
     rl_prompts: int = 8
     rl_samples: int = 8
-    rl_lr: float = 2e-4
+    rl_lr: float = 5e-5
     rft_steps: int = 60
-    tokens_max: int = 384
+    tokens_max: int = 640
     seed: int = 1
 
 
 GPU = Size(
-    operators="",
     shown=1600,
     shown_depth=4,
     bugs_share=0.5,
@@ -98,10 +97,10 @@ GPU = Size(
     sft_steps=800,
     batch_tokens=16384,
     sft_lr=1.5e-3,
-    rl_steps=40,
+    rl_steps=100,
     rl_prompts=16,
     rl_samples=8,
-    rl_lr=1e-4,
+    rl_lr=5e-5,
     rft_steps=60,
     tokens_max=512,
 )
@@ -524,10 +523,10 @@ SizeT = TypeVar("SizeT", bound=Size)
 
 
 def read_arguments(
-    parser: argparse.ArgumentParser, small: SizeT, large: SizeT
+    parser: argparse.ArgumentParser, small: SizeT, large: SizeT, name: str
 ) -> tuple[argparse.Namespace, SizeT]:
     """The call's options, and the size that they name; the folder is claimed for it."""
-    parser.add_argument("--out", type=Path, required=True, help="folder of all runs")
+    parser.add_argument("--out", type=Path, help=f"folder of all runs (build/{name}, -gpu)")
     parser.add_argument("--gpu", action="store_true", help="the size for GPUs")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--devices", default="", help="cpu, or cuda:0,cuda:1,…")
@@ -540,7 +539,8 @@ def read_arguments(
     changes = {field.name: getattr(arguments, field.name) for field in fields
                if getattr(arguments, field.name) is not None}  # fmt: skip
     size = dataclasses.replace(large if arguments.gpu else small, **changes)
-    arguments.out = arguments.out.resolve()
+    place = ROOT / "build" / (name + "-gpu" if arguments.gpu else name)
+    arguments.out = (arguments.out or place).resolve()
     arguments.devices = (arguments.devices or ("cuda:0" if arguments.gpu else "cpu")).split(",")
     text = json.dumps(dataclasses.asdict(size), indent=2) + "\n"
     path = arguments.out / "size.json"
@@ -552,11 +552,13 @@ def read_arguments(
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="The experiments of the ladder.")
+    parser = argparse.ArgumentParser(
+        prog="./run.sh ladder", description="The experiments of the ladder."
+    )
     parser.add_argument("--only", default="A", help="experiments: A,B,C,D,S,U; or base")
     parser.add_argument("--arms", default="", help="only these arms of them: rl,by lot")
     parser.add_argument("--train-only", action="store_true", help="without held-out tasks")
-    arguments, size = read_arguments(parser, Size(), GPU)
+    arguments, size = read_arguments(parser, Size(), GPU, "ladder")
     chosen = [name for name in arguments.only.split(",") if name and name != "base"]
     for name in chosen:
         if name not in EXPERIMENTS:

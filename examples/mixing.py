@@ -197,9 +197,8 @@ def rate(runs: list[dict[str, float]]) -> str:
 
 
 def main() -> int:
-    arguments, size = read_arguments(
-        argparse.ArgumentParser(description="Does forge --mix help a weak family?"), Sizes(), GPU
-    )
+    parser = argparse.ArgumentParser(description="Does forge --mix help a weak family?")
+    arguments, size = read_arguments(parser, Sizes(), GPU, "mixing")
     mixing = Mixing(arguments.out, size, arguments.devices, arguments.minutes)
     try:
         mixing.run_arms(arguments.seeds)

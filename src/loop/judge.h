@@ -92,7 +92,7 @@ class Judge {
   std::map<std::string, std::optional<Result<Judgement>>> judgements_;  // Keys: ask().
   std::deque<std::string> lines_;                                       // To write.
   std::vector<Reply> replies_;                                          // To keep.
-  bool is_read_ = false;  // No reply follows.
+  bool is_read_ = false;                                                // No reply follows.
   std::optional<Error> ended_;
   std::set<std::string> kept_;  // Names in the store; constant after construction.
   std::thread writer_;
