@@ -3,10 +3,11 @@
 
     ./run.sh ladder [--out DIR] [--gpu] [--only A,D] [--seeds 3] [--devices cuda:0,cuda:1]
 
-All begin with one model: fine-tuned on the forge's solutions to chains of operators and, as a model
-that reads the web is, on faulty ones, so that it answers a third to a half of other chains. Each arm of an experiment trains it under each seed
-on tasks that no solution was shown for, those left out that it answers right always or never, and
-is measured by several answers to each of the same held-out tasks, judged by MooreEval with all checks.
+All begin with one model: fine-tuned on the forge's solutions to chains of operators and, with
+--faulty, on wrong ones too, as a model that reads the web is, so that it answers a third to a half
+of other chains. Each arm of an experiment trains it under each seed on tasks that no solution was
+shown for, without those that it answers right always or never, and is measured by several answers
+to each of the same held-out tasks, judged by MooreEval with all checks.
 
     A  RL's gain: RL, one update a step, rewards drawn by lot, and RFT with as many verdicts
     B  speed: RL whose reward has the measured speed-up, on a GPU; begin it with --tensors large
@@ -60,6 +61,7 @@ class Size:
     tensors: str = "small"
     wide: int = 240  # Tasks to draw those of RL and the held-out ones from.
     wide_depth: int = 4
+    wide_operators: str = ""  # Of those tasks; the same as of the shown ones.
     probed: int = 60  # Tasks that the first model answers, four times each.
     held_share: float = 0.2  # Share of structures.
     held_out: int = 24  # At most.
@@ -85,8 +87,9 @@ GPU = Size(
     shown_depth=4,
     bugs_share=0.5,
     faulty=5,
-    wide=3600,
-    wide_depth=3,
+    wide=2400,
+    wide_depth=4,
+    wide_operators="relu,neg,square,mul_scalar,add_scalar,sub,mul,sigmoid,sum,mean",
     probed=240,
     held_share=0.16,
     held_out=320,
@@ -97,8 +100,8 @@ GPU = Size(
     sft_steps=800,
     batch_tokens=16384,
     sft_lr=1.5e-3,
-    rl_steps=100,
-    rl_prompts=16,
+    rl_steps=60,
+    rl_prompts=8,
     rl_samples=8,
     rl_lr=5e-5,
     rft_steps=60,
@@ -124,7 +127,7 @@ class Experiment:
 
 
 WORTH = (0.05, 0.8)  # Share of right answers to chains of a length that is trained and measured.
-COMMON: Options = {"updates": 4, "beta": 0.001, "weight-decay": 0, "warmup": 0.05,
+COMMON: Options = {"updates": 2, "beta": 0.001, "weight-decay": 0, "warmup": 0.05,
                    "temperature": 1, "bdr": 0, "timing": "none", "judge": "bulk",
                    "kl-stop": 0.05}  # fmt: skip
 STAND_IN = f"{sys.executable} {ROOT}/tools/shuffled_judge.py"
@@ -159,7 +162,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
             Arm("signed mean", {"drift-mean": "signed"}),
             Arm("MirrorPop"),
         ),
-        {**KNOWN, "stale": 8},
+        {**KNOWN, "stale": 8, "updates": 4},
         is_measured=False,
     ),
     "S": Experiment(
@@ -228,7 +231,8 @@ class Ladder:
         base, sft = self.folder / "base", self.folder / "sft"
         if not self.forge("shown", s.shown, s.shown_depth, s.seed, {"bugs-share": s.bugs_share}):
             return False
-        if not self.forge("wide", s.wide, s.wide_depth, s.seed + 1):
+        of_wide = {"operators": s.wide_operators or s.operators or None}
+        if not self.forge("wide", s.wide, s.wide_depth, s.seed + 1, of_wide):
             return False
         shown = self.folder / "shown.jsonl"
         if not shown.exists():
@@ -361,8 +365,8 @@ class Ladder:
                    "prompts": s.rl_prompts, "samples": s.rl_samples, "lr": s.rl_lr,
                    "max-tokens": s.tokens_max, "device": device,
                    "jobs": self.jobs}  # fmt: skip
-            return self.run("musacoder-learn", "rl", "--resume",
-                            options={**own, **COMMON, **experiment.common, **arm.options})  # fmt: skip
+            options = {**own, **COMMON, **experiment.common, **arm.options}
+            return self.run("musacoder-learn", "rl", "--resume", options=options)
         drawn, data = home / "drawn", home / "data.jsonl"
         if not data.exists():
             # RL has as many answers, though it meets a task several times.
