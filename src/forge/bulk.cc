@@ -195,7 +195,7 @@ Result<std::vector<Compiled>> BatchVerifier::State::compile_all(
 // Those that do not compile one by one, the others as a unit again.
 Result<std::vector<Compiled>> BatchVerifier::State::compile_apart(
     const std::vector<const Attempt*>& attempts, const std::string& message) {
-  const auto failing = failing_in(message);
+  const auto failing = failing_in(message.substr(message.find(": ") + 2));  // Behind "g++ failed".
   if (failing.empty()) {
     spdlog::warn("a batch of {} solutions is compiled one by one: {}", attempts.size(),
                  first_error(message));

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A thread writes, so that a child that is busy blocks no caller of ask(); another reads, and a
-// third keeps in the store what was read: all that came while it waited for the disk together.  A
-// verdict is told when it is kept.
+// A thread writes, so that a child that is busy blocks no caller of ask(); another thread reads.
 #include "loop/judge.h"
 
 #include <filesystem>
@@ -19,8 +17,6 @@ namespace mc::loop {
 namespace {
 
 using Json = nlohmann::json;
-
-const std::string kVerdict = "verdict ";  // The store's name of one begins so.
 
 std::string dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -75,22 +71,16 @@ std::vector<std::string> verifier_of(const std::vector<std::string>& command) {
 Result<std::unique_ptr<Judge>> Judge::start(const std::vector<std::string>& command,
                                             const rl::TrainingScoreOptions& options,
                                             store::Run* run) {
-  std::set<std::string> kept;
-  if (run != nullptr) {
-    MC_TRY(const auto names, run->names(kVerdict), "what was kept");
-    kept.insert(names.begin(), names.end());
-  }
   MC_TRY(auto child, LineChild::start(command, LineChild::AtEnd::kTerminate), "the verifier");
-  return std::unique_ptr<Judge>(new Judge(std::move(child), options, run, std::move(kept)));
+  return std::unique_ptr<Judge>(new Judge(std::move(child), options, run));
 }
 
 Judge::Judge(std::unique_ptr<LineChild> child, const rl::TrainingScoreOptions& options,
-             store::Run* run, std::set<std::string> kept)
-    : child_(std::move(child)), options_(options), run_(run), kept_(std::move(kept)) {
+             store::Run* run)
+    : child_(std::move(child)), options_(options), run_(run) {
   MC_CHECK(child_ != nullptr);
   writer_ = std::thread([this] { write_requests(); });
   reader_ = std::thread([this] { read_replies(); });
-  keeper_ = std::thread([this] { keep_replies(); });
 }
 
 Judge::~Judge() {
@@ -102,13 +92,12 @@ Judge::~Judge() {
   child_->hang_up();
   writer_.join();
   reader_.join();
-  keeper_.join();
 }
 
 // The verdict of a run that was killed.
 std::optional<Result<Judgement>> Judge::kept(const std::string& key) const {
-  if (!kept_.contains(kVerdict + key)) return std::nullopt;
-  const auto line = run_->text(kVerdict + key);
+  if (run_ == nullptr) return std::nullopt;
+  const auto line = run_->text("verdict " + key);
   if (!line) return line.error();
   return *line ? std::optional(parse_reply(**line, options_)) : std::nullopt;
 }
@@ -151,58 +140,30 @@ void Judge::write_requests() {
 
 void Judge::read_replies() {
   for (;;) {
-    auto line = child_->receive();
+    const auto line = child_->receive();
     if (!line) break;
-    Reply reply = reply_of(*std::move(line));
-    const std::lock_guard lock(mutex_);
-    replies_.push_back(std::move(reply));
-    changed_.notify_all();
+    take(*line);
   }
   const std::lock_guard lock(mutex_);
-  is_read_ = true;
+  if (!ended_) ended_ = Error{ErrorCode::kUnavailable, "the verifier ended before its time"};
   changed_.notify_all();
 }
 
-Judge::Reply Judge::reply_of(std::string line) const {
+void Judge::take(const std::string& line) {
   const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
   const bool has_id = json.is_object() && json.contains("id") && json["id"].is_string();
+  const std::string key = has_id ? json["id"].get<std::string>() : "";
   Result<Judgement> judgement = parse_reply(line, options_);
-  return {has_id ? json["id"].get<std::string>() : "", std::move(line), std::move(judgement)};
-}
-
-Status Judge::keep(const std::vector<Reply>& replies) const {
-  std::vector<std::pair<std::string, std::string>> texts;
-  for (const Reply& reply : replies) {
-    if (reply.judgement && reply.judgement->outcome != "infra") {
-      texts.emplace_back(kVerdict + reply.key, reply.line);
-    }
+  if (run_ != nullptr && judgement && judgement->outcome != "infra") {
+    if (const Status put = run_->put("verdict " + key, line); !put) judgement = put.error();
   }
-  if (run_ == nullptr || texts.empty()) return ok();
-  return run_->put(texts);
-}
-
-void Judge::keep_replies() {
-  std::unique_lock lock(mutex_);
-  for (;;) {
-    changed_.wait(lock, [&] { return !replies_.empty() || is_read_; });
-    if (replies_.empty()) break;
-    std::vector<Reply> replies = std::exchange(replies_, {});
-    lock.unlock();
-    const Status kept = keep(replies);
-    lock.lock();
-    for (Reply& reply : replies) {
-      const auto found = judgements_.find(reply.key);
-      if (found == judgements_.end()) {
-        if (!ended_) ended_ = strange("is to no question: " + reply.line.substr(0, 100));
-      } else if (!kept) {
-        found->second = kept.error();
-      } else {
-        found->second = std::move(reply.judgement);
-      }
-    }
-    changed_.notify_all();
+  const std::lock_guard lock(mutex_);
+  const auto found = judgements_.find(key);
+  if (found == judgements_.end()) {
+    if (!ended_) ended_ = strange("is to no question: " + line.substr(0, 100));
+  } else {
+    found->second = std::move(judgement);
   }
-  if (!ended_) ended_ = Error{ErrorCode::kUnavailable, "the verifier ended before its time"};
   changed_.notify_all();
 }
 

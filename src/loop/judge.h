@@ -21,7 +21,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -70,19 +69,11 @@ class Judge {
   Result<Judgement> wait(const std::string& key);
 
  private:
-  Judge(std::unique_ptr<LineChild> child, const rl::TrainingScoreOptions& options, store::Run* run,
-        std::set<std::string> kept);
+  Judge(std::unique_ptr<LineChild> child, const rl::TrainingScoreOptions& options, store::Run* run);
   std::optional<Result<Judgement>> kept(const std::string& key) const;
   void write_requests();
   void read_replies();
-  void keep_replies();
-  struct Reply {
-    std::string key;
-    std::string line;
-    Result<Judgement> judgement;
-  };
-  Reply reply_of(std::string line) const;
-  Status keep(const std::vector<Reply>& replies) const;
+  void take(const std::string& line);
 
   const std::unique_ptr<LineChild> child_;  // Constant after construction, like the next two.
   const rl::TrainingScoreOptions options_;
@@ -91,13 +82,9 @@ class Judge {
   std::condition_variable changed_;
   std::map<std::string, std::optional<Result<Judgement>>> judgements_;  // Keys: ask().
   std::deque<std::string> lines_;                                       // To write.
-  std::vector<Reply> replies_;                                          // To keep.
-  bool is_read_ = false;                                                // No reply follows.
   std::optional<Error> ended_;
-  std::set<std::string> kept_;  // Names in the store; constant after construction.
   std::thread writer_;
   std::thread reader_;
-  std::thread keeper_;
 };
 
 }  // namespace mc::loop

@@ -316,21 +316,11 @@ Status Run::add(const Judgement& judgement) {
 }
 
 Status Run::put(const std::string& name, const std::string& text) {
-  const std::pair one{name, text};
-  return put(std::span(&one, 1));
-}
-
-Status Run::put(std::span<const std::pair<std::string, std::string>> texts) {
+  MC_CHECK(!name.empty());
   return database_->call([&](SQLite::Database& connection) -> Status {
-    SQLite::Transaction transaction(connection);
     SQLite::Statement insert(connection, "INSERT OR REPLACE INTO text VALUES(?, ?, ?)");
-    for (const auto& [name, text] : texts) {
-      MC_CHECK(!name.empty());
-      bind_all(insert, id_, name, text);
-      insert.exec();
-      insert.reset();
-    }
-    transaction.commit();
+    bind_all(insert, id_, name, text);
+    insert.exec();
     return ok();
   });
 }
@@ -404,18 +394,6 @@ Result<std::optional<std::string>> Run::text(const std::string& name) const {
     bind_all(row, id_, name);
     if (!row.executeStep()) return std::optional<std::string>();
     return std::optional(row.getColumn(0).getString());
-  });
-}
-
-Result<std::vector<std::string>> Run::names(const std::string& beginning) const {
-  return database_->call([&](SQLite::Database& connection) -> Result<std::vector<std::string>> {
-    SQLite::Statement row(connection,
-                          "SELECT name FROM text WHERE run = ? AND substr(name, 1, ?) = ? "
-                          "ORDER BY name");
-    bind_all(row, id_, static_cast<int64_t>(beginning.size()), beginning);
-    std::vector<std::string> out;
-    while (row.executeStep()) out.push_back(row.getColumn(0).getString());
-    return out;
   });
 }
 

@@ -51,16 +51,12 @@ class Run {
   Status add(const Judgement& judgement);       // The same.
   // A text of its own for each name: "summary", or a part of the work, such as "chunk 12".
   Status put(const std::string& name, const std::string& text);
-  // The same for many {name, text}, all of them or none.  A transaction waits for the disk.
-  Status put(std::span<const std::pair<std::string, std::string>> texts);
 
   // All by key.
   Result<std::vector<TaskRecord>> tasks() const;
   Result<std::vector<Answer>> answers() const;
   Result<std::vector<Judgement>> judgements() const;
   Result<std::optional<std::string>> text(const std::string& name) const;
-  // The names of texts that begin so, in order.
-  Result<std::vector<std::string>> names(const std::string& beginning) const;
 
  private:
   friend class Store;

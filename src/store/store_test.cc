@@ -137,10 +137,6 @@ TEST_F(Stores, KeepTheLastOfEachKeyAndName) {
   ASSERT_TRUE(run.add(judgement(key, 2)));
   ASSERT_TRUE(run.put("summary", "first"));
   ASSERT_TRUE(run.put("summary", "second"));
-  const std::pair<std::string, std::string> more[] = {{"part 2", "b"}, {"part 1", "a"}};
-  ASSERT_TRUE(run.put(more));
-  EXPECT_EQ(*run.names("part "), (std::vector<std::string>{"part 1", "part 2"}));
-  EXPECT_EQ(*run.text("part 2"), "b");
   EXPECT_EQ(run.answers()->size(), 1U);
   EXPECT_EQ(run.answers()->at(0).completion, "second");
   ASSERT_EQ(run.judgements()->size(), 1U);
