@@ -83,7 +83,7 @@ def against(first: list[Held], runs: list[Held], measure: Callable[[Held], Share
         return "-"
     below = [measure(run) for run in first]
     tasks = set.intersection(*(set(one) for one in below))
-    common = {task: mean(one[task] for one in below) for task in tasks}
+    common = {task: mean(one[task] for one in below) for task in sorted(tasks)}
     value, low, high, _ = paired(common, [measure(run) for run in runs])
     return points(value, low, high)
 
