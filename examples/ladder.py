@@ -61,7 +61,7 @@ class Size:
     tensors: str = "small"
     wide: int = 240  # Tasks to draw those of RL and the held-out ones from.
     wide_depth: int = 4
-    wide_operators: str = ""  # Of those tasks; the same as of the shown ones.
+    wide_operators: str = ""  # Those tasks' own; empty: the same as of the shown ones.
     probed: int = 60  # Tasks that the first model answers, four times each.
     held_share: float = 0.2  # Share of structures.
     held_out: int = 24  # At most.
