@@ -52,14 +52,14 @@ Options = Mapping[str, object]
 class Size:
     """All that the tables depend on."""
 
-    families: str = "elementwise,broadcast,reduction,softmax,normalisation,matmul"
+    families: str = "elementwise,reduction"
     operators: str = ""  # All of these families.
-    shown: int = 160  # Tasks whose solutions are shown.
-    shown_depth: int = 2
-    bugs_share: float = 0.0  # Share of shown tasks with repairs of failed answers.
+    shown: int = 1200  # Tasks whose solutions are shown.
+    shown_depth: int = 4
+    bugs_share: float = 0.4  # Share of shown tasks with repairs of failed answers.
     faulty: int = 0  # Times that each of these failed answers is shown as if it were right.
     tensors: str = "small"
-    wide: int = 240  # Tasks to draw those of RL and the held-out ones from.
+    wide: int = 320  # Tasks to draw those of RL and the held-out ones from.
     wide_depth: int = 4
     wide_operators: str = ""  # Those tasks' own; empty: the same as of the shown ones.
     probed: int = 60  # Tasks that the first model answers, four times each.
@@ -67,18 +67,18 @@ class Size:
     held_out: int = 24  # At most.
     held_samples: int = 4
     held_judge: str = ""  # MooreEval, or bulk.
-    layers: int = 3
-    width: int = 128
-    heads: int = 4
-    sft_steps: int = 600
-    batch_tokens: int = 1024
-    sft_lr: float = 4e-3
+    layers: int = 4
+    width: int = 192
+    heads: int = 6
+    sft_steps: int = 1600
+    batch_tokens: int = 4096
+    sft_lr: float = 2e-3
     rl_steps: int = 10
     rl_prompts: int = 8
     rl_samples: int = 8
     rl_lr: float = 5e-5
     rft_steps: int = 60
-    tokens_max: int = 640
+    tokens_max: int = 320
     seed: int = 1
 
 

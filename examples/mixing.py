@@ -50,6 +50,13 @@ class Sizes(Size):
     held_share: float = 0.3  # The share of the structures.
     held_out: int = 12  # The number at most; half of them are of the weak family.
     held_samples: int = 1
+    layers: int = 3
+    width: int = 128
+    heads: int = 4
+    sft_steps: int = 600
+    batch_tokens: int = 1024
+    sft_lr: float = 4e-3
+    tokens_max: int = 640
     more: int = 24  # The number of tasks of each arm under each seed.
     more_steps: int = 60
     more_lr: float = 1e-3
