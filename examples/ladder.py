@@ -390,9 +390,11 @@ class Ladder:
 
     def measure_base(self, name: str) -> None:
         device = self.devices.get()
-        self.measure(EXPERIMENTS[name], self.folder / "sft/model", self.base_of(name), device,
-                     self.jobs)  # fmt: skip
-        self.devices.put(device)
+        try:
+            self.measure(EXPERIMENTS[name], self.folder / "sft/model", self.base_of(name), device,
+                         self.jobs)  # fmt: skip
+        finally:
+            self.devices.put(device)
 
     def base_of(self, name: str) -> Path:
         """The first model's answers to the held-out tasks, in the way of this experiment."""
@@ -411,8 +413,10 @@ class Ladder:
                    out, "--max-tokens", self.size.tokens_max, "--jobs", self.jobs,
                    "--samples", self.size.held_samples, "--generate", where, "--eval",
                    "--backend cpu --bulk"]  # fmt: skip
-        self.run_command([str(word) for word in command])
-        self.devices.put(device)
+        try:
+            self.run_command([str(word) for word in command])
+        finally:
+            self.devices.put(device)
 
     # ---- All of it -------------------------------------------------------------------------------
 

@@ -78,7 +78,7 @@ def gain(before: Held, runs: list[Held], measure: Callable[[Held], Shares]) -> s
 
 
 def against(first: list[Held], runs: list[Held], measure: Callable[[Held], Shares]) -> str:
-    """The difference to the first arm, seed by seed."""
+    """The difference to the first arm, where both have as many seeds."""
     if not first or len(first) != len(runs):
         return "-"
     below = [measure(run) for run in first]
@@ -151,7 +151,7 @@ def quarters(homes: list[Path], name: str) -> tuple[float, float]:
             mean(row[name] for run in runs for row in run[-max(1, len(run) // 4) :]))  # fmt: skip
 
 
-T_95 = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571}  # Student's t for so many seeds.
+T_95 = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571}  # Student's bound by number of seeds.
 
 
 def second_half(homes: list[Path], name: str) -> list[float]:
