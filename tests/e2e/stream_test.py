@@ -107,6 +107,7 @@ class Stream(unittest.TestCase):
             "wrong": right.replace("fmaxf", "2.0f * fmaxf"),
             "undeclared": right.replace("0.0f", "zero"),
             "by PyTorch": right.replace("ext.f(x)", "torch.relu(x)"),
+            "by the host": right.replace("ext.f(x)", "ext.f(torch.relu(x.cpu()).to(x.device))"),
             "another form": right.replace('r"""', '"""'),
             "no code": "I cannot.",
         }
@@ -124,10 +125,11 @@ class Stream(unittest.TestCase):
         kinds = {name: one["verdict"]["outcome"]["kind"] for name, one in replies.items()}
         self.assertEqual(kinds, {
             "right": "pass", "wrong": "wrong", "undeclared": "compile", "with a macro": "pass",
-            "own sizes": "pass", "by PyTorch": "illegal",
+            "own sizes": "pass", "by PyTorch": "illegal", "by the host": "illegal",
             "another form": "extraction", "no code": "extraction",
         })  # fmt: skip
         self.assertIn("zero", replies["undeclared"]["feedback"])
+        self.assertIn("relu is not available", replies["by the host"]["feedback"])
         wrong = replies["wrong"]["verdict"]["outcome"]["trials"][0]["checks"][0]
         self.assertEqual(wrong["diagnosis"], "")
 
