@@ -6,13 +6,13 @@
 All begin with one model: fine-tuned on the forge's solutions to chains of operators and, with
 --faulty, on wrong ones too, as a model that reads the web is, so that it answers a third to a half
 of other chains. Each arm of an experiment trains it under each seed on tasks that no solution was
-shown for, without those that it answers right always or never, and is measured by several answers
-to each of the same held-out tasks, judged by MooreEval with all checks.
+shown for and that four tries answered both right and wrong, and is measured by several answers to
+each of the same held-out tasks, judged by MooreEval with all checks.
 
     A  RL's gain: RL, one update a step, rewards drawn by lot, and RFT with as many verdicts
     B  speed: RL whose reward has the measured speed-up, on a GPU; begin it with --tensors large
-    C  turns: does feedback help before training; RL of up to three turns with all rules, without
-       PrimeEcho, and without BDR
+    C  turns, from a model that also saw repairs of its own failures: does feedback help before RL;
+       RL of up to three turns with all rules, without PrimeEcho, and without BDR
     D  a generator that lags behind: no rule, the signed mean, MirrorPop
     S  step sizes for the others, to be chosen by the accuracy in training
     U  one, two and four updates a step where the best policy is known: launches of 64 threads
@@ -59,10 +59,10 @@ class Size:
     bugs_share: float = 0.4  # Share of shown tasks with repairs of failed answers.
     faulty: int = 0  # Times that each of these failed answers is shown as if it were right.
     tensors: str = "small"
-    wide: int = 320  # Tasks to draw those of RL and the held-out ones from.
+    wide: int = 400  # Tasks to draw those of RL and the held-out ones from.
     wide_depth: int = 4
     wide_operators: str = ""  # Those tasks' own; empty: the same as of the shown ones.
-    probed: int = 60  # Tasks that the first model answers, four times each.
+    probed: int = 120  # Tasks that the first model answers, four times each.
     held_share: float = 0.2  # Share of structures.
     held_out: int = 24  # At most.
     held_samples: int = 4
@@ -78,6 +78,8 @@ class Size:
     rl_samples: int = 8
     rl_lr: float = 5e-5
     rft_steps: int = 60
+    mended_samples: int = 16  # Answers to each task of RL that give C's repairs.
+    mended_steps: int = 200
     tokens_max: int = 320
     seed: int = 1
 
@@ -90,7 +92,7 @@ GPU = Size(
     wide=2400,
     wide_depth=4,
     wide_operators="relu,neg,square,mul_scalar,add_scalar,sub,mul,sigmoid,sum,mean",
-    probed=240,
+    probed=640,
     held_share=0.16,
     held_out=320,
     held_samples=8,
@@ -105,6 +107,7 @@ GPU = Size(
     rl_samples=8,
     rl_lr=5e-5,
     rft_steps=60,
+    mended_steps=600,
     tokens_max=512,
 )
 
@@ -124,6 +127,7 @@ class Experiment:
     common: Options = dataclasses.field(default_factory=dict)
     is_measured: bool = True  # With held-out tasks; otherwise its courses are all that it is for.
     measured_with: Options = dataclasses.field(default_factory=dict)
+    mends: bool = False  # It begins with a model that saw repairs of its own failures.
 
 
 WORTH = (0.05, 0.8)  # Share of right answers to chains of a length that is trained and measured.
@@ -155,6 +159,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         ),
         {"turns": 3, "bdr": 0.25},
         measured_with={"turns": 3, "samples": 4},
+        mends=True,
     ),
     "D": Experiment(
         (
@@ -274,7 +279,7 @@ class Ladder:
     def choose_tasks(self) -> bool:
         """Chains that no solution was shown for, of the lengths that are worth it.
 
-        Those that the probe's tries answered right always or never are not trained on: a group
+        Only those that the probe's tries answered both right and wrong are trained on: a group
         without spread moves nothing.
         """
         s = self.size
@@ -293,12 +298,12 @@ class Ladder:
         rates = rates_by_length(self.folder / "probe/episodes.jsonl", dict_of(train))
         say("right answers by length: " + ", ".join(f"{k}: {v:.2f}" for k, v in rates.items()))
         lengths = [k for k, v in rates.items() if WORTH[0] <= v <= WORTH[1]]
-        fit = [line for chain, line in train if len(chain) in lengths]
-        settled = settled_in(self.folder / "probe/episodes.jsonl")
-        kept = [line for line in fit if json.loads(line)["id"] not in settled]
+        fit = [line for chain, line in train[: s.probed] if len(chain) in lengths]
+        mixed = answered_both_ways(self.folder / "probe/episodes.jsonl")
+        kept = [line for line in fit if json.loads(line)["id"] in mixed]
         say(f"{len(kept)} tasks to train on, of {len(fit)}")
         if len(kept) < s.rl_prompts:
-            raise RuntimeError(f"a step needs {s.rl_prompts} tasks: give more --wide tasks")
+            raise RuntimeError(f"a step needs {s.rl_prompts} tasks: give more --probed tasks")
         write_atomically(self.folder / "tasks.jsonl", "".join(kept))
 
         chosen = [line for chain, line in held if len(chain) in lengths][: s.held_out]
@@ -309,6 +314,27 @@ class Ladder:
                 " and not by most tries: give more --wide tasks, or another number of --sft-steps"
             )
         return True
+
+    def make_mending_model(self) -> None:
+        """The first model, tuned on right answers of its own and on repairs of wrong ones.
+
+        A model that mended little rewrites another line than the one that feedback names.
+        """
+        s = self.size
+        sft, home = self.folder / "sft/model", self.folder / "mending"
+        device = self.devices.get()
+        try:
+            options = {"targets": 4, "repairs": 8, "judge": "bulk"}
+            drawn = self.answer(sft, self.folder / "tasks.jsonl", home / "drawn", s.mended_samples,
+                                device, os.cpu_count() or 1, options)  # fmt: skip
+            if drawn:
+                self.tune(sft, home / "drawn/sft.jsonl", home, s.mended_steps, s.sft_lr / 3,
+                          s.seed, device)  # fmt: skip
+        finally:
+            self.devices.put(device)
+
+    def first_model(self, name: str) -> Path:
+        return self.folder / ("mending" if EXPERIMENTS[name].mends else "sft") / "model"
 
     def chains(self, name: str) -> list[tuple[tuple[str, ...], str]]:
         lines = (self.folder / "wide" / name).read_text().splitlines(keepends=True)
@@ -342,7 +368,7 @@ class Ladder:
         device = self.devices.get()
         try:
             home, experiment = self.home(name, arm, number), EXPERIMENTS[name]
-            done = self.draw(experiment, arm, number, home, device)
+            done = self.draw(name, arm, number, home, device)
             if done and experiment.is_measured and not self.is_train_only:
                 done = self.measure(experiment, home / "model", home / "held_out", device,
                                     self.jobs)  # fmt: skip
@@ -354,18 +380,18 @@ class Ladder:
     def home(self, experiment: str, arm: Arm, number: int) -> Path:
         return self.folder / experiment / arm.name.replace(" ", "-") / str(number)
 
-    def draw(self, experiment: Experiment, arm: Arm, number: int, home: Path, device: str) -> bool:
+    def draw(self, name: str, arm: Arm, number: int, home: Path, device: str) -> bool:
         s = self.size
         if (home / "model").exists():
             return True
-        sft, tasks = self.folder / "sft/model", self.folder / "tasks.jsonl"
+        sft, tasks = self.first_model(name), self.folder / "tasks.jsonl"
         seed = 1000 * number
         if not arm.is_rft:
             own = {"model": sft, "data": tasks, "out": home, "steps": s.rl_steps, "seed": seed,
                    "prompts": s.rl_prompts, "samples": s.rl_samples, "lr": s.rl_lr,
                    "max-tokens": s.tokens_max, "device": device,
                    "jobs": self.jobs}  # fmt: skip
-            options = {**own, **COMMON, **experiment.common, **arm.options}
+            options = {**own, **COMMON, **EXPERIMENTS[name].common, **arm.options}
             return self.run("musacoder-learn", "rl", "--resume", options=options)
         drawn, data = home / "drawn", home / "data.jsonl"
         if not data.exists():
@@ -391,7 +417,7 @@ class Ladder:
     def measure_base(self, name: str) -> None:
         device = self.devices.get()
         try:
-            self.measure(EXPERIMENTS[name], self.folder / "sft/model", self.base_of(name), device,
+            self.measure(EXPERIMENTS[name], self.first_model(name), self.base_of(name), device,
                          self.jobs)  # fmt: skip
         finally:
             self.devices.put(device)
@@ -409,10 +435,9 @@ class Ladder:
         device = self.devices.get()
         where = f"--device {device}" + (" --batch 256" if device != "cpu" else "")
         command = [sys.executable, ROOT / "tools/turn_arms.py", "--tasks",
-                   self.folder / "held_out.jsonl", "--model", self.folder / "sft/model", "--out",
+                   self.folder / "held_out.jsonl", "--model", self.first_model("C"), "--out",
                    out, "--max-tokens", self.size.tokens_max, "--jobs", self.jobs,
-                   "--samples", self.size.held_samples, "--generate", where, "--eval",
-                   "--backend cpu --bulk"]  # fmt: skip
+                   "--generate", where, "--eval", "--backend cpu --bulk"]  # fmt: skip
         try:
             self.run_command([str(word) for word in command])
         finally:
@@ -423,6 +448,8 @@ class Ladder:
     def run_all(self, chosen: list[str], seeds: int, arms: list[str]) -> None:
         if not self.make_base():
             return
+        if any(EXPERIMENTS[name].mends for name in chosen):
+            self.make_mending_model()
         with ThreadPoolExecutor(self.num_devices) as pool_of_devices:
             jobs = []
             for name in chosen:
@@ -508,13 +535,13 @@ def faulty_rows(lines: list[str]) -> list[str]:
     return [json.dumps(row) + "\n" for row in made]
 
 
-def settled_in(episodes: Path) -> set[str]:
-    """The tasks that were answered right always or never."""
+def answered_both_ways(episodes: Path) -> set[str]:
+    """The tasks that were answered right by some tries and wrong by others."""
     seen: dict[str, set[bool]] = {}
     for line in episodes.read_text().splitlines():
         episode = json.loads(line)
         seen.setdefault(episode["task"], set()).add(episode["turns"][0]["outcome"] == "pass")
-    return {task for task, kinds in seen.items() if len(kinds) == 1}
+    return {task for task, kinds in seen.items() if len(kinds) == 2}
 
 
 def rates_by_length(episodes: Path, lengths: Mapping[str, int]) -> dict[int, float]:

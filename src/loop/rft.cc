@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
+#include <sstream>
 #include <utility>
 
 #include <fmt/format.h>
@@ -58,11 +60,15 @@ std::string sft_row(const Prompt& prompt, const std::vector<model::Message>& mes
   return row.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-// Failed answers, no text twice, each followed by one of the targets: as the turn before, and
-// within the prompt.
+void count_lines(const std::string& text, int64_t each, std::map<std::string, int64_t>& counts) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) counts[line] += each;
+}
+
+// Failed answers, no text twice, each followed by the passing one that changes it least: as the
+// turn before, and within the prompt.
 std::string repair_rows(const Prompt& prompt, std::span<const Episode> episodes,
-                        std::span<const std::string> targets, int64_t count, RftSummary& summary) {
-  MC_CHECK(!targets.empty());
+                        std::span<const std::string> passing, int64_t count, RftSummary& summary) {
   std::string text;
   std::set<std::string> seen;
   for (const Episode& episode : episodes) {
@@ -70,7 +76,7 @@ std::string repair_rows(const Prompt& prompt, std::span<const Episode> episodes,
     if (static_cast<int64_t>(seen.size()) == count) break;
     if (!turn.judgement.s || episode.passed() || !seen.insert(turn.answer).second) continue;
     const size_t number = seen.size() - 1;
-    const std::string& target = targets[number % targets.size()];
+    const std::string& target = passing[nearest_answer(turn.answer, passing)];
     std::vector<model::Message> messages = prompt.messages;
     messages.push_back({"assistant", turn.answer});
     messages.push_back({"user", reward::repair_request(turn.judgement.feedback)});
@@ -97,14 +103,12 @@ void add_task(const Prompt& prompt, std::span<const Episode> episodes, const Rft
   summary.answers += static_cast<int64_t>(episodes.size());
   if (answers.empty()) return;
   std::vector<std::string> drawn;
-  std::vector<std::string> targets;
   for (const size_t i : draw_targets(answers, structures, options.targets,
                                      derive_seed(options.seed, prompt.task.id))) {
     text += sft_row(prompt, prompt.messages, "rft", answers[i], structures[i], drawn.size());
     drawn.push_back(structures[i]);
-    targets.push_back(answers[i]);
   }
-  text += repair_rows(prompt, episodes, targets, options.repairs, summary);
+  text += repair_rows(prompt, episodes, answers, options.repairs, summary);
   summary.solved += 1;
   summary.passed += static_cast<int64_t>(answers.size());
   summary.targets += static_cast<int64_t>(drawn.size());
@@ -233,6 +237,19 @@ std::vector<size_t> draw_targets(std::span<const std::string> answers,
     }
   }
   return drawn;
+}
+
+size_t nearest_answer(const std::string& failed, std::span<const std::string> passing) {
+  MC_CHECK(!passing.empty());
+  const auto changes = [&](const std::string& answer) {
+    std::map<std::string, int64_t> counts;
+    count_lines(failed, 1, counts);
+    count_lines(answer, -1, counts);
+    int64_t sum = 0;
+    for (const auto& [line, count] : counts) sum += std::abs(count);
+    return sum;
+  };
+  return static_cast<size_t>(std::ranges::min_element(passing, {}, changes) - passing.begin());
 }
 
 double effective_number(std::span<const std::string> texts) {

@@ -35,7 +35,7 @@ struct RftOptions {
   int64_t samples = 8;  // The episodes of each task.
   int64_t turns = 1;    // The most of an episode, which ends with its first pass.
   int64_t targets = 4;  // The targets of each task, at most.
-  int64_t repairs = 0;  // Failed answers of a solved task that its targets put right, at most.
+  int64_t repairs = 0;  // Failed answers of a solved task that become repairs, at most.
   model::GenerateOptions generate;
   PolicyOptions policy;
   uint64_t seed = 0;
@@ -64,6 +64,10 @@ Result<RftSummary> run_rft(const RftOptions& options);
 std::vector<size_t> draw_targets(std::span<const std::string> answers,
                                  std::span<const std::string> structures, int64_t count,
                                  uint64_t seed);
+
+// The number of the passing answer whose lines differ least from those of the failed one, in any
+// order, the first of equals: a repair shows what to change, where another kernel shows nothing.
+size_t nearest_answer(const std::string& failed, std::span<const std::string> passing);
 
 // exp(entropy) of the shares of equal texts; 0 without texts.
 double effective_number(std::span<const std::string> texts);

@@ -72,6 +72,14 @@ TEST(DrawTargets, TakesClustersByTurnsAndNoAnswerTwice) {
   EXPECT_TRUE(draw_targets({}, {}, 4, 1).empty());
 }
 
+TEST(NearestAnswer, ChangesFewestLines) {
+  const std::vector<std::string> passing = {"x\ny\nz\n", "a\nb\nc\nd\n", "a\nB\nc\n", "a\nB\nc\n"};
+  EXPECT_EQ(nearest_answer("a\nb\nc\n", passing), 1u);
+  EXPECT_EQ(nearest_answer("a\n?\nc\n", passing), 2u);
+  EXPECT_EQ(nearest_answer("a\nb\nb\nc\nd\n", passing), 1u);
+  EXPECT_EQ(nearest_answer("", passing), 0u);
+}
+
 TEST(EffectiveNumber, IsTheExponentialOfTheEntropy) {
   const std::vector<std::string> even = {"a", "b", "c", "d"};
   const std::vector<std::string> one = {"a", "a"};
