@@ -10,7 +10,8 @@ shown for and that four tries answered both right and wrong, and is measured by 
 each of the same held-out tasks, judged by MooreEval with all checks.
 
     A  RL's gain: RL, one update a step, rewards drawn by lot, and RFT with as many verdicts
-    B  speed: RL whose reward has the measured speed-up, on a GPU; begin it with --tensors large
+    B  speed: RL whose reward has the measured speed-up, on a GPU, of the same tasks with large
+       tensors
     C  turns, from a model that also saw repairs of its own failures: does feedback help before RL;
        RL of up to three turns with all rules, without PrimeEcho, and without BDR
     D  a generator that lags behind: no rule, the signed mean, MirrorPop
@@ -58,10 +59,10 @@ class Size:
     shown_depth: int = 4
     bugs_share: float = 0.4  # Share of shown tasks with repairs of failed answers.
     faulty: int = 0  # Times that each of these failed answers is shown as if it were right.
-    tensors: str = "small"
     wide: int = 400  # Tasks to draw those of RL and the held-out ones from.
     wide_depth: int = 4
     wide_operators: str = ""  # Those tasks' own; empty: the same as of the shown ones.
+    large: int = 320  # The first of those tasks once more, with large tensors, for B.
     probed: int = 120  # Tasks that the first model answers, four times each.
     held_share: float = 0.2  # Share of structures.
     held_out: int = 24  # At most.
@@ -89,10 +90,11 @@ GPU = Size(
     shown_depth=4,
     bugs_share=0.5,
     faulty=5,
-    wide=2400,
+    wide=2900,
     wide_depth=4,
     wide_operators="relu,neg,square,mul_scalar,add_scalar,sub,mul,sigmoid,sum,mean",
-    probed=640,
+    large=1000,
+    probed=1000,
     held_share=0.16,
     held_out=320,
     held_samples=8,
@@ -127,6 +129,7 @@ class Experiment:
     common: Options = dataclasses.field(default_factory=dict)
     is_measured: bool = True  # With held-out tasks; otherwise its courses are all that it is for.
     measured_with: Options = dataclasses.field(default_factory=dict)
+    is_large: bool = False  # Its tasks have large tensors.
     mends: bool = False  # It begins with a model that saw repairs of its own failures.
 
 
@@ -148,8 +151,9 @@ EXPERIMENTS: Mapping[str, Experiment] = {
     ),
     "B": Experiment(
         (Arm("speed"),),
-        {**TIMED, "nu-max": 4, "prompts": 8, "steps": 30},
-        measured_with=TIMED,
+        {**TIMED, "nu-max": 4, "prompts": 4, "steps": 30},
+        measured_with={**TIMED, "samples": 4, "limit": 64},
+        is_large=True,
     ),
     "C": Experiment(
         (
@@ -157,7 +161,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
             Arm("best turn", {"alpha": 0, "b-early": 0}),
             Arm("no BDR", {"bdr": 0}),
         ),
-        {"turns": 3, "bdr": 0.25},
+        {"turns": 3, "bdr": 0.25, "steps": 30},
         measured_with={"turns": 3, "samples": 4},
         mends=True,
     ),
@@ -236,8 +240,7 @@ class Ladder:
         base, sft = self.folder / "base", self.folder / "sft"
         if not self.forge("shown", s.shown, s.shown_depth, s.seed, {"bugs-share": s.bugs_share}):
             return False
-        of_wide = {"operators": s.wide_operators or s.operators or None}
-        if not self.forge("wide", s.wide, s.wide_depth, s.seed + 1, of_wide):
+        if not self.forge("wide", s.wide, s.wide_depth, s.seed + 1, self.of_wide):
             return False
         shown = self.folder / "shown.jsonl"
         if not shown.exists():
@@ -248,6 +251,28 @@ class Ladder:
         if not self.tune(base, shown, sft, s.sft_steps, s.sft_lr, s.seed):
             return False
         return (self.folder / "held_out.jsonl").exists() or self.choose_tasks()
+
+    @property
+    def of_wide(self) -> Options:
+        return {"operators": self.size.wide_operators or self.size.operators or None}
+
+    def make_large(self) -> bool:
+        """The tasks of RL and the held-out ones that the forge also made with large tensors."""
+        s = self.size
+        if not self.forge("large", s.large, s.wide_depth, s.seed + 1,
+                          {**self.of_wide, "size": "large"}):  # fmt: skip
+            return False
+        for name, source in (("tasks", "rl"), ("held_out", "test")):
+            lines = (self.folder / f"large/{source}.jsonl").read_text().splitlines(keepends=True)
+            large = {json.loads(line)["id"]: line for line in lines}
+            ids = [json.loads(line)["id"] for line in
+                   (self.folder / f"{name}.jsonl").read_text().splitlines()]  # fmt: skip
+            kept = "".join(large[one] for one in ids if one in large)
+            write_atomically(self.folder / f"{name}-large.jsonl", kept)
+        return True
+
+    def tasks_of(self, experiment: Experiment, name: str = "tasks") -> Path:
+        return self.folder / (name + ("-large" if experiment.is_large else "") + ".jsonl")
 
     def init(self, base: Path, text: Path) -> bool:
         s = self.size
@@ -272,7 +297,7 @@ class Ladder:
         return self.run("musacoder", "forge", options={
             "tasks": tasks, "seed": seed, "style": "compact", "families": self.size.families,
             "operators": self.size.operators or None,
-            "depth": depth, "test-share": self.size.held_share, "size": self.size.tensors,
+            "depth": depth, "test-share": self.size.held_share, "size": "small",
             "jobs": min(64, os.cpu_count() or 1), "out": self.folder / name,
             **options})  # fmt: skip
 
@@ -384,7 +409,7 @@ class Ladder:
         s = self.size
         if (home / "model").exists():
             return True
-        sft, tasks = self.first_model(name), self.folder / "tasks.jsonl"
+        sft, tasks = self.first_model(name), self.tasks_of(EXPERIMENTS[name])
         seed = 1000 * number
         if not arm.is_rft:
             own = {"model": sft, "data": tasks, "out": home, "steps": s.rl_steps, "seed": seed,
@@ -411,8 +436,8 @@ class Ladder:
                 jobs: int) -> bool:  # fmt: skip
         s = self.size
         options = {"judge": s.held_judge or None, **experiment.measured_with}
-        return self.answer(model, self.folder / "held_out.jsonl", out, s.held_samples, device,
-                           jobs, options)  # fmt: skip
+        return self.answer(model, self.tasks_of(experiment, "held_out"), out, s.held_samples,
+                           device, jobs, options)  # fmt: skip
 
     def measure_base(self, name: str) -> None:
         device = self.devices.get()
@@ -447,6 +472,8 @@ class Ladder:
 
     def run_all(self, chosen: list[str], seeds: int, arms: list[str]) -> None:
         if not self.make_base():
+            return
+        if any(EXPERIMENTS[name].is_large for name in chosen) and not self.make_large():
             return
         if any(EXPERIMENTS[name].mends for name in chosen):
             self.make_mending_model()
