@@ -13,7 +13,7 @@ each of the same held-out tasks, judged by MooreEval with all checks.
     B  speed: RL whose reward has the measured speed-up, on a GPU, of the same tasks with large
        tensors
     C  turns, from a model that also saw repairs of its own failures: does feedback help before RL;
-       RL of up to three turns with all rules, without PrimeEcho, and without BDR
+       RL of up to three turns, on fresh tasks, with all rules, without PrimeEcho, and without BDR
     D  a generator that lags behind: no rule, the signed mean, MirrorPop
     S  step sizes for the others, to be chosen by the accuracy in training
     U  one, two and four updates a step where the best policy is known: launches of 64 threads
@@ -161,7 +161,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
             Arm("best turn", {"alpha": 0, "b-early": 0}),
             Arm("no BDR", {"bdr": 0}),
         ),
-        {"turns": 3, "bdr": 0.25, "steps": 30},
+        {"turns": 3, "bdr": 0.25, "steps": 20},
         measured_with={"turns": 3, "samples": 4},
         mends=True,
     ),
@@ -271,8 +271,10 @@ class Ladder:
             write_atomically(self.folder / f"{name}-large.jsonl", kept)
         return True
 
-    def tasks_of(self, experiment: Experiment, name: str = "tasks") -> Path:
-        return self.folder / (name + ("-large" if experiment.is_large else "") + ".jsonl")
+    def tasks_of(self, experiment: Experiment) -> Path:
+        """A model that learned from its own right answers to tasks needs others."""
+        kind = "-fresh" if experiment.mends else "-large" if experiment.is_large else ""
+        return self.folder / f"tasks{kind}.jsonl"
 
     def init(self, base: Path, text: Path) -> bool:
         s = self.size
@@ -330,6 +332,8 @@ class Ladder:
         if len(kept) < s.rl_prompts:
             raise RuntimeError(f"a step needs {s.rl_prompts} tasks: give more --probed tasks")
         write_atomically(self.folder / "tasks.jsonl", "".join(kept))
+        fresh = [line for chain, line in train[s.probed :] if len(chain) in lengths]
+        write_atomically(self.folder / "tasks-fresh.jsonl", "".join(fresh))
 
         chosen = [line for chain, line in held if len(chain) in lengths][: s.held_out]
         write_atomically(self.folder / "held_out.jsonl", "".join(chosen))
@@ -436,8 +440,9 @@ class Ladder:
                 jobs: int) -> bool:  # fmt: skip
         s = self.size
         options = {"judge": s.held_judge or None, **experiment.measured_with}
-        return self.answer(model, self.tasks_of(experiment, "held_out"), out, s.held_samples,
-                           device, jobs, options)  # fmt: skip
+        held_out = "held_out-large.jsonl" if experiment.is_large else "held_out.jsonl"
+        return self.answer(model, self.folder / held_out, out, s.held_samples, device, jobs,
+                           options)  # fmt: skip
 
     def measure_base(self, name: str) -> None:
         device = self.devices.get()
