@@ -239,7 +239,6 @@ COLUMNS: Mapping[str, tuple[Columns, Columns]] = {
     "B": ({**HELD_OUT, **SPEED}, TRAINED),
     "C": ({**HELD_OUT, **TURNS}, {**REPLAYS, **TRAINED}),
     "D": ({}, {**DRIFT, **TRAINED}),
-    "S": ({}, TRAINED),
     "U": ({}, TRAINED),
 }
 
