@@ -78,7 +78,7 @@ class Size:
     rl_samples: int = 8
     rl_lr: float = 5e-5
     rft_steps: int = 60
-    mended_samples: int = 16  # Answers to each task of RL that give C's repairs.
+    mended_samples: int = 16  # Answers to each of A's tasks that give C's repairs.
     mended_steps: int = 200
     tokens_max: int = 320
     seed: int = 1
@@ -605,8 +605,11 @@ def read_arguments(
     path = arguments.out / "size.json"
     if path.exists() and path.read_text() != text:
         fail(f"{arguments.out} holds runs of another size: give another --out, or remove it")
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, text)
+    try:
+        arguments.out.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, text)
+    except OSError as error:
+        fail(f"--out {arguments.out}: {error.strerror}")
     return arguments, size
 
 
@@ -622,10 +625,15 @@ def main() -> int:
     for name in chosen:
         if name not in EXPERIMENTS:
             fail(f"no experiment {name}: they are {', '.join(EXPERIMENTS)}")
+    arms = [arm for arm in arguments.arms.split(",") if arm]
+    known = [arm.name for name in chosen for arm in EXPERIMENTS[name].arms]
+    for arm in arms:
+        if arm not in known:
+            fail(f"no arm {arm} in {arguments.only}: they are {', '.join(known)}")
     ladder = Ladder(arguments.out, size, arguments.devices, arguments.minutes,
                     arguments.train_only)  # fmt: skip
     try:
-        ladder.run_all(chosen, arguments.seeds, list(filter(None, arguments.arms.split(","))))
+        ladder.run_all(chosen, arguments.seeds, arms)
     except RuntimeError as error:
         fail(str(error))
     return CUT_SHORT if ladder.is_cut_short else 0

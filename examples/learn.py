@@ -185,7 +185,7 @@ PRETRAINED = dataclasses.replace(
 
 
 def fail(message: str) -> NoReturn:
-    print(f"learn: {message}", file=sys.stderr)
+    print(f"{Path(sys.argv[0]).stem}: {message}", file=sys.stderr)
     sys.exit(BAD_INPUT)
 
 
