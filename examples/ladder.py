@@ -128,8 +128,9 @@ class Experiment:
     common: Options = dataclasses.field(default_factory=dict)
     is_measured: bool = True  # With held-out tasks; otherwise its courses are all that it is for.
     measured_with: Options = dataclasses.field(default_factory=dict)
-    is_large: bool = False  # Its tasks have large tensors.
-    mends: bool = False  # It begins with a model that saw repairs of its own failures.
+    first: str = "sft"  # The folder of the model that it begins with.
+    tasks: str = "tasks.jsonl"
+    held_out: str = "held_out.jsonl"
 
 
 WORTH = (0.05, 0.8)  # Share of right answers to chains of a length that is trained and measured.
@@ -152,7 +153,8 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         (Arm("speed"),),
         {**TIMED, "nu-max": 4, "prompts": 4, "steps": 30},
         measured_with={**TIMED, "samples": 4, "limit": 64},
-        is_large=True,
+        tasks="tasks-large.jsonl",
+        held_out="held_out-large.jsonl",
     ),
     "C": Experiment(
         (
@@ -162,7 +164,8 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         ),
         {"turns": 3, "bdr": 0.25, "steps": 20},
         measured_with={"turns": 3, "samples": 4},
-        mends=True,
+        first="mending",
+        tasks="tasks-fresh.jsonl",  # Others than those whose right answers that model was tuned on.
     ),
     "D": Experiment(
         (
@@ -261,11 +264,6 @@ class Ladder:
             write_atomically(self.folder / f"{name}-large.jsonl", kept)
         return True
 
-    def tasks_of(self, experiment: Experiment) -> Path:
-        """A model that learned from its own right answers to tasks needs others."""
-        kind = "-fresh" if experiment.mends else "-large" if experiment.is_large else ""
-        return self.folder / f"tasks{kind}.jsonl"
-
     def init(self, base: Path, text: Path) -> bool:
         s = self.size
         tokenizer = self.folder / "tokenizer.json"
@@ -334,8 +332,8 @@ class Ladder:
             )
         return True
 
-    def make_mending_model(self) -> None:
-        """The first model, tuned on right answers of its own and on repairs of wrong ones.
+    def make_mending_model(self) -> bool:
+        """mending/model: the first one, tuned on right answers of its own and repairs of wrong ones.
 
         A model that mended little rewrites another line than the one that feedback names.
         """
@@ -346,14 +344,13 @@ class Ladder:
             options = {"targets": 4, "repairs": 8, "judge": "bulk"}
             drawn = self.answer(sft, self.folder / "tasks.jsonl", home / "drawn", s.mended_samples,
                                 device, os.cpu_count() or 1, options)  # fmt: skip
-            if drawn:
-                self.tune(sft, home / "drawn/sft.jsonl", home, s.mended_steps, s.sft_lr / 3,
-                          s.seed, device)  # fmt: skip
+            return drawn and self.tune(sft, home / "drawn/sft.jsonl", home, s.mended_steps,
+                                       s.sft_lr / 3, s.seed, device)  # fmt: skip
         finally:
             self.devices.put(device)
 
     def first_model(self, name: str) -> Path:
-        return self.folder / ("mending" if EXPERIMENTS[name].mends else "sft") / "model"
+        return self.folder / EXPERIMENTS[name].first / "model"
 
     def chains(self, name: str) -> list[tuple[tuple[str, ...], str]]:
         lines = (self.folder / "wide" / name).read_text().splitlines(keepends=True)
@@ -403,7 +400,7 @@ class Ladder:
         s = self.size
         if (home / "model").exists():
             return True
-        sft, tasks = self.first_model(name), self.tasks_of(EXPERIMENTS[name])
+        sft, tasks = self.first_model(name), self.folder / EXPERIMENTS[name].tasks
         seed = 1000 * number
         if not arm.is_rft:
             own = {"model": sft, "data": tasks, "out": home, "steps": s.rl_steps, "seed": seed,
@@ -430,9 +427,8 @@ class Ladder:
                 jobs: int) -> bool:  # fmt: skip
         s = self.size
         options = {"judge": s.held_judge or None, **experiment.measured_with}
-        held_out = "held_out-large.jsonl" if experiment.is_large else "held_out.jsonl"
-        return self.answer(model, self.folder / held_out, out, s.held_samples, device, jobs,
-                           options)  # fmt: skip
+        return self.answer(model, self.folder / experiment.held_out, out, s.held_samples, device,
+                           jobs, options)  # fmt: skip
 
     def measure_base(self, name: str) -> None:
         device = self.devices.get()
@@ -468,10 +464,10 @@ class Ladder:
     def run_all(self, chosen: list[str], seeds: int, arms: list[str]) -> None:
         if not self.make_base():
             return
-        if any(EXPERIMENTS[name].is_large for name in chosen) and not self.make_large():
+        if "B" in chosen and not self.make_large():
             return
-        if any(EXPERIMENTS[name].mends for name in chosen):
-            self.make_mending_model()
+        if "C" in chosen and not self.make_mending_model():
+            return
         with ThreadPoolExecutor(self.num_devices) as pool_of_devices:
             jobs = []
             for name in chosen:

@@ -206,8 +206,8 @@ class _Verifier:
             prepared.close()
 
     def _run_of(self, prepared: _Prepared, solution: Json) -> Json:
-        """Taking operators from a fork costs more than all else that it does, and changes nothing
-        for a solution that calls none of them.
+        """Taking the operators that it may not call from a fork costs more than all else that it
+        does, and changes nothing for a solution that calls none of them.
         """
         run = self._in_fork(prepared, solution, is_guarded=False)
         if self._keeps_to_operators(run):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent / "examples"))
 
+import ladder  # noqa: E402
 import ladder_report as report  # noqa: E402
 
 
@@ -40,6 +41,17 @@ class LadderReportTest(unittest.TestCase):
     def test_an_answer_without_a_score_says_nothing(self) -> None:
         held = self.held("a", [episode("t", 0, ["infra"]), episode("t", 1, ["pass"])])
         self.assertEqual(report.first_right(held), {"t": 1.0})
+
+    def test_trained_on_are_tasks_that_were_answered_both_ways(self) -> None:
+        tries = {
+            "always": ["pass", "pass"],
+            "never": ["wrong", "compile"],
+            "both": ["wrong", "pass"],
+        }
+        lines = [episode(task, n, [one]) for task, some in tries.items()
+                 for n, one in enumerate(some)]  # fmt: skip
+        (self.root / "episodes.jsonl").write_text("".join(lines))
+        self.assertEqual(ladder.answered_both_ways(self.root / "episodes.jsonl"), {"both"})
 
     def test_a_later_turn_counts_for_the_episode_alone(self) -> None:
         held = self.held("a", [episode("t", 0, ["wrong", "pass"]), episode("t", 1, ["wrong"])])
