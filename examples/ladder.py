@@ -333,7 +333,7 @@ class Ladder:
         return True
 
     def make_mending_model(self) -> bool:
-        """mending/model: the first one, tuned on right answers of its own and repairs of wrong ones.
+        """mending/model: the first one, tuned on right answers of its own and mended wrong ones.
 
         A model that mended little rewrites another line than the one that feedback names.
         """
