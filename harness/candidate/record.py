@@ -16,7 +16,8 @@ from torch._ops import _OpNamespace
 from harness.candidate import cuda_on_cpu, extensions, musa_on_cpu, own_operators
 from harness.candidate.stand_in import StandIn, Stop
 from harness.worker import region
-from harness.worker.program import construct, run_module
+from harness.worker.draws import skipped_draws
+from harness.worker.program import build, run_module
 from harness.worker.wire import CANDIDATE_FILE, Answer, Json, Question, Refusal, set_stage
 
 EXTENSIONS_MAX = 8
@@ -61,7 +62,7 @@ class Recorder:
             raise
         for number, init in enumerate(initials):  # Sources may be made of sizes.
             try:
-                construct(module.ModelNew, init, _SEED)
+                _built(module, init)
             except Stop:
                 pass
             except Exception as error:
@@ -75,7 +76,7 @@ class Recorder:
         """Finds what is only compiled by the first call of forward, if its beginning shows it."""
         self._in_forward = True
         with contextlib.suppress(Stop, Exception):
-            model = construct(module.ModelNew, initials[0], _SEED)
+            model = _built(module, initials[0])
             parameters = inspect.signature(model.forward).parameters.values()
             needed = [one for one in parameters if one.default is one.empty]
             positional = [one for one in needed if one.kind is one.POSITIONAL_OR_KEYWORD]
@@ -118,3 +119,9 @@ class Recorder:
                 raise RuntimeError(f"more than {EXTENSIONS_MAX} extensions")
             self._found.append(extension)
         return StandIn(self._in_forward)
+
+
+def _built(module: ModuleType, init: list[Any]) -> torch.nn.Module:
+    torch.default_generator.manual_seed(_SEED)
+    with skipped_draws():
+        return build(module.ModelNew, init)
