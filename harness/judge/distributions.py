@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from harness.worker import pieces
+from harness.worker import cuda_fused, pieces
 from harness.worker.region import map_tensors, tensors_of
 
 NATIVE = "native"
@@ -150,6 +150,8 @@ def _mapped(
     tensor: torch.Tensor, transform: Callable[[torch.Tensor], torch.Tensor]
 ) -> torch.Tensor:
     flat = tensor.reshape(-1)
+    if (fused := cuda_fused.mapped(flat, transform)) is not None:
+        return fused.view(tensor.shape)
     changed = torch.empty_like(flat)
     for start, end in pieces.starts(flat):
         changed[start:end] = transform(flat[start:end].double())

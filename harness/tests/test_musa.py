@@ -36,7 +36,7 @@ from harness.worker import musa_place
 assert not hasattr(torch, "musa")  # Until the fork.
 place = BACKENDS["musa"].open_remote()
 told = {"device": str(place.device), "key": place.dispatch_key,
-        "tf32": torch.backends.mudnn.allow_tf32, "memory": place.free_and_total_bytes(),
+        "tf32": torch.backends.mudnn.allow_tf32,
         "stream": place.current_stream()}
 place.set_tf32(True)
 told["tf32_set"] = torch.backends.mudnn.allow_tf32

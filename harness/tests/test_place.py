@@ -12,8 +12,7 @@ from unittest import mock
 import torch
 
 from harness.timing import device_speed
-from harness.timing.baseline import Baseline
-from harness.worker import pieces, place, region, wire
+from harness.worker import pieces, place, region
 from harness.worker.backends import BACKENDS
 from harness.worker.cuda_place import CudaPlace
 
@@ -77,12 +76,6 @@ class Backends(unittest.TestCase):
         own = {name: backend for name, backend in BACKENDS.items() if name != "musa"}
         found = {name: backend.open_device().type for name, backend in own.items()}
         self.assertEqual(found, {name: name for name in own})
-
-    def test_a_baseline_gives_back_workspaces_too(self) -> None:
-        where = mock.Mock()
-        Baseline(where, "").answer(wire.Question({"op": "release"}))
-        names = [call[0] for call in where.mock_calls]
-        self.assertLess(names.index("free_workspaces"), names.index("trim"))
 
     def test_cuda_takes_the_time_between_two_events(self) -> None:
         done: list[str] = []

@@ -62,8 +62,11 @@ class CudaPlace(Place):
         self.finish()  # Its inputs may be unmapped next.
         return int(self.names.module.max_memory_reserved())
 
-    def free_workspaces(self) -> None:
-        torch._C._cuda_clearCublasWorkspaces()
+    def peak_of(self, run: Callable[[], object]) -> int:
+        before = int(self.names.module.memory_allocated())
+        self.names.module.reset_peak_memory_stats()
+        run()
+        return int(self.names.module.max_memory_allocated()) - before
 
     def set_tf32(self, is_allowed: bool) -> None:
         torch.backends.cuda.matmul.allow_tf32 = is_allowed
@@ -80,10 +83,6 @@ class CudaPlace(Place):
         except torch.OutOfMemoryError:
             return None
         return memory.fill_(0xFF)
-
-    def free_and_total_bytes(self) -> tuple[int, int]:
-        free, total = self.names.module.mem_get_info()
-        return int(free), int(total)
 
     def current_stream(self) -> int:
         return int(getattr(self.names.module.current_stream(), self.names.stream))

@@ -89,9 +89,6 @@ class MusaPlace(CudaPlace):
     def open_remote(cls) -> Place:
         return cls(cls.open_device(), RemoteMemory(cls.names, cls.tensor_of), digest_by_sums)
 
-    def free_workspaces(self) -> None:
-        """PyTorch for MUSA has no function for that."""
-
     def set_tf32(self, is_allowed: bool) -> None:
         _set_tf32(is_allowed)
 
