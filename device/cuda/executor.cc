@@ -85,6 +85,11 @@ std::unique_ptr<Executor> Executor::create(const Options& options, std::string& 
       failed("cuCtxSetCurrent", cuCtxSetCurrent(executor->context_))) {
     return nullptr;
   }
+  if (options.memory_bytes_max == 0) {
+    size_t total = 0;
+    if (failed("cuDeviceTotalMem", cuDeviceTotalMem(&total, executor->device_))) return nullptr;
+    executor->options_.memory_bytes_max = total / 2;
+  }
   const CUdeviceptr behind = kFarFromTheHosts + options.arena_bytes + kGapBytes;
   if (failed("cuMemAddressReserve",
              reserve(kFarFromTheHosts, options.arena_bytes, executor->arena_)) ||

@@ -44,9 +44,9 @@ struct Use {
 class Executor : private CallContext {
  public:
   struct Options {
-    uint64_t arena_bytes = uint64_t{64} << 30;     // Addresses, for what candidates allocate.
+    uint64_t arena_bytes = uint64_t{256} << 30;    // Addresses, for what candidates allocate.
     uint64_t regions_bytes = uint64_t{256} << 30;  // Addresses, for inputs.
-    uint64_t memory_bytes_max = uint64_t{16} << 30;
+    uint64_t memory_bytes_max = 0;                 // 0: half of the device's memory.
   };
   // The device's primary context and the ranges of addresses; null where the driver refuses, and
   // then `why` has its error.

@@ -25,6 +25,7 @@ from harness.candidate.aten import AtenRecorder
 from harness.candidate.emulator import DeviceMapping, Emulator, ExportedMemory
 from harness.candidate.guard import OperatorGuard
 from harness.worker.cuda_memory import RemoteMemory
+from harness.worker.draws import made_on
 from harness.worker.place import HOST_PLACE, Place
 from harness.worker.perturb import Constants
 from harness.worker.precision import cast_model
@@ -195,8 +196,10 @@ class CandidateProcess:
         init = region.unpack(body["init"], source)
         try:
             model_class = getattr(self._module, self._class_name)
-            constants = Constants(body["constants"])
-            model = construct(model_class, init, seed, constants).to(self._place.device)
+            model = made_on(
+                self._place.device,
+                lambda: construct(model_class, init, seed, Constants(body["constants"])),
+            )
             cast_model(model, body["precision"])
         except BaseException as error:
             set_stage(error, "init")
@@ -241,7 +244,9 @@ class CandidateProcess:
         copy_state(built.state, built.model)  # Each trial starts from the reference's buffers.
         self._place.poison(sum(tensor.nbytes for tensor in region.tensors_of(inputs)))
         self._place.finish()
-        return self._call(built.model, inputs, question.body["written"])
+        answer = self._call(built.model, inputs, question.body["written"])
+        self._place.trim()  # The judge is next.
+        return answer
 
     def _time_calls_there(self, question: Question) -> Answer:
         """A batch of calls, which the device process times (remote_calls.py)."""

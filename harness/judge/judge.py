@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any
@@ -24,6 +24,7 @@ from harness.judge.closeness import is_ill_conditioned
 from harness.judge.compare import TOLERANCES, Comparer
 from harness.judge.diagnosis import Diagnoses
 from harness.timing.fresh_inputs import FreshInputs
+from harness.timing.timed_calls import TimedCalls
 from harness.worker.place import HOST_PLACE, Place, keyed_sum
 from harness.judge.reference import (
     ORDERS,
@@ -40,6 +41,8 @@ from harness.judge.task_code import attempt
 from harness.worker.wire import Answer, Json, Question, Refusal
 
 OUTPUT_SLACK_BYTES = 1 << 20
+KEPT_BYTES_MAX = 1 << 30  # Inputs of larger calls are drawn again where they are needed.
+_OTHER_GENERATORS = ("numpy", "import random", "from random")  # They are not seeded.
 _RANDOM_WORDS = ("dropout", "rand", "bernoulli", "multinomial", "normal_", "uniform_")
 _AT_MAIN_SHAPE = ("signed", "large", "negative")
 _INSTEAD = ("signed", "signed_large", "signed_heavy_tail")
@@ -93,8 +96,11 @@ class _Case:
     options: Options
     sizes: dict[str, int]  # The sizes in the task's text.
     is_random: bool
+    draws_again: bool  # The same seed gives the same inputs.
     is_in_eval_mode: bool = False
-    call_bytes: int = 0  # Inputs and outputs at the main shape.
+    # Bytes at the main shape: of inputs, outputs, parameters and buffers, and what a forward needs
+    # besides.
+    call_memory: dict[str, int] = field(default_factory=dict)
     shapes: list[Shape] = field(default_factory=list)
     num_planned: int = 0  # The first shapes; those that were offered to one candidate follow.
     native: _Native | None = None  # Findings of the first forward at the main shape.
@@ -114,16 +120,19 @@ class _Case:
 
 
 class Judge:
-    """Answers `open`, for one task after the other; then for each candidate `begin`, and `init`,
-    `trial`, `check`, `offer` and timing's in any number.
+    """Answers `estimate` and `open`, for one task after the other; then for each candidate `begin`,
+    `init`, `trial`, `check`, `offer` and timing's in any number, and `rest`.
     """
 
-    def __init__(self, place: Place = HOST_PLACE) -> None:
+    def __init__(self, place: Place = HOST_PLACE, executor_library: str = "") -> None:
         self._place = place
         self._opened: _Case | None = None
+        self._timed = TimedCalls(executor_library, place)
 
     def answer(self, question: Question) -> Answer:
         with torch.no_grad():
+            if question.body["op"] == "estimate":
+                return _estimate(question.body)
             if question.body["op"] == "open":
                 self._opened = None  # The case may be another task's.
                 torch.set_default_dtype(torch.float32)
@@ -138,13 +147,26 @@ class Judge:
                 "check": _check,
                 "offer": _offer,
                 "grade": _grade,
+                "rest": _rest,
             }
             if self._opened is None:
                 raise Refusal("protocol", "a judge answers open, then begin, then all else")
-            return operations.get(question.body["op"], _time)(self._opened, question)
+            operation = operations.get(question.body["op"], partial(_time, self._timed))
+            return operation(self._opened, question)
 
 
 # ---- Planning -----------------------------------------------------------------------------------
+
+
+def _estimate(body: Json) -> Answer:
+    """The memory of a call at the main shape, found on the meta device: before a judge may use its
+    own device.
+    """
+    shape = attempt(ShapePlanner(Task(body["source"]), Options(**body["options"])).main)
+    cost = None if shape is None else shape.cost
+    io, state = (0, 0) if cost is None else (cost.bytes_io, cost.bytes_state)
+    memory = {"inputs": int(io), "outputs": 0, "state": int(state), "work": 0}
+    return Answer({"call_memory": memory})
 
 
 def _open(place: Place, body: Json) -> _Case:
@@ -161,11 +183,10 @@ def _open(place: Place, body: Json) -> _Case:
     is_random = any(word in source.lower().split("def get_inputs")[0] for word in _RANDOM_WORDS)
     comparer = Comparer(tolerances)
     diagnoses = Diagnoses(comparer, source)
-    case = _Case(place, task, comparer, diagnoses, options, planner.native, is_random)
+    draws_again = not any(word in source for word in _OTHER_GENERATORS)
+    case = _Case(place, task, comparer, diagnoses, options, planner.native, is_random, draws_again)
     case.is_in_eval_mode = options.mode == "eval"
-    if body.get("known"):
-        _recall(case, json.loads(body["known"]))
-    else:
+    if not body.get("known") or not _recall(case, body["known"]):
         case.shapes.append(planner.main())
         _look_at_native(case)
         if options.shapes:
@@ -177,11 +198,8 @@ def _open(place: Place, body: Json) -> _Case:
 
 def _begin(case: _Case, question: Question) -> Answer:
     """A new candidate: its seed, of which its weights and inputs come, and its plan."""
-    for index in list(case.given):
-        _forget(case, index)
-    case.references.clear()
+    _rest(case, question)
     del case.shapes[case.num_planned :]
-    case.timing = None
     case.seed = _PLANNING_SEED
     chosen = _choose_distributions(case, question.body["seed"])
     _find_grade(case)
@@ -207,7 +225,7 @@ def _known(case: _Case) -> Json:
     planned = case.shapes[: case.num_planned]
     return {
         "is_in_eval_mode": case.is_in_eval_mode,
-        "call_bytes": case.call_bytes,
+        "call_memory": case.call_memory,
         "shapes": [[one.label, one.bound, one.constants, one.reason] for one in planned],
         "native": asdict(case.native),
         "usable": case.usable,
@@ -217,18 +235,27 @@ def _known(case: _Case) -> Json:
     }
 
 
-def _recall(case: _Case, known: Json) -> None:
-    case.is_in_eval_mode = known["is_in_eval_mode"]
-    case.call_bytes = known["call_bytes"]
-    case.shapes = [
-        Shape(label, bound, constants, None, reason)
-        for label, bound, constants, reason in known["shapes"]
-    ]
-    case.native = _Native(**known["native"])
-    case.usable = known["usable"]
-    case.passing = {name: frozenset(answers) for name, answers in known["passing"].items()}
-    case.special = known["special"]
-    case.has_looked_for_special = known["has_looked_for_special"]
+def _recall(case: _Case, text: str) -> bool:
+    """Takes over what another judge found out; False where the text is not of this form."""
+    try:
+        known = json.loads(text)
+        found = {
+            "is_in_eval_mode": known["is_in_eval_mode"],
+            "call_memory": known["call_memory"],
+            "shapes": [
+                Shape(label, bound, constants, None, reason)
+                for label, bound, constants, reason in known["shapes"]
+            ],
+            "native": _Native(**known["native"]),
+            "usable": known["usable"],
+            "passing": {name: frozenset(answers) for name, answers in known["passing"].items()},
+            "special": known["special"],
+            "has_looked_for_special": known["has_looked_for_special"],
+        }
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return False
+    vars(case).update(found)
+    return True
 
 
 def _choose_distributions(case: _Case, seed: int) -> list[str]:
@@ -303,8 +330,16 @@ def _look_at_native(case: _Case) -> None:
         with region.must_pass(f"what {source} returns"):
             region.form_of(value)
     outputs = region.tensors_of(outcome.outputs)
-    case.call_bytes = sum(one.nbytes for one in [*region.tensors_of(outcome.inputs), *outputs])
     reference = _reference(case, 0)
+    sizes = {
+        "inputs": _bytes_of(region.tensors_of(outcome.inputs)),
+        "outputs": _bytes_of(outputs),
+        "state": _bytes_of(region.state_of(reference.model).values()),
+    }
+    # A run has a copy of the inputs, and its outputs.
+    peak = case.place.peak_of(partial(reference.run, outcome.inputs, 0, with_doubt=False))
+    work = max(0, peak - sizes["inputs"] - sizes["outputs"])
+    case.call_memory = {**sizes, "work": work}
     case.native = _Native(
         is_exact=not all(map(_is_inexact, outputs)),
         has_indices=not all(_is_inexact(one) or one.dtype == torch.bool for one in outputs),
@@ -377,6 +412,10 @@ def _special_of(case: _Case) -> str | None:
     return case.special
 
 
+def _bytes_of(tensors: Iterable[torch.Tensor]) -> int:
+    return sum(tensor.nbytes for tensor in tensors)
+
+
 def _is_inexact(tensor: torch.Tensor) -> bool:
     return tensor.is_floating_point() or tensor.is_complex()
 
@@ -445,7 +484,7 @@ def _grade(case: _Case, _question: Question) -> Answer:
 
 def _plan_report(case: _Case) -> Json:
     return {
-        "call_bytes": case.call_bytes,
+        "call_memory": case.call_memory,
         "needs_general": case.options.require_general or case.task.needs_general,
         "mode": "eval" if case.is_in_eval_mode else "train",
         "grade": {"grade": case.grade.grade, "reasons": list(case.grade.reasons)},
@@ -512,21 +551,36 @@ def _init(case: _Case, question: Question) -> Answer:
 def _trial(case: _Case, question: Question) -> Answer:
     trial = case.trials[_in_range(question.body["index"], len(case.trials))]
     reference = _reference(case, trial.shape)
-    outcome = reference.run(reference.draw_inputs(trial.seed, trial.distribution), trial.seed)
-    tree, descriptor = region.pack(outcome.inputs, case.place.memory)
-    tensors = region.tensors_of(outcome.inputs)
-    trees = region.tensor_nodes(tree)
     _forget(case, trial.index)
+    draw = partial(reference.draw_inputs, trial.seed, trial.distribution)
+    given = draw()
+    tree, descriptor = region.pack(given, case.place.memory)
+    digest = case.place.digest(tree, region.tensors_of(given))
+    trees = region.tensor_nodes(tree)
+    if not case.draws_again or _bytes_of(region.tensors_of(given)) <= KEPT_BYTES_MAX:
+        outcome = reference.run(given, trial.seed)
+    else:
+        kept = _mapped(case, trees, descriptor)
+        outcome = reference.run_on(given, kept, draw, trial.seed)
+        del kept
+    del given
+    case.place.trim()  # The candidate is next.
     case.given[trial.index] = _Given(outcome, trees, os.dup(descriptor))
     body = {
         "inputs": tree,
-        "digest": case.place.digest(tree, tensors),
-        "written": [number for number, _ in outcome.written_numbers],
+        "digest": digest,
+        "written": sorted(outcome.left),
         "outputs_bytes_max": _bytes_allowed(outcome),
         # The reference computes nothing: its outputs are inputs, or views of them.
-        "returns_inputs": outcome.in_place and outcome.inputs_after is outcome.inputs,
+        "returns_inputs": outcome.in_place and not outcome.left,
     }
     return Answer(body, [descriptor])
+
+
+def _mapped(case: _Case, trees: list[Json], descriptor: int) -> list[torch.Tensor]:
+    """The tensors of a trial's region, where they are."""
+    source = case.place.memory.mapping(descriptor)
+    return [region.unpack(node, source) for node in trees]
 
 
 def _forget(case: _Case, index: int) -> None:
@@ -630,27 +684,36 @@ def _buffers(
 
 def _mutated_inputs(case: _Case, given: _Given) -> list[str]:
     """Inputs that do not hold what the reference leaves in them."""
-    source = case.place.memory.mapping(given.descriptor)
-    now = [region.unpack(node, source) for node in given.trees]
+    now = _mapped(case, given.trees, given.descriptor)
     return overwritten_inputs(given.outcome, now, case.comparer)
 
 
 # ---- Timing -------------------------------------------------------------------------------------
 
 
-def _time(case: _Case, question: Question) -> Answer:
-    """Timing's own questions; `plan` begins with a candidate, `close` gives all memory back."""
+def _rest(case: _Case, _question: Question) -> Answer:
+    """Gives the memory of a candidate's trials and timed calls back."""
+    for index in list(case.given):
+        _forget(case, index)
+    case.timing = None
+    case.references.clear()
+    case.place.trim()
+    return Answer()
+
+
+def _time(timed: TimedCalls, case: _Case, question: Question) -> Answer:
+    """Timing's own questions; `plan` begins with a candidate."""
     operation = question.body["op"].removeprefix("time_")
-    if operation in ("plan", "close"):
-        case.timing = None
-    if operation == "close":
-        case.place.trim()
-        return Answer()
     if operation == "speed":
         return Answer(device_speed.measure(case.place))
     if operation == "plan":
+        for shape in [shape for shape in case.references if shape != 0]:
+            del case.references[shape]
         seed = derive_seed(case.seed, "timing", question.body["seed"])
-        case.timing = FreshInputs(case.place, _reference(case, 0), case.comparer, seed)
+        reference, tf32 = _reference(case, 0), question.body["tf32"]
+        case.timing = FreshInputs(
+            case.place, reference, case.comparer, seed, timed, tf32, case.draws_again
+        )
     if case.timing is None:
         raise Refusal("protocol", "timing begins with its plan")
     return case.timing.answer(operation, question)

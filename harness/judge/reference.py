@@ -25,6 +25,7 @@ from harness.judge.closeness import doubt_of
 from harness.judge.compare import Comparer
 from harness.judge.rounding import SequentialSumMode
 from harness.worker import pieces
+from harness.worker.draws import made_on
 from harness.worker.perturb import Constants
 from harness.worker.precision import cast, cast_model
 from harness.worker.program import build, construct
@@ -43,35 +44,31 @@ _DOUBT_BYTES_MAX_ON_DEVICE = 4 << 30
 class Outcome:
     """What one forward of the reference did."""
 
-    inputs: Any  # The inputs before the forward.
-    inputs_after: Any  # The inputs after the forward.
     outputs: Any
     buffers: Mapping[str, torch.Tensor]  # Those that the forward changed, as it left them.
     in_place: bool  # True where all outputs lay in the memory of inputs.
-    find_doubt: Callable[[], Any]
+    left: Mapping[int, torch.Tensor]  # The input tensors that the forward changed, by number.
+    draw: Callable[[], Any]  # The inputs before the forward.
+    find_doubt: Callable[[Any], Any]  # Of these inputs.
 
     def on_cpu(self) -> Outcome:
         """A copy in the host's memory."""
-        inputs, after, outputs, doubt = (
+        inputs, outputs, doubt = (
             map_tensors(value, torch.Tensor.cpu)
-            for value in (self.inputs, self.inputs_after, self.outputs, self.doubt)
+            for value in (self.inputs, self.outputs, self.doubt)
         )
         buffers = {name: one.cpu() for name, one in self.buffers.items()}
-        return Outcome(inputs, after, outputs, buffers, self.in_place, lambda: doubt)
+        left = {number: one.cpu() for number, one in self.left.items()}
+        return Outcome(outputs, buffers, self.in_place, left, lambda: inputs, lambda _: doubt)
 
     @functools.cached_property
-    def written_numbers(self) -> list[tuple[int, torch.Tensor]]:
-        """The input tensors that the forward changed: their numbers, and what it left in them."""
-        pairs = zip(tensors_of(self.inputs), tensors_of(self.inputs_after))
-        return [
-            (number, left)
-            for number, (given, left) in enumerate(pairs)
-            if given is not left and not same_bytes(given, left)
-        ]
+    def inputs(self) -> Any:
+        """A large task has no room for them beside its outputs, so they are drawn once needed."""
+        return self.draw()
 
     @property
     def written(self) -> list[torch.Tensor]:
-        return [left for _, left in self.written_numbers]
+        return [self.left[number] for number in sorted(self.left)]
 
     @functools.cached_property
     def doubt(self) -> Any:
@@ -79,7 +76,7 @@ class Outcome:
 
         Takes several more forwards, so it is found out where it is asked for.
         """
-        return self.find_doubt()
+        return self.find_doubt(self.inputs)
 
 
 def derive_seed(seed: int, *parts: object) -> int:
@@ -111,11 +108,13 @@ class Reference:
             self._module: ModuleType = task.run(bound)
             torch.default_generator.manual_seed(init_seed)
             self.init = cast(task_code.init_of(self._module), precision)
-            # A private copy: the constructor must not change what the candidate is given.
-            init = task_code.run("init", copy.deepcopy, self.init)
-            make = functools.partial(construct, self._module.Model, init, init_seed, self.constants)
-            model = task_code.run("init", lambda: make().to(device))
-            self.model = cast_model(model, precision)
+            self.model = cast_model(task_code.run("init", made_on, device, self._made), precision)
+
+    def _made(self) -> torch.nn.Module:
+        # A private copy: the constructor must not change what the candidate is given.
+        init = copy.deepcopy(self.init)
+        self.constants = Constants()
+        return construct(self._module.Model, init, self.init_seed, self.constants)
 
     def draw_inputs(self, seed: int, distribution: str) -> Any:
         """Fresh inputs, contiguous, each in memory of its own.
@@ -135,20 +134,44 @@ class Reference:
 
     def run(self, inputs: Any, seed: int, with_doubt: bool = True) -> Outcome:
         """One forward. Raises Refusal("task") for what the reference raises."""
+        return self.run_on(_clone(inputs), inputs, lambda: inputs, seed, with_doubt)
+
+    def run_on(
+        self,
+        given: Any,
+        kept: Any,
+        draw: Callable[[], Any],
+        seed: int,
+        with_doubt: bool = True,
+    ) -> Outcome:
+        """One forward on `given` itself, of which `kept` is a copy and `draw` makes another one."""
         before = {name: buffer.clone() for name, buffer in self.model.named_buffers()}
-        given = _clone(inputs)
         with self._task.running(self._device):
             outputs = _forward(self.model, given, seed, self._device)
         in_place = _lies_in(outputs, given)
-        outputs = _clone(outputs)
-        if all(map(same_bytes, tensors_of(inputs), tensors_of(given))):
-            given = inputs  # A large task has no room for two.
+        outputs = self._own(outputs, given)
+        pairs = enumerate(zip(tensors_of(kept), tensors_of(given)))
+        left = {number: now for number, (old, now) in pairs if not same_bytes(old, now)}
         changed = self._restore(before)
 
-        def find_doubt() -> Any:
+        def find_doubt(inputs: Any) -> Any:
             return self._doubt(inputs, outputs, seed) if with_doubt else None
 
-        return Outcome(inputs, given, outputs, changed, in_place, find_doubt)
+        return Outcome(outputs, changed, in_place, left, draw, find_doubt)
+
+    def _own(self, outputs: Any, given: Any) -> Any:
+        """The outputs, each in memory that nothing else has."""
+        taken = {_storage(one) for one in [*tensors_of(given), *state_of(self.model).values()]}
+
+        def own(tensor: torch.Tensor) -> torch.Tensor:
+            tensor = tensor.detach()
+            is_whole = tensor.untyped_storage().nbytes() == tensor.nbytes
+            if not is_whole or not tensor.is_contiguous() or _storage(tensor) in taken:
+                return tensor.clone()
+            taken.add(_storage(tensor))
+            return tensor
+
+        return map_tensors(outputs, own)
 
     def run_by(
         self,
@@ -164,6 +187,16 @@ class Reference:
         with self._task.running(self._device), mode or contextlib.nullcontext():
             return _forward(model, given, seed, self._device)
 
+    @contextlib.contextmanager
+    def as_candidate(self) -> Iterator[None]:
+        """The model may be called in this context as a candidate's is, on inputs that it may keep:
+        what its calls do to buffers is undone.
+        """
+        before = {name: buffer.clone() for name, buffer in self.model.named_buffers()}
+        with self._task.running(self._device):
+            yield
+        self._restore(before)
+
     def on_cpu(self) -> Reference:
         """A copy that computes on the CPU, and draws other random numbers."""
         other = copy.copy(self)
@@ -173,11 +206,14 @@ class Reference:
 
     def forget_disturbance(self) -> None:
         """Makes the model again with its constants as the task has them (perturb.py)."""
-        torch.default_generator.manual_seed(self.init_seed)
+
+        def make() -> torch.nn.Module:
+            torch.default_generator.manual_seed(self.init_seed)
+            return build(self._module.Model, copy.deepcopy(self.init))
+
         with self._task.running(self._device):
-            init = task_code.run("init", copy.deepcopy, self.init)
-            model = task_code.run("init", build, self._module.Model, init)
-        self.model = cast_model(model.to(self._device), self._precision)
+            model = task_code.run("init", made_on, self._device, make)
+        self.model = cast_model(model, self._precision)
 
     def settle_mode(self, inputs: Any, comparer: Comparer) -> bool:
         """Puts the model into eval mode if its forward is random; whether it is repeatable now:
@@ -261,9 +297,13 @@ def _set_seed(seed: int, device: torch.device) -> None:
 
 def _lies_in(outputs: Any, inputs: Any) -> bool:
     """Whether there are outputs, and all of them are views of inputs."""
-    homes = {tensor.untyped_storage().data_ptr() for tensor in tensors_of(inputs)}
-    found = [tensor.untyped_storage().data_ptr() for tensor in tensors_of(outputs)]
+    homes = set(map(_storage, tensors_of(inputs)))
+    found = list(map(_storage, tensors_of(outputs)))
     return bool(found) and homes.issuperset(found)
+
+
+def _storage(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage().data_ptr()
 
 
 def _doubled(model: torch.nn.Module) -> torch.nn.Module:
@@ -298,13 +338,12 @@ def overwritten_inputs(
     outcome: Outcome, now: Sequence[torch.Tensor], comparer: Comparer
 ) -> list[str]:
     """The input tensors that do not hold what the reference leaves in them."""
-    before, after = tensors_of(outcome.inputs), tensors_of(outcome.inputs_after)
     names = []
-    for number, (given, left, found) in enumerate(zip(before, after, now)):
-        if same_bytes(given, left):
-            wrong = not same_bytes(left, found)
+    for number, (given, found) in enumerate(zip(tensors_of(outcome.inputs), now)):
+        if number in outcome.left:
+            wrong = bool(comparer.failures(outcome.left[number], found, None))
         else:
-            wrong = bool(comparer.failures(left, found, None))
+            wrong = not same_bytes(given, found)
         if wrong:
             names.append(f"input[{number}]")
     return names

@@ -198,12 +198,12 @@ class Doubt(unittest.TestCase):
         asked = []
 
         def failures_of(got: float) -> list[Any]:
-            def find_doubt() -> torch.Tensor:
+            def find_doubt(_inputs: Any) -> torch.Tensor:
                 asked.append(got)
                 return torch.tensor([0.1, 0.1])
 
             expected = torch.tensor([1.0, 1.0])
-            outcome = Outcome([], [], expected, {}, False, find_doubt)
+            outcome = Outcome(expected, {}, False, {}, list, find_doubt)
             return failures(outcome, torch.tensor([got, 1.0]), COMPARER)
 
         self.assertEqual(failures_of(1.0), [])

@@ -8,8 +8,9 @@ import unittest
 import torch
 
 from harness.judge.compare import TOLERANCES, Comparer
-from harness.judge.reference import Reference
+from harness.judge.reference import Outcome, Reference
 from harness.judge.task import Task
+from harness.worker.region import tensors_of
 
 TASK = """
 import torch
@@ -53,6 +54,43 @@ class SettleMode(unittest.TestCase):
         self.assertFalse(self.settle("x.index_fill(0, torch.randint(64, (1,)), 0.0)")[0])
         noise = "torch.nn.functional.pad(torch.randn(1, 1), (0, 63, 0, 63))"
         self.assertFalse(self.settle(f"x + {noise}")[0])
+
+
+class Outcomes(unittest.TestCase):
+    """Large tasks leave no room for copies."""
+
+    def run_on(self, forward: str) -> tuple[Reference, torch.Tensor, Outcome]:
+        reference = Reference(Task(TASK.format(forward)), {}, 5)
+        given = reference.draw_inputs(7, "native")
+        kept = [given[0].clone()]
+        with torch.no_grad():
+            outcome = reference.run_on(given, kept, lambda: reference.draw_inputs(7, "native"), 1)
+        return reference, given[0], outcome
+
+    def test_inputs_are_drawn_again_where_they_are_asked_for(self) -> None:
+        _, given, outcome = self.run_on("x * 2")
+        self.assertEqual(outcome.left, {})
+        self.assertIsNot(outcome.inputs[0], given)
+        self.assertTrue(torch.equal(outcome.inputs[0], given))
+
+    def test_an_input_that_was_written_is_known_with_what_is_left_in_it(self) -> None:
+        _, given, outcome = self.run_on("x.mul_(2)")
+        self.assertTrue(outcome.in_place)
+        self.assertTrue(torch.equal(outcome.left[0], 2 * outcome.inputs[0]))
+        given.zero_()
+        self.assertTrue(torch.equal(outcome.outputs, 2 * outcome.inputs[0]))
+
+    def test_an_output_has_memory_of_its_own(self) -> None:
+        for forward in ("x", "x[0]", "x.t()", "self.dropout.weight", "(lambda y: (y, y))(x + 1)"):
+            with self.subTest(forward):
+                source = TASK.format(forward).replace("Dropout(0.5)", "Linear(64, 64)")
+                reference = Reference(Task(source), {}, 5)
+                with torch.no_grad():
+                    outcome = reference.run(reference.draw_inputs(7, "native"), 1)
+                outputs = tensors_of(outcome.outputs)
+                own = [reference.model.dropout.weight, *tensors_of(outcome.inputs)]
+                storages = [one.untyped_storage().data_ptr() for one in [*outputs, *own]]
+                self.assertEqual(len(set(storages)), len(storages))
 
 
 if __name__ == "__main__":

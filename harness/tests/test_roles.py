@@ -310,20 +310,6 @@ class RolesTest(ZygoteTest):
             built, _ = baseline.ask(build_question(init, 0, compile=""), regions[0])
             self.assertEqual((built["missing"], built["unmatched"]), ([], []))
 
-    def test_a_baseline_that_released_a_task_takes_another(self) -> None:
-        with self.zygote.spawn("judge") as judge, self.zygote.spawn("baseline") as baseline:
-            for task in (TASK, IN_PLACE):
-                self.begin(judge, task, 3, {})
-                init, regions = judge.ask({"op": "init", "shape": 0})
-                self.assertTrue(
-                    baseline.ask({"op": "load", "source": task, "tf32": False})[0]["ok"]
-                )
-                built, _ = baseline.ask(build_question(init, 0, compile=""), regions[0])
-                self.assertEqual((built["missing"], built["unmatched"]), ([], []))
-                self.assertTrue(baseline.ask({"op": "release"})[0]["ok"])
-            refused, _ = baseline.ask(build_question(init, 0, compile=""), regions[0])
-            self.assertEqual((refused["ok"], refused["error"]["kind"]), (False, "protocol"))
-
     def test_a_candidate_with_other_names_is_told_which(self) -> None:
         reference = {"a": torch.zeros(3), "b": torch.zeros(2), "c": torch.zeros(1)}
         model = torch.nn.Module()

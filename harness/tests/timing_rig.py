@@ -13,6 +13,7 @@ import torch
 from harness.worker import region
 from harness.judge.compare import TOLERANCES, Comparer
 from harness.timing.fresh_inputs import FreshInputs
+from harness.timing.timed_calls import TimedCalls
 from harness.worker.place import HOST_PLACE
 from harness.judge.reference import Reference
 from harness.judge.task import Task
@@ -52,7 +53,9 @@ class Rig:
 
     def __init__(self, source: str = TASK, seed: int = 1, calls: int = 4) -> None:
         self.reference = Reference(Task(source), {}, 5)
-        self.fresh = FreshInputs(HOST_PLACE, self.reference, Comparer(TOLERANCES), seed)
+        self.fresh = FreshInputs(
+            HOST_PLACE, self.reference, Comparer(TOLERANCES), seed, TimedCalls("", HOST_PLACE)
+        )
         self.calls = calls
         self.plan = self.ask("plan")
         self.shown = self.share()

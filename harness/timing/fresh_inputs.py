@@ -3,13 +3,15 @@
 
 For each batch the judge draws the inputs of every call into memory that it shares with whoever
 times the calls (device/cuda/timed_batch.h): the candidate's device process, which shows each call
-its own, and the baseline. `check` compares the outputs of one call.
+its own, and a compiled baseline. The eager baseline is the judge's own reference. `check` compares
+the outputs of one call.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +23,8 @@ from harness.judge.compare import Comparer
 from harness.judge.cost import flop_counter
 from harness.worker.place import Place
 from harness.judge.reference import Reference, derive_seed, failures
+from harness.timing.timed_calls import TimedCalls
+from harness.worker.program import call
 from harness.worker.wire import Answer, Json, Question, Refusal
 
 ALIGNMENT = 512
@@ -41,14 +45,17 @@ class _Slots:
 
 @dataclass
 class FreshInputs:
-    """Answers `plan` and `room`; `share` for memory; then for each batch `generate_inputs`, and
-    `check` for calls of it.
+    """Answers `plan`; `share` for memory; then for each batch `generate_inputs`, `calls`
+    for the eager baseline, and `check` for calls of the candidate.
     """
 
     place: Place
     reference: Reference
     comparer: Comparer
     seed: int
+    timed: TimedCalls
+    tf32: bool = False  # The eager baseline may use it.
+    draws_again: bool = True  # The same seed gives the same inputs.
     private: torch.Tensor | None = None
     tree: Json = field(default_factory=dict)
     stride: int = 0  # From one call's slot to the next one's.
@@ -62,9 +69,10 @@ class FreshInputs:
             return self._check(question)
         operations: dict[str, Callable[[Json], Answer]] = {
             "plan": self._plan,
-            "room": self._room,
             "generate_inputs": self._generate_inputs,
             "share": self._share,
+            "calls": self._time_calls,
+            "memory": self._measure_memory,
         }
         if operation not in operations:
             raise Refusal("protocol", f"timing has no {operation!r}")
@@ -82,15 +90,11 @@ class FreshInputs:
             "inputs_bytes": self.stride,
             "outputs_bytes": self.outputs_bytes,
             "operations": float(counter.get_total_flops() + sum(one.numel() for one in outputs)),
-            "written": [number for number, _ in outcome.written_numbers],
+            "written": sorted(outcome.left),
+            "draws_again": self.draws_again,
             "is_half": any(one.dtype in (torch.float16, torch.bfloat16) for one in outputs),
         }
         return Answer(body)
-
-    def _room(self, _body: Json) -> Answer:
-        """What the device has free, and what it has in all."""
-        free, total = self.place.free_and_total_bytes()
-        return Answer({"free_bytes": free, "total_bytes": total})
 
     def _generate_inputs(self, body: Json) -> Answer:
         """Inputs that the judge's seed and the batch's number determine."""
@@ -130,6 +134,36 @@ class FreshInputs:
             node["region_bytes"] = self.private.numel()
         body = {"inputs": self.tree, "stride": self.stride, "nbytes": self.private.numel()}
         return Answer(body, [descriptor])
+
+    def _time_calls(self, body: Json) -> Answer:
+        """The eager baseline's calls, on the inputs of the last batch."""
+
+        def inputs_of(number: int) -> Any:
+            return self._call(self._given(), number)
+
+        gated = body["is_gated"]
+        with self._as_baseline():
+            model = self.reference.model
+            return Answer(self.timed.time(model, inputs_of, body["calls"], is_gated=gated))
+
+    def _measure_memory(self, _body: Json) -> Answer:
+        """The memory of a call, as a device process counts that of a candidate."""
+        inputs = region.map_tensors(self._call(self._given(), 0), torch.clone)
+        with self._as_baseline():
+            peak = self.place.peak_bytes(lambda: call(self.reference.model, inputs))
+        return Answer({"memory_bytes": peak})
+
+    @contextlib.contextmanager
+    def _as_baseline(self) -> Iterator[None]:
+        """Calls in this context are timed, and leave nothing in the reference's buffers."""
+        if self.tf32:
+            self.place.set_tf32(True)
+        try:
+            with self.reference.as_candidate():
+                yield
+        finally:
+            if self.tf32:
+                self.place.set_tf32(False)
 
     def _check(self, question: Question) -> Answer:
         """What is wrong with one call's outputs; they come with what was written to inputs."""

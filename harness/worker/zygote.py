@@ -183,7 +183,9 @@ def _judge_roles() -> Roles:
 
     return {
         INSPECTOR: lambda _: inspector,
-        "judge": lambda libraries: judge.Judge(libraries.backend.open()).answer,
+        "judge": lambda libraries: judge.Judge(
+            libraries.backend.open(), libraries.executor_library
+        ).answer,
         "baseline": baseline,
         "device": lambda libraries: process.DeviceProcess(
             libraries.executor_library, libraries.backend.kernels

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DeviceMemory: how much of a device's memory each evaluation may hold.  First come, first served,
-// so one that needs much is not passed by those that need little.  Thread-safe.
+// DeviceMemory: how much of a device's memory each evaluation may hold.  Thread-safe.
+//
+// An evaluation whose need fits may pass those that wait for more, but only kPassedMax of them may
+// pass one that waits: then the others wait until it has its memory.
 //
 //   DeviceMemory memory(device_bytes);
-//   const auto hold = memory.take(need_of_call(call_bytes));  // Until `hold` goes out of scope.
+//   const auto hold = memory.take(need_of_trials(call, num_shapes));  // Until its end of scope.
 #ifndef MC_EVAL_DEVICE_MEMORY_H_
 #define MC_EVAL_DEVICE_MEMORY_H_
 
@@ -15,6 +17,8 @@
 #include <limits>
 #include <mutex>
 #include <utility>
+
+#include "worker/protocol.h"
 
 namespace mc::eval {
 
@@ -36,12 +40,13 @@ class DeviceMemory {
   };
 
   static constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
+  static constexpr int kPassedMax = 8;
 
   // The memory of a device with `device_bytes`, a part of which stays with processes that wait for
   // their next task.  0: there is no device, and nothing to wait for.
   explicit DeviceMemory(int64_t device_bytes);
 
-  // Waits until so much is free; who wants more than there is gets all.
+  // Waits until so much is free; a request for more than there is gets all.
   Hold take(int64_t bytes);
 
   int64_t capacity() const { return capacity_; }
@@ -51,22 +56,36 @@ class DeviceMemory {
   }
 
  private:
+  struct Waiter {
+    int64_t wanted;
+    int num_passed = 0;  // The others that came later and went first.
+  };
+
   void give_back(int64_t bytes);
+  // True if the waiter may have its memory now.  REQUIRES: mutex_ is held.
+  bool may_enter(const Waiter& waiter) const;
 
   const int64_t capacity_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   // Guarded by mutex_.
   int64_t free_;
-  std::deque<const int64_t*> waiting_;  // In line; each an address on its waiter's stack.
+  std::deque<Waiter*> waiting_;  // In the order of arrival; each is on its waiter's stack.
 };
 
-// The memory that judging and timing a call with so many bytes of inputs and outputs take.
-int64_t need_of_call(double call_bytes);
+// The memory that the trials of a candidate take, the contexts of its processes included.
+int64_t need_of_trials(const worker::CallMemory& call, size_t num_shapes);
 
-// The memory that it takes to open a task whose calls are not known yet.  One that needs more runs
-// out of memory, and is opened with all.
-int64_t need_of_opening(const DeviceMemory& memory);
+// The memory that timing a candidate takes, and the part of it that a round's calls may have.
+int64_t need_of_timing(const worker::CallMemory& call, const DeviceMemory& memory);
+int64_t batch_bytes_max(const DeviceMemory& memory);
+
+// The memory that a candidate's process keeps between its trials and its timed calls.
+int64_t kept_by_candidate(const worker::CallMemory& call);
+
+// The memory that it takes to look into a task whose calls are as estimated; an estimate of nothing
+// is none.  One that needs more runs out of memory, and is opened with all.
+int64_t need_of_opening(const worker::CallMemory& call, const DeviceMemory& memory);
 
 }  // namespace mc::eval
 

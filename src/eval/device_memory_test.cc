@@ -34,27 +34,48 @@ TEST(DeviceMemory, MakesNobodyWaitWithoutADevice) {
   const auto more = memory.take(DeviceMemory::kAll);
 }
 
-TEST(DeviceMemory, LetsNobodyPassOneThatNeedsMore) {
+// A thread that waits for memory, and when it got it.
+class Waiting {
+ public:
+  Waiting(DeviceMemory& memory, int64_t bytes, std::atomic<int>& order)
+      : thread_([this, &memory, bytes, &order] {
+          const auto hold = memory.take(bytes);
+          place = ++order;
+        }) {}
+  void join() { thread_.join(); }
+
+  int place = 0;
+
+ private:
+  std::jthread thread_;
+};
+
+TEST(DeviceMemory, LetsTheOnesThatFitPassOneThatNeedsMore) {
   DeviceMemory memory(8 * kGiB);
   std::optional<DeviceMemory::Hold> first(memory.take(4 * kGiB));
   std::atomic<int> order = 0;
-  int large_came = 0;
-  int small_came = 0;
-  std::jthread large([&] {
-    const auto hold = memory.take(7 * kGiB);
-    large_came = ++order;
-  });
+  Waiting large(memory, 7 * kGiB, order);
   while (memory.num_waiting() < 1) std::this_thread::yield();
-  std::jthread small([&] {
-    const auto hold = memory.take(kGiB);
-    small_came = ++order;
-  });
+  Waiting(memory, kGiB, order).join();
+  EXPECT_EQ(order, 1);
+  first.reset();
+  large.join();
+  EXPECT_EQ(large.place, 2);
+}
+
+TEST(DeviceMemory, LetsNoMoreThanSomePassOneThatWaits) {
+  DeviceMemory memory(8 * kGiB);
+  std::optional<DeviceMemory::Hold> first(memory.take(4 * kGiB));
+  std::atomic<int> order = 0;
+  Waiting large(memory, 7 * kGiB, order);
+  while (memory.num_waiting() < 1) std::this_thread::yield();
+  for (int i = 0; i < DeviceMemory::kPassedMax; ++i) Waiting(memory, kGiB, order).join();
+  Waiting small(memory, kGiB, order);
   while (memory.num_waiting() < 2) std::this_thread::yield();
   first.reset();
   large.join();
   small.join();
-  EXPECT_EQ(large_came, 1);
-  EXPECT_EQ(small_came, 2);
+  EXPECT_LT(large.place, small.place);
 }
 
 // Never more than there is, whatever comes and goes.
@@ -80,10 +101,15 @@ TEST(DeviceMemory, HoldsItsBoundUnderManyThreads) {
 }
 
 TEST(DeviceMemory, KnowsWhatACallNeeds) {
-  EXPECT_LT(need_of_call(0), 2 * kGiB) << "contexts alone";
-  EXPECT_GT(need_of_call(1.0 * kGiB), 12 * kGiB) << "KernelBench 1/7 had 11.3 GiB in the judge";
   const DeviceMemory device(80 * kGiB);
-  EXPECT_LT(need_of_opening(device), device.capacity() / 4);
+  EXPECT_LT(need_of_trials({}, 3), 2 * kGiB) << "contexts alone";
+  EXPECT_LT(need_of_timing({}, device), 2 * kGiB);
+  const worker::CallMemory relu{.inputs = 6 * kGiB, .outputs = 6 * kGiB};
+  EXPECT_LT(2 * need_of_trials(relu, 3), device.capacity()) << "two of KernelBench's 1/19 at once";
+  EXPECT_LT(need_of_timing(relu, device), device.capacity());
+  const worker::CallMemory layers{.inputs = kGiB / 16, .outputs = kGiB / 16, .state = 2 * kGiB};
+  EXPECT_GT(need_of_trials(layers, 3), 3 * 3 * layers.state) << "judge, region, candidate";
+  EXPECT_LT(need_of_opening({}, device), device.capacity() / 4);
 }
 
 }  // namespace

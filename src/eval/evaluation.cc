@@ -35,6 +35,8 @@ bool is_crowded_out(const task::Outcome& outcome) {
          crashed->exception->message.starts_with("[Errno 109]");
 }
 
+constexpr int64_t kKeptBytesMax = int64_t{1} << 28;
+
 // Ends what waits for its next task, and gives its memory back.
 void end_idle(const EvaluationContext& context) {
   context.judges.clear();
@@ -79,7 +81,8 @@ task::Verdict Evaluation::run() {
     return std::move(verdict_);
   }
   // A cancelled evaluation's judge may have been ended.
-  if (judge_ != nullptr && !is_cancelled() && !execute::changes_settings(prepared_.task.code)) {
+  if (judge_ != nullptr && !is_cancelled() && !execute::changes_settings(prepared_.task.code) &&
+      judge_->ask(worker::JudgeRestQuestion(), context_.options.limits.judge_s)) {
     context_.judges.give_back(judge_key_, {std::move(seat_), std::move(judge_), true});
   }
   MC_CHECK(stage->has_value());  // The last stage decides.
@@ -89,35 +92,28 @@ task::Verdict Evaluation::run() {
 }
 
 Stage Evaluation::open_judge() {
-  // Whom one who is alone would wait for waits for it.
+  // An exclusive evaluation must not wait: the others wait for it.
   const bool may_wait = !context_.is_alone;
+  const auto start = std::chrono::steady_clock::now();
   std::unique_ptr<KnownTasks::Turn> first;  // Others of a task that is not known wait for it.
   if (may_wait) first = context_.known_tasks.take_turn(judge_key_);
   JudgePool::Lent lent = context_.judges.take(judge_key_, may_wait);
   seat_ = std::move(lent.seat);
+  add_wait(verdict_, "wait.judge", start);
   if (is_cancelled()) return Error{ErrorCode::kUnavailable, "cancelled"};
   if (context_.is_second) lent = {};  // A fresh judge tells whose fault the first failure was.
   if (lent.is_open) {
     judge_ = std::move(lent.judge);
-    hold_memory(need_of_call(judge_->plan().call_bytes));
+    hold_memory(need_of_opening(judge_->plan().call_memory, context_.memory));
   } else {
-    const KnownTask known = context_.known_tasks.find(judge_key_);
-    auto opened = open_new_judge(
-        std::move(lent.judge), known.text,
-        known.text.empty() ? need_of_opening(context_.memory) : need_of_call(known.call_bytes));
-    if (!opened && opened.error().code == ErrorCode::kExhausted && !context_.is_alone) {
-      // The memory that others hold may have been too much.
-      memory_.reset();
-      opened = open_new_judge(nullptr, known.text, DeviceMemory::kAll);
-    }
-    MC_TRY(EarlyOutcome decided, std::move(opened), "judge");
+    MC_TRY(EarlyOutcome decided, open_new_judge(std::move(lent.judge), /*takes_all=*/false),
+           "judge");
     if (decided) return decided;
   }
-  const auto turn = context_.device.take(use_);
+  const auto turn = take_turn();
   MC_TRY_VOID(judge_->begin(derive_seed(verdict_.seed, "judge"), context_.options.limits.judge_s),
               "judge");
-  context_.known_tasks.learn(judge_key_,
-                             {judge_->known(), static_cast<int64_t>(judge_->plan().call_bytes)});
+  context_.known_tasks.learn(judge_key_, {judge_->known(), judge_->plan().call_memory});
   memory_.reset();
   verdict_.protocol.correctness.mode = judge_->plan().mode;
   verdict_.task_grade = judge_->plan().grade;
@@ -131,14 +127,21 @@ void Evaluation::hold_memory(int64_t bytes) {
   if (context_.is_alone) return;
   const auto start = std::chrono::steady_clock::now();
   memory_.emplace(context_.memory.take(bytes));
+  add_wait(verdict_, "wait.memory", start);
   const std::chrono::duration<double, std::milli> waited = std::chrono::steady_clock::now() - start;
   spdlog::debug("{}: waited {:.0f} ms for {:.1f} GiB of the device", verdict_.candidate,
                 waited.count(), static_cast<double>(bytes) / (1 << 30));
 }
 
+DeviceShare::Turn Evaluation::take_turn() {
+  const auto start = std::chrono::steady_clock::now();
+  DeviceShare::Turn turn = context_.device.take(use_);
+  add_wait(verdict_, "wait.turn", start);
+  return turn;
+}
+
 // The process comes first: while it is made others may have the memory.
-Stage Evaluation::open_new_judge(std::unique_ptr<execute::Judge> idle, const std::string& known,
-                                 int64_t bytes) {
+Stage Evaluation::open_new_judge(std::unique_ptr<execute::Judge> idle, bool takes_all) {
   using Spare = execute::Executor::Spare;
   std::optional<execute::Session> session;
   if (idle != nullptr) {
@@ -146,12 +149,25 @@ Stage Evaluation::open_new_judge(std::unique_ptr<execute::Judge> idle, const std
   } else {
     MC_TRY(session, context_.executor.judge(Spare::kWait), "judge");
   }
-  hold_memory(bytes);
-  if (bytes == DeviceMemory::kAll) end_idle(context_);
-  const auto turn = context_.device.take(use_);
-  auto stage = context_.executor.open_judge(std::move(*session), prepared_.task.code,
-                                            judge_options(correctness(), context_.machine), known);
-  if (!stage) return stage.error();
+  const execute::JudgeOptions options = judge_options(correctness(), context_.machine);
+  KnownTask known = context_.known_tasks.find(judge_key_);
+  if (known.text.empty() && !context_.is_alone && context_.compute_device != nullptr) {
+    MC_TRY(known.memory, context_.executor.estimate(*session, prepared_.task.code, options),
+           "judge");
+  }
+  hold_memory(takes_all ? DeviceMemory::kAll : need_of_opening(known.memory, context_.memory));
+  if (takes_all) end_idle(context_);
+  std::optional<DeviceShare::Turn> turn(take_turn());
+  auto stage = context_.executor.open_judge(std::move(*session), prepared_.task.code, options,
+                                            known.text);
+  if (!stage) {
+    // The memory that others hold may have been too much.
+    const bool may_fit = stage.error().code == ErrorCode::kExhausted && !takes_all;
+    if (!may_fit || context_.is_alone) return stage.error();
+    turn.reset();
+    memory_.reset();
+    return open_new_judge(nullptr, /*takes_all=*/true);
+  }
   if (auto* outcome = std::get_if<task::Outcome>(&*stage)) return EarlyOutcome(std::move(*outcome));
   judge_ = std::move(std::get<std::unique_ptr<execute::Judge>>(*stage));
   return EarlyOutcome();
@@ -212,15 +228,15 @@ void Evaluation::note_fixed_sizes(const task::Outcome& outcome) {
 
 Stage Evaluation::measure() {
   const execute::Program program = located_program();
-  hold_memory(need_of_call(judge_->plan().call_bytes));
-  std::optional<DeviceShare::Turn> turn(context_.device.take(use_));
+  hold_memory(need_of_trials(judge_->plan().call_memory, judge_->plan().shapes.size()));
+  std::optional<DeviceShare::Turn> turn(take_turn());
   MC_TRY(execute::CandidateProcess candidate, context_.executor.candidate(), "measure");
   // A candidate that is to be timed need not wait for all trials of the others.
   const auto pause = [&](execute::Session& running) {
     if (use_ == DeviceShare::Use::kExclusive || !context_.device.is_wanted()) return;
     running.rest();
     turn.reset();
-    turn.emplace(context_.device.take(use_));
+    turn.emplace(take_turn());
   };
   MC_TRY(execute::Measured measured,
          context_.executor.measure(std::move(candidate), program, *judge_, context_.run_policy,
@@ -235,8 +251,10 @@ Stage Evaluation::measure() {
                    ? std::make_unique<execute::Session>(std::move(*measured.candidate))
                    : nullptr;
   if (candidate_ != nullptr) candidate_->rest();
-  // A strict run comes before the start of the one that is timed.
-  if (!is_timed() || context_.options.strict) end_candidate();
+  // A strict run comes before the start of the one that is timed; one that keeps much memory is
+  // started again, since it must not wait for more while it has some.
+  const bool keeps_much = kept_by_candidate(judge_->plan().call_memory) > kKeptBytesMax;
+  if (!is_timed() || context_.options.strict || keeps_much) end_candidate();
   if (measured.check_error && !context_.is_second) return *measured.check_error;
   if (is_crowded_out(measured.outcome) && !context_.is_second) {
     return Error{ErrorCode::kUnavailable, "it could send no descriptor"};
@@ -308,11 +326,13 @@ Stage Evaluation::strict() {
 
 Stage Evaluation::time() {
   const execute::Program program = this->program();
+  memory_.reset();
+  hold_memory(need_of_timing(judge_->plan().call_memory, context_.memory));
   const TimingSubject subject{prepared_.task, program, prepared_.artifacts,
                               *judge_,        use_,    correctness()};
   TimingStage timing(context_, subject);
   if (candidate_ == nullptr) {
-    const auto turn = context_.device.take(use_);
+    const auto turn = take_turn();
     MC_TRY(auto started,
            context_.executor.start_candidate(program, *judge_, context_.run_policy, random_seed()),
            "start");

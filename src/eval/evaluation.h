@@ -76,9 +76,9 @@ class Evaluation {
  private:
   Stage open_judge();
   // In the process of `idle`, where there is one.
-  Stage open_new_judge(std::unique_ptr<execute::Judge> idle, const std::string& known,
-                       int64_t bytes);
+  Stage open_new_judge(std::unique_ptr<execute::Judge> idle, bool takes_all);
   void hold_memory(int64_t bytes);
+  DeviceShare::Turn take_turn();
   void note_fixed_sizes(const task::Outcome& outcome);
   Stage measure();
   Status excuse(const execute::Program& program, task::Outcome& outcome);

@@ -146,7 +146,7 @@ TEST_F(EvaluationTest, TellsAnotherJudgeWhatWasFoundOutAboutTheTask) {
     return worker::JudgeOpenAnswer();
   });
   stand_.judges().say<worker::JudgeBeginQuestion>(
-      {{.call_bytes = 5, .shapes = {{}}, .trials = {{}}}, "facts"});
+      {{.call_memory = {.inputs = 5}, .shapes = {{}}, .trials = {{}}}, "facts"});
   outcome<task::Passed>();
   stand_.pool.clear();
   outcome<task::Passed>();

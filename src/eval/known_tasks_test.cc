@@ -8,17 +8,39 @@
 #include <thread>
 #include <vector>
 
+#include "core/file.h"
+
 namespace mc::eval {
 namespace {
 
 TEST(KnownTasks, TellsWhatWasLearned) {
   KnownTasks tasks;
   EXPECT_EQ(tasks.find("one").text, "");
-  tasks.learn("one", {"facts", 7});
-  tasks.learn("one", {"more facts", 8});
+  tasks.learn("one", {"facts", {.inputs = 7}});
+  tasks.learn("one", {"more facts", {.inputs = 8}});
   EXPECT_EQ(tasks.find("one").text, "more facts");
-  EXPECT_EQ(tasks.find("one").call_bytes, 8);
+  EXPECT_EQ(tasks.find("one").memory.inputs, 8);
   EXPECT_EQ(tasks.find("other").text, "");
+}
+
+TEST(KnownTasks, KeepsItOnDiskForTheSameVersions) {
+  const auto folder = TemporaryDirectory::create("mc-known").value();
+  KnownTasks(folder.path() / "tasks", "2.11").learn("one", {"facts", {1, 2, 3, 4}});
+  KnownTasks again(folder.path() / "tasks", "2.11");
+  EXPECT_EQ(again.take_turn("one"), nullptr) << "nobody needs to look into it";
+  EXPECT_EQ(again.find("one").text, "facts");
+  EXPECT_EQ(again.find("one").memory.work, 4);
+  EXPECT_EQ(again.find("other").text, "");
+  EXPECT_EQ(KnownTasks(folder.path() / "tasks", "2.12").find("one").text, "");
+}
+
+TEST(KnownTasks, LooksAgainWhereAFileIsBroken) {
+  const auto folder = TemporaryDirectory::create("mc-known").value();
+  KnownTasks(folder.path()).learn("one", {"facts", {}});
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+    ASSERT_TRUE(write_file_atomically(entry.path(), "{\"known\": 3"));
+  }
+  EXPECT_EQ(KnownTasks(folder.path()).find("one").text, "");
 }
 
 TEST(KnownTasks, OneLooksAndTheOthersOfTheTaskWait) {
@@ -32,7 +54,7 @@ TEST(KnownTasks, OneLooksAndTheOthersOfTheTaskWait) {
       if (turn == nullptr) {
         num_told += tasks.find("one").text == "facts" ? 1 : 0;
       } else if (++num_first > 1) {  // The first one of all fails.
-        tasks.learn("one", {"facts", 1});
+        tasks.learn("one", {"facts", {}});
       }
     });
   }
@@ -43,7 +65,7 @@ TEST(KnownTasks, OneLooksAndTheOthersOfTheTaskWait) {
 
 TEST(KnownTasks, KeepsABoundedNumber) {
   KnownTasks tasks;
-  for (size_t i = 0; i <= KnownTasks::kTasksMax; ++i) tasks.learn(std::to_string(i), {"facts", 1});
+  for (size_t i = 0; i <= KnownTasks::kTasksMax; ++i) tasks.learn(std::to_string(i), {"facts", {}});
   EXPECT_EQ(tasks.find(std::to_string(KnownTasks::kTasksMax)).text, "facts");
   EXPECT_EQ(tasks.find("0").text, "");
 }

@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include <fmt/format.h>
+
 #include "core/cancel.h"
 #include "core/check.h"
 #include "core/file.h"
@@ -47,6 +49,8 @@ execute::StageLimits stage_limits(const Options& options, const Machine& machine
   return limits;
 }
 
+constexpr size_t kSourceMax = 1 << 20;
+
 // For all who use a device of this machine, in whatever container has the same directory.
 constexpr const char* kLocks = "/tmp";
 
@@ -77,6 +81,26 @@ std::vector<std::unique_ptr<DeviceState>> states_of(const Machine& machine, cons
   return states;
 }
 
+// All that a judge's findings about a task depend on beside its options.  Its own code is a part.
+std::string versions_of(const Machine& machine) {
+  std::vector<std::filesystem::path> sources;
+  for (const char* room : {"judge", "timing", "worker"}) {
+    for (const auto& entry :
+         std::filesystem::directory_iterator(machine.layout.share("harness") / room)) {
+      if (entry.path().extension() == ".py") sources.push_back(entry.path());
+    }
+  }
+  std::ranges::sort(sources);
+  std::string hash = content_hash({machine.pytorch.version, machine.architecture,
+                                   task::to_string(machine.backend)});
+  for (const auto& source : sources) {
+    const auto text = read_file(source, kSourceMax);
+    hash = content_hash({hash, text ? *text : ""});
+  }
+  const int64_t bytes = machine.devices.empty() ? 0 : machine.devices.front().bytes;
+  return fmt::format("{} {} {} {}", hash, bytes, machine.cost_max, machine.bytes_max);
+}
+
 }  // namespace
 
 struct Pipeline::State {
@@ -91,7 +115,7 @@ struct Pipeline::State {
   std::unique_ptr<Devices> devices;  // Uses the machine and the zygotes.
   BaselineStore baselines;
   Preparer preparer{options, policy, musa, machine, devices->executor()};
-  KnownTasks known_tasks{};
+  KnownTasks known_tasks{cache_directory() / "tasks", versions_of(machine)};
 
   std::vector<std::string> protections_off() const;
   void complete(task::Verdict& verdict) const;
@@ -193,7 +217,7 @@ Result<std::variant<Pipeline::Hygiene, task::Unsupported>> Pipeline::grade_task(
   const DeviceQueue::Place place = state.devices->take("");
   DeviceState& device = state.devices->at(place);
   MC_TRY(execute::Session session, device.executor.judge(execute::Executor::Spare::kWait), "judge");
-  const auto memory = device.memory.take(DeviceMemory::kAll);
+  const auto all = device.memory.take(DeviceMemory::kAll);
   const auto turn = device.share.take(DeviceShare::Use::kShared);
   MC_TRY(auto opened,
          device.executor.open_judge(std::move(session), task.code,
@@ -205,8 +229,9 @@ Result<std::variant<Pipeline::Hygiene, task::Unsupported>> Pipeline::grade_task(
   execute::Judge& judge = *std::get<std::unique_ptr<execute::Judge>>(opened);
   MC_TRY_VOID(judge.begin(state.key.derive({task.code}), limit_s), "begin");
   MC_TRY(auto said, judge.ask(worker::JudgeGradeQuestion(), limit_s), "grade");
+  const worker::CallMemory& memory = judge.plan().call_memory;
   return Graded(Hygiene{judge.plan().grade, std::move(said.body.as_initialised),
-                        judge.plan().call_bytes, judge.plan().shapes.at(0).label});
+                        static_cast<double>(memory.inputs + memory.outputs), judge.plan().shapes.at(0).label});
 }
 
 Preparation Pipeline::prepare(const task::Task& task, const task::Candidate& candidate) {

@@ -29,6 +29,9 @@ struct Step {
 // Into the verdict, and into the log.
 void add_time(task::Verdict& verdict, const char* step,
               std::chrono::steady_clock::time_point start);
+// The same for a wait, all those of one name in one sum.
+void add_wait(task::Verdict& verdict, const char* what,
+              std::chrono::steady_clock::time_point start);
 
 // The first step's decision, or nothing where all pass.  An exception ends this candidate alone.
 template <typename T>

@@ -21,6 +21,7 @@ Stand::Stand()
           execute::Zygotes([this](auto role, const auto& limits) { return spawn(role, limits); }),
           /*spare_judges=*/nullptr, limits_with_a_device_process()) {
   ::setenv("MC_CACHE_DIR", folder.path().c_str(), /*overwrite=*/1);
+  judges().say<worker::JudgeEstimateQuestion>({});
   judges().say<worker::JudgeOpenQuestion>({});
   judges().say<worker::JudgeBeginQuestion>(
       {{.shapes = {{"native", {}, {}}}, .trials = {{0, 0, "native"}}}});
@@ -36,11 +37,8 @@ Stand::Stand()
   devices().say<worker::DeviceReleaseQuestion>({});
   devices().say<worker::DeviceTakeQuestion>({});
   devices().say<worker::DeviceCloseQuestion>({.is_clean = true});
-  for (worker::FakeWorker* models : {&timed.baselines, &timed.compiled}) {
-    models->say<worker::BaselineLoadQuestion>({});
-    models->say<worker::BaselineBuildQuestion>({});
-    models->say<worker::BaselineReleaseQuestion>({});
-  }
+  timed.compiled.say<worker::BaselineLoadQuestion>({});
+  timed.compiled.say<worker::BaselineBuildQuestion>({});
 }
 
 EvaluationContext Stand::context() {
@@ -65,7 +63,8 @@ Result<execute::Session> Stand::spawn(execute::Role role, const execute::ChildLi
   if (role == execute::Role::kJudge) return judges().session();
   if (role == execute::Role::kCandidate) return candidates().session();
   if (role != execute::Role::kBaseline) return Error{ErrorCode::kUnavailable, "nobody plays that"};
-  return (limits.runs_programs ? timed.compiled : baselines()).session();
+  MC_CHECK(limits.runs_programs);  // torch.compile starts compilers.
+  return timed.compiled.session();
 }
 
 }  // namespace mc::eval

@@ -38,7 +38,6 @@ class Stand {
   worker::FakeWorker& judges() { return timed.judges; }
   worker::FakeWorker& candidates() { return timed.candidates; }
   worker::FakeWorker& devices() { return timed.devices; }
-  worker::FakeWorker& baselines() { return timed.baselines; }
 
   TemporaryDirectory folder = TemporaryDirectory::create("mc-stand").value();
   timing::TimedFakes timed;

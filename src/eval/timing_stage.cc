@@ -39,8 +39,8 @@ execute::Stage<task::Performance> TimingStage::run(execute::Session& candidate,
   std::optional<DeviceShare::Turn> turn(context_.device.take(subject_.use));
   MC_TRY(const timing::Contender other, baseline(), "baseline");
   turn.reset();
-  MC_TRY(auto stage, compare({"time", {candidate, &device}, other}), "time");
-  end_baseline(/*may_serve_again=*/true);
+  MC_TRY(auto stage, compare({"time", {&candidate, &device}, other}), "time");
+  end_baseline();
   auto* outcome = std::get_if<task::Outcome>(&stage);
   const auto after = device.used();
   if (after && !context_.run_policy.operators.contains("*")) {
@@ -74,54 +74,57 @@ execute::Stage<TimingStage::Timed> TimingStage::compare(const Contenders& conten
   if (context_.options.timing.is_quick) options.make_quick();
   options.seed = random_seed();
   options.clock = context_.clock;
+  options.tf32 = context_.options.timing.tf32;
+  options.batch_bytes_max = batch_bytes_max(context_.memory);
   timing::CallComparison comparison(subject_.judge, own, other, context_.executor.limits(), options,
                                     context_.nvml);
   lap(name + ".start");
   std::optional<DeviceShare::Turn> turn;
   if (!is_slow) turn.emplace(context_.device.take(subject_.use));
+  const auto pause = [&] {
+    if (!turn || subject_.use == DeviceShare::Use::kExclusive || !context_.device.is_wanted()) return;
+    turn.reset();
+    turn.emplace(context_.device.take(subject_.use));
+  };
   lap(name + ".wait");
-  MC_TRY(EarlyOutcome decided, comparison.warm_up(), "warm-up");
+  MC_TRY(EarlyOutcome decided, comparison.warm_up(pause), "warm-up");
   lap(name + ".warm_up");
   if (decided) return Compared(std::move(*decided));
   turn.reset();
   turn.emplace(context_.device.take(DeviceShare::Use::kExclusive));
   lap(name + ".wait_alone");
   MC_TRY_VOID(find_device_speed(), "time");
-  auto stage = comparison.run();
+  MC_TRY(decided, comparison.run(), "rounds");
   lap(name + ".alone");
+  turn.reset();
+  if (decided) return Compared(std::move(*decided));
+  turn.emplace(context_.device.take(subject_.use));
+  auto stage = comparison.finish(pause);
+  lap(name + ".check");
   return stage;
 }
 
-// The one that is timed beside.
+// The one that is timed beside: the judge's own reference, or the candidate once more.
 Result<timing::Contender> TimingStage::baseline() {
-  MC_CHECK(!baseline_);
-  if (context_.options.timing.baseline == kItself) {
-    MC_TRY(auto started,
-           context_.executor.start_candidate(subject_.program, subject_.judge, context_.run_policy,
-                                             random_seed()),
-           "baseline");
-    auto* again = std::get_if<execute::CandidateProcess>(&started);
-    if (again == nullptr) {
-      return Error{ErrorCode::kUnavailable, "the candidate does not start a second time"};
-    }
-    baseline_ = std::move(again->session);
-    baseline_device_ = std::move(again->device);
-  } else {
-    MC_TRY(baseline_, context_.executor.start_baseline(subject_.judge, options_of("")), "baseline");
+  MC_CHECK(!again_);
+  if (context_.options.timing.baseline != kItself) return timing::Contender{};
+  MC_TRY(auto started,
+         context_.executor.start_candidate(subject_.program, subject_.judge, context_.run_policy,
+                                           random_seed()),
+         "baseline");
+  auto* again = std::get_if<execute::CandidateProcess>(&started);
+  if (again == nullptr) {
+    return Error{ErrorCode::kUnavailable, "the candidate does not start a second time"};
   }
-  return timing::Contender{*baseline_, baseline_device_.get()};
+  again_ = std::move(*again);
+  return timing::Contender{&again_->session, again_->device.get()};
 }
 
-execute::BaselineOptions TimingStage::options_of(const std::string& compile_mode) const {
-  return {subject_.task.code, compile_mode, context_.options.timing.tf32};
-}
-
-void TimingStage::end_baseline(bool may_serve_again) {
-  if (baseline_ && may_serve_again && context_.options.timing.baseline != kItself) {
-    context_.executor.give_back_baseline(std::move(*baseline_), subject_.task.code);
-  }
-  baseline_.reset();
-  context_.executor.give_back_device(std::move(baseline_device_));
+void TimingStage::end_baseline() {
+  if (!again_) return;
+  auto device = std::move(again_->device);
+  again_.reset();
+  context_.executor.give_back_device(std::move(device));
 }
 
 // "GPU-…; 580.65.06", as keys of caches have it.
@@ -184,14 +187,13 @@ Result<CompiledBaseline> TimingStage::compiled_baseline() {
   if (const auto known = context_.baselines.find(key)) return *known;
   std::optional<DeviceShare::Turn> turn(context_.device.take(subject_.use));
   MC_TRY(execute::Session session,
-         context_.executor.start_baseline(subject_.judge, options_of(key.mode)), "baseline");
-  MC_TRY(const timing::Contender eager, baseline(), "baseline");
+         context_.executor.start_compiled(
+             subject_.judge, {subject_.task.code, key.mode, context_.options.timing.tf32}),
+         "baseline");
   turn.reset();
   const bool is_slow = key.mode == kDefaultMode;  // Other modes try many kernels on the device.
-  auto stage = compare({"time.compile", {session, nullptr}, eager, is_slow});
-  end_baseline(/*may_serve_again=*/stage.has_value());
-  if (!stage) return stage.error();
-  const task::Performance& measured = std::get<Timed>(*stage).performance;
+  MC_TRY(auto stage, compare({"time.compile", {&session, nullptr}, {}, is_slow}), "torch.compile");
+  const task::Performance& measured = std::get<Timed>(stage).performance;
   const CompiledBaseline compiled{measured.speedup_eager, measured.time_us};
   MC_TRY_VOID(context_.baselines.keep(key, compiled), "torch.compile");
   return compiled;

@@ -57,8 +57,7 @@ class TimingStage {
   };
   execute::Stage<Timed> compare(const Contenders& contenders);
   Result<timing::Contender> baseline();
-  void end_baseline(bool may_serve_again);
-  execute::BaselineOptions options_of(const std::string& compile_mode) const;
+  void end_baseline();
   timing::Provenance owners_of(const Timed& timed) const;
   std::string device_and_driver() const;
   Status find_device_speed();
@@ -72,8 +71,7 @@ class TimingStage {
   const EvaluationContext& context_;
   const TimingSubject& subject_;
   std::optional<timing::DeviceSpeed> speed_;
-  std::optional<execute::Session> baseline_;  // Serves one comparison after the other.
-  std::unique_ptr<execute::DeviceProcess> baseline_device_;  // Null for a baseline of PyTorch's.
+  std::optional<execute::CandidateProcess> again_;  // The candidate as its own baseline.
   std::vector<task::StageTime> laps_;
   Clock::TimePoint lap_start_;
 };

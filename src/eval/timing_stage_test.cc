@@ -105,13 +105,13 @@ TEST_F(TimingStageTest, TimesACandidateAgainstTheTasksModel) {
   EXPECT_EQ(found.floor.bandwidth_gbs, 3000);
   EXPECT_EQ(found.timing.batches, timing::CallOptions().rounds);
   EXPECT_THAT(found.timing.notes, IsEmpty());
-  EXPECT_THAT(stand_.spawned, ElementsAre(Role::kBaseline));
+  EXPECT_THAT(stand_.spawned, IsEmpty());  // The judge is the baseline.
 }
 
 TEST_F(TimingStageTest, TellsHowLongEachPartTook) {
   performance();
   EXPECT_THAT(lap_names(), ElementsAre("time.start", "time.wait", "time.warm_up", "time.wait_alone",
-                                       "time.alone"));
+                                       "time.alone", "time.check"));
   EXPECT_EQ(laps_[3].ms, 0);
   // Thirteen rounds of some 20 ms.
   EXPECT_GT(laps_[4].ms, 13 * 15);
@@ -126,44 +126,6 @@ TEST_F(TimingStageTest, TakesFewerRoundsWhereItIsToBeQuick) {
 TEST_F(TimingStageTest, TakesAsManyRoundsAsItsBudgetLets) {
   stand_.options.timing.budget_s = 0;
   EXPECT_EQ(performance().timing.batches, 3);
-}
-
-TEST_F(TimingStageTest, KeepsTheBaselineForAnotherTask) {
-  performance();
-  EXPECT_EQ(stand_.baselines().num_alive(), 1);
-  EXPECT_EQ(stand_.baselines().asked().back(), "release");
-  source_ = "class Model: another";
-  performance();
-  EXPECT_EQ(num_spawned(Role::kBaseline), 1);
-  stand_.executor.end_idle();
-  EXPECT_EQ(stand_.baselines().num_alive(), 0);
-}
-
-TEST_F(TimingStageTest, TakesANewBaselineWhereTheKeptOneFails) {
-  performance();
-  int num_loads = 0;
-  stand_.baselines().on<worker::BaselineLoadQuestion>(
-      [&](const auto&, const Fd&) -> worker::Reaction {
-        if (++num_loads == 1) return worker::ErrorReply{"exception", "load", {}};
-        return worker::BaselineLoadAnswer().to_json();
-      });
-  performance();
-  EXPECT_EQ(num_loads, 2);
-  EXPECT_EQ(num_spawned(Role::kBaseline), 2);
-}
-
-TEST_F(TimingStageTest, KeepsNoBaselineThatDoesNotReleaseItsMemory) {
-  stand_.baselines().fail<worker::BaselineReleaseQuestion>(worker::ErrorReply{"exception", "", {}});
-  performance();
-  performance();
-  EXPECT_EQ(num_spawned(Role::kBaseline), 2);
-}
-
-TEST_F(TimingStageTest, KeepsNoBaselineOfATaskThatChangesSettings) {
-  source_ = "torch.backends.cudnn.benchmark = True\nclass Model: pass";
-  performance();
-  performance();
-  EXPECT_EQ(num_spawned(Role::kBaseline), 2);
 }
 
 TEST_F(TimingStageTest, TimesACandidateAgainstItselfToTestTheTiming) {
@@ -182,18 +144,10 @@ TEST_F(TimingStageTest, IsACrashWhereTheCandidateDiesInABatch) {
 }
 
 TEST_F(TimingStageTest, FailsWhereTheBaselineDies) {
-  stand_.baselines().fail<worker::BaselineTimeCallsQuestion>(execute::ProcessEnd{0, 3});
+  stand_.judges().fail<worker::JudgeTimeCallsQuestion>(execute::ProcessEnd{0, 3});
   const auto ran = run();
   ASSERT_FALSE(ran);
   EXPECT_EQ(ran.error().code, ErrorCode::kUnavailable);
-}
-
-TEST_F(TimingStageTest, FailsWhereTheBaselineCannotBeStarted) {
-  stand_.baselines().fail<worker::BaselineLoadQuestion>(
-      execute::ErrorReply{"exception", "", {"ValueError", "no such model", {}, {}}});
-  const auto ran = run();
-  ASSERT_FALSE(ran);
-  EXPECT_THAT(ran.error().message, HasSubstr("no such model"));
 }
 
 TEST_F(TimingStageTest, FailsWhereTheJudgeDoes) {
@@ -262,21 +216,18 @@ TEST_F(TimingStageTest, ComparesWithTorchCompileWhichIsTimedOnce) {
     EXPECT_NEAR(found.speedup_compile->median, 1.5, 2e-3);
     EXPECT_NEAR(found.time_compile_us->median, 3000, 1);
   }
-  // The eager one, for all; and once the compiled one.
-  EXPECT_EQ(num_spawned(Role::kBaseline), 2);
+  EXPECT_EQ(num_spawned(Role::kBaseline), 1);
 }
 
-TEST_F(TimingStageTest, TellsTheModeToItsProcessAlone) {
+TEST_F(TimingStageTest, TellsTheModeToItsProcess) {
   std::vector<std::string> modes;
-  for (worker::FakeWorker* models : {&stand_.baselines(), &timed().compiled}) {
-    models->on<worker::BaselineBuildQuestion>([&](const auto& asked, const Fd&) {
-      modes.push_back(asked.compile);
-      return worker::BaselineBuildAnswer();
-    });
-  }
+  timed().compiled.on<worker::BaselineBuildQuestion>([&](const auto& asked, const Fd&) {
+    modes.push_back(asked.compile);
+    return worker::BaselineBuildAnswer();
+  });
   stand_.options.timing.compile_mode = "max-autotune";
   performance();
-  EXPECT_THAT(modes, ElementsAre("", "max-autotune", ""));
+  EXPECT_THAT(modes, ElementsAre("max-autotune"));
 }
 
 TEST_F(TimingStageTest, IsNoFaultOfTheCandidateWhereTorchCompileFails) {

@@ -131,7 +131,7 @@ InspectorAnswer inspection_of(worker::InspectorInspectAnswer said) {
 JudgePlan plan_of(worker::Plan plan) {
   return {converted(std::move(plan.shapes), shape_of),
           converted(std::move(plan.trials), trial_of),
-          static_cast<double>(plan.call_bytes),
+          plan.call_memory,
           plan.needs_general,
           cut(std::move(plan.mode)),
           {cut(std::move(plan.grade.grade)), converted(std::move(plan.grade.reasons), name_of)}};

@@ -34,7 +34,7 @@ struct TrialPlan {
 struct JudgePlan {
   std::vector<ShapePlan> shapes;
   std::vector<TrialPlan> trials;
-  double call_bytes = 0;       // Inputs and outputs at the main shape.
+  worker::CallMemory call_memory;  // At the main shape.
   bool needs_general = false;  // The trials at other shapes count.
   std::string mode;            // The mode of reference and candidate: "train" or "eval".
   task::TaskGrade grade;

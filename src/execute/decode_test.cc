@@ -66,13 +66,13 @@ TEST(Decode, TakesNoMoreChecksThanAVerdictHasRoomFor) {
 
 TEST(Decode, ReadsAPlan) {
   const JudgePlan plan =
-      plan_of({7,
+      plan_of({{7, 6, 5, 4},
                true,
                "eval",
                {"weak", {"why"}},
                {{"native", {{"N", 4}}, {}}, {"reduced", {}, {{{{"N", 8}}, {{"N", 2}}, "large"}}}},
                {{0, 0, "native"}, {1, 1, "signed"}}});
-  EXPECT_EQ(plan.call_bytes, 7);
+  EXPECT_EQ(plan.call_memory.inputs, 7);
   EXPECT_TRUE(plan.needs_general);
   EXPECT_EQ(plan.mode, "eval");
   EXPECT_EQ(plan.grade, (task::TaskGrade{"weak", {"why"}}));

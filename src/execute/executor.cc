@@ -20,7 +20,6 @@ using Seconds = std::chrono::duration<double>;
 constexpr int64_t kCompilerMemoryBytes = int64_t{16} << 30;
 constexpr int64_t kCompilerTmpBytes = int64_t{1} << 30;
 constexpr int kCompilerThreads = 512;
-constexpr size_t kIdleBaselinesMax = 12;  // On a device each holds a context.
 
 // For torch.compile, with processes and files of its own.
 ChildLimits compiling(ChildLimits child) {
@@ -174,6 +173,17 @@ Stage<InspectorAnswer> Executor::inspect(const std::string& source,
       task::Unextractable{"syntax_error", "CPython's parser gave up on this text", {}}));
 }
 
+Result<worker::CallMemory> Executor::estimate(Session& session, const std::string& task_source,
+                                              const JudgeOptions& options) {
+  using Question = worker::JudgeEstimateQuestion;
+  Answer answer =
+      session.ask(Question{task_source, sent(options)}.to_json(), nullptr, Seconds(limits_.judge_s));
+  auto* reply = std::get_if<Reply>(&answer);
+  if (reply == nullptr) return worker::CallMemory();  // Opening the task will show the reason.
+  MC_TRY(const auto estimated, worker::parse_response<Question>(std::move(*reply)), "estimate");
+  return estimated.body.call_memory;
+}
+
 Stage<std::unique_ptr<Judge>> Executor::open_judge(Session session, const std::string& task_source,
                                                    const JudgeOptions& options,
                                                    const std::string& known) {
@@ -300,29 +310,20 @@ Result<Tried> Executor::measure_last(const Program& program, Judge& judge, const
       .run_last();
 }
 
-Result<Session> Executor::start_baseline(Judge& judge, const BaselineOptions& options) {
+Result<Session> Executor::start_compiled(Judge& judge, const CompiledOptions& options) {
   MC_TRY(const Initial init, judge.init(kMainShape, limits_.judge_s), "baseline");
-  const auto make_ready = [&](Session& session) -> Status {
-    const worker::BaselineLoadQuestion load{options.task_source, options.tf32};
-    const worker::BaselineBuildQuestion build{.shape = kMainShape,
-                                              .init = init.body.init,
-                                              .init_seed = init.body.init_seed,
-                                              .constants = init.body.constants,
-                                              .training = init.body.training,
-                                              .precision = init.body.precision,
-                                              .state = init.body.state,
-                                              .compile = options.compile_mode};
-    MC_TRY_VOID(ask_baseline(session, load.to_json(), nullptr), "baseline");
-    return ask_baseline(session, build.to_json(), &init.region);
-  };
-  const bool is_eager = options.compile_mode.empty();
-  auto idle = is_eager ? take_idle_baseline() : std::nullopt;
-  if (idle && make_ready(*idle)) return std::move(*idle);
-  idle.reset();
-  MC_TRY(Session session,
-         zygotes_.spawn(Role::kBaseline, is_eager ? limits_.child : compiling(limits_.child)),
-         "baseline");
-  MC_TRY_VOID(make_ready(session), "baseline");
+  const worker::BaselineLoadQuestion load{options.task_source, options.tf32};
+  const worker::BaselineBuildQuestion build{.shape = kMainShape,
+                                            .init = init.body.init,
+                                            .init_seed = init.body.init_seed,
+                                            .constants = init.body.constants,
+                                            .training = init.body.training,
+                                            .precision = init.body.precision,
+                                            .state = init.body.state,
+                                            .compile = options.mode};
+  MC_TRY(Session session, zygotes_.spawn(Role::kBaseline, compiling(limits_.child)), "baseline");
+  MC_TRY_VOID(ask_baseline(session, load.to_json(), nullptr), "baseline");
+  MC_TRY_VOID(ask_baseline(session, build.to_json(), &init.region), "baseline");
   return session;
 }
 
@@ -338,27 +339,9 @@ Status Executor::ask_baseline(Session& session, const std::string& question,
   return ok();
 }
 
-void Executor::give_back_baseline(Session session, std::string_view task_source) {
-  if (changes_settings(task_source)) return;
-  if (!ask_baseline(session, worker::BaselineReleaseQuestion().to_json(), nullptr)) return;
-  session.rest();
-  const std::lock_guard lock(idle_->mutex);
-  if (idle_->sessions.size() < kIdleBaselinesMax) idle_->sessions.push_back(std::move(session));
-}
-
-std::optional<Session> Executor::take_idle_baseline() {
-  const std::lock_guard lock(idle_->mutex);
-  if (idle_->sessions.empty()) return std::nullopt;
-  Session session = std::move(idle_->sessions.back());
-  idle_->sessions.pop_back();
-  return session;
-}
-
 void Executor::end_idle() {
-  std::vector<Session> ended;  // Destroyed after the lock is released.
-  std::vector<std::unique_ptr<DeviceProcess>> devices;
+  std::vector<std::unique_ptr<DeviceProcess>> devices;  // Destroyed after the lock is released.
   const std::lock_guard lock(idle_->mutex);
-  ended.swap(idle_->sessions);
   devices.swap(idle_->devices);
 }
 

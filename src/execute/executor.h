@@ -157,11 +157,11 @@ task::Outcome ended_device(const Error& error);
 // Lets others use the device.
 using Pause = std::function<void(Session& candidate)>;
 
-// How a baseline runs the task's Model.
-struct BaselineOptions {
+// How a compiled baseline runs the task's Model.
+struct CompiledOptions {
   std::string task_source;
-  std::string compile_mode;  // The mode of torch.compile; "" for eager.
-  bool tf32 = false;         // True if it may use it.
+  std::string mode;   // The mode of torch.compile.
+  bool tf32 = false;  // True if it may use it.
 };
 
 class Executor {
@@ -181,6 +181,9 @@ class Executor {
   enum class Spare { kWait, kIfReady };
   Result<Session> judge(Spare spare);
 
+  // The memory of a call of a task's, found without the device; zeros where that cannot be done.
+  Result<worker::CallMemory> estimate(Session& session, const std::string& task_source,
+                                      const JudgeOptions& options);
   // `session` has nothing secret yet; it may have been another task's judge.  `known` is what a
   // judge of the same task found out, by the same options (Judge::known).  Decides only
   // `Unsupported` (a task that cannot be made to fit).
@@ -195,7 +198,7 @@ class Executor {
 
   // Correctness on every trial of the judge's plan, and the ATen calls of each.  `candidate` is
   // told `schedule_seed`: the judge's seed must not follow from it.  `pause` is called before each
-  // trial, with the candidate's session.
+  // step of a trial, with the candidate's session.
   Result<Measured> measure(
       CandidateProcess candidate, const Program& program, Judge& judge, const RunPolicy& policy,
       uint64_t schedule_seed, const Pause& pause = [](Session&) {});
@@ -204,15 +207,12 @@ class Executor {
   Result<Tried> measure_last(const Program& program, Judge& judge, const RunPolicy& policy,
                              uint64_t schedule_seed, double forward_s);
 
-  // Processes that are ready to be timed at the main shape: the task's own Model, and a candidate.
-  // A baseline never runs candidate code, so an eager one may have served another task before.
-  Result<Session> start_baseline(Judge& judge, const BaselineOptions& options);
-  // Keeps an eager baseline for another start_baseline(), once it has given its memory back; ends
-  // it where it does not, where its task may have changed it, and where enough are kept.
-  void give_back_baseline(Session session, std::string_view task_source);
+  // Processes that are ready to be timed at the main shape: the task's own Model under
+  // torch.compile, and a candidate.
+  Result<Session> start_compiled(Judge& judge, const CompiledOptions& options);
   // An error where a new process gets no context on the device.  REQUIRES: the backend has one.
   Status probe_device();
-  // Ends the baselines and device processes that are kept.
+  // Ends the device processes that are kept.
   void end_idle();
   // Keeps a device process for another candidate, where it is clean.
   void give_back_device(std::unique_ptr<DeviceProcess> device);
@@ -222,15 +222,12 @@ class Executor {
   const StageLimits& limits() const { return limits_; }
 
  private:
-  // Baselines that wait for their next task.
+  // Device processes that wait for their next candidate.
   struct Idle {
     std::mutex mutex;
-    // Guarded by mutex:
-    std::vector<Session> sessions;
-    std::vector<std::unique_ptr<DeviceProcess>> devices;
+    std::vector<std::unique_ptr<DeviceProcess>> devices;  // Guarded by mutex.
   };
 
-  std::optional<Session> take_idle_baseline();
   Result<std::unique_ptr<DeviceProcess>> device_process();
   Status ask_baseline(Session& session, const std::string& question, const Fd* region) const;
 

@@ -56,8 +56,7 @@ Result<Measured> Measurement::run(const Pause& pause) {
       trials_.fail(plan, nullptr);
       continue;
     }
-    pause(session_);
-    MC_TRY(EarlyOutcome outcome, run_trial(plan), "trial " + std::to_string(plan.index));
+    MC_TRY(EarlyOutcome outcome, run_trial(plan, pause), "trial " + std::to_string(plan.index));
     if (!outcome) continue;
     if (trials_.counts(plan) || std::holds_alternative<task::Illegal>(*outcome) || check_error_) {
       return finish(std::move(*outcome));
@@ -75,7 +74,7 @@ Result<Tried> Measurement::run_last() {
   MC_TRY(EarlyOutcome built, build(plan.shape), "build");
   if (built) return Tried{std::move(*built)};
   if (const task::Outcome* why = cannot_run(plan)) return Tried{*why};
-  MC_TRY(EarlyOutcome ran, run_trial(plan), "trial " + std::to_string(plan.index));
+  MC_TRY(EarlyOutcome ran, run_trial(plan, [](Session&) {}), "trial " + std::to_string(plan.index));
   if (ran) return Tried{std::move(*ran)};
   if (!trials_.all().back().passed) return Tried{task::Wrong{0, false, trials_.all()}};
   return Tried{task::Passed{trials_.all(), std::nullopt}, forward_work_s_};
@@ -146,10 +145,14 @@ Result<EarlyOutcome> Measurement::build(int shape) {
   return EarlyOutcome();
 }
 
-Result<EarlyOutcome> Measurement::run_trial(const TrialPlan& plan) {
+// Others may use the device alone before each of its three steps, which take up to half a second
+// where a task is large.
+Result<EarlyOutcome> Measurement::run_trial(const TrialPlan& plan, const Pause& pause) {
+  pause(session_);
   auto asked = ask_judge(worker::JudgeTrialQuestion{plan.index});
   if (is_judge_crowded_out_) return EarlyOutcome(out_of_memory("forward"));
   MC_TRY(const auto given, std::move(asked), "inputs");
+  pause(session_);
   MC_TRY(Answer answer, ask_to_run(plan, given), "forward");
   forward_work_s_ = program_.is_emulated ? session_.work().count() : 0;
   Trials::Call call = trials_.begin(plan, given.body, fresh_report());
@@ -167,6 +170,7 @@ Result<EarlyOutcome> Measurement::run_trial(const TrialPlan& plan) {
   if (!ran) return trials_.fail(call, MalformedReply{ran.error().message});
   const RunAnswer run = bounded(std::move(ran->body));
   if (EarlyOutcome decided = trials_.admit(call, run)) return decided;
+  pause(session_);
   auto checked = check(run, ran->region, call);
   if (!checked) return EarlyOutcome(uncheckable(checked.error(), std::move(call)));
   return trials_.add(std::move(call), run, std::move(checked->body));

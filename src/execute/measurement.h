@@ -37,7 +37,7 @@ class Measurement {
   using Checked = worker::Response<worker::JudgeCheckQuestion>;
   Result<EarlyOutcome> load();
   Result<EarlyOutcome> build(int shape);
-  Result<EarlyOutcome> run_trial(const TrialPlan& plan);
+  Result<EarlyOutcome> run_trial(const TrialPlan& plan, const Pause& pause);
   const task::Outcome* cannot_run(const TrialPlan& plan) const;  // Why; null where it can.
   Result<Checked> check(const RunAnswer& run, const Fd& region, const Trials::Call& call);
   task::Outcome uncheckable(Error error, Trials::Call call);

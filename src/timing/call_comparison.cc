@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 #include <utility>
 
 #include "core/check.h"
@@ -24,10 +25,14 @@ using Seconds = std::chrono::duration<double>;
 constexpr int64_t kWarmUpCalls = 3;
 constexpr int kWarmUpBatches = 2;         // The first one may load what the second one has.
 constexpr double kBetweenCalls_us = 100;  // Inputs, an emptied cache, outputs, the host.
-constexpr int64_t kCallsMin = 3;
+constexpr int64_t kCallsMin = 3;          // A round, unless a call is long.
+constexpr double kLong_us = 10'000;
+constexpr int64_t kCallsMax = 100;  // A round.
 constexpr double kSlowerMax = 20;
-constexpr double kFreeShareMax =
-    0.25;  // The device's free memory, of which inputs and outputs take a part.
+constexpr int64_t kKeptBytesMax = int64_t{1} << 30;  // Outputs that wait for their comparison.
+// A side that is slower than the other by more than this needs no precision.
+constexpr double kFarSlower = 10;
+constexpr int kRoundsOfFarSlower = 3;
 // An output may come with gaps, or inputs that were written.
 constexpr int64_t kOutputsSlackBytes = int64_t{1} << 20;
 // The host's part counts where fewer calls than this were queued whole.
@@ -43,6 +48,10 @@ task::Estimate scaled(const task::Estimate& estimate, double factor) {
   return {estimate.median * factor, estimate.low * factor, estimate.high * factor};
 }
 
+int64_t bytes_of_call(int64_t inputs_bytes, int64_t outputs_bytes) {
+  return 2 * inputs_bytes + outputs_bytes + kOutputsSlackBytes;
+}
+
 double median_of(std::vector<double> values) {
   MC_CHECK(!values.empty());
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -51,6 +60,11 @@ double median_of(std::vector<double> values) {
 }
 
 }  // namespace
+
+int64_t batch_bytes(int64_t inputs_bytes, int64_t outputs_bytes, int64_t bytes_max) {
+  const int64_t call = bytes_of_call(inputs_bytes, outputs_bytes);
+  return std::max(call, std::min(bytes_max, kCallsMax * call));
+}
 
 CallComparison::CallComparison(execute::Judge& judge, Contender candidate, Contender baseline,
                                const execute::StageLimits& limits, const CallOptions& options,
@@ -69,23 +83,26 @@ CallComparison::~CallComparison() { (void)close(); }
 
 Status CallComparison::close() {
   if (!std::exchange(is_open_, false)) return ok();
-  MC_TRY_VOID(judge_.ask(worker::JudgeTimeCloseQuestion(), limits_.judge_s), "timing");
+  MC_TRY_VOID(judge_.ask(worker::JudgeRestQuestion(), limits_.judge_s), "timing");
   return ok();
 }
 
-Result<CallComparison::EarlyOutcome> CallComparison::warm_up() {
+Result<CallComparison::EarlyOutcome> CallComparison::warm_up(
+    const std::function<void()>& pause) {
   MC_CHECK(!is_open_);
   is_open_ = true;
-  MC_TRY(auto plan, judge_.ask(worker::JudgeTimePlanQuestion{options_.seed}, limits_.judge_s),
-         "plan");
+  const worker::JudgeTimePlanQuestion question{options_.seed, options_.tf32};
+  MC_TRY(auto plan, judge_.ask(question, limits_.judge_s), "plan");
   plan_ = std::move(plan.body);
-  MC_TRY(const int64_t fit, calls_that_fit(), "memory");
-  const int64_t calls = std::min(kWarmUpCalls, fit);
-  MC_TRY_VOID(make_room(calls), "memory");
+  const int64_t room = std::min(kWarmUpCalls, calls_that_fit());
+  MC_TRY_VOID(make_room(room), "memory");
   for (int i = 0; i < kWarmUpBatches; ++i) {
+    const int64_t calls = i == 0 || own_.call_us > kLong_us ? 1 : room;
     own_.is_gated = other_.is_gated = i > 0;
+    pause();
     MC_TRY_VOID(draw(calls), "inputs");
     for (Side* side : {&own_, &other_}) {
+      pause();
       MC_TRY(EarlyOutcome early, run(*side, calls), "warm-up");
       if (early) return early;
     }
@@ -93,49 +110,72 @@ Result<CallComparison::EarlyOutcome> CallComparison::warm_up() {
   return EarlyOutcome();
 }
 
-Stage<CallComparison::Timed> CallComparison::run() {
-  using Ran = std::variant<Timed, task::Outcome>;
-  MC_TRY(const int64_t calls, calls_of_round(), "memory");
-  MC_TRY_VOID(make_room(calls), "memory");
+Result<CallComparison::EarlyOutcome> CallComparison::run() {
+  calls_of_round_ = calls_of_round();
+  MC_TRY_VOID(make_room(calls_of_round_), "memory");
   counts_ = true;
+  const int rounds = is_far_slower() ? std::min(options_.rounds, kRoundsOfFarSlower)
+                                     : options_.rounds;
   const auto start = options_.clock.now();
-  for (int round = 0; round < options_.rounds; ++round) {
+  for (int round = 0; round < rounds; ++round) {
     if (round >= kCallsMin && options_.clock.now() - start > Clock::Seconds(options_.budget_s)) {
       break;
     }
-    MC_TRY_VOID(draw(calls), "inputs");
+    MC_TRY_VOID(draw(calls_of_round_), "inputs");
     const bool is_first = random_() % 2 == 0;
     for (Side* side : {is_first ? &own_ : &other_, is_first ? &other_ : &own_}) {
-      MC_TRY(EarlyOutcome early, run(*side, calls), "batch");
-      if (early) return Ran(std::move(*early));
+      MC_TRY(EarlyOutcome early, run(*side, calls_of_round_), "batch");
+      if (early) return early;
     }
     if (nvml_ != nullptr) nvml_->look(clocks_);
   }
-  MC_TRY(EarlyOutcome early, run_pieces(), "pieces");
+  return run_pieces();
+}
+
+Stage<CallComparison::Timed> CallComparison::finish(const std::function<void()>& pause) {
+  using Ran = std::variant<Timed, task::Outcome>;
+  MC_TRY(EarlyOutcome early, check_kept(pause), "check");
   if (early) return Ran(std::move(*early));
+  if (other_.contender.session == nullptr) measure_memory();
   MC_TRY_VOID(close(), "timing");
   return Ran(conclude());
+}
+
+void CallComparison::measure_memory() {
+  const auto memory = judge_.ask(worker::JudgeTimeMemoryQuestion(), limits_.judge_s);
+  if (memory) {
+    other_.memory_bytes = memory->body.memory_bytes;
+  } else {
+    notes_.emplace_back("the baseline's memory was not measured: " + memory.error().message);
+  }
+}
+
+// A candidate that takes ten times as long as the baseline is known to be slow.
+bool CallComparison::is_far_slower() const {
+  return own_.call_us > kFarSlower * other_.call_us;
+}
+
+// The inputs of each batch are drawn once more, to where they were.
+Result<CallComparison::EarlyOutcome> CallComparison::check_kept(
+    const std::function<void()>& pause) {
+  int64_t drawn = number_;
+  for (const Taken& taken : std::exchange(kept_, {})) {
+    pause();
+    if (taken.number != drawn) MC_TRY_VOID(draw_again(taken.number), "inputs");
+    drawn = taken.number;
+    MC_TRY(EarlyOutcome early, check(taken), "verify");
+    if (early) return early;
+  }
+  return EarlyOutcome();
 }
 
 // After all rounds: what the last of them left in caches and clocks is what they had, too.
 Result<CallComparison::EarlyOutcome> CallComparison::run_pieces() {
   if (own_.contender.device == nullptr) return EarlyOutcome();
-  counts_ = false;
   MC_TRY_VOID(draw(1), "inputs");
   MC_TRY(EarlyOutcome early, run(own_, 1, /*is_itemised=*/true), "candidate");
-  if (early) return early;
-  if (other_.contender.device != nullptr) return run(other_, 1, /*is_itemised=*/true);
-  using Question = worker::BaselineMeasureMemoryQuestion;
-  Answer made = other_.contender.session.ask(Question{shared_.inputs}.to_json(), &shared_.region,
-                                             Seconds(limits_.judge_s));
-  auto* reply = std::get_if<Reply>(&made);
-  if (reply == nullptr) {
-    notes_.emplace_back("the baseline's memory was not measured: " + baseline_failed(made).message);
-    return EarlyOutcome();
-  }
-  MC_TRY(const auto told, worker::parse_response<Question>(std::move(*reply)), "baseline");
-  other_.memory_bytes = told.body.memory_bytes;
-  return EarlyOutcome();
+  if (early || other_.contender.device == nullptr) return early;
+  return run(other_, 1, /*is_itemised=*/true);
 }
 
 Status CallComparison::make_room(int64_t calls) {
@@ -152,26 +192,29 @@ Status CallComparison::make_room(int64_t calls) {
   return ok();
 }
 
-// Inputs lie in memory twice, outputs once.
-Result<int64_t> CallComparison::calls_that_fit() {
-  MC_TRY(const auto room, judge_.ask(worker::JudgeTimeRoomQuestion(), limits_.judge_s), "room");
-  const double call_bytes =
-      static_cast<double>(2 * plan_.inputs_bytes + plan_.outputs_bytes + kOutputsSlackBytes);
-  const double fit = kFreeShareMax * static_cast<double>(room.body.free_bytes) / call_bytes;
-  return static_cast<int64_t>(std::clamp(fit, 1.0, static_cast<double>(options_.calls_max)));
+// The number of calls that a batch has room for.
+int64_t CallComparison::calls_that_fit() const {
+  const int64_t call = bytes_of_call(plan_.inputs_bytes, plan_.outputs_bytes);
+  return batch_bytes(plan_.inputs_bytes, plan_.outputs_bytes, options_.batch_bytes_max) / call;
 }
 
 // The number that fits into the round's time, at the pace of the slower one, and into memory.
-Result<int64_t> CallComparison::calls_of_round() {
-  MC_TRY(const int64_t fit, calls_that_fit(), "memory");
+int64_t CallComparison::calls_of_round() const {
   const double call_us = std::max(own_.call_us, other_.call_us) + kBetweenCalls_us;
   const auto wanted = static_cast<int64_t>(options_.round_us / call_us);
-  return std::min(fit, std::max(kCallsMin, wanted));
+  const int64_t least = call_us < kLong_us ? kCallsMin : 1;
+  return std::min({calls_that_fit(), kCallsMax, std::max(least, wanted)});
 }
 
 Status CallComparison::draw(int64_t calls) {
   MC_CHECK(calls <= shared_.calls);
   const worker::JudgeTimeGenerateInputsQuestion question{++number_, calls};
+  MC_TRY_VOID(judge_.ask(question, limits_.judge_s), "draw");
+  return ok();
+}
+
+Status CallComparison::draw_again(int64_t number) {
+  const worker::JudgeTimeGenerateInputsQuestion question{number, calls_of_round_};
   MC_TRY_VOID(judge_.ask(question, limits_.judge_s), "draw");
   return ok();
 }
@@ -190,7 +233,8 @@ Result<CallComparison::EarlyOutcome> CallComparison::run(Side& side, int64_t cal
 Result<CallComparison::EarlyOutcome> CallComparison::run_candidate(Side& side, int64_t calls,
                                                                    bool is_itemised) {
   using Question = worker::CandidateTimeCallsThereQuestion;
-  auto& [session, device] = side.contender;
+  execute::Session& session = *side.contender.session;
+  execute::DeviceProcess* const device = side.contender.device;
   const bool is_gated = side.is_gated && !is_itemised;
   MC_TRY_VOID(device->start_batch(calls, shared_.region, shared_.nbytes, is_gated, is_itemised),
               "batch");
@@ -225,7 +269,7 @@ Result<CallComparison::EarlyOutcome> CallComparison::run_candidate(Side& side, i
   if (is_itemised) {
     side.memory_bytes = times.body.memory_bytes;
     if (&side == &own_) kernels_ = std::move(times.body.kernels);
-    return verify(side, 0, told->body.outputs);
+    return verify(side, 0, told->body.outputs, /*may_wait=*/counts_);
   }
   if (&side == &own_) {
     for (const int64_t launches : times.body.launches_own) {
@@ -239,16 +283,21 @@ Result<CallComparison::EarlyOutcome> CallComparison::run_candidate(Side& side, i
   if (counts_ && !times.body.host_us.empty()) {
     side.host_us.push_back(std::ranges::min(times.body.host_us));
   }
-  for (int i = 0; i < options_.verified; ++i) {
-    const auto call = static_cast<int64_t>(random_() % static_cast<uint64_t>(calls));
-    MC_TRY(EarlyOutcome early, verify(side, call, told->body.outputs), "verify");
+  std::vector<int64_t> drawn(static_cast<size_t>(calls));
+  std::iota(drawn.begin(), drawn.end(), 0);
+  std::ranges::shuffle(drawn, random_);
+  drawn.resize(std::min<size_t>(drawn.size(), static_cast<size_t>(options_.verified)));
+  for (const int64_t call : drawn) {
+    MC_TRY(EarlyOutcome early, verify(side, call, told->body.outputs, /*may_wait=*/counts_),
+           "verify");
     if (early) return early;
   }
   return EarlyOutcome();
 }
 
 Result<CallComparison::EarlyOutcome> CallComparison::verify(const Side& side, int64_t call,
-                                                            const worker::Tree& outputs) {
+                                                            const worker::Tree& outputs,
+                                                            bool may_wait) {
   Answer taken = side.contender.device->take_call(call, outputs);
   auto* reply = std::get_if<Reply>(&taken);
   if (reply == nullptr) {
@@ -262,34 +311,48 @@ Result<CallComparison::EarlyOutcome> CallComparison::verify(const Side& side, in
   }
   MC_TRY(auto copied, worker::parse_response<worker::DeviceTimeTakeQuestion>(std::move(*reply)),
          "outputs");
-  const worker::JudgeTimeCheckQuestion question{call, std::move(copied.body.outputs)};
-  MC_TRY(const auto checked, judge_.ask(question, limits_.judge_s, &copied.region), "check");
+  Taken outputs_taken{number_, call, std::move(copied)};
+  const auto num_kept = static_cast<int64_t>(kept_.size());
+  if (may_wait && plan_.draws_again && (num_kept + 1) * plan_.outputs_bytes <= kKeptBytesMax) {
+    kept_.push_back(std::move(outputs_taken));
+    return EarlyOutcome();
+  }
+  return check(outputs_taken);
+}
+
+Result<CallComparison::EarlyOutcome> CallComparison::check(const Taken& taken) {
+  const worker::JudgeTimeCheckQuestion question{taken.call, taken.outputs.body.outputs};
+  MC_TRY(const auto checked, judge_.ask(question, limits_.judge_s, &taken.outputs.region), "check");
   ++verified_;
   if (checked.body.problem.empty()) return EarlyOutcome();
-  return wrong_in_a_batch("call " + std::to_string(call) + ": " + checked.body.problem);
+  return wrong_in_a_batch("call " + std::to_string(taken.call) + ": " + checked.body.problem);
 }
 
 Status CallComparison::run_baseline(Side& side, int64_t calls) {
+  execute::Session* const session = side.contender.session;
+  if (session == nullptr) {
+    const worker::JudgeTimeCallsQuestion question{calls, side.is_gated};
+    MC_TRY(const auto times, judge_.ask(question, limits_.judge_s), "baseline");
+    take(side, times.body.us, times.body.queued_whole);
+    return ok();
+  }
   using Question = worker::BaselineTimeCallsQuestion;
-  execute::Session& session = side.contender.session;
   const Question question{.calls = calls,
                           .inputs = shared_.inputs,
                           .stride = shared_.stride,
                           .nbytes = shared_.nbytes,
                           .is_gated = side.is_gated};
-  Answer made = session.ask(question.to_json(), &shared_.region, Seconds(limits_.judge_s));
+  Answer made = session->ask(question.to_json(), &shared_.region, Seconds(limits_.judge_s));
   auto* reply = std::get_if<Reply>(&made);
-  if (reply == nullptr) return baseline_failed(made);
+  if (reply == nullptr) {
+    const auto* refusal = std::get_if<ErrorReply>(&made);
+    return Error{ErrorCode::kUnavailable,
+                 "the baseline failed: " +
+                     (refusal == nullptr ? session->output_tail() : refusal->exception.message)};
+  }
   MC_TRY(const auto times, worker::parse_response<Question>(std::move(*reply)), "baseline");
   take(side, times.body.us, times.body.queued_whole);
   return ok();
-}
-
-Error CallComparison::baseline_failed(const Answer& answer) const {
-  const auto* refusal = std::get_if<ErrorReply>(&answer);
-  return {ErrorCode::kUnavailable,
-          "the baseline failed: " + (refusal == nullptr ? other_.contender.session.output_tail()
-                                                        : refusal->exception.message)};
 }
 
 void CallComparison::take(Side& side, const std::vector<double>& us, int64_t queued_whole) {

@@ -4,15 +4,17 @@
 //
 // While they warm up, others may use the device: a few calls of each show whether they can be
 // queued whole, and what they take.  Then follow rounds, alone: a batch of calls of each, in random
-// order, on the same fresh inputs.  A last call of the first one's is told piece by piece, and the
-// memory of a call of each is measured.
+// order, on the same fresh inputs; and one more call of the candidate, launch by launch.  Others
+// may use the device again while outputs are compared with the reference's.
 //
 // A call's time is what the device's events say, in a process where none of a candidate's host code
-// runs.  Outputs of calls that are drawn when a batch is over are compared with the reference's.
+// runs.  The calls whose outputs are compared are drawn when a batch is over; their outputs are
+// copied away then, and compared later with those for the same inputs, which are drawn once more.
 #ifndef MC_TIMING_CALL_COMPARISON_H_
 #define MC_TIMING_CALL_COMPARISON_H_
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <random>
@@ -32,12 +34,13 @@ namespace mc::timing {
 struct CallOptions {
   int rounds = 13;
   double round_us = 20'000;  // The slower one's calls, with what lies between them.
-  int calls_max = 100;       // A round.
-  int verified = 2;          // Calls of each round, drawn when it is over.
+  int64_t batch_bytes_max = int64_t{4} << 30;  // A round's inputs and outputs.
+  int verified = 2;                            // Calls of each round, drawn when it is over.
   double budget_s = 6;
   // Seconds that a batch may take, beside some times what its calls took before.
   double patience_s = 5;
   uint64_t seed = 0;  // It decides the order and the inputs.
+  bool tf32 = false;  // The judge's reference may use it.
   Clock clock{};
 
   // A reward's precision.
@@ -47,11 +50,16 @@ struct CallOptions {
   }
 };
 
-// A candidate's process and the one that holds its device, or a baseline, which is believed.
+// A candidate's process and the one that holds its device; or a baseline, which is believed: a
+// process of its own, or the judge.
 struct Contender {
-  execute::Session& session;
+  execute::Session* session = nullptr;       // Null for the judge's own reference.
   execute::DeviceProcess* device = nullptr;  // Null for a baseline.
 };
+
+// The memory of a round's calls, whose inputs are there twice and whose outputs once: at most
+// `bytes_max`, unless one call alone takes more.
+int64_t batch_bytes(int64_t inputs_bytes, int64_t outputs_bytes, int64_t bytes_max);
 
 class CallComparison {
  public:
@@ -70,11 +78,14 @@ class CallComparison {
   CallComparison& operator=(const CallComparison&) = delete;
   ~CallComparison();  // Gives back what memory the judge still has for it.
 
-  // Both decide `Wrong` where an output is wrong, and what else may happen to a running candidate.
-  // Others may use the device during warm_up(), and not during run().
-  Result<std::optional<task::Outcome>> warm_up();
+  // All three decide `Wrong` where an output is wrong, and what else may happen to a running
+  // candidate.  Others may use the device during warm_up() and finish(), and not during run().
+  // `pause` is called between their steps; another one may then use the device alone.
+  Result<std::optional<task::Outcome>> warm_up(const std::function<void()>& pause);
   // REQUIRES: warm_up() decided nothing.
-  execute::Stage<Timed> run();
+  Result<std::optional<task::Outcome>> run();
+  // REQUIRES: run() decided nothing.
+  execute::Stage<Timed> finish(const std::function<void()>& pause);
 
  private:
   using EarlyOutcome = std::optional<task::Outcome>;
@@ -98,16 +109,28 @@ class CallComparison {
     int64_t memory_bytes = 0;  // The most of the device's that a call had.
     double call_us = std::numeric_limits<double>::infinity();  // The least batch's median.
   };
+  // The outputs of a call, copied when its batch was over.
+  struct Taken {
+    int64_t number;  // The batch's.
+    int64_t call;
+    worker::Response<worker::DeviceTimeTakeQuestion> outputs;
+  };
   Status close();
   Status make_room(int64_t calls);
-  Result<int64_t> calls_that_fit();
-  Result<int64_t> calls_of_round();
+  int64_t calls_that_fit() const;
+  int64_t calls_of_round() const;
   Status draw(int64_t calls);
   Result<EarlyOutcome> run(Side& side, int64_t calls, bool is_itemised = false);
   Result<EarlyOutcome> run_candidate(Side& side, int64_t calls, bool is_itemised);
-  Result<EarlyOutcome> verify(const Side& side, int64_t call, const worker::Tree& outputs);
+  // Takes a call's outputs, and compares them now, or in finish() where they may wait.
+  Result<EarlyOutcome> verify(const Side& side, int64_t call, const worker::Tree& outputs,
+                              bool may_wait);
+  Result<EarlyOutcome> check(const Taken& taken);
+  Result<EarlyOutcome> check_kept(const std::function<void()>& pause);
+  Status draw_again(int64_t number);
+  void measure_memory();
+  bool is_far_slower() const;
   Status run_baseline(Side& side, int64_t calls);
-  Error baseline_failed(const execute::Answer& answer) const;
   Result<EarlyOutcome> run_pieces();
   void take(Side& side, const std::vector<double>& us, int64_t queued_whole);
   Result<EarlyOutcome> failed(const char* what, const execute::Answer& answer,
@@ -130,6 +153,8 @@ class CallComparison {
   Side other_;  // The baseline's.
   std::vector<worker::Kernel> kernels_;
   std::vector<std::string> notes_;
+  std::vector<Taken> kept_;  // Outputs that are compared by finish().
+  int64_t calls_of_round_ = 0;
   bool counts_ = false;
   int64_t number_ = 0;  // The last batch's.
   int64_t calls_ = 0;

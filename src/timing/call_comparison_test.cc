@@ -16,7 +16,6 @@ namespace mc::timing {
 namespace {
 
 using Calls = worker::CandidateTimeCallsThereQuestion;
-using BaselineCalls = worker::BaselineTimeCallsQuestion;
 using Finish = worker::DeviceTimeFinishQuestion;
 using Take = worker::DeviceTimeTakeQuestion;
 using Timed = CallComparison::Timed;
@@ -32,14 +31,17 @@ class CallComparisonTest : public testing::Test {
     execute::Judge judge(fakes_.judges.session(), plan);
     execute::DeviceProcess device(fakes_.devices.session(), 10);
     execute::Session candidate = fakes_.candidates.session();
-    execute::Session baseline = fakes_.baselines.session();
     execute::Session compiled = fakes_.compiled.session();
     options_.make_quick();
-    const Contender own = is_compiled_ ? Contender{compiled} : Contender{candidate, &device};
-    CallComparison comparison(judge, own, {baseline}, limits_, options_, nullptr);
-    MC_TRY(auto early, comparison.warm_up(), "warm-up");
+    const Contender own = is_compiled_ ? Contender{&compiled} : Contender{&candidate, &device};
+    CallComparison comparison(judge, own, {}, limits_, options_, nullptr);
+    MC_TRY(auto early, comparison.warm_up([] {}), "warm-up");
     if (early) return Ran(std::move(*early));
-    return comparison.run();
+    num_compared_early_ = fakes_.checked.size();
+    MC_TRY(early, comparison.run(), "rounds");
+    if (early) return Ran(std::move(*early));
+    num_compared_early_ = fakes_.checked.size() - num_compared_early_;
+    return comparison.finish([] {});
   }
   Timed timed() {
     auto ran = compare();
@@ -58,6 +60,7 @@ class CallComparisonTest : public testing::Test {
   execute::StageLimits limits_;
   CallOptions options_;
   bool is_compiled_ = false;  // Two baselines are compared.
+  size_t num_compared_early_ = 0;  // The outputs that were compared while the device was taken.
 };
 
 TEST_F(CallComparisonTest, IsTheRatioOfTheRoundsMedians) {
@@ -84,6 +87,29 @@ TEST_F(CallComparisonTest, ChecksCallsThatNobodyCanForesee) {
   EXPECT_EQ(decided(), "wrong");
 }
 
+TEST_F(CallComparisonTest, ComparesOutputsWithTheirOwnInputsOnceOthersMayUseTheDevice) {
+  timed();
+  EXPECT_EQ(num_compared_early_, 0u);
+  const auto& when = fakes_.drawn_when_checked;  // Three of the warm-up come first.
+  EXPECT_EQ(std::vector<int64_t>(when.begin() + 3, when.end()),
+            (std::vector<int64_t>{3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8}));
+}
+
+TEST_F(CallComparisonTest, ComparesAtOnceWhatIsLargeOrHasInputsThatCannotBeDrawnAgain) {
+  fakes_.plan.draws_again = false;
+  timed();
+  EXPECT_EQ(num_compared_early_, 11u);
+  fakes_.plan.draws_again = true;
+  fakes_.plan.outputs_bytes = int64_t{1} << 29;
+  timed();
+  EXPECT_EQ(num_compared_early_, 9u);
+}
+
+TEST_F(CallComparisonTest, TakesFewerRoundsOfACandidateThatIsFarSlower) {
+  fakes_.own_us = 201;
+  EXPECT_EQ(timed().performance.timing.batches, 3);
+}
+
 TEST_F(CallComparisonTest, FewerCallsOfASlowCandidate) {
   timed();
   const int64_t calls = fakes_.room.back();
@@ -94,10 +120,10 @@ TEST_F(CallComparisonTest, FewerCallsOfASlowCandidate) {
 }
 
 TEST_F(CallComparisonTest, NoMoreCallsThanFitIntoMemory) {
-  fakes_.free_bytes = 12 << 20;  // For two calls, whose outputs may be a MiB larger than expected.
+  options_.batch_bytes_max = 3 << 20;  // Two calls' outputs may be a MiB larger than expected.
   timed();
   EXPECT_EQ(fakes_.room, (std::vector<int64_t>{2, 2}));
-  fakes_.free_bytes = 1;
+  options_.batch_bytes_max = 1;
   timed();
   EXPECT_EQ(fakes_.room.back(), 1);
 }
@@ -153,11 +179,11 @@ TEST_F(CallComparisonTest, TheCallThatIsToldPieceByPieceIsVerifiedToo) {
   const Timed found = timed();
   EXPECT_EQ(fakes_.checked.back(), 0);
   EXPECT_EQ(found.performance.timing.calls_verified, static_cast<int64_t>(fakes_.checked.size()));
-  EXPECT_EQ(fakes_.checked.size() % 2, 1) << "two of each batch, and that one";
+  EXPECT_EQ(fakes_.checked.size() % 2, 0) << "one of the first, two of each other, and that one";
 }
 
 TEST_F(CallComparisonTest, ABaselineWhoseMemoryIsNotMeasuredCostsANote) {
-  fakes_.baselines.fail<worker::BaselineMeasureMemoryQuestion>(
+  fakes_.judges.fail<worker::JudgeTimeMemoryQuestion>(
       ErrorReply{"oom", "", {"OutOfMemoryError", "no room", {}, {}}});
   const task::Performance found = timed().performance;
   EXPECT_EQ(found.memory_bytes, fakes_.memory_bytes);
@@ -209,7 +235,7 @@ TEST_F(CallComparisonTest, ABatchThatHangsDoesNotTakeAllOfTheLimit) {
 }
 
 TEST_F(CallComparisonTest, WhatTheMachineCausesIsAnError) {
-  fakes_.baselines.fail<BaselineCalls>(worker::Reaction(execute::ProcessEnd{9, 0}));
+  fakes_.judges.fail<worker::JudgeTimeCallsQuestion>(worker::Reaction(execute::ProcessEnd{9, 0}));
   EXPECT_EQ(decided().find("error"), 0u);
   fakes_.devices.fail<Finish>(worker::Reaction(execute::ProcessEnd{9, 0}));
   EXPECT_EQ(decided().find("error"), 0u);

@@ -28,14 +28,14 @@ class FakeWorkerTest : public testing::Test {
 
 TEST_F(FakeWorkerTest, AnswersWhatItIsAskedByTheDefinition) {
   worker_.on<Begin>([](const Begin& asked, const Fd&) {
-    return JudgeBeginAnswer{{.call_bytes = static_cast<int64_t>(asked.seed)}};
+    return JudgeBeginAnswer{{.call_memory = {.inputs = static_cast<int64_t>(asked.seed)}}};
   });
   Session session = worker_.session();
   Answer answer = ask(session);
   ASSERT_TRUE(std::holds_alternative<Reply>(answer));
   const auto begun = parse_response<Begin>(std::get<Reply>(std::move(answer)));
   ASSERT_TRUE(begun);
-  EXPECT_EQ(begun->body.plan.call_bytes, 7);
+  EXPECT_EQ(begun->body.plan.call_memory.inputs, 7);
   EXPECT_THAT(worker_.asked(), ElementsAre("begin"));
 }
 
@@ -100,14 +100,14 @@ TEST_F(FakeWorkerTest, SaysWhatIsNoMessageAndIsEnded) {
 }
 
 TEST_F(FakeWorkerTest, IsNotBelievedWhatItsDefinitionDoesNotAllow) {
-  const std::string body = JudgeTimeCloseAnswer().to_json();
+  const std::string body = JudgeRestAnswer().to_json();
   for (const auto& [json, has_region] :
        {std::pair(body, true), {R"({"ok": true, "seed": 1})", false}}) {
     worker_.say_raw<Begin>(json, has_region);
     Session session = worker_.session();
     auto answer = ask(session);
     ASSERT_TRUE(std::holds_alternative<Reply>(answer));
-    const auto closed = parse_response<JudgeTimeCloseQuestion>(std::get<Reply>(std::move(answer)));
+    const auto closed = parse_response<JudgeRestQuestion>(std::get<Reply>(std::move(answer)));
     ASSERT_FALSE(closed);
     EXPECT_EQ(closed.error().code, ErrorCode::kProtocol);
   }

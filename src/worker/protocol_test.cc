@@ -108,8 +108,8 @@ TEST(Protocol, IsAQuestionOfOneOperationAndAnAnswerThatIsOne) {
   const std::string begin = JudgeBeginQuestion{7}.to_json();
   ASSERT_TRUE(JudgeBeginQuestion::from_json(begin));
   EXPECT_FALSE(JudgeTimePlanQuestion::from_json(begin));
-  EXPECT_FALSE(JudgeTimeCloseAnswer::from_json(R"({"ok": false})"));
-  EXPECT_FALSE(JudgeTimeCloseAnswer::from_json("{}"));
+  EXPECT_FALSE(JudgeRestAnswer::from_json(R"({"ok": false})"));
+  EXPECT_FALSE(JudgeRestAnswer::from_json("{}"));
 }
 
 // Every object in it.

@@ -23,11 +23,11 @@ TimedFakes::TimedFakes() {
     return worker::JudgeTimeShareAnswer{
         .inputs = {R"({"t":"tensor"})"}, .stride = 512, .nbytes = 1 << 21};
   });
-  judges.on<worker::JudgeTimeRoomQuestion>([this](const auto&, const Fd&) {
-    return worker::JudgeTimeRoomAnswer{.free_bytes = free_bytes, .total_bytes = free_bytes};
+  judges.on<worker::JudgeTimeGenerateInputsQuestion>([this](const auto& asked, const Fd&) {
+    drawn.push_back(asked.number);
+    return worker::JudgeTimeGenerateInputsAnswer{};
   });
-  judges.say<worker::JudgeTimeGenerateInputsQuestion>({});
-  judges.say<worker::JudgeTimeCloseQuestion>({});
+  judges.say<worker::JudgeRestQuestion>({});
   judges.on<worker::JudgeTimeSpeedQuestion>([this](const auto&, const Fd&) {
     ++num_speeds;
     return worker::JudgeTimeSpeedAnswer{
@@ -35,6 +35,7 @@ TimedFakes::TimedFakes() {
   });
   judges.on<worker::JudgeTimeCheckQuestion>([this](const auto& asked, const Fd&) {
     checked.push_back(asked.call);
+    drawn_when_checked.push_back(drawn.back());
     return worker::JudgeTimeCheckAnswer{problem};
   });
   devices.say<worker::DeviceTimePrepareQuestion>({.address = 4096});
@@ -60,19 +61,20 @@ TimedFakes::TimedFakes() {
   devices.say<worker::DeviceTimeTakeQuestion>({.outputs = {R"(["here"])"}});
   devices.say<worker::DeviceUsedQuestion>({});
   candidates.say<CandidateTimeCallsThereQuestion>({.outputs = {R"(["there"])"}});
-  const auto times = [pass](const auto& asked, double us) {
-    pass(us, asked.calls);
-    return worker::BaselineTimeCallsAnswer{
-        .us = std::vector<double>(static_cast<size_t>(asked.calls), us),
-        .queued_whole = asked.is_gated ? asked.calls : 0};
-  };
-  baselines.on<BaselineTimeCallsQuestion>([this, times](const auto& asked, const Fd&) {
+  judges.on<worker::JudgeTimeCallsQuestion>([this, pass](const auto& asked, const Fd&) {
     baseline_gated.push_back(asked.is_gated);
-    return times(asked, eager_us);
+    pass(eager_us, asked.calls);
+    return worker::JudgeTimeCallsAnswer{
+        .us = std::vector<double>(static_cast<size_t>(asked.calls), eager_us),
+        .queued_whole = asked.is_gated ? asked.calls : 0};
   });
-  baselines.say<worker::BaselineMeasureMemoryQuestion>({.memory_bytes = 2 * memory_bytes});
-  compiled.on<BaselineTimeCallsQuestion>(
-      [this, times](const auto& asked, const Fd&) { return times(asked, compiled_us); });
+  judges.say<worker::JudgeTimeMemoryQuestion>({.memory_bytes = 2 * memory_bytes});
+  compiled.on<BaselineTimeCallsQuestion>([this, pass](const auto& asked, const Fd&) {
+    pass(compiled_us, asked.calls);
+    return worker::BaselineTimeCallsAnswer{
+        .us = std::vector<double>(static_cast<size_t>(asked.calls), compiled_us),
+        .queued_whole = asked.is_gated ? asked.calls : 0};
+  });
 }
 
 }  // namespace mc::timing

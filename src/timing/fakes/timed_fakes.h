@@ -29,11 +29,10 @@ class TimedFakes {
   worker::FakeWorker judges{time};
   worker::FakeWorker candidates{time};
   worker::FakeWorker devices{time};
-  worker::FakeWorker baselines{time};
-  worker::FakeWorker compiled{time};  // Baselines, too.
+  worker::FakeWorker compiled{time};  // Compiled baselines.
 
   double own_us = 10;
-  double eager_us = 20;
+  double eager_us = 20;  // The judge's.
   double compiled_us = 15;
   std::vector<double> host_us;  // The checked calls', in each batch.
   int64_t queued_whole = 1000;  // At most, in a gated batch.
@@ -41,13 +40,18 @@ class TimedFakes {
   int64_t long_calls = 0;       // A batch's.
   std::vector<worker::Kernel> kernels{{.name = "kernel", .owner = "", .launches = 1, .us = 8}};
   worker::JudgeTimePlanAnswer plan{
-      .inputs_bytes = 512, .outputs_bytes = 512, .operations = 1, .written = {1}};
-  int64_t free_bytes = int64_t{1} << 34;
+      .inputs_bytes = 512,
+      .outputs_bytes = 512,
+      .operations = 1,
+      .written = {1},
+      .draws_again = true};
   std::string problem;  // Every output's.
 
   // ---- The events so far.
   // The calls whose outputs the judge compared.
   std::vector<int64_t> checked;
+  std::vector<int64_t> drawn;  // The number of each batch whose inputs were drawn.
+  std::vector<int64_t> drawn_when_checked;  // The last of these at each comparison.
   // Three for each batch that a device process began.
   std::vector<int64_t> calls;
   std::vector<bool> gated;
