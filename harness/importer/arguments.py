@@ -2,206 +2,296 @@
 """What a class may be built from and called with, read from text alone.
 
 `proposals` are pairs of constructor arguments and inputs as expressions of Python, the likeliest
-first: examples in the repository (a `__main__` block, a test, a page), then the signature:
-defaults, annotations and what parameters with such names usually hold. Nothing is run here; the
-sandbox tries them (attempt.py).
+first: examples in the repository (a `__main__` block, a test, a page, a function that builds the
+class), then the signature (signature.py). Nothing is run here; the sandbox tries the proposals
+(attempt.py).
 """
 
 from __future__ import annotations
 
 import ast
-import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
 
-EXAMPLES_MAX = 6
+from harness.importer.signature import (
+    OF_ALL,
+    Proposal,
+    Signature,
+    configs_of,
+    is_store,
+    number,
+)
+from harness.importer.sources import SourceFile
 
-# Values by name, the first that matches; sizes are small enough for a CPU.
-_BY_NAME = (
-    (r"drop|^p$|_prob", "0.0"),
-    (r"kernel|^k$|^ks$|window", "3"),
-    (r"^stride|^dilation|^groups?$|^padding|^pad$", "1"),
-    (r"dim_head|head_dim|^d_[kv]$", "16"),
-    (r"head|^h$", "4"),
-    (r"class(es)?$|num_cls|out_dim|output_size|n_out", "10"),
-    (r"token|vocab|num_emb|n_emb|dictionary", "256"),
-    (r"depth|layers|blocks|^n_?rep|repeat|steps?$|iter", "2"),
-    (r"patch_size", "8"),
-    (r"image|img|resolution|feat_size|^size$|height|width|^[hw]$", "32"),
-    (r"seq|length|max_len|^n$|num_patches|^l$|frames", "64"),
-    (r"eps|epsilon", "1e-5"),
-    (r"reduction|ratio|factor|expan|mult|scale_factor|upscale|block_size", "2"),
-    (r"alpha|gamma|beta|temp|margin|lambda|weight|scale|slope|theta|lr|tau|sigma|momentum", "0.5"),
-    (r"bias|^use_|^is_|^with_|affine|residual|norm_first|causal", "True"),
-    (r"act|nonlin|activation", "nn.ReLU()"),
-    (r"norm_layer|^norm$", "nn.Identity()"),
-    (r"^fn$|module|block|^net$|layer|model|encoder|decoder|backbone", "nn.Identity()"),
-    (r"chan|dim|planes|feat|hidden|width|embed|filters|^c\d?$|in_|out_|inp|oup|d_model|size", "64"),
-)  # fmt: skip
-_PAIRS = r"window|resolution|input_size|img_size|image_size|feat_size|shape"  # (height, width)
-_BY_ANNOTATION = {
-    "int": "64",
-    "float": "0.5",
-    "bool": "False",
-    "str": "''",
-    "tuple": "(3, 3)",
-    "list": "[64]",
-    "nn.Module": "nn.Identity()",
-    "Callable": "nn.Identity()",
-}
+EXAMPLES_MAX = 8
 
 
-@dataclass(frozen=True)
-class Parameter:
-    name: str
-    default: str | None  # The expression; None where there is none.
-    annotation: str = ""
+@dataclass
+class _Body:
+    """Statements of one scope; `values` are the defaults of a function's parameters."""
+
+    file: SourceFile | None
+    statements: list[ast.stmt]
+    values: dict[str, ast.expr]
+    function: str = ""
+    rank: int = 0  # Zero for scripts, tests and pages; one for functions; two for methods.
 
 
-@dataclass(frozen=True)
-class Proposal:
-    """Arguments as expressions; `inputs` is None where the sandbox is to find them."""
+class Examples:
+    """Where the files and pages of a repository build its classes and call what they built."""
 
-    init: tuple[str, ...] = ()
-    named: dict[str, str] = field(default_factory=dict)
-    inputs: tuple[str, ...] | None = None
+    def __init__(self, files: Iterable[SourceFile], pages: Iterable[ast.Module] = ()) -> None:
+        self._where: dict[str, list[_Body]] = {}
+        self._defined: Counter[str] = Counter()  # How many files define a class of a name.
+        self._imported: dict[Path, set[str]] = {}  # The last words of the modules, by file.
+        self.settings: dict[str, str] = {}  # Options of command lines, and their defaults.
+        trees: list[tuple[SourceFile | None, ast.Module]] = [(one, one.tree) for one in files]
+        for file, tree in [*trees, *((None, page) for page in pages)]:
+            for body in _bodies(file, tree):
+                for name in {_called(one) for one in _calls(body.statements)}:
+                    self._where.setdefault(name, []).append(body)
+            if file is not None:
+                imports = [one for one in ast.walk(tree) if isinstance(one, ast.ImportFrom)]
+                self._imported[file.path] = {(one.module or "").split(".")[-1] for one in imports}
+            self._note_settings(tree)
+            self._defined.update(_names_of(tree, (ast.ClassDef,)))
 
+    def _note_settings(self, tree: ast.Module) -> None:
+        for call in [one for one in ast.walk(tree) if isinstance(one, ast.Call)]:
+            if _called(call) != "add_argument" or not call.args:
+                continue
+            name = ast.unparse(call.args[-1]).strip("'\"").lstrip("-").replace("-", "_")
+            given = {str(one.arg): one.value for one in call.keywords}
+            default = given.get("default")
+            if isinstance(default, ast.Constant) and default.value is not None:
+                self.settings.setdefault(name, "0.0" if "drop" in name else ast.unparse(default))
 
-def parameters_of(node: ast.ClassDef, method: str) -> list[Parameter] | None:
-    """Those of a method without `self`; None where the class does not define it."""
-    for one in node.body:
-        if isinstance(one, ast.FunctionDef) and one.name == method:
-            positional = [*one.args.posonlyargs, *one.args.args][1:]
-            num_needed = len(positional) - len(one.args.defaults)
-            defaults: list[ast.expr | None] = [*([None] * num_needed), *one.args.defaults]
-            pairs = [*zip(positional, defaults), *zip(one.args.kwonlyargs, one.args.kw_defaults)]
-            return [
-                Parameter(
-                    arg.arg,
-                    None if default is None else ast.unparse(default),
-                    "" if arg.annotation is None else ast.unparse(arg.annotation),
-                )
-                for arg, default in pairs
+    def of(self, name: str, own: SourceFile | None) -> Iterator[Proposal]:
+        """The calls of a class, and what its instances are called with: those of its own file
+        first, and scripts before functions and methods."""
+        found: dict[str, tuple[int, Proposal]] = {}
+        bodies = [one for one in self._where.get(name, []) if self._is_same(name, own, one.file)]
+        built: dict[str, list[Proposal]] = {}
+        for body in bodies:
+            for proposal in self._shown(body, name, {}):
+                built.setdefault(body.function, []).append(proposal)
+        made = {key: some for key, some in built.items() if key}
+        callers = [one for key in made for one in self._where.get(key, []) if not one.rank]
+        for body in [*bodies, *callers]:
+            for proposal in self._shown(body, name, made):
+                far = 2 * body.rank + (body.file is not own) - 3 * (proposal.inputs is not None)
+                key = repr((proposal.init, proposal.named, proposal.inputs))
+                found.setdefault(key, (far, proposal))
+        for _, proposal in sorted(found.values(), key=lambda one: one[0]):
+            yield proposal
+
+    def _is_same(self, name: str, own: SourceFile | None, other: SourceFile | None) -> bool:
+        """True where `other` means by the name the class of that name in `own`."""
+        if self._defined[name] < 2 or own is None or other is None or other is own:
+            return True
+        home = own.path.parent.name if own.path.stem == "__init__" else own.path.stem
+        is_own = name in _names_of(other.tree, (ast.ClassDef,))
+        return home in self._imported[other.path] and not is_own
+
+    def _shown(
+        self, body: _Body, name: str, made: Mapping[str, list[Proposal]]
+    ) -> Iterator[Proposal]:
+        values = dict(body.values)
+        instances: dict[str, list[Proposal]] = {}
+        for statement in body.statements:
+            for call in _calls([statement]):
+                target = ast.unparse(call.func)
+                if target in instances and call.args:
+                    inputs = tuple(self._resolved(one, values, body.file) for one in call.args)
+                    for one in instances.pop(target):
+                        yield Proposal(one.init, one.named, inputs, one.file)
+            built = [
+                one
+                for call in _calls([statement])
+                for one in self._built(call, name, values, body.file, made)
             ]
-    return None
+            if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
+                if ast.unparse(statement.value) not in ("[]", "{}", "None"):  # Those are filled.
+                    values[statement.targets[0].id] = statement.value
+                if built:
+                    instances[statement.targets[0].id] = built[:3]
+                    continue
+            yield from built
+        yield from (one for some in instances.values() for one in some)
+
+    def _built(
+        self,
+        call: ast.Call,
+        name: str,
+        values: dict[str, ast.expr],
+        file: SourceFile | None,
+        made: Mapping[str, list[Proposal]],
+    ) -> list[Proposal]:
+        if _called(call) in made:
+            return made[_called(call)]
+        if _called(call) != name or any(isinstance(one, ast.Starred) for one in call.args):
+            return []
+        named = {
+            one.arg: self._resolved(one.value, values, file) for one in call.keywords if one.arg
+        }
+        named.update({key: "0.0" for key in named if "drop" in key})
+        init = tuple(self._resolved(one, values, file) for one in call.args)
+        return [Proposal(init, named, None, file)]
+
+    def _resolved(
+        self, node: ast.expr, values: dict[str, ast.expr], file: SourceFile | None
+    ) -> str:
+        """The expression, where names that only the block knows are replaced by what they are; ""
+        for a name of which it does not show what it is."""
+        known = _Values(values, file, self.settings)
+        unknown = known.name_of_unknown(node)
+        return self.settings.get(unknown, "") if unknown else ast.unparse(known.resolved(node))
 
 
-def proposals(node: ast.ClassDef, examples: Iterable[ast.Module]) -> Iterator[Proposal]:
-    """What to try, the likeliest first."""
-    shown = list(_shown(node.name, examples))
-    for one in shown[:EXAMPLES_MAX]:
-        yield one
-    parameters = parameters_of(node, "__init__") or []
-    seen = set()
-    for size, has_pairs in (("64", False), ("64", True), ("16", False), ("3", False)):
-        named = {one.name: _guess(one, size) for one in parameters if _is_wanted(one)}
-        if has_pairs:
-            named.update({name: "(8, 8)" for name in named if re.search(_PAIRS, name)})
-        if None not in named.values() and repr(named) not in seen:
-            seen.add(repr(named))
-            yield Proposal((), {name: str(value) for name, value in named.items()})
+def _called(call: ast.Call) -> str:
+    return ast.unparse(call.func).split(".")[-1] if not isinstance(call.func, ast.Call) else ""
 
 
-def _is_wanted(parameter: Parameter) -> bool:
-    """Those without a default, and dropout, which must not be random."""
-    return parameter.default is None or re.search(r"drop", parameter.name) is not None
+def _calls(statements: Iterable[ast.stmt]) -> list[ast.Call]:
+    """The calls in statements, in the order of their text; those of inner definitions are not."""
+    found: list[ast.Call] = []
+    waiting: list[ast.AST] = list(statements)
+    waiting.reverse()
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Call):
+            found.append(node)
+        if not isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            waiting += list(ast.iter_child_nodes(node))[::-1]
+    return found
 
 
-def _guess(parameter: Parameter, size: str) -> str | None:
-    annotation = parameter.annotation.strip("'\"").removeprefix("Optional[").rstrip("]")
-    if parameter.default is not None:
-        return "0.0" if parameter.default[:1].isdigit() else parameter.default
-    by_type = next((v for k, v in _BY_ANNOTATION.items() if annotation.startswith(k)), None)
-    if annotation.lower().startswith(("nn.module", "callable", "bool", "str", "tuple", "list")):
-        return by_type
-    for pattern, value in _BY_NAME:
-        if re.search(pattern, parameter.name, re.IGNORECASE):
-            return size if value == "64" else value
-    return size if by_type in (None, "64") else by_type
+def _bodies(file: SourceFile | None, tree: ast.Module) -> Iterator[_Body]:
+    """The statements of the module, of its `__main__` block, and of its functions."""
+    yield _Body(file, [node for node in tree.body if not isinstance(node, ast.If)], {})
+    for one in tree.body:
+        if isinstance(one, ast.If) and "__name__" in ast.unparse(one.test):
+            yield _Body(file, [*(other for other in tree.body if other is not one), *one.body], {})
+    for top in tree.body:
+        for node in ast.walk(top):
+            if isinstance(node, ast.FunctionDef):
+                is_test = node.name.startswith(("test", "main"))
+                rank = 2 if isinstance(top, ast.ClassDef) else 0 if is_test else 1
+                arguments = node.args.args[len(node.args.args) - len(node.args.defaults) :]
+                pairs = zip((each.arg for each in arguments), node.args.defaults)
+                values = {key: one for key, one in pairs if ast.unparse(one) != "None"}
+                values |= _first_rounds(node)
+                yield _Body(file, _flat(node.body), values, node.name, rank)
 
 
-# ---- Examples -----------------------------------------------------------------------------------
+def _first_rounds(function: ast.FunctionDef) -> dict[str, ast.expr]:
+    """What the counters of loops hold in the first round."""
+    found: dict[str, ast.expr] = {}
+    for one in ast.walk(function):
+        if not isinstance(one, (ast.For, ast.comprehension)) or not isinstance(one.iter, ast.Call):
+            continue
+        counter: ast.expr = one.target
+        if _called(one.iter) == "enumerate" and isinstance(counter, ast.Tuple):
+            counter = counter.elts[0]
+        if _called(one.iter) in ("range", "enumerate") and isinstance(counter, ast.Name):
+            found[counter.id] = ast.Constant(0)
+    return found
 
 
-def _shown(name: str, trees: Iterable[ast.Module]) -> Iterator[Proposal]:
-    """The calls of the class in the trees, and what its instances are called with."""
-    seen: set[str] = set()
-    for tree in trees:
-        for body in _bodies(tree):
-            for proposal in _shown_in(name, body):
-                if (key := repr(proposal)) not in seen:
-                    seen.add(key)
-                    yield proposal
-
-
-def _bodies(tree: ast.Module) -> Iterator[list[ast.stmt]]:
-    """The statements of the module, of its `__main__` block and of its tests, each as one list."""
-    yield tree.body
-    for node in ast.walk(tree):
-        if isinstance(node, ast.If) and "__name__" in ast.unparse(node.test):
-            yield [*tree.body, *node.body]
-        elif isinstance(node, ast.FunctionDef) and node.name.startswith("test"):
-            yield node.body
-
-
-def _shown_in(name: str, body: list[ast.stmt]) -> Iterator[Proposal]:
-    values: dict[str, ast.expr] = {}
-    instances: dict[str, Proposal] = {}
-    for statement in body:
-        for call in [one for one in ast.walk(statement) if isinstance(one, ast.Call)]:
-            if isinstance(call.func, ast.Name) and call.func.id in instances:
-                built = instances.pop(call.func.id)
-                inputs = tuple(_resolved(one, values) for one in call.args)
-                if inputs and all(map(_is_closed, inputs)):
-                    yield Proposal(built.init, built.named, inputs)
-        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
-            target = statement.targets[0].id
-            values[target] = statement.value
-            construction = _construction(name, statement.value)
-            if construction is not None:
-                built = _built(construction, values)
-                if all(map(_is_closed, [*built.init, *built.named.values()])):
-                    instances[target] = built
-    yield from instances.values()
-
-
-def _construction(name: str, value: ast.expr) -> ast.Call | None:
-    """The call of the class in `Name(…)`, `module.Name(…)` or `Name(…).cuda()`."""
-    for call in [one for one in ast.walk(value) if isinstance(one, ast.Call)]:
-        if ast.unparse(call.func).split(".")[-1] == name:
-            return call
-    return None
-
-
-def _built(call: ast.Call, values: dict[str, ast.expr]) -> Proposal:
-    named = {str(one.arg): _resolved(one.value, values) for one in call.keywords}
-    named.update({key: "0.0" for key in named if "drop" in key})
-    return Proposal(tuple(_resolved(one, values) for one in call.args), named)
+def _flat(statements: Iterable[ast.stmt]) -> list[ast.stmt]:
+    """Statements and those in their branches and loops, in the order of the text."""
+    found: list[ast.stmt] = []
+    for one in statements:
+        inner = [*getattr(one, "body", []), *getattr(one, "orelse", [])]
+        is_block = isinstance(one, (ast.If, ast.For, ast.With, ast.Try, ast.While))
+        found += _flat(inner) if is_block else [one]
+    return found
 
 
 class _Values(ast.NodeTransformer):
-    def __init__(self, values: dict[str, ast.expr]) -> None:
-        self._values = values
+    def __init__(
+        self, values: dict[str, ast.expr], file: SourceFile | None, settings: Mapping[str, str]
+    ) -> None:
+        self._values, self._settings = values, settings
+        self._known = OF_ALL | (_names_of(file.tree) if file is not None else set())
+        self._bound: set[str] = set()
         self._depth = 0
 
+    def resolved(self, node: ast.expr) -> ast.expr:
+        """A copy of the expression; the names that it binds itself stay."""
+        copied = ast.parse(ast.unparse(node), mode="eval").body
+        self._bound |= {
+            one.arg if isinstance(one, ast.arg) else one.id
+            for one in ast.walk(copied)
+            if isinstance(one, ast.arg) or isinstance(one, ast.Name) and is_store(one)
+        }
+        return self.visit(copied)  # type: ignore[no-any-return]
+
+    def name_of_unknown(self, node: ast.expr) -> str:
+        """The name of a variable or an attribute of which the block shows no value, else ""."""
+        root = node
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        if not isinstance(root, ast.Name):
+            return ""
+        if root.id in self._known | self._bound or root.id in self._values:
+            return ""
+        return node.attr if isinstance(node, ast.Attribute) else root.id
+
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        if node.id not in self._values or self._depth > 4:
-            return node
-        self._depth += 1
-        value = self.visit(ast.parse(ast.unparse(self._values[node.id]), mode="eval").body)
-        self._depth -= 1
-        return value  # type: ignore[no-any-return]
+        if node.id in self._values and node.id not in self._bound and self._depth <= 4:
+            self._depth += 1
+            value = self.resolved(self._values[node.id])
+            self._depth -= 1
+            return value
+        unknown = self.name_of_unknown(node)
+        return self._guess(unknown) if unknown else node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        unknown = self.name_of_unknown(node)
+        return self._guess(unknown) if unknown else self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """A method of something unknown, such as `options.get("width", 64)`: its last argument."""
+        if not self.name_of_unknown(node.func):
+            return self.generic_visit(node)
+        return self.resolved(node.args[-1]) if len(node.args) > 1 else self._guess("")
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        """An item of something unknown is what things of that name usually hold."""
+        unknown = self.name_of_unknown(node.value)
+        return self._guess(unknown) if unknown else self.generic_visit(node)
+
+    def _guess(self, name: str) -> ast.expr:
+        return ast.parse(self._settings.get(name) or number(name) or "64", mode="eval").body
 
 
-def _resolved(node: ast.expr, values: dict[str, ast.expr]) -> str:
-    """The expression with the names that the block assigns replaced by what they are."""
-    return ast.unparse(_Values(values).visit(ast.parse(ast.unparse(node), mode="eval").body))
+def _names_of(tree: ast.Module, kinds: tuple[type, ...] = (ast.stmt,)) -> set[str]:
+    """The names that the top level of a file binds, by statements of these kinds."""
+    found = set()
+    for one in [one for one in tree.body if isinstance(one, kinds)]:
+        if isinstance(one, (ast.ClassDef, ast.FunctionDef)):
+            found.add(one.name)
+        elif isinstance(one, (ast.Import, ast.ImportFrom)):
+            found |= {(alias.asname or alias.name).split(".")[0] for alias in one.names}
+        elif isinstance(one, ast.Assign):
+            found |= {target.id for target in one.targets if isinstance(target, ast.Name)}
+    return found
 
 
-def _is_closed(text: str) -> bool:
-    """True for an expression of literals and of PyTorch, which needs no other name."""
-    tree = ast.parse(text, mode="eval")
-    names = {one.id for one in ast.walk(tree) if isinstance(one, ast.Name)}
-    return names <= {"torch", "nn", "F", "range", "tuple", "list", "int", "float"} and all(
-        not isinstance(one, (ast.Lambda, ast.Starred)) for one in ast.walk(tree)
-    )
+def proposals(
+    name: str, tree: ast.Module, file: SourceFile | None, examples: Examples
+) -> Iterator[Proposal]:
+    """What to try for the class `name` of a self-contained text, the likeliest first."""
+    signature = Signature(tree, name, configs_of(tree, *([file.tree] if file is not None else [])))
+    usual = signature.usual()
+    places = list(usual.values())
+    for one in itertools.islice(examples.of(name, file), EXAMPLES_MAX):
+        init = [text or "".join(places[at : at + 1]) or "64" for at, text in enumerate(one.init)]
+        named = {key: text or usual.get(key, "64") for key, text in one.named.items()}
+        yield replace(one, init=tuple(init), named=named)
+    for one in signature.proposals():
+        yield replace(one, file=file)

@@ -4,26 +4,30 @@
 A candidate passes these steps; the first that it fails is its row's reason:
 
   its text        self-contained (closure.py), or a row's own
-  its arguments   those that its text makes, or those that the sandbox found (attempt.py)
-  the gate        of the forge (harness/forge/gate.py), in the sandbox
+  its arguments   those that its text makes, or those that the sandbox found (attempt.py); in a
+                  second round those with which another class that was found builds and calls it
+  its grade       by the judge (harness/judge/hygiene.py), in the sandbox; a trivial task is refused
   overlap         with --kernelbench (overlap.py), and with what was taken before
 """
 
 from __future__ import annotations
 
 import ast
+import builtins
 import json
 import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from harness.importer import arguments, attempt, closure
+from harness.importer.arguments import Examples
 from harness.importer.graph import Graph
 from harness.importer.overlap import Suite
 from harness.importer.sandboxed import Sandbox
+from harness.importer.signature import Proposal
 from harness.importer.sources import (
     Folder,
     Refused,
@@ -41,7 +45,8 @@ from harness.worker.wire import Json
 
 DATA_SETS = (".jsonl", ".parquet")
 SECONDS_OF_SEARCH = 60
-SECONDS_OF_GATE = 60
+SECONDS_OF_GRADE = 90
+SEEN_MAX = 4  # A limit for what others show of one class.
 SAME_STRUCTURE_MAX = 4  # A limit for tasks of one operator; of others one is enough.
 TEXT_BYTES_MAX = 200_000
 REQUEST = "Write a CUDA kernel for this PyTorch module.\n"
@@ -54,6 +59,24 @@ class Options:
     limit: int = 0  # A limit for each path; 0 for all.
 
 
+@dataclass(eq=False)
+class Module:
+    """A class whose constructor arguments and inputs are to be found."""
+
+    examples: Examples
+    folders: list[Folder] = field(default_factory=list)  # Empty for a row's own text.
+    file: SourceFile | None = None
+    contained: closure.Text = closure.Text("", {}, {})
+    with_arguments: closure.Text = closure.Text("", {}, {})  # And what its arguments need.
+    why_fewer: str = ""  # The reason for which an example was not tried.
+    seen: list[Proposal] = field(default_factory=list)  # Arguments that other classes give it.
+    proposals: list[Proposal] = field(default_factory=list)  # Those that were tried last.
+    found: Arguments | None = None  # Arguments with which a forward ran.
+    used: Proposal = Proposal()  # The proposal of `found`.
+    seen_inside: Json = field(default_factory=dict)  # Arguments that it gives other classes.
+    why: str = ""  # The reason for which nothing was found.
+
+
 @dataclass
 class Candidate:
     """One class or row on its way; `why` is set where it was refused."""
@@ -63,9 +86,9 @@ class Candidate:
     name: str  # The class; "" where the text says it.
     text: str = ""  # Self-contained, and from `task` on a whole task.
     licence: str = ""
-    node: ast.ClassDef | None = None
-    examples: list[ast.Module] = field(default_factory=list)
     why: str = ""
+    module: Module | None = None  # None where the arguments are known.
+    grade: str = ""
     graph: Graph | None = None
 
 
@@ -84,7 +107,11 @@ class Importer:
         folders = {path: folder_of(path) for path in paths if path.suffix not in DATA_SETS}
         for path in paths:
             some = list(_candidates_of(path, folders))
+            if not some:
+                _note(f"{path} holds no module: no class with a forward, and no row")
             found += some[: self._options.limit or len(some)]
+        if not found:
+            raise Refused(f"nothing to import in {', '.join(map(str, paths))}")
         _note(f"{len(found)} candidates")
         self._find_arguments(found)
         self._inspect(found)
@@ -94,8 +121,8 @@ class Importer:
 
     def _read_suite(self, path: Path) -> None:
         texts = dict(tasks_of(path))
-        asked = [(name, {"text": text, "wants_gate": False}) for name, text in texts.items()]
-        for name, result in self._sandbox.run(attempt.inspect_task, asked, SECONDS_OF_GATE):
+        asked = [(name, {"text": text, "wants_grade": False}) for name, text in texts.items()]
+        for name, result in self._sandbox.run(attempt.inspect_task, asked, SECONDS_OF_GRADE):
             graph = graph_from(result)
             if graph is None:
                 self._counts["suite_tasks_without_graph"] += 1
@@ -105,29 +132,38 @@ class Importer:
         _note(f"{path}: {self._counts['suite_tasks']} tasks to be kept out")
 
     def _find_arguments(self, found: list[Candidate]) -> None:
+        modules = [one for one in found if one.module is not None and not one.why]
+        self._try_arguments(modules)
+        shown = _shown_by_others(modules)
+        again = [one for one in modules if one.module in shown and _is_to_be_shown(one.module)]
+        self._try_arguments(again)
+        for one in modules:
+            _take_arguments(one)
+
+    def _try_arguments(self, modules: list[Candidate]) -> None:
         asked = []
-        for number, one in enumerate(found):
-            if one.node is None or one.why:
-                continue
-            proposals = [asdict(p) for p in arguments.proposals(one.node, one.examples)]
-            asked.append((number, {"text": one.text, "name": one.name, "proposals": proposals}))
+        for number, one in enumerate(modules):
+            module, fields = one.module, ("init", "named", "inputs")
+            assert module is not None
+            _propose(one)
+            rows = [{name: getattr(each, name) for name in fields} for each in module.proposals]
+            body = {"text": module.with_arguments.text, "name": one.name, "proposals": rows}
+            asked.append((number, {**body, "settings": module.examples.settings}))
         results = self._sandbox.run(attempt.find_arguments, asked, SECONDS_OF_SEARCH)
         for done, (number, result) in enumerate(results, 1):
-            one = found[number]
-            try:
-                one.text = task_text(one.text, one.name, Arguments.of(result))
-            except Refused as refused:
-                one.why = str(refused)
+            module = modules[number].module
+            assert module is not None
+            _take_result(module, result)
             if done % 50 == 0:
                 _note(f"arguments: {done} of {len(asked)}")
 
     def _inspect(self, found: list[Candidate]) -> None:
         asked = [(number, {"text": one.text}) for number, one in enumerate(found) if not one.why]
-        results = self._sandbox.run(attempt.inspect_task, asked, SECONDS_OF_GATE)
+        results = self._sandbox.run(attempt.inspect_task, asked, SECONDS_OF_GRADE)
         for done, (number, result) in enumerate(results, 1):
             _take_inspection(found[number], result)
             if done % 50 == 0:
-                _note(f"gate: {done} of {len(asked)}")
+                _note(f"grades: {done} of {len(asked)}")
 
     def _drop_overlap(self, found: list[Candidate]) -> None:
         for one in found:
@@ -152,7 +188,7 @@ class Importer:
         for one in found:
             row: Json = {"path": one.path, "origin": one.origin, "class": one.name}
             row |= {"result": "refused" if one.why else "taken", "why": one.why}
-            row |= {"licence": one.licence}
+            row |= {"licence": one.licence, "grade": one.grade}
             if not one.why and one.graph is not None:
                 row |= self._taken(one, names)
                 prompts.append(_prompt_row(one, row))
@@ -195,9 +231,8 @@ def _candidates_of(path: Path, folders: dict[Path, Folder]) -> Iterator[Candidat
                 yield Candidate(str(path), found[0], "", why=f"not read: {found[1]}")
         return
     folder = folders[path]
+    examples = Examples(folder.files.values(), folder.examples)
     others = [one for one in folders.values() if one is not folder]
-    if not folder.files and not folder.unreadable:
-        raise Refused(f"{path} holds no Python file")
     licence = licence_of(path) if path.is_dir() else ""
     for relative, why in folder.unreadable.items():
         yield Candidate(str(path), str(relative), "", why=f"not read: {why}")
@@ -206,7 +241,7 @@ def _candidates_of(path: Path, folders: dict[Path, Folder]) -> Iterator[Candidat
             yield _of_row(str(path), Row(str(file.path), file.text, "", licence))
     for file, node in modules_of(folder):
         if not is_task(file):
-            yield _of_module(str(path), [folder, *others], file, node, licence)
+            yield _of_module(str(path), [folder, *others], examples, file, node, licence)
 
 
 def _of_row(path: str, row: Row) -> Candidate:
@@ -224,7 +259,10 @@ def _of_row(path: str, row: Row) -> Candidate:
             node = next((n for n in tree.body if getattr(n, "name", "") == name), None)
             if not isinstance(node, ast.ClassDef):
                 raise Refused("not read: it names no class and defines no get_inputs")
-            one.name, one.node, one.examples = name, node, [tree]
+            one.name = name
+            file = SourceFile(Path(), Path(row.origin), row.text, tree)
+            contained = closure.Text(row.text, {}, {})
+            one.module = Module(Examples([file]), file=file, contained=contained)
         elif row.entry_point and row.entry_point != "Model":
             one.text = row.text.rstrip("\n") + f"\n\n\nModel = {row.entry_point}\n"
     except Refused as refused:
@@ -233,20 +271,120 @@ def _of_row(path: str, row: Row) -> Candidate:
 
 
 def _of_module(
-    path: str, folders: list[Folder], file: SourceFile, node: ast.ClassDef, licence: str
+    path: str,
+    folders: list[Folder],
+    examples: Examples,
+    file: SourceFile,
+    node: ast.ClassDef,
+    licence: str,
 ) -> Candidate:
-    one = Candidate(path, f"{file.path}:{node.lineno}", node.name, licence=licence, node=node)
+    one = Candidate(path, f"{file.path}:{node.lineno}", node.name, licence=licence)
     try:
-        one.text = closure.self_contained(folders, file, node.name)
+        contained = closure.self_contained(folders, file, node.name)
+        one.text = contained.text
+        one.module = Module(examples, folders, file, contained)
     except Refused as refused:
         one.why = f"not self-contained: {refused}"
-    one.examples = [file.tree, *folders[0].examples]
-    one.examples += [other.tree for other in folders[0].files.values() if _is_test(other.path)]
     return one
 
 
-def _is_test(path: Path) -> bool:
-    return path.name.startswith("test") or path.name.endswith("_test.py") or "tests" in path.parts
+# ---- Arguments ----------------------------------------------------------------------------------
+
+
+def _propose(one: Candidate) -> None:
+    """Finds the proposals that can be tried, and a text that defines all that they need."""
+    module = one.module
+    assert module is not None
+    module.proposals, module.with_arguments = [], module.contained
+    names: set[str] = set()
+    proposals = arguments.proposals(one.name, parsed(one.text), module.file, module.examples)
+    for each in [*module.seen, *proposals]:
+        try:
+            if each.names() - names:
+                module.with_arguments = _text_for(one, [*module.proposals, each])
+        except Refused as refused:
+            module.why_fewer = module.why_fewer or str(refused)
+            continue
+        names |= each.names()
+        module.proposals.append(each)
+
+
+def _text_for(one: Candidate, proposals: list[Proposal]) -> closure.Text:
+    """The text of a class with the definitions that its arguments need. Raises Refused."""
+    module = one.module
+    assert module is not None and module.file is not None
+    if not module.folders:
+        return module.contained
+    owners = module.contained.owners
+    also = [
+        (owners.get(name) or each.owners.get(name) or each.file or module.file, name)
+        for each in proposals
+        for name in sorted(each.names())
+        if name != one.name and not hasattr(builtins, name)
+    ]
+    return closure.self_contained(module.folders, module.file, one.name, also)
+
+
+def _take_result(module: Module, result: object) -> None:
+    """Takes what the sandbox made of the proposals; what was found before stays where it failed."""
+    try:
+        found = Arguments.of(result)
+        number = result["number"]  # type: ignore[index]
+        if type(number) is not int or not 0 <= number < len(module.proposals):
+            raise Refused("not run: its process wrote something else than a result")
+        module.found = found
+        module.used = replace(module.proposals[number], init=tuple(found.init), named=found.named)
+        inside = result.get("seen")  # type: ignore[attr-defined]
+        module.seen_inside = inside if isinstance(inside, dict) else {}
+    except Refused as refused:
+        module.why = str(refused)
+
+
+def _is_to_be_shown(module: Module) -> bool:
+    """True where nothing was found, or only with a module that does nothing as an argument."""
+    return module.found is None or "nn.Identity" in repr((module.used.init, module.used.named))
+
+
+def _shown_by_others(modules: list[Candidate]) -> list[Module]:
+    """Notes with each class how others build and call it; returns those that are shown anew."""
+    by_place = {
+        (one.module.file.root, one.module.file.path, one.name): one.module
+        for one in modules
+        if one.module is not None and one.module.file is not None
+    }
+    shown = []
+    for module in [one.module for one in modules if one.module is not None]:
+        owners = module.contained.owners
+        for name, given in module.seen_inside.items():
+            owner = owners.get(name)
+            target = by_place.get((owner.root, owner.path, name)) if owner is not None else None
+            if target is None or len(target.seen) >= SEEN_MAX:
+                continue
+            try:
+                found = Arguments.of(given)
+            except Refused:
+                continue
+            inputs = tuple(found.inputs)
+            shown.append(target)
+            target.seen.append(
+                Proposal(tuple(found.init), found.named, inputs, module.file, owners)
+            )
+    return shown
+
+
+def _take_arguments(one: Candidate) -> None:
+    module = one.module
+    assert module is not None
+    try:
+        if module.found is None:
+            raise Refused(module.why)
+        text = _text_for(one, [module.used]).defined()
+        one.text = task_text(text, one.name, module.found)
+    except Refused as refused:
+        why, fewer = str(refused), module.why_fewer
+        if "needs the package" in fewer and why.startswith("not constructed"):
+            why = f"not self-contained: what it is built from {fewer}"
+        one.why = module.with_arguments.why_undefined(why) or why
 
 
 def tasks_of(path: Path) -> Iterator[tuple[str, str]]:
@@ -285,15 +423,15 @@ def _take_inspection(one: Candidate, result: object) -> None:
     if not isinstance(result, dict) or "died" in result:
         died = str(result.get("died")) if isinstance(result, dict) else "no result"
         one.why = f"not judged: {died}"
-    elif result.get("gate"):
-        first = str(list(result["gate"])[0])
-        is_gate = not first.startswith(("does not run", "cannot be judged"))
-        one.why = f"gate: {first}" if is_gate else first
+        return
+    one.grade = str(result.get("grade"))[:20]
+    if result.get("why"):
+        one.why = str(result["why"])
+    elif one.grade not in ("good", "weak"):
+        one.why = f"{one.grade}: {'; '.join(map(str, result.get('reasons') or []))}"
     elif one.graph is None:
         one.why = f"operators not known: {result.get('graph_error', '')}"
-    elif not one.graph.operators:
-        one.why = "gate: it computes nothing"
-    one.why = " ".join(one.why.split())[:240]
+    one.why = " ".join(one.why.split())[:400]
 
 
 def _prompt_row(one: Candidate, row: Json) -> Json:
@@ -330,11 +468,10 @@ def _table(rows: list[Json]) -> list[Json]:
 
 def _kind(why: str) -> str:
     head, _, rest = why.partition(": ")
-    if head in ("gate", "overlap", "not self-contained"):
+    if head in ("overlap", "not self-contained"):
         rest = re.sub(
             r"(structure of|away from|chains of operators of) .*", r"\1 one of the suite", rest
         )
-        rest = re.sub(r"(parameter|input|axis) \S+", r"\1", rest)
         rest = re.sub(r"(the package) (\S+)", r"\1 \2", rest)
         rest = re.sub(r"^\S+ is used as a whole", "a module is used as a whole", rest)
         rest = re.sub(r"^two (definitions|imports) of .*", r"two \1 of a name", rest)

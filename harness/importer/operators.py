@@ -9,7 +9,7 @@ from pathlib import Path
 
 from harness.importer import attempt
 from harness.importer.graph import Graph
-from harness.importer.importing import SECONDS_OF_GATE, graph_from, tasks_of
+from harness.importer.importing import SECONDS_OF_GRADE, graph_from, tasks_of
 from harness.importer.sandboxed import Sandbox
 from harness.importer.sources import Refused
 from harness.worker.wire import Json
@@ -17,9 +17,9 @@ from harness.worker.wire import Json
 
 def graphs_of(sandbox: Sandbox, texts: dict[str, str]) -> dict[str, Graph | str]:
     """For each task its graph, or why there is none."""
-    asked = [(name, {"text": text, "wants_gate": False}) for name, text in texts.items()]
+    asked = [(name, {"text": text, "wants_grade": False}) for name, text in texts.items()]
     found: dict[str, Graph | str] = {}
-    for name, result in sandbox.run(attempt.inspect_task, asked, SECONDS_OF_GATE):
+    for name, result in sandbox.run(attempt.inspect_task, asked, SECONDS_OF_GRADE):
         why = result.get("died") or result.get("graph_error") or "no graph"
         found[name] = graph_from(result) or str(why)[:200]
     return {name: found[name] for name in texts}

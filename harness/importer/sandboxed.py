@@ -25,6 +25,7 @@ from harness.worker import view
 
 RESULT_BYTES_MAX = 8 << 20
 _MEMORY_BYTES = 3 << 30
+_WAIT_FACTOR = 6  # A call may last this many times its processor time: others compute as well.
 _PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -34,7 +35,9 @@ class _Running:
     child: int
     pipe: int
     deadline: float
+    seconds: int
     data: bytearray
+    is_late: bool = False
 
 
 class Sandbox:
@@ -53,6 +56,7 @@ class Sandbox:
     ) -> Iterator[tuple[Any, Any]]:
         """(key, result) for each (key, argument), in the order of their ends.
 
+        `seconds` are a limit of processor time.
         The result is {"died": why} where the process ended without one.
         """
         waiting = iter(asked)
@@ -90,7 +94,8 @@ class Sandbox:
             os.close(read_end)
             raise SystemExit(f"error: the sandbox: {born.decode('utf-8', 'replace') or 'no child'}")
         child = int(struct.unpack("<i", born)[0])
-        return _Running(key, child, read_end, time.monotonic() + seconds, bytearray())
+        deadline = time.monotonic() + _WAIT_FACTOR * seconds
+        return _Running(key, child, read_end, deadline, seconds, bytearray())
 
     def _run_helper(
         self, profile: bytes, born: int, out: int, function: Callable[[Any], Any], argument: Any
@@ -145,23 +150,23 @@ def _wait(running: list[_Running]) -> list[_Running]:
             is_over = is_over or not chunk or len(one.data) > RESULT_BYTES_MAX
         if is_over:
             os.close(one.pipe)
-            _end(one.child)
+            one.is_late = _end(one.child) >= one.seconds or time.monotonic() >= one.deadline
             ended.append(one)
     return ended
 
 
-def _end(child: int) -> None:
-    """Kills the process, and with it all of its namespace."""
+def _end(child: int) -> int:
+    """Kills the process, and with it all of its namespace; returns its processor time, rounded."""
     os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
+    used = os.wait4(child, 0)[2]
+    return round(used.ru_utime + used.ru_stime)
 
 
 def _result(ended: _Running) -> Any:
     try:
         return json.loads(ended.data)
     except ValueError:
-        late = time.monotonic() >= ended.deadline
-        return {"died": "it took too long" if late else "its process ended"}
+        return {"died": "it took too long" if ended.is_late else "its process ended"}
 
 
 def check_single_thread() -> None:

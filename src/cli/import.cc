@@ -10,6 +10,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/commands.h"
+#include "cli/numbers.h"
 #include "compile/pytorch.h"
 #include "core/fd.h"
 #include "core/layout.h"
@@ -33,6 +34,7 @@ Error start(const std::string& name, const ImportArguments& arguments) {
   std::vector<std::string> words = {"env",
                                     "PYTHONPATH=" + layout->share("harness").parent_path().string(),
                                     python,
+                                    "-P",
                                     "-m",
                                     "harness.importer",
                                     "--sandbox-lib",
@@ -56,7 +58,7 @@ Error start(const std::string& name, const ImportArguments& arguments) {
 }
 
 void add_jobs(CLI::App& command, ImportArguments& arguments) {
-  command.add_option("--jobs,-j", arguments.jobs, "Sandboxes at once")->check(CLI::Range(1, 64));
+  command.add_option("--jobs,-j", arguments.jobs, "Sandboxes at once")->check(whole_range(1, 64));
 }
 
 }  // namespace
@@ -75,8 +77,11 @@ void add_import(CLI::App& app, int& exit_code) {
   command->add_option("--kernelbench", arguments->suites,
                       "Tasks that models are evaluated on: what is too near to one is refused");
   command->add_option("--limit", arguments->limit, "Of the modules of each path (0: all)")
-      ->check(CLI::Range(0, 10'000'000));
+      ->check(whole_range(0, 10'000'000));
   add_jobs(*command, *arguments);
+  command->footer(
+      "Example:\n"
+      "  musacoder import path/to/repository rows.jsonl --out imported");
   command->callback(
       [arguments, &exit_code] { exit_code = report_error(start("import", *arguments)); });
 }
@@ -89,6 +94,9 @@ void add_task_operators(CLI::App& family, int& exit_code) {
       ->required();
   command->add_option("--out,-o", arguments->out, "A row for each task, as JSON Lines");
   add_jobs(*command, *arguments);
+  command->footer(
+      "Example:\n"
+      "  musacoder task operators tasks/");
   command->callback(
       [arguments, &exit_code] { exit_code = report_error(start("operators", *arguments)); });
 }
