@@ -10,8 +10,9 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
+import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,8 +21,12 @@ from harness.worker.wire import Json, Refusal
 
 FILE_BYTES_MAX = 4 << 20
 FILES_MAX = 64
+NAME_MAX = 150  # Characters of a header's name, as it is passed on.
 _CUDA_SUFFIXES = {".cu", ".cuh", ".mu"}
-_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]{1,200})[">]', re.MULTILINE)
+_INCLUDE = re.compile(
+    r'^([ \t]*#[ \t]*include[ \t]*)(?:"([^"\n]{1,200})"|<([^>\n]{1,200})>)', re.MULTILINE
+)
+_FOLDER_FLAGS = ("-I", "-isystem")
 _LIBRARY_OF_THE_EXTENSION = re.compile(r"\b(TORCH_LIBRARY\w*\s*\(\s*)TORCH_EXTENSION_NAME\b")
 _INSTALLED = re.compile(r"/usr/|.*/site-packages/|.*/dist-packages/")  # Headers of others.
 
@@ -91,13 +96,18 @@ def normal_form_inline(
         functions = [functions]
     if functions is not None and not isinstance(functions, dict):
         functions = {str(name): str(name) for name in functions}
-    cpp_sources, cuda_sources = _texts(given.get("cpp_sources")), _texts(given.get("cuda_sources"))
+    headers = _Headers(_include_folders(given))
+    # load_inline writes the sources into this folder.
+    beside = [Path(path) for path in _texts(given.get("build_directory"))]
+    sources = {
+        name: [headers.resolved(text, beside) for text in _texts(given.get(name))]
+        for name in ("cpp_sources", "cuda_sources")
+    }
     return _finish(
         given,
-        cpp_sources=cpp_sources,
-        cuda_sources=cuda_sources,
+        **sources,
         functions=functions and {str(name): str(doc) for name, doc in functions.items()},
-        files=_included(cpp_sources + cuda_sources, _include_folders(given)),
+        files=headers.files(),
     )
 
 
@@ -106,15 +116,14 @@ def normal_form_load(
 ) -> Json:
     given = _bind(signature, "load", args, kwargs)
     paths = [Path(path) for path in _texts(given["sources"], what="sources")]
-    sources = [(path, _read(path)) for path in paths]
-    folders = [path.parent for path in paths]
-    folders += _include_folders(given)
+    headers = _Headers(_include_folders(given))
+    sources = [(path, headers.resolved(_read(path), [path.parent])) for path in paths]
     return _finish(
         given,
         cpp_sources=[text for path, text in sources if path.suffix not in _CUDA_SUFFIXES],
         cuda_sources=[text for path, text in sources if path.suffix in _CUDA_SUFFIXES],
         functions=None,
-        files=_included([text for _, text in sources], folders),
+        files=headers.files(),
     )
 
 
@@ -177,18 +186,67 @@ def _read(path: Path) -> str:
 
 
 def _include_folders(given: Mapping[str, Any]) -> list[Path]:
-    return [Path(path) for path in _texts(given.get("extra_include_paths"))]
+    """The folders of -I, in the compiler's order."""
+    folders = _texts(given.get("extra_include_paths"))
+    for name in ("extra_cflags", "extra_cuda_cflags"):
+        flags = _texts(given.get(name), what=name)
+        for flag, following in zip(flags, [*flags[1:], ""]):
+            if flag.startswith(_FOLDER_FLAGS):
+                folders.append(flag.removeprefix("-isystem").removeprefix("-I") or following)
+    return [Path(folder) for folder in folders]
 
 
-def _included(texts: list[str], folders: list[Path]) -> list[Json]:
-    """The candidate's own files that the sources include, and those that these include."""
-    folders = [folder for folder in folders if not _INSTALLED.match(f"{folder.resolve()}/")]
-    files: dict[str, str] = {}
-    waiting = list(texts)
-    while waiting and len(files) < FILES_MAX:
-        for name in _INCLUDE.findall(waiting.pop()):
-            path = next((f / name for f in folders if (f / name).is_file()), None)
-            if path is not None and name not in files and ".." not in Path(name).parts:
-                files[name] = _read(path)
-                waiting.append(files[name])
-    return [{"name": name, "text": text} for name, text in sorted(files.items())]
+class _Headers:
+    """The candidate's own headers, found as a compiler finds them: a quoted name beside the file
+    that includes it, then any name in the folders of -I.
+
+    They are passed on in one tree of folders. A directive that would find another file there, or
+    none, gets the name by which it finds its own.
+    """
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        self._folders = folders
+        self._names: dict[Path, str] = {}  # In the tree, in the order in which they were found.
+
+    def resolved(self, text: str, beside: Sequence[Path], folder: str = "") -> str:
+        """A text whose directives find their files from a folder of the tree."""
+
+        def directive(found: re.Match[str]) -> str:
+            written = found[2] or found[3]
+            is_whole = os.path.isabs(written)
+            places = [(one, folder) for one in beside if found[2] and not is_whole]
+            places += [(one, "") for one in ([Path("/")] if is_whole else self._folders)]
+            for place, of_tree in places:
+                if (place / written).is_file():
+                    break
+            else:
+                return found[0]
+            name = self._name_of((place / written).resolve(), os.path.join(of_tree, written))
+            if name is None or (name == written and found[3]):
+                return found[0]
+            return f'{found[1]}"{os.path.relpath(name, folder or ".")}"'
+
+        return _INCLUDE.sub(directive, text)
+
+    def files(self) -> list[Json]:
+        """The headers that were found, and those that they include."""
+        texts: dict[str, str] = {}
+        while len(texts) < len(self._names):
+            path, name = list(self._names.items())[len(texts)]
+            texts[name] = self.resolved(_read(path), [path.parent], os.path.dirname(name))
+        return [{"name": name, "text": text} for name, text in sorted(texts.items())]
+
+    def _name_of(self, path: Path, wanted: str) -> str | None:
+        """The file's name in the tree; None where it belongs to others, or is one too many."""
+        if path not in self._names:
+            if _INSTALLED.match(str(path)) or len(self._names) == FILES_MAX:
+                return None
+            self._names[path] = self._free_name(os.path.normpath(wanted))
+        return self._names[path]
+
+    def _free_name(self, wanted: str) -> str:
+        if wanted.startswith(("..", "/")) or len(wanted) > NAME_MAX:
+            wanted = os.path.basename(wanted)[-NAME_MAX:]
+        name = re.sub(r"[^\w./-]|\.\.", "_", wanted, flags=re.ASCII)
+        taken = set(self._names.values())
+        return f"{len(taken)}/{name}" if name in taken else name

@@ -5,7 +5,8 @@ Each distribution is a function of the value alone, applied to every element, so
 into its inputs (symmetry, zeros, repeated rows) stays; what was sorted along a dimension is sorted
 again. All but the native one hold some exact zeros, or none where their name says so. Integer and
 boolean tensors, tensors with non-finite elements, and those that hold at most three different
-values (labels, masks, signs) are left as they are.
+values (labels, masks, signs) are left as they are. Floats of 16 bits and fewer become less large:
+their squares stay finite in fp16, where an honest kernel may compute.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 import torch
 
 from harness.worker import cuda_fused, pieces
-from harness.worker.region import map_tensors, tensors_of
+from harness.worker.region import map_memory, map_tensors, tensors_of
 
 NATIVE = "native"
 LARGE = "large"
@@ -28,13 +29,21 @@ _SORTED_MIN = 4  # Fewer elements in a row are often sorted by chance.
 _SORTED_LOOK = 1024  # Elements that are looked at first.
 
 
-def _large(x: torch.Tensor) -> torch.Tensor:
+def _large(x: torch.Tensor, factor: float = 64.0) -> torch.Tensor:
     """Times 64, and every 64th value times 64 again: overflows an exponential in fp32."""
-    return 64 * x * torch.where(_scatter(x) < 1 / 64, 64.0, 1.0)
+    return factor * x * torch.where(_scatter(x) < 1 / 64, factor, 1.0)
 
 
-def _heavy_tail(x: torch.Tensor) -> torch.Tensor:
-    return x * torch.exp(2 * x.abs().clamp(max=4))
+def _heavy_tail(x: torch.Tensor, growth: float = 2.0) -> torch.Tensor:
+    return x * torch.exp(growth * x.abs().clamp(max=4))
+
+
+def _large_in_half(x: torch.Tensor) -> torch.Tensor:
+    return _large(x, factor=8.0)
+
+
+def _heavy_tail_in_half(x: torch.Tensor) -> torch.Tensor:
+    return _heavy_tail(x, growth=1.0)
 
 
 def _negative(x: torch.Tensor) -> torch.Tensor:
@@ -109,6 +118,14 @@ TRANSFORMS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "signed_heavy_tail": _signed_heavy_tail,
     **SCALED,
 }
+# In place of those of these names, for floats of at most 16 bits.
+_IN_HALF: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    LARGE: _large_in_half,
+    "heavy_tail": _heavy_tail_in_half,
+    "signed_large": lambda x: _large_in_half(_signed(x)),
+    "signed_heavy_tail": lambda x: _heavy_tail_in_half(_signed(x)),
+}
+_HALF_MAX = 240.0  # Its square is finite in fp16.
 _SPECIAL: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     NONFINITE: _nonfinite,
     ONLY_NAN: _nan,
@@ -124,10 +141,20 @@ def apply(name: str, inputs: Any) -> Any:
     if name in _SPECIAL:
         return map_tensors(inputs, lambda tensor: _changed(tensor, _SPECIAL[name]))
     plain = name.removesuffix(WITHOUT_ZEROS)
-    transform = TRANSFORMS[plain]
-    if plain != name:
-        return map_tensors(inputs, lambda tensor: _changed(tensor, transform))
-    return map_tensors(inputs, lambda tensor: _changed(tensor, lambda x: transform(_zeros(x))))
+
+    def changed(tensor: torch.Tensor) -> torch.Tensor:
+        transform = TRANSFORMS[plain]
+        if _is_half(tensor):
+            transform = _IN_HALF.get(plain, transform)
+        if plain != name:
+            return _changed(tensor, transform)
+        return _changed(tensor, lambda x: transform(_zeros(x)))
+
+    return map_tensors(inputs, changed)
+
+
+def _is_half(tensor: torch.Tensor) -> bool:
+    return tensor.element_size() <= 2
 
 
 def _changed(
@@ -139,23 +166,30 @@ def _changed(
     if transform in _SPECIAL.values():
         return tensor if orders else _mapped(tensor, transform)
     limit = torch.finfo(tensor.dtype).max / 4
+    if _is_half(tensor):
+        limit = min(limit, max(_HALF_MAX, float(_wide(tensor).abs().max())))
     changed = _mapped(tensor, lambda x: transform(x).clamp(-limit, limit))
     for dim, descending in orders:
-        values = _wide(changed).sort(dim, descending=descending).values
-        changed = values.to(changed.dtype).contiguous()
+        values = _wide(changed).sort(dim, descending=descending).values.to(changed.dtype)
+        changed = map_memory(changed, torch.clone)
+        # An element that an expanded tensor repeats is written once.
+        once = tuple(slice(None if step else 1) for step in changed.stride())
+        changed[once] = values[once]
     return changed
 
 
 def _mapped(
     tensor: torch.Tensor, transform: Callable[[torch.Tensor], torch.Tensor]
 ) -> torch.Tensor:
-    flat = tensor.reshape(-1)
-    if (fused := cuda_fused.mapped(flat, transform)) is not None:
-        return fused.view(tensor.shape)
-    changed = torch.empty_like(flat)
-    for start, end in pieces.starts(flat):
-        changed[start:end] = transform(flat[start:end].double())
-    return changed.view(tensor.shape)
+    def in_pieces(flat: torch.Tensor) -> torch.Tensor:
+        if (fused := cuda_fused.mapped(flat, transform)) is not None:
+            return fused
+        changed = torch.empty_like(flat)
+        for start, end in pieces.starts(flat):
+            changed[start:end] = transform(flat[start:end].double())
+        return changed
+
+    return map_memory(tensor, in_pieces)
 
 
 def _orders_of(tensor: torch.Tensor) -> list[tuple[int, bool]]:

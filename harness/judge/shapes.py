@@ -3,8 +3,11 @@
 
 Reduction: while one forward costs more than the backend allows, the largest size is divided by two
 (or by four while there is far to go), first the sizes that only `get_inputs` reads, then those of
-`get_init_inputs`; a size whose change breaks the reference, or saves nothing, stays. Variants:
-"ragged" moves sizes to primes below them, "small" takes 1 and 3 where the reference allows it.
+`get_init_inputs`; a size whose change breaks the reference, or saves nothing, stays. A size of the
+model that another one divides (channels, and their groups) becomes smaller together with it where
+their ratio would fall too low: a task of 16 elements a group asks for no variance over two.
+Variants: "ragged" moves sizes to primes below them, "small" takes 1 and 3 where the reference
+allows it.
 """
 
 from __future__ import annotations
@@ -25,6 +28,8 @@ _STRUCTURAL = re.compile(
 )
 _BATCH = re.compile(r"batch|^bs?$", re.IGNORECASE)
 _SMALL = (3, 7, 17, 33)
+DIVISOR_MIN = 4  # Fewer groups would not show a kernel that confuses them.
+RATIO_MIN = 16  # A larger ratio may become as small as this.
 VARIANT_TRIES = 24  # A count and not a time: the same seed must give the same shapes.
 
 
@@ -91,6 +96,18 @@ class ShapePlanner:
             for site in task.sites
             if site.used_by and "Model" not in site.used_by and not _is_structural(site)
             if site.value not in kept
+        ]
+        # Names of a size of the model and of one that divides it, with their ratio.
+        of_model = [
+            site
+            for site in task.sites
+            if site.used_by - {"get_inputs"} and not _is_structural(site)
+        ]
+        self._ratios = [
+            (site.name, divisor.name, site.value // divisor.value)
+            for site in of_model
+            for divisor in of_model
+            if site.value > divisor.value > 1 and site.value % divisor.value == 0
         ]
 
     def main(self) -> Shape:
@@ -166,13 +183,13 @@ class ShapePlanner:
 
     def _reduce(self, cost: Cost) -> tuple[dict[str, int], Cost]:
         bound: dict[str, int] = {}
-        for uses, floor, batch_floor in _PHASES:
+        for uses, floor, batch_floor, keeps_ratios in _PHASES:
             frozen: set[str] = set()
             while self._options.excess(cost) > 1:
                 site = self._largest(uses, floor, batch_floor, bound, frozen)
                 if site is None:
                     break
-                changed = self._try_smaller(site, bound, cost)
+                changed = self._try_smaller(site, bound, cost, keeps_ratios)
                 if changed is None:
                     frozen.add(site.name)
                 else:
@@ -195,20 +212,47 @@ class ShapePlanner:
         return max(eligible, key=value, default=None)
 
     def _try_smaller(
-        self, site: Site, bound: Mapping[str, int], cost: Cost
+        self, site: Site, bound: Mapping[str, int], cost: Cost, keeps_ratios: bool
     ) -> tuple[dict[str, int], Cost] | None:
-        """The bindings with this size divided; with all sizes equal to it, if they go together."""
+        """The bindings with this size divided; with what divides it, where it alone would be too
+        small for that; with all sizes equal to it, if they go together.
+        """
         value = bound.get(site.name, site.value)
         far = self._options.excess(cost) > 16 and value >= 256
         equal = [s.name for s in self._sites if bound.get(s.name, s.value) == value]
         groups = [[site.name], equal] if len(equal) > 1 else [[site.name]]
-        choices = [(group, divisor) for group in groups for divisor in ((4, 2) if far else (2,))]
-        for group, divisor in choices:
-            smaller = {**bound, **dict.fromkeys(group, max(1, value // divisor))}
+        choices = [
+            (names, divisor)
+            for group in groups
+            for divisor in ((4, 2) if far else (2,))
+            for names in (group, self._with_divisors(group, divisor, bound))
+        ]
+        for names, divisor in choices:
+            now = {**self.native, **bound}
+            smaller = {**bound, **{name: max(1, now[name] // divisor) for name in names}}
+            if keeps_ratios and not self._has_ratios(smaller):
+                continue
             new_cost = self._estimate(smaller)
             if new_cost is not None and self._options.excess(new_cost) < self._options.excess(cost):
                 return smaller, new_cost
         return None
+
+    def _with_divisors(self, group: list[str], divisor: int, bound: Mapping[str, int]) -> list[str]:
+        """The group together with the sizes that divide its own."""
+        may_change = {site.name for site in self._sites}
+        now = {**self.native, **bound}
+        of_group = [
+            name
+            for large, name, _ in self._ratios
+            if large in group and name in may_change and now[name] >= DIVISOR_MIN * divisor
+        ]
+        return list(dict.fromkeys([*group, *of_group]))
+
+    def _has_ratios(self, bound: Mapping[str, int]) -> bool:
+        now = {**self.native, **bound}
+        return all(
+            now[large] >= min(ratio, RATIO_MIN) * now[small] for large, small, ratio in self._ratios
+        )
 
     def _estimate(self, bound: Mapping[str, int]) -> Cost | None:
         """The cost at these sizes; None where the reference cannot take them."""
@@ -261,15 +305,16 @@ class ShapePlanner:
                 yield self._shape(label, bound, cost)
 
 
-# Each phase tells whether get_init_inputs reads the size, and the value (of a batch size) below
-# which it is kept.  Batches stay at 16 as long as other sizes can give: statistics over two or
-# three rows are so ill-conditioned that a correct sum in another order fails.
+# Each phase tells whether get_init_inputs reads the size, the value (of a batch size) below which
+# it is kept, and whether ratios are kept.  Batches stay at 16 as long as other sizes can give:
+# statistics over two or three rows are so ill-conditioned that a right sum in another order fails.
 _PHASES = (
-    (False, 16, 16),
-    (True, 32, 16),
-    (False, 4, 1),
-    (True, 4, 1),
-    (False, 1, 1),
+    (False, 16, 16, True),
+    (True, 32, 16, True),
+    (False, 4, 1, True),
+    (True, 4, 1, True),
+    (False, 1, 1, True),
+    (True, 4, 1, False),
 )
 
 

@@ -61,7 +61,8 @@ class NormalFormTest(unittest.TestCase):
             (root / "inc").mkdir()
             (root / "main.cpp").write_text('#include "a.h"\n#include <vector>\n')
             (root / "k.cu").write_text('#include "a.h"\n#include "../secret.h"\n')
-            (root / "a.h").write_text("#  include <inc/b.h>\n")
+            (root / "a.h").write_text('#  include "inc/b.h"\n#include <inc/c.h>\n')
+            (root / "inc/c.h").write_text("int c;\n")
             (root / "inc/b.h").write_text("int b;\n")
             paths = [str(root / "main.cpp"), root / "k.cu"]
             form = extensions.normal_form_load(("e", paths), {})
@@ -70,6 +71,57 @@ class NormalFormTest(unittest.TestCase):
         self.assertEqual(len(form["cpp_sources"]), 1)
         self.assertEqual(len(form["cuda_sources"]), 1)
         self.assertEqual([file["name"] for file in form["files"]], ["a.h", "inc/b.h"])
+
+    def test_headers_are_found_as_a_compiler_finds_them(self) -> None:
+        tree = {
+            "src/op.cu": '#include "k/affine.cuh"\n#include <api/all.h>\n#include "../top.h"\n',
+            "src/k/affine.cuh": '#include "common.cuh"\n#include "deep/../../config.h"\n',
+            "src/k/deep/unused.h": "",
+            "src/k/common.cuh": '#include "../config.h"\n#include "k/common.cuh"\n',
+            "src/k/k/common.cuh": "int other;\n",
+            "src/config.h": "#define N 1\n",
+            "top.h": "int top;\n",
+            "include/api/all.h": '#include "detail.h"\n',
+            "include/api/detail.h": "#include <k/other.h>\n",
+            "more/k/other.h": "int more;\n",
+        }
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder)
+            for name, text in tree.items():
+                (root / name).parent.mkdir(parents=True, exist_ok=True)
+                (root / name).write_text(text)
+            flags = ["-I", str(root / "include"), f"-I{root}/more"]
+            form = extensions.normal_form_load(
+                ("e", root / "src/op.cu"), {"extra_cuda_cflags": flags}
+            )
+            text = f'#include "{root}/src/k/affine.cuh"\n'
+            absolute = inline("e", "c", text)
+            moved = inline("e", "c", '#include "k/affine.cuh"', extra_include_paths=[root / "src"])
+        self.assertEqual(form["cuda_sources"], [tree["src/op.cu"].replace("../top", "top")])
+        files = {file["name"]: file["text"] for file in form["files"]}
+        inner = tree["src/k/common.cuh"]
+        self.assertEqual(files["k/common.cuh"], inner)
+        self.assertEqual(files["k/affine.cuh"], '#include "common.cuh"\n#include "../config.h"\n')
+        self.assertEqual(files["k/k/common.cuh"], "int other;\n")
+        self.assertEqual(files["top.h"], "int top;\n")
+        self.assertEqual(files["api/detail.h"], tree["include/api/detail.h"])
+        self.assertEqual(files["k/other.h"], "int more;\n")
+        # No folder's name reaches the key.
+        self.assertEqual(absolute["cuda_sources"], ['#include "affine.cuh"\n'])
+        self.assertEqual(len(absolute["files"]), len(moved["files"]))
+        self.assertNotIn(folder, str([absolute, moved, form["files"], form["cuda_sources"]]))
+
+    def test_two_headers_of_one_name_are_two(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder)
+            for name in ("one", "two"):
+                (root / name).mkdir()
+                (root / name / "k.cu").write_text('#include "u.h"\n')
+                (root / name / "u.h").write_text(f"int {name};\n")
+            paths = [root / "one/k.cu", root / "two/k.cu"]
+            form = extensions.normal_form_load(("e", paths), {})
+        self.assertEqual(form["cuda_sources"], ['#include "u.h"\n', '#include "1/u.h"\n'])
+        self.assertEqual([file["text"] for file in form["files"]], ["int two;\n", "int one;\n"])
 
     def test_a_library_of_operators_is_another_extension_than_a_module(self) -> None:
         module = inline("e", "c", "k", functions=["f"])

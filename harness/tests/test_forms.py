@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from harness.candidate.process import CandidateProcess
+from harness.judge import cost
 from harness.judge.judge import Judge
 from harness.worker.wire import Question, Refusal
 
@@ -35,7 +36,7 @@ def checks_of(source: str, candidate: str, **options: Any) -> list[dict[str, Any
     judge, one = Judge(), CandidateProcess(None)
     judge.answer(Question({"op": "open", "source": source, "options": options}))
     plan = judge.answer(Question({"op": "begin", "seed": 5})).body["plan"]
-    policy = {"name": "", "device_allowed": ["*"], "host_allowed": ["*"]}
+    policy = {"name": "", "device_allowed": ["*"], "host_allowed": ["*"], "init_allowed": []}
     load = {"source": candidate, "artifacts": {}, "policy": policy, "schedule_seed": 0}
     compile_before = torch.compile
     one.answer(Question({"op": "load", **load}))
@@ -69,6 +70,10 @@ def passed(source: str, candidate: str) -> set[str]:
 
 def as_candidate(source: str, name: str = "Model") -> str:
     return re.sub(rf"\b{name}\b", "ModelNew", source)
+
+
+def setUpModule() -> None:
+    cost.warm_up()  # A zygote does so: PyTorch's imports must not meet the stand-ins for CUDA.
 
 
 class Forms(unittest.TestCase):
@@ -167,7 +172,7 @@ class Forms(unittest.TestCase):
             ("unsupported", "sparse_csr"): task(
                 model("return x.to_dense()"), "[torch.rand(16, 16).relu().to_sparse_csr()]"
             ),
-            ("task", "No module named 'no_such'"): "import no_such\n" + task(model("return x")),
+            ("task", "it needs the package no_such"): "import no_such\n" + task(model("return x")),
             ("task", "ZeroDivisionError: .*"): task(model("return 1 // 0")),
             ("task", "SyntaxError"): task(model("return (")),
             ("unsupported", "what forward returns: a value of type set"): task(model("return {x}")),

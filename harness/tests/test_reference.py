@@ -7,6 +7,7 @@ import unittest
 
 import torch
 
+from harness.judge import distributions
 from harness.judge.compare import TOLERANCES, Comparer
 from harness.judge.reference import Outcome, Reference
 from harness.judge.task import Task
@@ -91,6 +92,36 @@ class Outcomes(unittest.TestCase):
                 own = [reference.model.dropout.weight, *tensors_of(outcome.inputs)]
                 storages = [one.untyped_storage().data_ptr() for one in [*outputs, *own]]
                 self.assertEqual(len(set(storages)), len(storages))
+
+
+class Strides(unittest.TestCase):
+    """Of inputs: those that get_inputs gives them, whatever values they get."""
+
+    MADE = {
+        "transposed": "torch.randn(96, 64).t()",
+        "channels_last": "torch.randn(2, 8, 5, 7).to(memory_format=torch.channels_last)",
+        "channels_last_3d": "torch.randn(2, 3, 4, 5, 6).to(memory_format=torch.channels_last_3d)",
+        "every other column": "torch.randn(16, 20)[:, ::2]",
+        "expanded": "torch.randn(1, 24).expand(8, 24)",
+        "sorted columns": "torch.randn(24, 8).sort(dim=0).values.t()",
+        "sorted and expanded": "torch.randn(24).sort().values.expand(6, 24)",
+        "padded rows": "torch.randn(8, 33)[:, :32]",
+    }
+
+    def test_every_distribution_and_precision_keeps_them(self) -> None:
+        for name, made in self.MADE.items():
+            task = Task(TASK.format("x * 2").replace("torch.rand(64, 64)", made))
+            wanted = task.run({}).get_inputs()[0].stride()
+            for precision in ("task", "fp16"):
+                reference = Reference(task, {}, 5, precision=precision)
+                native = reference.draw_inputs(7, distributions.NATIVE)[0]
+                for distribution in [distributions.NATIVE, *distributions.TRANSFORMS]:
+                    with self.subTest(f"{name}, {precision}, {distribution}"):
+                        drawn = reference.draw_inputs(7, distribution)[0]
+                        self.assertEqual(drawn.stride(), wanted)
+                        # The values are those of the same tensor in rows.
+                        plain = distributions.apply(distribution, [native.contiguous()])[0]
+                        self.assertTrue(torch.equal(drawn, plain))
 
 
 if __name__ == "__main__":

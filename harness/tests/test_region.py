@@ -53,6 +53,19 @@ class RoundTripTest(unittest.TestCase):
         else:
             self.assertEqual(one, two)
 
+    def test_strides_come_back(self) -> None:
+        value = [
+            torch.randn(3, 5).t(),
+            torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last),
+            torch.randn(4, 10)[1:, ::3],
+            torch.randn(1, 5).expand(4, 5),
+            torch.randn(3, 4, dtype=torch.complex64).t().conj(),
+        ]
+        for shared in (False, True):
+            for one, two in zip(value, round_trip(value, shared)):
+                self.assertEqual(one.stride(), two.stride())
+                self.assertTrue(torch.equal(one.resolve_conj(), two))
+
     def test_every_dtype_keeps_its_bits(self) -> None:
         for name, dtype in region.DTYPES.items():
             with self.subTest(name):

@@ -21,20 +21,9 @@ HEAD = "import torch\nimport torch.nn as nn\n"
 
 def task(constants: str, forward: str, inputs: str, init: str = "", fields: str = "") -> Task:
     arguments = f", {init}" if init else ""
-    return Task(
-        f"""{HEAD}
+    return Task(f"""{HEAD}
 {constants}
 class Model(nn.Module):
-    def test_it_may_ask_for_general_kernels(self) -> None:
-        for text, asks in (
-            ("require_general = True", True),
-            ("require_general = False", False),
-            ("general = True", False),
-            ("", False),
-        ):
-            with self.subTest(text):
-                self.assertEqual(Task(text).needs_general, asks)
-
     def __init__(self{arguments}):
         super().__init__()
         {fields or "pass"}
@@ -44,8 +33,7 @@ def get_inputs():
     return [{inputs}]
 def get_init_inputs():
     return [{init}]
-"""
-    )
+""")
 
 
 class SiteTest(unittest.TestCase):
@@ -182,6 +170,16 @@ class WarmUpTest(unittest.TestCase):
 
 
 class PlanTest(unittest.TestCase):
+    def test_it_may_ask_for_general_kernels(self) -> None:
+        for text, asks in (
+            ("require_general = True", True),
+            ("require_general = False", False),
+            ("general = True", False),
+            ("", False),
+        ):
+            with self.subTest(text):
+                self.assertEqual(Task(text).needs_general, asks)
+
     def plan(self, one: Task, **options: Any) -> dict[str, dict[str, int]]:
         planner = ShapePlanner(one, Options(**options))
         main = planner.main()
@@ -215,6 +213,22 @@ class PlanTest(unittest.TestCase):
                    "self.a = nn.MultiheadAttention(DIM * 12, HEADS)")  # fmt: skip
         found = self.plan(one)
         self.assertEqual(found["reduced"]["HEADS"], 12)
+
+    def test_ratios_that_the_model_divides_by_are_kept(self) -> None:
+        def norm(channels: int, groups: int, batch: int) -> dict[str, int]:
+            sizes = f"BATCH = {batch}\nC = {channels}\nGROUPS = {groups}"
+            layers = "self.f, self.n = nn.Linear(C, C), nn.GroupNorm(GROUPS, C)"
+            inputs = "torch.rand(BATCH, C)"
+            return self.plan(task(sizes, "self.n(self.f(x[0]))", inputs, "C, GROUPS", layers))[
+                "reduced"
+            ]
+
+        many = norm(8192, 512, 1024)
+        self.assertEqual((many["C"], many["C"] // many["GROUPS"]), (1024, 16))
+        few = norm(4096, 8, 4096)
+        self.assertTrue(few["GROUPS"] >= 4 and few["C"] // few["GROUPS"] >= 16, few)
+        tiny = norm(4096, 1024, 4096)
+        self.assertEqual(tiny["C"] // tiny["GROUPS"], 4)
 
     def test_smaller_sizes_for_what_is_slow(self) -> None:
         one = task("BATCH = 64\nN = 1 << 20", "x[0] * 2", "torch.rand(BATCH, N)")
@@ -297,6 +311,20 @@ class DistributionTest(unittest.TestCase):
         x = torch.randn(4096, dtype=torch.float16) * 100
         for name in distributions.TRANSFORMS:
             self.assertTrue(bool(distributions.apply(name, [x])[0].isfinite().all()), name)
+
+    def test_squares_of_half_precision_stay_finite(self) -> None:
+        for dtype in (torch.float16, torch.bfloat16):
+            x = torch.randn(1 << 16, dtype=dtype)
+            for name in distributions.TRANSFORMS:
+                changed = distributions.apply(name, [x])[0]
+                self.assertTrue(bool(changed.half().square().isfinite().all()), name)
+            # Without the maximum subtracted, fp32 cannot hold the exponentials.
+            large = distributions.apply(distributions.LARGE, [x])[0]
+            self.assertTrue(bool(large.float().exp().isinf().any()))
+            # The task's own large values are not cut off.
+            name = "negative" + distributions.WITHOUT_ZEROS
+            far = distributions.apply(name, [100 * x])[0]
+            self.assertEqual(far.min(), -(100 * x).abs().max())
 
 
 if __name__ == "__main__":

@@ -77,16 +77,18 @@ class Memory(Protocol):
 
 
 def pack(value: object, memory: Memory | None = None) -> tuple[Json, int]:
-    """The tree of `value` and a new region with its tensors. The caller owns the descriptor."""
+    """The tree of `value` and a new region with its tensors, which keep their strides. The caller
+    owns the descriptor.
+    """
     tensors: list[tuple[Json, torch.Tensor]] = []
     tree = _tree(value, tensors, 0)
-    return tree, (memory or HOST).write(tensors)
+    return tree, (memory or HOST).write([_with_strides(*one) for one in tensors])
 
 
 def pack_named(
     named: Sequence[tuple[str, object]], memory: Memory | None = None
 ) -> tuple[list[Json], int]:
-    """`[{"name", "tree"}]` and one region that holds all of them."""
+    """`[{"name", "tree"}]` and one region with all of them, each tensor in row-major order."""
     entries, tensors = describe_named(named)
     return entries, (memory or HOST).write(tensors)
 
@@ -112,8 +114,8 @@ def must_pass(source: str) -> Iterator[None]:
 def lay_out(tensors: Sequence[tuple[Json, torch.Tensor]]) -> int:
     """Completes the offsets of the tensors' nodes, and returns a sealed memfd for their bytes."""
     end = 0
-    for node, _ in tensors:
-        rounded = -(-node["nbytes"] // ALIGNMENT) * ALIGNMENT
+    for node, tensor in tensors:
+        rounded = -(-tensor.nbytes // ALIGNMENT) * ALIGNMENT
         end += max(1, -(-rounded // PAGE)) * PAGE
         node["offset"] = end - rounded
     descriptor = os.memfd_create("region", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
@@ -126,7 +128,7 @@ def _write(tensors: Sequence[tuple[Json, torch.Tensor]]) -> int:
     descriptor = lay_out(tensors)
     source = Mapping(descriptor)
     for node, tensor in tensors:
-        source.bytes_of(node["offset"], node["nbytes"]).copy_(flat_bytes(tensor))
+        source.bytes_of(node["offset"], tensor.nbytes).copy_(flat_bytes(tensor))
     return descriptor
 
 
@@ -140,8 +142,38 @@ def _reserve(nbytes: int) -> tuple[torch.Tensor, int]:
 
 def flat_bytes(tensor: torch.Tensor) -> torch.Tensor:
     """The tensor's bytes in row-major order, as a flat uint8 tensor (a view where possible)."""
-    plain = tensor.detach().resolve_conj().resolve_neg().contiguous().reshape(-1)
+    plain = _resolved(tensor).contiguous().reshape(-1)
     return plain.view(torch.uint8) if plain.numel() else torch.empty(0, dtype=torch.uint8)
+
+
+def memory_of(tensor: torch.Tensor) -> torch.Tensor:
+    """A flat view of the memory between the tensor's first and its last element."""
+    plain = _resolved(tensor)
+    if not plain.numel():
+        return plain.reshape(-1)
+    return plain.as_strided((_extent(plain.shape, plain.stride()),), (1,))
+
+
+def map_memory(
+    tensor: torch.Tensor, change: Callable[[torch.Tensor], torch.Tensor]
+) -> torch.Tensor:
+    """The tensor with `change` applied to its memory, which changes each element by itself; the
+    strides stay.
+    """
+    plain = _resolved(tensor)
+    return change(memory_of(plain)).as_strided(plain.shape, plain.stride())
+
+
+def _resolved(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.detach().resolve_conj().resolve_neg()
+
+
+def _with_strides(node: Json, tensor: torch.Tensor) -> tuple[Json, torch.Tensor]:
+    """A tensor's node, and the memory that a region has to hold for it."""
+    plain = _resolved(tensor)
+    if not plain.is_contiguous():
+        node["stride"] = list(plain.stride())
+    return node, memory_of(plain)
 
 
 def _tree(value: object, tensors: list[tuple[Json, torch.Tensor]], depth: int) -> Json:
@@ -359,7 +391,7 @@ def _numel(shape: Any) -> int:
     return math.prod(shape)
 
 
-def _extent(shape: list[int], stride: list[int]) -> int:
+def _extent(shape: Sequence[int], stride: Sequence[int]) -> int:
     """Elements from a tensor's first to its last in memory, both counted."""
     steps_are_sound = all(type(step) is int and 0 <= step <= NUMEL_MAX for step in stride)
     if len(shape) != len(stride) or not steps_are_sound:

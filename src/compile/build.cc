@@ -22,6 +22,7 @@ constexpr int64_t kObjectBytesMax = int64_t{512} << 20;
 constexpr size_t kCompilerOutputBytesMax = 4 << 20;
 
 constexpr int kNiceness = 19;
+constexpr double kWallFactor = 8;  // The wall clock stops only a compiler that waits.
 
 // Folders in which distributions and images have compilers, their headers and libraries, and the
 // links between them.  Of all else a source that is compiled could read what it includes.
@@ -52,7 +53,7 @@ std::string text_of(const Unit& unit) {
 
 sandbox::Command sandboxed(const Build& build, std::vector<std::string> argv) {
   MC_CHECK(!argv.empty() && !build.directory.empty());
-  MC_CHECK(build.limits.wall_s > 0 && build.limits.memory_bytes > 0);
+  MC_CHECK(build.limits.cpu_s > 0 && build.limits.memory_bytes > 0);
   sandbox::Command command;
   command.argv = std::move(argv);
   command.directory = build.directory;
@@ -62,9 +63,10 @@ sandbox::Command sandboxed(const Build& build, std::vector<std::string> argv) {
   command.profile.visible = toolchain_paths();
   command.profile.visible.insert(command.profile.visible.end(), build.visible.begin(),
                                  build.visible.end());
-  const auto seconds = static_cast<int64_t>(std::ceil(build.limits.wall_s));
+  const auto seconds = static_cast<int64_t>(std::ceil(build.limits.cpu_s));
   command.profile.limits.cpu = std::chrono::seconds(seconds);
-  command.profile.limits.wall = std::chrono::milliseconds(std::llround(build.limits.wall_s * 1000));
+  command.profile.limits.wall =
+      std::chrono::milliseconds(std::llround(build.limits.cpu_s * kWallFactor * 1000));
   command.profile.limits.memory_bytes = static_cast<uint64_t>(build.limits.memory_bytes);
   command.profile.limits.file_bytes_max = kObjectBytesMax;
   if (build.stands_back) command.profile.limits.niceness = kNiceness;
@@ -90,7 +92,7 @@ Result<BuildRun> run_in_sandbox(const Build& build, std::vector<std::string> arg
                 sandbox::describe(done.ending), static_cast<double>(done.usage.cpu.count()) / 1e6);
   if (std::holds_alternative<sandbox::TimedOut>(done.ending) ||
       std::holds_alternative<sandbox::CpuExceeded>(done.ending)) {
-    return BuildRun(task::TimedOut{"compile", build.limits.wall_s, {}});
+    return BuildRun(task::TimedOut{"compile", build.limits.cpu_s, {}});
   }
   if (std::holds_alternative<sandbox::MemoryExceeded>(done.ending)) {
     return BuildRun(task::OutOfMemory{"compile", build.limits.memory_bytes});

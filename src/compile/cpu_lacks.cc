@@ -38,6 +38,20 @@ constexpr std::array<std::string_view, 4> kPyTorchFolders = {"ATen/cuda", "ATen/
 constexpr std::array<std::string_view, 4> kPyTorchScopes = {"at::cuda", "c10::cuda", "torch::cuda",
                                                             "at::native"};
 
+// Libraries that the backend has a part of, by their namespaces, and the headers that bring them.
+struct Library {
+  std::string_view scope;
+  std::array<std::string_view, 2> headers;  // Parts of their names.
+};
+constexpr std::array<Library, 8> kLibraries = {{{"cooperative_groups", {"cooperative_groups"}},
+                                                {"cg", {"cooperative_groups"}},
+                                                {"cub", {"cub", "thrust"}},
+                                                {"thrust", {"thrust", "cub"}},
+                                                {"nvcuda", {"mma.h"}},
+                                                {"wmma", {"mma.h"}},
+                                                {"cuda", {"cuda/", "cub"}},
+                                                {"nvstd", {"nvfunctional"}}}};
+
 // How compilers and linkers say that something does not exist.
 constexpr std::array<std::string_view, 12> kMissing = {
     "was not declared",   "has not been declared", "not declared in", "does not name a",
@@ -120,12 +134,20 @@ bool includes(const Extension& extension, std::string_view word) {
                              [&](const SourceFile& file) { return has(file.text); });
 }
 
-// True for a library that the backend has, and that no source includes: nvcc refuses it as well.
-bool is_forgotten(const Extension& extension, std::string_view library) {
-  if (library == "cooperative_groups" || library == "cg") {
-    return !includes(extension, "cooperative_groups");
-  }
-  return library == "cub" && !includes(extension, "cub") && !includes(extension, "thrust");
+// True for a library of CUDA's that no source includes: nvcc refuses it as well.
+bool is_forgotten(const Extension& extension, std::string_view scope) {
+  const auto* library = std::ranges::find(kLibraries, scope, &Library::scope);
+  return library != kLibraries.end() &&
+         std::ranges::none_of(library->headers, [&](std::string_view header) {
+           return !header.empty() && includes(extension, header);
+         });
+}
+
+// The namespace and name of a type as g++ quotes it: "std::tuple" of "class std::tuple<int>".
+std::string_view name_of_type(std::string_view quoted) {
+  quoted = quoted.substr(0, quoted.find('<'));
+  const size_t space = quoted.find_last_of(" ");
+  return space == std::string_view::npos ? quoted : quoted.substr(space + 1);
 }
 
 struct Lack {
@@ -166,7 +188,7 @@ class Judgement {
       const bool is_pytorch = contains_any(message, kPyTorchScopes) ||
                               (error.location.excerpt.find("cuda::") != std::string::npos) ||
                               word.starts_with("C10_");
-      if (is_pytorch && names_.pytorch_has(word)) return described(word, "PyTorch");
+      if (is_pytorch && names_.only_pytorch_has(word)) return described(word, "PyTorch");
     }
     return std::nullopt;
   }
@@ -176,18 +198,23 @@ class Judgement {
     return {word, std::string(whose) + " has '" + word + "', the CPU backend does not"};
   }
 
-  // "'struct cudaDeviceProp' has no member named 'luid'": of a type of CUDA's or PyTorch's.
+  // "'struct cudaDeviceProp' has no member named 'luid'": of a type of CUDA's or PyTorch's, or of
+  // what its alias stands for, which is quoted behind it.
   std::optional<Lack> member_lack(const std::vector<std::string>& quoted) const {
-    if (quoted.size() < 2) return std::nullopt;
-    const std::string& member = quoted[1];
-    for (const std::string& word : words_of(quoted[0])) {
-      const bool is_of_cuda = names_.has_global(word) || names_.has_scoped(word);
+    const std::string& member = quoted.back();
+    for (size_t i = 0; i + 1 < quoted.size(); ++i) {
+      const std::string_view type = name_of_type(quoted[i]);
+      const size_t scope = type.find("::");
+      const bool is_of_cuda =
+          scope == std::string_view::npos
+              ? names_.has_global(type)
+              : std::ranges::find(kRoots, type.substr(0, scope)) != kRoots.end();
       if (is_of_cuda && (names_.has_member(member) || names_.has_scoped(member))) {
         return described(member, "CUDA");
       }
-    }
-    if (contains_any(quoted[0], kPyTorchScopes) && names_.pytorch_has(member)) {
-      return described(member, "PyTorch");
+      if (contains_any(type, kPyTorchScopes) && names_.only_pytorch_has(member)) {
+        return described(member, "PyTorch");
+      }
     }
     return std::nullopt;
   }
@@ -231,12 +258,29 @@ bool spread(std::vector<Error>& errors, Words& missing) {
   return has_changed;
 }
 
+// True if one of PyTorch's headers for CUDA below `root` holds the word.
+bool is_word_in(const fs::path& root, std::string_view word) {
+  for (const std::string_view folder : kPyTorchFolders) {
+    std::error_code failure;
+    for (const auto& entry : fs::recursive_directory_iterator(root / folder, failure)) {
+      if (!entry.is_regular_file(failure)) continue;
+      const auto text = read_file(entry.path(), kHeaderBytesMax);
+      if (text && text->find(word) != std::string::npos && words_of(*text).contains(word)) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
-Result<CudaNames> CudaNames::read(const fs::path& list, std::vector<fs::path> includes) {
+Result<CudaNames> CudaNames::read(const fs::path& list, std::vector<fs::path> includes,
+                                  fs::path own) {
   MC_TRY(const std::string text, read_file(list, kListBytesMax), "the names of CUDA");
   CudaNames names;
   names.includes_ = std::move(includes);
+  names.own_ = std::move(own);
   Section* section = nullptr;
   std::istringstream stream(text);
   for (std::string line; std::getline(stream, line);) {
@@ -254,20 +298,9 @@ Result<CudaNames> CudaNames::read(const fs::path& list, std::vector<fs::path> in
   return names;
 }
 
-bool CudaNames::pytorch_has(std::string_view name) const {
-  for (const fs::path& include : includes_) {
-    for (const std::string_view folder : kPyTorchFolders) {
-      std::error_code failure;
-      for (const auto& entry : fs::recursive_directory_iterator(include / folder, failure)) {
-        if (!entry.is_regular_file(failure)) continue;
-        const auto text = read_file(entry.path(), kHeaderBytesMax);
-        if (text && text->find(name) != std::string::npos && words_of(*text).contains(name)) {
-          return true;
-        }
-      }
-    }
-  }
-  return false;
+bool CudaNames::only_pytorch_has(std::string_view name) const {
+  const auto has = [&](const fs::path& include) { return is_word_in(include, name); };
+  return !has(own_) && std::ranges::any_of(includes_, has);
 }
 
 std::vector<std::string> missing_headers(const std::vector<task::Diagnostic>& diagnostics,

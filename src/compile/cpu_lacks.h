@@ -27,9 +27,11 @@ namespace mc::compile {
 
 class CudaNames {
  public:
-  // `list` is a file by tools/cuda_names.py, `includes` are the folders of PyTorch's headers.
+  // `list` is a file by tools/cuda_names.py, `includes` are the folders of PyTorch's headers, `own`
+  // is that of the backend's.
   static Result<CudaNames> read(const std::filesystem::path& list,
-                                std::vector<std::filesystem::path> includes);
+                                std::vector<std::filesystem::path> includes,
+                                std::filesystem::path own);
 
   bool has_header(std::string_view name) const { return headers_.contains(name); }
   // A function, type, macro or enumerator of the global namespace.
@@ -38,14 +40,16 @@ class CudaNames {
   bool has_scoped(std::string_view name) const { return scoped_.contains(name); }
   // A data member of a structure of CUDA's.
   bool has_member(std::string_view name) const { return members_.contains(name); }
-  // A word in the headers that PyTorch has for CUDA.  Reads them.
-  bool pytorch_has(std::string_view name) const;
+  // A word in the headers that PyTorch has for CUDA, and not in those that the backend has in their
+  // place: a name of these is missing only where its include is.  Reads them.
+  bool only_pytorch_has(std::string_view name) const;
 
  private:
   using Section = std::set<std::string, std::less<>>;
 
   // Constant after construction.
   std::vector<std::filesystem::path> includes_;
+  std::filesystem::path own_;
   Section headers_, global_, scoped_, members_;
 };
 

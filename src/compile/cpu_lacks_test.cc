@@ -11,6 +11,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+namespace fs = std::filesystem;
 
 class CpuLacks : public ::testing::Test {
  protected:
@@ -20,7 +21,13 @@ class CpuLacks : public ::testing::Test {
                                       "# Names.\n[headers]\ncuda_fp6.h\n[global]\ncudaDeviceProp\n"
                                       "cudaTextureObject_t\ntex1Dfetch\n[scoped]\nWarpMergeSort\n"
                                       "fragment\n[members]\nluid\n"));
-    names_ = CudaNames::read(list, {}).value();
+    const auto include = folder_.path() / "include";
+    const auto own = folder_.path() / "own";
+    EXPECT_TRUE(fs::create_directories(include / "c10/cuda"));
+    EXPECT_TRUE(fs::create_directories(own / "c10/cuda"));
+    EXPECT_TRUE(write_file_atomically(include / "c10/cuda/s.h", "getCurrentStream onlyPyTorchs"));
+    EXPECT_TRUE(write_file_atomically(own / "c10/cuda/s.h", "getCurrentStream"));
+    names_ = CudaNames::read(list, {include}, own).value();
   }
 
   void add(const std::string& message, const std::string& line, int number = 1) {
@@ -78,10 +85,10 @@ TEST_F(CpuLacks, OfALibraryAreNamedWithTheLibrary) {
   add("'fragment' was not declared in this scope", "fragment<int> f;");
   EXPECT_THAT(lacks(), IsEmpty());
   EXPECT_THAT(lacks({"mma.h"}), ElementsAre("fragment"));
-  extension_.cuda_sources = {"using namespace nvcuda;\n"};
+  extension_.cuda_sources = {"#include <mma.h>\nusing namespace nvcuda;\n"};
   EXPECT_THAT(lacks(), ElementsAre("fragment"));
   diagnostics_.clear();
-  extension_.cuda_sources.clear();
+  extension_.cuda_sources = {"#include <cub/cub.cuh>\n"};
   add("'WarpMergeSort' is not a member of 'cub'", "using S = cub::WarpMergeSort<int, 4>;");
   EXPECT_THAT(lacks(), ElementsAre("WarpMergeSort"));
 }
@@ -92,6 +99,11 @@ TEST_F(CpuLacks, AreNotLibrariesWhoseHeaderIsForgotten) {
   EXPECT_THAT(lacks(), IsEmpty());
   extension_.cuda_sources = {"# include <cooperative_groups/reduce.h>\n"};
   EXPECT_THAT(lacks(), ElementsAre("cooperative_groups", "cg"));
+  diagnostics_.clear();
+  extension_.cuda_sources = {"using namespace nvcuda;\n"};
+  add("'nvcuda' is not a namespace-name", "using namespace nvcuda;", 1);
+  add("'wmma' has not been declared", "wmma::fragment<int> f;", 2);
+  EXPECT_THAT(lacks(), IsEmpty());
 }
 
 TEST_F(CpuLacks, AreMembersOfCudasStructures) {
@@ -100,6 +112,22 @@ TEST_F(CpuLacks, AreMembersOfCudasStructures) {
   diagnostics_.clear();
   add("'struct Mine' has no member named 'luid'", "int u = p.luid[0];");
   EXPECT_THAT(lacks(), IsEmpty());
+}
+
+TEST_F(CpuLacks, AreNotMembersThatATypeOfOthersDoesNotHave) {
+  add("'class std::tuple<at::Tensor, cudaDeviceProp>' has no member named 'luid'", "t.luid;");
+  EXPECT_THAT(lacks(), IsEmpty());
+  diagnostics_.clear();
+  add("'Mine' {aka 'struct cudaDeviceProp'} has no member named 'luid'", "p.luid;");
+  EXPECT_THAT(lacks(), ElementsAre("luid"));
+}
+
+TEST_F(CpuLacks, AreNotPyTorchsNamesWhoseIncludeIsForgotten) {
+  add("'getCurrentStream' is not a member of 'at::cuda'", "at::cuda::getCurrentStream();");
+  EXPECT_THAT(lacks(), IsEmpty());
+  diagnostics_.clear();
+  add("'onlyPyTorchs' is not a member of 'at::cuda'", "at::cuda::onlyPyTorchs();");
+  EXPECT_THAT(lacks(), ElementsAre("onlyPyTorchs"));
 }
 
 TEST_F(CpuLacks, AreConstructsOnALineThatDoesNotCompile) {

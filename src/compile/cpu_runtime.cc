@@ -151,15 +151,15 @@ Result<CpuRuntime> prepare_cpu_runtime(const PyTorch& pytorch, const Layout& lay
       content_hash({pytorch.version, pytorch.root.string(), pytorch.python_include.string(),
                     compiler, emu, facade, kNamesVersion});
 
-  const Once once{
-      "runtimes", runtime.fingerprint,
-      "preparing the CPU backend for PyTorch " + pytorch.version + " (one to three minutes, once)"};
+  const Once once{"runtimes", runtime.fingerprint,
+                  "preparing the CPU backend (one to four minutes, once)"};
   runtime.directory = once.folder();
   runtime.shim = runtime.directory / "mc_shim.so";
   runtime.visible = {sources.emu.string(), sources.facade.string(), runtime.directory.string(),
                      pytorch.root.string(), pytorch.python_include.string()};
   runtime.full_flags = way_flags(runtime.directory / kFull, pytorch.include_dirs());
   runtime.thin_flags = way_flags(runtime.directory / kThin, {sources.facade / "include"});
+  runtime.thin_flags.push_back("-DMC_AT_BINDS");
   const auto build = [&](const fs::path& folder) {
     return build_all(runtime, pytorch, sources, folder);
   };
@@ -169,7 +169,9 @@ Result<CpuRuntime> prepare_cpu_runtime(const PyTorch& pytorch, const Layout& lay
       Facade::read({sources.facade / "include", sources.facade / "bind", sources.emu / "include"},
                    runtime.directory / kMissing),
       "CPU backend");
-  MC_TRY(runtime.names, CudaNames::read(sources.emu / "cuda_names.txt", pytorch.include_dirs()),
+  MC_TRY(runtime.names,
+         CudaNames::read(sources.emu / "cuda_names.txt", pytorch.include_dirs(),
+                         sources.emu / "include"),
          "CPU backend");
   return runtime;
 }

@@ -14,6 +14,7 @@
 #include "compile/cpu_toolchain.h"
 
 #include <algorithm>
+#include <cctype>
 #include <chrono>
 
 #include "compile/artifact_store.h"
@@ -24,6 +25,7 @@
 #include "core/check.h"
 #include "core/file.h"
 #include "lex/rewrite.h"
+#include "lex/token.h"
 
 namespace mc::compile {
 namespace {
@@ -48,6 +50,10 @@ struct Rewriting {
   task::Unsupported unsupported;
 };
 
+bool is_blank(const SourceFile& piece) {
+  return piece.text.find_first_not_of(" \t\r\n") == std::string::npos;
+}
+
 Rewriting rewrite(const Extension& extension, const LocationMapper& mapper) {
   Rewriting result;
   const auto rewrite_one = [&](SourceFile& piece) {
@@ -60,17 +66,26 @@ Rewriting rewrite(const Extension& extension, const LocationMapper& mapper) {
     piece.text = std::move(rewritten.text);
   };
   result.units = make_units(extension);
+  // An empty main.cpp, as of cpp_sources="", would only cost time.
+  if (result.units.size() == 2 && std::ranges::all_of(result.units.front().pieces, is_blank)) {
+    result.units.erase(result.units.begin());
+  }
+  for (Unit& unit : result.units) {
+    if (unit.file != "main.cpp") continue;
+    unit.pieces.insert(unit.pieces.begin(), {"implicit", "#include <torch/extension.h>\n"});
+  }
   result.files = extension.files;
   for (Unit& unit : result.units) std::ranges::for_each(unit.pieces, rewrite_one);
   std::ranges::for_each(result.files, rewrite_one);
   return result;
 }
 
-// True when the C++ side defines nothing, so that it can stand behind the CUDA side in one unit.
+// True when the C++ side defines nothing and names nothing that it may lack an include for: then it
+// can stand behind the CUDA side in one unit.
 bool only_declares(const Extension& extension) {
   return !extension.functions.empty() &&
          std::ranges::none_of(extension.cpp_sources, [](const std::string& text) {
-           return text.find('{') != std::string::npos;
+           return text.find('{') != std::string::npos || text.find("cuda::") != std::string::npos;
          });
 }
 
@@ -282,6 +297,45 @@ Result<Attempt> build_fully(const Job& job, const Rewriting& source,
   return attempt;
 }
 
+// True if a source names a namespace inside of torch, such as torch::nn.
+bool names_inner_scope(std::string_view text) {
+  std::vector<lex::Token> tokens = lex::tokenize(text);
+  std::erase_if(tokens, lex::is_trivia);
+  const auto word = [&](size_t i) {
+    return i < tokens.size() ? lex::text_of(text, tokens[i]) : std::string_view();
+  };
+  for (size_t i = 0; i + 3 < tokens.size(); ++i) {
+    const bool is_scope = word(i + 3) == "::" || word(i + 3) == ";";
+    if (word(i) == "torch" && word(i + 1) == "::" && is_scope && word(i + 2) != "cuda" &&
+        std::islower(static_cast<unsigned char>(word(i + 2).front())) != 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool names_inner_scope(const Rewriting& source) {
+  const auto in_file = [](const SourceFile& file) { return names_inner_scope(file.text); };
+  return std::ranges::any_of(source.files, in_file) ||
+         std::ranges::any_of(source.units, [&](const Unit& unit) {
+           return std::ranges::any_of(unit.pieces, in_file);
+         });
+}
+
+// Against PyTorch's headers for tensors and the binding; then against its whole C++ interface where
+// the source names the rest of it, which takes a compiler half a minute.
+Result<Attempt> build_by_full_headers(const Job& job, const Rewriting& source,
+                                      std::vector<std::string>& missing) {
+  MC_TRY(Attempt attempt, build_fully(job, source, missing), "compile");
+  if (!std::holds_alternative<task::CompileFailed>(attempt) || !names_inner_scope(source)) {
+    return attempt;
+  }
+  std::vector<std::string> way = job.way;
+  way.push_back("-DMC_EMU_WHOLE");
+  missing.clear();
+  return build_fully({job.runtime, job.extension, job.mapper, job.build, way}, source, missing);
+}
+
 }  // namespace
 
 Result<Compilation> CpuToolchain::compile(const Extension& extension, const LocationMapper& mapper,
@@ -298,7 +352,7 @@ Result<Compilation> CpuToolchain::find_or_build(const Extension& given,
                                                 std::atomic<int64_t>& cpu_us) {
   const ArtifactStore::Slot slot = store_.slot_of(given, definitions_of(given));
   const ArtifactStore::Turn turn =
-      store_.take_turn(slot, std::chrono::duration<double>(limits.wall_s));
+      store_.take_turn(slot, std::chrono::duration<double>(limits.cpu_s));
   if (auto artifact = store_.find(slot, given)) {
     std::string full_headers = artifact->full_headers;
     return Compilation{std::move(*artifact), std::move(full_headers)};
@@ -316,7 +370,8 @@ Result<Compilation> CpuToolchain::find_or_build(const Extension& given,
     MC_CHECK(!is_thin || runtime_.facade.has_value());
     const auto& way = is_thin ? runtime_.thin_flags : runtime_.full_flags;
     const Job job{runtime_, extension, mapper, place, way};
-    return is_thin ? build_known(job, source, missing) : build_fully(job, source, missing);
+    return is_thin ? build_known(job, source, missing)
+                   : build_by_full_headers(job, source, missing);
   };
   const Facade* facade = runtime_.facade ? &*runtime_.facade : nullptr;
   MC_TRY(auto built, build_with_fallback<Attempt>(facade, extension, mapper, build), "compile");

@@ -28,10 +28,7 @@ namespace mc::compile {
 namespace {
 
 namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
 using Flags = std::vector<std::string>;
-
-constexpr double kLinkSecondsMin = 5;
 
 // Against which headers.
 struct Way {
@@ -83,9 +80,7 @@ std::string prelude_of(const Job& job, const Unit& unit) {
   std::vector<std::string> texts;
   for (const SourceFile& piece : unit.pieces) texts.push_back(piece.text);
   for (const SourceFile& file : job.extension.files) texts.push_back(file.text);
-  const std::string includes = includes_for(texts);
-  if (binds(unit)) return includes + "#define MC_AT_BINDS 1\n#include <torch/extension.h>\n";
-  return includes +
+  return includes_for(texts) + (binds(unit) ? "#define MC_AT_BINDS 1\n" : "") +
          (is_cuda(unit) ? "#include <torch/types.h>\n" : "#include <torch/extension.h>\n");
 }
 
@@ -142,12 +137,9 @@ Step link_step(const Job& job, const std::vector<Unit>& units) {
   return {"the linker", std::move(argv)};
 }
 
-Result<StepEnd> run_step(const Job& job, const Build& build, const Step& step) {
-  MC_TRY(BuildRun run, run_in_sandbox(build, step.argv), step.tool);
-  if (std::holds_alternative<task::TimedOut>(
-          run)) {  // The limit is the whole one, not the linker's rest.
-    return StepEnd(task::TimedOut{"compile", job.build.limits.wall_s, {}});
-  }
+Result<StepEnd> run_step(const Job& job, const Step& step) {
+  MC_TRY(BuildRun run, run_in_sandbox(job.build, step.argv), step.tool);
+  if (const auto* late = std::get_if<task::TimedOut>(&run)) return StepEnd(*late);
   if (auto* large = std::get_if<task::OutOfMemory>(&run)) return StepEnd(*large);
   ToolRun& done = std::get<ToolRun>(run);
   const std::string printed = done.err + done.out;
@@ -159,7 +151,7 @@ Result<StepEnd> run_step(const Job& job, const Build& build, const Step& step) {
   if (ran_out_of_memory(printed)) {
     return StepEnd(task::OutOfMemory{"compile", job.build.limits.memory_bytes});
   }
-  MC_TRY(failed, unexplained(step.tool.c_str(), done, free_bytes(build.directory)), "compile");
+  MC_TRY(failed, unexplained(step.tool.c_str(), done, free_bytes(job.build.directory)), "compile");
   return StepEnd(std::move(failed));
 }
 
@@ -171,7 +163,7 @@ Result<StepEnd> run_all(const Job& job, const std::vector<Step>& steps) {
   for (const Step& step : steps) {
     running.push_back(std::async(std::launch::async, [&job, &step, stop = this_cancellation()] {
       const CancelScope scope(stop);
-      return run_step(job, job.build, step);
+      return run_step(job, step);
     }));
   }
   std::vector<Result<StepEnd>> ends;
@@ -194,14 +186,6 @@ Result<StepEnd> run_all(const Job& job, const std::vector<Step>& steps) {
   return StepEnd(task::CompileFailed{errors_first(std::move(failed.diagnostics))});
 }
 
-// The rest of the limits for the linker.
-CompileLimits remaining(const CompileLimits& limits, Clock::time_point start) {
-  CompileLimits left = limits;
-  const std::chrono::duration<double> taken = Clock::now() - start;
-  left.wall_s = std::max(limits.wall_s - taken.count(), kLinkSecondsMin);
-  return left;
-}
-
 // All that decides the outcome beside the sources and the toolchain.
 Flags flags_of(const Extension& extension) {
   Flags flags = {"cxx"};
@@ -220,17 +204,12 @@ Result<StepEnd> build(const Job& job) {
   if (units.empty()) {
     return StepEnd(task::CompileFailed{{{"error", "the extension has no source", {}}}});
   }
-  const Clock::time_point start = Clock::now();
   MC_TRY_VOID(write_sources(job.build, units, job.extension.files), "prepare a compilation");
   std::vector<Step> steps;
   for (const Unit& unit : units) steps.push_back(compile_step(job, unit));
   MC_TRY(StepEnd compiled, run_all(job, steps), "CUDA");
   if (!std::holds_alternative<std::string>(compiled)) return compiled;
-  const CompileLimits left = remaining(job.build.limits, start);
-  MC_TRY(StepEnd linked,
-         run_step(job, Build{job.build.directory, job.build.visible, left, job.build.cpu_us, true},
-                  link_step(job, units)),
-         "CUDA");
+  MC_TRY(StepEnd linked, run_step(job, link_step(job, units)), "CUDA");
   if (!std::holds_alternative<std::string>(linked)) return linked;
   std::error_code ignored;
   for (const Unit& unit : units) fs::remove(object_of(job, unit), ignored);
@@ -253,7 +232,7 @@ Result<Compilation> CudaToolchain::find_or_build(const Extension& given,
                                                  std::atomic<int64_t>& cpu_us) {
   const ArtifactStore::Slot slot = store_.slot_of(given, flags_of(given));
   const ArtifactStore::Turn turn =
-      store_.take_turn(slot, std::chrono::duration<double>(limits.wall_s));
+      store_.take_turn(slot, std::chrono::duration<double>(limits.cpu_s));
   if (auto artifact = store_.find(slot, given)) {
     std::string full_headers = artifact->full_headers;
     return Compilation{std::move(*artifact), std::move(full_headers)};

@@ -54,7 +54,7 @@ class Cuda : public ::testing::Test {
 
   Compiled compile_with(CudaToolchain& toolchain, const Extension& extension) const {
     const LocationMapper mapper(candidate_, {extension});
-    CompileLimits limits{.wall_s = 600, .memory_bytes = int64_t{8} << 30};
+    CompileLimits limits{.cpu_s = 600, .memory_bytes = int64_t{8} << 30};
     auto compiled = toolchain.compile(extension, mapper, limits);
     EXPECT_TRUE(compiled) << compiled.error().message;
     return compiled ? std::move(compiled->outcome) : Compiled(task::CompileFailed{});
@@ -232,7 +232,7 @@ TEST_F(Cuda, StopsAtTheLimits) {
   const Extension extension = extension_of({"__global__ void k(long* x) { x[0] = 1; }\n"});
   const LocationMapper mapper("", {extension});
   CudaToolchain toolchain(runtime_, artifacts_->path());
-  const auto late = toolchain.compile(extension, mapper, {.wall_s = 0.1});
+  const auto late = toolchain.compile(extension, mapper, {.cpu_s = 0.1});
   ASSERT_TRUE(late) << late.error().message;
   EXPECT_TRUE(std::holds_alternative<task::TimedOut>(late->outcome)) << late->outcome.index();
   const auto large = toolchain.compile(extension, mapper, {.memory_bytes = 24 << 20});

@@ -124,6 +124,11 @@ void read_statement(std::string_view text, Function* function) {
   // Plain names anywhere: functions whose address is taken, and variables.
   for (size_t i = 0; i < quote;) {
     if (i == begin && end != std::string_view::npos) i = end;
+    // A file's name in a location is no name of the program.
+    if (std::string_view rest = text.substr(i); take_location(rest)) {
+      i = text.size() - rest.size();
+      continue;
+    }
     if (i >= quote || !is_word(text[i])) {
       ++i;
       continue;

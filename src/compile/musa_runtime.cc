@@ -242,7 +242,7 @@ Result<MusaLibraries> prepare_musa_libraries(const PyTorch& pytorch, const CudaR
   const auto build = [&](const fs::path& folder) -> Status {
     const Places places{share, runtime.root / "include", folder / "names"};
     fs::create_directory(places.names);
-    MC_TRY_VOID(run_tool({pytorch.python.string(), (share / "device/musa/names.py").string(),
+    MC_TRY_VOID(run_tool({pytorch.python.string(), "-P", (share / "device/musa/names.py").string(),
                           (share / "device").string(), places.names.string()}),
                 "names of MUSA");
     MC_TRY_VOID(make_aten(places, pytorch, folder), "set-up");

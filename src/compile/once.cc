@@ -4,12 +4,17 @@
 #include <algorithm>
 
 #include <fcntl.h>
+#include <spawn.h>
 #include <sys/file.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "core/check.h"
 #include "core/fd.h"
 #include "core/file.h"
 #include "core/hash.h"
+
+extern char** environ;
 
 namespace mc::compile {
 namespace {
@@ -26,6 +31,46 @@ Result<Fd> lock(const fs::path& path) {
   }
   return fd;
 }
+
+// A process that removes a folder once this one has ended, however it ends: by Ctrl-C, a signal or
+// a kill.  Until it is removed it holds `lock`, too.  It is in a process group of its own, which
+// Ctrl-C in a terminal does not reach.  Where it cannot be started, the folder stays after such an
+// end.
+class RemovedAtEnd {
+ public:
+  RemovedAtEnd(const fs::path& folder, const Fd& lock) {
+    constexpr int kLock = 3;  // Any descriptor that is not closed when the shell starts.
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) return;
+    const Fd to_read(ends[0]);
+    alive_ = Fd(ends[1]);
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, to_read.get(), STDIN_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, lock.get(), kLock);
+    posix_spawnattr_t attributes;
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+    std::string words[] = {"sh", "-c", "read line; exec rm -rf \"$1\"", "sh", folder.string()};
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    if (::posix_spawn(&pid_, "/bin/sh", &actions, &attributes, argv.data(), environ) != 0)
+      pid_ = -1;
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&actions);
+  }
+  RemovedAtEnd(const RemovedAtEnd&) = delete;
+  RemovedAtEnd& operator=(const RemovedAtEnd&) = delete;
+  ~RemovedAtEnd() {
+    alive_.reset();
+    if (pid_ > 0) ::waitpid(pid_, nullptr, 0);
+  }
+
+ private:
+  Fd alive_;  // The child reads until it is closed.
+  pid_t pid_ = -1;
+};
 
 void forget_old(const fs::path& home) {
   std::error_code failure;
@@ -58,6 +103,7 @@ Result<fs::path> make_once(const Once& once, const Progress& progress,
   progress(once.what);
   {
     MC_TRY(const TemporaryDirectory work, TemporaryDirectory::create_in(home, "work"), once.kind);
+    const RemovedAtEnd removed(work.path(), held);
     MC_TRY_VOID(make(work.path()), once.kind);
     fs::permissions(work.path(), fs::perms(0755), failure);
     fs::rename(work.path(), folder, failure);

@@ -5,11 +5,15 @@
 
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "core/file.h"
 #include "core/hash.h"
@@ -50,6 +54,27 @@ TEST_F(OnceTest, MakesWhatIsNotThereAndFindsItAgain) {
   EXPECT_EQ(told_, 1);
   ASSERT_TRUE(make(once("b")));
   EXPECT_EQ(made_, 2);
+}
+
+TEST_F(OnceTest, LeavesNothingOfAProcessThatIsKilled) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto never = make_once(
+        once("a"), [](std::string_view) {},
+        [](const fs::path& folder) -> Status {
+          MC_TRY_VOID(write_file_atomically(folder / "half", "text"), "test");
+          ::raise(SIGKILL);
+          return ok();
+        });
+    ::_exit(never ? 0 : 1);
+  }
+  ::waitpid(child, nullptr, 0);
+  // The process that removes it holds the lock until it is gone.
+  ASSERT_TRUE(make(once("b")));
+  const auto entries = fs::directory_iterator(once("b").folder().parent_path());
+  for (const auto& entry : entries) {
+    EXPECT_FALSE(entry.path().filename().string().starts_with("work")) << entry.path();
+  }
 }
 
 TEST_F(OnceTest, KeepsNothingOfWhatFailed) {

@@ -44,7 +44,8 @@ fs::path default_python() {
 }
 
 Result<PyTorch> find_pytorch(const fs::path& python) {
-  MC_TRY(const std::string answer, run_tool({python.string(), "-c", kQuestion}), "find PyTorch");
+  MC_TRY(const std::string answer, run_tool({python.string(), "-P", "-c", kQuestion}),
+         "find PyTorch by Python 3.11 or later");
   const Json json = Json::parse(answer, nullptr, false);
   if (!json.is_object()) {
     return Error{ErrorCode::kUnavailable, python.string() + " does not answer as a Python does"};

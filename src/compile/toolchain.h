@@ -54,7 +54,8 @@ struct Compilation {
 };
 
 struct CompileLimits {
-  double wall_s = 120;
+  // Processor time of each compiler: a busy machine makes no honest source late.
+  double cpu_s = 120;
   int64_t memory_bytes = int64_t{4} << 30;
   bool allow_weak_sandbox = false;
 };

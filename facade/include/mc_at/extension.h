@@ -4,6 +4,11 @@
 #define MC_AT_EXTENSION_H_
 
 #include "mc_at/torch.h"
+
+// The facade has none of PyTorch's functions in this namespace.  Where it is declared, torch::cuda
+// no longer means at::cuda.
+namespace torch::cuda {}
+
 #ifdef MC_AT_BINDS
 #include "mc_emu/bind.h"
 #endif

@@ -2,6 +2,8 @@
 #ifndef MC_AT_MACROS_H_
 #define MC_AT_MACROS_H_
 
+#include <cassert>
+
 #ifdef __CUDACC__
 #define C10_HOST_DEVICE __host__ __device__
 #define C10_DEVICE __device__
@@ -18,5 +20,12 @@
 #define C10_NOINLINE __attribute__((noinline))
 #define C10_RESTRICT __restrict
 #define C10_UNUSED __attribute__((__unused__))
+#define CUDA_KERNEL_ASSERT(condition) assert(condition)
+
+// PyTorch's headers for CUDA declare all in c10::cuda; its own macros make that visible here.
+namespace c10::cuda {}
+namespace at::cuda {
+using namespace c10::cuda;
+}
 
 #endif  // MC_AT_MACROS_H_

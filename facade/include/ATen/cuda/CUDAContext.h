@@ -1,3 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "mc_at/cuda.h"
+#include <ATen/cuda/CUDAContextLight.h>
+#include <ATen/cuda/Exceptions.h>
+#include <c10/cuda/CUDAStream.h>

@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "mc_at/cuda.h"
+#include <ATen/cuda/CUDAContext.h>

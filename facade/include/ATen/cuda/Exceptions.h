@@ -1,3 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "mc_at/cuda.h"
+#include <c10/cuda/CUDAException.h>
+
+#define AT_CUDA_CHECK(expression) C10_CUDA_CHECK(expression)
