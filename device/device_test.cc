@@ -95,6 +95,37 @@ class Device : public testing::Test {
                        {name, std::strlen(name) + 1});
   }
 
+  // Adds 1 to the first float of the arena, by the first `argument_bytes` of what that takes.
+  void launch_add_one(uint32_t function, uint32_t stream, uint32_t argument_bytes = 12) {
+    std::array<char, 12> arguments{};
+    const uint64_t address = arena();
+    const int n = 1;
+    std::memcpy(arguments.data(), &address, 8);
+    std::memcpy(arguments.data() + 8, &n, 4);
+    sender.send(Op::kLaunch,
+                Launch{.function = function,
+                       .grid = {1, 1, 1},
+                       .block = {32, 1, 1},
+                       .shared_bytes = 0,
+                       .stream = stream,
+                       .cluster = {0, 0, 0},
+                       .is_cooperative = 0,
+                       .argument_bytes = argument_bytes},
+                {arguments.data(), argument_bytes});
+  }
+  void use_add_one(uint32_t function) {
+    sender.call(Op::kMap, Map{arena(), kGranularity});
+    sender.send(Op::kFill, Fill{arena(), 4, 1, 4, 0, 1, 0});
+    FunctionFacts facts{};
+    EXPECT_EQ(load("/artifacts/own.so", 64), 0u);
+    EXPECT_EQ(find("add_one", function, facts), 0u);
+  }
+  float first_float() {
+    float value = -1;
+    EXPECT_EQ(sender.call(Op::kRead, Read{arena(), 4, 4, 1, 0}, &value, 4), 0u);
+    return value;
+  }
+
   std::unique_ptr<Executor> executor;
   Sender sender;
   int channel = -1;
@@ -246,6 +277,101 @@ TEST_F(Device, LeavesNothingForTheNextCandidate) {
   FunctionFacts facts{};
   EXPECT_NE(find("add_one", 5, facts), 0u);  // The module of the one before is gone.
   EXPECT_NE(sender.call(Op::kQueryStream, Handle{10}), 0u);
+}
+
+TEST_F(Device, PyTorchsModulesStayForTheNextCandidateUnlessThisOneMayHaveChangedThem) {
+  executor->allow_file("/torch/libtorch_cuda.so", image_file(), /*is_own=*/false);
+  executor->allow_foreign_kernels("*");
+  FunctionFacts facts{};
+  ASSERT_EQ(load("/torch/libtorch_cuda.so", 64), 0u);
+  ASSERT_EQ(find("add_one", 1, facts), 0u);
+  EXPECT_TRUE(end());
+  EXPECT_EQ(FakeDriver::live_objects(), 1);
+  for (const bool has_variable : {false, true}) {
+    begin();
+    executor->allow_file("/torch/libtorch_cuda.so", image_file(), /*is_own=*/false);
+    executor->allow_foreign_kernels("*");
+    ASSERT_EQ(load("/torch/libtorch_cuda.so", 64), 0u);
+    if (has_variable) {
+      VariableFacts variable{};
+      EXPECT_EQ(sender.call(Op::kFindVariable, Find{0, 0}, &variable, sizeof variable,
+                            {"variable", sizeof "variable"}),
+                0u);
+    } else {
+      ASSERT_EQ(find("add_one", 1, facts), 0u);
+      sender.send(Op::kSetAttribute, SetAttribute{1, 8, 4096});
+      EXPECT_EQ(synchronize(), 0u);
+    }
+    EXPECT_TRUE(end());
+    EXPECT_EQ(FakeDriver::live_objects(), 0);
+  }
+}
+
+TEST_F(Device, RefusesALaunchWithFewerArgumentsThanTheKernelHas) {
+  use_add_one(1);
+  for (const uint32_t bytes : {0u, 8u, 11u}) {
+    launch_add_one(1, 0, bytes);
+    EXPECT_EQ(first_float(), 0);
+    EXPECT_EQ(taken_error(), 1u);
+  }
+  EXPECT_EQ(executor->use().launches_own, 0u);
+}
+
+TEST_F(Device, AGraphHasAsManyLaunchesAsWereCapturedForIt) {
+  use_add_one(1);
+  sender.send(Op::kCreateStream, CreateStream{10, 1, 0});
+  for (const uint32_t graph : {0u, 1u}) {
+    sender.send(Op::kBeginCapture, Capture{10, 2, 0});
+    for (uint32_t i = 0; i < 2 * graph; ++i) launch_add_one(1, 10);
+    EXPECT_EQ(sender.call(Op::kEndCapture, Capture{10, 2, graph}), 0u);
+    EXPECT_EQ(sender.call(Op::kInstantiate, Graph{graph, graph, 10}), 0u);
+  }
+  EXPECT_EQ(executor->use().launches_own, 0u);
+  sender.send(Op::kLaunchGraph, Graph{0, 0, 10});
+  EXPECT_EQ(first_float(), 0);
+  EXPECT_EQ(executor->use().launches_own, 0u);
+  sender.send(Op::kLaunchGraph, Graph{1, 1, 10});
+  EXPECT_EQ(first_float(), 2);
+  EXPECT_EQ(executor->use().launches_own, 2u);
+  EXPECT_EQ(taken_error(), 0u);
+  launch_add_one(1, 10);
+  EXPECT_EQ(first_float(), 3);
+  EXPECT_EQ(executor->use().launches_own, 3u);
+}
+
+TEST_F(Device, MemoryWhoseFillFailedIsNotTheCandidates) {
+  FakeDriver::fail_next_fill();
+  EXPECT_NE(sender.call(Op::kMap, Map{arena(), kGranularity}), 0u);
+  uint32_t word = 0;
+  EXPECT_NE(sender.call(Op::kRead, Read{arena(), 4, 4, 1, 0}, &word, 4), 0u);
+  EXPECT_EQ(FakeDriver::mapped_ranges(), 0u);
+  EXPECT_EQ(sender.call(Op::kMap, Map{arena(), kGranularity}), 0u);
+}
+
+TEST_F(Device, TheCandidateWritesNothingFromTheCopyOfItsOutputsUntilItsInputsAreGone) {
+  use_add_one(1);
+  const int memory = memfd_create("region", MFD_CLOEXEC);
+  ASSERT_EQ(ftruncate(memory, kGranularity), 0);
+  const uint64_t inputs = executor->import_region(memory, kGranularity);
+  launch_add_one(1, 0);
+  EXPECT_EQ(first_float(), 1);
+  const Executor::Part parts[] = {{arena(), 4, 0}};
+  const int outputs = executor->export_parts(parts, 1, kGranularity);
+  ASSERT_GE(outputs, 0);
+  launch_add_one(1, 0);
+  sender.send(Op::kFill, Fill{inputs, 4, 1, 4, 7, 1, 0});
+  sender.send(Op::kWrite, Write{inputs, 4, 0}, {"abc", 4});
+  sender.send(Op::kCopy, Copy{inputs, arena(), 4, 1, 4, 4, 0});
+  EXPECT_EQ(first_float(), 1);
+  EXPECT_NE(taken_error(), 0u);
+  uint32_t word = 1;
+  EXPECT_EQ(pread(memory, &word, 4, 0), 4);
+  EXPECT_EQ(word, 0u);
+  executor->release_region(inputs);
+  launch_add_one(1, 0);
+  EXPECT_EQ(first_float(), 2);
+  close(outputs);
+  close(memory);
 }
 
 TEST_F(Device, SharesARegionOfTheJudgesAndCopiesOutputs) {

@@ -171,16 +171,23 @@ bool Executor::detach() {
     if (status == CUDA_SUCCESS) status = next;
   };
   if (status == CUDA_SUCCESS && !libraries_.reset()) status = CUDA_ERROR_UNKNOWN;
-  for (const auto& [handle, exec] : graph_execs_) also(cuGraphExecDestroy(exec));
-  for (const auto& [handle, graph] : graphs_) also(cuGraphDestroy(graph));
+  for (const auto& [handle, exec] : graph_execs_) also(cuGraphExecDestroy(exec.exec));
+  for (const auto& [handle, graph] : graphs_) also(cuGraphDestroy(graph.graph));
   for (const auto& [handle, event] : events_) also(cuEventDestroy(event));
   for (const auto& [handle, stream] : streams_) also(cuStreamDestroy(stream));
   for (const auto& [handle, module] : modules_) {
     if (module.is_own) also(cuModuleUnload(module.module));
   }
+  for (const ModulePlace& place : changed_modules_) {
+    also(cuModuleUnload(kept_modules_[place]));
+    kept_modules_.erase(place);
+  }
+  changed_modules_.clear();
   for (const CUevent event : joins_) also(cuEventDestroy(event));
   if (batch_ != nullptr) batch_->release();
-  is_timed_ = false;
+  is_timed_ = is_taken_ = false;
+  num_captures_ = 0;
+  captured_.clear();
   joins_.clear();
   streams_used_.clear();
   slots_ = 0;
@@ -315,6 +322,38 @@ bool Executor::is_capturing(CUstream stream) const {
          status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
+// A launch in a stream that is being captured runs with the graph.
+void Executor::count_launches(CUstream stream, const Launches& launches) {
+  CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+  cuuint64_t id = 0;
+  if (num_captures_ > 0 && capture_info(stream, &capture, &id) == CUDA_SUCCESS &&
+      capture == CU_STREAM_CAPTURE_STATUS_ACTIVE) {
+    captured_[id].all += launches.all;
+    captured_[id].own += launches.own;
+    return;
+  }
+  use_.launches += launches.all;
+  use_.launches_own += launches.own;
+}
+
+CUresult Executor::end_capture(const Capture& command, CUstream stream) {
+  if (graphs_.contains(command.graph) || graphs_.size() >= kObjectsMax) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+  cuuint64_t id = 0;
+  capture_info(stream, &capture, &id);
+  CUgraph graph = nullptr;
+  const CUresult status = cuStreamEndCapture(stream, &graph);
+  if (capture == CU_STREAM_CAPTURE_STATUS_NONE) return status;
+  if (num_captures_ > 0) --num_captures_;
+  const auto captured = captured_.extract(id);
+  if (status == CUDA_SUCCESS && graph != nullptr) {
+    graphs_[command.graph] = {graph, captured ? captured.mapped() : Launches{}};
+  }
+  return status;
+}
+
 // ---- Commands -----------------------------------------------------------------------------------
 
 void Executor::execute(Op op, const char* body, uint32_t bytes) {
@@ -392,12 +431,7 @@ void Executor::execute(Op op, const char* body, uint32_t bytes) {
     }
     case Op::kSetAttribute: {
       SetAttribute command;
-      if (!take(command)) return fail(CUDA_ERROR_INVALID_VALUE);
-      const auto found = functions_.find(command.function);
-      if (found == functions_.end()) return fail(CUDA_ERROR_INVALID_HANDLE);
-      return fail(cuFuncSetAttribute(found->second.function,
-                                     static_cast<CUfunction_attribute>(command.attribute),
-                                     command.value));
+      return fail(take(command) ? set_attribute(command) : CUDA_ERROR_INVALID_VALUE);
     }
     case Op::kOccupancy: {
       Occupancy command;
@@ -514,18 +548,14 @@ void Executor::execute(Op op, const char* body, uint32_t bytes) {
         return fail(CUDA_ERROR_INVALID_VALUE);
       }
       // The receiver serves all threads of the candidate, so a mode of one thread means nothing.
-      return fail(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+      const CUresult status = cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED);
+      if (status == CUDA_SUCCESS) ++num_captures_;
+      return fail(status);
     }
     case Op::kEndCapture: {
       Capture command;
-      CUgraph graph = nullptr;
-      if (!take(command) || !stream_of(command.stream, stream) || graphs_.contains(command.graph) ||
-          graphs_.size() >= kObjectsMax) {
-        return reply(CUDA_ERROR_INVALID_VALUE);
-      }
-      const CUresult status = cuStreamEndCapture(stream, &graph);
-      if (status == CUDA_SUCCESS && graph != nullptr) graphs_.emplace(command.graph, graph);
-      return reply(status);
+      const bool is_sound = take(command) && stream_of(command.stream, stream);
+      return reply(is_sound ? end_capture(command, stream) : CUDA_ERROR_INVALID_VALUE);
     }
     case Op::kCaptureInfo: {
       if (!take(handle) || !stream_of(handle.handle, stream)) {
@@ -544,8 +574,9 @@ void Executor::execute(Op op, const char* body, uint32_t bytes) {
           graph_execs_.contains(command.exec) || graph_execs_.size() >= kObjectsMax) {
         return reply(CUDA_ERROR_INVALID_HANDLE);
       }
-      const CUresult status = cuGraphInstantiate(&exec, graphs_[command.graph], 0);
-      if (status == CUDA_SUCCESS) graph_execs_.emplace(command.exec, exec);
+      const CapturedGraph& graph = graphs_[command.graph];
+      const CUresult status = cuGraphInstantiate(&exec, graph.graph, 0);
+      if (status == CUDA_SUCCESS) graph_execs_[command.exec] = {exec, graph.launches};
       return reply(status);
     }
     case Op::kLaunchGraph: {
@@ -554,14 +585,14 @@ void Executor::execute(Op op, const char* body, uint32_t bytes) {
           !stream_of(command.stream, stream)) {
         return fail(CUDA_ERROR_INVALID_HANDLE);
       }
-      ++use_.launches;
-      ++use_.launches_own;
-      fail(cuGraphLaunch(graph_execs_[command.exec], stream));
-      return end_item({.name = "[graph]", .owner = ""});
+      const GraphExec& graph = graph_execs_[command.exec];
+      count_launches(stream, graph.launches);
+      fail(cuGraphLaunch(graph.exec, stream));
+      return end_item({.name = "[graph]", .owner = graph.launches.own > 0 ? "" : "runtime"});
     }
     case Op::kDestroyGraph: {
       if (!take(handle) || !graphs_.contains(handle.handle)) return fail(CUDA_ERROR_INVALID_HANDLE);
-      const CUresult status = cuGraphDestroy(graphs_[handle.handle]);
+      const CUresult status = cuGraphDestroy(graphs_[handle.handle].graph);
       graphs_.erase(handle.handle);
       return fail(status);
     }
@@ -569,7 +600,7 @@ void Executor::execute(Op op, const char* body, uint32_t bytes) {
       if (!take(handle) || !graph_execs_.contains(handle.handle)) {
         return fail(CUDA_ERROR_INVALID_HANDLE);
       }
-      const CUresult status = cuGraphExecDestroy(graph_execs_[handle.handle]);
+      const CUresult status = cuGraphExecDestroy(graph_execs_[handle.handle].exec);
       graph_execs_.erase(handle.handle);
       return fail(status);
     }

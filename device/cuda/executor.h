@@ -18,6 +18,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -74,7 +75,9 @@ class Executor : private CallContext {
   void release_region(uint64_t address);
   // Copies parts of the candidate's memory, one behind the other, each to its offset, into new
   // memory that is exported as a descriptor; -1 where a part is not the candidate's, kNoRoom where
-  // the device has no memory for the copy.
+  // the device has no memory for the copy.  From then on until a region is released or imported the
+  // candidate cannot write, so that its inputs are compared as they were when its outputs were
+  // taken.
   struct Part {
     uint64_t source;
     uint64_t bytes;
@@ -127,11 +130,26 @@ class Executor : private CallContext {
     CUmodule module = nullptr;
     bool is_own = false;
     std::string path;  // Its file, here.
+    uint64_t offset = 0;
   };
   struct FunctionEntry {
     CUfunction function = nullptr;
     bool is_own = false;
-    CallItem item;  // The part that is the same for all launches.
+    CallItem item;                // The part that is the same for all launches.
+    uint32_t argument_bytes = 0;  // The least that a launch needs.
+    uint32_t module = 0;
+  };
+  struct Launches {
+    uint64_t all = 0;
+    uint64_t own = 0;
+  };
+  struct CapturedGraph {
+    CUgraph graph = nullptr;
+    Launches launches;  // Each time that it runs.
+  };
+  struct GraphExec {
+    CUgraphExec exec = nullptr;
+    Launches launches;
   };
   struct Block {
     uint64_t bytes = 0;
@@ -151,9 +169,13 @@ class Executor : private CallContext {
   CUresult copy(const Copy& command);
   CUresult fill(const Fill& command);
   CUresult load_module(const LoadModule& command, std::string_view path);
+  CUresult set_attribute(const SetAttribute& command);
+  void forget_after_this(const Module& module);
   CUresult find_function(const Find& command, const char* name, FunctionFacts& facts);
   CUresult find_variable(const Find& command, const char* name, VariableFacts& facts);
   CUresult launch(const Launch& command, const char* arguments);
+  void count_launches(CUstream stream, const Launches& launches);
+  CUresult end_capture(const Capture& command, CUstream stream);
   void end_item(CallItem item);
   CUresult call_library(const LibraryCall& command, const char* data, uint32_t bytes,
                         std::vector<uint64_t>& answer);
@@ -203,8 +225,11 @@ class Executor : private CallContext {
   std::unordered_map<uint32_t, FunctionEntry> functions_;
   std::unordered_map<uint32_t, CUstream> streams_;
   std::unordered_map<uint32_t, CUevent> events_;
-  std::unordered_map<uint32_t, CUgraph> graphs_;
-  std::unordered_map<uint32_t, CUgraphExec> graph_execs_;
+  std::unordered_map<uint32_t, CapturedGraph> graphs_;
+  std::unordered_map<uint32_t, GraphExec> graph_execs_;
+  uint32_t num_captures_ = 0;                // Begun and not ended.
+  std::map<cuuint64_t, Launches> captured_;  // Keys are the driver's ids of captures.
+  bool is_taken_ = false;  // Outputs were copied and its inputs are still there: it may not write.
   std::map<uint64_t, uint64_t> variables_;  // Bytes by address.
   Use use_;
 
@@ -225,8 +250,10 @@ class Executor : private CallContext {
 
   Libraries libraries_{*this};
 
-  // PyTorch's modules stay from one candidate to the next.
-  std::map<std::pair<std::string, uint64_t>, CUmodule> kept_modules_;
+  // PyTorch's modules stay from one candidate to the next, but for those that one may have changed.
+  using ModulePlace = std::pair<std::string, uint64_t>;
+  std::map<ModulePlace, CUmodule> kept_modules_;
+  std::set<ModulePlace> changed_modules_;
 };
 
 }  // namespace mc::device

@@ -31,14 +31,18 @@ CUresult Executor::map(const Map& command) {
     return status;
   }
   if (const CUresult status = map_at(command.address, command.bytes, block.handle)) return status;
+  // All ones is NaN for every floating type.  Streams that do not wait for the default one may use
+  // the memory next.
+  CUresult status = cuMemsetD32Async(command.address, ~0u, command.bytes / 4, CU_STREAM_PER_THREAD);
+  if (status == CUDA_SUCCESS) status = cuStreamSynchronize(CU_STREAM_PER_THREAD);
+  if (status != CUDA_SUCCESS) {  // It may hold what others left in it.
+    unmap_block(command.address, block);
+    return status;
+  }
   blocks_.emplace(command.address, block);
   mapped_bytes_ += command.bytes;
   mapped_bytes_peak_ = std::max(mapped_bytes_peak_, mapped_bytes_);
-  // All ones is NaN for every floating type.  Streams that do not wait for the default one may use
-  // the memory next.
-  const CUresult status =
-      cuMemsetD32Async(command.address, ~0u, command.bytes / 4, CU_STREAM_PER_THREAD);
-  return status != CUDA_SUCCESS ? status : cuStreamSynchronize(CU_STREAM_PER_THREAD);
+  return CUDA_SUCCESS;
 }
 
 // Takes the handle: it is released where the memory cannot be mapped.
@@ -164,6 +168,7 @@ uint64_t Executor::import_region(int descriptor, uint64_t bytes) {
   }
   const bool is_new = region_blocks_.emplace(place->address, block).second;
   MC_CHECK(is_new);
+  is_taken_ = false;
   return place->address;
 }
 
@@ -176,6 +181,7 @@ void Executor::release_region(uint64_t address) {
   unmap_block(address, found->second);
   MC_CHECK(region_map_.release(address).has_value());
   region_blocks_.erase(found);
+  is_taken_ = false;
 }
 
 int Executor::export_parts(const Part* parts, size_t num_parts, uint64_t bytes) {
@@ -189,10 +195,12 @@ int Executor::export_parts(const Part* parts, size_t num_parts, uint64_t bytes) 
       return -1;
     }
   }
+  // The candidate's queued work ends first; then it writes nothing until it has new inputs.
+  CUresult status = cuCtxSynchronize();
+  is_taken_ = true;
   Block block;
   const uint64_t place = map_new_region(bytes, block);
   if (place == 0) return kNoRoom;
-  CUresult status = CUDA_SUCCESS;
   for (size_t i = 0; i < num_parts && status == CUDA_SUCCESS; ++i) {
     const Part& part = parts[i];
     if (part.bytes == 0) continue;

@@ -24,7 +24,7 @@ CUresult Executor::load_module(const LoadModule& command, std::string_view path)
     return CUDA_ERROR_INVALID_VALUE;
   }
   File& entry = file->second;
-  Module module{nullptr, entry.is_own, entry.path_here};
+  Module module{nullptr, entry.is_own, entry.path_here, command.offset};
   CUmodule& kept = kept_modules_[{entry.path_here, command.offset}];
   if (entry.is_own || kept == nullptr) {
     if (entry.file == nullptr) entry.file = ImageFile::open(entry.path_here);
@@ -45,7 +45,7 @@ CUresult Executor::find_function(const Find& command, const char* name, Function
     return CUDA_ERROR_INVALID_HANDLE;
   }
   if (!module->second.is_own && !may_run_foreign(name)) return CUDA_ERROR_NOT_PERMITTED;
-  FunctionEntry entry{nullptr, module->second.is_own, {}};
+  FunctionEntry entry{nullptr, module->second.is_own, {}, 0, command.module};
   if (const CUresult status = cuModuleGetFunction(&entry.function, module->second.module, name)) {
     return status;
   }
@@ -63,6 +63,7 @@ CUresult Executor::find_function(const Find& command, const char* name, Function
              CUDA_SUCCESS) {
     facts.parameters[facts.num_parameters++] = {static_cast<uint32_t>(offset),
                                                 static_cast<uint32_t>(bytes)};
+    entry.argument_bytes = std::max(entry.argument_bytes, static_cast<uint32_t>(offset + bytes));
   }
   functions_[command.function] = std::move(entry);
   return CUDA_SUCCESS;
@@ -75,8 +76,23 @@ CUresult Executor::find_variable(const Find& command, const char* name, Variable
   size_t bytes = 0;
   const CUresult status = cuModuleGetGlobal(&address, &bytes, module->second.module, name);
   facts = {address, bytes};
-  if (status == CUDA_SUCCESS) variables_[address] = bytes;
+  if (status != CUDA_SUCCESS) return status;
+  variables_[address] = bytes;
+  forget_after_this(module->second);
   return status;
+}
+
+CUresult Executor::set_attribute(const SetAttribute& command) {
+  const auto found = functions_.find(command.function);
+  if (found == functions_.end()) return CUDA_ERROR_INVALID_HANDLE;
+  forget_after_this(modules_.at(found->second.module));
+  return cuFuncSetAttribute(found->second.function,
+                            static_cast<CUfunction_attribute>(command.attribute), command.value);
+}
+
+// The next candidate loads PyTorch's module anew, since this one may change it.
+void Executor::forget_after_this(const Module& module) {
+  if (!module.is_own) changed_modules_.emplace(module.path, module.offset);
 }
 
 CUresult Executor::launch(const Launch& command, const char* arguments) {
@@ -85,6 +101,8 @@ CUresult Executor::launch(const Launch& command, const char* arguments) {
   if (function == functions_.end() || !stream_of(command.stream, config.hStream)) {
     return CUDA_ERROR_INVALID_HANDLE;
   }
+  // The driver would read on behind a block that is too short.
+  if (command.argument_bytes < function->second.argument_bytes) return CUDA_ERROR_INVALID_VALUE;
   config.gridDimX = command.grid[0];
   config.gridDimY = command.grid[1];
   config.gridDimZ = command.grid[2];
@@ -107,8 +125,7 @@ CUresult Executor::launch(const Launch& command, const char* arguments) {
   size_t bytes = command.argument_bytes;
   void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, const_cast<char*>(arguments),
                    CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
-  ++use_.launches;
-  if (function->second.is_own) ++use_.launches_own;
+  count_launches(config.hStream, {1, function->second.is_own ? 1u : 0u});
   const CUresult status =
       cuLaunchKernelEx(&config, function->second.function, nullptr, bytes > 0 ? extra : nullptr);
   if (items_.is_on()) {
@@ -135,7 +152,7 @@ CUresult Executor::call_library(const LibraryCall& command, const char* data, ui
   const LibraryFunction& function = kLibraryFunctions[command.function];
   if (!may_run_foreign(function.name)) return CUDA_ERROR_NOT_PERMITTED;
   std::vector<uint64_t> words(command.num_words);
-  std::memcpy(words.data(), data, words.size() * 8);
+  if (!words.empty()) std::memcpy(words.data(), data, words.size() * 8);
   if (!libraries_.call(command.function, words, answer) || answer.size() * 8 > kReplyBytesMax) {
     return CUDA_ERROR_INVALID_VALUE;
   }

@@ -15,9 +15,12 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "cuda/kernels.h"
 
@@ -27,6 +30,7 @@ namespace {
 CUresult pending_fault = CUDA_SUCCESS;
 int num_live = 0;
 int gates = 0;
+bool fails_next_fill = false;
 
 struct Kernel {
   const char* name;
@@ -64,6 +68,10 @@ std::map<CUmemGenericAllocationHandle, size_t> allocations;
 std::map<CUdeviceptr, size_t> mappings;
 alignas(64) float device_variable[16];
 
+// A graph is what was launched while its stream was captured.
+using Graph = std::vector<std::function<void()>>;
+std::map<CUstream, Graph> captures;
+
 CUresult settled() { return pending_fault; }
 
 }  // namespace
@@ -72,7 +80,10 @@ namespace mc::device {
 void FakeDriver::reset() {
   pending_fault = CUDA_SUCCESS;
   num_live = gates = 0;
+  fails_next_fill = false;
+  captures.clear();
 }
+void FakeDriver::fail_next_fill() { fails_next_fill = true; }
 int FakeDriver::gates_waited_for() { return gates; }
 size_t FakeDriver::mapped_ranges() { return mappings.size(); }
 int FakeDriver::live_objects() { return num_live; }
@@ -281,6 +292,7 @@ CUresult cuMemsetD8Async(CUdeviceptr target, unsigned char value, size_t count, 
   return settled();
 }
 CUresult cuMemsetD32Async(CUdeviceptr target, unsigned value, size_t count, CUstream stream) {
+  if (std::exchange(fails_next_fill, false)) return CUDA_ERROR_LAUNCH_FAILED;
   return cuMemsetD8Async(target, static_cast<unsigned char>(value), count * 4, stream);
 }
 CUresult cuMemsetD2D8Async(CUdeviceptr target, size_t pitch, unsigned char value, size_t width,
@@ -339,6 +351,13 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, CUfun
 CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void**, void** extra) {
   const auto* kernel = reinterpret_cast<const Kernel*>(function);
   const char* arguments = extra == nullptr ? nullptr : static_cast<const char*>(extra[1]);
+  if (const auto capture = captures.find(config->hStream); capture != captures.end()) {
+    const size_t bytes = arguments == nullptr ? 0 : *static_cast<size_t*>(extra[3]);
+    capture->second.push_back(
+        [kernel, given = std::string(arguments, bytes), blocks = config->gridDimX,
+         threads = config->blockDimX] { kernel->run(given.data(), blocks, threads); });
+    return CUDA_SUCCESS;
+  }
   kernel->run(arguments, config->gridDimX, config->blockDimX);
   return CUDA_SUCCESS;  // A fault shows in the next call that waits.
 }
@@ -358,16 +377,27 @@ CUresult cuStreamDestroy_v2(CUstream stream) {
 CUresult cuStreamSynchronize(CUstream) { return settled(); }
 CUresult cuStreamQuery(CUstream) { return settled(); }
 CUresult cuStreamWaitEvent(CUstream, CUevent, unsigned) { return settled(); }
-CUresult cuStreamIsCapturing(CUstream, CUstreamCaptureStatus* status) {
-  *status = CU_STREAM_CAPTURE_STATUS_NONE;
+CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
+  *status =
+      captures.contains(stream) ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
   return CUDA_SUCCESS;
 }
-CUresult cuStreamBeginCapture_v2(CUstream, CUstreamCaptureMode) { return CUDA_ERROR_NOT_SUPPORTED; }
-CUresult cuStreamEndCapture(CUstream, CUgraph*) { return CUDA_ERROR_NOT_SUPPORTED; }
-CUresult cuStreamGetCaptureInfo_v3(CUstream, CUstreamCaptureStatus* status, cuuint64_t*, CUgraph*,
-                                   const CUgraphNode**, const CUgraphEdgeData**, size_t*) {
-  *status = CU_STREAM_CAPTURE_STATUS_NONE;
+CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode) {
+  if (stream == CU_STREAM_LEGACY) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  return captures.try_emplace(stream).second ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_STATE;
+}
+CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
+  const auto capture = captures.extract(stream);
+  if (!capture) return CUDA_ERROR_ILLEGAL_STATE;
+  *graph = reinterpret_cast<CUgraph>(new Graph(capture.mapped()));
+  ++num_live;
   return CUDA_SUCCESS;
+}
+CUresult cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id,
+                                   CUgraph*, const CUgraphNode**, const CUgraphEdgeData**,
+                                   size_t*) {
+  *id = reinterpret_cast<cuuint64_t>(stream);
+  return cuStreamIsCapturing(stream, status);
 }
 CUresult cuEventCreate(CUevent* event, unsigned) {
   *event = reinterpret_cast<CUevent>(new Event);
@@ -396,12 +426,23 @@ CUresult cuEventElapsedTime_v2(float* ms, CUevent, CUevent) {
   *ms = 1.5f;
   return settled();
 }
-CUresult cuGraphInstantiateWithFlags(CUgraphExec*, CUgraph, unsigned long long) {
-  return CUDA_ERROR_NOT_SUPPORTED;
+CUresult cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph graph, unsigned long long) {
+  *exec = reinterpret_cast<CUgraphExec>(new Graph(*reinterpret_cast<Graph*>(graph)));
+  ++num_live;
+  return CUDA_SUCCESS;
 }
-CUresult cuGraphLaunch(CUgraphExec, CUstream) { return CUDA_ERROR_NOT_SUPPORTED; }
-CUresult cuGraphDestroy(CUgraph) { return CUDA_SUCCESS; }
-CUresult cuGraphExecDestroy(CUgraphExec) { return CUDA_SUCCESS; }
+CUresult cuGraphLaunch(CUgraphExec exec, CUstream) {
+  for (const auto& run : *reinterpret_cast<Graph*>(exec)) run();
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphDestroy(CUgraph graph) {
+  delete reinterpret_cast<Graph*>(graph);
+  --num_live;
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphExecDestroy(CUgraphExec exec) {
+  return cuGraphDestroy(reinterpret_cast<CUgraph>(exec));
+}
 
 }  // extern "C"
 

@@ -16,6 +16,8 @@ struct FakeDriver {
   static int live_objects();
   // Since reset().
   static int gates_waited_for();
+  // The next fill of memory is refused.
+  static void fail_next_fill();
 };
 
 }  // namespace mc::device

@@ -114,6 +114,7 @@ void* Arena::map(int fd, uint64_t offset, size_t size) {
   const uintptr_t begin = end - span + lead;
   publish(slot, begin, size, first, count);
   std::memset(view().origin_of(begin), static_cast<int>(Origin::kGiven), size);
+  table_[slot].is_mapped = true;
   mapped_bytes_ += size;
   change(&table_[slot], static_cast<int>(num_open_all_));
   return reinterpret_cast<void*>(begin);
@@ -172,6 +173,7 @@ void Arena::publish(uint32_t slot, uintptr_t begin, size_t size, uint32_t first,
   allocation.num_chunks = count;
   allocation.is_host_visible = false;
   allocation.is_pinned = false;
+  allocation.is_mapped = false;
   allocation.num_open = 0;
   live_.insert(slot);
   for (uint32_t i = 0; i < count; ++i) {

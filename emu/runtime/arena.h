@@ -43,6 +43,7 @@ struct Allocation {
   uint32_t num_chunks = 0;
   bool is_host_visible = false;  // Pinned or managed: never closed.
   bool is_pinned = false;        // Host memory that kernels would reach over the bus.
+  bool is_mapped = false;        // An input of a call.
   uint32_t num_open = 0;         // Those who have it open now.  Guarded by the arena's mutex.
 };
 

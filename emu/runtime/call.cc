@@ -29,6 +29,7 @@ void Digest::add(const void* bytes, size_t size) {
 
 void Call::begin(uint64_t given_bytes, const Digest& key) {
   is_active_ = true;
+  is_taken_ = false;
   ++number_;
   to_host_max_ = std::max(kToHostLeast, given_bytes / kPartToHost);
   launches_ = to_host_ = unknown_reads_ = 0;
@@ -50,7 +51,15 @@ void Call::note_to_host(size_t bytes) {
   Runtime::get().report().add(f);
 }
 
+void Call::note_late_work(const char* what) {
+  Finding f;
+  f.kind = "late_work";
+  std::snprintf(f.detail, sizeof f.detail, "%s after forward had returned", what);
+  Runtime::get().report().add(f);
+}
+
 void Call::note_output(const void* bytes, size_t size, const Origin* origins) {
+  is_taken_ = true;
   digest_.add(bytes, size);
   for (size_t i = 0; i < size; ++i) ++output_bytes_[static_cast<size_t>(origins[i])];
 }

@@ -6,6 +6,10 @@
 // call may bring only a small part of what it was given to the host: more is a finding
 // (`host_compute`).  Copies are counted, and so is what kernels write to memory that both sides
 // see.
+//
+// From the first output that is taken until the next call begins the candidate's work is over: a
+// launch, or a write to what the call was given, is a finding (`late_work`).  So the inputs that
+// the judge compares afterwards are those that stood beside the outputs.
 #ifndef MC_EMU_RUNTIME_CALL_H_
 #define MC_EMU_RUNTIME_CALL_H_
 
@@ -34,6 +38,10 @@ class Call {
   void begin(uint64_t given_bytes, const Digest& key);
   void end() { is_active_ = false; }
 
+  // True if the call's outputs are being taken, or were, and no other call began.
+  bool is_taken() const { return is_taken_; }
+  void note_late_work(const char* what);
+
   void note_launch() { ++launches_; }
   void note_to_host(size_t bytes);
   // A kernel read what nobody wrote: or what somebody did whom the checks did not see.
@@ -47,6 +55,7 @@ class Call {
 
  private:
   bool is_active_ = false;
+  std::atomic<bool> is_taken_{false};
   uint64_t number_ = 0;
   uint64_t to_host_max_ = 0;
   std::atomic<uint64_t> launches_{0};

@@ -89,6 +89,8 @@ void mc_emu_fill(void* to, int value, size_t size);
 void mc_emu_begin_call(void);
 int mc_emu_in_call(void);
 void mc_emu_note_output(const void* bytes, size_t size, const unsigned char* origins);
+// An operator writes here: nothing may write to inputs once the first output was told of.
+void mc_emu_note_write(const void* to);
 void mc_emu_end_call(void);
 
 // Writes one finding of kind "unsupported" on behalf of a shim.

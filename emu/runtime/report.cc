@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -81,6 +82,8 @@ void Report::add(const Call& call) {
   const int n = call.describe(line, sizeof line);
   if (is_open() && n > 0) send(line, static_cast<size_t>(n));
   num_lines_ = 0;
+  const auto is_lack = [](const Key& key) { return std::strcmp(key.kind, "unsupported") == 0; };
+  num_seen_ = static_cast<int>(std::remove_if(seen_, seen_ + num_seen_, is_lack) - seen_);
 }
 
 // A process that closed, replaced or filled the socket hides something: it ends.

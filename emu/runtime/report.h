@@ -39,7 +39,8 @@ class Report {
   // Thread-safe; also called from the fault handler, so it neither allocates nor blocks for long.
   void add(const Finding& finding);
 
-  // A line about `call`; further findings are counted anew.
+  // A line about `call`; further findings are counted anew, and those of kind "unsupported" are
+  // written again in each call.
   void add(const Call& call);
 
   // Findings of a kind and place seen before are written again.

@@ -154,15 +154,26 @@ bool Runtime::is_registered(uintptr_t address) const {
 
 // --- Calls and transfers.
 
-void Runtime::begin_call() { call_.begin(arena_.take_mapped_bytes(), report_.digest_key()); }
+void Runtime::begin_call() {
+  // A device would have no error here, so the next call is judged by itself.
+  if (sticky_error_ == cudaErrorNotSupported) sticky_error_ = last_error_ = 0;
+  call_.begin(arena_.take_mapped_bytes(), report_.digest_key());
+}
 
 void Runtime::end_call() {
   call_.end();
   report_.add(call_);
 }
 
+void Runtime::note_write(const void* to) {
+  const uintptr_t target = reinterpret_cast<uintptr_t>(to);
+  if (!call_.is_taken() || !arena_.contains(target) || !arena_.find(target)->is_mapped) return;
+  call_.note_late_work("an input was written");
+}
+
 void Runtime::copy(void* to, const void* from, size_t size) {
   if (size == 0) return;
+  note_write(to);
   const uintptr_t target = reinterpret_cast<uintptr_t>(to);
   const uintptr_t source = reinterpret_cast<uintptr_t>(from);
   const bool is_to_device = arena_.contains(target), is_from_device = arena_.contains(source);
@@ -189,6 +200,7 @@ void Runtime::copy(void* to, const void* from, size_t size) {
 
 void Runtime::fill(void* to, int value, size_t size) {
   if (size == 0) return;
+  note_write(to);
   const uintptr_t target = reinterpret_cast<uintptr_t>(to);
   arena_.open_at(target);
   std::memset(to, value, size);
@@ -304,6 +316,7 @@ int Runtime::launch(const McEmuLaunch& launch) {
     return cudaSuccess;
   }
   if (sticky_error_ != 0) return set_last_error(sticky_error_);
+  if (call_.is_taken()) call_.note_late_work("a kernel was launched");
   const Module* module = Module::containing(launch.code);
   std::string reason;
   const int error = check_rules(launch, module, &reason);
@@ -439,6 +452,7 @@ int mc_emu_in_call(void) { return Runtime::get().call().is_active(); }
 void mc_emu_note_output(const void* bytes, size_t size, const unsigned char* origins) {
   Runtime::get().call().note_output(bytes, size, reinterpret_cast<const mc::emu::Origin*>(origins));
 }
+void mc_emu_note_write(const void* to) { Runtime::get().note_write(to); }
 void mc_emu_end_call(void) { Runtime::get().end_call(); }
 
 void mc_emu_report_unsupported(const char* detail) {

@@ -42,6 +42,8 @@ class Runtime {
   // Bytes on either side; counts what crosses, and carries origins along.
   void copy(void* to, const void* from, size_t size);
   void fill(void* to, int value, size_t size);
+  // Something other than a launch writes here; the two above say so themselves.
+  void note_write(const void* to);
   bool has_race_checks() const { return has_race_checks_; }
 
   // Runs a checked launch to its end and returns the error.

@@ -4,7 +4,9 @@
 // forks).
 #include "emulation.h"
 
+#include <sys/mman.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <thread>
@@ -166,6 +168,45 @@ TEST(Closed, SoIsWritingThemToMemoryThatTheHostSees) {
   mc_emu_begin_call();
   MC_LAUNCH(add_one, 16, 256, 0, closed.x_, pinned, 4096);
   EXPECT_THAT(closed.report(), HasSubstr("\"kind\":\"host_compute\""));
+}
+
+TEST(Closed, WorkFromTheFirstOutputUntilTheNextCallIsAFinding) {
+  Closed closed;
+  const int file = memfd_create("inputs", 0);
+  ASSERT_EQ(ftruncate(file, 4096), 0);
+  auto* input = static_cast<float*>(mc_emu_arena_map(file, 0, 4096));
+  const auto is_late = [&](auto work) {
+    mc_emu_reset();  // A finding is written once.
+    mc_emu_begin_call();
+    work();  // Inside of forward.
+    closed.note_output(16);
+    const bool is_late_at_once = closed.report().find("late_work") != std::string::npos;
+    work();
+    mc_emu_end_call();
+    return !is_late_at_once && closed.report().find("late_work") != std::string::npos;
+  };
+  EXPECT_TRUE(is_late([&] { MC_LAUNCH(add_one, 1, 64, 0, closed.x_, closed.y_, 50); }));
+  EXPECT_TRUE(is_late([&] { cudaMemset(input, 0, 16); }));
+  EXPECT_TRUE(is_late([&] { cudaMemcpy(input + 1, closed.x_, 4, cudaMemcpyDeviceToDevice); }));
+  EXPECT_FALSE(is_late([&] { cudaMemset(closed.y_, 0, 16); }));
+  mc_emu_reset();
+  MC_LAUNCH(add_one, 1, 64, 0, closed.x_, closed.y_, 50);
+  EXPECT_THAT(closed.report(), HasSubstr("late_work"));
+}
+
+// A device would have no error there, so the next call is judged by itself.
+__global__ void unknown_to_the_emulator() { mc_emu_unsupported("a new construct"); }
+
+TEST(Closed, WhatIsUnsupportedIsReportedInEachCallAndEndsNoOther) {
+  Closed closed;
+  for (int call = 0; call < 2; ++call) {
+    mc_emu_begin_call();
+    EXPECT_EQ(mc_emu_sticky_error(), 0);
+    MC_LAUNCH(unknown_to_the_emulator, 1, 1, 0);
+    EXPECT_NE(mc_emu_sticky_error(), 0);
+    mc_emu_end_call();
+    EXPECT_THAT(closed.report(), HasSubstr("a new construct")) << call;
+  }
 }
 
 }  // namespace

@@ -30,6 +30,20 @@ int mc_shim_export(void* tensor, void* target);
 void mc_shim_record_start(void);
 const char* mc_shim_record_stop(void);
 
+// Bytes that copies from the device to itself put into another order or place, since the start.
+uint64_t mc_shim_moved_bytes(void);
+
+// From now on until mc_init_computed, results of operators that are not allowed are noted where
+// they hold real or complex numbers, but for a few scalars.  Names have no `aten::`, one a line.
+void mc_init_watch(const char* allowed);
+void mc_init_pause(int is_paused);
+// How often each of these operators was called since the last build ended: {"mul": 1}.
+const char* mc_init_calls(void);
+// The module is imported, or a model constructed; what these operators made meanwhile is not noted.
+void mc_init_end_build(const char* excused);
+// The operators whose results, or copies of these, are still there: {"mm": 2}.
+const char* mc_init_computed(void);
+
 // All operators that are defined by now are PyTorch's; those that come later are a candidate's own.
 // They are neither counted nor removed, since what they are made of is.
 void mc_guard_know(void);

@@ -162,6 +162,7 @@ thread_local bool runs_on_host = false;
 at::Tensor copy_from(const at::Tensor& source, const at::Tensor& target, bool) {
   if (target.numel() == 0) return target;
   const at::Tensor from = source.expand(target.sizes());
+  mc_emu_note_write(target.data_ptr());
   host_operators().copy.require_same();
   {
     const Opened opened_source(source), opened_target(target);
@@ -197,6 +198,7 @@ template <class Function>
 at::Tensor& fill_on_host(at::Tensor& self, const HostOperator& op, Function function) {
   if (self.numel() == 0) return self;
   op.require_same();
+  mc_emu_note_write(self.data_ptr());
   const Opened opened(self);
   at::Tensor host = on_host(self);
   function(host);

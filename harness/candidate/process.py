@@ -21,7 +21,7 @@ import torch
 
 from harness.candidate import cuda_on_cpu, extensions, own_operators, remote_calls
 from harness.worker import region
-from harness.candidate.aten import AtenRecorder
+from harness.candidate.aten import AtenRecorder, require_none
 from harness.candidate.emulator import DeviceMapping, Emulator, ExportedMemory
 from harness.candidate.guard import OperatorGuard
 from harness.worker.cuda_memory import RemoteMemory
@@ -59,6 +59,7 @@ class _Policy:
     name: str = ""
     device_allowed: list[str] = field(default_factory=list)
     host_allowed: list[str] = field(default_factory=list)
+    init_allowed: list[str] = field(default_factory=list)
 
     @property
     def allows_everything(self) -> bool:
@@ -86,6 +87,7 @@ class CandidateProcess:
         self._policy = _Policy()
         # The shim, which has both, or the library of the two that other backends load.
         self._guard = None if recorder is None else OperatorGuard(recorder.library)
+        self._watch: AtenRecorder | None = None  # It follows operators until the first call.
         self._class_name = "ModelNew"
         self._outputs: list[torch.Tensor] = []  # They live until the device process copied them.
         self._artifacts: Json = {}
@@ -135,8 +137,12 @@ class CandidateProcess:
         self._end_library_calls()
         torch.set_grad_enabled(False)
         os.chdir(tempfile.gettempdir())  # A module may write its sources beside itself.
+        if self._recorder is not None and not self._policy.allows_everything:
+            self._watch = self._recorder
+            self._watch.watch_construction(self._policy.init_allowed)
         try:
             self._module = run_module(body["source"], CANDIDATE_FILE)
+            self._end_build({})
         except BaseException as error:
             set_stage(error, "load")
             raise
@@ -196,10 +202,13 @@ class CandidateProcess:
         init = region.unpack(body["init"], source)
         try:
             model_class = getattr(self._module, self._class_name)
-            model = made_on(
-                self._place.device,
-                lambda: construct(model_class, init, seed, Constants(body["constants"])),
-            )
+
+            def make() -> torch.nn.Module:
+                self._restart_watch()
+                return construct(model_class, init, seed, Constants(body["constants"]))
+
+            model = made_on(self._place.device, make)
+            self._end_build(body.get("init_operators", {}))
             cast_model(model, body["precision"])
         except BaseException as error:
             set_stage(error, "init")
@@ -265,26 +274,45 @@ class CandidateProcess:
         given = region.tensors_of(inputs)
         aten: Json = {}
         sticky = ""
+        moved = 0
         try:
             if self._recorder is not None:
                 self._recorder.start()
             outputs = call(model, inputs)
             if self._recorder is not None:
                 aten = self._recorder.stop()
+                # An input in another order is first brought into the usual one.
+                moved = self._recorder.moved_bytes() - sum(
+                    tensor.nbytes for tensor in given if not tensor.is_contiguous()
+                )
             if self._emulator is not None:
                 sticky = self._emulator.sticky_error()
             self._place.finish()
         except BaseException as error:
             set_stage(error, "forward")
             raise
-        body: Json = {"aten": aten, "sticky": sticky}
+        size = sum(tensor.nbytes for tensor in region.tensors_of(outputs))
+        percent = 100 * max(0, moved) // max(1, size)
+        body: Json = {"aten": aten, "sticky": sticky, "moved_percent": percent}
         try:
             return self._pack((outputs, [given[number] for number in written]), model, body)
         except BaseException as error:
             set_stage(error, "outputs")
             raise
 
+    def _restart_watch(self) -> None:
+        """The calls of a constructor that failed on the device do not count."""
+        if self._watch is not None:
+            self._watch.end_build({})
+
+    def _end_build(self, reference: Json) -> None:
+        if self._watch is not None:
+            require_none(self._watch.end_build(reference), self._policy.name)
+
     def _end_init(self) -> None:
+        if self._watch is not None:
+            require_none(self._watch.computed(), self._policy.name)
+            self._watch = None
         if self._guard is not None and not self._policy.allows_everything:
             self._guard.remove("CPU", self._policy.host_allowed, self._policy.name)
 

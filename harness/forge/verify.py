@@ -42,6 +42,8 @@ from typing import Any, NoReturn
 os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
 sys.path[:] = [str(Path(__file__).resolve().parent.parent.parent)] + sys.path[1:]
 
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends it, too, and without a traceback.
+
 import torch  # noqa: E402
 
 torch.set_num_threads(1)
@@ -180,9 +182,11 @@ class _Prepared:
 
 
 class _Verifier:
-    def __init__(self, emulator: Emulator, operators: list[str]) -> None:
+    def __init__(self, emulator: Emulator, policy: Json) -> None:
         self._emulator = emulator
+        operators: list[str] = policy["operators"]
         self._operators = operators
+        self._init_operators: list[str] = policy["init_operators"]
         self._allowed = {"aten::" + name for name in operators}
         self._recorder = AtenRecorder(emulator.shim)
 
@@ -288,6 +292,7 @@ class _Verifier:
         one = _CandidateProcess(self._emulator, place, self._recorder)
         one.serve(solution, is_guarded)
         allowed = {"device_allowed": self._operators, "host_allowed": self._operators}
+        allowed["init_allowed"] = self._operators + self._init_operators
         load = {"op": "load", "source": solution["source"], "artifacts": {}}
         load["policy"] = {"name": "musacoder", **allowed}
         load["schedule_seed"] = solution.get("schedule_seed", 0)
@@ -340,8 +345,8 @@ def main() -> int:
     parser.add_argument("--policy", type=Path, required=True)
     parser.add_argument("--sandbox-lib", required=True)
     arguments = parser.parse_args()
-    operators = list(json.loads(arguments.policy.read_text())["operators"])
-    verifier = _Verifier(Emulator.load(arguments.emu_lib, arguments.shim), operators)
+    policy = json.loads(arguments.policy.read_text())
+    verifier = _Verifier(Emulator.load(arguments.emu_lib, arguments.shim), policy)
     # Forking is most of the work: what is shared with the forks stays as it is, in large pages.
     gc.collect()
     gc.freeze()

@@ -134,7 +134,7 @@ def _run_all(question: Json, cases: list[tuple[Shape, Reference, list[Any]]], pl
         AtenRecorder.load(str(question["aten"]))
     candidate = CandidateProcess(None, place)
     load = {"op": "load", "source": question["source"], "artifacts": question["artifacts"]}
-    load["policy"] = {"name": "", "device_allowed": [], "host_allowed": []}
+    load["policy"] = {"name": "", "device_allowed": [], "host_allowed": [], "init_allowed": []}
     load["schedule_seed"] = 0
     if not _tries("load", candidate, load):
         return 0

@@ -229,6 +229,8 @@ def constant_text(node: ast.AST) -> str:
 
 # ---- Rules --------------------------------------------------------------------------------------
 
+_PYTHON_GRAPHS = frozenset(("CUDAGraph", "graph", "make_graphed_callables"))
+
 
 @dataclass(frozen=True)
 class _Rules:
@@ -316,7 +318,10 @@ class _Rules:
         if dotted in self._list("allowed") or self._is_operator(dotted) or _is_own(dotted):
             return
         if _matches(dotted, self._list("forbidden_calls")):
-            yield self._finding("forbidden_call", f"call of {dotted} in forward", node)
+            message = f"call of {dotted} in forward"
+            if dotted.rpartition(".")[2] in _PYTHON_GRAPHS:
+                message += ": a graph is captured in native source, by cudaStreamBeginCapture"
+            yield self._finding("forbidden_call", message, node)
 
     def _is_operator(self, dotted: str) -> bool:
         """torch.view or torch.Tensor.view, where `view` may run."""

@@ -23,6 +23,7 @@ from harness.worker import region
 from harness.judge.closeness import is_ill_conditioned
 from harness.judge.compare import TOLERANCES, Comparer
 from harness.judge.diagnosis import Diagnoses
+from harness.judge.operators import Operators
 from harness.timing.fresh_inputs import FreshInputs
 from harness.timing.timed_calls import TimedCalls
 from harness.worker.place import HOST_PLACE, Place, keyed_sum
@@ -83,6 +84,7 @@ class _Native:
     is_finite: bool
     can_change: bool  # A distribution changes some of its values.
     has_idle_biases: bool  # Without them the outputs are right.
+    only_moves: bool  # Copies of PyTorch's could do the forward's work.
 
 
 @dataclass
@@ -340,12 +342,15 @@ def _look_at_native(case: _Case) -> None:
     peak = case.place.peak_of(partial(reference.run, outcome.inputs, 0, with_doubt=False))
     work = max(0, peak - sizes["inputs"] - sizes["outputs"])
     case.call_memory = {**sizes, "work": work}
+    operators = Operators()
+    reference.run_by(reference.model, outcome.inputs, 0, operators)
     case.native = _Native(
         is_exact=not all(map(_is_inexact, outputs)),
         has_indices=not all(_is_inexact(one) or one.dtype == torch.bool for one in outputs),
         is_finite=is_finite(outcome.outputs),
         can_change=distributions.can_change(outcome.inputs),
         has_idle_biases=hygiene.ignores_biases(case.comparer, reference, outcome, 0),
+        only_moves=operators.only_move,
     )
     case.usable[distributions.NATIVE] = _discriminates(case, distributions.NATIVE, outcome)
 
@@ -483,9 +488,11 @@ def _grade(case: _Case, _question: Question) -> Answer:
 
 
 def _plan_report(case: _Case) -> Json:
+    assert case.native is not None
     return {
         "call_memory": case.call_memory,
         "needs_general": case.options.require_general or case.task.needs_general,
+        "only_moves": case.native.only_moves,
         "mode": "eval" if case.is_in_eval_mode else "train",
         "grade": {"grade": case.grade.grade, "reasons": list(case.grade.reasons)},
         "shapes": [shape.report(case.sizes) for shape in case.shapes],
@@ -544,6 +551,7 @@ def _init(case: _Case, question: Question) -> Answer:
         "training": reference.model.training,
         "precision": case.options.precision,
         "state": entries[1:],
+        "init_operators": reference.init_operators,
     }
     return Answer(body, [descriptor])
 

@@ -23,13 +23,14 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from harness.judge import distributions, task_code
 from harness.judge.closeness import doubt_of
 from harness.judge.compare import Comparer
+from harness.judge.operators import Operators
 from harness.judge.rounding import SequentialSumMode
 from harness.worker import pieces
 from harness.worker.draws import made_on
 from harness.worker.perturb import Constants
 from harness.worker.precision import cast, cast_model
 from harness.worker.program import build, construct
-from harness.worker.region import CPU, map_tensors, same_bytes, state_of, tensors_of
+from harness.worker.region import CPU, map_memory, map_tensors, same_bytes, state_of, tensors_of
 from harness.judge.task import Task
 from harness.judge.task_code import attempt
 from harness.worker.wire import Json, Refusal
@@ -49,7 +50,7 @@ class Outcome:
     in_place: bool  # True where all outputs lay in the memory of inputs.
     left: Mapping[int, torch.Tensor]  # The input tensors that the forward changed, by number.
     draw: Callable[[], Any]  # The inputs before the forward.
-    find_doubt: Callable[[Any], Any]  # Of these inputs.
+    find_doubt: Callable[[Any], Any]  # Takes these inputs.
 
     def on_cpu(self) -> Outcome:
         """A copy in the host's memory."""
@@ -114,10 +115,14 @@ class Reference:
         # A private copy: the constructor must not change what the candidate is given.
         init = copy.deepcopy(self.init)
         self.constants = Constants()
-        return construct(self._module.Model, init, self.init_seed, self.constants)
+        operators = Operators()
+        with operators.of_constructor():
+            model = construct(self._module.Model, init, self.init_seed, self.constants)
+        self.init_operators = dict(operators.counts)  # Those that its constructor calls.
+        return model
 
     def draw_inputs(self, seed: int, distribution: str) -> Any:
-        """Fresh inputs, contiguous, each in memory of its own.
+        """Fresh inputs, with the strides that the task gives them.
 
         On a CUDA device they are drawn there, by PyTorch's Philox generator, which counts: the same
         seed gives the same bits.
@@ -129,8 +134,8 @@ class Reference:
         """The next inputs of the generators as they stand, in their native distribution."""
         with self._task.running(self._device):
             drawn = task_code.inputs_for(self.model, self._module, self._device)
-        plain = map_tensors(drawn, lambda one: one.detach().to(self._device).contiguous())
-        return cast(plain, self._precision)
+        there = map_tensors(drawn, lambda one: map_memory(one, lambda flat: flat.to(self._device)))
+        return cast(there, self._precision)
 
     def run(self, inputs: Any, seed: int, with_doubt: bool = True) -> Outcome:
         """One forward. Raises Refusal("task") for what the reference raises."""

@@ -18,10 +18,10 @@ import contextlib
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from harness.judge import distributions, reference
 from harness.judge.compare import Comparer
+from harness.judge.operators import Operators
 from harness.judge.reference import Outcome, Reference
 from harness.worker.region import map_tensors, tensors_of
 from harness.judge.task_code import attempt
@@ -45,24 +45,11 @@ _CARRYING = frozenset("""
     """.split())
 
 
-class _Operators(TorchDispatchMode):
-    """Notes the names of the operators that compute something."""
-
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.names: set[str] = set()
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if not all(one.alias_info and not one.alias_info.is_write for one in func._schema.returns):
-            self.names.add(func._overloadpacket.__name__.removesuffix("_"))
-        return func(*args, **(kwargs or {}))
-
-
 def distribution_for(subject: Reference) -> str | None:
     """The distribution of a task's trial with special values; None for most tasks."""
-    operators = _Operators()
+    operators = Operators()
     native = _run(subject, distributions.NATIVE, operators)
-    if native is None or native.written or not operators.names <= _CARRYING:
+    if native is None or native.written or not operators.counts.keys() <= _CARRYING:
         return None
     tensors = tensors_of([native.inputs, native.outputs])
     if sum(one.numel() for one in tensors) > ELEMENTS_MAX:

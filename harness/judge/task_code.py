@@ -37,7 +37,11 @@ def run(stage: str, code: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> 
     except (Exception, SystemExit) as error:
         if kind_of(error) == "oom":
             raise
-        refusal = Refusal("task", f"{type(error).__name__}: {text_of(error)}"[:TEXT_MAX])
+        text = f"{type(error).__name__}: {text_of(error)}"
+        if isinstance(error, ModuleNotFoundError) and error.name:
+            package = error.name.partition(".")[0]
+            text = f"it needs the package {package}, which the Python of $MC_PYTHON does not have"
+        refusal = Refusal("task", text[:TEXT_MAX])
         set_stage(refusal, stage)
         raise refusal.with_traceback(error.__traceback__) from error
 

@@ -60,7 +60,7 @@ def open_question(source: str, **options: Any) -> wire.Json:
 
 def load_question(source: str, artifacts: wire.Json | None = None) -> wire.Json:
     """What a candidate process is asked first, under a policy that allows no operator."""
-    policy: wire.Json = {"name": "", "device_allowed": [], "host_allowed": []}
+    policy: wire.Json = {"name": "", "device_allowed": [], "host_allowed": [], "init_allowed": []}
     told = {"source": source, "artifacts": artifacts or {}, "policy": policy, "schedule_seed": 0}
     return {"op": "load", **told}
 

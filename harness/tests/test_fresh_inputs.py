@@ -89,6 +89,19 @@ def get_init_inputs():
         rig.draw(1)
         self.assertEqual(bytes_of(region.tensors_of(rig.shown)), self.twin(source, rig))
 
+    def test_strides_are_those_of_the_task(self) -> None:
+        model = "class Model(torch.nn.Module):\n    def forward(self, *given):\n        return 1\n"
+        tensors = "torch.rand(6, 4).t(), torch.rand(4, 10)[1:, ::3], torch.rand(1, 5).expand(4, 5)"
+        source = (
+            f"import torch\n{model}def get_inputs():\n    return [{tensors}]\n"
+            "def get_init_inputs():\n    return []\n"
+        )
+        rig = Rig(source, calls=3)
+        rig.draw(1)
+        self.assertEqual(bytes_of(region.tensors_of(rig.shown)), self.twin(source, rig))
+        for shown in rig.shown:
+            self.assertEqual([one.stride() for one in shown], [(1, 4), (10, 3), (0, 1)])
+
     def twin(self, source: str, rig: Rig) -> list[bytes]:
         """What batch 1's draw is, call by call."""
         reference = Reference(Task(source), {}, 5)

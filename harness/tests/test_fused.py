@@ -18,7 +18,9 @@ from harness.worker.cuda_fused import Symbol, mapped, text_of
 TRANSFORMS = {**distributions.TRANSFORMS, **distributions._SPECIAL, "zeros": distributions._zeros}
 FORMS = {
     **{name: lambda x, f=f: f(x).clamp(-1e30, 1e30) for name, f in TRANSFORMS.items()},
-    **{name + " zeros": lambda x, f=f: f(distributions._zeros(x)) for name, f in TRANSFORMS.items()},
+    **{
+        name + " zeros": lambda x, f=f: f(distributions._zeros(x)) for name, f in TRANSFORMS.items()
+    },
 }
 VALUES = torch.cat(
     [torch.randn(4000), torch.rand(4000), torch.tensor([0.0, -0.0, 1e-40, 3e4, -3e4, 0.125, 2.5])]

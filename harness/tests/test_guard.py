@@ -90,6 +90,99 @@ def _guarded(shim: str, results: Any) -> None:
     results.put((said, guard.refused(), recorder.stop()))
 
 
+class _Case:
+    """How a constructor makes what forward uses, and the operators that it is charged with."""
+
+    def __init__(
+        self,
+        make: Callable[[dict[str, torch.Tensor]], object],
+        found: set[str],
+        reference: dict[str, int] | None = None,
+    ) -> None:
+        self.make, self.found, self.reference = make, found, reference or {}
+
+
+def _fold(given: dict[str, torch.Tensor]) -> object:
+    given["kept"] = given["w"] * given["scale"]
+    return None
+
+
+def _repack(given: dict[str, torch.Tensor]) -> object:
+    w = given["w"]
+    padded = torch.zeros(40, 40)
+    padded[:32, :32].copy_(w)
+    given["kept"] = padded.half()
+    return [
+        torch.cat([w, w.t()]).contiguous(),
+        torch.nn.functional.pad(w, (0, 3)),
+        w.view(4, 8, 32).permute(2, 0, 1).contiguous().flip(0),
+        torch.stack([w, w])[:, 1:].clone(),
+        w[torch.arange(31, -1, -1)],
+    ]
+
+
+def _init(given: dict[str, torch.Tensor]) -> object:
+    made = torch.nn.Parameter(torch.randn(32, 32) * 0.02)
+    torch.nn.init.kaiming_uniform_(given["w"])
+    return made
+
+
+def _overwritten(given: dict[str, torch.Tensor]) -> object:
+    made = torch.nn.Parameter(torch.randn(32, 32) * 0.02)
+    made.detach().copy_(given["w"])  # The process does so with the reference's parameters.
+    return made
+
+
+def _table(_: dict[str, torch.Tensor]) -> object:
+    return torch.arange(64.0).sigmoid_().half().reshape(8, 8)
+
+
+def _scalars(given: dict[str, torch.Tensor]) -> object:
+    offsets = torch.arange(64) * 3
+    return [torch.tensor(64.0).sqrt(), offsets, (given["w"] > 0), given["w"].sum()]
+
+
+_CASES = {
+    "fold": _Case(_fold, {"mul"}),
+    "fold into a copy": _Case(lambda given: given["w"].clone().mul_(2).t().contiguous(), {"mul"}),
+    "repack": _Case(_repack, set()),
+    "init like the reference's": _Case(_init, set(), {"mul": 1}),
+    "init by more than the reference's": _Case(_init, {"mul"}),
+    "overwritten": _Case(_overwritten, set()),
+    "table": _Case(_table, {"sigmoid"}),
+    "scalars": _Case(_scalars, set()),
+    "gone": _Case(lambda given: (given["w"] + 1).exp() is None, set()),
+    "product": _Case(lambda given: (given["w"] @ given["w"]) is None, {"mm"}),
+    "product of the reference": _Case(lambda given: given["w"] @ given["w"], set(), {"mm": 1}),
+}
+
+
+def _constructed(shim: str, name: str, results: Any) -> None:
+    recorder = AtenRecorder(ctypes.PyDLL(shim, mode=ctypes.RTLD_GLOBAL))
+    policy = json.loads((ROOT / "policy/musacoder.json").read_text())
+    given = {"w": torch.randn(32, 32), "scale": torch.rand(32)}
+    torch.set_grad_enabled(False)
+    recorder.watch_construction(policy["operators"] + policy["init_operators"])
+    case = _CASES[name]
+    kept = case.make(given)
+    products = recorder.end_build(case.reference)
+    results.put(sorted({*products, *recorder.computed()}))
+    del kept
+
+
+class Construction(unittest.TestCase):
+    def test_what_pytorch_computed_and_forward_could_use_is_found(self) -> None:
+        context = multiprocessing.get_context("fork")
+        with tempfile.TemporaryDirectory() as folder:
+            shim = build_guard(folder)
+            for name, case in _CASES.items():
+                results = context.Queue()
+                process = context.Process(target=_constructed, args=(shim, name, results))
+                process.start()
+                self.assertEqual(set(results.get(timeout=120)), case.found, name)
+                process.join()
+
+
 class Guard(unittest.TestCase):
     said: dict[str, str]
     refused: list[dict[str, Any]]

@@ -307,6 +307,7 @@ class RolesTest(ZygoteTest):
             self.begin(judge, TASK, 3, {})
             init, regions = judge.ask({"op": "init", "shape": 0})
             self.assertTrue(baseline.ask({"op": "load", "source": TASK, "tf32": False})[0]["ok"])
+            del init["init_operators"]  # A baseline may call what the task calls.
             built, _ = baseline.ask(build_question(init, 0, compile=""), regions[0])
             self.assertEqual((built["missing"], built["unmatched"]), ([], []))
 

@@ -56,6 +56,12 @@ class TaskFails(unittest.TestCase):
             self.assertEqual(caught.exception.kind, "task", becomes)
             self.assertEqual(getattr(caught.exception, "mc_stage"), stage, becomes)
 
+    def test_a_package_that_is_not_there_is_named(self) -> None:
+        with self.assertRaises(Refusal) as caught:
+            open_and_begin(TASK.replace("import torch", "import torch\nimport nowhere.inner"))
+        said = "it needs the package nowhere, which the Python of $MC_PYTHON does not have"
+        self.assertEqual(str(caught.exception), said)
+
     def test_values_that_cannot_be_passed_on_are_refused(self) -> None:
         for value, kind in (
             ("x.to_sparse()", "unsupported"),

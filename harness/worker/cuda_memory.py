@@ -200,14 +200,14 @@ class CudaMemory:
         end = 0
         for node, tensor in tensors:
             node["offset"], node["device"] = end, tensor.device.type
-            end += _round_up(max(1, node["nbytes"]), ALIGNMENT)
+            end += _round_up(max(1, tensor.nbytes), ALIGNMENT)
         nbytes = _round_up(max(1, end), self._driver.granularity)
         for node, _ in tensors:
             node["region_bytes"] = nbytes
         whole, descriptor = self.reserve(nbytes)
         try:
             for node, tensor in tensors:
-                place = whole[node["offset"] : node["offset"] + node["nbytes"]]
+                place = whole[node["offset"] : node["offset"] + tensor.nbytes]
                 place.copy_(flat_bytes(tensor))
             self._names.module.synchronize()
         except BaseException:

@@ -118,7 +118,9 @@ class _EmptyFactories(TorchFunctionMode):
 
 
 @contextlib.contextmanager
-def _methods_replaced(draw: Callable[[Any, torch.Tensor, Any, Any], torch.Tensor]) -> Iterator[None]:
+def _methods_replaced(
+    draw: Callable[[Any, torch.Tensor, Any, Any], torch.Tensor],
+) -> Iterator[None]:
     """In this context `draw` makes the draws into large tensors."""
 
     def replaced(method: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from harness.worker.region import map_tensors
+from harness.worker.region import map_memory, map_tensors
 
 # The keys are the names of --precision.
 DTYPES: dict[str, torch.dtype | None] = {
@@ -26,7 +26,12 @@ def cast(value: Any, precision: str) -> Any:
     dtype = DTYPES[precision]
     if dtype is None:
         return value
-    return map_tensors(value, lambda one: one.to(dtype) if one.is_floating_point() else one)
+
+    def to_precision(tensor: torch.Tensor) -> torch.Tensor:
+        is_floating = tensor.is_floating_point()
+        return map_memory(tensor, lambda flat: flat.to(dtype)) if is_floating else tensor
+
+    return map_tensors(value, to_precision)
 
 
 def cast_model(model: torch.nn.Module, precision: str) -> torch.nn.Module:

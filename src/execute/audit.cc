@@ -192,8 +192,8 @@ Result<AuditEnd> audit(SanitizerTool tool, const AuditOptions& options,
   command.argv = {options.sanitizer.string()};
   std::ranges::move(sanitizer_flags(tool, subject), std::back_inserter(command.argv));
   command.argv.insert(command.argv.end(),
-                      {options.python.string(), "-B", (options.harness / "judge/audit.py").string(),
-                       question.string()});
+                      {options.python.string(), "-P", "-B",
+                       (options.harness / "judge/audit.py").string(), question.string()});
   command.environment = environment_of(options);
   command.profile = profile_of(options, folder.path());
   command.output_bytes_max = kOutputBytesMax;

@@ -133,6 +133,7 @@ JudgePlan plan_of(worker::Plan plan) {
           converted(std::move(plan.trials), trial_of),
           plan.call_memory,
           plan.needs_general,
+          plan.only_moves,
           cut(std::move(plan.mode)),
           {cut(std::move(plan.grade.grade)), converted(std::move(plan.grade.reasons), name_of)}};
 }

@@ -36,6 +36,7 @@ struct JudgePlan {
   std::vector<TrialPlan> trials;
   worker::CallMemory call_memory;  // At the main shape.
   bool needs_general = false;  // The trials at other shapes count.
+  bool only_moves = false;     // Copies of PyTorch's could do the reference's work.
   std::string mode;            // The mode of reference and candidate: "train" or "eval".
   task::TaskGrade grade;
 };

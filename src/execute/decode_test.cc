@@ -68,12 +68,14 @@ TEST(Decode, ReadsAPlan) {
   const JudgePlan plan =
       plan_of({{7, 6, 5, 4},
                true,
+               true,
                "eval",
                {"weak", {"why"}},
                {{"native", {{"N", 4}}, {}}, {"reduced", {}, {{{{"N", 8}}, {{"N", 2}}, "large"}}}},
                {{0, 0, "native"}, {1, 1, "signed"}}});
   EXPECT_EQ(plan.call_memory.inputs, 7);
   EXPECT_TRUE(plan.needs_general);
+  EXPECT_TRUE(plan.only_moves);
   EXPECT_EQ(plan.mode, "eval");
   EXPECT_EQ(plan.grade, (task::TaskGrade{"weak", {"why"}}));
   ASSERT_EQ(plan.shapes.size(), 2u);

@@ -110,7 +110,8 @@ worker::CandidateBuildQuestion build_question(int64_t shape, const Initial& init
           .constants = init.body.constants,
           .training = init.body.training,
           .precision = init.body.precision,
-          .state = init.body.state};
+          .state = init.body.state,
+          .init_operators = init.body.init_operators};
 }
 
 Status Judge::begin(uint64_t seed, double limit_s) {
@@ -176,8 +177,8 @@ Stage<InspectorAnswer> Executor::inspect(const std::string& source,
 Result<worker::CallMemory> Executor::estimate(Session& session, const std::string& task_source,
                                               const JudgeOptions& options) {
   using Question = worker::JudgeEstimateQuestion;
-  Answer answer =
-      session.ask(Question{task_source, sent(options)}.to_json(), nullptr, Seconds(limits_.judge_s));
+  Answer answer = session.ask(Question{task_source, sent(options)}.to_json(), nullptr,
+                              Seconds(limits_.judge_s));
   auto* reply = std::get_if<Reply>(&answer);
   if (reply == nullptr) return worker::CallMemory();  // Opening the task will show the reason.
   MC_TRY(const auto estimated, worker::parse_response<Question>(std::move(*reply)), "estimate");

@@ -38,6 +38,7 @@ struct StageLimits {
   double inspect_s = 20;
   double load_s = 60;
   double forward_s = 30;
+  double candidate_s = 120;  // All answers of one candidate together, by the clock.
   double queue_s = 2;  // A batch that is not enqueued by then waits for the device.
   double judge_s = 300;
   ChildLimits child{};
@@ -114,6 +115,8 @@ struct RunPolicy {
   std::string name;
   std::set<std::string, std::less<>> operators;  // That may run in forward: "empty"; "*" for all.
   int own_launches_min = 0;                      // In each forward.
+  // Those that may, besides, put in place in __init__ what forward uses.
+  std::set<std::string, std::less<>> init_operators{};
 };
 
 struct Library {
@@ -127,6 +130,8 @@ struct Program {
   std::vector<Library> libraries;
   Locate locate;
   bool is_emulated = false;  // On the CPU backend: the emulator reports on each call.
+  // The rest of StageLimits::candidate_s; null where nothing limits it.
+  worker::AnswerTime* time = nullptr;
 };
 
 // One trial by itself.
@@ -149,6 +154,7 @@ struct Measured {
   // fault: the outcome counts where a fresh judge cannot check what a fresh candidate process gives
   // it either.
   std::optional<Error> check_error;
+  bool has_failed = false;  // A trial that counts, whatever the outcome is.
 };
 
 // The outcome of a candidate whose device process ended once more.

@@ -70,6 +70,8 @@ task::Outcome Failure::operator()(const LimitExceeded& overrun) const {
       return task::OutOfMemory{stage, limits.child.memory_bytes};
     case Limit::kThreads:
       return crashed_with(*this, {"ThreadLimit", "more threads or processes than allowed", {}, {}});
+    case Limit::kAllCalls:
+      return task::TimedOut{"all_calls", limits.candidate_s, findings};
     case Limit::kWall:
     case Limit::kCpu:
       break;

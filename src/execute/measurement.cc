@@ -36,7 +36,9 @@ Measurement::Measurement(const StageLimits& limits, const Program& program, Judg
       schedule_seed_(schedule_seed),
       session_(std::move(session)),
       device_(device),
-      trials_(judge.plan(), policy, limits, program) {}
+      trials_(judge.plan(), policy, limits, program) {
+  session_.charge(program.time);
+}
 
 Result<Measured> Measurement::run(const Pause& pause) {
   MC_TRY(EarlyOutcome loaded, load(), "load");
@@ -105,7 +107,9 @@ Result<EarlyOutcome> Measurement::load() {
     question.artifacts[library.key] = {paths[i].string(), library.module};
   }
   const std::vector<std::string> operators(policy_.operators.begin(), policy_.operators.end());
-  question.policy = {policy_.name, operators, operators};
+  std::vector<std::string> init = operators;
+  init.insert(init.end(), policy_.init_operators.begin(), policy_.init_operators.end());
+  question.policy = {policy_.name, operators, operators, std::move(init)};
   question.schedule_seed = schedule_seed_;
   if (device_ != nullptr) {
     std::map<std::string, std::string> files;
@@ -164,15 +168,18 @@ Result<EarlyOutcome> Measurement::run_trial(const TrialPlan& plan, const Pause& 
   if (outputs == nullptr) {
     EarlyOutcome decided = trials_.fail(call, answer);
     has_thrown_ = has_thrown_ || !decided;
+    const bool is_alive = std::holds_alternative<ErrorReply>(answer);
+    if (!decided && !is_alive) spoilt_by_ = std::move(call.lacking);
     return decided;
   }
   auto ran = worker::parse_response<worker::CandidateRunQuestion>(std::move(*outputs));
   if (!ran) return trials_.fail(call, MalformedReply{ran.error().message});
   const RunAnswer run = bounded(std::move(ran->body));
-  if (EarlyOutcome decided = trials_.admit(call, run)) return decided;
+  if (EarlyOutcome decided = trials_.admit(call, run); decided || call.lacking) return decided;
   pause(session_);
   auto checked = check(run, ran->region, call);
   if (!checked) return EarlyOutcome(uncheckable(checked.error(), std::move(call)));
+  if (EarlyOutcome late = trials_.check_idle(fresh_report())) return late;
   return trials_.add(std::move(call), run, std::move(checked->body));
 }
 
@@ -189,6 +196,7 @@ Result<Answer> Measurement::ask_to_build(int shape, const Initial& init) {
                                                  .training = question.training,
                                                  .precision = question.precision,
                                                  .state = question.state,
+                                                 .init_operators = question.init_operators,
                                                  .address = address},
              nullptr, limits_.load_s);
 }
@@ -239,6 +247,7 @@ Result<Answer> Measurement::take_outputs(Answer answer) {
   MC_TRY(auto copied, worker::parse_response<worker::DeviceTakeQuestion>(std::move(*reply)),
          "outputs");
   worker::CandidateRunAnswer said{.aten = std::move(ran->body.aten),
+                                  .moved_percent = ran->body.moved_percent,
                                   .launches = launches_own_,
                                   .sticky = std::move(ran->body.sticky),
                                   .outputs = std::move(copied.body.outputs),
@@ -328,7 +337,8 @@ Measured Measurement::finish(task::Outcome outcome) {
                     state_,
                     std::nullopt,
                     nullptr,
-                    check_error_};
+                    check_error_,
+                    trials_.has_failed()};
   // The fault of a kernel is an exception too, and what is left on the device fails later calls.
   const bool may_be_faulty = device_ != nullptr && has_thrown_;
   if (std::holds_alternative<task::Passed>(measured.outcome) && !spoilt_by_ && !may_be_faulty) {

@@ -241,13 +241,13 @@ TEST_F(MeasurementTest, IsIllegalWhereNoKernelOfItsOwnWasLaunched) {
   decided<task::Passed>();
 }
 
-TEST_F(MeasurementTest, PausesBeforeEachTrial) {
+TEST_F(MeasurementTest, PausesBeforeEachStepOfATrial) {
   int pauses = 0;
   ASSERT_TRUE(measure([&](Session& candidate) {
     ++pauses;
     candidate.rest();  // Goes on when it is asked.
   }));
-  EXPECT_EQ(pauses, 2);
+  EXPECT_EQ(pauses, 2 * 3) << "the judge's inputs, the call, the comparison";
 }
 
 TEST_F(MeasurementTest, IsWrongAndSaysWhyWhereTheJudgeCannotCheck) {

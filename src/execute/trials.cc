@@ -2,8 +2,11 @@
 #include "execute/trials.h"
 
 #include <algorithm>
+#include <iterator>
 #include <span>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "execute/failure.h"
 #include "task/text.h"
@@ -12,6 +15,7 @@ namespace mc::execute {
 namespace {
 
 constexpr size_t kFaultBytesMax = 400;
+constexpr int64_t kMovedPercentMax = 50;  // A part of the outputs' bytes.
 
 // Trials of values that a task's own inputs do not hold (harness/judge/specials.py).
 bool is_special(const TrialPlan& plan) {
@@ -22,6 +26,35 @@ bool is_main(const TrialPlan& plan) { return plan.shape == kMainShape && !is_spe
 
 task::Outcome illegal(const char* rule, std::string message) {
   return task::Illegal{"run", {{rule, std::move(message), {}}}};
+}
+
+constexpr std::string_view kLateWork = "late_work";
+
+// The candidate may restore an input, or write an output, that the judge has yet to read.
+EarlyOutcome late_work_in(const std::vector<task::KernelFinding>& findings) {
+  const auto late = std::ranges::find(findings, kLateWork, &task::KernelFinding::kind);
+  if (late == findings.end()) return std::nullopt;
+  return illegal("run.late_work", late->detail);
+}
+
+// How a trial fails that says nothing of the candidate, by a call's end or by what it reached.
+bool is_lacking(const task::Trial& trial) {
+  static const std::string kUnsupported = task::outcome_name(task::Unsupported{});
+  return !trial.checks.empty() && trial.checks.front().problem == kUnsupported;
+}
+
+// Findings behind the first construct that the emulator lacks may follow from it, but for those of
+// what the candidate may not do.
+std::optional<task::Outcome> take_lack(std::vector<task::KernelFinding>& findings) {
+  const auto first = std::ranges::find(findings, "unsupported", &task::KernelFinding::kind);
+  if (first == findings.end()) return std::nullopt;
+  const std::vector<task::KernelFinding> behind(first, findings.end());
+  findings.erase(first, findings.end());
+  std::ranges::copy_if(behind, std::back_inserter(findings), [](const auto& finding) {
+    return finding.kind == "forged_report" || finding.kind == "host_compute" ||
+           finding.kind == kLateWork;
+  });
+  return findings.empty() ? unsupported_in(behind) : std::nullopt;
 }
 
 // How a call ended that only fails its trial.
@@ -68,6 +101,12 @@ EarlyOutcome host_made(const CallRecord& record) {
                             " bytes that no kernel, copy or fill had written");
 }
 
+bool has_failed_launch(const task::Trial& trial) {
+  return std::ranges::any_of(trial.findings, [](const task::KernelFinding& finding) {
+    return finding.kind == "launch_error";
+  });
+}
+
 // The emulator tells of each place once, in the trial that met it first; but a race or an
 // uninitialised read is a fault of the kernel, whatever the values were, and fails every trial of
 // those that count, or of those that do not.
@@ -85,9 +124,10 @@ double share_passed(std::span<task::Trial> trials) {
 
 Trials::Call Trials::begin(const TrialPlan& plan, const worker::JudgeTrialAnswer& given,
                            std::string_view report) {
-  Call call{plan, trial_of(plan), std::nullopt, given.returns_inputs};
+  Call call{plan, trial_of(plan), std::nullopt, given.returns_inputs, std::nullopt};
   call.trial.inputs_digest = given.digest;
   call.trial.findings = decode_findings(report, program_.locate);
+  call.lacking = take_lack(call.trial.findings);
   if (!program_.is_emulated) return call;
   const std::vector<CallRecord> records = decode_calls(report);
   if (records.size() == 1 && records[0].number == last_number_ + 1) call.record = records[0];
@@ -97,9 +137,12 @@ Trials::Call Trials::begin(const TrialPlan& plan, const worker::JudgeTrialAnswer
 
 EarlyOutcome Trials::fail(const Call& call, const Answer& answer) {
   const std::vector<task::KernelFinding>& findings = call.trial.findings;
-  if (EarlyOutcome lacking = unsupported_in(findings)) return lacking;
   task::Outcome failure =
       std::visit(Failure{limits_, "forward", limits_.forward_s, findings}, answer);
+  if (call.lacking && !std::holds_alternative<task::Illegal>(failure)) {
+    fail(call.plan, &*call.lacking);
+    return std::nullopt;
+  }
   // A candidate may refuse sizes that it was not asked for.
   const bool is_exception =
       std::holds_alternative<ErrorReply>(answer) && std::holds_alternative<task::Crashed>(failure);
@@ -111,8 +154,11 @@ EarlyOutcome Trials::fail(const Call& call, const Answer& answer) {
 }
 
 EarlyOutcome Trials::admit(Call& call, const worker::CandidateRunAnswer& run) {
-  if (EarlyOutcome lacking = unsupported_in(call.trial.findings)) return lacking;
   if (EarlyOutcome forbidden = note_aten(run.aten)) return forbidden;
+  if (call.lacking) {
+    fail(call.plan, &*call.lacking);
+    return std::nullopt;
+  }
   if (!run.sticky.empty()) {
     const task::Exception fault{"CudaError", run.sticky.substr(0, kFaultBytesMax), {}, {}};
     return task::Crashed{"forward", fault, 0, 0, call.trial.findings, {}};
@@ -143,16 +189,23 @@ task::Outcome Trials::reject(Call call, std::string detail) {
   return task::Wrong{0, false, trials_};
 }
 
+EarlyOutcome Trials::check_idle(std::string_view report) const {
+  return late_work_in(decode_findings(report, program_.locate));
+}
+
 void Trials::fail(const TrialPlan& plan, const task::Outcome* why) {
   task::Trial trial = trial_of(plan);
   if (why != nullptr) {
     trial.checks.push_back(check_of(*why));
     trial.findings = findings_of(*why);
+    const bool is_lack = std::holds_alternative<task::Unsupported>(*why);
+    if (is_lack && counts(plan) && !lacking_) lacking_ = *why;
   }
   trials_.push_back(std::move(trial));
 }
 
 task::Outcome Trials::outcome() {
+  if (lacking_ && !has_failed()) return *lacking_;
   const auto trials = std::span(trials_);
   const auto num_main = static_cast<size_t>(std::ranges::count_if(plan_.trials, is_main));
   const size_t num_counted = plan_.needs_general ? trials.size() : num_main;
@@ -168,9 +221,17 @@ task::Outcome Trials::outcome() {
   return task::Wrong{q, is_specialised, trials_};
 }
 
-task::Outcome Trials::with_trials(task::Outcome early) const {
+task::Outcome Trials::with_trials(task::Outcome early) {
   if (auto* crashed = std::get_if<task::Crashed>(&early)) crashed->trials = trials_;
-  return early;
+  if (!std::holds_alternative<task::Unsupported>(early) || !has_failed()) return early;
+  while (trials_.size() < plan_.trials.size()) fail(plan_.trials[trials_.size()], &early);
+  return outcome();
+}
+
+bool Trials::has_failed() const {
+  return std::ranges::any_of(trials_, [this](const task::Trial& trial) {
+    return !trial.passed && !is_lacking(trial) && counts(plan_.trials.at(trial.index));
+  });
 }
 
 bool Trials::counts(const TrialPlan& plan) const { return is_main(plan) || plan_.needs_general; }
@@ -216,6 +277,7 @@ EarlyOutcome Trials::note_record(Call& call) const {
     }
     if (finding.kind == "host_compute") return illegal("run.host_compute", finding.detail);
   }
+  if (EarlyOutcome late = late_work_in(findings)) return late;
   if (call.record) return std::nullopt;
   return illegal("run.no_record",
                  "the emulator did not report on the call: its checks were not in force");
@@ -223,11 +285,28 @@ EarlyOutcome Trials::note_record(Call& call) const {
 
 EarlyOutcome Trials::made_without_kernel(const Call& call,
                                          const worker::CandidateRunAnswer& run) const {
+  // A launch that was refused is a fault of the candidate's, and its finding decides.
+  if (has_failed_launch(call.trial) || std::ranges::any_of(trials_, has_failed_launch)) {
+    return std::nullopt;
+  }
   const int64_t launches = call.record ? call.record->launches : run.launches.value_or(0);
   if (!call.returns_inputs && launches < policy_.own_launches_min) {
-    return illegal("run.own_launch", "forward launched no kernel of the candidate's own");
+    const bool is_in_eval = plan_.mode == "eval";
+    return illegal("run.own_launch",
+                   fmt::format("forward launched no kernel of the candidate's own in {} mode, in "
+                               "which the task is judged; {} mode was not tried",
+                               is_in_eval ? "eval" : "training", is_in_eval ? "training" : "eval"));
   }
-  if (!call.record || may_use_all()) return std::nullopt;
+  if (may_use_all()) return std::nullopt;
+  // Rearranging is all that the task asks for, and it is the kernels that are asked.
+  if (plan_.only_moves && !call.returns_inputs && run.moved_percent > kMovedPercentMax) {
+    return illegal(
+        "run.torch_moves",
+        fmt::format("PyTorch's copies put {} % of the outputs' bytes in place, and to "
+                    "move them is all that the task asks for",
+                    run.moved_percent));
+  }
+  if (!call.record) return std::nullopt;
   if (EarlyOutcome made = host_made(*call.record)) return made;
   // The emulator can tell a constant from a right answer where the comparison cannot.
   if (call.returns_inputs || call.record->reads_given || !plan_.grade.is_trivial()) {

@@ -5,15 +5,20 @@
 // MooreEval (measurement.h) and the forge's bulk verifier (forge/conclude.h) make the calls and ask
 // the judge, each in its own way, and report both here.  The first of these that holds decides:
 //
-//   1  a kernel reached what the emulator lacks                            unsupported
+//   1  a kernel reached what the emulator lacks before any other finding   the trial fails (below)
 //   2  no reply: an exception that is neither at the main shape nor        the trial fails
 //      beside a fatal finding; any other (failure.h)                       runtime, timeout, oom, …
 //   3  an operator ran that the policy does not allow                      illegal
 //   4  a kernel left a fault on the device                                 runtime
-//   5  a forged report, work on the host, not one record of the call       illegal
+//   5  a forged report, work on the host or after the call, not one record illegal
+//      of the call
 //   6  the judge found wrong values or a changed input                     the trial fails
-//   7  no own launch, no kernel made the values, they are a constant       illegal
+//   7  no own launch, PyTorch's copies or no kernel made the values, they   illegal
+//      are a constant; unless a launch was refused, which is a finding
 //   8  any other finding                                                   all trials fail
+//
+// A trial that fails by rule 1 says nothing of the candidate.  The others go on, and the outcome is
+// `unsupported` only where they all passed: a candidate gains nothing by using what is not there.
 //
 //   Trials::Call call = trials.begin(plan, given, report);
 //   if (auto early = trials.admit(call, run)) return *early;  // Else the judge compares.
@@ -47,6 +52,7 @@ class Trials {
     task::Trial trial;
     std::optional<CallRecord> record;  // The emulator's; absent unless there is exactly one.
     bool returns_inputs = false;       // The reference computes nothing.
+    std::optional<task::Outcome> lacking{};  // Unsupported: the emulator lacks something for it.
   };
 
   // All of them must outlive this.
@@ -58,20 +64,28 @@ class Trials {
   Call begin(const TrialPlan& plan, const worker::JudgeTrialAnswer& given, std::string_view report);
   // The call ended without a reply.
   EarlyOutcome fail(const Call& call, const Answer& answer);
-  // Rules 1 to 5; the judge need not compare what is not admitted.
+  // Rules 1 to 5; the judge need not compare what is not admitted, nor a call with `lacking`, whose
+  // trial is added here.
   EarlyOutcome admit(Call& call, const worker::CandidateRunAnswer& run);
-  // Rules 6 and 7.  REQUIRES: the call was admitted.
+  // Rules 6 and 7.  REQUIRES: the call was admitted and lacks nothing.
   EarlyOutcome add(Call call, const worker::CandidateRunAnswer& run,
                    worker::JudgeCheckAnswer checked);
   // The judge could not read what the candidate process gave it.
   task::Outcome reject(Call call, std::string detail);
+  // `report` is what the emulator reported while the judge compared.
+  EarlyOutcome check_idle(std::string_view report) const;
   // A trial that cannot be made, or whose end does not count; `why` may be null.
   void fail(const TrialPlan& plan, const task::Outcome* why);
 
   // Rule 8, and the shares of trials that passed.  REQUIRES: one trial of each plan.
   task::Outcome outcome();
-  // An outcome that was known early, with the trials before it.
-  task::Outcome with_trials(task::Outcome early) const;
+  // An outcome that was known early, with the trials before it.  One of these that failed beats
+  // `unsupported`.
+  task::Outcome with_trials(task::Outcome early);
+  // The first lack of the emulator's in a trial that counts, if any.
+  const EarlyOutcome& lacking() const { return lacking_; }
+  // A trial that counts failed, and not by what the emulator lacks.
+  bool has_failed() const;
 
   // False for a trial that may fail without a loss.
   bool counts(const TrialPlan& plan) const;
@@ -97,6 +111,7 @@ class Trials {
   std::vector<task::Trial> trials_;
   std::map<std::string, int64_t> aten_ops_;
   int64_t last_number_ = 0;  // The emulator's number of the call before.
+  EarlyOutcome lacking_;  // The first, of the trials that count.
 };
 
 }  // namespace mc::execute

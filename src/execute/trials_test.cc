@@ -48,7 +48,9 @@ class TrialsTest : public testing::Test {
 
   EarlyOutcome make(const Reported& reported, size_t index = 0) {
     auto call = trials_.begin(plan_.trials[index], {}, reported.report());
-    if (EarlyOutcome decided = trials_.admit(call, reported.run)) return decided;
+    if (EarlyOutcome decided = trials_.admit(call, reported.run); decided || call.lacking) {
+      return decided;
+    }
     return trials_.add(std::move(call), reported.run, reported.check);
   }
   EarlyOutcome fail(const Answer& answer, const std::string& report, size_t index) {
@@ -71,8 +73,8 @@ std::string name_of(const EarlyOutcome& outcome) {
 // All faults at once; then the first of the order is mended, and so on.
 TEST_F(TrialsTest, TheFirstRuleInTheOrderDecides) {
   Reported call{.num_records = 2,
-                .findings = finding("unsupported") + finding("forged_report") +
-                            finding("host_compute") + finding("shared_race"),
+                .findings = finding("forged_report") + finding("host_compute") +
+                            finding("late_work") + finding("shared_race"),
                 .run = {.aten = {{"aten::relu", 1}}, .sticky = "an illegal memory access"},
                 .check = {.passed = false},
                 .launches = 0,
@@ -83,11 +85,14 @@ TEST_F(TrialsTest, TheFirstRuleInTheOrderDecides) {
     std::function<void()> mend;
   };
   const std::vector<Step> steps = {
-      {"unsupported", [&] { call.findings.erase(0, finding("unsupported").size()); }},
-      {"run.aten", [&] { call.run.aten = {{"aten::empty", 1}}; }},
+      {"run.aten",
+       [&] {
+         call.run.aten = {{"aten::empty", 1}};
+       }},
       {"runtime", [&] { call.run.sticky.clear(); }},
       {"run.forged_report", [&] { call.findings.erase(0, finding("forged_report").size()); }},
       {"run.host_compute", [&] { call.findings.erase(0, finding("host_compute").size()); }},
+      {"run.late_work", [&] { call.findings.erase(0, finding("late_work").size()); }},
       {"run.no_record", [&] { call.num_records = 1; }},
       {"none", [&] { call.check.passed = true; }},
       {"run.own_launch", [&] { call.launches = 1; }},
@@ -130,6 +135,87 @@ TEST_F(TrialsTest, ACallAfterOneThatRaisedHasARecordOfItsOwn) {
   EXPECT_EQ(make({.number = 3}, 2), std::nullopt);
   EXPECT_EQ(name_of(make({.number = 3}, 2)), "run.no_record");
   EXPECT_EQ(name_of(make({.number = 5}, 2)), "run.no_record");
+}
+
+// The emulator reports a refused launch in the trial that met it first.
+TEST_F(TrialsTest, ARefusedLaunchIsAFindingAndNoLackOfLaunches) {
+  EXPECT_EQ(make({.number = 1, .findings = finding("launch_error"), .launches = 0}), std::nullopt);
+  EXPECT_EQ(make({.number = 2, .launches = 0}), std::nullopt);
+  EXPECT_EQ(std::get<task::Wrong>(trials_.outcome()).q, 0);
+}
+
+TEST_F(TrialsTest, ALackOfLaunchesNamesTheModeThatWasJudged) {
+  program_.is_emulated = false;
+  plan_.mode = "train";
+  const auto message = [&] {
+    return std::get<task::Illegal>(*make({})).findings.at(0).message;
+  };
+  EXPECT_THAT(message(), ::testing::HasSubstr("in training mode"));
+  plan_.mode = "eval";
+  EXPECT_THAT(message(), ::testing::HasSubstr("in eval mode"));
+}
+
+TEST_F(TrialsTest, IsUnsupportedOnlyWhereAllElsePassed) {
+  plan_.needs_general = true;
+  const Reported lacking{.number = 1, .findings = finding("unsupported"), .check = {}};
+  EXPECT_EQ(make(lacking), std::nullopt);
+  EXPECT_EQ(make({.number = 2}, 1), std::nullopt);
+  EXPECT_EQ(task::outcome_name(trials_.outcome()), std::string("unsupported"));
+
+  Trials wrong(plan_, policy_, limits_, program_);
+  auto call = wrong.begin(plan_.trials[0], {}, lacking.report());
+  EXPECT_EQ(wrong.admit(call, lacking.run), std::nullopt);
+  EXPECT_TRUE(call.lacking);
+  EXPECT_FALSE(wrong.has_failed());
+  const Reported other{.number = 2, .check = {.passed = false}};
+  auto next = wrong.begin(plan_.trials[1], {}, other.report());
+  EXPECT_EQ(wrong.admit(next, other.run), std::nullopt);
+  EXPECT_EQ(wrong.add(std::move(next), other.run, other.check), std::nullopt);
+  EXPECT_TRUE(wrong.has_failed());
+  EXPECT_EQ(std::get<task::Wrong>(wrong.outcome()).q, 0);
+}
+
+TEST_F(TrialsTest, AFaultBeforeWhatTheEmulatorLacksBeatsItAndOneBehindMayFollowFromIt) {
+  const std::string race = finding("shared_race"), lack = finding("unsupported");
+  plan_.trials.pop_back();
+  for (const bool is_before : {true, false}) {
+    Trials trials(plan_, policy_, limits_, program_);
+    const Reported call{.findings = is_before ? race + lack : lack + race};
+    auto begun = trials.begin(plan_.trials[0], {}, call.report());
+    EXPECT_EQ(trials.admit(begun, call.run), std::nullopt);
+    if (!begun.lacking) {
+      EXPECT_EQ(trials.add(std::move(begun), call.run, call.check), std::nullopt);
+    }
+    EXPECT_EQ(task::outcome_name(trials.outcome()),
+              std::string(is_before ? "wrong" : "unsupported"));
+  }
+}
+
+TEST_F(TrialsTest, CopiesOfPyTorchsMayNotDoAllThatATaskAsksFor) {
+  for (const bool only_moves : {false, true}) {
+    plan_.only_moves = only_moves;
+    Trials trials(plan_, policy_, limits_, program_);
+    const Reported call{.run = {.moved_percent = 100}};
+    auto begun = trials.begin(plan_.trials[0], {}, call.report());
+    EXPECT_EQ(trials.admit(begun, call.run), std::nullopt);
+    EXPECT_EQ(name_of(trials.add(std::move(begun), call.run, call.check)),
+              only_moves ? "run.torch_moves" : "none");
+  }
+}
+
+TEST_F(TrialsTest, WhatIsForbiddenBeatsWhatTheEmulatorLacks) {
+  const std::string lack = finding("unsupported");
+  EXPECT_EQ(name_of(make({.findings = lack + finding("host_compute")})), "run.host_compute");
+  EXPECT_EQ(name_of(make({.findings = lack, .run = {.aten = {{"aten::relu", 1}}}})), "run.aten");
+  const ErrorReply refusal{"operator", "", {"", "aten::mm is not available", {}, {}}};
+  EXPECT_EQ(name_of(fail(refusal, lack, 0)), "run.aten");
+}
+
+TEST_F(TrialsTest, AnEarlierWrongTrialBeatsAnEndOfTheProcessByWhatTheEmulatorLacks) {
+  plan_.needs_general = true;
+  EXPECT_EQ(make({.number = 1, .check = {.passed = false}}), std::nullopt);
+  const task::Outcome ended = trials_.with_trials(task::Unsupported{{{"r", "m", {}}}});
+  EXPECT_EQ(std::get<task::Wrong>(ended).trials.size(), 2u);
 }
 
 TEST_F(TrialsTest, ARecordCountsOnlyWhereTheEmulatorMakesIt) {

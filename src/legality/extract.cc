@@ -241,4 +241,9 @@ Extraction extract(std::string_view text) {
   return module ? checked(join(*module)) : Extraction(explain(text, answer, lines));
 }
 
+std::string_view visible_answer(std::string_view answer) {
+  const std::string_view text = without_reasoning(answer).text;
+  return text.substr(std::min(text.find_first_not_of('\n'), text.size()));
+}
+
 }  // namespace mc::legality

@@ -32,6 +32,10 @@ using Extraction = std::variant<Extracted, task::Unextractable>;
 // Total and pure; time and memory are linear in the answer.
 Extraction extract(std::string_view answer);
 
+// The answer without its reasoning and the empty lines behind that: what the next turn of its
+// conversation shows of it.
+std::string_view visible_answer(std::string_view answer);
+
 }  // namespace mc::legality
 
 #endif  // MC_LEGALITY_EXTRACT_H_

@@ -206,15 +206,17 @@ int read_launches(Reader& reader, const Json& json) {
 
 Policy read_policy(Reader& reader, const Json& json) {
   reader.expect_members(json, "policy",
-                        {"version", "operators", "overloads", "own_launches_min", "python", "cpp",
-                         "symbols", "flags", "kernels"});
+                        {"version", "operators", "init_operators", "overloads", "own_launches_min",
+                         "python", "cpp", "symbols", "flags", "kernels"});
   if (!reader.problem().empty()) return {};
   Policy policy;
   policy.version = read_version(reader, json);
   const std::vector<std::string> operators = reader.texts(json, "policy", "operators");
+  const std::vector<std::string> init = reader.texts(json, "policy", "init_operators");
   const std::vector<std::string> overloads = reader.texts(json, "policy", "overloads");
   if (!reader.problem().empty()) return {};
   policy.operators = {operators.begin(), operators.end()};
+  policy.init_operators = {init.begin(), init.end()};
   policy.overloads = {overloads.begin(), overloads.end()};
   policy.own_launches_min = read_launches(reader, json);
   policy.python_json = read_python(reader, json);

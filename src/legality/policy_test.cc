@@ -20,6 +20,7 @@ Json valid() {
   const Json none = Json::array();
   return {{"version", "test/1"},
           {"operators", {"empty"}},
+          {"init_operators", {"cat"}},
           {"overloads", {"out"}},
           {"own_launches_min", 1},
           {"python",
@@ -97,6 +98,7 @@ INSTANTIATE_TEST_SUITE_P(
         Row{"/extra", 1, "policy has an unknown member \"extra\""},
         Row{"/operators", "empty", "policy.operators is missing or no list"},
         Row{"/operators/0", 7, "policy.operators has an item that is no text"},
+        Row{"/init_operators", nullptr, "policy.init_operators is missing or no list"},
         Row{"/overloads", nullptr, "policy.overloads is missing or no list"},
         Row{"/own_launches_min", -1, "policy.own_launches_min is not 0 or 1"},
         Row{"/python", nullptr, "python is missing or no object"},

@@ -87,6 +87,20 @@ task::SourceLocation call_of(std::string_view name, const std::vector<NativeSour
   return {};
 }
 
+// True for the import of collections.abc by which pybind11 knows a mapping, in a library whose
+// sources import nothing: no word in them says so, and none can be pasted together.
+bool is_import_of_pybind11(std::string_view name, const std::vector<NativeSource>& sources) {
+  if (name != "PyImport_ImportModule" || sources.empty()) return false;
+  return std::ranges::none_of(sources, [](const NativeSource& source) {
+    const std::vector<lex::Token> tokens = lex::tokenize(source.text);
+    return std::ranges::any_of(tokens, [&](const lex::Token& token) {
+      const std::string_view text = lex::text_of(source.text, token);
+      return !lex::is_trivia(token) && (text == "##" || text == "%:%:" || text == "import" ||
+                                        text.find("PyImport") != std::string_view::npos);
+    });
+  });
+}
+
 // The name that the author called: of "sum_dim_IntList" the longest of "sum_dim_IntList", "sum_dim"
 // and "sum" that the sources call.
 task::RuleFinding finding_of(const SymbolRule& rule, const std::string& symbol,
@@ -138,7 +152,7 @@ std::vector<task::RuleFinding> check_symbols(const Policy& policy,
   std::vector<task::RuleFinding> findings;
   for (const std::string& symbol : mangled) {
     const std::string name = name_of(symbol);
-    if (is_allowed_operator(policy, name)) continue;
+    if (is_allowed_operator(policy, name) || is_import_of_pybind11(name, sources)) continue;
     for (const SymbolRule& rule : policy.symbol_rules) {
       if (findings.size() >= kFindingsMax) return findings;
       if (matches_any(name, rule.patterns)) {

@@ -37,7 +37,29 @@ TEST(CheckSymbols, FindsOperatorsLibrariesAndSystemCalls) {
               ElementsAre("link.process"));
 }
 
+TEST(CheckSymbols, LeavesPybind11sOwnImportToSourcesThatImportNothing) {
+  const Policy policy =
+      load_policy(std::filesystem::path(MC_SOURCE_DIR) / "policy", "kernelbench").value();
+  const auto rules = [&](const char* source) {
+    return check_symbols(policy, {"PyImport_ImportModule"}, {{"cuda_sources[0]", source}}).size();
+  };
+  EXPECT_EQ(rules("void f(std::map<int, int> m);  // import"), 0U);
+  EXPECT_EQ(rules("using M = py::module_; auto os = M::import(name);"), 1U);
+  EXPECT_EQ(rules("#define PASTE(a, b) a##b\nPASTE(PyImp, ort_ImportModule)(name);"), 1U);
+  EXPECT_EQ(check_symbols(policy, {"PyImport_ImportModule"}, {}).size(), 1U);
+}
+
 TEST(CheckSymbols, FindsWaysPastTheDispatcherAndIntoTheEmulator) {
+  // PyTorch's stable interface has functions that ask and allocate, and some that compute.
+  EXPECT_THAT(broken_rules({"aoti_torch_get_numel", "aoti_torch_library_impl",
+                            "aoti_torch_aten_new_empty", "aoti_torch_call_dispatcher"}),
+              ElementsAre());
+  EXPECT_THAT(broken_rules({"aoti_torch_aten_amax", "aoti_torch__mm_plus_mm_out"}),
+              ElementsAre("link.torch_compute", "link.torch_compute"));
+  // PyTorch's settings may be read.
+  EXPECT_THAT(broken_rules({"_ZNK2at7Context23deterministicAlgorithmsEv"}), ElementsAre());
+  EXPECT_THAT(broken_rules({"_ZN2at7Context17setBenchmarkCuDNNEb"}),
+              ElementsAre("link.environment"));
   EXPECT_THAT(broken_rules({"aoti_torch_cpu_mm_out", "_ZN2at3cpu8silu_outERNS_6TensorERKS1_"}),
               ElementsAre("link.torch_compute", "link.torch_compute"));
   EXPECT_THAT(broken_rules({"mc_emu_open", "mc_emu_access", "_r_debug@GLIBC_2.2.5"}),

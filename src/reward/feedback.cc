@@ -47,8 +47,9 @@ void quote_last_lines(Page& page, std::string_view text, size_t num_max) {
               num_max);
 }
 
+// The names of sources are the candidate's.
 std::string at(const task::SourceLocation& location) {
-  return place_name(location).empty() ? "" : " at " + place_name(location);
+  return place_name(location).empty() ? "" : " at " + named(place_name(location));
 }
 
 // ---- Evidence -----------------------------------------------------------------------------------
@@ -253,11 +254,13 @@ void write_fixed_sizes(Page& page, const std::vector<task::SourceLocation>& plac
 
 // ---- Outcomes -----------------------------------------------------------------------------------
 
-std::string_view stage_text(std::string_view stage) {
+// A candidate process names the stage of its exception.
+std::string stage_text(std::string_view stage) {
   if (stage == "record" || stage == "load") return "while its module was imported";
   if (stage == "init") return "while ModelNew was constructed";
   if (stage == "forward") return "in forward";
-  return stage;
+  if (stage == "all_calls") return "that all of its calls took together";
+  return "in the stage " + named(stage);
 }
 
 // When a rule was seen to be broken.
@@ -281,11 +284,7 @@ struct Writer {
     page.say(fmt::format("Result: rejected; the candidate does what the policy {} forbids ({}).",
                          verdict.protocol.policy, time_text(x.when)));
     write_rules(page, x.findings);
-    say_hint(page, x.when == "timing"
-                       ? "each call of forward must do all of its work, on its own inputs and in "
-                         "the candidate's own kernels, before what follows on the same stream."
-                       : "all arithmetic must be in the candidate's own kernels; of PyTorch, "
-                         "forward may use only allocation, views and copies.");
+    say_hint(page, illegal_hint(x.when, verdict.protocol.policy));
   }
   void operator()(const task::CompileFailed& x) const {
     page.say(is_musa() ? "Result: the candidate does not compile as MUSA."
@@ -346,10 +345,11 @@ struct Writer {
     if (x.performance) write_profile(page, *x.performance);
   }
   void operator()(const task::Unsupported& x) const {
-    page.say(
-        fmt::format("Result: not judged; the {} backend lacks what the candidate uses. This is "
-                    "no fault of the candidate.",
-                    task::to_string(verdict.backend)));
+    const bool is_task = !x.constructs.empty() && x.constructs.front().rule == "task.fails";
+    const std::string why = is_task ? "the task itself fails"
+                                    : fmt::format("the {} backend lacks what the candidate uses",
+                                                  task::to_string(verdict.backend));
+    page.say("Result: not judged; " + why + ". This is no fault of the candidate.");
     write_rules(page, x.constructs);
   }
   void operator()(const task::Infra&) const {
@@ -419,7 +419,8 @@ std::string speed_request(std::string_view feedback) {
 }
 
 std::string retry_request(std::string_view answer, std::string_view feedback) {
-  return fmt::format("An answer that failed:\n{}\n{}", answer, repair_request(feedback));
+  return fmt::format("An answer that failed:\n{}\n{}", without_special_tokens(answer),
+                     repair_request(feedback));
 }
 
 }  // namespace mc::reward

@@ -95,6 +95,20 @@ std::string_view kernel_hint(std::string_view kind) { return find(kKernelHints, 
 
 std::string_view extraction_hint(std::string_view reason) { return find(kExtractionHints, reason); }
 
+std::string_view illegal_hint(std::string_view when, std::string_view policy) {
+  const bool may_compute = !policy.starts_with("musacoder/");
+  if (when == "timing") {
+    return may_compute ? "each call of forward must do all of its work, on its own inputs, before "
+                         "what follows on the same stream."
+                       : "each call of forward must do all of its work, on its own inputs and in "
+                         "the candidate's own kernels, before what follows on the same stream.";
+  }
+  return may_compute ? "each call of forward must launch a kernel of the candidate's own, and may "
+                       "do nothing else that the rule above names."
+                     : "all arithmetic must be in the candidate's own kernels; of PyTorch, "
+                       "forward may use only allocation, views and copies.";
+}
+
 std::string_view output_hint(std::string_view problem) { return find(kOutputHints, problem); }
 
 std::string_view compile_hint(std::string_view message) {

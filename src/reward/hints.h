@@ -14,6 +14,10 @@ std::string_view kernel_hint(std::string_view kind);
 // For an Unextractable's reason; "" for a reason without a hint.
 std::string_view extraction_hint(std::string_view reason);
 
+// For an Illegal's `when`, under a policy and its version: only "musacoder" forbids PyTorch to
+// compute.
+std::string_view illegal_hint(std::string_view when, std::string_view policy);
+
 // For an OutputCheck's problem; "" for a problem without a hint.
 std::string_view output_hint(std::string_view problem);
 

@@ -27,7 +27,8 @@ class Page {
   // REQUIRES: tokens_max >= 50.
   explicit Page(size_t tokens_max);
 
-  // A sentence of ours, with what it names of the candidate's already quoted; one line.
+  // Both add a line without special tokens of chat templates (without_special_tokens).
+  // A sentence of ours, with what it names of the candidate's already quoted.
   void say(std::string_view sentence);
   // Something of the candidate's, on a line of its own behind "> "; "" adds nothing.
   void quote(std::string_view text);
@@ -51,6 +52,11 @@ void say_how_many_more(Page& page, size_t num, size_t num_max, std::string_view 
 // Something of the candidate's within a sentence: in quotation marks, plain, bounded, without
 // quotation marks of its own.
 std::string quoted(std::string_view text);
+
+// The text with a space in each sequence that a chat template may take for one of its tokens
+// ("< |im_end|>", "[ INST]", "< /s>"), so that nothing that is quoted ends a turn or begins one.
+// Code stays code; types, numbers and headers in angle brackets stay as they are.
+std::string without_special_tokens(std::string_view text);
 
 // The name of something of the candidate's: as it is where it can be nothing but a name or number
 // ("row_sum<float>", "output[1]", "-1.5e-07"), else quoted.

@@ -277,7 +277,7 @@ Result<Task> load_numbered(const NumberedSpec& spec, const Roots& roots) {
   for (Task& task : *tasks) {
     if (task.id == id) return std::move(task);
   }
-  return Error{ErrorCode::kNotFound, "no task " + id + " in " + path.string()};
+  return Error{ErrorCode::kNotFound, "no task " + id};
 }
 
 // Two plain names: what cannot leave the directory of tasks.
@@ -401,8 +401,7 @@ Result<Task> load_task(const std::string& spec, const Roots& roots) {
   }
   const fs::path file = roots.tasks / (spec + ".py");
   if (roots.tasks.empty() || !is_there(file)) {
-    return Error{ErrorCode::kNotFound, "no task " + spec + " in " +
-                                           (roots.tasks.empty() ? "tasks" : roots.tasks.string())};
+    return Error{ErrorCode::kNotFound, "no task " + spec};
   }
   return read_task(file, spec);
 }

@@ -48,7 +48,7 @@ struct Roots {
 //   "kernelbench:1/19"         level 1, problem 19 of roots.kernelbench
 //   "path/to/suite:1/19"       the same in the suite at this path; its id is as written
 //   "reduction/row_sum"        a task of roots.tasks
-// kNotFound says where it was looked for.
+// kNotFound where there is none; no message has a path that the caller did not give.
 Result<Task> load_task(const std::string& spec, const Roots& roots);
 
 // The task with its class `name` under the name that the harness looks for, Model, as its last

@@ -162,10 +162,9 @@ TEST_F(Suite, SaysWhyATaskIsNotFound) {
     ErrorCode code;
     std::string message;
   } kTable[] = {
-      {"kernelbench:1/4", ErrorCode::kNotFound,
-       "no task kernelbench:1/4 in " + (root() / "kb").string()},
-      {"reduction/none", ErrorCode::kNotFound,
-       "no task reduction/none in " + (root() / "tasks").string()},
+      // A caller of a service sees these, so they have no path of this machine.
+      {"kernelbench:1/4", ErrorCode::kNotFound, "no task kernelbench:1/4"},
+      {"reduction/none", ErrorCode::kNotFound, "no task reduction/none"},
       {"../etc/passwd", ErrorCode::kInvalidInput,
        "not a task: \"../etc/passwd\"; give a .py file, suite:level/number or family/name"},
       {"", ErrorCode::kInvalidInput,

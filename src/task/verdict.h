@@ -350,6 +350,8 @@ struct Verdict {
   Protocol protocol;
   TaskGrade task_grade;
   Outcome outcome = Infra{"not judged"};
+  // The outcome says nothing of these: "its own sizes: dim 16384 (2048 was tried)".
+  std::vector<std::string> not_tried;
   Telemetry telemetry;
   bool operator==(const Verdict&) const = default;
 };

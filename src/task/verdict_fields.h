@@ -103,6 +103,7 @@ void fields(V& v, Verdict& x) {
   v("protocol", x.protocol);
   v("task_grade", x.task_grade);
   v("outcome", x.outcome);
+  v("not_tried", x.not_tried);
   v("telemetry", x.telemetry);
 }
 

@@ -92,6 +92,21 @@ TEST_F(FakeWorkerTest, IsEndedByTheSessionsLimitWhereItHangs) {
   EXPECT_EQ(worker_.num_alive(), 0);
 }
 
+TEST_F(FakeWorkerTest, IsEndedWhereAllAnswersTogetherTookTheirTime) {
+  AnswerTime time{std::chrono::milliseconds(100)};
+  worker_.fail<Begin>(Hangs());
+  for (int i = 0; i < 2; ++i) {  // The second process finds nothing left.
+    Session session = worker_.session();
+    session.charge(&time);
+    const Answer answer = ask(session);
+    const auto* overrun = std::get_if<LimitExceeded>(&answer);
+    ASSERT_NE(overrun, nullptr) << answer.index();
+    EXPECT_EQ(overrun->limit, Limit::kAllCalls);
+    EXPECT_LE(time.left.count(), 0);
+  }
+  EXPECT_EQ(worker_.num_alive(), 0);
+}
+
 TEST_F(FakeWorkerTest, SaysWhatIsNoMessageAndIsEnded) {
   worker_.say_raw<Begin>("no JSON");
   Session session = worker_.session();

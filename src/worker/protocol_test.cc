@@ -18,6 +18,7 @@ using Json = nlohmann::json;
 
 const Json kRan = {{"ok", true},
                    {"aten", {{"aten::empty", 2}}},
+                   {"moved_percent", 0},
                    {"sticky", ""},
                    {"outputs", {{"t", "list"}}},
                    {"buffers", {{{"name", "w"}, {"tree", nullptr}}}}};
@@ -25,14 +26,17 @@ const Json kRan = {{"ok", true},
 TEST(Protocol, WritesEachMemberOfAQuestionAndItsOperation) {
   const CandidateLoadQuestion load{.source = "x",
                                    .artifacts = {{"k", {"/a/0/m.so", "m"}}},
-                                   .policy = {"musacoder", {"empty"}, {}},
+                                   .policy = {"musacoder", {"empty"}, {}, {"cat"}},
                                    .schedule_seed = UINT64_MAX};
   const Json expected = {
       {"op", "load"},
       {"source", "x"},
       {"artifacts", {{"k", {{"path", "/a/0/m.so"}, {"module", "m"}}}}},
       {"policy",
-       {{"name", "musacoder"}, {"device_allowed", {"empty"}}, {"host_allowed", Json::array()}}},
+       {{"name", "musacoder"},
+        {"device_allowed", {"empty"}},
+        {"host_allowed", Json::array()},
+        {"init_allowed", {"cat"}}}},
       {"schedule_seed", UINT64_MAX}};
   EXPECT_EQ(Json::parse(load.to_json()), expected);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/session.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <poll.h>
@@ -23,6 +24,14 @@ std::string summary_of(std::string_view question) {
   const std::string operation = json.is_object() ? json.value("op", "") : "";
   if (operation.starts_with("time")) return "";
   return json.contains("index") ? operation + " " + json["index"].dump() : operation;
+}
+
+// The limit of a wait, by what is left of the time for all answers.
+std::chrono::duration<double> bounded(const Session::Impl& impl,
+                                      std::chrono::duration<double> limit) {
+  if (impl.time == nullptr) return limit;
+  const std::chrono::duration<double> left = impl.time->left - (Child::Clock::now() - impl.asked);
+  return std::min(limit, left);
 }
 
 struct ToAnswer {
@@ -100,28 +109,40 @@ void Session::send(std::string_view question, const Fd* region,
   wake();
   MC_CHECK(!impl_->rests);
   impl_->owes_answer = true;
-  if (spdlog::should_log(spdlog::level::debug)) {
-    impl_->question = summary_of(question);
-    impl_->asked = Child::Clock::now();
-  }
+  impl_->asked = Child::Clock::now();
+  if (spdlog::should_log(spdlog::level::debug)) impl_->question = summary_of(question);
   // Nor may descriptors lie there meanwhile, which count against all children of this user.
   if (impl_->channel.has_unread()) {
     impl_->child->kill_tree();
     impl_->unsent = MalformedReply{"it spoke before it was asked"};
     return;
   }
-  Watch watch(*impl_, limit);
+  Watch watch(*impl_, bounded(*impl_, limit));
   std::vector<int> fds;
   if (region != nullptr) fds.push_back(region->get());
   const Status sent = impl_->channel.send(question, fds, watch.wait());
   if (!sent) impl_->unsent = watch.why_not(sent.error());
 }
 
+void Session::charge(AnswerTime* time) { impl_->time = time; }
+
 Answer Session::receive(std::chrono::duration<double> limit) {
   MC_CHECK(impl_->owes_answer);
+  const bool is_last = impl_->time != nullptr && impl_->time->left <= limit;
+  Answer answer = receive_within(limit);
+  if (impl_->time == nullptr) return answer;
+  impl_->time->left -= Child::Clock::now() - impl_->asked;
+  const auto* overrun = std::get_if<LimitExceeded>(&answer);
+  const bool is_late = overrun != nullptr && overrun->limit == Limit::kWall;
+  if (is_late && is_last) impl_->time->left = std::min(impl_->time->left, {});
+  if (is_late && impl_->time->left.count() <= 0) return LimitExceeded{Limit::kAllCalls};
+  return answer;
+}
+
+Answer Session::receive_within(std::chrono::duration<double> limit) {
   impl_->owes_answer = false;
   if (impl_->unsent) return std::move(*std::exchange(impl_->unsent, std::nullopt));
-  Watch watch(*impl_, limit);
+  Watch watch(*impl_, bounded(*impl_, limit));
   auto message = impl_->channel.receive(watch.wait());
   if (!message) return watch.why_not(message.error());
   if (!impl_->question.empty()) {

@@ -28,7 +28,12 @@ namespace mc::worker {
 
 inline constexpr size_t kOutputTailBytes = 4 << 10;
 
-enum class Limit { kWall, kCpu, kMemory, kThreads };
+enum class Limit { kWall, kAllCalls, kCpu, kMemory, kThreads };
+
+// The time by the clock that is left to a candidate for all its answers, of however many processes.
+struct AnswerTime {
+  std::chrono::duration<double> left;
+};
 
 struct Reply {  // "ok": true
   std::string json;
@@ -78,6 +83,10 @@ class Session {
   // anything but Reply and ErrorReply the child is dead.
   Answer ask(std::string_view question, const Fd* region, std::chrono::duration<double> limit);
 
+  // From now on the time until each answer is taken off `time`, at whose end the child ends by
+  // Limit::kAllCalls.  REQUIRES: `time` is null or outlives the session.
+  void charge(AnswerTime* time);
+
   // From now on the child may use this much more processor time, all its threads together, and may
   // not sleep in its place (sandbox::Child).
   void limit_work(std::chrono::duration<double> more);
@@ -113,6 +122,8 @@ class Session {
   int64_t memory_peak_bytes() const;
 
  private:
+  Answer receive_within(std::chrono::duration<double> limit);
+
   std::unique_ptr<Impl> impl_;
 };
 

@@ -30,10 +30,11 @@ struct Session::Impl {
   bool rests = false;
   bool owes_answer = false;  // It was asked, and the answer was not received yet.
   bool was_shown = false;    // The libraries on its shelf were shown.
+  AnswerTime* time = nullptr;                    // The limit of all answers together, if any.
+  sandbox::Child::Clock::time_point asked = {};  // The time of the last question.
   // For the log:
-  std::string name = {};                         // "judge 1234"
-  std::string question = {};                     // The last one, where somebody reads of it,
-  sandbox::Child::Clock::time_point asked = {};  // The time of the question.
+  std::string name = {};      // "judge 1234"
+  std::string question = {};  // The last one, where somebody reads of it.
 };
 
 }  // namespace mc::worker

@@ -57,7 +57,7 @@ Channel::Wait wait_until(TimePoint deadline) {
         deadline - std::chrono::steady_clock::now());
     pollfd poller{fd, events, 0};
     if (left.count() > 0 && ::poll(&poller, 1, static_cast<int>(left.count())) > 0) return ok();
-    return Error{ErrorCode::kTimeout, "the zygote does not answer"};
+    return Error{ErrorCode::kTimeout, "the PyTorch process does not answer"};
   };
 }
 
@@ -97,6 +97,7 @@ sandbox::Profile profile_for(Role role, const ChildLimits& limits,
 std::vector<std::string> arguments_for(const ZygoteOptions& options, int channel) {
   const bool is_trusted = options.roles == Roles::kTrusted;
   std::vector<std::string> argv = {options.python.string(),
+                                   "-P",
                                    "-B",
                                    (options.harness / "worker/zygote.py").string(),
                                    "--roles",
@@ -198,27 +199,27 @@ struct Zygote::State {
 
   // With `twin`, the process makes that one's as well, once it has imported torch.
   Status start(State* twin = nullptr) {
-    MC_TRY_VOID(sandbox::become_reaper(), "zygote");
-    MC_TRY(auto pipe, OutputTail::create(kErrorTailBytes), "zygote");
-    MC_TRY(auto ends, Channel::create_pair(), "zygote");
+    MC_TRY_VOID(sandbox::become_reaper(), "PyTorch process");
+    MC_TRY(auto pipe, OutputTail::create(kErrorTailBytes), "PyTorch process");
+    MC_TRY(auto ends, Channel::create_pair(), "PyTorch process");
     std::vector<std::string> argv = arguments_for(options, ends.second.get());
     std::vector<int> of_twin;
     std::optional<std::pair<OutputTail, Fd>> twin_pipe;
     std::optional<std::pair<Channel, Fd>> twin_ends;
     if (twin != nullptr) {
-      MC_TRY(twin_pipe, OutputTail::create(kErrorTailBytes), "zygote");
-      MC_TRY(twin_ends, Channel::create_pair(), "zygote");
+      MC_TRY(twin_pipe, OutputTail::create(kErrorTailBytes), "PyTorch process");
+      MC_TRY(twin_ends, Channel::create_pair(), "PyTorch process");
       of_twin = {twin_ends->second.get(), twin_pipe->second.get()};
       argv.insert(argv.end(), {"--twin", twin_argument(twin->options, of_twin)});
     }
     MC_TRY(const pid_t pid,
            start_process(argv, environment(options), ends.second.get(), pipe.second.get(), of_twin),
-           "zygote");
+           "PyTorch process");
     if (twin != nullptr) {
       twin->process =
           std::make_unique<Process>(std::move(twin_pipe->first), std::move(twin_ends->first), 0);
     }
-    spdlog::debug("zygote {} of {}: started", pid,
+    spdlog::debug("PyTorch process {} of {}: started", pid,
                   options.roles == Roles::kTrusted ? "the trusted" : "candidates");
     process = std::make_unique<Process>(std::move(pipe.first), std::move(ends.first), pid);
     pytorch_version.clear();
@@ -227,9 +228,9 @@ struct Zygote::State {
 
   // REQUIRES of this and what follows: `mutex` is held.
   Status await_start() {
-    if (process == nullptr) MC_TRY_VOID(start(), "restart the zygote");
+    if (process == nullptr) MC_TRY_VOID(start(), "restart the PyTorch process");
     if (!pytorch_version.empty()) return ok();
-    MC_TRY(const Json hello, ask({{"op", "hello"}}, {}, kStartLimit), "start the zygote");
+    MC_TRY(const Json hello, ask({{"op", "hello"}}, {}, kStartLimit), "start the PyTorch process");
     pytorch_version = hello.value("pytorch", "?");
     if (process->pid == 0) process->pid = hello.value("pid", 0);
     files = hello.value("files", files);
@@ -244,7 +245,8 @@ struct Zygote::State {
     const Status sent = process->channel.send(question.dump(), fds, wait);
     auto message = sent ? process->channel.receive(wait) : Result<Message>(sent.error());
     if (!message) {
-      const Error error = with_context(message.error(), "zygote: " + process->output.text());
+      const Error error =
+          with_context(message.error(), "PyTorch process: " + process->output.text());
       spdlog::debug("{}", error.message);
       process.reset();
       return error;
@@ -252,8 +254,9 @@ struct Zygote::State {
     Json answer = Json::parse(message->json, nullptr, false);
     if (is_ok(message->json)) return answer;
     const auto refusal = decode_refusal(message->json);
-    return Error{ErrorCode::kUnavailable,
-                 "the zygote refused: " + (refusal ? refusal->exception.message : message->json)};
+    return Error{
+        ErrorCode::kUnavailable,
+        "the PyTorch process refused: " + (refusal ? refusal->exception.message : message->json)};
   }
 };
 
@@ -283,7 +286,7 @@ std::vector<std::string> Zygote::protections_off() const {
 Result<std::unique_ptr<Zygote>> Zygote::start(const ZygoteOptions& options) {
   auto state = std::make_unique<State>();
   state->options = options;
-  MC_TRY_VOID(state->start(), "zygote");
+  MC_TRY_VOID(state->start(), "PyTorch process");
   return std::unique_ptr<Zygote>(new Zygote(std::move(state)));
 }
 
@@ -291,15 +294,15 @@ Result<ZygotePair> Zygote::start_pair(const ZygoteOptions& trusted,
                                       const ZygoteOptions& candidates) {
   MC_CHECK(trusted.python == candidates.python);
   if (trusted.environment != candidates.environment) {  // The things that they load differ.
-    MC_TRY(auto judges, start(trusted), "zygote");
-    MC_TRY(auto others, start(candidates), "zygote");
+    MC_TRY(auto judges, start(trusted), "PyTorch process");
+    MC_TRY(auto others, start(candidates), "PyTorch process");
     return ZygotePair{std::move(judges), std::move(others)};
   }
   auto first = std::make_unique<State>();
   auto second = std::make_unique<State>();
   first->options = trusted;
   second->options = candidates;
-  MC_TRY_VOID(first->start(second.get()), "zygote");
+  MC_TRY_VOID(first->start(second.get()), "PyTorch process");
   return ZygotePair{std::unique_ptr<Zygote>(new Zygote(std::move(first))),
                     std::unique_ptr<Zygote>(new Zygote(std::move(second)))};
 }
@@ -344,7 +347,7 @@ Result<Session> Zygote::spawn_once(Role role, const ChildLimits& limits) {
       given.push_back(report.second.get());
     }
     MC_TRY(answer, state_->ask(question, given, state_->options.spawn_limit),
-           std::string("spawn a ") + name_of(role));
+           std::string("start the ") + name_of(role));
   }
   ends.second.reset();
   output.second.reset();
@@ -358,7 +361,7 @@ Result<Session> Zygote::spawn_once(Role role, const ChildLimits& limits) {
   impl->name = fmt::format("{} {}", name_of(role), answer.at("pid").get<pid_t>());
   spdlog::debug("{}: started", impl->name);
   Session session(std::move(impl));
-  MC_TRY(const auto missing, ask_protections(session), std::string("spawn a ") + name_of(role));
+  MC_TRY(const auto missing, ask_protections(session), std::string("start the ") + name_of(role));
   sees_shelf = std::ranges::none_of(missing, [](const std::string& protection) {
     return protection == "mount_namespace" || protection == "hidden_paths";
   });

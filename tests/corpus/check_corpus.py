@@ -54,6 +54,7 @@ CASE_MEMBERS = {
     "static_rules",
     "strict",
     "note",
+    "policy",
 }
 NUM_TASKS_MIN = 36
 NUM_TASKS_A_FAMILY_MIN = 3
@@ -63,6 +64,7 @@ NUM_HOSTILE_MIN = 20
 NUM_WARP128_MIN = 20
 NUM_GPU_MIN = 60
 NUM_MUSA_PROGRAMS_MIN = 50
+NUM_FORMS_MIN = 15
 
 
 def names_below(folder: pathlib.Path) -> set[str]:
@@ -171,7 +173,7 @@ def check_cases(folder: str, count_min: int, tasks: set[str]) -> Iterator[str]:
     for file in sorted(files ^ {entry["file"] for entry in cases.values()}):
         yield f"{folder}/{file}: a file without a case, or the other way round"
     for name, entry in sorted(cases.items()):
-        if entry["task"] not in tasks:
+        if entry["task"] not in tasks | names_below(path / "tasks"):
             yield f"{folder}/{name}: there is no task {entry['task']}"
         if not entry["expect"] or not set(entry["expect"]) <= {*OUTCOMES, "unsupported"}:
             yield f"{folder}/{name}: expects {entry['expect']}"
@@ -193,6 +195,7 @@ def all_faults() -> Iterator[str]:
     yield from check_expectations("hostile", ".py", NUM_HOSTILE_MIN, tasks)
     yield from check_expectations("warp128", ".py", NUM_WARP128_MIN, tasks)
     yield from check_cases("gpu", NUM_GPU_MIN, tasks)
+    yield from check_cases("forms", NUM_FORMS_MIN, tasks)
     yield from check_cases("musa_programs", NUM_MUSA_PROGRAMS_MIN, tasks)
 
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The headers before every candidate source: PyTorch's tensor headers without pybind11, then the
-// CUDA language.  They become a precompiled header once for each PyTorch and set of flags.
+// The headers before every candidate source: PyTorch's tensor headers, then the CUDA language.
+// They become a precompiled header once for each PyTorch and set of flags.  PyTorch's headers for
+// CUDA are not among them: a source has their names by its own includes alone.
 //
 // The order matters: PyTorch and the standard library change shape when __CUDACC__ is defined, so
 // they come first.
@@ -10,10 +11,11 @@
 #include "mc_emu/half_c10.h"  // Before PyTorch: gives at::Half its conversions to and from __half.
 
 #include <ATen/Dispatch.h>
-#if __has_include(<ATen/Dispatch_v2.h>)  // The facade has none.
-#include <ATen/Dispatch_v2.h>
-#endif
+#include <ATen/core/DeprecatedTypeProperties.h>
 #include <torch/types.h>
+#ifndef MC_AT_TORCH_H_  // The facade's binding is short.
+#include <torch/csrc/utils/pybind.h>
+#endif
 
 #include <algorithm>
 #include <array>
@@ -41,12 +43,35 @@
 #include <utility>
 #include <vector>
 
-#include "mc_emu/bind.h"
 #include "mc_emu/cuda.h"
-#include "mc_emu/torch_cuda.h"
 
 #include <cuda_bf16.h>  // Atomics of half and bfloat16, for those that do not include it.
 #include <cuda_fp16.h>
+
+// PyTorch's headers define these for CUDA's compiler alone.
+#ifndef C10_LAUNCH_BOUNDS_1
+#define C10_LAUNCH_BOUNDS_0 __launch_bounds__(256, 4)
+#define C10_LAUNCH_BOUNDS_1(threads) __launch_bounds__(threads)
+#define C10_LAUNCH_BOUNDS_2(threads, blocks) __launch_bounds__(threads, blocks)
+#endif
+#define CUDA_KERNEL_ASSERT(condition) assert(condition)
+#define CUDA_KERNEL_ASSERT2(condition) assert(condition)
+
+namespace at {
+// PyTorch has it for CUDA compilers only.
+template <class T>
+struct RestrictPtrTraits {
+  using PtrType = T* __restrict__;
+};
+}  // namespace at
+
+// PyTorch 2.11 no longer has it: AT_DISPATCH macros took x.type() once; much code still says so.
+namespace detail {
+template <class T, std::enable_if_t<std::is_same_v<T, at::DeprecatedTypeProperties>, int> = 0>
+inline at::ScalarType scalar_type(const T& type) {
+  return type.scalarType();
+}
+}  // namespace detail
 
 // A kernel's argument keeps its type on the way: GCC's own NULL would arrive as an integer.
 #undef NULL

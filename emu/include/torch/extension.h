@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stands in for PyTorch's header of this name: tensors and the binding, without pybind11.
+// PyTorch's header of this name. The rest of its C++ interface takes a compiler half a minute, so
+// it is read only for a candidate that does not compile without it (MC_EMU_WHOLE).
 #pragma once
-#ifndef MC_EMU_PRELUDE_H_  // Precompiled, it is not found as a file.
-#include "mc_emu/prelude.h"
+#include <torch/cuda.h>
+#if defined(MC_AT_TORCH_H_) || defined(MC_EMU_WHOLE)
+#include_next <torch/extension.h>
+#else
+#include <torch/csrc/utils/pybind.h>
+#include <torch/types.h>
 #endif

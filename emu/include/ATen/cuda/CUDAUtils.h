@@ -1,4 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stands in for PyTorch's header of this name.
+// PyTorch's header of this name on the emulated device.
 #pragma once
-#include "mc_emu/torch_cuda.h"
+#include <ATen/cuda/CUDAContext.h>
