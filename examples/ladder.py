@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The experiments of the ladder: what does each rule of reinforcement learning give?
 
-    ./run.sh ladder [--out DIR] [--gpu] [--only A,D] [--seeds 3] [--devices cuda:0,cuda:1]
+    ./run.sh ladder --allow-unsandboxed [--out DIR] [--gpu] [--only A,D] [--seeds 3]
+        [--devices cuda:0,cuda:1]
 
 All begin with one model: fine-tuned on the forge's solutions to chains of operators and, with
 --faulty, on wrong ones too, as a model that reads the web is, so that it answers a third to a half
@@ -21,6 +22,8 @@ A run trains on one device of --devices; as many runs go at once. Every stage ca
 on where it was; --minutes ends a call, and the same call goes on. The tables are in DIR/report.md,
 the courses of training in DIR/courses-A.png and so on. A device may be named several times: as many
 runs share it. --held-judge bulk measures with the forge's own verifier, several times as fast.
+Training asks that verifier too. It runs a model's Python without a sandbox, so a call needs
+--allow-unsandboxed.
 """
 
 from __future__ import annotations
@@ -42,7 +45,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from ladder_report import Held, Row, course_of, held_of, line_of, row_of, titles_of
-from learn import BIN, ROOT, fail, say, write_atomically
+from learn import BIN, ROOT, UNANSWERED, fail, say, write_atomically
 
 CUT_SHORT = 3
 Options = Mapping[str, object]
@@ -206,6 +209,8 @@ class Ladder:
         command = [str(BIN / program), *map(str, arguments)]
         for name, value in options.items():
             command += [f"--{name}", str(value)] if value is not None else []
+        if options.get("judge") == "bulk":
+            command.append("--allow-unsandboxed")  # The ladder's own option has allowed it.
         return self.run_command(command)
 
     def run_command(self, command: list[str]) -> bool:
@@ -222,7 +227,7 @@ class Ladder:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
             return False
-        if code != 0:
+        if code not in (0, UNANSWERED):
             raise RuntimeError(f"{' '.join(command[:2])} ended with {code}")
         return True
 
@@ -453,7 +458,8 @@ class Ladder:
         command = [sys.executable, ROOT / "tools/turn_arms.py", "--tasks",
                    self.folder / "held_out.jsonl", "--model", self.first_model("C"), "--out",
                    out, "--max-tokens", self.size.tokens_max, "--jobs", self.jobs,
-                   "--generate", where, "--eval", "--backend cpu --bulk"]  # fmt: skip
+                   "--generate", where, "--eval",
+                   "--backend cpu --bulk --allow-unsandboxed"]  # fmt: skip
         try:
             self.run_command([str(word) for word in command])
         finally:
@@ -616,7 +622,15 @@ def main() -> int:
     parser.add_argument("--only", default="A", help="experiments: A,B,C,D,U; or base")
     parser.add_argument("--arms", default="", help="only these arms of them: rl,by lot")
     parser.add_argument("--train-only", action="store_true", help="without held-out tasks")
+    parser.add_argument(
+        "--allow-unsandboxed",
+        action="store_true",
+        help="needed: the Python of the models trained here runs without a sandbox, as this user",
+    )
     arguments, size = read_arguments(parser, Size(), GPU, "ladder")
+    if not arguments.allow_unsandboxed:
+        fail("training asks --judge bulk, which runs the Python of the models trained here without"
+             " a sandbox, as this user: add --allow-unsandboxed")  # fmt: skip
     chosen = [name for name in arguments.only.split(",") if name and name != "base"]
     for name in chosen:
         if name not in EXPERIMENTS:

@@ -6,8 +6,9 @@ spans, with gradients by the complex-step method (f(x + ih).imag / h, exact to r
 C++ has them by hand.  Deterministic: results are rounded to 10 digits and random numbers come from
 RandomState, whose streams are frozen, so that another NumPy writes the same bytes.
 
-null is a value that is not there: no reward, no option, or, among log-probabilities, anything at
-all, NaN too, since nobody may read it.
+null is a value that is not there: no reward, no option, or, among log-probabilities of tokens that
+are not trained, anything at all, NaN too, since they are never read.  Among the generator's
+log-probabilities of trained tokens it is NaN: the generator does not know that one.
 
 usage: python3 tools/rl_goldens.py [--check] [FOLDER]
 """
@@ -297,16 +298,18 @@ def drift_of(case: Case) -> Case:
         np.array([np.nan if x is None else x for x in case[name] * case["repeat"]])[mask]
         for name in ("logp_old", "logp_rollout")
     )
-    log_rho = old - rollout
+    num_tokens = int(mask.sum())
+    known = ~np.isnan(rollout)  # The generator may not know the log-probability of a token.
+    log_rho = (old - rollout)[known]
     if log_rho.size == 0:
-        return {"num_tokens": 0, "mean_abs": 0.0, "mean_signed": 0.0, "kept": False}
+        return {"num_tokens": num_tokens, "mean_abs": 0.0, "mean_signed": 0.0, "kept": False}
     mean_abs = np.abs(log_rho).mean()
     vetoed = case["token_veto"] is not None and np.exp(log_rho).min() < case["token_veto"]
     return {
-        "num_tokens": int(log_rho.size),
+        "num_tokens": num_tokens,
         "mean_abs": mean_abs,
         "mean_signed": log_rho.mean(),
-        "kept": bool(mean_abs <= case["delta"] and not vetoed),
+        "kept": bool(mean_abs <= case["delta"] and 2 * log_rho.size > num_tokens and not vetoed),
     }
 
 
@@ -342,9 +345,29 @@ def mirror_pop_cases() -> list[Case]:
         case("40 of 8192 at -5 nat", [-6.0] + [-1.0] * 204, [-1.0] * 205, repeat=40),
         case("rare tokens far off", [-11.0] + [-1.0] * 255, [-1.0] * 256),
         case("vetoed", [-11.0] + [-1.0] * 255, [-1.0] * 256, token_veto=1e-4),
+        case("one token that the generator does not know", exact, [None, *exact[1:]]),
+        case("one such token in a sequence that is off", exact, [None, -2.5, -0.5, -1.5]),
+        case("half of the tokens not known", exact, [None, None, *exact[2:]]),
+        case("no token known", exact, [None] * 4),
         case("not vetoed", [-10.0] + [-1.0] * 255, [-1.0] * 256, token_veto=1e-4),
     ]
     return [{**one, **drift_of(one)} for one in cases]
+
+
+def minimum_cases() -> list[Case]:
+    table: list[tuple[list[Reward], list[int]]] = [
+        ([-1.0, -0.4, None], [2]),
+        ([-1.0, None, None, 1.2], [1]),  # The other one without a reward is infra.
+        ([1.2, None], [1]),
+        ([None, None], [0, 1]),
+        ([-1.0, 1.2], []),
+    ]
+    cases = []
+    for rewards, unsupported in table:
+        least = min((reward for reward in rewards if reward is not None), default=None)
+        found = [least if i in unsupported else reward for i, reward in enumerate(rewards)]
+        cases.append({"rewards": rewards, "unsupported": unsupported, "R": found})
+    return cases
 
 
 def auto_cases() -> list[Case]:
@@ -479,6 +502,34 @@ def choice_cases() -> list[Case]:
     ]
     order = lambda c: (-c["s"], -c["stage"], len(c["code"]))
     return [{"candidates": g, "chosen": g.index(min(g, key=order))} for g in groups]
+
+
+def code_cases() -> list[Case]:
+    """What a replay shows of an answer, and what the next turn of its conversation does."""
+    module = "import torch\n\nclass ModelNew(torch.nn.Module):\n    pass\n"
+    fenced = f"```python\n{module}```\n"
+    draft = f"```python\n{module.replace('pass', 'draft = 1')}```\n"
+    use = "```python\nclass ModelNew: ...\n```\n"
+    said = f"Here it is.\n{fenced}It is fast.\n"
+    table = [
+        (fenced, fenced, fenced),
+        (said, fenced, said),
+        (f"<think>\nA draft:\n{draft}\n</think>\n\n{said}", fenced, said),
+        (f"A draft:\n{draft}</think>\n{said}", fenced, said),
+        (f"<thinking>\n{draft}</thinking>{fenced}", fenced, fenced),
+        (f"{draft}Better:\n{fenced}", fenced, f"{draft}Better:\n{fenced}"),
+        (f"{fenced}As in:\n{use}", fenced, f"{fenced}As in:\n{use}"),
+        (fenced.removesuffix("```\n"), fenced, fenced.removesuffix("```\n")),
+        (module, fenced, module),
+        (f"~~~\n{module}~~~\n", fenced, f"~~~\n{module}~~~\n"),
+        (f"```cpp\nint x;\n```\n{fenced}", fenced, f"```cpp\nint x;\n```\n{fenced}"),
+        ("I cannot.\n", "I cannot.\n", "I cannot.\n"),
+        ("<think>\nLong.\n</think>\nI cannot.\n", "I cannot.\n", "I cannot.\n"),
+        ("<think>\nwithout an end", "", ""),
+        (f"<think>\n{draft}", "", ""),
+        ("a < b and x<think>", "a < b and x<think>", "a < b and x<think>"),
+    ]
+    return [{"answer": answer, "code": code, "visible": seen} for answer, code, seen in table]
 
 
 # ---- A whole step -------------------------------------------------------------------------------
@@ -638,12 +689,17 @@ def files() -> dict[str, dict[str, list[Case]]]:
     return {
         "score": {"cases": score_cases()},
         "prime_echo": {"cases": prime_echo_cases()},
-        "advantage": {"cases": advantage_cases()},
+        "advantage": {"cases": advantage_cases(), "minimum": minimum_cases()},
         "objective": {"cases": objective_cases()},
         "kl": {"cases": kl_cases()},
         "aggregation": {"cases": aggregation_cases()},
         "mirror_pop": {"cases": mirror_pop_cases(), "auto": auto_cases()},
-        "bdr": {"cases": bdr_cases(), "uniform": uniform_cases(), "choice": choice_cases()},
+        "bdr": {
+            "cases": bdr_cases(),
+            "uniform": uniform_cases(),
+            "choice": choice_cases(),
+            "code": code_cases(),
+        },
         "step": {"cases": step_cases()},
     }
 

@@ -74,7 +74,7 @@ def reply(question: dict[str, Any], seed: int, is_right: bool) -> dict[str, Any]
     task = question["task"]
     outcome = PASSED if is_right else FAILED
     verdict = {
-        "schema": "musacoder-verdict/10",
+        "schema": "musacoder-verdict/11",
         "task": task["id"],
         "candidate": question["id"],
         "candidate_hash": "",
@@ -83,6 +83,7 @@ def reply(question: dict[str, Any], seed: int, is_right: bool) -> dict[str, Any]
         "protocol": PROTOCOL,
         "task_grade": {"grade": "good", "reasons": []},
         "outcome": outcome,
+        "not_tried": [],
         "telemetry": TELEMETRY,
     }
     return {"id": question["id"], "feedback": "The result is wrong.\n", "verdict": verdict}

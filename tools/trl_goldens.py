@@ -166,6 +166,17 @@ def check_mirror_pop() -> None:
     print("  MirrorPop: all golden sequences")
 
 
+def check_minimum() -> None:
+    for case in cases("advantage", "minimum"):
+        column = [[float("nan") if r is None else r] for r in case["rewards"]]
+        for i in case["unsupported"]:
+            column[i] = [trl_trainer.UNSUPPORTED]
+        found = trl_trainer._with_minimum(torch.tensor(column), len(column))[:, 0]
+        expected = torch.tensor([float("nan") if r is None else r for r in case["R"]])
+        assert torch.equal(found.nan_to_num(99), expected.nan_to_num(99)), case
+    print("  the least reward of a group: all golden groups")
+
+
 def check_training() -> None:
     """Two real steps; random weights write noise, so answers get verdicts in turn."""
     from datasets import Dataset
@@ -187,19 +198,26 @@ def check_training() -> None:
     )
     data = Dataset.from_list(
         [
-            {"prompt": [{"role": "user", "content": f"task {i}\n"}], "label": f"{TASK}# {i}\n"}
+            {
+                "prompt": [{"role": "user", "content": f"task {i}\n"}],
+                "label": f"{TASK}# {i}\n",
+                "dialect": ["cuda", "musa"][i % 2],
+            }
             for i in range(4)
         ]
     )
-    asked: list[tuple[str, str]] = []
+    asked: list[tuple[str, str, Any]] = []
     numbers = itertools.count()
 
     def judge(task: str, answer: str, options: Any = None) -> Any:
-        asked.append((task, answer))
+        asked.append((task, answer, options))
         scripted = ["compile", "wrong", "pass", "infra"][next(numbers) % 4]
         return asyncio.run(hosts.judge(task, scripted))
 
-    with tempfile.TemporaryDirectory() as folder, mock.patch.object(trl_trainer, "evaluate", judge):
+    # Noise never ends by itself; a real answer without an end token was cut.
+    ends = mock.patch.object(trl_trainer, "_is_cut", lambda *_: False)
+    asks = mock.patch.object(trl_trainer, "evaluate", judge)
+    with tempfile.TemporaryDirectory() as folder, asks:
         model.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
         trainer = trl_trainer.Trainer(
@@ -225,15 +243,24 @@ def check_training() -> None:
             processing_class=tokenizer,
         )
         assert trainer.off_policy_mask_threshold == 0.05
-        trainer.train()
+        with ends:
+            trainer.train()
         before = dict(model.named_parameters())
         moved = sum(bool((before[n] != v).any()) for n, v in trainer.model.named_parameters())
         log = [entry for entry in trainer.state.log_history if "loss" in entry]
         num_asked = len(asked)
-        rewards = trainer.model.eval() and trl_trainer.rollout([data[0]["prompt"]] * 4, trainer)
-    assert all(task.startswith(TASK) for task, _ in asked)
+        trainer.model.eval()
+        with ends:
+            rewards = trl_trainer.rollout([data[0]["prompt"]] * 4, trainer)
+        assert len(asked) == num_asked + 4, "an evaluation has one turn"
+        found = trl_trainer.rollout([data[0]["prompt"]] * 4, trainer)
+    is_cut = [ids[-1] != tokenizer.eos_token_id for ids in found["completion_ids"]]
+    assert any(is_cut) and len(asked) == num_asked + 4 + is_cut.count(False), is_cut
+    assert {r for r, cut in zip(found["musacoder_reward"], is_cut) if cut} == {-1.0}
+    for task, _, options in asked:
+        number = int(task.removeprefix(TASK).strip("# \n"))
+        assert options == {"dialect": ["cuda", "musa"][number % 2]}, (task, options)
     assert num_asked > 8, "no later turn was judged"
-    assert len(asked) == num_asked + 4, "an evaluation has one turn"
     assert {-1.0, -0.25, 1.0, None} == set(rewards["musacoder_reward"])
     assert len(log) == 2 and moved > 0, log
     assert all(entry["mirror_pop/rejected"] == 0 for entry in log), log
@@ -247,6 +274,7 @@ def main() -> int:
     print(f"trl {trl.__version__}")
     check_mirror_pop()
     check_steps()
+    check_minimum()
     check_training()
     print("trl: MirrorPop, whole steps and two real steps agree with the goldens")
     return 0

@@ -17,7 +17,8 @@ again; a change of its options needs another --out.
 
 `--tasks` has rows of the forge: `id`, `prompt`, `reward_model.ground_truth`. A folder is sampled by
 `musacoder generate`, whose options such as `--device cuda --batch 256` stand in --generate. Answers
-of a model of one's own may be judged in bulk (`--eval "--backend cpu --bulk"`).
+of a model of one's own may be judged in bulk, without a sandbox
+(`--eval "--backend cpu --bulk --allow-unsandboxed"`).
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ os.environ.setdefault("VERL_USE_EXTERNAL_MODULES", "musacoder.verl_hooks")
 
 import torch
 
-from host_goldens import TOLERANCE, byte_tokenizer, cases, differs, group_of, rows
+from host_goldens import NAN, TOLERANCE, byte_tokenizer, cases, differs, group_of, rows
 
 import hosts
 import numpy as np
@@ -46,8 +46,8 @@ from verl.trainer.ppo.rollout_corr_helper import compute_rollout_correction_and_
 from verl.workers.config import ActorConfig
 from verl.workers.rollout.replica import TokenOutput
 
-from musacoder import verl_hooks
-from musacoder.verl import UNSCORED
+from musacoder import rules, verl_hooks
+from musacoder.verl import UNSCORED, UNSUPPORTED
 
 MODES = {
     "sequence_mean": "seq-mean-token-mean",
@@ -55,6 +55,7 @@ MODES = {
     "dr_grpo": "seq-mean-token-sum-norm",
 }
 TASK = "class Model:\n    pass\n"
+RESPONSE_LENGTH = 40
 
 
 # ---- Whole steps --------------------------------------------------------------------------------
@@ -203,6 +204,16 @@ def check_advantages() -> None:
             worst = max(worst, differs(found, expected))
         kept = data.batch["response_mask"][:, 0].tolist()
         assert kept == [float(A is not None) for A in case["advantage"]], case
+    for case in cases("advantage", "minimum"):
+        totals = [UNSCORED if r is None else r for r in case["rewards"]]
+        for i in case["unsupported"]:
+            totals[i] = UNSUPPORTED
+        rewards = torch.tensor([[total] for total in totals])
+        found_A, _ = verl_hooks.advantage(
+            rewards, torch.ones_like(rewards), index=[0] * len(rewards)
+        )
+        expected_A = [0.0 if A is None else A for A in rules.advantages(case["R"])]
+        worst = max(worst, differs(found_A[:, 0].tolist(), expected_A))
     print(f"  advantages: difference {worst:.1e}")
     assert worst < TOLERANCE
 
@@ -214,7 +225,7 @@ def check_mirror_pop() -> None:
         if case["token_veto"] is not None:
             continue
         old, rollout, mask = (
-            torch.tensor([[0.0 if x is None else x for x in case[name] * case["repeat"]]])
+            torch.tensor([[NAN if x is None else x for x in case[name] * case["repeat"]]])
             for name in ("logp_old", "logp_rollout", "mask")
         )
         found, _ = rollout_corr_helper.compute_rollout_rejection_mask(
@@ -238,7 +249,10 @@ def check_mirror_pop() -> None:
 
 
 class Server:
-    """In place of vLLM or SGLang: answers in order; "abort" is an aborted request."""
+    """In place of vLLM or SGLang: answers in order.
+
+    "abort" is an aborted request.  An answer ends with the end token, or where its limit is.
+    """
 
     def __init__(self, tokenizer: Any, *answers: str) -> None:
         self.tokenizer, self.answers = tokenizer, list(answers)
@@ -249,12 +263,17 @@ class Server:
         answer = self.answers.pop(0)
         if answer == "abort":
             return TokenOutput(token_ids=[], log_probs=[], stop_reason="aborted")
-        ids = [*self.tokenizer.encode(answer), self.tokenizer.eos_token_id]
+        ids = [*self.tokenizer.encode(answer), self.tokenizer.eos_token_id][:RESPONSE_LENGTH]
         return TokenOutput(token_ids=ids, log_probs=[-0.5] * len(ids), stop_reason="completed")
 
 
 def config_of(**data: Any) -> Any:
-    rollout = {"prompt_length": 200, "response_length": 40, "n": 2, "max_model_len": 1000}
+    rollout = {
+        "prompt_length": 200,
+        "response_length": RESPONSE_LENGTH,
+        "n": 2,
+        "max_model_len": 1000,
+    }
     values = {
         "actor_rollout_ref": {"rollout": rollout, "model": {}},
         "data": {"apply_chat_template_kwargs": {}, **data},
@@ -290,19 +309,19 @@ async def run_rows(worker: Any, table: list[dict[str, Any]], validate: bool = Fa
     return worker._postprocess(outputs, input_non_tensor_batch={}, validate=validate)
 
 
-def row_of(split: str = "train", uid: str = "g") -> dict[str, Any]:
+def row_of(split: str = "train", uid: str = "g", **extra: Any) -> dict[str, Any]:
     return {
         "raw_prompt": [{"role": "user", "content": "task\n"}],
         "reward_model": {"ground_truth": TASK},
-        "extra_info": {"split": split, verl_hooks.ITEM: 0},
+        "extra_info": {"split": split, verl_hooks.ITEM: 0, **extra},
         "uid": uid,
     }
 
 
 def check_episodes(tokenizer: Any) -> None:
-    def run(*answers: str, split: str = "train") -> tuple[float, Any, Server]:
+    def run(*answers: str, split: str = "train", **extra: Any) -> tuple[float, Any, Server]:
         server = Server(tokenizer, *answers)
-        batch = asyncio.run(run_rows(worker_of(config_of(), server), [row_of(split)]))
+        batch = asyncio.run(run_rows(worker_of(config_of(), server), [row_of(split, **extra)]))
         return float(batch.batch["rm_scores"].sum()), batch, server
 
     reward, batch, server = run("compile", "wrong", "pass")
@@ -320,7 +339,19 @@ def check_episodes(tokenizer: Any) -> None:
         reward, batch, _ = run(*answers)
         assert np.float32(reward) == UNSCORED and int(batch.batch["response_mask"].sum()) == 0
         assert batch.non_tensor_batch["scored"].tolist() == [0.0], answers
-    print("  episodes: PrimeEcho, evaluation, aborted turns and unscored ones as in docs/rl.md")
+    # An answer of 39 letters has its end token within the limit.
+    for length_of_answer, expected in ((RESPONSE_LENGTH, -1), (RESPONSE_LENGTH - 1, 1.2)):
+        reward, _, _ = run("pass".ljust(length_of_answer), "compile", "compile")
+        assert abs(reward - expected) < 1e-6, (length_of_answer, reward)
+    reward, _, server = run("pass".ljust(99), "pass")
+    assert abs(reward + 0.4) < 1e-6 and "was cut off after 40 tokens" in server.prompts[1], reward
+    reward, _, _ = run("musa", dialect="musa")
+    assert abs(reward - 1.2) < 1e-6, reward
+    _, _, server = run("<think>Hm.</think>\ncompile", "pass")
+    assert server.prompts[1].startswith("<|user|>task\n<|end|><|assistant|>compile<|end|>")
+    reward, batch, _ = run("compile", "unsupported")
+    assert np.float32(reward) == UNSUPPORTED and int(batch.batch["response_mask"].sum()) == length
+    print("  episodes: PrimeEcho, evaluation, dialects, aborted, cut and unscored turns")
 
 
 @contextlib.contextmanager

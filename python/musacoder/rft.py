@@ -26,6 +26,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from musacoder.episode import key_of, options_of
 from musacoder.rules import PASSED
 
 _QUOTED = re.compile(r'"""(.*?)"""|' + r"'''(.*?)'''", re.DOTALL)
@@ -72,14 +73,15 @@ def draw_targets(answers: Iterable[str], count: int, seed: int = 0) -> list[tupl
 
 
 def first_turns(path: Path) -> Iterator[tuple[str, str, float | None]]:
-    """(task, answer, score) of each episode in one file."""
+    """(task, answer, score) of each episode in one file; the task by key_of."""
     if path.suffix == ".jsonl":
         with path.open() as stream:
             for line in stream:
                 episode = json.loads(line)
                 turn = episode["turns"][0]
                 if not episode.get("replay"):
-                    yield episode["task"], turn["answer"], turn["s"]
+                    task = key_of(episode["task"], options_of(episode))
+                    yield task, turn["answer"], turn["s"]
         return
     import torch
 
@@ -87,7 +89,8 @@ def first_turns(path: Path) -> Iterator[tuple[str, str, float | None]]:
         metadata = sample.get("metadata") or {}
         turns = metadata.get("musacoder", {}).get("turns")
         if turns and "musacoder_replay" not in metadata:
-            yield sample["label"], turns[0]["answer"], turns[0]["s"]
+            task = key_of(sample["label"], options_of(metadata))
+            yield task, turns[0]["answer"], turns[0]["s"]
 
 
 def select(
@@ -96,7 +99,7 @@ def select(
     targets: int,
     end: str,
 ) -> list[dict[str, Any]]:
-    """Rows for supervised training.  `prompts`: id and messages of each task's code or name."""
+    """Rows for supervised training.  `prompts`: id and messages of each task, by key_of."""
     passed: dict[str, list[str]] = {}
     for task, answer, score in episodes:
         if score is not None and score >= PASSED and task in prompts:
@@ -116,7 +119,11 @@ def read_prompts(path: Path) -> dict[str, tuple[str, list[dict[str, str]]]]:
     with path.open() as stream:
         for number, line in enumerate(stream):
             row = json.loads(line)
-            prompts[str(row["label"])] = (str(row.get("id", number)), row["prompt"])
+            options = options_of(row, row.get("metadata"), row.get("extra_info"))
+            prompts[key_of(str(row["label"]), options)] = (
+                str(row.get("id", number)),
+                row["prompt"],
+            )
     return prompts
 
 

@@ -2,9 +2,11 @@
 """The rules of the method, once for slime, verl and TRL (slime.py, verl_hooks.py, trl_trainer.py).
 
     PrimeEcho        the reward R of an episode of several turns
+    with_minimum     an unsupported answer gets the least reward of its group
     advantages       each sample of a prompt against the others
     MirrorPop        drops sequences on which trainer and generator disagree
-    RetryBuffer      Buffered Dynamic Retry (BDR): failed tasks come back with their failed answer
+    visible          an answer without its reasoning, as the next turn of its conversation shows it
+    RetryBuffer      Buffered Dynamic Retry (BDR): failed tasks come back with their failed code
 
 The formulas, constants and edge cases are those of the C++ library src/rl (docs/rl.md), and the
 golden files of that library hold both to the same numbers (tests/plugins/rules_test.py).  The
@@ -16,8 +18,9 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import math
+import re
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -78,6 +81,19 @@ def reward_of_episode(scores: Sequence[Reward], turns: int) -> Reward:
 # ---- Advantage ----------------------------------------------------------------------------------
 
 
+def with_minimum(rewards: Sequence[Reward], is_unsupported: Sequence[bool]) -> list[Reward]:
+    """A group's rewards, where unsupported answers get the least of the others' rewards.
+
+    Otherwise an answer that the verifier does not support would fare better than a failure, and a
+    policy would learn to write such answers.  None stays None where no sample has a reward.
+    """
+    least = min((reward for reward in rewards if reward is not None), default=None)
+    return [
+        least if reward is None and unsupported else reward
+        for reward, unsupported in zip(rewards, is_unsupported, strict=True)
+    ]
+
+
 def advantages(
     rewards: Sequence[Reward],
     *,
@@ -123,21 +139,79 @@ def mirror_pop(
 
     log rho = logp_old - logp_rollout of the trained tokens (mask != 0), all [sequences, tokens].
     Both log-probabilities are of the same weights, by the trainer and by the generator.  A token of
-    rho below `token_veto` rejects its sequence.  A sequence without trained tokens is rejected, and
-    so is one whose drift is not a number.  Masked tokens are never read; NaN there is harmless.
+    rho below `token_veto` rejects its sequence.  A token whose log-probability the generator does
+    not know (NaN) is not counted; a sequence of which it knows no more than half of the tokens is
+    rejected, and so is one without trained tokens.  Masked tokens are never read; NaN there is
+    harmless.
     """
     import torch
 
     trained = mask != 0
+    counted = trained & ~torch.isnan(logp_rollout)
     log_rho = (logp_old - logp_rollout).detach().float()
-    magnitude = torch.where(trained, log_rho.abs(), torch.zeros_like(log_rho))
-    counts = trained.sum(dim=-1)
+    magnitude = torch.where(counted, log_rho.abs(), torch.zeros_like(log_rho))
+    counts = counted.sum(dim=-1)
     drift = magnitude.sum(dim=-1) / counts.clamp(min=1)
-    kept = (drift <= delta) & (counts > 0)  # False for NaN.
+    is_known = 2 * counts > trained.sum(dim=-1)
+    kept = (drift <= delta) & is_known  # False where the trainer's log-probability is NaN.
     if token_veto is not None:
-        is_rare = trained & (log_rho < math.log(token_veto))
+        is_rare = counted & (log_rho < math.log(token_veto))
         kept = kept & ~is_rare.any(dim=-1)
     return kept, drift
+
+
+# ---- Answers in later prompts -------------------------------------------------------------------
+
+_TAGS = "think|thinking|thought|reasoning"
+_CLOSED = re.compile(f"</(?:{_TAGS})>")
+_OPENED = re.compile(f"^[ \\t]*(<(?:{_TAGS})>)", re.MULTILINE)
+_FENCE = re.compile(r"[ \t]*(`{3,}(?=[^`]*$)|~{3,})(.*)")
+_IMPORT = re.compile(r"^[ \t]*(?:import|from)\b", re.MULTILINE)
+_PYTHON = re.compile(r"^(?:(?:import|from|class|def)\b|@)", re.MULTILINE)
+_MODEL_NEW = re.compile(r"^[ \t]*class ModelNew\b", re.MULTILINE)
+
+
+def visible(answer: str) -> str:
+    """The answer without its reasoning (docs/extraction.md): what the next turn shows of it.
+
+    Chat templates differ in what they show of the reasoning of an earlier turn.  All hosts drop it
+    before the template sees the answer, so that all of them ask the same.
+    """
+    closed = [found.end() for found in _CLOSED.finditer(answer)]
+    begin = closed[-1] if closed else 0
+    opened = _OPENED.search(answer, begin)
+    return answer[begin : opened.start(1) if opened else len(answer)].lstrip("\n")
+
+
+def code_of(answer: str) -> str:
+    """The module in an answer, between fences: what a replay shows of it.
+
+    An answer without a module is kept without its reasoning.  The verifier's own extraction
+    (docs/extraction.md) has more rules for odd answers.
+    """
+    text = visible(answer)
+    modules = [block for block in _blocks(text) if _MODEL_NEW.search(block)]
+    modules = [module for module in modules if _IMPORT.search(module)] or modules
+    if not modules and _MODEL_NEW.search(text) and (begin := _PYTHON.search(text)):
+        modules = [text[begin.start() :]]
+    return f"```python\n{modules[-1].rstrip()}\n```\n" if modules else text
+
+
+def _blocks(text: str) -> list[str]:
+    """The texts between fences.  A fence with a language ends a block that is open, too."""
+    blocks: list[str] = []
+    opening = ""
+    for line in text.splitlines(keepends=True):
+        fence = _FENCE.match(line)
+        is_end = fence is not None and opening != "" and fence[1].startswith(opening)
+        if opening and not is_end:
+            blocks[-1] += line
+        elif fence is not None and (not is_end or fence[2].strip()):
+            opening = fence[1]
+            blocks.append("")
+        else:
+            opening = ""
+    return blocks
 
 
 # ---- Buffered Dynamic Retry ---------------------------------------------------------------------
@@ -167,9 +241,9 @@ def repair_request(feedback: str) -> str:
     return f"{feedback}Write the whole answer again.\n"
 
 
-def retry_request(answer: str, feedback: str) -> str:
+def retry_request(code: str, feedback: str) -> str:
     """The text behind a task's prompt in a replay (reward::retry_request)."""
-    return f"An answer that failed:\n{answer}\n{repair_request(feedback)}"
+    return f"An answer that failed:\n{code}\n{repair_request(feedback)}"
 
 
 @dataclass(frozen=True)
@@ -177,7 +251,7 @@ class Failure:
     """A failed answer, with all that a replay's prompt needs."""
 
     task: str
-    code: str  # The answer, as the model wrote it.
+    code: str  # The result of code_of.
     feedback: str = ""
     s: float = -1.0  # Below PASSED.
     stage: str = "extraction"
@@ -277,7 +351,8 @@ class RetryBuffer:
             self._items[failure.task] = _Item(failure, max(failure.step + 1, old.ready_at))
 
     def solved(self, task: str) -> None:
-        """A replay of the task passed: its item goes, and its replays are forgotten."""
+        """An answer to the task passed, a replay's or a fresh prompt's: its item goes, and its
+        replays are forgotten."""
         self._items.pop(task, None)
         self._replays.pop(task, None)
 
@@ -294,6 +369,32 @@ class RetryBuffer:
         if self._is_exhausted(task):
             del self._items[task]
         return item.failure
+
+    def give_back(self, failure: Failure) -> None:
+        """Undoes a draw whose replay was never answered."""
+        replays = self._replays.get(failure.task, 0)
+        if replays == 0:
+            return  # The task was solved since.
+        self._replays[failure.task] = replays - 1
+        if failure.task not in self._items and len(self._items) < self._capacity:
+            # The item was the oldest of the queue when it was drawn.
+            self._items = {failure.task: _Item(failure, failure.step + 1), **self._items}
+
+    def remember(
+        self, groups: Iterable[Group], step: int, fits: Callable[[Failure], bool] = lambda _: True
+    ) -> None:
+        """Ends a step: solved tasks leave the buffer, tasks on which all failed enter it.
+
+        `fits` says whether the prompt of a replay has room.
+        """
+        failures = []
+        for number, group in enumerate(groups):
+            if group.passed():
+                self.solved(group.task)
+            failure = failure_of_group(group.task, group.prompt, group.episodes, step, number, fits)
+            if failure is not None:
+                failures.append(failure)
+        self.insert(failures)
 
     def _is_exhausted(self, task: str) -> bool:
         return self._replays.get(task, 0) >= self._replays_max
@@ -327,16 +428,35 @@ class Turn:
     stage: str | None  # None for an answer that is no failure.
 
 
+@dataclass(frozen=True)
+class Group:
+    """The episodes of one prompt in a step."""
+
+    task: str  # Identifies the task in its dialect.
+    prompt: Any  # The prompt as Failure has it.
+    episodes: Sequence[Sequence[Turn]]
+
+    def passed(self) -> bool:
+        scores = [turn.s for turns in self.episodes for turn in turns if turn.s is not None]
+        return max(scores, default=-1.0) >= PASSED
+
+
 def failure_of_group(
-    task: str, prompt: Any, episodes: Sequence[Sequence[Turn]], step: int, group: int
+    task: str,
+    prompt: Any,
+    episodes: Sequence[Sequence[Turn]],
+    step: int,
+    group: int,
+    fits: Callable[[Failure], bool] = lambda _: True,
 ) -> Failure | None:
-    """The failure that a group leaves in the buffer; None where an answer passed or none failed."""
+    """The failure that a group leaves in the buffer; None where an answer passed or none fits."""
     if not is_all_failed([[turn.s for turn in turns] for turns in episodes]):
         return None
     failures = [
-        Failure(task, turn.answer, turn.feedback, turn.s, turn.stage, step, group, prompt)
+        Failure(task, code_of(turn.answer), turn.feedback, turn.s, turn.stage, step, group, prompt)
         for turns in episodes
         for turn in turns
         if turn.s is not None and turn.stage is not None
     ]
-    return choose_failure(failures) if failures else None
+    fitting = [failure for failure in failures if fits(failure)]
+    return choose_failure(fitting) if fitting else None

@@ -9,13 +9,16 @@
     --custom-rm-path musacoder.slime.reward                     in place of generate, one turn
 
 Buffered Dynamic Retry is in slime_data.py.  `sample.label` is the task: its code, or a name that
-the service knows.  docs/post_train.md has the whole command line.
+the service knows; an answer is judged in the dialect that `sample.metadata` names.
+docs/post_train.md has the whole command line.
 
 Settings are members of the YAML file that `--custom-config-path` names, or else environment
 variables of the same name in capitals: `musacoder_turns` (3), `musacoder_delta` (0.05).
 
-An answer that could not be judged (infra, unsupported) has the reward 0 and is removed from the
-loss (`remove_sample`); advantages leave it out of its group's mean and spread.
+An answer that was cut at its limit of tokens has the score -1.  One that could not be judged has
+the reward 0 and is removed from the loss (`remove_sample`).  post_process_rewards puts an
+unsupported one back, with the least reward of its group; without it, and after infra, advantages
+leave the answer out of its group's mean and spread.
 """
 
 from __future__ import annotations
@@ -25,9 +28,9 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from musacoder import Judged, rules
+from musacoder import Judged, episode, rules
 from musacoder.client import evaluate_async
-from musacoder.rules import Reward, Turn
+from musacoder.rules import Reward
 
 if TYPE_CHECKING:
     import torch
@@ -47,8 +50,18 @@ def setting(args: Any, name: str, default: float) -> float:
 
 async def reward(args: Any, sample: Any, **_: Any) -> float:
     """The score of one answer."""
-    judged = await evaluate_async(sample.label, sample.response)
+    judged = await _judge_first(sample)
     return _settle(sample, [(sample.response, judged)], judged.reward)
+
+
+async def _judge(sample: Any, answer: str) -> Judged:
+    return await evaluate_async(sample.label, answer, episode.options_of(sample.metadata))
+
+
+async def _judge_first(sample: Any) -> Judged:
+    if sample.status == type(sample).Status.TRUNCATED:
+        return episode.cut_off(sample.response_length)
+    return await _judge(sample, sample.response)
 
 
 async def generate(
@@ -71,7 +84,7 @@ async def generate(
     if sample.status == Status.ABORTED:
         return sample
     turns = 1 if evaluation else int(setting(args, "turns", 3))
-    judged = [(sample.response, await evaluate_async(sample.label, sample.response))]
+    judged = [(sample.response, await _judge_first(sample))]
     if not await _later_turns(args, sample, sampling_params, judged, turns):
         sample.metadata = {**(sample.metadata or {}), KEY: {"first_status": sample.status.value}}
         sample.status = Status.ABORTED
@@ -97,25 +110,26 @@ async def _later_turns(
     options = getattr(args, "apply_chat_template_kwargs", None) or {}
     text = sample.prompt
     params = {key: value for key, value in sampling_params.items() if key != "custom_params"}
-    while len(judged) < turns and not judged[-1][1].passed and judged[-1][1].reward is not None:
+    while len(judged) < turns and episode.is_open(judged):
         if state.aborted:
             return False
-        text = next_prompt(state.tokenizer, text, *_said(judged[-1]), options)
+        text = next_prompt(state.tokenizer, text, judged[-1][0], judged[-1][1].feedback, options)
         ids = state.tokenizer.encode(text, add_special_tokens=False)
         if not _has_room(args, len(ids), params):
             break
         url = f"http://{args.sglang_router_ip}:{args.sglang_router_port}/generate"
         body = {"input_ids": ids, "sampling_params": dict(params)}
         output = await sglang_rollout.post(url, body)
-        if output["meta_info"]["finish_reason"]["type"] == "abort":
+        finish = output["meta_info"]["finish_reason"]["type"]
+        if finish == "abort":
             return False
         answer = output["text"]
-        judged.append((answer, await evaluate_async(sample.label, answer)))
+        if finish == "length":
+            num_tokens = len(state.tokenizer.encode(answer, add_special_tokens=False))
+            judged.append((answer, episode.cut_off(num_tokens)))
+        else:
+            judged.append((answer, await _judge(sample, answer)))
     return True
-
-
-def _said(turn: tuple[str, Judged]) -> tuple[str, str]:
-    return turn[0], rules.repair_request(turn[1].feedback)
 
 
 def _has_room(args: Any, num_tokens: int, params: dict[str, Any]) -> bool:
@@ -133,62 +147,58 @@ def _renderer(tokenizer: Any, options: dict[str, Any]) -> Callable[[list[dict[st
     return rendered
 
 
+def _end(tokenizer: Any) -> str:
+    """The token that ends an answer, which slime leaves in its text."""
+    return str(getattr(tokenizer, "eos_token", None) or "")
+
+
 def next_prompt(
-    tokenizer: Any,
-    prompt: str | list[dict[str, str]],
-    answer: str,
-    request: str,
-    options: dict[str, Any] | None = None,
-) -> str:
-    """The text of the conversation so far with the request as the user's next turn."""
-    rendered = _renderer(tokenizer, options or {})
-    before = prompt if isinstance(prompt, str) else rendered(prompt)
-    turns = [
-        {"role": "user", "content": "?"},
-        {"role": "assistant", "content": _MARK},
-        {"role": "user", "content": request},
-    ]
-    end = str(getattr(tokenizer, "eos_token", None) or "")
-    return before + answer.removesuffix(end) + rendered(turns).split(_MARK, 1)[1]
-
-
-def replay_prompt(
     tokenizer: Any,
     prompt: str | list[dict[str, str]],
     answer: str,
     feedback: str,
     options: dict[str, Any] | None = None,
+) -> str:
+    """The text of the conversation so far with the feedback as the user's next turn.
+
+    The answer is shown without its reasoning, and as the chat template shows an earlier turn.
+    """
+    rendered = _renderer(tokenizer, options or {})
+    user = [{"role": "user", "content": _MARK}]
+    before = prompt if isinstance(prompt, str) else rendered(prompt)
+    tail = rendered(user).split(_MARK, 1)[1]  # It may begin the reasoning of the answer.
+    turns = episode.next_messages(user, answer.removesuffix(_end(tokenizer)), feedback)
+    return before.removesuffix(tail) + rendered(turns).split(_MARK, 1)[1]
+
+
+def replay_prompt(
+    tokenizer: Any,
+    prompt: str | list[dict[str, str]],
+    code: str,
+    feedback: str,
+    options: dict[str, Any] | None = None,
 ) -> str | list[dict[str, str]] | None:
-    """The task's prompt with a failed answer and its feedback, in the same message.
+    """The task's prompt with failed code and its feedback, in the same message.
 
     None where a rendered prompt does not end as the tokenizer's chat template ends one.
     """
-    end = str(getattr(tokenizer, "eos_token", None) or "")
-    request = rules.retry_request(answer.removesuffix(end), feedback)
+    code = code.removesuffix(_end(tokenizer))
     if not isinstance(prompt, str):
-        return [*prompt[:-1], {**prompt[-1], "content": prompt[-1]["content"] + request}]
+        return episode.replay_messages(prompt, code, feedback)
     rendered = _renderer(tokenizer, options or {})
     tail = rendered([{"role": "user", "content": _MARK}]).split(_MARK, 1)[1]
+    request = rules.retry_request(code, feedback)
     return prompt.removesuffix(tail) + request + tail if tail and prompt.endswith(tail) else None
 
 
 def _settle(sample: Any, judged: list[tuple[str, Judged]], value: Reward) -> float:
-    turns = [
-        Turn(
-            answer,
-            one.reward,
-            one.feedback,
-            None if one.reward is None else rules.failed_stage(one.verdict["outcome"]),
-        )
-        for answer, one in judged
-    ]
     sample.metadata = {
         **(sample.metadata or {}),
         KEY: {
             "outcomes": [one.outcome for _, one in judged],
             "scores": [one.reward for _, one in judged],
             "reward": value,
-            "turns": [dataclasses.asdict(turn) for turn in turns],
+            "turns": [dataclasses.asdict(turn) for turn in episode.turns_of(judged)],
         },
     }
     if value is None:
@@ -207,33 +217,40 @@ def _reward_of(args: Any, sample: Any) -> Reward:
     return float(sample.reward[key] if key else sample.reward)
 
 
+def _rewards_of_group(args: Any, samples: list[Any]) -> list[Reward]:
+    outcomes = [(sample.metadata or {}).get(KEY, {}).get("outcomes") for sample in samples]
+    return rules.with_minimum(
+        [_reward_of(args, sample) for sample in samples],
+        [bool(found) and found[-1] == "unsupported" for found in outcomes],
+    )
+
+
 def post_process_rewards(args: Any, samples: list[Any]) -> tuple[list[float], list[float]]:
     """Raw rewards and advantages, group by group, in the order of `samples`.
 
-    A sample without an advantage (unscored, or of a group with too few rewards) is removed from the
-    loss.
+    An unsupported sample gets the least reward of its group.  A sample without an advantage
+    (unscored, or of a group with too few rewards) is removed from the loss.
     """
     groups: dict[Any, list[int]] = {}
     for i, sample in enumerate(samples):
         groups.setdefault(sample.group_index, []).append(i)
-    raw = [_reward_of(args, sample) for sample in samples]
-    normed = [0.0] * len(samples)
+    raw, normed = [0.0] * len(samples), [0.0] * len(samples)
     scale_by_std = bool(getattr(args, "grpo_std_normalization", True))
     for members in groups.values():
-        rewards = [raw[i] for i in members]
-        for i, advantage in zip(members, rules.advantages(rewards, scale_by_std=scale_by_std)):
-            if advantage is None:
-                samples[i].remove_sample = True
-            else:
-                normed[i] = advantage
-    return [0.0 if value is None else value for value in raw], normed
+        rewards = _rewards_of_group(args, [samples[i] for i in members])
+        found = rules.advantages(rewards, scale_by_std=scale_by_std)
+        for i, reward, advantage in zip(members, rewards, found):
+            raw[i] = reward or 0.0
+            normed[i] = advantage or 0.0
+            samples[i].remove_sample = advantage is None
+    return raw, normed
 
 
 def check_spread(args: Any, samples: list[Any], **_: Any) -> Any:
     """Keeps a group whose scored samples differ; slime's own filter counts removed ones as 0."""
     from slime.rollout.filter_hub.base_types import DynamicFilterOutput
 
-    rewards = [_reward_of(args, sample) for sample in samples]
+    rewards = _rewards_of_group(args, samples)
     found = [advantage for advantage in rules.advantages(rewards) if advantage is not None]
     if any(found):
         return DynamicFilterOutput(keep=True)

@@ -14,6 +14,7 @@ Settings, as in slime.py: `musacoder_bdr` (0.1), the probability that a prompt s
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import threading
 import weakref
@@ -28,8 +29,8 @@ from slime.rollout.data_source import (
 from slime.utils.processing_utils import load_tokenizer
 from slime.utils.types import Sample
 
-from musacoder import rules
-from musacoder.rules import Failure, RetryBuffer, Turn
+from musacoder import episode
+from musacoder.rules import Failure, Group, RetryBuffer, Turn
 from musacoder.slime import KEY, post_process_rewards, replay_prompt, setting
 
 REPLAY = "musacoder_replay"  # In the metadata of a replay: the task's prompt without it.
@@ -41,8 +42,10 @@ _current: weakref.ref[RetryDataSource] | None = None
 class RetryDataSource(RolloutDataSourceWithBuffer):  # type: ignore[misc]
     """slime's data source with replays in place of some prompts.
 
-    A replay takes no prompt of the data set's order.  Groups that slime aborted (add_samples) come
-    first.  Step s is the time between captures s - 1 and s.
+    A replay takes no prompt of the data set's order.  Groups that slime aborted and handed back
+    (add_samples) come first.  Replays in groups that slime aborted and dropped, as it does with
+    what it sampled beyond a batch, go back into the retry buffer.  Step s is the time between
+    captures s - 1 and s.
     """
 
     def __init__(self, args: Any) -> None:
@@ -56,12 +59,15 @@ class RetryDataSource(RolloutDataSourceWithBuffer):  # type: ignore[misc]
         )
         self._step = 0
         self._slot = 0
+        self._in_flight: dict[int, Failure] = {}  # Replays without verdicts, by group_index.
+        self._is_rollout_over = False  # Groups in flight were handed back or dropped.
         self._lock = threading.Lock()  # Fully asynchronous mode draws and captures in two threads.
         self._tokenizer = load_tokenizer(args.hf_checkpoint, trust_remote_code=True)
         _current = weakref.ref(self)
 
     def get_samples(self, num_samples: int) -> list[list[Sample]]:
         with self._lock:
+            self._give_back_dropped()
             groups: list[list[Sample]] = self._get_samples_from_buffer(num_samples)
             drawn = [self._draw() for _ in range(num_samples - len(groups))]
             num_fresh = sum(failure is None for failure in drawn)
@@ -74,16 +80,27 @@ class RetryDataSource(RolloutDataSourceWithBuffer):  # type: ignore[misc]
         self._slot += 1
         return self.retries.draw(self._step, self._slot - 1)
 
+    def _give_back_dropped(self) -> None:
+        """After a rollout: replays of groups that are neither captured nor to be issued again."""
+        if not self._is_rollout_over:
+            return
+        self._is_rollout_over = False
+        kept = {group[0].group_index for group in self.buffer}
+        for index in [index for index in self._in_flight if index not in kept]:
+            self.retries.give_back(self._in_flight.pop(index))
+
     def _replay(self, failure: Failure) -> list[Sample]:
         metadata = {**failure.prompt["metadata"], REPLAY: failure.prompt["prompt"]}
         group = []
         for _ in range(self.args.n_samples_per_prompt):
             prompt = self._prompt_of(failure)
-            sample = Sample(prompt=prompt, label=failure.task, metadata=dict(metadata))
+            label = failure.prompt["label"]
+            sample = Sample(prompt=prompt, label=label, metadata=dict(metadata))
             sample.group_index = self.sample_group_index
             sample.index = self.sample_index
             self.sample_index += 1
             group.append(sample)
+        self._in_flight[self.sample_group_index] = failure
         self.sample_group_index += 1
         return group
 
@@ -92,39 +109,25 @@ class RetryDataSource(RolloutDataSourceWithBuffer):  # type: ignore[misc]
         prompt = failure.prompt["prompt"]
         return replay_prompt(self._tokenizer, prompt, failure.code, failure.feedback, options)
 
-    def capture(self, groups: list[Any]) -> None:
-        """Ends a step: failed groups go into the buffer, solved replays leave it."""
+    def capture(self, groups: list[Any], is_rollout_over: bool = True) -> None:
+        """Ends a step: failed groups go into the buffer, solved tasks leave it.
+
+        is_rollout_over: False in fully asynchronous mode, where groups stay in flight.
+        """
         with self._lock:
-            failures = []
-            for number, group in enumerate(groups):
-                failure = self._look_at(number, _flat(group))
-                if failure is not None:
-                    failures.append(failure)
-            self.retries.insert(failures)
+            flat = [_flat(group) for group in groups]
+            answered = [_group_of(samples) for samples in flat]
+            for samples, group in zip(flat, answered):
+                if any(group.episodes):
+                    self._in_flight.pop(samples[0].group_index, None)
+            self.retries.remember(answered, self._step, self._fits)
+            self._is_rollout_over |= is_rollout_over
             self._step += 1
             self._slot = 0
 
-    def _look_at(self, number: int, samples: list[Sample]) -> Failure | None:
-        episodes = [
-            [Turn(**turn) for turn in (sample.metadata or {}).get(KEY, {}).get("turns", [])]
-            for sample in samples
-        ]
-        first = samples[0]
-        metadata = {k: v for k, v in (first.metadata or {}).items() if k not in (KEY, REPLAY)}
-        prompt = {"prompt": (first.metadata or {}).get(REPLAY, first.prompt), "metadata": metadata}
-        scores = [turn.s for turns in episodes for turn in turns if turn.s is not None]
-        if REPLAY in (first.metadata or {}) and scores and max(scores) >= rules.PASSED:
-            self.retries.solved(first.label)
-        fitting = [[turn for turn in turns if self._fits(prompt, turn)] for turns in episodes]
-        if not rules.is_all_failed([[turn.s for turn in turns] for turns in episodes]):
-            return None
-        return rules.failure_of_group(first.label, prompt, fitting, self._step, number)
-
-    def _fits(self, prompt: dict[str, Any], turn: Turn) -> bool:
-        """Whether a replay of this answer leaves the prompt within its limit."""
-        if turn.s is None or turn.stage is None:
-            return False
-        text = self._prompt_of(Failure("", turn.answer, turn.feedback, prompt=prompt))
+    def _fits(self, failure: Failure) -> bool:
+        """Whether a replay leaves the prompt within its limit."""
+        text = self._prompt_of(failure)
         limit = getattr(self.args, "rollout_max_prompt_len", None)
         if text is None or limit is None:
             return text is not None
@@ -138,8 +141,10 @@ class RetryDataSource(RolloutDataSourceWithBuffer):  # type: ignore[misc]
             return
         path = self._path(self.args.save, rollout_id)
         with self._lock:
+            self._give_back_dropped()
             state = {
                 "retries": self.retries.state(),
+                "in_flight": {key: dataclasses.asdict(f) for key, f in self._in_flight.items()},
                 "step": self._step,
                 "slot": self._slot,
                 "aborted": [[sample.to_dict() for sample in group] for group in self.buffer],
@@ -159,9 +164,27 @@ class RetryDataSource(RolloutDataSourceWithBuffer):  # type: ignore[misc]
             self.retries.restore(state["retries"])
             self._step, self._slot = state["step"], state["slot"]
             self.buffer = [[Sample.from_dict(one) for one in group] for group in state["aborted"]]
+            self._in_flight = {key: Failure(**f) for key, f in state["in_flight"].items()}
+            self._is_rollout_over = True  # Groups in flight ended with the process.
 
     def _path(self, folder: str, rollout_id: int | None) -> Path:
         return Path(folder) / "rollout" / f"musacoder_retries_{rollout_id}.pt"
+
+
+def _group_of(samples: list[Sample]) -> Group:
+    first = samples[0]
+    metadata = {k: v for k, v in (first.metadata or {}).items() if k not in (KEY, REPLAY)}
+    prompt = {
+        "prompt": (first.metadata or {}).get(REPLAY, first.prompt),
+        "metadata": metadata,
+        "label": first.label,
+    }
+    turns = [(sample.metadata or {}).get(KEY, {}).get("turns", []) for sample in samples]
+    return Group(
+        episode.key_of(first.label, episode.options_of(metadata)),
+        prompt,
+        [[Turn(**turn) for turn in one] for one in turns],
+    )
 
 
 def _flat(group: Any) -> list[Sample]:
@@ -186,5 +209,5 @@ def post_process_and_capture(args: Any, samples: list[Any]) -> tuple[list[float]
     groups: dict[Any, list[Any]] = {}
     for sample in samples:
         groups.setdefault(sample.group_index, []).append(sample)
-    source.capture(list(groups.values()))
+    source.capture(list(groups.values()), is_rollout_over=False)
     return post_process_rewards(args, samples)

@@ -9,14 +9,15 @@
                                       vllm_importance_sampling_correction=False, ...),
                       train_dataset=load_dataset("json", data_files="rl.jsonl")["train"])
 
-Rows are the forge's rl.jsonl: `prompt` (messages) and `label`, the task.  Without `rollout_func`
-the trainer takes any reward function, and episodes have one turn.  The number of turns is
-$MUSACODER_TURNS (3).  docs/post_train.md has a whole script.
+Rows are the forge's rl.jsonl: `prompt` (messages), `label`, the task, and `dialect`, in which an
+answer is judged.  Without `rollout_func` the trainer takes any reward function, and episodes have
+one turn.  The number of turns is $MUSACODER_TURNS (3).  docs/post_train.md has a whole script.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -24,11 +25,13 @@ from typing import Any
 import torch
 from trl import GRPOTrainer
 
-from musacoder import Judged, rules
+from musacoder import Judged, episode, rules
 from musacoder.client import evaluate
+from musacoder.judged import Options
 from musacoder.rules import Reward
 
 _THREADS = 64  # Verdicts in flight.
+UNSUPPORTED = -math.inf  # The reward of an unsupported answer, until Trainer knows its group.
 
 
 class Trainer(GRPOTrainer):
@@ -50,15 +53,22 @@ class Trainer(GRPOTrainer):
 
     # ---- Advantage ----------------------------------------------------------------------------
 
-    def _calculate_rewards(self, *arguments: Any, **named: Any) -> torch.Tensor:
-        found: torch.Tensor = super()._calculate_rewards(*arguments, **named)
+    def _calculate_rewards(
+        self, inputs: list[dict[str, Any]], prompts: Any, completions: Any, ids: list[list[int]]
+    ) -> torch.Tensor:
+        for row, one in zip(inputs, ids, strict=True):
+            row["musacoder_is_cut"] = _is_cut(self, one)  # TRL hands it to reward functions.
+        found: torch.Tensor = super()._calculate_rewards(inputs, prompts, completions, ids)
+        found = _with_minimum(found, self._group_size())
         self._rewards_by_function = found  # Rows are the samples of all processes.
         return found
 
+    def _group_size(self) -> int:
+        return int(self.num_generations if self.model.training else self.num_generations_eval)
+
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
         output: dict[str, Any] = super()._generate_and_score_completions(inputs)
-        is_training = self.model.training
-        size = self.num_generations if is_training else self.num_generations_eval
+        size = self._group_size()
         rewards = _weighed(self._rewards_by_function, self.reward_weights)
         scale_by_std = self.scale_rewards != "none"
         found: list[float | None] = []
@@ -119,6 +129,20 @@ class Trainer(GRPOTrainer):
         return kept.to(mask.dtype)
 
 
+def _with_minimum(rewards: torch.Tensor, size: int) -> torch.Tensor:
+    """The table of rewards with the least of its group for UNSUPPORTED, function by function."""
+    table = rewards.clone()
+    for begin in range(0, len(table), size):
+        for column in table[begin : begin + size].unbind(dim=1):
+            values = column.tolist()
+            found = rules.with_minimum(
+                [value if math.isfinite(value) else None for value in values],
+                [value == UNSUPPORTED for value in values],
+            )
+            column.copy_(torch.tensor([math.nan if one is None else one for one in found]))
+    return table
+
+
 def _weighed(rewards: torch.Tensor, weights: torch.Tensor) -> list[Reward]:
     """The weighted sum of each row; None where no function has a reward."""
     sums = (rewards * weights.to(rewards.device).unsqueeze(0)).nansum(dim=1).tolist()
@@ -147,60 +171,69 @@ def rollout(prompts: list[list[dict[str, str]]], trainer: Any) -> dict[str, Any]
     """
     is_training = trainer.model.training
     turns = int(os.environ.get("MUSACODER_TURNS", "3")) if is_training else 1
-    tasks = [_task_of(trainer, prompt) for prompt in prompts]
+    tasks = [_task_of(trainer, prompt) for prompt in prompts]  # With the options of the verifier.
     prompt_ids, images, fields = trainer._tokenize_prompts(prompts)
     size = trainer.num_generations if is_training else trainer.num_generations_eval
     ids, log_probs = trainer._generate_single_turn(prompt_ids, images, fields, size)
     episodes = [
-        _Episode(task, list(prompt), trainer.processing_class.decode(one, skip_special_tokens=True))
-        for task, prompt, one in zip(tasks, prompts, ids)
+        _Episode(task, options, list(prompt)) for (task, options), prompt in zip(tasks, prompts)
     ]
-    _judge(episodes)
+    _judge(trainer, episodes, ids)
     for _ in range(turns - 1):
-        if not _any_process(trainer, any(episode.is_open for episode in episodes)):
+        if not _any_process(trainer, any(one.is_open for one in episodes)):
             break
         _take_turn(trainer, episodes)
     return {
         "prompt_ids": prompt_ids,
         "completion_ids": ids,
         "logprobs": log_probs,
-        "musacoder_reward": [episode.reward(turns, is_training) for episode in episodes],
+        "musacoder_reward": [one.reward(turns, is_training) for one in episodes],
     }
 
 
 class _Episode:
-    def __init__(self, task: str, messages: list[dict[str, str]], answer: str) -> None:
+    def __init__(self, task: str, options: Options | None, messages: list[dict[str, str]]) -> None:
         self.task = task
+        self.options = options
         self.messages = messages
-        self.answer = answer
-        self.judged: list[Judged] = []
+        self.judged: list[tuple[str, Judged]] = []
         self.has_room = True
 
     @property
     def is_open(self) -> bool:
-        last = self.judged[-1]
-        return self.has_room and not last.passed and last.reward is not None
+        return self.has_room and episode.is_open(self.judged)
 
     def reward(self, turns: int, is_training: bool) -> Reward:
-        scores = [one.reward for one in self.judged]
+        scores = [one.reward for _, one in self.judged]
         if not is_training:
             return scores[0]
+        if episode.is_unsupported(self.judged):
+            return UNSUPPORTED
         return rules.reward_of_episode([rules.training_score(s) for s in scores], turns)
 
     def next_messages(self) -> list[dict[str, str]]:
-        request = rules.repair_request(self.judged[-1].feedback)
-        return [
-            *self.messages,
-            {"role": "assistant", "content": self.answer},
-            {"role": "user", "content": request},
-        ]
+        answer, judged = self.judged[-1]
+        return episode.next_messages(self.messages, answer, judged.feedback)
 
 
-def _judge(episodes: list[_Episode]) -> None:
+def _is_cut(trainer: Any, ids: list[int]) -> bool:
+    """Whether an answer ended at a limit: with no token that ends one, as TRL's metrics count."""
+    ends = (*trainer.eos_token_ids, trainer.processing_class.pad_token_id)
+    return not ids or ids[-1] not in ends
+
+
+def _judge(trainer: Any, episodes: list[_Episode], ids: list[list[int]]) -> None:
+    """Adds an answer with its verdict to each episode."""
+
+    def judged(one: _Episode, tokens: list[int]) -> tuple[str, Judged]:
+        answer = trainer.processing_class.decode(tokens, skip_special_tokens=True)
+        if _is_cut(trainer, tokens):
+            return answer, episode.cut_off(len(tokens))
+        return answer, evaluate(one.task, answer, one.options)
+
     with ThreadPoolExecutor(_THREADS) as pool:
-        verdicts = pool.map(lambda one: evaluate(one.task, one.answer), episodes)
-        for episode, verdict in zip(episodes, verdicts):
-            episode.judged.append(verdict)
+        for one, turn in zip(episodes, pool.map(judged, episodes, ids)):
+            one.judged.append(turn)
 
 
 def _take_turn(trainer: Any, episodes: list[_Episode]) -> None:
@@ -208,11 +241,11 @@ def _take_turn(trainer: Any, episodes: list[_Episode]) -> None:
     prompts = [one.next_messages() if one.is_open else one.messages for one in asked]
     prompt_ids, images, fields = trainer._tokenize_prompts(prompts)
     limit = _context_of(trainer)
-    for episode, ids in zip(asked, prompt_ids):
+    for one, ids in zip(asked, prompt_ids):
         if len(ids) + trainer.max_completion_length > limit:
-            episode.has_room = False
+            one.has_room = False
     if trainer.accelerator.num_processes == 1:
-        chosen = [i for i, episode in enumerate(asked) if episode.has_room]
+        chosen = [i for i, one in enumerate(asked) if one.has_room]
         asked = [asked[i] for i in chosen]
         prompts = [prompts[i] for i in chosen]
         prompt_ids = [prompt_ids[i] for i in chosen]
@@ -223,13 +256,10 @@ def _take_turn(trainer: Any, episodes: list[_Episode]) -> None:
         short = min(prompt_ids, key=len)
         prompt_ids = [ids if one.has_room else short for one, ids in zip(asked, prompt_ids)]
     found, _ = trainer._generate_single_turn(prompt_ids, images, fields, 1)
-    answered = []
-    for episode, messages, ids in zip(asked, prompts, found):
-        if episode.is_open:
-            episode.messages = messages
-            episode.answer = trainer.processing_class.decode(ids, skip_special_tokens=True)
-            answered.append(episode)
-    _judge(answered)
+    answered = [i for i, one in enumerate(asked) if one.is_open]
+    for i in answered:
+        asked[i].messages = prompts[i]
+    _judge(trainer, [asked[i] for i in answered], [found[i] for i in answered])
 
 
 def _context_of(trainer: Any) -> int:
@@ -243,14 +273,18 @@ def _any_process(trainer: Any, mine: bool) -> bool:
     return bool(trainer.accelerator.gather(flag).any())
 
 
-def _task_of(trainer: Any, prompt: list[dict[str, str]]) -> str:
-    """The label of the row with this prompt; TRL hands rollout functions the prompts only."""
+def _task_of(trainer: Any, prompt: list[dict[str, str]]) -> tuple[str, Options | None]:
+    """The label and the verifier's options of the row with this prompt.
+
+    TRL hands rollout functions the prompts only.
+    """
     tasks = getattr(trainer, "_musacoder_tasks", None)
     if tasks is None:
         tasks = {}
         for rows in (trainer.train_dataset, trainer.eval_dataset):
             for row in rows if rows is not None else []:
-                tasks[json.dumps(row["prompt"], sort_keys=True)] = row["label"]
+                options = episode.options_of(row, row.get("metadata"), row.get("extra_info"))
+                tasks[json.dumps(row["prompt"], sort_keys=True)] = (str(row["label"]), options)
         trainer._musacoder_tasks = tasks
     if not isinstance(prompt, list):
         raise ValueError("rollout: expected prompts as lists of messages")
@@ -260,4 +294,5 @@ def _task_of(trainer: Any, prompt: list[dict[str, str]]) -> str:
             "rollout: no row of the data set has this prompt and a label; "
             "give rows of the forge's rl.jsonl"
         )
-    return str(task)
+    found: tuple[str, Options | None] = task
+    return found

@@ -4,8 +4,10 @@
     custom_reward_function.path=.../python/musacoder/verl.py
     custom_reward_function.name=compute_score
 
-Rows are the forge's rl.jsonl: reward_model.ground_truth holds the task's code.  verl_hooks.py has
-the rest of the method: episodes, advantage, MirrorPop and Buffered Dynamic Retry.
+Rows are the forge's rl.jsonl: reward_model.ground_truth holds the task's code, and an answer is
+judged in the dialect that extra_info names.  verl hands this function the text alone, so it cannot
+know that an answer was cut at its limit; the agent loop of verl_hooks.py does.  That module has the
+rest of the method too: episodes, advantage, MirrorPop and Buffered Dynamic Retry.
 """
 
 from __future__ import annotations
@@ -18,18 +20,28 @@ from typing import Any
 if str(Path(__file__).resolve().parents[1]) not in sys.path:
     sys.path.append(str(Path(__file__).resolve().parents[1]))
 
+from musacoder import episode  # noqa: E402
 from musacoder.client import Judged, evaluate, evaluate_async  # noqa: E402
 
 # The reward of an answer whose verdict says nothing of it.  verl's own estimators cannot leave a
 # sample out, so the number lies between answers that fail (below 0) and those that pass (at least
 # 1).  The estimator of verl_hooks.py knows it by its exact value, which no episode earns.
 UNSCORED = 2.0**-30
+# The same for an unsupported answer, which that estimator gives the least reward of its group.
+UNSUPPORTED = 2.0**-29
+
+
+def reward_of(value: float | None, is_unsupported: bool) -> float:
+    """The number that verl gets for a reward that may be missing."""
+    if value is not None:
+        return value
+    return UNSUPPORTED if is_unsupported else UNSCORED
 
 
 def _scores(judged: Judged) -> dict[str, Any]:
     """The same keys for every sample, as verl wants them."""
     return {
-        "score": UNSCORED if judged.reward is None else judged.reward,
+        "score": reward_of(judged.reward, judged.outcome == "unsupported"),
         "scored": float(judged.reward is not None),
         "passed": float(judged.passed),
         "outcome": judged.outcome,
@@ -44,7 +56,7 @@ def compute_score(
     **_: Any,
 ) -> dict[str, Any]:
     """Judges solution_str against the task in ground_truth."""
-    return _scores(evaluate(ground_truth, solution_str))
+    return _scores(evaluate(ground_truth, solution_str, episode.options_of(extra_info)))
 
 
 async def compute_score_async(
@@ -55,4 +67,5 @@ async def compute_score_async(
     **_: Any,
 ) -> dict[str, Any]:
     """The same for reward loops that take coroutines."""
-    return _scores(await evaluate_async(ground_truth, solution_str))
+    options = episode.options_of(extra_info)
+    return _scores(await evaluate_async(ground_truth, solution_str, options))

@@ -34,10 +34,11 @@ from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopOutp
 from verl.trainer.ppo import core_algos, rollout_corr_helper
 from verl.utils.dataset.rl_dataset import RLHFDataset
 
-from musacoder import Judged, rules
+from musacoder import Judged, episode, rules
 from musacoder.client import evaluate_async
-from musacoder.rules import Failure, Reward, RetryBuffer, Turn
-from musacoder.verl import UNSCORED
+from musacoder.judged import Options
+from musacoder.rules import Failure, Group, Reward, RetryBuffer, Turn
+from musacoder.verl import UNSCORED, UNSUPPORTED, reward_of
 
 REPLAY = "musacoder_replay"  # In extra_info: whether the row is a replay.
 ITEM = "musacoder_item"  # In extra_info: the row's number in the data set.
@@ -57,8 +58,9 @@ class Episode(AgentLoopBase):
 
     Only the first turn is in the output and is trained; the reward is PrimeEcho's R.  A row of an
     evaluation (`extra_info.split` is "test" or the like, which RetryDataset sets for the validation
-    files) has one turn, and its reward is the score.  An episode that could not be judged, or that
-    the engine aborted, has the reward UNSCORED and no trained token.
+    files) has one turn, and its reward is the score.  An answer that was cut at its limit of tokens
+    has the score -1.  An episode that could not be judged, or that the engine aborted, has the
+    reward UNSCORED and no trained token; one that ends with an unsupported answer has UNSUPPORTED.
     """
 
     async def run(self, sampling_params: dict[str, Any], **row: Any) -> AgentLoopOutput:
@@ -69,10 +71,12 @@ class Episode(AgentLoopBase):
         turns = 1 if is_evaluation else int(_setting("TURNS", 3))
         prompt_ids = await self.ct_build_initial_tokens(messages)
         first = await self._ask(prompt_ids, sampling_params)
-        task = row["reward_model"]["ground_truth"]
         judged: list[tuple[str, Judged]] | None = None
         if first.stop_reason not in ("abort", "aborted"):
-            judged = await self._judge(task, messages, first, sampling_params, turns)
+            task, options = row["reward_model"]["ground_truth"], episode.options_of(row, extra)
+            judged = [await self._judge(task, options, prompt_ids, first)]
+            if not await self._later_turns(task, options, messages, sampling_params, turns, judged):
+                judged = None
         scores: list[Reward] = [None] if judged is None else [one.reward for _, one in judged]
         value = scores[0]
         if not is_evaluation:
@@ -89,28 +93,45 @@ class Episode(AgentLoopBase):
         )
 
     async def _judge(
-        self, task: str, messages: list[Any], first: Any, params: dict[str, Any], turns: int
-    ) -> list[tuple[str, Judged]] | None:
-        """Answers with their verdicts; None where the engine aborted a later turn."""
-        answer = self._text(first.token_ids)
-        judged = [(answer, await evaluate_async(task, answer))]
-        while len(judged) < turns and not judged[-1][1].passed and judged[-1][1].reward is not None:
-            request = rules.repair_request(judged[-1][1].feedback)
-            messages = [
-                *messages,
-                {"role": "assistant", "content": judged[-1][0]},
-                {"role": "user", "content": request},
-            ]
+        self, task: str, options: Options | None, prompt_ids: list[int], output: Any
+    ) -> tuple[str, Judged]:
+        """An answer with its verdict."""
+        answer = self._text(output.token_ids)
+        if self._is_cut(prompt_ids, output):
+            return answer, episode.cut_off(len(output.token_ids))
+        return answer, await evaluate_async(task, answer, options)
+
+    async def _later_turns(
+        self,
+        task: str,
+        options: Options | None,
+        messages: list[Any],
+        params: dict[str, Any],
+        turns: int,
+        judged: list[tuple[str, Judged]],
+    ) -> bool:
+        """Adds the turns after the first to `judged`; False where the engine aborted one."""
+        while len(judged) < turns and episode.is_open(judged):
+            messages = episode.next_messages(messages, judged[-1][0], judged[-1][1].feedback)
             # A prompt of ct_build_initial_tokens would be cut at rollout.prompt_length.
             ids = _token_ids(self.tokenizer, messages, self.apply_chat_template_kwargs)
             if len(ids) + self.rollout_config.response_length > self._context():
                 break
             output = await self._ask(ids, params)
             if output.stop_reason in ("abort", "aborted"):
-                return None
-            answer = self._text(output.token_ids)
-            judged.append((answer, await evaluate_async(task, answer)))
-        return judged
+                return False
+            judged.append(await self._judge(task, options, ids, output))
+        return True
+
+    def _is_cut(self, prompt_ids: list[int], output: Any) -> bool:
+        """Whether an answer ended at a limit.  vLLM's stop_reason is "completed" there too."""
+        ids = output.token_ids[: self.rollout_config.response_length]
+        is_full = (
+            output.stop_reason == "length"
+            or len(ids) == self.rollout_config.response_length
+            or len(prompt_ids) + len(ids) >= self._context()
+        )
+        return is_full and ids[-1:] != [self.tokenizer.eos_token_id]
 
     def _context(self) -> int:
         config = self.rollout_config
@@ -127,16 +148,17 @@ class Episode(AgentLoopBase):
         # The reward goes on the last token, so there must be one.
         ids = first.token_ids[: self.rollout_config.response_length]
         log_probs = first.log_probs[: len(ids)] if first.log_probs else None
+        is_unsupported = bool(judged) and episode.is_unsupported(judged)
         if not ids:
-            ids, value = [self.tokenizer.eos_token_id], None
+            ids, value, is_unsupported = [self.tokenizer.eos_token_id], None, False
             log_probs = None if first.log_probs is None else [0.0]
         output = AgentLoopOutput(
             prompt_ids=prompt_ids,
             response_ids=ids,
-            response_mask=[int(value is not None)] * len(ids),
+            response_mask=[int(value is not None or is_unsupported)] * len(ids),
             response_logprobs=log_probs,
             routed_experts=first.routed_experts,
-            reward_score=UNSCORED if value is None else value,
+            reward_score=reward_of(value, is_unsupported),
             num_turns=2 * max(1, len(judged)),
             metrics={"generate_sequences": seconds},
             extra_fields=dict(first.extra_fields),
@@ -160,22 +182,15 @@ class Episode(AgentLoopBase):
         folder = os.environ.get("MUSACODER_BDR_FOLDER")
         if not folder or ITEM not in extra or "uid" not in row:
             return
-        turns = [
-            Turn(
-                answer,
-                one.reward,
-                one.feedback,
-                None if one.reward is None else rules.failed_stage(one.verdict["outcome"]),
-            )
-            for answer, one in judged
-        ]
+        task, options = row["reward_model"]["ground_truth"], episode.options_of(row, extra)
         line = {
             "group": str(row["uid"]),
             "samples": int(self.rollout_config.n),
             "item": int(extra[ITEM]),
             "replay": bool(extra.get(REPLAY)),
-            "task": row["reward_model"]["ground_truth"],
-            "turns": [dataclasses.asdict(turn) for turn in turns],
+            "task": task,
+            "turns": [dataclasses.asdict(turn) for turn in episode.turns_of(judged)],
+            **(options or {}),
         }
         path = Path(folder, f"{socket.gethostname()}-{os.getpid()}.jsonl")
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -204,9 +219,10 @@ def advantage(
     """rules.advantages of each group, on every trained token; returns are the same.
 
     `algorithm.norm_adv_by_std_in_grpo=False` leaves the division by the spread out (Dr.GRPO).  A
-    sample without an advantage (its reward is UNSCORED, or its group has too few rewards) is
-    taken out of response_mask, in place.  Rewards, not masks, say which samples have none:
-    MirrorPop has cleared the masks of sequences that still count in their group's mean.
+    sample with the reward UNSUPPORTED gets the least reward of its group.  A sample without an
+    advantage (its reward is UNSCORED, or its group has too few rewards) is taken out of
+    response_mask, in place.  Rewards, not masks, say which samples have none: MirrorPop has
+    cleared the masks of sequences that still count in their group's mean.
     """
     scale_by_std = True if config is None else bool(config.get("norm_adv_by_std_in_grpo", True))
     totals = token_level_rewards.sum(dim=-1).tolist()
@@ -215,7 +231,10 @@ def advantage(
         groups.setdefault(key, []).append(i)
     found = torch.zeros(len(totals), 1, device=response_mask.device)
     for members in groups.values():
-        rewards = [None if totals[i] == UNSCORED else totals[i] for i in members]
+        rewards = rules.with_minimum(
+            [None if totals[i] in (UNSCORED, UNSUPPORTED) else totals[i] for i in members],
+            [totals[i] == UNSUPPORTED for i in members],
+        )
         for i, value in zip(members, rules.advantages(rewards, scale_by_std=scale_by_std)):
             if value is None:
                 response_mask[i] = 0
@@ -242,8 +261,9 @@ def rejection_mask(
         return found
     if rollout_rs_threshold is None:
         raise ValueError("rollout_rs=mirror_pop: set rollout_rs_threshold to delta, such as 0.05")
+    # A NaN in the ratio is taken for one of the generator's: it counts no token, rejects nothing.
     zero = torch.zeros_like(log_ratio)
-    kept, drift = rules.mirror_pop(log_ratio, zero, response_mask, float(rollout_rs_threshold))
+    kept, drift = rules.mirror_pop(zero, -log_ratio, response_mask, float(rollout_rs_threshold))
     has_tokens = response_mask.sum(dim=-1) > 0
     count = max(1, int(has_tokens.sum()))
     metrics = {
@@ -283,7 +303,6 @@ class RetryDataset(RLHFDataset):
             seed=int(config.get("seed", None) or 0),
         )
         self._num_prompts = 0
-        self._num_groups = 0
         self._read_to: dict[str, int] = {}  # Bytes of each file that were read.
         self._open: dict[str, list[dict[str, Any]]] = {}  # Episodes of groups that are not whole.
 
@@ -302,21 +321,21 @@ class RetryDataset(RLHFDataset):
         extra["split"] = "train"
         row = {**row, "extra_info": extra}
         if failure is not None:
-            row["raw_prompt"] = _replay_messages(row["raw_prompt"], failure)
+            row["raw_prompt"] = episode.replay_messages(
+                row["raw_prompt"], failure.code, failure.feedback
+            )
         return row
 
     def _read_episodes(self, step: int) -> None:
-        failures = []
+        groups = []
         for path in sorted(Path(str(self._folder)).glob("*.jsonl")):
-            for episode in self._new_lines(path):
-                group = self._open.setdefault(episode["group"], [])
-                group.append(episode)
-                if len(group) == episode["samples"]:
-                    del self._open[episode["group"]]
-                    failure = self._look_at(group, step)
-                    if failure is not None:
-                        failures.append(failure)
-        self._retries.insert(failures)
+            for line in self._new_lines(path):
+                group = self._open.setdefault(line["group"], [])
+                group.append(line)
+                if len(group) == line["samples"]:
+                    groups.append(_group_of(self._open.pop(line["group"])))
+        # The episodes of the step before are read at the beginning of this one.
+        self._retries.remember(groups, max(0, step - 1), self._fits)
 
     def _new_lines(self, path: Path) -> list[dict[str, Any]]:
         with path.open("rb") as stream:
@@ -326,28 +345,9 @@ class RetryDataset(RLHFDataset):
         self._read_to[path.name] = self._read_to.get(path.name, 0) + len(whole)
         return [json.loads(line) for line in whole.splitlines()]
 
-    def _look_at(self, group: list[dict[str, Any]], step: int) -> Failure | None:
-        first = group[0]
-        episodes = [[Turn(**turn) for turn in episode["turns"]] for episode in group]
-        scores = [[turn.s for turn in turns] for turns in episodes]
-        passed = any(s is not None and s >= rules.PASSED for turns in scores for s in turns)
-        if first["replay"] and passed:
-            self._retries.solved(first["task"])
-        if not rules.is_all_failed(scores):
-            return None
-        self._num_groups += 1
-        fitting = [
-            [turn for turn in turns if self._fits(first["item"], turn)] for turns in episodes
-        ]
-        # The failures of the step before are read at the beginning of this one.
-        number, before = self._num_groups, max(0, step - 1)
-        return rules.failure_of_group(first["task"], first["item"], fitting, before, number)
-
-    def _fits(self, item: int, turn: Turn) -> bool:
-        if turn.s is None or turn.stage is None:
-            return False
-        messages = super().__getitem__(item)["raw_prompt"]
-        replay = _replay_messages(messages, Failure("", turn.answer, turn.feedback))
+    def _fits(self, failure: Failure) -> bool:
+        messages = super().__getitem__(failure.prompt)["raw_prompt"]
+        replay = episode.replay_messages(messages, failure.code, failure.feedback)
         ids = _token_ids(self.tokenizer, replay, self.apply_chat_template_kwargs)
         return len(ids) <= int(self.max_prompt_length)
 
@@ -355,14 +355,13 @@ class RetryDataset(RLHFDataset):
         return {
             "retries": self._retries.state(),
             "num_prompts": self._num_prompts,
-            "num_groups": self._num_groups,
             "read_to": dict(self._read_to),
             "open": {key: list(group) for key, group in self._open.items()},
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self._retries.restore(state["retries"])
-        self._num_prompts, self._num_groups = state["num_prompts"], state["num_groups"]
+        self._num_prompts = state["num_prompts"]
         self._read_to, self._open = dict(state["read_to"]), dict(state["open"])
 
 
@@ -370,7 +369,10 @@ def _files(names: Any) -> list[str]:
     return [names] if isinstance(names, str) else [str(name) for name in names or []]
 
 
-def _replay_messages(messages: list[dict[str, Any]], failure: Failure) -> list[dict[str, Any]]:
-    request = rules.retry_request(failure.code, failure.feedback)
-    last = {**messages[-1], "content": messages[-1]["content"] + request}
-    return [*(dict(message) for message in messages[:-1]), last]
+def _group_of(lines: list[dict[str, Any]]) -> Group:
+    first = lines[0]
+    return Group(
+        episode.key_of(first["task"], episode.options_of(first)),
+        first["item"],
+        [[Turn(**turn) for turn in line["turns"]] for line in lines],
+    )

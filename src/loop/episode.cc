@@ -11,6 +11,7 @@
 
 #include "core/check.h"
 #include "core/fd.h"
+#include "legality/extract.h"
 #include "reward/feedback.h"
 
 namespace mc::loop {
@@ -26,6 +27,16 @@ std::string text_at(const Json& json, const char* key) {
              : "";
 }
 
+Result<std::optional<task::Dialect>> dialect_of(const Json& row) {
+  std::string name = text_at(row, "dialect");
+  if (name.empty() && row.contains("extra_info")) name = text_at(row["extra_info"], "dialect");
+  if (name.empty()) return std::optional<task::Dialect>();
+  for (const task::Dialect dialect : task::kDialects) {
+    if (name == to_string(dialect)) return std::optional(dialect);
+  }
+  return wrong("\"dialect\": expected cuda or musa, got \"" + name + '"');
+}
+
 Result<Prompt> parse_prompt(const std::string& line) {
   const Json row = Json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (!row.is_object()) return wrong("not a JSON object");
@@ -37,6 +48,7 @@ Result<Prompt> parse_prompt(const std::string& line) {
     prompt.task.code = text_at(row["reward_model"], "ground_truth");
   }
   if (prompt.task.code.empty()) return wrong("\"label\" is missing: the code of the task");
+  MC_TRY(prompt.dialect, dialect_of(row), "row");
   if (!row.contains("prompt") || !row["prompt"].is_array() || row["prompt"].empty()) {
     return wrong("\"prompt\" is missing, or is no list of messages");
   }
@@ -96,12 +108,17 @@ Result<std::vector<Prompt>> read_prompts(const std::filesystem::path& path) {
   return prompts;
 }
 
-std::vector<model::Message> replay_messages(const Prompt& prompt, const std::string& answer,
+std::vector<model::Message> replay_messages(const Prompt& prompt, const std::string& code,
                                             const std::string& feedback) {
   MC_CHECK(!prompt.messages.empty());
   std::vector<model::Message> messages = prompt.messages;
-  messages.back().content += reward::retry_request(answer, feedback);
+  messages.back().content += reward::retry_request(code, feedback);
   return messages;
+}
+
+void add_repair_turn(const Turn& failed, std::vector<model::Message>& messages) {
+  messages.push_back({"assistant", std::string(legality::visible_answer(failed.answer))});
+  messages.push_back({"user", reward::repair_request(failed.judgement.feedback)});
 }
 
 std::vector<std::optional<double>> Episode::scores() const {

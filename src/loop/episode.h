@@ -27,15 +27,21 @@ namespace mc::loop {
 struct Prompt {
   task::Task task;
   std::vector<model::Message> messages;
+  std::optional<task::Dialect> dialect = std::nullopt;  // The answers'; absent: the verifier's own.
 };
 
-// Rows {"id", "prompt": [messages], "label" or "reward_model.ground_truth": code of the task}.
-// kInvalidInput names the line.
+// Rows {"id", "prompt": [messages], "label" or "reward_model.ground_truth": code of the task} with
+// "dialect", in the row or its "extra_info", or without.  kInvalidInput names the line.
 Result<std::vector<Prompt>> read_prompts(const std::filesystem::path& path);
 
-// A fresh prompt of two parts: the task, and a failed answer to it with its feedback.
-std::vector<model::Message> replay_messages(const Prompt& prompt, const std::string& answer,
+// A fresh prompt of two parts: the task, and the failed code (rl::code_of) with its feedback.
+std::vector<model::Message> replay_messages(const Prompt& prompt, const std::string& code,
                                             const std::string& feedback);
+
+struct Turn;
+
+// Adds a failed answer, without its reasoning, and the request to repair it.
+void add_repair_turn(const Turn& failed, std::vector<model::Message>& messages);
 
 struct Turn {
   std::string answer;

@@ -8,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+#include "core/file.h"
+
 namespace mc::loop {
 namespace {
 
@@ -57,6 +59,38 @@ TEST(Episode, OnlyATurnThatPassedIsAPass) {
   EXPECT_FALSE(episode.passed());
   episode.turns.back().judgement.s = 1.0;
   EXPECT_TRUE(episode.passed());
+}
+
+std::string prompts_error(const std::string& dialect) {
+  const auto folder = TemporaryDirectory::create("prompts");
+  const auto path = folder->path() / "rl.jsonl";
+  const std::string line = R"({"id": "t", "label": "code", "prompt": [{"role": "user", )"
+                           R"("content": "Write it."}])" +
+                           dialect + "}\n";
+  EXPECT_TRUE(write_file_atomically(path, line));
+  const auto prompts = read_prompts(path);
+  if (!prompts) return prompts.error().message;
+  return prompts->front().dialect ? to_string(*prompts->front().dialect) : "";
+}
+
+TEST(Prompts, ARowMayNameItsDialect) {
+  EXPECT_EQ(prompts_error(""), "");
+  EXPECT_EQ(prompts_error(R"(, "dialect": "musa")"), "musa");
+  EXPECT_EQ(prompts_error(R"(, "extra_info": {"dialect": "cuda"})"), "cuda");
+  EXPECT_TRUE(
+      prompts_error(R"(, "dialect": "hip")").ends_with("expected cuda or musa, got \"hip\""));
+}
+
+TEST(Prompts, TheNextTurnShowsTheAnswerWithoutItsReasoning) {
+  std::vector<model::Message> messages{{"user", "Write it.\n"}};
+  Turn turn;
+  turn.answer = "<think>\nHm.\n</think>\n\nmy code";
+  turn.judgement.feedback = "Result: wrong\n";
+  add_repair_turn(turn, messages);
+  ASSERT_EQ(messages.size(), 3u);
+  EXPECT_EQ(messages[1].role, "assistant");
+  EXPECT_EQ(messages[1].content, "my code");
+  EXPECT_EQ(messages[2].content, "Result: wrong\nWrite the whole answer again.\n");
 }
 
 TEST(Prompts, AReplayHasTheTaskAndTheFailedAnswerInOneMessage) {

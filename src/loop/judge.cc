@@ -103,14 +103,18 @@ std::optional<Result<Judgement>> Judge::kept(const std::string& key) const {
 }
 
 // The id is of the content, so a seeded verifier gives the same verdict in every run.
-std::string Judge::ask(const task::Task& task, const std::string& answer) {
-  const std::string key = content_hash({task.code, answer});
+std::string Judge::ask(const task::Task& task, const std::string& answer,
+                       std::optional<task::Dialect> dialect) {
+  std::string options;
+  if (dialect) options = R"(,"options":{"dialect":")" + std::string(to_string(*dialect)) + R"("})";
+  const std::string key =
+      dialect ? content_hash({task.code, answer, options}) : content_hash({task.code, answer});
   const std::lock_guard lock(mutex_);
   const auto [found, is_new] = judgements_.try_emplace(key);
   if (!is_new || (found->second = kept(key))) return key;
   lines_.push_back("{\"id\":\"" + key +
                    "\",\"task\":" + dump({{"id", task.id}, {"code", task.code}}) +
-                   ",\"answer\":" + dump(answer) + "}\n");
+                   ",\"answer\":" + dump(answer) + options + "}\n");
   changed_.notify_all();
   return key;
 }

@@ -62,8 +62,10 @@ class Judge {
   // Closes the child's input, and ends it.
   ~Judge();
 
-  // The key to wait for.  Thread-safe, returns at once.
-  std::string ask(const task::Task& task, const std::string& answer);
+  // The key to wait for.  Thread-safe, returns at once.  Without a dialect the answer is judged in
+  // the verifier's own.
+  std::string ask(const task::Task& task, const std::string& answer,
+                  std::optional<task::Dialect> dialect = std::nullopt);
   // kUnavailable where the child ended, kInvalidInput where it refuses the question.
   // REQUIRES: the key is of an answer that was asked for.
   Result<Judgement> wait(const std::string& key);

@@ -63,6 +63,23 @@ TEST(Judge, AVerifierThatEndsOrTalksOfSomethingElseIsAnError) {
   EXPECT_FALSE(Judge::start({"/no/such/program"}, {}));
 }
 
+TEST(Judge, AsksInTheDialectOfTheRow) {
+  const task::Task task{"t", "t", "code"};
+  const auto folder = TemporaryDirectory::create("judge");
+  const std::string path = (folder->path() / "asked").string();
+  auto judge = Judge::start({"sh", "-c", "head -n 2 > \"$0\"", path}, {});
+  ASSERT_TRUE(judge);
+  const std::string cuda = (*judge)->ask(task, "a");
+  const std::string musa = (*judge)->ask(task, "a", task::Dialect::kMusa);
+  EXPECT_NE(cuda, musa);
+  EXPECT_FALSE((*judge)->wait(musa));  // It has ended without a reply.
+  const auto asked = read_file(path, 1 << 20);
+  ASSERT_TRUE(asked);
+  const size_t second = asked->find('\n') + 1;
+  EXPECT_EQ(asked->substr(0, second).find("options"), std::string::npos);
+  EXPECT_NE(asked->find(R"("options":{"dialect":"musa"})", second), std::string::npos);
+}
+
 TEST(Judge, AVerdictOfARunIsNotAskedForAgain) {
   const task::Task task{"t", "t", "code"};
   const auto folder = TemporaryDirectory::create("judge");

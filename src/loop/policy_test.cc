@@ -276,6 +276,21 @@ TEST(WithSpread, LeavesOutGroupsOfEqualRewardsAlone) {
   EXPECT_TRUE(std::equal(kept.begin() + 4, kept.end(), episodes.begin() + 8));
 }
 
+TEST(UpdatePolicy, GivesAnUnsupportedAnswerTheLeastRewardOfItsGroup) {
+  Policy policy(make_model(), options_with(1));
+  std::vector<Episode> episodes = three_groups(policy);
+  Judgement& judgement = episodes[0].turns[0].judgement;  // The others: -1, 1, -1.
+  judgement.outcome = "unsupported";
+  judgement.s.reset();
+  const auto result = update_policy(policy, episodes, options_of(1));
+  ASSERT_TRUE(result) << result.error().message;
+  const auto& advantage = result->plan.advantage;
+  ASSERT_TRUE(advantage[0] && advantage[1]);
+  EXPECT_LT(*advantage[0], 0);
+  EXPECT_EQ(*advantage[0], *advantage[1]);
+  EXPECT_EQ(result->plan.num_unscored, 4U);  // Those of the third group, in which none has one.
+}
+
 TEST(UpdatePolicy, OfNoEpisodesChangesNothing) {
   Policy policy(make_model(), options_with(2));
   const at::Tensor before = policy.master().clone();

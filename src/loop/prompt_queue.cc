@@ -78,13 +78,13 @@ std::optional<rl::FailedCandidate> PromptQueue::failure_of(std::span<const Episo
     for (const Turn& turn : episode.turns) {
       const Judgement& judgement = turn.judgement;
       if (!judgement.s || !judgement.stage || !seen.insert(turn.answer).second) continue;
-      if (!options_.leaves_room(
-              replay_messages(*prompt->second, turn.answer, judgement.feedback))) {
+      std::string code = rl::code_of(turn.answer);
+      if (!options_.leaves_room(replay_messages(*prompt->second, code, judgement.feedback))) {
         continue;
       }
       candidates.push_back({.task = episode.task,
                             .prompt = episode.task,
-                            .code = turn.answer,
+                            .code = std::move(code),
                             .outcome = judgement.outcome,
                             .stage = *judgement.stage,
                             .feedback = judgement.feedback,

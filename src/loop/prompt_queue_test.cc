@@ -93,5 +93,25 @@ TEST(PromptQueue, RemembersFailedTasksUntilTheyAreSolved) {
   EXPECT_EQ(queue.remember(1, first).buffer_size, 2U);
 }
 
+TEST(PromptQueue, KeepsTheCodeOfAnAnswerThatIsTooLongForAReplay) {
+  PromptQueue queue({{{"t", "t", "code"}, {{"user", "task\n"}}}},
+                    {.prompts = 1,
+                     .seed = 5,
+                     .retry = {.probability = 1},
+                     .leaves_room = [](const std::vector<model::Message>& messages) {
+                       return messages.back().content.size() < 400;
+                     }});
+  std::vector<Episode> episodes = answers_to(queue.choose(0), 0, {});
+  const std::string code = "```python\nclass ModelNew: pass\n```\n";
+  for (Episode& episode : episodes) {
+    episode.turns[0].answer = "<think>\n" + std::string(2000, 'x') + "</think>\n" + code;
+  }
+  queue.remember(0, episodes);
+  const std::vector<Slot> slots = queue.choose(1);
+  ASSERT_TRUE(slots[0].is_replay);
+  EXPECT_EQ(slots[0].messages.back().content,
+            "task\nAn answer that failed:\n" + code + "\nWrite the whole answer again.\n");
+}
+
 }  // namespace
 }  // namespace mc::loop

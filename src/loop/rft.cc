@@ -22,7 +22,7 @@
 #include "loop/judge.h"
 #include "loop/rollout.h"
 #include "loop/structure.h"
-#include "reward/feedback.h"
+#include "rl/bdr.h"
 #include "store/store.h"
 #include "train/packing.h"
 
@@ -78,12 +78,12 @@ std::string repair_rows(const Prompt& prompt, std::span<const Episode> episodes,
     const size_t number = seen.size() - 1;
     const std::string& target = passing[nearest_answer(turn.answer, passing)];
     std::vector<model::Message> messages = prompt.messages;
-    messages.push_back({"assistant", turn.answer});
-    messages.push_back({"user", reward::repair_request(turn.judgement.feedback)});
+    add_repair_turn(turn, messages);
     const std::string structure = structure_of(target);
     text += sft_row(prompt, messages, "rft-repair", target, structure, number);
-    text += sft_row(prompt, replay_messages(prompt, turn.answer, turn.judgement.feedback),
-                    "rft-retry", target, structure, number);
+    text +=
+        sft_row(prompt, replay_messages(prompt, rl::code_of(turn.answer), turn.judgement.feedback),
+                "rft-retry", target, structure, number);
     summary.repairs += 2;
   }
   return text;

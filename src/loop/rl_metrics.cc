@@ -28,8 +28,7 @@ double share(size_t part, size_t all) {
   return all == 0 ? 0 : static_cast<double>(part) / static_cast<double>(all);
 }
 
-// The share of first turns that are unsupported though no answer to their prompt passes.  They are
-// left out of the group's mean, and so fare better than the failures that they probably are.
+// The share of first turns that are unsupported though no answer to their prompt passes.
 double unsupported_gains(std::span<const Episode> episodes) {
   std::set<int64_t> passed;
   for (const Episode& episode : episodes) {

@@ -7,7 +7,6 @@
 
 #include "core/check.h"
 #include "core/hash.h"
-#include "reward/feedback.h"
 
 namespace mc::loop {
 namespace {
@@ -92,7 +91,8 @@ class Rollout {
           take(requests[n], answer, episode);
           if (!answer.is_stopped) return;
           const Slot& slot = slots_[static_cast<size_t>(episode.group)];
-          keys[n] = judge_.ask(slot.prompt->task, episode.turns.back().answer);
+          keys[n] =
+              judge_.ask(slot.prompt->task, episode.turns.back().answer, slot.prompt->dialect);
         },
         options_.writer);
     times.generate_s += seconds_since(begin);
@@ -131,8 +131,7 @@ class Rollout {
       if (episodes_[i].turns.empty()) continue;
       const Turn& last = episodes_[i].turns.back();
       if (!last.judgement.s || *last.judgement.s >= rl::kScorePassed) continue;
-      messages_[i].push_back({"assistant", last.answer});
-      messages_[i].push_back({"user", reward::repair_request(last.judgement.feedback)});
+      add_repair_turn(last, messages_[i]);
       open.push_back(i);
     }
     return open;

@@ -32,21 +32,36 @@ struct Sequences {
   }
 };
 
+// The rewards of a group's episodes; one that ends with an unsupported answer has the least.
+std::vector<std::optional<double>> rewards_of(std::span<const Episode> group,
+                                              const UpdateOptions& options) {
+  std::vector<std::optional<double>> rewards;
+  std::vector<size_t> unsupported;
+  for (const Episode& episode : group) {
+    if (episode.turns.back().judgement.outcome == "unsupported") {
+      unsupported.push_back(rewards.size());
+    }
+    rewards.push_back(reward_of(episode, options));
+  }
+  rl::give_minimum(rewards, unsupported);
+  return rewards;
+}
+
 Sequences sequences_of(std::span<const Episode> episodes, const UpdateOptions& options) {
   Sequences all;
-  for (size_t i = 0; i < episodes.size(); ++i) {
-    const Episode& episode = episodes[i];
+  for (const Episode& episode : episodes) {
     MC_CHECK(!episode.turns.empty() && episode.tokens.size() == episode.log_probs.size());
     train::Sample sample{episode.prompt, static_cast<int64_t>(episode.prompt.size())};
     sample.tokens.insert(sample.tokens.end(), episode.tokens.begin(), episode.tokens.end());
     all.samples.push_back(std::move(sample));
     all.rollout.insert(all.rollout.end(), episode.log_probs.begin(), episode.log_probs.end());
     all.ends.push_back(all.rollout.size());
-    if (i + 1 == episodes.size() || episodes[i + 1].group != episode.group) {
-      all.group_ends.push_back(i + 1);
-    }
-    all.rewards.push_back(reward_of(episode, options));
     all.s_first.push_back(episode.turns.front().judgement.s);
+  }
+  for (const std::span<const Episode> group : groups_of(episodes)) {
+    const auto rewards = rewards_of(group, options);
+    all.rewards.insert(all.rewards.end(), rewards.begin(), rewards.end());
+    all.group_ends.push_back(all.rewards.size());
   }
   all.mask.assign(all.rollout.size(), 1);
   return all;
@@ -147,7 +162,7 @@ Status update_once(Policy& policy, const Sequences& all, const MiniBatch& part,
 }
 
 bool has_no_spread(std::span<const Episode> group, const UpdateOptions& options) {
-  std::vector<std::optional<double>> rewards;
+  std::vector<std::optional<double>> rewards;  // The least of them, given again, adds no spread.
   for (const Episode& episode : group) rewards.push_back(reward_of(episode, options));
   const auto fate = rl::group_advantage(rewards, options.step.advantage).fate;
   return fate == rl::GroupFate::kNoSpread;

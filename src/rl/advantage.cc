@@ -44,6 +44,14 @@ GroupFate fate_of(std::span<const double> R, size_t n, double spread_min) {
 
 }  // namespace
 
+void give_minimum(std::span<std::optional<double>> rewards, std::span<const size_t> unsupported) {
+  const std::vector<double> R = scored(rewards);
+  for (const size_t i : unsupported) {
+    MC_CHECK(i < rewards.size() && !rewards[i]);
+    if (!R.empty()) rewards[i] = std::ranges::min(R);
+  }
+}
+
 GroupAdvantage group_advantage(std::span<const std::optional<double>> rewards,
                                const AdvantageOptions& options) {
   MC_CHECK(options.eps >= 0 && options.spread_min >= 0 && options.std_floor >= 0);

@@ -5,7 +5,7 @@
 //   A_i = (R_i - mean(R)) / (std(R) + eps),   std with n - 1
 //
 // Mean and spread are taken before MirrorPop rejects anything: rejection changes the loss, not the
-// baseline.  Samples without a reward (infra, unsupported) are in neither.
+// baseline.  Samples without a reward (infra) are in neither.
 // Example:
 //   const GroupAdvantage group = group_advantage(rewards, {});
 //   if (group.fate != GroupFate::kDropped) use(group.advantage);
@@ -46,6 +46,12 @@ struct GroupAdvantage {
   double mean = 0;  // The mean of the rewards; 0 where there are none.
   double std = 0;   // With n - 1, before the floor; 0 where there are fewer than 2.
 };
+
+// Gives the unsupported samples of a group, by their numbers, the least reward of the others: left
+// out, they would fare better than failures, and a policy would learn to write them.  They stay
+// without a reward where no sample has one.
+// REQUIRES: the numbers are of samples without a reward.
+void give_minimum(std::span<std::optional<double>> rewards, std::span<const size_t> unsupported);
 
 // REQUIRES: rewards are finite; the options are not negative.
 GroupAdvantage group_advantage(std::span<const std::optional<double>> rewards,

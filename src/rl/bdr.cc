@@ -16,6 +16,7 @@
 
 #include "core/check.h"
 #include "core/hash.h"
+#include "legality/extract.h"
 #include "rl/score.h"
 #include "task/verdict.h"
 
@@ -63,6 +64,14 @@ bool is_older(const FailedCandidate& a, const FailedCandidate& b) {
 
 std::optional<Stage> failed_stage(const task::Outcome& outcome) {
   return std::visit(FailedStage{}, outcome);
+}
+
+std::string code_of(std::string_view answer) {
+  const legality::Extraction extraction = legality::extract(answer);
+  if (const auto* found = std::get_if<legality::Extracted>(&extraction)) {
+    return "```python\n" + found->module + "```\n";
+  }
+  return std::string(legality::visible_answer(answer));
 }
 
 std::string retry_key(const FailedCandidate& candidate) {

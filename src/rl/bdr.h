@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Buffered Dynamic Retry (BDR): tasks on which all samples of a group failed come back later as a
-// repair: a fresh prompt of two parts, the task and one failed candidate with its feedback.
+// repair: a fresh prompt of two parts, the task and one failed candidate with its feedback.  The
+// candidate's code is kept, not its whole answer: with long reasoning no replay would fit.
 //
 // A group without one pass teaches little by itself; with the failed code and its feedback in the
 // prompt the same task is easier.  A replay is a new prompt, so what is sampled for it is
@@ -37,7 +38,7 @@ std::optional<Stage> failed_stage(const task::Outcome& outcome);
 struct FailedCandidate {
   std::string task;
   std::string prompt;   // A reference to the task's prompt, as the caller keeps them.
-  std::string code;     // The code that the model wrote.
+  std::string code;     // The result of code_of.
   std::string outcome;  // The result of task::outcome_name
   Stage stage = Stage::kExtraction;
   std::string feedback;  // The feedback that the model reads.
@@ -47,6 +48,10 @@ struct FailedCandidate {
   uint64_t group = 0;    // Its group's place in the step's order.
   bool operator==(const FailedCandidate&) const = default;
 };
+
+// The module of an answer between fences; an answer without a module is kept without its
+// reasoning.
+std::string code_of(std::string_view answer);
 
 // Identifies what is replayed: content_hash of task and code.
 std::string retry_key(const FailedCandidate& candidate);

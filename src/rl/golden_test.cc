@@ -16,6 +16,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/file.h"
+#include "legality/extract.h"
 #include "rl/advantage.h"
 #include "rl/aggregation.h"
 #include "rl/bdr.h"
@@ -237,6 +238,15 @@ TEST(Golden, MirrorPopAuto) {
   }
 }
 
+TEST(Golden, Minimum) {
+  for (const json& row : golden("advantage", "minimum")) {
+    SCOPED_TRACE(row.dump());
+    Optionals rewards = optionals(row["rewards"]);
+    give_minimum(rewards, row["unsupported"].get<std::vector<size_t>>());
+    expect_near(rewards, row["R"]);
+  }
+}
+
 // ---- Buffered Dynamic Retry ---------------------------------------------------------------------
 
 FailedCandidate failure_of(const json& row) {
@@ -310,6 +320,14 @@ TEST(Golden, BdrChoice) {
       candidate.code = one["code"];
     }
     EXPECT_EQ(choose_failure(candidates), row["chosen"]) << row;
+  }
+}
+
+TEST(Golden, BdrCode) {
+  for (const json& row : golden("bdr", "code")) {
+    const std::string answer = row["answer"];
+    EXPECT_EQ(code_of(answer), row["code"]) << row;
+    EXPECT_EQ(legality::visible_answer(answer), row["visible"]) << row;
   }
 }
 

@@ -36,24 +36,26 @@ Drift drift(std::span<const double> logp_old, std::span<const double> logp_rollo
   for (size_t t = 0; t < mask.size(); ++t) {
     if (mask[t] == 0) continue;
     MC_CHECK(std::isfinite(logp_old[t]));
-    const double log_rho = logp_old[t] - logp_rollout[t];
     ++found.num_tokens;
+    if (std::isnan(logp_rollout[t])) continue;
+    const double log_rho = logp_old[t] - logp_rollout[t];
+    ++found.num_known;
     found.mean_abs += std::abs(log_rho);
     found.mean_signed += log_rho;
     found.log_rho_min = std::min(found.log_rho_min, log_rho);
   }
-  if (found.num_tokens == 0) return {};
-  found.mean_abs /= static_cast<double>(found.num_tokens);
-  found.mean_signed /= static_cast<double>(found.num_tokens);
+  if (found.num_known == 0) return {.num_tokens = found.num_tokens};
+  found.mean_abs /= static_cast<double>(found.num_known);
+  found.mean_signed /= static_cast<double>(found.num_known);
   return found;
 }
 
 bool keeps(const Drift& drift, const MirrorPopOptions& options) {
   MC_CHECK(options.delta >= 0 && (!options.token_veto || *options.token_veto > 0));
-  if (drift.num_tokens == 0) return false;
+  if (2 * drift.num_known <= drift.num_tokens) return false;
   if (options.token_veto && drift.log_rho_min < std::log(*options.token_veto)) return false;
   const bool is_signed = options.mean == DriftMean::kSigned;
-  return (is_signed ? std::abs(drift.mean_signed) : drift.mean_abs) <= options.delta;  // NaN: no.
+  return (is_signed ? std::abs(drift.mean_signed) : drift.mean_abs) <= options.delta;
 }
 
 double delta_auto(const DriftWindow& window) {
@@ -64,7 +66,7 @@ double delta_auto(const DriftWindow& window) {
 void observe(DriftWindow& window, std::span<const Drift> drifts) {
   std::vector<double>& values = window.mean_abs;
   for (const Drift& drift : drifts) {
-    if (drift.num_tokens > 0 && std::isfinite(drift.mean_abs)) values.push_back(drift.mean_abs);
+    if (drift.num_known > 0 && std::isfinite(drift.mean_abs)) values.push_back(drift.mean_abs);
   }
   if (values.size() <= kDriftWindow) return;
   values.erase(values.begin(), std::prev(values.end(), kDriftWindow));

@@ -8,7 +8,8 @@
 // The absolute value is the point: errors of both signs cancel in the mean that others take.
 // log pi_old is the trainer's, computed once for the batch, not the policy that moves from one
 // mini-batch to the next; log pi_rollout is what the generator said, of the full softmax too.
-// Tokens that are not trained (prompt, padding, tool output, later turns) are never read.
+// Tokens that are not trained (prompt, padding, tool output, later turns) are never read.  A token
+// whose log-probability the generator does not know (NaN) is not counted.
 // Example:
 //   if (keeps(drift(old, rollout, mask), {})) train(sequence);
 #ifndef MC_RL_MIRROR_POP_H_
@@ -22,9 +23,10 @@
 
 namespace mc::rl {
 
-// The drift of one sequence.  NaN or infinite where the generator's log-probabilities are.
+// The drift of one sequence.  Infinite where the generator's log-probabilities are.
 struct Drift {
-  size_t num_tokens = 0;   // Trained ones; with none all else is 0.
+  size_t num_tokens = 0;   // Trained tokens.
+  size_t num_known = 0;    // Trained tokens that count; with none all below is 0.
   double mean_abs = 0;     // The mean of |log rho|: MirrorPop's statistic.
   double mean_signed = 0;  // The mean of log rho, which cancels.
   double log_rho_min = 0;  // The least of them.
@@ -47,7 +49,7 @@ struct MirrorPopOptions {
 Drift drift(std::span<const double> logp_old, std::span<const double> logp_rollout,
             std::span<const uint8_t> mask);
 
-// False for a sequence without trained tokens and for one whose drift is not a number.
+// False for a sequence without trained tokens, and for one of which no more than half are known.
 // REQUIRES: delta >= 0; token_veto > 0.
 bool keeps(const Drift& drift, const MirrorPopOptions& options);
 
@@ -65,7 +67,7 @@ struct DriftWindow {
 // micro-batches cannot matter.
 double delta_auto(const DriftWindow& window);
 
-// Adds sequences, rejected ones too: the median is to know them.  Those without trained tokens or
+// Adds sequences, rejected ones too: the median is to know them.  Those without a known token or
 // without a finite drift are left out.
 void observe(DriftWindow& window, std::span<const Drift> drifts);
 

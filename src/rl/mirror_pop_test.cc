@@ -63,8 +63,21 @@ TEST(MirrorPop, NeverReadsWhatIsNotTrained) {
   EXPECT_TRUE(keeps(found, {}));
 }
 
-TEST(MirrorPop, DropsASequenceOfWhichTheGeneratorGaveNoNumbers) {
+TEST(MirrorPop, DoesNotCountATokenThatTheGeneratorDoesNotKnow) {
+  const Drift found = drift_of({0.01, kNan, 0.03});
+  EXPECT_EQ(found.num_tokens, 3U);
+  EXPECT_NEAR(found.mean_abs, 0.02, 1e-12);
+  EXPECT_TRUE(keeps(found, {}));
+  EXPECT_TRUE(keeps(found, {.token_veto = 1e-4}));
+  EXPECT_FALSE(keeps(drift_of({0.01, kNan, 0.3}), {}));
+}
+
+TEST(MirrorPop, DropsASequenceOfWhichTheGeneratorKnowsNoMoreThanHalf) {
   EXPECT_FALSE(keeps(drift_of({0, kNan}), {}));
+  EXPECT_FALSE(keeps(drift_of({kNan, kNan}), {}));
+}
+
+TEST(MirrorPop, DropsASequenceWithAnInfiniteLogProbability) {
   EXPECT_FALSE(keeps(drift_of({0, kInfinity}), {}));
   EXPECT_FALSE(keeps(drift_of({0, -kInfinity}), {}));
 }

@@ -38,7 +38,13 @@ Json parse_leniently(std::string_view text) {
 }
 
 Result<task::Task> parse_task(const Json& json, const task::Roots& roots) {
-  if (json.is_string()) return task::load_task(json.get<std::string>(), roots);
+  if (json.is_string()) {
+    const auto spec = json.get<std::string>();
+    auto named = task::load_task(spec, roots);
+    // Only a caller of this machine may name a file, whose error it may know.
+    if (named || spec.ends_with(".py")) return named;
+    return wrong("\"task\": no task " + spec + " is known here; send {\"id\", \"code\"}");
+  }
   if (!has_text(json, "code")) return wrong("\"task\" is neither a name nor has \"code\"");
   task::Task task;
   task.code = json["code"].get<std::string>();
@@ -64,7 +70,15 @@ Status read_option(const Json& value, const std::string& name, T& out) {
   return ok();
 }
 
-Status read_options(const Json& options, task::Correctness& correctness) {
+Status read_dialect(const Json& value, std::optional<task::Dialect>& dialect) {
+  for (const task::Dialect one : task::kDialects) {
+    if (value == to_string(one)) dialect = one;
+  }
+  return dialect ? ok() : Status(wrong("\"options\": dialect: expected \"cuda\" or \"musa\""));
+}
+
+Status read_options(const Json& options, Request& request) {
+  task::Correctness& correctness = request.correctness;
   if (!options.is_object()) return wrong("\"options\" is an object");
   for (const auto& [name, value] : options.items()) {
     Status read = ok();
@@ -84,6 +98,8 @@ Status read_options(const Json& options, task::Correctness& correctness) {
       read = read_option(value, name, correctness.tolerance_fp32);
     } else if (name == "tolerance_half") {
       read = read_option(value, name, correctness.tolerance_half);
+    } else if (name == "dialect") {
+      read = read_dialect(value, request.dialect);
     } else {
       read = wrong("\"options\" has no " + dump(name));
     }
@@ -169,7 +185,7 @@ Result<Request> parse_request(std::string_view text, const task::Roots& roots,
   MC_TRY_VOID(read_order(json, request), "request");
   MC_TRY_VOID(read_work(json, roots, request), "request");
   if (json.contains("options")) {
-    MC_TRY_VOID(read_options(json["options"], request.correctness), "request");
+    MC_TRY_VOID(read_options(json["options"], request), "request");
   }
   return request;
 }
@@ -182,7 +198,8 @@ std::string request_id(std::string_view text) {
 std::string content_key(const Request& request) {
   return content_hash({std::to_string(static_cast<int>(request.verb)), request.task.id,
                        request.task.code, request.candidate.answer, request.prepared,
-                       to_string(request.correctness)});
+                       to_string(request.correctness),
+                       request.dialect ? to_string(*request.dialect) : ""});
 }
 
 }  // namespace mc::service

@@ -10,9 +10,10 @@
 //
 // "verb" is "evaluate" where it is absent.  "task" is code or the name of a task, as --task takes
 // it.  "options" may change how this request alone is judged: {"trials", "inputs", "shapes",
-// "require_general", "mode", "precision", "tolerance", "tolerance_half"}, each as the option of the
-// same name.  "priority" is a whole number, 0 where it is absent: the waiting request with the
-// highest one is next.  "deadline_s" is the number of seconds after which no reply is wanted.
+// "require_general", "mode", "precision", "tolerance", "tolerance_half", "dialect"}, each as the
+// option of the same name.  "priority" is a whole number, 0 where it is absent: the waiting request
+// with the highest one is next.  "deadline_s" is the number of seconds after which no reply is
+// wanted.
 #ifndef MC_SERVICE_REQUEST_H_
 #define MC_SERVICE_REQUEST_H_
 
@@ -38,9 +39,10 @@ struct Request {
   int priority = 0;
   std::optional<double> deadline_s;
   task::Correctness correctness;
-  task::Task task;            // Empty for the last three verbs, like the candidate.
-  task::Candidate candidate;  // Its id is the request's, or the task's where that is "".
-  std::string prepared;       // The bytes of eval::to_bytes(), for kMeasure.
+  task::Task task;                       // Empty for the last three verbs, like the candidate.
+  std::optional<task::Dialect> dialect;  // The candidate's; absent: as the program was started.
+  task::Candidate candidate;             // Its id is the request's, or the task's where that is "".
+  std::string prepared;                  // The bytes of eval::to_bytes(), for kMeasure.
 };
 
 // kInvalidInput or kNotFound with the fault of the request.  What the request does not say about

@@ -36,6 +36,15 @@ TEST(ServiceRequest, IsJudgedAsTheServiceIsToldUnlessItSaysOtherwise) {
   EXPECT_EQ(request->correctness, expected);
 }
 
+TEST(ServiceRequest, NamesTheDialectOfItsCandidate) {
+  const auto plain = parsed("{}");
+  const auto musa = parsed(R"({"dialect": "musa"})");
+  ASSERT_TRUE(plain && musa);
+  EXPECT_EQ(plain->dialect, std::nullopt);
+  EXPECT_EQ(musa->dialect, task::Dialect::kMusa);
+  EXPECT_NE(content_key(*plain), content_key(*musa));
+}
+
 TEST(ServiceRequest, SaysWhichOptionIsWrong) {
   const struct {
     const char* options;
@@ -50,6 +59,7 @@ TEST(ServiceRequest, SaysWhichOptionIsWrong) {
       {R"({"trials": 99999999999})", "trials: expected 1 to 100"},
       {R"({"mode": "test"})", "mode: expected train or eval"},
       {R"({"tolerance": 0})", "tolerance: expected a positive number"},
+      {R"({"dialect": "hip"})", "dialect: expected \"cuda\" or \"musa\""},
   };
   for (const auto& row : kTable) {
     const auto request = parsed(row.options);

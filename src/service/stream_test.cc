@@ -81,8 +81,8 @@ TEST(Stream, DescribesTheProgram) {
   std::istringstream in(R"({"id": "a", "verb": "about"})");
   std::ostringstream out;
   FakeVerifier verifier;
-  serve_stream(in, out, verifier, {.about = "this one"});
-  EXPECT_EQ(Json::parse(out.str()), (Json{{"id", "a"}, {"about", "this one"}}));
+  serve_stream(in, out, verifier, {.jobs = 3, .about = "this one"});
+  EXPECT_EQ(Json::parse(out.str()), (Json{{"id", "a"}, {"about", "this one"}, {"jobs", 3}}));
 }
 
 TEST(Stream, EndsARequestThatIsCancelled) {

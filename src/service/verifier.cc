@@ -26,12 +26,13 @@ Result<eval::Preparation> PipelineVerifier::run(const Request& request) {
     MC_TRY_VOID(pipeline_.can_measure(prepared), "prepared");
     return eval::Preparation(pipeline_.measure(prepared, request.correctness));
   }
+  if (request.dialect) MC_TRY_VOID(pipeline_.can_judge(*request.dialect), "dialect");
   if (const auto fault = fault_of(request.task)) return Error{ErrorCode::kInvalidInput, *fault};
   if (request.verb == Verb::kPrepare) {
-    return pipeline_.prepare(request.task, request.candidate, request.correctness);
+    return pipeline_.prepare(request.task, request.candidate, request.correctness, request.dialect);
   }
   return eval::Preparation(
-      pipeline_.evaluate(request.task, request.candidate, request.correctness));
+      pipeline_.evaluate(request.task, request.candidate, request.correctness, request.dialect));
 }
 
 std::optional<std::string> PipelineVerifier::fault_of(const task::Task& task) {

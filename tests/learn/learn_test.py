@@ -227,7 +227,17 @@ class LearnTest(unittest.TestCase):
         folder = self.pretrained("other", template)
         tokens = {"bos_token": {"content": "<|endoftext|>"}, "eos_token": "<|im_end|>"}
         (folder / "tokenizer_config.json").write_text(json.dumps(tokens), encoding="utf-8")
-        done = run("tokenize", "--tokenizer", folder, input='[{"role": "user", "content": " a "}]')
+        # A Python module of the current folder is not run by the renderer of templates.
+        (folder / "json.py").write_text("raise SystemExit('hostile')", encoding="utf-8")
+        done = run(
+            "tokenize",
+            "--tokenizer",
+            folder,
+            input='[{"role": "user", "content": " a "}]',
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": ":"},
+        )
+        (folder / "json.py").unlink()
         self.assertEqual(
             json.loads(done.stdout)["text"], "<|endoftext|>[user]a\n[assistant]", done.stderr
         )

@@ -62,7 +62,7 @@ def main() -> None:
         question = json.loads(line)
         answer, task = str(question["answer"]), question["task"]
         verdict = {
-            "schema": "musacoder-verdict/10",
+            "schema": "musacoder-verdict/11",
             "task": task["id"],
             "candidate": question["id"],
             "candidate_hash": "",
@@ -71,6 +71,7 @@ def main() -> None:
             "protocol": PROTOCOL,
             "task_grade": {"grade": "good", "reasons": []},
             "outcome": outcome_of(question, answer, task["code"]),
+            "not_tried": [],
             "telemetry": TELEMETRY,
         }
         reply = {"id": question["id"], "feedback": "More letters.\n", "verdict": verdict}

@@ -52,7 +52,10 @@ class Tokenizer:
 
 
 class Engine:
-    """Replies to POST /generate with the given answers in order; "abort" is an aborted one."""
+    """Replies to POST /generate with the given answers in order.
+
+    "abort" is an aborted one; one that ends in "…" reached its limit of tokens there.
+    """
 
     def __init__(self, *answers: str) -> None:
         self.answers = list(answers)
@@ -64,8 +67,8 @@ class Engine:
         self.prompts.append("".join(map(chr, body["input_ids"])))
         self.params.append(body["sampling_params"])
         answer = self.answers.pop(0)
-        finish = "abort" if answer == "abort" else "stop"
-        text = "" if answer == "abort" else answer + ENDED
+        finish = {"abort": "abort"}.get(answer, "length" if answer.endswith("…") else "stop")
+        text = {"abort": "", "length": answer}.get(finish, answer + ENDED)
         meta: dict[str, Any] = {"finish_reason": {"type": finish}}
         meta["output_token_logprobs"] = [[-0.5, ord(letter)] for letter in text]
         if body["sampling_params"].get("custom_params", {}).get("return_top_p_token_ids"):
@@ -74,11 +77,18 @@ class Engine:
         return {"text": text, "meta_info": meta}
 
 
+KINDS = {"pass": 1.0, "fast": 1.3, "wrong": -0.25, "infra": None, "unsupported": None}
+
+
 async def judge(task: Any, answer: str, options: Any = None) -> Judged:
-    """A verdict by the answer's first word: pass, fast, wrong, infra; else it does not compile."""
-    del options
-    kind = next((k for k in ("pass", "fast", "wrong", "infra") if answer.startswith(k)), "compile")
-    reward = {"pass": 1.0, "fast": 1.3, "wrong": -0.25, "infra": None, "compile": -1.0}[kind]
+    """A verdict by the answer's first word, of KINDS; another one does not compile.
+
+    "musa" passes in that dialect alone.
+    """
+    if answer.startswith("musa"):
+        answer = "pass" if options == {"dialect": "musa"} else "compile"
+    kind = next((kind for kind in KINDS if answer.startswith(kind)), "compile")
+    reward = KINDS.get(kind, -1.0)
     outcome = "pass" if kind == "fast" else kind
     return Judged(reward, outcome, f"It is {outcome}.\n", 0.0, {"outcome": {"kind": outcome}})
 
@@ -133,8 +143,8 @@ async def _generate(args: Any, sample: Any, sampling_params: dict[str, Any]) -> 
     sample.response_length += len(meta["output_token_logprobs"])
     sample.rollout_log_probs = [value for value, _ in meta["output_token_logprobs"]]
     sample.rollout_top_p_token_offsets = meta.get("top_p_token_offsets")
-    is_aborted = meta["finish_reason"]["type"] == "abort"
-    sample.status = SampleStatus.ABORTED if is_aborted else SampleStatus.COMPLETED
+    statuses = {"abort": SampleStatus.ABORTED, "length": SampleStatus.TRUNCATED}
+    sample.status = statuses.get(meta["finish_reason"]["type"], SampleStatus.COMPLETED)
     return sample
 
 

@@ -79,5 +79,22 @@ class CommandLine(unittest.TestCase):
             )
 
 
+class Dialects(unittest.TestCase):
+    def test_answers_in_a_dialect_go_with_the_prompt_in_it(self) -> None:
+        with tempfile.TemporaryDirectory() as name:
+            data = Path(name, "rl.jsonl")
+            rows = [
+                {"id": "t", "prompt": [{"content": "CUDA"}], "label": TASK, "dialect": "cuda"},
+                {"id": "t-musa", "prompt": [{"content": "MUSA"}], "label": TASK, "dialect": "musa"},
+            ]
+            data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+            turn = {"answer": "right", "s": 1.0}
+            line = {"task": TASK, "turns": [turn], "dialect": "cuda"}
+            episodes = Path(name, "host.jsonl")
+            episodes.write_text(json.dumps(line) + "\n")
+            found = rft.select(rft.first_turns(episodes), rft.read_prompts(data), 4, "")
+            self.assertEqual([row["messages"][0]["content"] for row in found], ["CUDA"])
+
+
 if __name__ == "__main__":
     unittest.main()

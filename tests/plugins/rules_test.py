@@ -10,11 +10,12 @@ import sys
 import unittest
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python"))
 
-from musacoder import rules  # noqa: E402
+from musacoder import Judged, episode, rules, trl, verl  # noqa: E402
 
 try:
     import torch
@@ -75,6 +76,16 @@ class Golden(unittest.TestCase):
             self.assertEqual(bool(kept), case["kept"], case["name"])
             self.assert_close(float(drift), case["mean_abs"], case["name"])
 
+    def test_minimum(self) -> None:
+        for case in golden("advantage", "minimum"):
+            flags = [i in case["unsupported"] for i in range(len(case["rewards"]))]
+            self.assertEqual(rules.with_minimum(case["rewards"], flags), case["R"], case)
+
+    def test_code_and_visible_part_of_an_answer(self) -> None:
+        for case in golden("bdr", "code"):
+            self.assertEqual(rules.code_of(case["answer"]), case["code"], case)
+            self.assertEqual(rules.visible(case["answer"]), case["visible"], case)
+
     def test_uniform(self) -> None:
         for case in golden("bdr", "uniform"):
             found = rules.uniform(case["seed"], case["step"], case["slot"])
@@ -122,6 +133,13 @@ class Words(unittest.TestCase):
         request = rules.retry_request("ANSWER", "FEEDBACK")
         self.assertIn('"{}Write the whole answer again.\\n"', source)
         self.assertIn('"An answer that failed:\\n{}\\n{}"', source)
+        rollout = (ROOT / "src/loop/rollout.cc").read_text()
+        self.assertIn("The answer was cut off after ", rollout)
+        self.assertIn("before its end.  Write a shorter one.", rollout)
+        self.assertEqual(
+            episode.cut_off(7).feedback,
+            "The answer was cut off after 7 tokens, before its end.  Write a shorter one.\n",
+        )
         self.assertEqual(
             request, "An answer that failed:\nANSWER\nFEEDBACKWrite the whole answer again.\n"
         )
@@ -153,6 +171,41 @@ class Groups(unittest.TestCase):
         kept = rules.failure_of_group("t", "p", nearly, 3, 1)
         assert kept is not None
         self.assertEqual(kept.code, "q")
+
+    def test_the_code_is_kept_and_not_the_whole_answer(self) -> None:
+        code = "```python\nclass ModelNew: ...\n```\n"
+        episodes = [[self.turn(f"<think>\n{'long ' * 99}</think>\n{code}", -1.0)]]
+        kept = rules.failure_of_group("t", "p", episodes, 3, 1)
+        assert kept is not None
+        self.assertEqual(kept.code, code)
+
+    def test_a_replay_that_does_not_fit_is_not_kept(self) -> None:
+        episodes = [[self.turn("long one", -0.1, "comparison"), self.turn("short", -1.0)]]
+        kept = rules.failure_of_group("t", "p", episodes, 3, 1, lambda f: len(f.code) < 6)
+        assert kept is not None
+        self.assertEqual(kept.code, "short")
+
+    def test_a_fresh_prompt_that_solves_a_task_takes_it_out_of_the_buffer(self) -> None:
+        buffer = rules.RetryBuffer(probability=1.0)
+        failed = rules.Group("t", "p", [[self.turn("a", -1.0)]])
+        buffer.remember([failed], 0)
+        self.assertEqual(len(buffer), 1)
+        buffer.remember([rules.Group("t", "p", [[self.turn("b", 1.0, None)]])], 1)
+        self.assertEqual(len(buffer), 0)
+
+    def test_a_draw_that_was_never_answered_is_undone(self) -> None:
+        buffer = rules.RetryBuffer(probability=1.0, replays_max=1)
+        buffer.insert([rules.Failure("a", "1", step=0), rules.Failure("b", "2", step=0)])
+        before = buffer.state()
+        drawn = buffer.draw(1, 0)
+        assert drawn is not None
+        self.assertEqual(len(buffer), 1)
+        buffer.give_back(drawn)
+        self.assertEqual([one.task for one in buffer.failures], ["a", "b"])
+        self.assertEqual({**buffer.state(), "replays": {}}, before)
+        buffer.solved("a")
+        buffer.give_back(drawn)
+        self.assertEqual([one.task for one in buffer.failures], ["b"])
 
     def test_stages_of_outcomes(self) -> None:
         expected = {
@@ -192,6 +245,61 @@ class Groups(unittest.TestCase):
         failure = rules.Failure("t", "c", "f", -0.4, "comparison", 3, 2, [{"role": "user"}])
         copied = rules.Failure(**json.loads(json.dumps(dataclasses.asdict(failure))))
         self.assertEqual(copied, failure)
+
+
+class Rewards(unittest.TestCase):
+    """The reward functions that a host loads by itself."""
+
+    def judge(self, task: str, answer: str, options: Any = None) -> Judged:
+        dialect = (options or {}).get("dialect")
+        kinds = {"unsupported": None, "musa": 1.0 if dialect == "musa" else -1.0, "pass": 1.0}
+        self.asked.append((task, answer, options))
+        outcome = "unsupported" if answer == "unsupported" else "pass"
+        return Judged(kinds.get(answer, -1.0), outcome, "", 0.0, {})
+
+    def setUp(self) -> None:
+        self.asked: list[tuple[Any, ...]] = []
+        for module in (trl, verl):
+            patch = mock.patch.object(module, "evaluate", self.judge)
+            patch.start()
+            self.addCleanup(patch.stop)
+
+    def test_trl_judges_a_row_in_its_dialect(self) -> None:
+        columns = {"task": ["t", "t"], "dialect": ["musa", None]}
+        self.assertEqual(trl.reward(["musa", "musa"], **columns), [1.0, -1.0])
+        self.assertEqual(sorted(options is None for _, _, options in self.asked), [False, True])
+        own = [{"precision": "bf16"}, None]
+        extra = [{"dialect": "musa"}, {"dialect": "cuda"}]
+        self.asked.clear()
+        trl.reward(["a", "b"], task=["t", "t"], options=own, extra_info=extra)
+        options = [one for _, _, one in sorted(self.asked)]
+        self.assertEqual(options, [{"precision": "bf16", "dialect": "musa"}, {"dialect": "cuda"}])
+
+    def test_trl_gives_an_unsupported_answer_the_least_reward_of_its_prompt(self) -> None:
+        answers = ["pass", "unsupported", "fail", "unsupported"]
+        prompts = ["p", "p", "p", "other"]
+        found = trl.reward(answers, task=["t"] * 4, prompts=prompts)
+        self.assertEqual(found, [1.0, -1.0, -1.0, None])
+
+    def test_trl_asks_nothing_about_an_answer_that_was_cut(self) -> None:
+        found = trl.reward(
+            ["pass", "pass"],
+            task=["t", "t"],
+            completion_ids=[[1, 2], [1]],
+            musacoder_is_cut=[True, False],
+        )
+        self.assertEqual(found, [-1.0, 1.0])
+        self.assertEqual(len(self.asked), 1)
+
+    def test_verl_judges_a_row_in_its_dialect(self) -> None:
+        for dialect, score in (("musa", 1.0), ("cuda", -1.0)):
+            found = verl.compute_score("forge", "musa", "t", {"dialect": dialect})
+            self.assertEqual(found["score"], score)
+        self.assertEqual(verl.compute_score("forge", "musa", "t")["score"], -1.0)
+
+    def test_verl_tells_unsupported_answers_from_infra(self) -> None:
+        found = verl.compute_score("forge", "unsupported", "t")
+        self.assertEqual((found["score"], found["scored"]), (verl.UNSUPPORTED, 0.0))
 
 
 if __name__ == "__main__":

@@ -135,6 +135,42 @@ class Episodes(unittest.TestCase):
         self.assertAlmostEqual(again.reward, -0.75 + 0.25 + 0.1)
         self.assertEqual(len(engine.prompts), 1)
 
+    def test_a_cut_answer_fails_whatever_its_beginning_holds(self) -> None:
+        sample, engine = self.generate("pass, and on and on…", "pass")
+        self.assertAlmostEqual(sample.reward, -0.75 + 0.25 + 0.1)
+        self.assertEqual(sample.metadata[slime.KEY]["outcomes"], ["extraction", "pass"])
+        self.assertIn("was cut off after 20 tokens", engine.prompts[1])
+        sample, _ = self.generate("compile", "pass…", musacoder_turns=2)
+        self.assertEqual(sample.reward, -1.0)
+        sample, _ = self.generate("pass…", evaluation=True)
+        self.assertEqual(sample.reward, -1.0)
+        sample.status, sample.response = Sample.Status.TRUNCATED, "pass…"
+        self.assertEqual(asyncio.run(slime.reward(arguments(), sample)), -1.0)
+
+    def test_an_answer_is_judged_in_the_dialect_of_its_row(self) -> None:
+        row = Sample(prompt=PROMPT, label=TASK, metadata={"dialect": "musa"})
+        sample, _ = self.generate("compile", "musa", sample=row)
+        self.assertAlmostEqual(sample.reward, -0.75 + 0.25 + 0.1)
+        row.response = "musa"
+        self.assertEqual(asyncio.run(slime.reward(arguments(), row)), 1.0)
+        sample, _ = self.generate("musa", musacoder_turns=1)
+        self.assertEqual(sample.reward, -1.0)
+
+    def test_a_later_turn_does_not_see_the_reasoning(self) -> None:
+        _, engine = self.generate("<think>\nHm.\n</think>\n\ncompile", "pass")
+        self.assertTrue(engine.prompts[1].startswith(PROMPT + f"compile{hosts.ENDED}[user]"))
+
+    def test_a_prompt_that_begins_the_reasoning_does_not_in_a_later_turn(self) -> None:
+        class Thinking(hosts.Tokenizer):
+            def apply_chat_template(self, *arguments: Any, **options: Any) -> str:
+                return super().apply_chat_template(*arguments, **options) + "<think>\n"
+
+        prompt = slime.next_prompt(
+            Thinking(), PROMPT + "<think>\n", f"Hm.</think>\ncode{hosts.ENDED}", "No.\n"
+        )
+        self.assertTrue(prompt.startswith(PROMPT + f"code{hosts.ENDED}[user]No."), prompt)
+        self.assertTrue(prompt.endswith("[assistant]<think>\n"), prompt)
+
     def test_no_turn_begins_once_slime_aborts(self) -> None:
         sample, engine = self.generate("compile", "pass", is_aborted=True)
         self.assertEqual(sample.status, Sample.Status.ABORTED)
@@ -200,6 +236,17 @@ class Advantages(unittest.TestCase):
         self.assertEqual(raw[2], 0.0)
         self.assertAlmostEqual(found[0], -found[1])
         self.assertTrue(samples[2].remove_sample)
+
+    def test_an_unsupported_sample_has_the_least_reward_of_its_group(self) -> None:
+        samples = [scored(1.2), scored(-1.0), scored(None), scored(None)]
+        samples[2].metadata = {slime.KEY: {"outcomes": ["compile", "unsupported"]}}
+        samples[3].metadata = {slime.KEY: {"outcomes": ["infra"]}}
+        self.assertTrue(slime.check_spread(arguments(), samples).keep)
+        raw, found = slime.post_process_rewards(arguments(), samples)
+        self.assertEqual(raw, [1.2, -1.0, -1.0, 0.0])
+        self.assertEqual(found[1], found[2])
+        self.assertLess(found[2], 0)
+        self.assertEqual([s.remove_sample for s in samples], [False, False, False, True])
 
     def test_the_filter_skips_removed_samples(self) -> None:
         def keeps(*values: float | None) -> Any:
@@ -292,6 +339,67 @@ class Retries(unittest.TestCase):
         second = source.get_samples(1)[0]
         self.assertEqual(second[0].prompt.count("An answer that failed"), 1)
         self.assertIn("wrong, again", second[0].prompt)
+
+    def test_a_replay_shows_the_code_and_not_the_reasoning(self) -> None:
+        source = self.source(rollout_max_prompt_len=200)
+        code = "```python\nclass ModelNew: ...\n```\n"
+        answer = f"<think>\n{'long ' * 99}</think>\n{code}"
+        groups = source.get_samples(1)
+        slime_data.capture(None, [self.answered(groups[0], answer, answer)], source)
+        replay = source.get_samples(1)[0]
+        self.assertEqual(
+            replay[0].prompt,
+            f"[user]task 0\nAn answer that failed:\n{code}\nIt is compile.\n"
+            f"Write the whole answer again.\n{hosts.ENDED}[assistant]",
+        )
+
+    def test_a_fresh_prompt_that_solves_its_task_takes_it_out_of_the_buffer(self) -> None:
+        source = self.source(musacoder_bdr=0.0)
+        group = source.get_samples(1)[0]
+        again = [Sample(prompt=s.prompt, label=s.label, group_index=7) for s in group]
+        slime_data.capture(None, [self.answered(group, "compile", "compile")], source)
+        self.assertEqual(len(source.retries), 1)
+        slime_data.capture(None, [self.answered(again, "compile", "pass")], source)
+        self.assertEqual(len(source.retries), 0)
+
+    def test_a_task_has_an_item_in_each_dialect(self) -> None:
+        source = self.source()
+        cuda, musa = source.get_samples(2)
+        for sample in (*cuda, *musa):
+            sample.label = TASK
+            sample.metadata = {"dialect": "cuda" if sample in cuda else "musa"}
+        self.answered(cuda, "compile", "pass")
+        self.answered(musa, "compile", "compile")
+        slime_data.capture(None, [musa, cuda], source)
+        replay = source.get_samples(1)[0][0]
+        self.assertEqual((replay.label, replay.metadata["dialect"]), (TASK, "musa"))
+
+    def test_replays_of_groups_that_slime_dropped_are_given_back(self) -> None:
+        source = self.source(musacoder_bdr_replays=1)
+        failed = self.answered(source.get_samples(1)[0], "compile", "compile")
+        slime_data.capture(None, [failed], source)
+        replay = source.get_samples(1)[0]  # Sampled beyond the batch; slime aborts it.
+        self.assertEqual(len(source.retries), 0)
+        slime_data.capture(None, [], source)
+        again = source.get_samples(1)[0]
+        self.assertEqual(again[0].prompt, replay[0].prompt)
+        slime_data.capture(None, [again], source)  # Aborted before it had a verdict.
+        again = source.get_samples(1)[0]
+        self.assertEqual(again[0].prompt, replay[0].prompt)
+        # The group is answered now, so its replay is spent.
+        slime_data.capture(None, [self.answered(again, "compile", "compile")], source)
+        self.assertNotIn("An answer that failed", source.get_samples(1)[0][0].prompt)
+
+    def test_replays_of_groups_that_slime_issues_again_are_not_drawn_anew(self) -> None:
+        source = self.source(musacoder_bdr_replays=1)
+        failed = self.answered(source.get_samples(1)[0], "compile", "compile")
+        slime_data.capture(None, [failed], source)
+        replay = source.get_samples(1)[0]
+        slime_data.capture(None, [], source)
+        source.add_samples([replay])
+        issued, fresh = source.get_samples(2)
+        self.assertIs(issued, replay)
+        self.assertNotIn("An answer that failed", fresh[0].prompt)
 
     def test_a_solved_replay_leaves_the_buffer(self) -> None:
         source = self.source()

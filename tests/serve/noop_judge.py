@@ -19,6 +19,8 @@ REWARDS = {"pass": 1.0, "wrong": -1.0, "infra": None, "unsupported": None}
 
 
 def reply(question: dict[str, Any]) -> dict[str, Any]:
+    if question.get("verb") == "about":
+        return {"id": question["id"], "about": "no-op", "jobs": 1}
     if "answer" not in question:
         return {"id": question["id"], "error": 'a question needs "answer", a text'}
     answer = question["answer"]

@@ -8,6 +8,7 @@ tests/e2e/served_test.py.
 from __future__ import annotations
 
 import asyncio
+import enum
 import atexit
 import http.client
 import json
@@ -148,6 +149,9 @@ class Routes(Served):
             (422, "/v1/evaluate", {"task": TASK, "answer": "no task"}),
             (400, "/v1/evaluate/batch", {"items": []}),
             (400, "/v1/evaluate/batch", {"items": [good] * 1025}),
+            (400, "/v1/evaluate", {**good, "option": {"mode": "eval"}}),
+            (400, "/v1/evaluate", {**good, "task": {"code": "x", "name": "y"}}),
+            (400, "/v1/evaluate/batch", {"items": [good], "wait": 3}),
             (404, "/v1/none", good),
             (413, "/v1/evaluate", b" " * (65 << 20)),
         ):
@@ -157,6 +161,12 @@ class Routes(Served):
                 self.assertIn("error", reply)
         self.assertEqual(self.ask("GET", "/v1/evaluate")[0], 405)
         self.assertEqual(self.ask("POST", "/v1/evaluate", good)[0], 200)
+
+    def test_a_member_that_there_is_not_is_named(self) -> None:
+        body = {"task": TASK, "answer": "yes", "option": {"mode": "eval"}}
+        reply = self.ask("POST", "/v1/evaluate", body)[1]
+        said = 'a question has no member "option": it takes id, task, answer, options'
+        self.assertEqual(reply["error"], said)
 
     def test_one_of_a_batch_that_cannot_be_judged_has_its_own_error(self) -> None:
         items = [
@@ -195,14 +205,21 @@ class Routes(Served):
         self.assertTrue(client.evaluate(TASK, "yes").passed)
 
 
+class Sample(types.SimpleNamespace):
+    """The part of slime's that a reward reads."""
+
+    Status = enum.Enum("Status", "COMPLETED TRUNCATED")
+    status = Status.COMPLETED
+
+
 class Hooks(Served):
     def test_verl(self) -> None:
         scores = verl.compute_score("forge", "yes", TASK, {})
         self.assertEqual((scores["score"], scores["scored"]), (1.0, 1.0))
         scores = asyncio.run(verl.compute_score_async("forge", "unsupported", TASK))
-        self.assertEqual((scores["score"], scores["scored"]), (verl.UNSCORED, 0.0))
+        self.assertEqual((scores["score"], scores["scored"]), (verl.UNSUPPORTED, 0.0))
 
-    def test_trl_gets_none_for_what_has_no_score(self) -> None:
+    def test_trl_gets_the_least_of_the_group_for_what_is_unsupported(self) -> None:
         metrics: dict[str, float] = {}
         turns = [{"role": "user", "content": "?"}, {"role": "assistant", "content": "fail"}]
         answers: list[trl.Completion] = ["yes", "unsupported", turns]
@@ -214,7 +231,7 @@ class Hooks(Served):
             found = trl.reward(
                 completions=answers, prompts=["?"] * 3, log_metric=metrics.__setitem__, **columns
             )
-            self.assertEqual(found, [1.0, None, -1.0])
+            self.assertEqual(found, [1.0, -1.0, -1.0])
         self.assertAlmostEqual(metrics["musacoder/scored"], 2 / 3)
         with self.assertRaisesRegex(client.Refused, "no column"):
             trl.reward(completions=["yes"])
@@ -228,9 +245,7 @@ class Hooks(Served):
 
     def test_slime_removes_what_has_no_score(self) -> None:
         for answer, value, removed in (("yes", 1.0, False), ("infra", 0.0, True)):
-            sample = types.SimpleNamespace(
-                label=TASK, response=answer, metadata=None, remove_sample=False
-            )
+            sample = Sample(label=TASK, response=answer, metadata=None, remove_sample=False)
             self.assertEqual(asyncio.run(slime.reward(None, sample)), value)
             self.assertEqual(sample.remove_sample, removed)
 

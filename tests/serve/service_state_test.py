@@ -195,6 +195,21 @@ class Figures(Served):
         self.assertIn(f'musacoder_verdicts_total{{outcome="wrong"}} {before + 2}\n', text)
         self.assertIn("musacoder_ready 1\n", text)
 
+    def test_a_question_that_the_verifier_has_not_begun_waits(self) -> None:
+        for i in range(3):  # The verifier has read all three, and judges one at a time.
+            body = {"task": TASK, "answer": f"slow {i}"}
+            self.assertEqual(ask(self.port, "POST", "/v1/evaluate?wait_ms=0", body)[0], 202)
+        status = ask(self.port, "GET", "/v1/status")[1]
+        self.assertEqual((status["waiting"], status["judging"]), (2, 1))
+        self.assertIn("musacoder_questions_waiting 2\n", self.metrics())
+        ask(self.port, "POST", "/v1/evaluate", {"task": TASK, "answer": "slow too"})
+        waited = re.search(r"musacoder_waiting_seconds_sum (\S+)", self.metrics())
+        assert waited is not None
+        self.assertGreater(float(waited[1]), 3)
+
+    def metrics(self) -> str:
+        return get_text(self.port, "/metrics")[1]
+
     def test_the_status_has_what_the_page_shows(self) -> None:
         name = {"id": "my <b>task</b>", "code": TASK}
         ask(self.port, "POST", "/v1/evaluate", {"task": name, "answer": "unsupported"})

@@ -21,7 +21,7 @@ from typing import Any
 
 # `musacoder serve --ray` starts this file by its path.
 if __package__ in (None, ""):
-    sys.path[0] = str(Path(__file__).resolve().parents[2])
+    sys.path[: 0 if sys.flags.safe_path else 1] = [str(Path(__file__).resolve().parents[2])]
 
 try:
     import ray

@@ -14,9 +14,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-# This folder would hide other packages of the same names.
+# This folder would hide other packages of the same names.  Under -P it is not on the path.
 if __package__ in (None, ""):
-    sys.path[0] = str(Path(__file__).resolve().parents[2])
+    sys.path[: 0 if sys.flags.safe_path else 1] = [str(Path(__file__).resolve().parents[2])]
 
 from musacoder.server.child import BAD_INPUT, Entry, Verifier, child_environment  # noqa: E402
 from musacoder.server.gate import TOKEN_VARIABLE, Gate, gate_of  # noqa: E402
@@ -42,8 +42,11 @@ async def running(
     loop = asyncio.get_running_loop()
 
     def observe(entry: Entry, reply: Json) -> None:
-        waited = entry.sent_at - entry.since
-        stats.add(entry.task, entry.account, waited, loop.time() - entry.sent_at, reply)
+        # The child has a queue as well, and reports how long it judged.
+        seconds = reply.get("seconds")
+        judging = float(seconds) if isinstance(seconds, (int, float)) else 0.0
+        waited = max(0.0, loop.time() - entry.since - judging)
+        stats.add(entry.task, entry.account, waited, judging, reply)
 
     connections.raise_descriptor_limit()
     connections.quiet_malformed_requests()

@@ -3,7 +3,7 @@
 
 Questions wait here, in order, and only some are with the child at a time, so that one that is
 cancelled costs nothing, and a child that ends takes few with it.  A child reads once it can judge.
-A line without a task gets an error then, and so shows when.
+Its reply to the first line, whatever it is, shows when.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LOADED_AT_ONCE = 64
 LOAD_PAUSE_S = 1.0  # Before a store that could not be read is read again.
 RESTARTS_MAX = 5  # The children in a row that may end without one reply.
 KILL_S = 5.0  # A child that does not end in this time is killed.
-HELLO = b'{"id": "hello"}'
+HELLO = b'{"verb": "about", "id": "hello"}'
 MACHINE_FAILED = 1
 BAD_INPUT = 2
 
@@ -61,7 +61,6 @@ class Entry:
     job: str = ""
     number: str = ""  # The id under which the child knows it.
     sends: int = 0
-    sent_at: float = 0.0
 
 
 class Verifier:
@@ -91,6 +90,7 @@ class Verifier:
         self._is_ready = False
         self._barren = 0  # Children in a row that ended without a reply.
         self._is_closing = False
+        self._jobs = SENT_MAX  # The number of questions that the child judges at once.
         self.num_waiting = 0
         self.restarts = 0
         loop = asyncio.get_running_loop()
@@ -103,8 +103,9 @@ class Verifier:
         return self._is_ready
 
     @property
-    def num_sent(self) -> int:
-        return len(self._sent)
+    def num_judging(self) -> int:
+        """The child has more than it judges, so that none of its threads waits for this one."""
+        return min(len(self._sent), self._jobs)
 
     async def start(self) -> None:
         # Ctrl-C in a terminal is for the service, which gives the child time (--grace).
@@ -188,7 +189,6 @@ class Verifier:
         assert entry.line is not None
         number = entry.number = str(next(self._numbers))
         entry.sends += 1
-        entry.sent_at = self._loop.time()
         self._sent[number] = entry
         stdin.write(b'%s, "id": "%s"}\n' % (entry.line[:-1], number.encode()))
 
@@ -267,6 +267,7 @@ class Verifier:
                 raise ValueError("it is no JSON object")
             if reply.get("id") == "hello":
                 self._is_ready = True
+                self._jobs = int(reply.get("jobs", SENT_MAX))
                 self._wake.set()
                 if not self.was_ready.done():
                     self.was_ready.set_result(None)

@@ -10,6 +10,8 @@ from typing import Any
 Json = dict[str, Any]
 
 QUESTION_BYTES_MAX = 4 << 20  # The limit of src/service/request.h.
+MEMBERS = ("id", "task", "answer", "options")
+TASK_MEMBERS = ("id", "code")
 
 
 class Wrong(Exception):
@@ -34,6 +36,7 @@ def parse_question(data: Any) -> Question:
     """The question in a body.  Raises Wrong."""
     if not isinstance(data, dict):
         raise Wrong("a question is a JSON object")
+    check_members(data, MEMBERS, "a question")
     if not isinstance(data.get("answer"), str):
         raise Wrong('a question needs "answer", a text')
     question = {"task": _parse_task(data.get("task")), "answer": data["answer"]}
@@ -45,13 +48,22 @@ def parse_question(data: Any) -> Question:
     return Question(_checked_text(name), task, _encode(question))
 
 
+def check_members(data: Json, known: tuple[str, ...], what: str) -> None:
+    """Raises Wrong for another member: a misspelt option would otherwise be left out silently."""
+    for name in data:
+        if name not in known:
+            text = f"{what} has no member {json.dumps(name[:80])}: it takes {', '.join(known)}"
+            raise Wrong(text)
+
+
 def _parse_task(task: Any) -> str | Json:
     if isinstance(task, dict):
+        check_members(task, TASK_MEMBERS, '"task"')
         if not isinstance(task.get("code"), str):
             raise Wrong('"task" needs "code", a text')
         if not isinstance(task.get("id", ""), str):
             raise Wrong('"id" of "task" is a text')
-        return {key: task[key] for key in ("id", "code") if key in task}
+        return dict(task)
     if not isinstance(task, str):
         raise Wrong('a question needs "task": a name, or {"id", "code"}')
     if "\n" in task:

@@ -19,7 +19,7 @@ from musacoder.server.accounts import ANYBODY, Account, OverQuota
 from musacoder.server.child import Ended, Entry, Full, Unready, Verifier
 from musacoder.server.gate import Gate, Refusal
 from musacoder.server.jobs import Jobs
-from musacoder.server.questions import Json, Question, Wrong, id_of, parse_question
+from musacoder.server.questions import Json, Question, Wrong, check_members, id_of, parse_question
 from musacoder.server.stats import Stats
 
 BODY_BYTES_MAX = 25 << 20  # A question of 4 MiB, each byte as \uXXXX.
@@ -241,6 +241,8 @@ class Service:
     async def batch(self, request: web.Request) -> web.StreamResponse:
         data = await self._body(request, BATCH_BYTES_MAX)
         items = data.get("items") if isinstance(data, dict) else None
+        if isinstance(data, dict):
+            check_members(data, ("items",), "a batch")
         if not isinstance(items, list) or not 0 < len(items) <= BATCH_MAX:
             raise Wrong(f'a batch needs "items", a list of 1 to {BATCH_MAX} questions')
         account = request[ACCOUNT]
@@ -337,8 +339,8 @@ class Service:
     async def status(self, request: web.Request) -> web.Response:
         queue = {
             "status": self._state,
-            "waiting": self._verifier.num_waiting - self._verifier.num_sent,
-            "judging": self._verifier.num_sent,
+            "waiting": self._verifier.num_waiting - self._verifier.num_judging,
+            "judging": self._verifier.num_judging,
             "queue": self._verifier.queue_max,
             "restarts": self._verifier.restarts,
         }
@@ -349,10 +351,10 @@ class Service:
         gauges = {
             "ready": ("Whether questions are taken.", float(self._state == "ok")),
             "questions_waiting": (
-                "Questions in the queue.",
-                verifier.num_waiting - verifier.num_sent,
+                "Questions that wait to be judged.",
+                verifier.num_waiting - verifier.num_judging,
             ),
-            "questions_judging": ("Questions with the verifier.", verifier.num_sent),
+            "questions_judging": ("Questions that are being judged.", verifier.num_judging),
             "queue_limit": ("Questions that may wait.", verifier.queue_max),
             "verifier_restarts_total": ("Verifiers that were started again.", verifier.restarts),
         }

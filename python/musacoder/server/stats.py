@@ -183,8 +183,8 @@ class Stats:
             full = f"musacoder_{name}_total"
             family(full, "counter", text, _samples(full, label, counts))
         for name, text, histogram in (
-            ("judging_seconds", "Seconds with the verifier.", self.judging_s),
-            ("waiting_seconds", "Seconds in the queue.", self.waiting_s),
+            ("judging_seconds", "Seconds of judging.", self.judging_s),
+            ("waiting_seconds", "Seconds before a question was judged.", self.waiting_s),
         ):
             full = f"musacoder_{name}"
             family(full, "histogram", text, histogram.lines(full))
