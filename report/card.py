@@ -17,6 +17,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -196,12 +197,10 @@ def _shown(row: Json) -> list[tuple[str, str]]:
 
 
 def write_parquet(folders: list[Path], target: Path) -> list[Path]:
-    """Each file of rows as one Parquet file. Raises BadData without pyarrow."""
-    try:
-        import pyarrow  # type: ignore[import-not-found,unused-ignore]
-        from pyarrow import parquet  # type: ignore[import-not-found,unused-ignore]
-    except ImportError:
-        raise BadData("--parquet needs pyarrow: pip install pyarrow") from None
+    """Each file of rows as one Parquet file."""
+    import pyarrow  # type: ignore[import-not-found,unused-ignore]
+    from pyarrow import parquet  # type: ignore[import-not-found,unused-ignore]
+
     target.mkdir(parents=True, exist_ok=True)
     written = []
     for name in ROW_FILES:
@@ -230,6 +229,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--manifest", type=Path, help="hashes, seeds and versions")
     options = parser.parse_args(arguments)
     try:
+        if options.parquet and find_spec("pyarrow") is None:  # Before anything is written.
+            raise BadData(f"--parquet needs pyarrow: {sys.executable} -m pip install pyarrow")
         if options.out:
             options.out.write_text(render(options.folders), encoding="utf-8")
         if options.manifest:

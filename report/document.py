@@ -16,7 +16,7 @@ from typing import Any
 
 Json = Any  # A value that JSON has, checked against a shape below.
 
-SCHEMA = 2
+SCHEMA = 3
 TEXT_CHARACTERS_MAX = 100_000  # Longer texts are cut, and say so.
 
 # Each outcome with the character that stands for it where space is short, and what it means.
@@ -39,7 +39,7 @@ OUTCOMES = {
 
 FIGURE = ({"value": float, "low": float, "high": float, "tasks": int}, None)
 FIGURES = {
-    **dict.fromkeys(("tasks", "answers", "not_scored", "samples", "passed"), int),
+    **dict.fromkeys(("tasks", "answers", "not_scored", "missing", "samples", "passed"), int),
     **dict.fromkeys(("average", "first_turn", "best_turn", "faster_rate"), FIGURE),
     **dict.fromkeys(("pass_at", "fast"), {str: FIGURE}),
     "uncertain": {str: int},
@@ -51,6 +51,7 @@ SAMPLE = {
     **dict.fromkeys(("task", "outcome", "stage", "phrase", "finish"), str),
     **dict.fromkeys(("answer", "reasoning", "feedback"), str),
     **dict.fromkeys(("sample", "turn"), int),
+    "pending": bool,
     **dict.fromkeys(("q", "reward", "seconds", "tokens", "sol_score", "time_us"), (float, None)),
     **dict.fromkeys(("speedup", "speedup_compile"), SPEEDUP),
     "level": object,
@@ -58,11 +59,11 @@ SAMPLE = {
     "verdict": VERDICT,
 }
 RUN = {
-    "name": str,
+    **dict.fromkeys(("name", "unfinished"), str),
     **dict.fromkeys(("settings", "environment"), {str: object}),
     "groups": {str: FIGURES},
     "fast_curve": [[float]],
-    **dict.fromkeys(("missing", "cut"), int),
+    **dict.fromkeys(("wanted", "judged", "missing", "cut"), int),
     **dict.fromkeys(("tokens", "outcomes"), {str: int}),
     "cost": (float, None),
     "funnel": [{"stage": str, "reached": int, "failed": int}],

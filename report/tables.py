@@ -9,8 +9,9 @@ import re
 
 from report.document import Json, columns, everything, figure, leaderboard
 
-SAMPLE_FIELDS = ("task", "sample", "turn", "level", "families", "outcome", "q", "stage", "phrase",
-                 "reward", "seconds", "tokens", "finish", "sol_score", "time_us")  # fmt: skip
+SAMPLE_FIELDS = ("task", "sample", "turn", "level", "families", "outcome", "pending", "q", "stage",
+                 "phrase", "reward", "seconds", "tokens", "finish", "sol_score",
+                 "time_us")  # fmt: skip
 SPEEDUPS = ("speedup", "speedup_compile")
 ENDS = ("value", "low", "high", "uncertain")
 
@@ -43,6 +44,8 @@ def markdown(document: Json) -> str:
         rows.append([_cell(run["name"]), *map(str, counts), *cells])
     headings = [_cell(column[0]) for column in shown]
     parts.append(_table(["run", "tasks", "samples", *headings], rows))
+    parts += [f"{_cell(run['name'])}: {_cell(run['unfinished'])}.\n"
+              for run in runs if run["unfinished"]]  # fmt: skip
     names = list(dict.fromkeys(name for run in runs for name in run["groups"] if name != "all"))
     for column in shown[:1]:
         rows = []

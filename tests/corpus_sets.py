@@ -76,7 +76,9 @@ def _listed_case(folder: str, name: str, file: str, entry: dict[str, Any]) -> Ca
     options += () if entry.get("static_rules", True) else ("--no-static-rules",)
     options += ("--strict",) if entry.get("strict") else ()
     options += ("--policy", entry["policy"]) if "policy" in entry else ()
-    return Case(name, entry["task"], text, Expectation.parse(entry), options)
+    own_task = CORPUS / folder / "tasks" / f"{entry['task']}.py"
+    task = str(own_task) if own_task.is_file() else entry["task"]
+    return Case(name, task, text, Expectation.parse(entry), options)
 
 
 def warp128() -> list[Case]:
@@ -170,6 +172,7 @@ SETS: dict[str, Callable[[], list[Case]]] = {
     "answers": lambda: listed("answers"),
     "hostile": lambda: listed("hostile"),
     "contest": contest,
+    "forms": lambda: edits_of_files("forms"),
     "warp128": warp128,
     "musa_programs": musa_programs,
     "kernelbench": kernelbench,
@@ -186,6 +189,7 @@ BARS = {
     "answers": 1.0,
     "hostile": 0.95,
     "contest": 1.0,
+    "forms": 1.0,
     "warp128": 1.0,
     "musa_programs": 1.0,
     "kernelbench": 0.95,

@@ -114,13 +114,13 @@ class FreshInputs:
         there, cannot be captured.
         """
         given = [region.tensors_of(self._call(self._given(), call)) for call in range(calls)]
-        slots = [[region.flat_bytes(tensor) for tensor in tensors] for tensors in given]
+        slots = [[region.memory_of(tensor) for tensor in tensors] for tensors in given]
 
         def draw() -> None:
             for slot in slots:
                 tensors = region.tensors_of(self.reference.draw_more())
                 for place, tensor in zip(slot, tensors, strict=True):
-                    place.copy_(region.flat_bytes(tensor))
+                    place.copy_(region.memory_of(tensor))
 
         return self.place.captured(draw)
 
@@ -190,9 +190,9 @@ class FreshInputs:
         self.tree, descriptor = region.pack(inputs, self.place.memory)
         os.close(descriptor)
         end = 0
-        for node in region.tensor_nodes(self.tree):
+        for node, tensor in zip(region.tensor_nodes(self.tree), region.tensors_of(inputs)):
             node["offset"] = end
-            end += _padded(node["nbytes"])
+            end += _padded(region.memory_of(tensor).nbytes)
         self.stride = max(end, ALIGNMENT)
 
     def _call(self, memory: torch.Tensor, call: int) -> Any:

@@ -132,12 +132,12 @@ def verdict(rng: random.Random, task: str, candidate: str, outcome: Json) -> Jso
     is_timed = bool(outcome.get("performance"))
     stages = ("extract", "legality", "compile", "reference", "correctness")
     return {
-        "schema": "musacoder-verdict/10", "task": task, "candidate": candidate,
+        "schema": "musacoder-verdict/11", "task": task, "candidate": candidate,
         "candidate_hash": f"{rng.getrandbits(256):064x}", "backend": "cuda" if is_timed else "cpu",
         "seed": str(rng.getrandbits(64)), "outcome": outcome,
-        "task_grade": {"grade": "good", "reasons": []},
+        "task_grade": {"grade": "good", "reasons": []}, "not_tried": [],
         "protocol": {
-            "policy": "musacoder/4", "dialect": "cuda", "musa_architecture": "", "trials": 3,
+            "policy": "musacoder/5", "dialect": "cuda", "musa_architecture": "", "trials": 3,
             "inputs": "varied", "shapes": True, "require_general": False, "mode": "train",
             "precision": "task", "tolerance_fp32": 0.0001, "tolerance_half": 0.01,
             "timing": "full" if is_timed else "none", "baseline": "eager" if is_timed else "",
@@ -162,7 +162,7 @@ def figure(value: float, tasks: int) -> Json:
 
 def figures(skill: float, tasks: int, samples: int) -> Json:
     return {
-        "tasks": tasks, "answers": samples, "not_scored": 2, "unsupported": {},
+        "tasks": tasks, "answers": samples, "not_scored": 2, "missing": 1, "unsupported": {},
         "samples": samples, "passed": round(skill * samples),
         "pass_at": {"1": figure(skill, tasks), "4": figure(min(skill * 1.15, 1.0), tasks)},
         "average": figure(skill, tasks), "first_turn": figure(skill * 0.9, tasks),
@@ -206,7 +206,7 @@ class Maker:
         said = evidence(rng, outcome, speedup)
         return {
             "task": task["id"], "sample": number, "turn": turn, "level": task["level"],
-            "families": task["families"], "outcome": outcome,
+            "families": task["families"], "outcome": outcome, "pending": False,
             "q": 1.0 if is_pass else 0.4 if outcome == "wrong" else None,
             "stage": STAGES[FAILS_AT[outcome]] if outcome in FAILS_AT else "",
             "phrase": PHRASES[outcome], "reward": 1.1 if is_pass else -1.0,
@@ -239,11 +239,13 @@ class Maker:
         return {
             "name": name,
             "settings": {"suite": "KernelBench", "samples": 1, "temperature": 0.8,
-                         "model": {"name": name, "max_tokens": 8192}, "policy": "musacoder/4"},
+                         "model": {"name": name, "max_tokens": 8192}, "policy": "musacoder/5"},
             "environment": {"backend": "cuda", "pytorch": "2.11.0"}, "groups": groups,
             "fast_curve": [[p / 20, sum(s > p / 20 for s in speedups) / len(samples)]
                            for p in range(101)] if samples else [],
-            "missing": 1, "cut": outcomes["extraction"], "outcomes": outcomes, "funnel": funnel,
+            "wanted": len(tasks) + 1, "judged": len(tasks), "missing": 1,
+            "unfinished": f"unfinished: {len(tasks)} of {len(tasks) + 1} samples",
+            "cut": outcomes["extraction"], "outcomes": outcomes, "funnel": funnel,
             "tokens": {"prompt": 210_000, "completion": 1_400_000, "reasoning": 600_000},
             "cost": 12.5 if skill > 0.5 else None, "samples": samples,
             "turns": [{"turn": turn, "answers": len(tasks), "passed": sum(
@@ -268,7 +270,7 @@ class Maker:
              "b_value": 0.5 + d, "difference": d, "low": d - 0.08, "high": d + 0.08}
             for (a, b), d in zip(pairs, differences)
         ]  # fmt: skip
-        return {"schema": 2, "title": "KernelBench, levels 1 to 3", "program": "musacoder 0.1.0",
+        return {"schema": 3, "title": "KernelBench, levels 1 to 3", "program": "musacoder 0.1.0",
                 "created": "2026-01-02T03:04:05Z", "runs": runs, "tasks": tasks,
                 "paired": paired}  # fmt: skip
 

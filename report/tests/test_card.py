@@ -8,9 +8,11 @@ import hashlib
 import importlib.util
 import io
 import json
+import sys
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 from report import card
 
@@ -73,6 +75,17 @@ class Card(unittest.TestCase):
         (self.folder / "sft.jsonl").write_text("{}x\n")
         with self.assertRaisesRegex(card.BadData, "sft.jsonl: line 1"):
             card.render([self.folder])
+
+    def test_parquet_without_pyarrow_is_refused_before_anything_is_written(self) -> None:
+        page = self.folder / "x.html"
+        error = io.StringIO()
+        words = [str(self.folder), "--out", str(page), "--parquet", str(self.folder / "p")]
+        with mock.patch.object(card, "find_spec", lambda name: None):
+            with contextlib.redirect_stderr(error):
+                self.assertEqual(card.main(words), 2)
+        said = f"error: --parquet needs pyarrow: {sys.executable} -m pip install pyarrow\n"
+        self.assertEqual(error.getvalue(), said)
+        self.assertFalse(page.exists())
 
     @unittest.skipUnless(importlib.util.find_spec("pyarrow"), "needs pyarrow")
     def test_writes_parquet_that_holds_the_rows(self) -> None:

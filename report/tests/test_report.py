@@ -122,6 +122,17 @@ class Rendered(unittest.TestCase):
             GOLDEN.write_text(page)
         self.assertEqual(page, GOLDEN.read_text())
 
+    def test_says_what_is_left_of_a_run(self) -> None:
+        document = every_outcome()
+        document["runs"][0]["unfinished"] = "unfinished: 28 of 47 samples, 19 <missing>"
+        document["runs"][1]["unfinished"] = ""
+        document["runs"][0]["samples"][1]["pending"] = True
+        page, table = render(read(document)), markdown(read(document))
+        self.assertEqual(page.count('class="unfinished"'), 1)
+        self.assertIn("unfinished: 28 of 47 samples, 19 &lt;missing&gt;.", page)
+        self.assertEqual(page.count(" pending<"), 1)
+        self.assertIn(r"unfinished: 28 of 47 samples, 19 \<missing\>.", table)
+
     def test_has_a_row_and_an_answer_of_each_sample(self) -> None:
         document = read(every_outcome())
         page = Page(render(document))
@@ -348,7 +359,7 @@ class CommandLine(unittest.TestCase):
             "[": "not JSON",
             "[]": "document: not an object",
             "{}": "document.schema: missing",
-            '{"schema": 1}': "schema: expected 2, got 1",
+            '{"schema": 1}': "schema: expected 3, got 1",
             '{"schema": NaN}': "NaN is not a number of JSON",
             "[" * 100_000: "nested too deeply",
             json.dumps({**good, "title": 1}): "document.title: not a text",

@@ -95,7 +95,7 @@ class Course::State {
 
   CoursePlan plan() const { return {to_ask_.size(), to_judge_.size(), progress_.num_verdicts}; }
 
-  Result<CourseEnd> run(task::Evaluator& evaluator) {
+  Result<CourseEnd> run(const OpenEvaluator& open) {
     {
       std::vector<std::jthread> threads;
       const int askers = sampler_ == nullptr     ? 0
@@ -103,7 +103,7 @@ class Course::State {
                                                  : course_.options_.askers;
       for (int i = 0; i < askers; ++i) threads.emplace_back([this] { ask_all(); });
       for (int i = 0; i < course_.options_.judges; ++i)
-        threads.emplace_back([&] { judge_all(evaluator); });
+        threads.emplace_back([&] { judge_all(open); });
     }
     MC_TRY_VOID(status_, "bench");
     return CourseEnd{failed_, last_failure_};
@@ -239,13 +239,21 @@ class Course::State {
     std::string completion;
   };
 
-  void judge_all(task::Evaluator& evaluator) {
+  void judge_all(const OpenEvaluator& open) {
     while (const auto job = next_job()) {
-      const Judgement judgement = judge(evaluator, *job);
+      const Result<task::Evaluator*> evaluator = open();
+      const std::optional<Judgement> judgement =
+          evaluator ? std::optional(judge(**evaluator, *job)) : std::nullopt;
       const std::lock_guard lock(mutex_);
+      if (!judgement) {
+        if (status_) status_ = evaluator.error();
+        --num_judged_;
+        changed_.notify_all();
+        return;
+      }
       Case& one = case_of(samples_.at({job->key.id, job->key.sample}).answers.at(job->key.turn));
-      if (!is_infra(judgement)) one.judged = job->key;
-      for (const AnswerKey& waiting : std::exchange(one.waiting, {})) keep(waiting, judgement);
+      if (!is_infra(*judgement)) one.judged = job->key;
+      for (const AnswerKey& waiting : std::exchange(one.waiting, {})) keep(waiting, *judgement);
       --num_judged_;
       changed_.notify_all();
     }
@@ -340,10 +348,14 @@ Result<CoursePlan> Course::plan(Sampler* sampler) const {
   return state.plan();
 }
 
-Result<CourseEnd> Course::run(Sampler* sampler, task::Evaluator& evaluator) const {
+Result<CourseEnd> Course::run(Sampler* sampler, const OpenEvaluator& open) const {
   State state(*this, sampler);
   MC_TRY_VOID(state.load(), "bench");
-  return state.run(evaluator);
+  return state.run(open);
+}
+
+Result<CourseEnd> Course::run(Sampler* sampler, task::Evaluator& evaluator) const {
+  return run(sampler, [&] { return Result<task::Evaluator*>(&evaluator); });
 }
 
 }  // namespace mc::bench

@@ -74,7 +74,11 @@ class Course {
 
   // The work that is left.  Without a sampler the stored answers alone are judged.
   Result<CoursePlan> plan(Sampler* sampler) const;
-  // The first error of the store, or of the sampler as a whole, ends it; what was reached is kept.
+  // The first error of the store, of the sampler as a whole or of `open` ends it; what was reached
+  // is kept.  `open` is called by several threads, before each answer is judged: an endpoint that
+  // answers nothing is reported before a pipeline is made.
+  using OpenEvaluator = std::function<Result<task::Evaluator*>()>;
+  Result<CourseEnd> run(Sampler* sampler, const OpenEvaluator& open) const;
   Result<CourseEnd> run(Sampler* sampler, task::Evaluator& evaluator) const;
 
  private:

@@ -487,6 +487,29 @@ TEST(Course, EndsWhereNoRequestCanBeAnsweredAndKeepsWhatCameBefore) {
   EXPECT_EQ(store.run->answers()->size(), 4U);
 }
 
+TEST(Course, OpensTheEvaluatorForTheFirstAnswerAndEndsWithItsError) {
+  const World world{.seed = 1, .has_faults = false};
+  const std::vector<sample::Item> items = items_of(world);
+  OpenStore opened;
+  int num_opened = 0;
+  const Course course(*opened.run, items, {.judges = 1}, [](const auto&) {});
+  const auto open = [&]() -> Result<task::Evaluator*> {
+    ++num_opened;
+    return Error{ErrorCode::kUnavailable, "no sandbox"};
+  };
+  FailingSampler down(0);
+  const auto unanswered = course.run(&down, open);
+  ASSERT_FALSE(unanswered);
+  EXPECT_THAT(unanswered.error().message, HasSubstr("the server is down"));
+  EXPECT_EQ(num_opened, 0) << "there was nothing to judge";
+  FakeSampler answers(world, Takes::kOne, nullptr);
+  const auto unjudged = course.run(&answers, open);
+  ASSERT_FALSE(unjudged);
+  EXPECT_THAT(unjudged.error().message, HasSubstr("no sandbox"));
+  EXPECT_EQ(num_opened, 1);
+  EXPECT_FALSE(opened.records().texts.empty()) << "what was answered is kept";
+}
+
 TEST(Course, EndsWhereTheStoreCannotBeWritten) {
   const World world{.seed = 1, .has_faults = false};
   const std::vector<sample::Item> items = items_of(world);

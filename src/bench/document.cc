@@ -108,16 +108,16 @@ Json turns_of(const RunData& data) {
 }
 
 // The curve of fast_p at each speed-up that occurs; empty where a pass was not timed.
-Json fast_curve_of(const RunData& data) {
-  std::map<std::string, std::map<int64_t, double>>
-      best;  // The keys are task and sample; 0 is no pass.
-  for (const Judgement& one : data.judgements) {
-    if (!is_scored(one.verdict.outcome)) continue;
-    double& mine = best[one.key.id][one.key.sample];
-    if (!std::holds_alternative<task::Passed>(one.verdict.outcome)) continue;
-    const task::Performance* performance = performance_of(one.verdict);
-    if (performance == nullptr) return Json::array();
-    mine = std::max(mine, performance->speedup_eager.median);
+Json fast_curve_of(const std::vector<report::Attempt>& attempts) {
+  using Said = report::Attempt::Said;
+  // The keys are task and sample; 0 is no pass.
+  std::map<std::string, std::map<int64_t, double>> best;
+  for (const report::Attempt& one : attempts) {
+    if (one.said == Said::kUnsupported || one.said == Said::kInfra) continue;
+    double& mine = best[one.task][one.sample];
+    if (one.said != Said::kPassed) continue;
+    if (!one.speedup) return Json::array();
+    mine = std::max(mine, one.speedup->median);
   }
   std::map<double, double> weights = {{0, 0}};  // The part of all samples at each speed-up.
   for (const auto& [task, samples] : best) {
@@ -136,7 +136,8 @@ Json fast_curve_of(const RunData& data) {
   return Json(std::vector(curve.rbegin(), curve.rend()));
 }
 
-Json sample_of(const Judgement& one, const Answer* answer, const TaskRecord* task) {
+Json sample_of(const Judgement& one, const Answer* answer, const TaskRecord* task,
+               bool is_pending) {
   const task::Verdict& verdict = one.verdict;
   const size_t stage = stage_of(verdict.outcome);
   const task::Performance* timed = performance_of(verdict);
@@ -146,6 +147,7 @@ Json sample_of(const Judgement& one, const Answer* answer, const TaskRecord* tas
               {"level", task != nullptr ? task->level : ""},
               {"families", task != nullptr ? task->families : std::vector<std::string>()},
               {"outcome", task::outcome_name(verdict.outcome)},
+              {"pending", is_pending},
               {"q", or_null(report::share_passed(verdict.outcome))},
               {"stage", stage < kStages.size() ? kStages[stage] : "pass"},
               {"phrase", report::phrase(verdict, kPhraseBytesMax)},
@@ -169,12 +171,14 @@ Json samples_of(const RunData& data) {
   for (const Answer& answer : data.answers) answers[answer.key] = &answer;
   std::map<std::string, const TaskRecord*> tasks;
   for (const TaskRecord& task : data.tasks) tasks[task.id] = &task;
+  const auto pending = pending_of(data);
   Json out = Json::array();
   for (const Judgement& one : data.judgements) {
     const auto answer = answers.find(one.key);
     const auto task = tasks.find(one.key.id);
     out.push_back(sample_of(one, answer == answers.end() ? nullptr : answer->second,
-                            task == tasks.end() ? nullptr : task->second));
+                            task == tasks.end() ? nullptr : task->second,
+                            pending.contains({one.key.id, one.key.sample})));
   }
   return out;
 }
@@ -191,38 +195,40 @@ Json tokens_of(const RunData& data) {
   return {{"prompt", prompt}, {"completion", completion}, {"reasoning", reasoning}};
 }
 
-// Dollars by the prices for a million tokens that the settings have; null where they have none.
-Json cost_of(const Json& tokens, const Json& settings) {
-  const auto prices = settings.find("prices");
+// Dollars by the prices for a million tokens; null where there are none.
+Json cost_of(const Json& tokens, const Json& prices) {
   const auto is_number = [](const Json& price) { return price.is_number(); };
-  if (prices == settings.end() || !prices->is_array() || prices->size() != 2 ||
-      !std::ranges::all_of(*prices, is_number)) {
+  if (!prices.is_array() || prices.size() != 2 || !std::ranges::all_of(prices, is_number)) {
     return nullptr;
   }
-  return (tokens["prompt"].get<double>() * (*prices)[0].get<double>() +
-          tokens["completion"].get<double>() * (*prices)[1].get<double>()) /
+  return (tokens["prompt"].get<double>() * prices[0].get<double>() +
+          tokens["completion"].get<double>() * prices[1].get<double>()) /
          1e6;
 }
 
-Json run_of(const RunData& data) {
+Json run_of(const RunData& data, Missing missing) {
   const Json settings = object_of(data.record.settings);
   std::map<std::string, int64_t> outcomes;
   for (const Judgement& one : data.judgements) ++outcomes[task::outcome_name(one.verdict.outcome)];
   Json groups = Json::object();
-  for (const report::BenchRow& row : rows_of(data)) {
+  for (const report::BenchRow& row : rows_of(data, missing)) {
     groups[row.name] = parsed(report::figures_json(row.figures));
   }
   const Json tokens = tokens_of(data);
+  const Coverage coverage = coverage_of(data);
   return {{"name", data.record.name},
           {"created", data.record.created},
           {"settings", settings},
           {"environment", object_of(data.record.environment)},
           {"groups", groups},
-          {"fast_curve", fast_curve_of(data)},
-          {"missing", count_missing(data)},
+          {"fast_curve", fast_curve_of(attempts_of(data, missing))},
+          {"wanted", coverage.num_wanted},
+          {"judged", coverage.num_judged},
+          {"missing", coverage.num_missing},
+          {"unfinished", coverage_text(coverage, missing)},
           {"cut", std::ranges::count(data.answers, "length", &Answer::finish)},
           {"tokens", tokens},
-          {"cost", cost_of(tokens, settings)},
+          {"cost", cost_of(tokens, parsed(data.prices))},
           {"outcomes", outcomes},
           {"funnel", funnel_of(data)},
           {"turns", turns_of(data)},
@@ -260,12 +266,12 @@ Json tasks_of(std::span<const RunData> runs) {
   return out;
 }
 
-Json paired_of(std::span<const RunData> runs) {
+Json paired_of(std::span<const RunData> runs, Missing missing) {
   Json out = Json::array();
   for (size_t a = 0; a < runs.size(); ++a) {
     for (size_t b = a + 1; b < runs.size(); ++b) {
-      const auto paired = report::paired_difference(attempts_of(runs[a].judgements),
-                                                    attempts_of(runs[b].judgements));
+      const auto paired =
+          report::paired_difference(attempts_of(runs[a], missing), attempts_of(runs[b], missing));
       if (!paired) continue;
       out.push_back({{"a", a},
                      {"b", b},
@@ -282,7 +288,69 @@ Json paired_of(std::span<const RunData> runs) {
   return out;
 }
 
+// ---- KernelBench --------------------------------------------------------------------------------
+
+struct Numbered {
+  std::string level;
+  std::string number;
+};
+
+// The level and the number in "kernelbench:1/19"; empty for an id of another form.
+std::optional<Numbered> numbered(const std::string& id) {
+  const size_t colon = id.rfind(':');
+  const size_t slash = id.rfind('/');
+  if (colon == std::string::npos || slash == std::string::npos || slash < colon) return {};
+  Numbered out{id.substr(colon + 1, slash - colon - 1), id.substr(slash + 1)};
+  const auto is_number = [](const std::string& text) {
+    return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+  };
+  return is_number(out.level) && is_number(out.number) ? std::optional(out) : std::nullopt;
+}
+
+Json kernelbench_entry(const Judgement& one) {
+  constexpr double kUsPerMs = 1000;
+  const task::Outcome& outcome = one.verdict.outcome;
+  const bool is_compiled = !std::holds_alternative<task::Unextractable>(outcome) &&
+                           !std::holds_alternative<task::CompileFailed>(outcome);
+  Json entry = {{"sample_id", one.key.sample},
+                {"compiled", is_compiled},
+                {"correctness", std::holds_alternative<task::Passed>(outcome)},
+                {"metadata",
+                 {{"outcome", task::outcome_name(outcome)},
+                  {"reason", report::phrase(one.verdict, kPhraseBytesMax)}}},
+                {"runtime", -1.0},
+                {"runtime_stats", Json::object()}};
+  if (const task::Performance* timed = performance_of(one.verdict)) {
+    const task::Estimate& us = timed->time_us;
+    entry["runtime"] = us.median / kUsPerMs;
+    entry["runtime_stats"] = {
+        {"median", us.median / kUsPerMs}, {"low", us.low / kUsPerMs}, {"high", us.high / kUsPerMs}};
+  }
+  return entry;
+}
+
 }  // namespace
+
+std::map<std::string, std::string> kernelbench_results(const RunData& data) {
+  std::map<std::pair<std::string, int64_t>, const Judgement*> last;
+  for (const Judgement& one : data.judgements) {  // In the order of their turns.
+    const Judgement*& mine = last[{one.key.id, one.key.sample}];
+    const bool has_passed =
+        mine != nullptr && std::holds_alternative<task::Passed>(mine->verdict.outcome);
+    if (!has_passed) mine = &one;
+  }
+  std::map<std::string, Json> levels;
+  for (const auto& [key, judgement] : last) {
+    const std::optional<Numbered> task = numbered(key.first);
+    if (!task || !is_scored(judgement->verdict.outcome)) continue;
+    levels[task->level][task->number].push_back(kernelbench_entry(*judgement));
+  }
+  std::map<std::string, std::string> out;
+  for (const auto& [level, json] : levels) {
+    out[level] = json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+  }
+  return out;
+}
 
 std::optional<double> sol_score(const task::Verdict& verdict) {
   const task::Performance* timed = performance_of(verdict);
@@ -297,18 +365,18 @@ std::string document_json(std::span<const RunData> runs, const DocumentOptions& 
   Json list = Json::array();
   std::map<std::string, int> names;
   for (const RunData& data : runs) {
-    list.push_back(run_of(data));
+    list.push_back(run_of(data, options.missing));
     if (const int number = ++names[data.record.name]; number > 1) {
       list.back()["name"] = fmt::format("{} ({})", data.record.name, number);
     }
   }
-  const Json document = {{"schema", 2},
+  const Json document = {{"schema", 3},
                          {"title", options.title},
                          {"created", options.created},
                          {"program", options.program},
                          {"runs", list},
                          {"tasks", tasks_of(runs)},
-                         {"paired", paired_of(runs)}};
+                         {"paired", paired_of(runs, options.missing)}};
   return document.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 

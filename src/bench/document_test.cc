@@ -50,7 +50,7 @@ RunData timed_run() {
   RunData data;
   data.record = {.name = "m",
                  .kind = "bench",
-                 .settings = R"({"samples": 2, "prices": [1, 10]})",
+                 .settings = R"({"samples": 2, "turns": 2})",
                  .environment = R"({"program": "musacoder 0.1.0"})",
                  .created = "2026-01-31T23:59:59Z"};
   data.tasks = {{"a", "level 1", {"softmax"}, "code of a"}, {"b", "level 2", {}, "code of b"}};
@@ -67,6 +67,7 @@ RunData timed_run() {
   data.judgements = {judged({"a", 0, 0}, task::CompileFailed{}), judged({"a", 0, 1}, passed_in(25)),
                      judged({"a", 1, 0}, passed_in(50)),
                      judged({"b", 0, 0}, task::Unsupported{}, {})};
+  data.prices = "[1, 10]";
   return data;
 }
 
@@ -104,7 +105,7 @@ TEST(SolScore, IsEmptyWhereItHasNoMeaning) {
 
 TEST(Document, HasTheFiguresThatAreFoundByHand) {
   const Json document = document_of({timed_run()});
-  EXPECT_EQ(document["schema"], 2);
+  EXPECT_EQ(document["schema"], 3);
   EXPECT_EQ(document["title"], "t");
   EXPECT_EQ(document["created"], "2026-02-01T00:00:00Z");
   ASSERT_EQ(document["runs"].size(), 1U);
@@ -113,16 +114,19 @@ TEST(Document, HasTheFiguresThatAreFoundByHand) {
   EXPECT_EQ(run["created"], "2026-01-31T23:59:59Z");
   EXPECT_EQ(run["settings"]["samples"], 2);
   EXPECT_EQ(run["environment"]["program"], "musacoder 0.1.0");
+  EXPECT_EQ(run["wanted"], 4);
+  EXPECT_EQ(run["judged"], 2);
   EXPECT_EQ(run["missing"], 1);
+  EXPECT_THAT(run["unfinished"].get<std::string>(), testing::HasSubstr("2 of 4 samples"));
   EXPECT_EQ(run["cut"], 1);
   EXPECT_EQ(run["tokens"], Json({{"prompt", 1000}, {"completion", 1000}, {"reasoning", 40}}));
   EXPECT_DOUBLE_EQ(run["cost"], (1000 * 1 + 1000 * 10) / 1e6);
   EXPECT_EQ(run["outcomes"], Json({{"compile", 1}, {"pass", 2}, {"unsupported", 1}}));
   EXPECT_EQ(run["turns"], Json::parse(R"([{"turn": 0, "answers": 3, "passed": 1},
                                           {"turn": 1, "answers": 1, "passed": 1}])"));
-  // Both samples of "a" pass: one as fast as eager, one twice as fast.
-  EXPECT_EQ(run["fast_curve"], Json::parse("[[0.0, 1.0], [1.0, 0.5], [2.0, 0.0]]"));
-  EXPECT_EQ(run["groups"]["all"]["average"]["value"], 1);
+  // Both samples of "a" pass: one as fast as eager, one twice as fast.  That of "b" is missing.
+  EXPECT_EQ(run["fast_curve"], Json::parse("[[0.0, 0.5], [1.0, 0.25], [2.0, 0.0]]"));
+  EXPECT_EQ(run["groups"]["all"]["average"]["value"], 0.5);
   EXPECT_EQ(run["groups"]["level 1"]["tasks"], 1);
 }
 
@@ -173,6 +177,8 @@ TEST(Document, HasASampleForEachVerdictAndATaskForEachId) {
   EXPECT_EQ(first["verdict"]["outcome"]["kind"], "compile");
   const Json& second = samples[1];
   EXPECT_EQ(second["turn"], 1);
+  EXPECT_EQ(second["pending"], false);
+  EXPECT_EQ(samples[3]["pending"], true) << "its second turn is to come";
   EXPECT_EQ(second["stage"], "pass");
   EXPECT_EQ(second["q"], 1);
   EXPECT_EQ(second["speedup"],
@@ -190,9 +196,13 @@ TEST(Document, HasASampleForEachVerdictAndATaskForEachId) {
 TEST(Document, ComparesEachTwoRunsAndTellsEqualNamesApart) {
   RunData other = timed_run();
   other.judgements = {judged({"a", 0, 0}, task::Wrong{})};
+  other.tasks.pop_back();
+  other.answers.clear();
   RunData third = timed_run();
   third.record.name = "another";
   third.judgements = {judged({"z", 0, 0}, task::Wrong{})};
+  third.tasks = {{"z", "", {}, "code of z"}};
+  third.answers.clear();
   const Json document = document_of({timed_run(), other, third});
   EXPECT_EQ(document["runs"][0]["name"], "m");
   EXPECT_EQ(document["runs"][1]["name"], "m (2)");
@@ -213,6 +223,8 @@ TEST(Document, HasNoCurveWhereAPassWasNotTimed) {
   data.judgements.push_back(judged({"b", 1, 0}, task::Passed{}));
   EXPECT_EQ(document_of({data})["runs"][0]["fast_curve"], Json::array());
   data.judgements.clear();
+  data.answers.clear();
+  data.tasks.clear();
   EXPECT_EQ(document_of({data})["runs"][0]["fast_curve"], Json::array());
 }
 
@@ -256,14 +268,40 @@ TEST(Document, TakesWhateverAStoreHolds) {
   data.record.environment = "not JSON";
   data.tasks[0].families = {"\xff"};
   data.answers[0].completion = std::string("\0\xed\xa0\x80", 4);
-  for (const char* settings :
-       {"not JSON", "[]", R"({"prices": 3})", R"({"prices": [1, null]})", R"({"samples": -1})"}) {
-    data.record.settings = settings;
+  for (const char* settings : {"not JSON", "[]", "3", "[1, null]", R"({"samples": -1})"}) {
+    data.record.settings = data.prices = settings;
     const Json document = document_of({data});
     EXPECT_EQ(document["runs"][0]["cost"], Json()) << settings;
     EXPECT_TRUE(document["runs"][0]["settings"].is_object()) << settings;
     EXPECT_TRUE(document["runs"][0]["environment"].is_object());
   }
+}
+
+TEST(KernelBenchResults, HaveTheLastOrThePassingTurnOfEachScoredSampleByLevel) {
+  RunData data;
+  data.judgements = {judged({"kernelbench:1/19", 0, 0}, task::CompileFailed{}),
+                     judged({"kernelbench:1/19", 0, 1}, passed_in(25)),
+                     judged({"kernelbench:1/19", 0, 2}, task::Wrong{}),
+                     judged({"kernelbench:1/19", 1, 0}, task::Unextractable{}),
+                     judged({"kernelbench:1/20", 0, 0}, task::Infra{}),
+                     judged({"kernelbench:2/3", 0, 0}, task::Wrong{}),
+                     judged({"reduction/row_sum", 0, 0}, task::Passed{})};
+  const auto levels = kernelbench_results(data);
+  ASSERT_EQ(levels.size(), 2U);
+  const Json first = Json::parse(levels.at("1"));
+  ASSERT_EQ(first.size(), 1U) << "what could not be judged has no entry";
+  ASSERT_EQ(first["19"].size(), 2U);
+  EXPECT_EQ(first["19"][0]["sample_id"], 0);
+  EXPECT_EQ(first["19"][0]["compiled"], true);
+  EXPECT_EQ(first["19"][0]["correctness"], true);
+  EXPECT_EQ(first["19"][0]["runtime"], 0.025);
+  EXPECT_EQ(first["19"][0]["runtime_stats"]["median"], 0.025);
+  EXPECT_EQ(first["19"][1]["compiled"], false);
+  EXPECT_EQ(first["19"][1]["metadata"]["outcome"], "extraction");
+  const Json second = Json::parse(levels.at("2"));
+  EXPECT_EQ(second["3"][0]["compiled"], true);
+  EXPECT_EQ(second["3"][0]["correctness"], false);
+  EXPECT_EQ(second["3"][0]["runtime"], -1.0);
 }
 
 TEST(Document, HasAPhraseForVerdictsOfEveryOutcome) {

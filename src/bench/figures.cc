@@ -3,17 +3,77 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
+#include <variant>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 namespace mc::bench {
 namespace {
 
+using SampleKey = std::pair<std::string, int64_t>;
+
+// The place where an older program kept the prices.
+std::string prices_in(const std::string& settings) {
+  const auto json = nlohmann::json::parse(settings, nullptr, false);
+  return json.is_object() && json.contains("prices") ? json["prices"].dump() : "";
+}
+
+struct RunSettings {
+  int64_t samples = 0;  // Samples of each task; 0 for stored answers.
+  int64_t turns = 1;
+};
+
+RunSettings settings_of(const RunData& data) {
+  const auto json = nlohmann::json::parse(data.record.settings, nullptr, false);
+  const auto count = [&](const char* name, int64_t other) {
+    const bool is_count =
+        json.is_object() && json.contains(name) && json[name].is_number_unsigned();
+    return is_count ? json[name].get<int64_t>() : other;
+  };
+  // A run of --also judges the answers of another run: no turn of its own is to come.
+  const bool is_also = json.is_object() && json.contains("also");
+  return {count("samples", 0), is_also ? 1 : count("turns", 1)};
+}
+
+// A sample, with what there is of it.
+struct SampleState {
+  int64_t num_answers = 0;
+  int64_t num_judged = 0;
+  bool has_passed = false;
+
+  bool is_at_end(int64_t turns) const {
+    return num_answers > 0 && num_judged >= num_answers && (has_passed || num_answers >= turns);
+  }
+};
+
+// All that the run is to have.
+std::map<SampleKey, SampleState> samples_of(const RunData& data, int64_t samples) {
+  std::map<SampleKey, SampleState> out;
+  std::set<std::string> answered;
+  for (const store::Answer& answer : data.answers) {
+    ++out[{answer.key.id, answer.key.sample}].num_answers;
+    answered.insert(answer.key.id);
+  }
+  for (const store::Judgement& one : data.judgements) {
+    SampleState& sample = out[{one.key.id, one.key.sample}];
+    ++sample.num_judged;
+    sample.num_answers = std::max(sample.num_answers, sample.num_judged);
+    sample.has_passed |= std::holds_alternative<task::Passed>(one.verdict.outcome);
+    answered.insert(one.key.id);
+  }
+  for (const store::TaskRecord& task : data.tasks) {
+    const int64_t wanted = samples > 0 ? samples : answered.contains(task.id) ? 0 : 1;
+    for (int64_t i = 0; i < wanted; ++i) out.try_emplace({task.id, i});
+  }
+  return out;
+}
+
 // 1, 2, 4, … and the number of samples itself.
-std::vector<int64_t> ks_of(std::span<const store::Judgement> judgements) {
+std::vector<int64_t> ks_of(const std::vector<report::Attempt>& attempts) {
   int64_t samples = 1;
-  for (const store::Judgement& one : judgements) samples = std::max(samples, one.key.sample + 1);
+  for (const report::Attempt& one : attempts) samples = std::max(samples, one.sample + 1);
   std::vector<int64_t> out;
   for (int64_t k = 1; k < samples; k *= 2) out.push_back(k);
   out.push_back(samples);
@@ -23,44 +83,76 @@ std::vector<int64_t> ks_of(std::span<const store::Judgement> judgements) {
 }  // namespace
 
 Result<RunData> read_run(const store::Run& run) {
-  RunData data{.record = run.record(), .tasks = {}, .answers = {}, .judgements = {}};
+  RunData data{.record = run.record(), .tasks = {}, .answers = {}, .judgements = {}, .prices = {}};
   MC_TRY(data.tasks, run.tasks(), "tasks");
   // In this order, so that a verdict that a writer adds meanwhile has its answer.
   MC_TRY(data.judgements, run.judgements(), "verdicts");
   MC_TRY(data.answers, run.answers(), "answers");
+  MC_TRY(const auto prices, run.text(kPricesName), "prices");
+  data.prices = prices.value_or(prices_in(data.record.settings));
   return data;
 }
 
-std::vector<report::Attempt> attempts_of(std::span<const store::Judgement> judgements) {
-  std::vector<report::Attempt> out;
-  for (const store::Judgement& one : judgements) {
-    out.push_back(report::attempt_of(one.verdict, one.key.sample, one.key.turn));
+Coverage coverage_of(const RunData& data) {
+  const RunSettings settings = settings_of(data);
+  Coverage out{.is_generated = settings.samples > 0};
+  for (const auto& [key, sample] : samples_of(data, settings.samples)) {
+    ++out.num_wanted;
+    out.num_judged += sample.is_at_end(settings.turns) ? 1 : 0;
+    out.num_missing += sample.num_answers == 0 ? 1 : 0;
   }
   return out;
 }
 
-int64_t count_missing(const RunData& data) {
-  std::map<std::string, std::set<int64_t>> answered;  // The samples, by task.
-  for (const store::Answer& answer : data.answers) {
-    answered[answer.key.id].insert(answer.key.sample);
+std::string coverage_text(const Coverage& coverage, Missing missing) {
+  const int64_t num_left = coverage.num_wanted - coverage.num_judged;
+  if (num_left == 0) return "";
+  const int64_t num_pending = num_left - coverage.num_missing;
+  const bool is_unfinished = coverage.is_generated || num_pending > 0;
+  std::vector<std::string> parts;
+  if (coverage.num_missing > 0) {
+    parts.push_back(fmt::format("{} without an answer", coverage.num_missing));
   }
-  const auto settings = nlohmann::json::parse(data.record.settings, nullptr, false);
-  int64_t samples = 0;
-  if (settings.is_object() && settings.contains("samples")) {
-    const auto& number = settings["samples"];
-    if (number.is_number_unsigned()) samples = number.get<int64_t>();
+  if (num_pending > 0) {
+    parts.push_back(fmt::format("{} waiting for a verdict or a turn", num_pending));
   }
-  int64_t missing = 0;
-  for (const store::TaskRecord& task : data.tasks) {
-    const auto num = static_cast<int64_t>(answered[task.id].size());
-    missing += std::max<int64_t>(0, std::max<int64_t>(1, samples) - num);
-  }
-  return missing;
+  const std::string how = missing == Missing::kFailed
+                              ? "count as failed (--missing left-out: are in no figure)"
+                              : "are in no figure (--missing failed: count as failed)";
+  return fmt::format("{}{} of {} samples have their verdict; the others, {}, {}",
+                     is_unfinished ? "unfinished: " : "", coverage.num_judged, coverage.num_wanted,
+                     fmt::join(parts, " and "), how);
 }
 
-std::vector<report::BenchRow> rows_of(const RunData& data) {
-  const std::vector<report::Attempt> attempts = attempts_of(data.judgements);
-  const report::BenchOptions options{.ks = ks_of(data.judgements)};
+std::set<std::pair<std::string, int64_t>> pending_of(const RunData& data) {
+  const RunSettings settings = settings_of(data);
+  std::set<SampleKey> out;
+  for (const auto& [key, sample] : samples_of(data, settings.samples)) {
+    if (sample.num_answers > 0 && !sample.is_at_end(settings.turns)) out.insert(key);
+  }
+  return out;
+}
+
+std::vector<report::Attempt> attempts_of(const RunData& data, Missing missing) {
+  const RunSettings settings = settings_of(data);
+  const std::map<SampleKey, SampleState> samples = samples_of(data, settings.samples);
+  std::vector<report::Attempt> out;
+  for (const store::Judgement& one : data.judgements) {
+    const SampleState& sample = samples.at({one.key.id, one.key.sample});
+    if (missing == Missing::kLeftOut && !sample.is_at_end(settings.turns)) continue;
+    out.push_back(report::attempt_of(one.verdict, one.key.sample, one.key.turn));
+    out.back().task = one.key.id;
+  }
+  for (const auto& [key, sample] : samples) {
+    if (missing == Missing::kLeftOut || sample.num_judged > 0) continue;
+    out.push_back({key.first, key.second, 0, report::Attempt::Said::kMissing, {}});
+  }
+  return out;
+}
+
+std::vector<report::BenchRow> rows_of(const RunData& data, Missing missing) {
+  const std::vector<report::Attempt> attempts = attempts_of(data, missing);
+  const report::BenchOptions options{.ks = ks_of(attempts)};
   std::map<std::string, std::set<std::string>> groups;  // The ids of tasks, by name.
   for (const store::TaskRecord& task : data.tasks) {
     if (!task.level.empty()) groups[task.level].insert(task.id);

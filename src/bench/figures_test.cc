@@ -39,23 +39,54 @@ RunData data_of(const std::string& settings) {
   return data;
 }
 
-TEST(Figures, CountAsMissingTheSamplesThatWereWanted) {
+TEST(Coverage, IsOfTheSamplesThatWereWanted) {
   const struct {
     std::string settings;
-    int64_t missing;
-  } kTable[] = {{R"({"samples": 2})", 3},  // One of b, two of c; turns are no samples.
-                {R"({"samples": 1})", 1},
-                {R"({"samples": 0})", 1},  // Stored answers: the task without any.
-                {"{}", 1},
-                {R"({"samples": "many"})", 1},
-                {"not JSON", 1}};
+    Coverage coverage;
+  } kTable[] = {
+      {R"({"samples": 2})", {6, 3, 3, true}},  // One of b, two of c; turns are no samples.
+      {R"({"samples": 1})", {4, 3, 1, true}},
+      {R"({"samples": 2, "turns": 2})", {6, 2, 3, true}},  // The second of a has one turn.
+      {R"({"samples": 2, "turns": 2, "also": "strict"})", {6, 3, 3, true}},
+      {R"({"samples": 0})", {4, 3, 1, false}},  // Stored answers: the task without any.
+      {"{}", {4, 3, 1, false}},
+      {R"({"samples": "many"})", {4, 3, 1, false}},
+      {"not JSON", {4, 3, 1, false}}};
   for (const auto& row : kTable) {
-    EXPECT_EQ(count_missing(data_of(row.settings)), row.missing) << row.settings;
+    EXPECT_EQ(coverage_of(data_of(row.settings)), row.coverage) << row.settings;
   }
 }
 
+TEST(Coverage, HasNoLineForARunThatIsComplete) {
+  EXPECT_EQ(coverage_text({4, 4, 0, true}, Missing::kFailed), "");
+  EXPECT_EQ(coverage_text({47, 28, 15, true}, Missing::kFailed),
+            "unfinished: 28 of 47 samples have their verdict; the others, 15 without an answer and "
+            "4 waiting for a verdict or a turn, count as failed (--missing left-out: are in no "
+            "figure)");
+  EXPECT_EQ(coverage_text({270, 4, 266, false}, Missing::kLeftOut),
+            "4 of 270 samples have their verdict; the others, 266 without an answer, are in no "
+            "figure (--missing failed: count as failed)");
+}
+
+TEST(Figures, CountASampleWithoutAVerdictAsFailedOrNotAtAll) {
+  RunData data = data_of(R"({"samples": 2, "turns": 2})");
+  data.answers.push_back({.key = {"b", 1, 0}, .completion = "x"});  // Its verdict is to come.
+  const report::BenchFigures failed = rows_of(data, Missing::kFailed).at(0).figures;
+  EXPECT_EQ(failed.num_tasks, 3);
+  EXPECT_EQ(failed.num_samples, 6);
+  EXPECT_EQ(failed.num_missing, 3);
+  EXPECT_EQ(failed.num_attempts, 4);
+  EXPECT_EQ(failed.pass_at.at(1).value, (0.5 + 0.5 + 0) / 3);
+  const report::BenchFigures left_out = rows_of(data, Missing::kLeftOut).at(0).figures;
+  EXPECT_EQ(left_out.num_tasks, 2);
+  EXPECT_EQ(left_out.num_samples, 2);  // A failed first turn whose second is to come is pending.
+  EXPECT_EQ(left_out.num_missing, 0);
+  EXPECT_EQ(left_out.pass_at.at(1).value, 1);
+  EXPECT_THAT(pending_of(data), testing::ElementsAre(testing::Pair("a", 1), testing::Pair("b", 1)));
+}
+
 TEST(Figures, HaveARowForAllTasksAndForEachLevelAndFamily) {
-  const std::vector<report::BenchRow> rows = rows_of(data_of("{}"));
+  const std::vector<report::BenchRow> rows = rows_of(data_of("{}"), Missing::kLeftOut);
   std::vector<std::string> names;
   for (const report::BenchRow& row : rows) names.push_back(row.name);
   EXPECT_THAT(names, ElementsAre("all", "family fused", "family softmax", "level 1"));
@@ -74,10 +105,24 @@ TEST(Figures, HaveARowForAllTasksAndForEachLevelAndFamily) {
 TEST(Figures, OfNoAnswerHaveARowForAllTasks) {
   RunData data = data_of("{}");
   data.judgements.clear();
-  const auto rows = rows_of(data);
+  const auto rows = rows_of(data, Missing::kLeftOut);
   ASSERT_EQ(rows.size(), 1U);
   EXPECT_EQ(rows[0].figures.num_attempts, 0);
   EXPECT_FALSE(rows[0].figures.average);
+}
+
+TEST(Figures, HaveThePricesOfTheLastCommandOrOfAnOlderProgram) {
+  const auto folder = TemporaryDirectory::create("figures");
+  ASSERT_TRUE(folder);
+  const auto store = store::Store::open(folder->path() / "store.sqlite");
+  ASSERT_TRUE(store);
+  auto run = (*store)->begin({.name = "m", .kind = "bench", .settings = R"({"prices":[1,2]})"});
+  ASSERT_TRUE(run);
+  EXPECT_EQ(read_run(*run)->prices, "[1,2]");
+  ASSERT_TRUE(run->put(kPricesName, "[3,4]"));
+  EXPECT_EQ(read_run(*run)->prices, "[3,4]");
+  EXPECT_TRUE((*store)->begin({.name = "m", .kind = "bench", .settings = "{}"}))
+      << "prices are no part of what a run is";
 }
 
 TEST(Figures, AreReadFromAStore) {

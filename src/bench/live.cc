@@ -65,6 +65,7 @@ void PassRate::add(const Judgement& judgement) {
       report::attempt_of(judgement.verdict, judgement.key.sample, judgement.key.turn);
   const bool is_pass = attempt.said == report::Attempt::Said::kPassed;
   if (!is_pass && attempt.said != report::Attempt::Said::kFailed) return;
+  if (!is_pass && attempt.turn + 1 < turns_) return;
   bool& passes = passes_[judgement.key.id][judgement.key.sample];
   passes = passes || is_pass;
 }

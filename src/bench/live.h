@@ -21,15 +21,18 @@ namespace mc::bench {
 
 inline constexpr int kEventVersion = 1;
 
-// The mean over tasks of the share of samples that pass: of all verdicts it is `average` of
-// summary.json.
+// The mean over tasks of the share of samples that pass, of those that are at their end: of a
+// complete run it is `average` of summary.json.  A failed answer that another turn is to follow
+// says nothing yet.
 class PassRate {
  public:
+  explicit PassRate(int64_t turns = 1) : turns_(turns) {}
   void add(const store::Judgement& judgement);
   // Empty while no sample is scored.
   std::optional<report::Figure> figure() const;
 
  private:
+  int64_t turns_;  // The most turns of a sample.
   // True for a sample that passes.  The keys are task and sample; only scored samples are there.
   std::map<std::string, std::map<int64_t, bool>> passes_;
 };

@@ -41,8 +41,20 @@ TEST(PassRate, IsTheAverageOfTheFiguresAtAnyMoment) {
     all.push_back(
         judgement_of(task, static_cast<int64_t>(random() % 4), i, outcomes[random() % 4]));
     rate.add(all.back());
-    EXPECT_EQ(rate.figure(), report::bench_figures(attempts_of(all), {}).average);
+    const RunData data{.record = {}, .tasks = {}, .answers = {}, .judgements = all, .prices = {}};
+    EXPECT_EQ(rate.figure(),
+              report::bench_figures(attempts_of(data, Missing::kFailed), {}).average);
   }
+}
+
+TEST(PassRate, SaysNothingOfAFailedAnswerThatAnotherTurnFollows) {
+  PassRate rate(/*turns=*/2);
+  rate.add(judgement_of("a", 0, 0, task::Wrong{}));
+  EXPECT_FALSE(rate.figure());
+  rate.add(judgement_of("b", 0, 0, task::Passed{}));
+  EXPECT_EQ(rate.figure()->value, 1);
+  rate.add(judgement_of("a", 0, 1, task::Wrong{}));
+  EXPECT_EQ(rate.figure()->value, 0.5);
 }
 
 LiveState state_of() {

@@ -46,8 +46,8 @@ Result<std::vector<Result<store::Answer>>> EndpointSampler::ask(std::span<const 
 // An error where no other request would be answered either.
 Status EndpointSampler::take_failure(const Error& error) {
   const bool is_wrong_address = error.code == ErrorCode::kNotFound && !has_answered_;
-  const bool is_down =
-      error.code == ErrorCode::kUnavailable && ++num_unreachable_ >= kUnreachableMax;
+  const bool is_down = error.code == ErrorCode::kUnavailable &&
+                       (!has_answered_ || ++num_unreachable_ >= kUnreachableMax);
   return is_wrong_address || is_down ? Status(error) : ok();
 }
 

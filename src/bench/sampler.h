@@ -36,8 +36,8 @@ class Sampler {
 };
 
 // Asks one request at a time.  Thread-safe.  An endpoint that refuses the first request as no
-// endpoint, key or model, or that no connection can be made to several times in a row, is an error
-// of the whole call.
+// endpoint, key or model, that does not answer the first request at all, or that no connection can
+// be made to several times in a row, is an error of the whole call.
 class EndpointSampler final : public Sampler {
  public:
   // REQUIRES: `client` outlives it.

@@ -116,8 +116,10 @@ TEST(EndpointSampler, EndsTheRunOnlyWhereNoRequestWouldBeAnswered) {
       {{status(401)}, "e"},                                       // No such key.
       {{good(), status(404), status(401)}, "aff"},                // One did before.
       {{status(400), status(500), status(429), good()}, "fffa"},  // This request alone.
-      {{no_connection(), no_connection(), no_connection(), no_connection()}, "fffe"},
-      {{no_connection(), no_connection(), no_connection(), good(), no_connection()}, "fffaf"},
+      {{no_connection()}, "e"},                                   // It has never answered.
+      {{good(), no_connection(), no_connection(), no_connection(), no_connection()}, "afffe"},
+      {{good(), no_connection(), no_connection(), no_connection(), good(), no_connection()},
+       "afffaf"},
       {{Error{ErrorCode::kTimeout, "slow"}, Error{ErrorCode::kTimeout, "slow"},
         Error{ErrorCode::kTimeout, "slow"}, Error{ErrorCode::kTimeout, "slow"}},
        "ffff"},

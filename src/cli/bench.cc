@@ -26,6 +26,7 @@
 #include "cli/bench_arguments.h"
 #include "cli/bench_report.h"
 #include "cli/commands.h"
+#include "cli/interrupt.h"
 #include "cli/live.h"
 #include "cli/prompts.h"
 #include "cli/source.h"
@@ -122,9 +123,8 @@ bool is_wanted(const BenchArguments& arguments, const Item& item) {
 }
 
 Result<std::vector<Item>> load_items(const BenchArguments& arguments, const Layout& layout) {
-  std::filesystem::path suite = arguments.suite;
-  if (arguments.suite == "tasks") suite = layout.share("tasks");
-  auto items = sample::load_bench_suite(suite, arguments.judging.options.dialect);
+  auto items = sample::load_bench_suite(suite_path(arguments.suite, layout),
+                                        arguments.judging.options.dialect);
   if (!items) return items.error();
   if (!arguments.prompt_template.empty()) {
     MC_TRY_VOID(
@@ -160,26 +160,31 @@ std::vector<store::TaskRecord> records_of(const std::vector<Item>& items) {
 Result<bench::CourseEnd> complete(const BenchArguments& arguments, store::Run& run,
                                   const std::vector<Item>& items, bench::Sampler* sampler) {
   MC_TRY(const auto before, run.judgements(), "bench");
-  Live live(run.record().name, events_of(arguments), before);
+  // Stored answers have the turns that they have.
+  const int64_t turns = sampler == nullptr ? 1 : arguments.course.turns;
+  Live live(run.record().name, events_of(arguments), before, turns);
   const bench::Course course(
       run, items, arguments.course,
       [&](const bench::CourseProgress& progress) { live.observe(progress); });
   MC_TRY(const bench::CoursePlan plan, course.plan(sampler), "bench");
   if (plan.num_to_ask + plan.num_to_judge == 0) return bench::CourseEnd();
   live.begin(plan);
-  MC_TRY(
-      auto pipeline,
-      eval::Pipeline::create(arguments.judging.options, [&](std::string_view s) { live.note(s); }),
-      "bench");
-  LivePipeline evaluator(*pipeline, live);
-  auto end = course.run(sampler, evaluator);
+  print_when_ended("musacoder: interrupted; the same command goes on from here");
+  LivePipeline evaluator(arguments.judging.options, live);
+  // A model answers all prompts before anything is judged: a machine that cannot judge is found
+  // now.
+  if (sampler != nullptr && sampler->takes_all()) MC_TRY_VOID(evaluator.open(), "bench");
+  auto end = course.run(sampler, [&] { return evaluator.open(); });
   live.finish();
+  print_when_ended("");
   return end;
 }
 
-// One run of the store: begun or taken up, completed and reported.
-Status run_one(const BenchArguments& arguments, store::Store& store, const std::vector<Item>& items,
-               const std::vector<Answer>& stored, bench::Sampler* sampler) {
+// One run of the store: begun or taken up, completed and reported.  The exit code says whether each
+// request had an answer.
+Result<int> run_one(const BenchArguments& arguments, store::Store& store,
+                    const std::vector<Item>& items, const std::vector<Answer>& stored,
+                    bench::Sampler* sampler) {
   MC_TRY(store::Run run,
          store.begin({.name = name_of(arguments),
                       .kind = "bench",
@@ -187,13 +192,16 @@ Status run_one(const BenchArguments& arguments, store::Store& store, const std::
                       .environment = environment_of()}),
          "bench");
   MC_TRY_VOID(run.set_tasks(records_of(items)), "bench");
+  if (!arguments.prices.empty()) {
+    MC_TRY_VOID(run.put(bench::kPricesName, nlohmann::json(arguments.prices).dump()), "bench");
+  }
   MC_TRY_VOID(take_stored(stored, run), "bench");
   MC_TRY(const bench::CourseEnd end, complete(arguments, run, items, sampler), "bench");
   MC_TRY(const std::string summary, report_bench(arguments, run, end, people(arguments)), "bench");
   if (arguments.json) {
     std::cout << bench::end_event(run.record().name, "{\"summary\":" + summary + "}") << std::flush;
   }
-  return ok();
+  return end.failed.empty() ? kExitDone : kExitUnanswered;
 }
 
 // Judges the main run's answers under another protocol.
@@ -204,10 +212,11 @@ Status run_also(const BenchArguments& other, const std::string& main_run, store:
       runs, [&](const store::Run& run) { return run.record().name == main_run; });
   MC_TRY(const std::vector<Answer> answers, found->answers(), "--also");
   people(other) << "\n" << other.run << "\n";
-  return run_one(other, store, items, answers, nullptr);
+  MC_TRY_VOID(run_one(other, store, items, answers, nullptr), "--also");
+  return ok();
 }
 
-Status run_bench(BenchArguments& arguments, const CLI::App& command) {
+Result<int> run_bench(BenchArguments& arguments, const CLI::App& command) {
   MC_TRY_VOID(settle_bench(arguments, command), "bench");
   std::vector<BenchArguments> others;
   for (const std::string& protocol : arguments.also) {
@@ -224,11 +233,12 @@ Status run_bench(BenchArguments& arguments, const CLI::App& command) {
          "--out");
   MC_TRY(const Source source, open_source(arguments, layout, answers_folder(arguments, items)),
          "bench");
-  MC_TRY_VOID(run_one(arguments, *store, items, stored, source.sampler.get()), "bench");
+  MC_TRY(const int exit_code, run_one(arguments, *store, items, stored, source.sampler.get()),
+         "bench");
   for (const BenchArguments& other : others) {
     MC_TRY_VOID(run_also(other, name_of(arguments), *store, items), "bench");
   }
-  return ok();
+  return exit_code;
 }
 
 }  // namespace
@@ -237,11 +247,18 @@ void add_bench(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<BenchArguments>();
   CLI::App* command = app.add_subcommand("bench", "Measure a model: answers, verdicts, Pass@k");
   add_bench_options(*command, *arguments);
+  command->footer(
+      "Examples:\n"
+      "  musacoder bench --endpoint http://localhost:8000/v1 --model-name m --suite tasks --turns "
+      "2 "
+      "--out bench/m\n"
+      "  musacoder bench --answers answers.jsonl --suite tasks --out bench/stored\n"
+      "Exit code: 0 done, 1 the machine failed, 2 bad input, 4 a request had no answer.");
   command->callback([arguments, command, &exit_code] {
-    const Status status = run_bench(*arguments, *command);
-    exit_code = status ? kExitDone : report_error(status.error());
-    if (!status && arguments->json) {
-      std::cout << bench::failure_event(name_of(*arguments), status.error().message) << std::flush;
+    const Result<int> code = run_bench(*arguments, *command);
+    exit_code = code ? *code : report_error(code.error());
+    if (!code && arguments->json) {
+      std::cout << bench::failure_event(name_of(*arguments), code.error().message) << std::flush;
     }
   });
 }

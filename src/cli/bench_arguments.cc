@@ -10,8 +10,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "cli/bench_report.h"
 #include "cli/numbers.h"
 #include "cli/prompts.h"
+#include "cli/suggest.h"
 #include "core/hash.h"
 #include "eval/pipeline.h"
 
@@ -69,11 +71,11 @@ void add_source(CLI::App& command, BenchArguments& arguments) {
       ->required();
   command.add_option("--run", arguments.run, "The run's name in the folder (default: the model's)");
   command.add_option("--samples,-n", arguments.course.samples, "Samples of each task")
-      ->check(CLI::Range(1, 10000));
+      ->check(whole_range(1, 10000));
   command
       .add_option("--turns", arguments.course.turns,
                   "Answers of a sample at most, each after the first with the verifier's feedback")
-      ->check(CLI::Range(1, 100));
+      ->check(whole_range(1, 100));
   command.add_option("--level", arguments.levels, "Only these levels of the suite: 1,2")
       ->delimiter(',');
   command.add_option("--problem", arguments.problems, "Only these tasks: 1/19,2/7, or whole ids")
@@ -84,6 +86,7 @@ void add_source(CLI::App& command, BenchArguments& arguments) {
                      "Only the first tasks of the suite (default: all)");
   command.add_option("--against", arguments.against,
                      "Another benchmark's folder, or FOLDER#RUN: the difference at tasks of both");
+  add_missing(command, arguments.missing);
   command.add_option("--also", arguments.also,
                      "Judge the same answers under another protocol too: mode=eval,strict");
   command.add_flag("--details", arguments.details, "Print a line for each verdict as well");
@@ -114,11 +117,11 @@ void add_sampling(CLI::App& command, BenchArguments& arguments) {
   command
       .add_option("--feedback-tokens", arguments.course.feedback_tokens,
                   "Bound of the feedback before a next turn")
-      ->check(CLI::Range(50, 1'000'000));
+      ->check(whole_range(50, 1'000'000));
   command.option_defaults()->group("How answers are made");
   add_request_options(command, arguments);
   command.add_option("--concurrency", arguments.course.askers, "Requests at once")
-      ->check(CLI::Range(1, 1024));
+      ->check(whole_range(1, 1024));
   command
       .add_option("--prices", arguments.prices,
                   "Dollars for a million tokens of prompts and of answers: 0.5,1.5")
@@ -165,7 +168,7 @@ Result<BenchArguments> other_protocol(const BenchArguments& arguments,
   try {
     command.parse(words);  // It takes the words from the end.
   } catch (const CLI::ParseError& wrong) {
-    return invalid(fmt::format("--also {}: {}", protocol, wrong.what()));
+    return invalid(fmt::format("--also {}: {}", protocol, message_of(wrong)));
   }
   MC_TRY_VOID(settle(other.judging, command), "--also");
   for (auto& [name, values] : judging_options(command)) other.given[name] = values;
@@ -205,7 +208,6 @@ std::string settings_of(const BenchArguments& arguments, const std::vector<sampl
   if (!arguments.prompt_template.empty()) {
     settings["prompt_template"] = fs::path(arguments.prompt_template).filename().string();
   }
-  if (!arguments.prices.empty()) settings["prices"] = arguments.prices;
   if (!arguments.given.empty()) settings["options"] = arguments.given;
   if (!arguments.protocol.empty()) settings["also"] = arguments.protocol;
   return settings.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);

@@ -12,6 +12,7 @@
 #include <CLI/CLI.hpp>
 
 #include "bench/course.h"
+#include "bench/figures.h"
 #include "cli/judging.h"
 #include "cli/source.h"
 #include "core/result.h"
@@ -34,6 +35,7 @@ struct BenchArguments : SourceArguments {
   std::string system;
   std::string prompt_template;
   std::vector<double> prices;
+  bench::Missing missing = bench::Missing::kFailed;
   bench::CourseOptions course;
   // Options of judging that were given, by their names.
   std::map<std::string, std::vector<std::string>> given;

@@ -12,6 +12,7 @@
 
 #include "bench/figures.h"
 #include "cli/commands.h"
+#include "cli/numbers.h"
 #include "core/file.h"
 #include "report/bench.h"
 #include "report/bench_json.h"
@@ -33,7 +34,7 @@ std::string paired_line(const report::Paired& paired, const std::string& against
 }
 
 // The run that --against names: FOLDER#RUN, or a folder's last one that is not of --also.
-Result<std::vector<Judgement>> judgements_of(const std::string& name) {
+Result<bench::RunData> run_named(const std::string& name) {
   std::error_code ignored;
   size_t mark = name.find('#');  // Both names may have one.
   while (mark < name.size() && !fs::is_directory(name.substr(0, mark), ignored)) {
@@ -49,7 +50,7 @@ Result<std::vector<Judgement>> judgements_of(const std::string& name) {
     return !nlohmann::json::parse(run.record().settings, nullptr, false).contains("also");
   });
   if (found == runs.rend()) return invalid("--against: " + folder.string() + " has no such run");
-  return found->judgements();
+  return bench::read_run(*found);
 }
 
 // The records as JSON Lines, for other programs.
@@ -77,6 +78,18 @@ void print_failures(const bench::CourseEnd& end, std::ostream& out) {
 
 }  // namespace
 
+void add_missing(CLI::App& command, bench::Missing& missing) {
+  command
+      .add_option_function<std::string>(
+          "--missing",
+          [&missing](const std::string& word) {
+            missing = word == "failed" ? bench::Missing::kFailed : bench::Missing::kLeftOut;
+          },
+          "Samples without a verdict: failed, or left-out of all figures")
+      ->check(one_of({"failed", "left-out"}))
+      ->default_str("failed");
+}
+
 Result<std::string> report_bench(const BenchArguments& arguments, const store::Run& run,
                                  const bench::CourseEnd& end, std::ostream& out) {
   MC_TRY(const bench::RunData data, bench::read_run(run), "bench");
@@ -84,28 +97,35 @@ Result<std::string> report_bench(const BenchArguments& arguments, const store::R
     const Error none = invalid("no answer to any task");
     return end.last_failure ? with_context(*end.last_failure, none.message) : none;
   }
-  const std::vector<report::BenchRow> rows = bench::rows_of(data);
+  const std::vector<report::BenchRow> rows = bench::rows_of(data, arguments.missing);
   std::vector<report::Judged> judged;
   for (const Judgement& one : data.judgements) {
     judged.push_back({one.verdict, one.reward, one.seconds});
   }
-  const int64_t missing = bench::count_missing(data);
+  const bench::Coverage coverage = bench::coverage_of(data);
   const int64_t cut = std::ranges::count(data.answers, "length", &Answer::finish);
   std::optional<report::Paired> paired;
   if (!arguments.against.empty()) {
-    MC_TRY(const auto others, judgements_of(arguments.against), "--against");
-    paired =
-        report::paired_difference(bench::attempts_of(others), bench::attempts_of(data.judgements));
+    MC_TRY(const bench::RunData other, run_named(arguments.against), "--against");
+    paired = report::paired_difference(bench::attempts_of(other, arguments.missing),
+                                       bench::attempts_of(data, arguments.missing));
   }
-  const std::string summary = report::bench_json(
-      {.rows = rows, .judged = judged, .num_missing = missing, .num_cut = cut, .paired = paired});
+  const std::string summary = report::bench_json({.rows = rows,
+                                                  .judged = judged,
+                                                  .num_wanted = coverage.num_wanted,
+                                                  .num_judged = coverage.num_judged,
+                                                  .num_missing = coverage.num_missing,
+                                                  .num_cut = cut,
+                                                  .paired = paired});
   if (arguments.protocol.empty()) {  // The folder's files are of the run itself.
     MC_TRY_VOID(export_lines(arguments.out, data), "bench");
     MC_TRY_VOID(write_file_atomically(fs::path(arguments.out) / "summary.json", summary), "bench");
   }
   if (arguments.details) out << report::table(judged, {}) << "\n";
   out << report::bench_table(rows) << report::summary(judged);
-  if (missing > 0) out << missing << " without an answer, in no figure\n";
+  if (const std::string text = bench::coverage_text(coverage, arguments.missing); !text.empty()) {
+    out << text << "\n";
+  }
   print_failures(end, out);
   if (cut > 0) {
     out << fmt::format("{} cut off at the limit of tokens (--max-tokens), judged as they are\n",

@@ -1,18 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The end of `musacoder bench`: the figures of a run as a table for people, and as files.
+// The end of `musacoder bench`: the figures of a run as a table for people, and as files; and the
+// option that says what counts in them, which `report` has too.
 #ifndef MC_CLI_BENCH_REPORT_H_
 #define MC_CLI_BENCH_REPORT_H_
 
 #include <ostream>
 #include <string>
 
+#include <CLI/CLI.hpp>
+
 #include "bench/course.h"
+#include "bench/figures.h"
 #include "cli/bench_arguments.h"
 #include "core/result.h"
 #include "store/store.h"
 
 namespace mc::cli {
+
+// The option --missing.
+void add_missing(CLI::App& command, bench::Missing& missing);
 
 // Prints the table to `out`, and writes answers.jsonl, verdicts.jsonl and summary.json of a run
 // that is not of --also.  Returns the text of the summary.  kInvalidInput for a run without

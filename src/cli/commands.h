@@ -2,7 +2,8 @@
 //
 // The subcommands.  Each registers its options with the parser and a callback that runs it and
 // stores the exit code: 0 done (whatever the verdicts say), 1 the machine failed, 2 bad input. With
-// eval --exit-code: 3 some candidate fails, 4 none fails and some is not scored.
+// eval --exit-code: 3 some candidate fails, 4 none fails and some is not scored.  With bench: 4 a
+// request had no answer.
 #ifndef MC_CLI_COMMANDS_H_
 #define MC_CLI_COMMANDS_H_
 
@@ -23,11 +24,13 @@ inline constexpr int kExitMachine = 1;
 inline constexpr int kExitInput = 2;
 inline constexpr int kExitFailed = 3;
 inline constexpr int kExitUnscored = 4;
+inline constexpr int kExitUnanswered = 4;  // `bench`: a request had no answer.
 // `task check`: a task is trivial or cannot be judged.  `musify`: a file is not ported as a whole.
 inline constexpr int kExitFound = 3;
 
 void add_eval(CLI::App& app, int& exit_code);
 void add_bench(CLI::App& app, int& exit_code);
+void add_completion(CLI::App& app, int& exit_code);  // Prints what `app` has when it runs.
 void add_doctor(CLI::App& app, int& exit_code);
 void add_prepare(CLI::App& app, int& exit_code);
 void add_measure(CLI::App& app, int& exit_code);

@@ -360,6 +360,9 @@ Facts probe_machine() {
 void add_doctor(CLI::App& app, int& exit_code) {
   CLI::App* command =
       app.add_subcommand("doctor", "Say what this machine can do, and how to get the rest");
+  command->footer(
+      "Example:\n"
+      "  musacoder doctor");
   command->callback([&exit_code] {
     const Facts facts = probe_machine();
     std::cout << doctor_report(facts);

@@ -42,11 +42,11 @@ std::string hash_of_options(const EvalArguments& arguments) {
   const eval::Options& options = arguments.options;
   const eval::Limits& limits = options.limits;
   const std::string text =
-      fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {}", to_string(options.correctness),
+      fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {}", to_string(options.correctness),
                   to_string(options.dialect), options.musa_architecture, options.timing.enabled,
                   options.timing.baseline, options.timing.compile_mode, options.timing.is_quick,
                   options.timing.tf32, options.static_rules, options.strict, limits.compile_s,
-                  limits.load_s, limits.forward_s);
+                  limits.load_s, limits.forward_s, limits.candidate_s);
   return content_hash({text}).substr(0, kHashCharacters);
 }
 
@@ -59,6 +59,9 @@ class CourseVerifier final : public service::Verifier {
   Result<eval::Preparation> run(const service::Request& request) override {
     if (request.verb != service::Verb::kEvaluate) {
       return Error{ErrorCode::kInvalidInput, "--bulk evaluates, and prepares nothing"};
+    }
+    if (request.dialect == task::Dialect::kMusa) {
+      return Error{ErrorCode::kInvalidInput, "--bulk verifies candidates for CUDA, not for MUSA"};
     }
     MC_TRY(task::Verdict verdict, course_.judge(request.task, request.candidate), "bulk");
     return eval::Preparation(std::move(verdict));
@@ -107,6 +110,11 @@ Result<int> run_eval(EvalArguments& arguments, const CLI::App& command) {
   MC_TRY_VOID(settle(arguments, command), "eval");
   MC_TRY(const Layout layout, find_layout(), "eval");
   if (arguments.bulk) {
+    if (!arguments.allows_unsandboxed) {
+      return invalid(
+          "--bulk runs the Python of answers without a sandbox, as this user: add "
+          "--allow-unsandboxed if you trust the model that wrote them");
+    }
     MC_TRY_VOID(run_course(arguments, layout), "eval");
     return kExitDone;
   }
@@ -115,7 +123,7 @@ Result<int> run_eval(EvalArguments& arguments, const CLI::App& command) {
     return kExitDone;
   }
   if (arguments.candidates.empty()) {
-    return Error{ErrorCode::kInvalidInput, "give --candidate, or --stream"};
+    return invalid("give a candidate, musacoder eval --task TASK FILE, or --stream");
   }
   auto loaded = load_work(arguments, layout);
   if (!loaded) return loaded.error();  // It names the file, and needs no other context.
@@ -160,15 +168,26 @@ void add_eval(CLI::App& app, int& exit_code) {
       ->excludes("--candidate");
   command
       ->add_flag("--bulk", arguments->bulk,
-                 "With --stream: as the forge judges its own kernels, many at a time and without "
-                 "protections, on the CPU (docs/rl.md)")
+                 "With --stream: as the forge judges its own kernels, many at a time, on the CPU; "
+                 "needs --allow-unsandboxed (docs/rl.md)")
       ->needs("--stream");
+  command
+      ->add_flag("--allow-unsandboxed", arguments->allows_unsandboxed,
+                 "With --bulk: the Python of answers runs without a sandbox, as this user")
+      ->needs("--bulk");
   command
       ->add_flag("--no-diagnosis", arguments->no_diagnosis,
                  "With --bulk: do not look for the cause of a wrong output")
       ->needs("--bulk");
   add_architecture(*command, *arguments);
   command->get_option("--architecture")->needs("--stream")->excludes("--bulk");
+  command->footer(
+      "Examples:\n"
+      "  musacoder eval --task reduction/row_sum examples/row_sum_race.py\n"
+      "  musacoder eval --task my_task.py answer.md --feedback\n"
+      "  musacoder eval answers.jsonl --suite tasks --jobs 2 --out verdicts.jsonl\n"
+      "Exit code: 0 done, 1 the machine failed, 2 bad input; with --exit-code 3 some fail, 4 some "
+      "are not scored.");
   command->callback([arguments, command, &exit_code] {
     const Result<int> code = run_eval(*arguments, *command);
     exit_code = code ? *code : report_error(code.error());

@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/interrupt.h"
 #include "cli/numbers.h"
 #include "compile/pytorch.h"
 #include "compile/tool.h"
@@ -41,9 +42,9 @@ struct ForgeArguments {
   std::vector<std::string> families = {"elementwise", "reduction"};
   std::vector<std::string> operators;
   std::string style = "compact";
+  std::string size = "small";
   std::vector<std::string> types = {forge::to_string(forge::Type::kFloat32)};
   std::string dialect = to_string(task::Dialect::kCuda);
-  std::string mix;
   bool has_all_kinds = false;
   forge::RunOptions options;
 };
@@ -98,7 +99,7 @@ Result<std::map<std::string, std::vector<std::string>>> dispatched_families(
   MC_TRY_VOID(write_file_atomically(source, lines), "--mix");
   MC_TRY_VOID(
       compile::run_tool({"env", "PYTHONPATH=" + layout.share("harness").parent_path().string(),
-                         compile::default_python(), "-m", "harness.importer", "--sandbox-lib",
+                         compile::default_python(), "-P", "-m", "harness.importer", "--sandbox-lib",
                          layout.library("libmc_sandbox.so").string(), "operators", "--out",
                          rows.string(), "--", source.string()}),
       "--mix");
@@ -171,6 +172,7 @@ void note(std::string_view step) { std::cerr << "musacoder: " << step << std::en
 
 Status run_forge(ForgeArguments& arguments) {
   forge::RunOptions& options = arguments.options;
+  options.settings.draw.size = kSizes.at(arguments.size);
   options.settings.draw.style =
       arguments.style == "full" ? forge::Style::kFull : forge::Style::kCompact;
   if (arguments.dialect == to_string(task::Dialect::kMusa)) {
@@ -192,9 +194,9 @@ Status run_forge(ForgeArguments& arguments) {
     options.settings.nvcc = nvcc.path;
     options.settings.nvcc_release = nvcc.release;
   }
-  if (!arguments.mix.empty()) {
-    MC_TRY(options.settings.weights,
-           read_mix(arguments.mix, options.settings.draw.families, layout), "forge");
+  if (!options.mix.empty()) {
+    MC_TRY(options.settings.weights, read_mix(options.mix, options.settings.draw.families, layout),
+           "forge");
   }
   std::unique_ptr<eval::Pipeline> auditor;
   if (options.audit_share > 0) {
@@ -203,10 +205,12 @@ Status run_forge(ForgeArguments& arguments) {
     MC_TRY(auditor, eval::Pipeline::create(judging, note), "audit");
     options.auditor = auditor.get();
   }
+  print_when_ended("musacoder: interrupted; the same command goes on from here");
   Ticker ticker;
   MC_TRY(const forge::Counts counts,
          forge::run(options, note, [&](const forge::Progress& made) { ticker.show(made); }),
          "forge");
+  print_when_ended("");
   for (const auto& [name, count] : counts) std::cout << fmt::format("{:<40} {}\n", name, count);
   return ok();
 }
@@ -219,16 +223,16 @@ void add_forge(CLI::App& app, int& exit_code) {
   CLI::App* command =
       app.add_subcommand("forge", "Make tasks with verified kernels: data to train on");
   command->add_option("--tasks,-n", options.settings.tasks, "How many tasks")
-      ->check(CLI::Range(1, 10'000'000));
+      ->check(whole_range(1, 10'000'000));
   command
       ->add_option("--samples", options.samples,
                    "In place of --tasks (default: that): samples for supervised training")
-      ->check(CLI::Range(1, 100'000'000));
+      ->check(whole_range(1, 100'000'000));
   command->add_option("--out,-o", options.out, "Folder; a run that was stopped goes on there")
       ->required();
   command->add_option("--seed", options.settings.seed, "The same seed gives the same bytes")
       ->check(kNotNegative);
-  command->add_option("--jobs,-j", options.jobs, "Verifiers at once")->check(CLI::Range(1, 64));
+  command->add_option("--jobs,-j", options.jobs, "Verifiers at once")->check(whole_range(1, 64));
   command->option_defaults()->group("What is made");
   command
       ->add_option("--families", arguments->families,
@@ -237,28 +241,27 @@ void add_forge(CLI::App& app, int& exit_code) {
   command->add_option("--operators", arguments->operators, "Only these (default: all)")
       ->delimiter(',');
   command->add_option("--depth", options.settings.draw.depth, "Operators of a task, at most")
-      ->check(CLI::Range(1, 16));
+      ->check(whole_range(1, 16));
   command
       ->add_option("--types", arguments->types,
                    "float32, float16, bfloat16; the family integer has its own")
       ->delimiter(',');
   command
-      ->add_option("--size", options.settings.draw.size,
+      ->add_option("--size", arguments->size,
                    "Of the tasks that are written; the CPU verifies small ones")
-      ->transform(CLI::CheckedTransformer(kSizes))
-      ->default_str("small");
+      ->check(one_of({"small", "native", "large"}));
   command
       ->add_option("--views-share", options.settings.draw.views_share,
                    "Of the tasks, those with an input that is not contiguous")
       ->check(number_range(0.0, 1.0));
   command->add_option("--style", arguments->style, "compact, for tiny models, or full")
-      ->check(CLI::IsMember({"compact", "full"}));
+      ->check(one_of({"compact", "full"}));
   std::vector<std::string> dialects = {kBothDialects};
   for (const task::Dialect dialect : task::kDialects) dialects.emplace_back(to_string(dialect));
   command
       ->add_option("--dialect", arguments->dialect,
                    "cuda, musa, or both, with samples that port one to the other (docs/musa.md)")
-      ->check(CLI::IsMember(dialects));
+      ->check(one_of(dialects));
   command->add_option("--test-share", options.settings.test_share, "Of the structures, held out")
       ->check(number_range(0.0, 0.9));
   command
@@ -282,11 +285,15 @@ void add_forge(CLI::App& app, int& exit_code) {
                     "Also unit_tests.jsonl: small inputs of each task with the outputs they have");
   command->add_option("--timings", options.timings,
                       "A run of bench that measured answers: slow ones are rewritten to fast ones");
-  command->add_option("--mix", arguments->mix,
+  command->add_option("--mix", options.mix,
                       "A run of bench: more of the families that it fails; or balanced");
   command->option_defaults()->group("Checks of the data");
   command->add_option("--audit-share", options.audit_share, "Of the solutions, judged by eval too")
       ->check(number_range(0.0, 1.0));
+  command->footer(
+      "Examples:\n"
+      "  musacoder forge --tasks 100 --out data\n"
+      "  musacoder forge --samples 5000 --families all --all-kinds --out data");
   command->callback([arguments, command, &exit_code] {
     if (command->count("--tasks") + command->count("--samples") != 1) {
       exit_code =

@@ -8,6 +8,7 @@
 #include <iostream>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <set>
 #include <thread>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/numbers.h"
+#include "cli/suggest.h"
 #include "core/check.h"
 #include "core/file.h"
 #include "reward/feedback.h"
@@ -23,11 +25,24 @@
 namespace mc::cli {
 namespace {
 
+constexpr uint64_t kMemoryMin = 256 << 20;  // Python with PyTorch needs about that.
+
+// "; did you mean reduction/row_sum?" where a name or the part behind its slash is near.
+std::string meant(const std::string& name, const std::vector<std::string>& names) {
+  std::optional<std::string> found = nearest(name, names);
+  const auto last_part = [](const std::string& id) { return id.substr(id.find('/') + 1); };
+  for (const std::string& id : names) {
+    if (!found && last_part(id) == last_part(name)) found = id;
+  }
+  return found ? "; did you mean " + *found + "?"
+               : "; musacoder task list tasks shows what there is";
+}
+
 // Tasks by what a user or a file calls them; each is read once.
 class Tasks {
  public:
   // `suite` is "" where tasks are looked up by load_task's rules.
-  static Result<Tasks> create(const std::string& suite, task::Roots roots) {
+  static Result<Tasks> create(const std::filesystem::path& suite, task::Roots roots) {
     Tasks tasks(std::move(roots));
     if (suite.empty()) return tasks;
     MC_TRY(std::vector<sample::Item> items, sample::load_bench_suite(suite), "--suite");
@@ -39,8 +54,12 @@ class Tasks {
   Result<task::Task> find(const std::string& name) {
     const auto known = found_.find(name);
     if (known != found_.end()) return known->second;
-    if (is_suite_) return Error{ErrorCode::kNotFound, "the suite has no task " + name};
-    return found_.emplace(name, task::load_task(name, roots_)).first->second;
+    if (is_suite_) {
+      std::vector<std::string> names;
+      for (const auto& [id, task] : found_) names.push_back(id);
+      return Error{ErrorCode::kNotFound, "the suite has no task " + name + meant(name, names)};
+    }
+    return found_.emplace(name, find_task(name, roots_)).first->second;
   }
 
  private:
@@ -50,9 +69,39 @@ class Tasks {
   std::map<std::string, Result<task::Task>> found_;
 };
 
+// Why a file cannot be a candidate, by its name; "" where it may be one.
+std::string why_no_candidate(const std::filesystem::path& path) {
+  static const std::set<std::string> kNative = {".cu",  ".cuh", ".mu", ".muh", ".cc", ".cpp",
+                                                ".cxx", ".c",   ".h",  ".hpp", ".so", ".ptx"};
+  if (!kNative.contains(path.extension().string())) return "";
+  return path.string() +
+         " is no candidate: give a Python module (.py) with a class ModelNew that compiles its "
+         "CUDA source by torch.utils.cpp_extension.load_inline (examples/row_sum_race.py), or a "
+         "model's answer (.md, .txt) with such a module in a fenced block";
+}
+
+// The files that a path names: of a folder its modules and answers.
+Result<std::vector<std::string>> files_of(const std::string& path) {
+  static const std::set<std::string> kCandidates = {".py", ".md", ".txt"};
+  std::error_code failure;
+  if (!std::filesystem::is_directory(path, failure)) return std::vector{path};
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(path, failure)) {
+    if (kCandidates.contains(entry.path().extension().string())) files.push_back(entry.path());
+  }
+  std::ranges::sort(files);
+  if (failure) return Error{ErrorCode::kIo, "cannot list " + path + ": " + failure.message()};
+  if (files.empty()) return invalid("the folder " + path + " holds no .py, .md or .txt file");
+  return files;
+}
+
 // The candidates of one file, each with its task: the one given by --task, or the file's own.
 void add_work(const std::string& path, const std::string& task, const std::string& entry_point,
               Tasks& tasks, Given& given) {
+  if (const std::string why = why_no_candidate(path); !why.empty()) {
+    given.bad.push_back(invalid(why));
+    return;
+  }
   auto submissions = task::load_submissions(path);
   if (!submissions) {
     given.bad.push_back(submissions.error());
@@ -91,15 +140,17 @@ void add_candidates(CLI::App& command, EvalArguments& arguments) {
                      "A KernelBench .py file, suite:level/id, or family/name of tasks/");
   command.add_option("--entry-point", arguments.entry_point,
                      "The task's class that is the model, where none is called Model");
-  command.add_option("--candidate,-c", arguments.candidates,
-                     "Raw answer (.md, .txt), module (.py), or .jsonl of {task, sample, response}");
-  command.add_option("--suite", arguments.suite,
-                     "Where the tasks of a .jsonl are, as for bench; for bench's answers.jsonl");
+  command.add_option("--candidate,-c,candidate", arguments.candidates,
+                     "Module (.py), raw answer (.md, .txt), folder of these, or .jsonl of {task, "
+                     "sample, response}");
+  command.add_option(
+      "--suite", arguments.suite,
+      "Where the tasks of a .jsonl are: as for bench; musacoder task list shows some");
 }
 
 void add_machine(CLI::App& command, EvalArguments& arguments) {
   command.add_option("--jobs,-j", arguments.jobs, "Candidates judged at once")
-      ->check(CLI::Range(1, 256));
+      ->check(whole_range(1, 256));
   command.add_option("--backend", arguments.backend, eval::backend_names());
   command.add_option(
       "--devices", arguments.options.devices,
@@ -115,12 +166,12 @@ void add_dialect(CLI::App& command, EvalArguments& arguments) {
       .add_option("--dialect", arguments.dialect,
                   "What candidates are written for; those for MUSA are judged as their port to "
                   "CUDA, except by --backend musa (docs/musa.md)")
-      ->check(CLI::IsMember(names));
+      ->check(one_of(names));
   command
       .add_option("--musa-arch", arguments.options.musa_architecture,
                   "With --dialect musa: the architecture, by which __MUSA_ARCH__ and the size of "
                   "warps are chosen")
-      ->check(CLI::IsMember({"mp_31", "mp_22", "mp_21"}));
+      ->check(one_of({"mp_31", "mp_22", "mp_21"}));
 }
 
 void add_verdicts(CLI::App& command, EvalArguments& arguments) {
@@ -138,20 +189,20 @@ void add_verdicts(CLI::App& command, EvalArguments& arguments) {
 void add_correctness(CLI::App& command, task::Correctness& correctness) {
   command.option_defaults()->group(kCorrectnessGroup);
   command.add_option("--trials", correctness.trials, "Trials at the main shape")
-      ->check(CLI::Range(1, task::kTrialsMax));
+      ->check(whole_range(1, task::kTrialsMax));
   command
       .add_option("--inputs", correctness.inputs,
                   "Values: varied, native (the task's own alone), or verified (these times 1, 3, "
                   "0.01 and -1)")
-      ->check(CLI::IsMember(task::input_sets()));
+      ->check(one_of(task::input_sets()));
   command
       .add_option("--mode", correctness.mode,
                   "Of reference and candidate: train (as the constructor leaves it) or eval")
-      ->check(CLI::IsMember(task::modes()));
+      ->check(one_of(task::modes()));
   command
       .add_option("--precision", correctness.precision,
                   "Inputs and models are cast to it; task: they stay as the task has them")
-      ->check(CLI::IsMember(task::precisions()));
+      ->check(one_of(task::precisions()));
   command.add_option("--tolerance", correctness.tolerance_fp32, "For fp32 and fp64 outputs")
       ->check(kPositive);
   command.add_option("--tolerance-half", correctness.tolerance_half, "For fp16 and bf16 outputs")
@@ -172,16 +223,16 @@ void add_timing(CLI::App& command, EvalArguments& arguments) {
   command
       .add_option("--timing", arguments.tier,
                   "full, for reports, or quick, for rewards: some 0.3 s of the device")
-      ->check(CLI::IsMember({"full", "quick"}));
+      ->check(one_of({"full", "quick"}));
   command.add_flag("--no-timing", arguments.no_timing, "Correctness alone");
   command
       .add_option("--baseline", arguments.options.timing.baseline,
                   "What is timed by turns with the candidate")
-      ->check(CLI::IsMember({"eager", "candidate"}));
+      ->check(one_of({"eager", "candidate"}));
   command
       .add_option("--compile-mode", arguments.compile_mode,
                   "Of torch.compile, the other baseline, or none")
-      ->check(CLI::IsMember(
+      ->check(one_of(
           {"none", "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"}));
   command.add_flag("--tf32", arguments.options.timing.tf32,
                    "The baselines may round factors of fp32 products to TF32");
@@ -191,13 +242,15 @@ void add_timing(CLI::App& command, EvalArguments& arguments) {
   command
       .add_option("--spares", arguments.options.spares,
                   "Judges kept ready, at 0.6 GiB of the device each")
-      ->check(CLI::Range(0, 16));
+      ->check(whole_range(0, 16));
 }
 
 void add_compile_limits(CLI::App& command, EvalArguments& arguments) {
   command.option_defaults()->group(kLimitsGroup);
   eval::Limits& limits = arguments.options.limits;
-  command.add_option("--compile-timeout", limits.compile_s, "Seconds for one compilation")
+  command
+      .add_option("--compile-timeout", limits.compile_s,
+                  "Seconds of processor time for one compilation")
       ->check(kPositive);
 }
 
@@ -208,9 +261,15 @@ void add_run_limits(CLI::App& command, EvalArguments& arguments) {
       ->check(kPositive);
   command.add_option("--timeout", limits.forward_s, "Seconds for one call of the candidate")
       ->check(kPositive);
-  command.add_option("--memory", limits.memory_bytes, "Bytes of memory for the candidate (4GiB)")
-      ->transform(CLI::AsSizeValue(false))
+  command
+      .add_option("--candidate-timeout", limits.candidate_s,
+                  "Seconds by the clock for all that the candidate does, without waits for others")
       ->check(kPositive);
+  command
+      .add_option("--memory", limits.memory_bytes,
+                  "Memory for the candidate: 512MiB, 8GiB (default: 4GiB)")
+      ->type_name("SIZE")
+      ->transform(byte_size(kMemoryMin, "256MiB"));
 }
 
 void add_reward(CLI::App& command, EvalArguments& arguments) {
@@ -220,7 +279,7 @@ void add_reward(CLI::App& command, EvalArguments& arguments) {
   command.add_option("--nu-max", arguments.score.nu_max, "The most of the speed-up that counts")
       ->check(kNotNegative);
   command.add_option("--feedback-tokens", arguments.feedback_tokens, "Bound of the feedback")
-      ->check(CLI::Range(50, 100000));
+      ->check(whole_range(50, 100000));
 }
 
 void add_experiments(CLI::App& command, EvalArguments& arguments) {
@@ -269,12 +328,35 @@ task::Roots roots_of(const Layout& layout) {
   return {layout.share("tasks"), kernelbench != nullptr ? kernelbench : ""};
 }
 
+std::filesystem::path suite_path(const std::string& name, const Layout& layout) {
+  if (name == "tasks") return layout.share("tasks");
+  const char* kernelbench = std::getenv("MC_KERNELBENCH");
+  return name == "kernelbench" && kernelbench != nullptr ? kernelbench : name;
+}
+
+Result<task::Task> find_task(const std::string& spec, const task::Roots& roots) {
+  auto found = task::load_task(spec, roots);
+  const bool is_path = spec.ends_with(".py") || spec.find(':') != std::string::npos;
+  if (found || is_path || roots.tasks.empty()) return found;
+  std::vector<std::string> names;
+  if (const auto own = task::load_suite(roots.tasks, "own")) {
+    for (const task::Task& task : *own) names.push_back(task.id);
+  }
+  return Error{found.error().code, found.error().message + meant(spec, names)};
+}
+
 Result<Given> load_work(const EvalArguments& arguments, const Layout& layout) {
-  MC_TRY(Tasks tasks, Tasks::create(arguments.suite, roots_of(layout)), "eval");
+  const std::filesystem::path suite =
+      arguments.suite.empty() ? "" : suite_path(arguments.suite, layout);
+  MC_TRY(Tasks tasks, Tasks::create(suite, roots_of(layout)), "eval");
   if (!arguments.task.empty()) MC_TRY_VOID(tasks.find(arguments.task), "--task");
   Given given;
   for (const std::string& path : arguments.candidates) {
-    add_work(path, arguments.task, arguments.entry_point, tasks, given);
+    const auto files = files_of(path);
+    if (!files) given.bad.push_back(files.error());
+    for (const std::string& file : files ? *files : std::vector<std::string>()) {
+      add_work(file, arguments.task, arguments.entry_point, tasks, given);
+    }
   }
   return given;
 }

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <memory>
@@ -41,6 +42,7 @@ struct EvalArguments {
   bool feedback = false;
   bool stream = false;
   bool bulk = false;
+  bool allows_unsandboxed = false;
   bool no_diagnosis = false;
   bool no_static_rules = false;
   bool weak_sandbox = false;
@@ -90,6 +92,11 @@ Status settle(EvalArguments& arguments, const CLI::App& command);
 // ---- Work ---------------------------------------------------------------------------------------
 
 task::Roots roots_of(const Layout& layout);
+// The place of a suite that --suite names: a path, or `tasks` for the project's own, or
+// `kernelbench` for the copy in $MC_KERNELBENCH.
+std::filesystem::path suite_path(const std::string& name, const Layout& layout);
+// The same as task::load_task, and for a name that is not there the nearest one that is.
+Result<task::Task> find_task(const std::string& spec, const task::Roots& roots);
 // kInvalidInput or kNotFound where --task or --suite cannot be used.
 Result<Given> load_work(const EvalArguments& arguments, const Layout& layout);
 // Moves the work of each task that is none to what is bad.  An error is the machine's.

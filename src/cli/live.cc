@@ -14,8 +14,8 @@ constexpr auto kEventInterval = std::chrono::seconds(1);
 
 }  // namespace
 
-Live::Live(std::string run, Events events, std::span<const store::Judgement> before)
-    : run_(std::move(run)), events_(events), bar_(0) {
+Live::Live(std::string run, Events events, std::span<const store::Judgement> before, int64_t turns)
+    : run_(std::move(run)), events_(events), bar_(0), pass_rate_(turns) {
   for (const store::Judgement& one : before) pass_rate_.add(one);
   state_.pass_rate = pass_rate_.figure();
 }
@@ -71,13 +71,24 @@ void Live::write(const std::string& event) const {
   if (events_ == Events::kToStandardOutput) std::cout << event << std::flush;
 }
 
+Result<task::Evaluator*> LivePipeline::open() {
+  const std::lock_guard lock(mutex_);
+  if (!pipeline_) {
+    pipeline_ =
+        eval::Pipeline::create(options_, [this](std::string_view step) { live_.note(step); });
+  }
+  if (!*pipeline_) return pipeline_->error();
+  return static_cast<task::Evaluator*>(this);
+}
+
 task::Verdict LivePipeline::evaluate(const task::Task& task, const task::Candidate& candidate) {
+  eval::Pipeline& pipeline = ***pipeline_;
   live_.enter(Live::Stage::kPreparing);
-  eval::Preparation preparation = pipeline_.prepare(task, candidate);
+  eval::Preparation preparation = pipeline.prepare(task, candidate);
   live_.leave(Live::Stage::kPreparing);
   if (auto* decided = std::get_if<task::Verdict>(&preparation)) return std::move(*decided);
   live_.enter(Live::Stage::kMeasuring);
-  task::Verdict verdict = pipeline_.measure(std::get<eval::Prepared>(preparation));
+  task::Verdict verdict = pipeline.measure(std::get<eval::Prepared>(preparation));
   live_.leave(Live::Stage::kMeasuring);
   return verdict;
 }

@@ -3,13 +3,14 @@
 // Live: the display of a benchmark that runs: a bar on standard error, and with --json events on
 // standard output (bench/live.h).
 //
-//   Live live(run_name, Live::Events::kNone, verdicts_before);
-//   LivePipeline evaluator(*pipeline, live);
+//   Live live(run_name, Live::Events::kNone, verdicts_before, options.turns);
+//   LivePipeline evaluator(options, live);
 //   Course(run, items, options, [&](const auto& progress) { live.observe(progress); })
 #ifndef MC_CLI_LIVE_H_
 #define MC_CLI_LIVE_H_
 
 #include <chrono>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -31,8 +32,8 @@ class Live {
   enum class Events { kNone, kToStandardOutput };
   enum class Stage { kPreparing, kMeasuring };
 
-  // `before` are the verdicts of earlier commands.
-  Live(std::string run, Events events, std::span<const store::Judgement> before);
+  // `before` are the verdicts of earlier commands; a sample has at most `turns` of them.
+  Live(std::string run, Events events, std::span<const store::Judgement> before, int64_t turns);
 
   // A long step that is not counted.
   void note(std::string_view step) { bar_.note(step); }
@@ -60,16 +61,21 @@ class Live {
   std::optional<std::chrono::steady_clock::time_point> written_;  // The time of the last event.
 };
 
-// The pipeline, whose two halves are counted.
+// The pipeline, whose two halves are counted.  It is made when it is first needed.
 class LivePipeline final : public task::Evaluator {
  public:
   // REQUIRES: both outlive it.
-  LivePipeline(eval::Pipeline& pipeline, Live& live) : pipeline_(pipeline), live_(live) {}
+  LivePipeline(const eval::Options& options, Live& live) : options_(options), live_(live) {}
+  // This, with its pipeline; the error of the first call is that of all.  Thread-safe.
+  Result<task::Evaluator*> open();
+  // REQUIRES: open() has succeeded.
   task::Verdict evaluate(const task::Task& task, const task::Candidate& candidate) override;
 
  private:
-  eval::Pipeline& pipeline_;
+  const eval::Options& options_;
   Live& live_;
+  std::mutex mutex_;  // Guards the making of the pipeline.
+  std::optional<Result<std::unique_ptr<eval::Pipeline>>> pipeline_;
 };
 
 }  // namespace mc::cli

@@ -11,6 +11,7 @@
 
 #include "cli/commands.h"
 #include "cli/defaults.h"
+#include "cli/python_path.h"
 #include "cli/suggest.h"
 
 constexpr int kWrongUse = 2;
@@ -29,19 +30,9 @@ void log_to_stderr() {
   spdlog::set_pattern("%H:%M:%S.%e [%t] %v");
 }
 
-// The options of the subcommand that was given, without their dashes.
-std::vector<std::string> options_of(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands()) {
-    for (const CLI::Option* option : command->get_options()) {
-      names.insert(names.end(), option->get_lnames().begin(), option->get_lnames().end());
-    }
-  }
-  return names;
-}
-
 int main(int argc, char** argv) {
   allow_many_descriptors();
+  mc::cli::leave_current_folder_out_of_python_path();
   log_to_stderr();
   CLI::App app{"MusaCoder: judges GPU kernels that models write for PyTorch programs"};
   mc::cli::show_defaults(app);
@@ -51,6 +42,18 @@ int main(int argc, char** argv) {
       "-v,--verbose", [] { spdlog::set_level(spdlog::level::debug); },
       "Tell on standard error what is run: processes, compilers, stages, with "
       "times");
+  app.footer(
+      "A first look, and a first verdict:\n"
+      "  musacoder doctor\n"
+      "  musacoder eval --task reduction/row_sum examples/row_sum_race.py\n\n"
+      "Environment:\n"
+      "  MC_PYTHON        the Python that has PyTorch (default: the cache's own, else python3)\n"
+      "  MC_CACHE_DIR     what is built once, and compiled candidates (default: "
+      "~/.cache/musacoder)\n"
+      "  MC_CACHE_BYTES   the most bytes of compiled candidates (default: 4 GiB)\n"
+      "  MC_KERNELBENCH   a copy of KernelBench, for tasks such as kernelbench:1/19\n"
+      "  OPENAI_API_KEY   the key of --endpoint\n"
+      "  MUSACODER_TOKEN  the bearer token of serve");
   app.fallthrough();
   int exit_code = 0;
   mc::cli::add_eval(app, exit_code);
@@ -67,20 +70,30 @@ int main(int argc, char** argv) {
   mc::cli::add_musify(app, exit_code);
   mc::cli::add_serve(app, exit_code);
   mc::cli::add_learn(app, exit_code);
-  mc::cli::hide_described_defaults(app);
-  std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
-  if (const auto wrong = mc::cli::unknown_subcommand({argv + 1, argv + argc}, names)) {
-    std::cerr << "musacoder: " << *wrong << "\n";
-    return kWrongUse;
+  mc::cli::add_completion(app, exit_code);
+  mc::cli::describe_values(app);
+  // `app`, and then the subcommand that has others: task.
+  const CLI::App* parent = &app;
+  for (int i = 1; i < argc && parent != nullptr; ++i) {
+    const CLI::App* next = nullptr;
+    std::vector<std::string> names;
+    for (const CLI::App* command : parent->get_subcommands({})) {
+      names.push_back(command->get_name());
+      if (command->get_name() == argv[i]) next = command;
+    }
+    if (names.empty()) break;
+    if (const auto wrong = mc::cli::unknown_subcommand({argv + i, argv + argc}, names)) {
+      std::cerr << "musacoder: " << *wrong << "\n";
+      return kWrongUse;
+    }
+    parent = next;
   }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& wrong) {
     if (wrong.get_exit_code() == 0) return app.exit(wrong);  // --help, --version
-    const auto nearest = mc::cli::unknown_option({argv + 1, argv + argc}, options_of(app));
-    std::cerr << "musacoder: " << wrong.what() << "; " << nearest.value_or("--help tells more")
-              << "\n";
+    std::cerr << "musacoder: "
+              << mc::cli::advice_for(wrong, app, "musacoder", {argv + 1, argv + argc}) << "\n";
     return kWrongUse;
   }
   return exit_code;

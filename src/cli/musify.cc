@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "cli/commands.h"
+#include "cli/numbers.h"
 #include "core/check.h"
 #include "core/file.h"
 #include "core/layout.h"
@@ -241,8 +242,11 @@ void add_musify(CLI::App& app, int& exit_code) {
   command
       ->add_option("--musa-arch", arguments->architecture,
                    "MUSA architecture that extensions are compiled for")
-      ->check(CLI::IsMember(musify::architectures()));
+      ->check(one_of(musify::architectures()));
   command->footer(
+      "Examples:\n"
+      "  musacoder musify kernel.cu\n"
+      "  musacoder musify src/ --out ported/ --report\n"
       "Exit code: 0 all are ported or need no change; 2 bad input; 3 a file is refused or ported "
       "in part.");
   command->callback([arguments, &exit_code] {

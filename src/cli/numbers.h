@@ -1,20 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checks of options that are numbers.  The ranges of CLI11 let nan pass, since it is neither below
-// nor above a bound, and their message about a range without an end holds the largest double, 309
-// digits.
+// Checks of the values of options, whose messages say what was expected and what was given.  The
+// ranges of CLI11 let nan pass, since it is neither below nor above a bound.
 // Example:
 //   command.add_option("--seed", seed, "…")->check(kNotNegative);
 #ifndef MC_CLI_NUMBERS_H_
 #define MC_CLI_NUMBERS_H_
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
 namespace mc::cli {
+
+inline std::string expected_message(const std::string& expected, const std::string& got) {
+  return "expected " + expected + ", got \"" + got + "\"";
+}
 
 inline CLI::Validator number_check(bool takes_zero) {
   return {[takes_zero](const std::string& text) {
@@ -22,26 +28,70 @@ inline CLI::Validator number_check(bool takes_zero) {
             if (CLI::detail::lexical_cast(text, number) && std::isfinite(number) &&
                 (takes_zero ? number >= 0 : number > 0))
               return std::string();
-            return (takes_zero ? "a number from 0 on is needed, not "
-                               : "a number above 0 is needed, not ") +
-                   text;
+            return expected_message(takes_zero ? "a number from 0 on" : "a number above 0", text);
           },
-          takes_zero ? "NONNEGATIVE" : "POSITIVE"};
+          ""};
 }
 
 // A number from `least` to `most`, both included.
 inline CLI::Validator number_range(double least, double most) {
-  std::ostringstream range;
-  range << least << " - " << most;
   return {[least, most](const std::string& text) {
             double number = 0;
             if (CLI::detail::lexical_cast(text, number) && least <= number && number <= most)
               return std::string();
-            std::ostringstream said;
-            said << "a number from " << least << " to " << most << " is needed, not " << text;
-            return said.str();
+            std::ostringstream expected;
+            expected << "a number from " << least << " to " << most;
+            return expected_message(expected.str(), text);
           },
-          "FLOAT in [" + range.str() + "]"};
+          ""};
+}
+
+// The same of whole numbers.
+inline CLI::Validator whole_range(int64_t least, int64_t most) {
+  return {[least, most](const std::string& text) {
+            int64_t number = 0;
+            if (CLI::detail::lexical_cast(text, number) && least <= number && number <= most)
+              return std::string();
+            return expected_message(
+                "a whole number from " + std::to_string(least) + " to " + std::to_string(most),
+                text);
+          },
+          ""};
+}
+
+// One of these words, which --help shows.
+inline CLI::Validator one_of(const std::vector<std::string>& words) {
+  return {[words](const std::string& text) {
+            if (std::find(words.begin(), words.end(), text) != words.end()) return std::string();
+            std::string expected = words.front();
+            for (size_t i = 1; i < words.size(); ++i) {
+              expected += (i + 1 < words.size() ? ", " : " or ") + words[i];
+            }
+            return expected_message(expected, text);
+          },
+          CLI::detail::join(words, "|")};
+}
+
+// Bytes: a number with a unit, such as 4GiB, of which kB and KiB are 1024 bytes.  At least `least`,
+// which `least_name` writes as a user would.
+inline CLI::Validator byte_size(uint64_t least, const std::string& least_name) {
+  return {[least, least_name](std::string& text) {
+            const std::string expected = "a size of " + least_name + " or more, such as 4GiB";
+            std::string bytes = text;
+            uint64_t number = 0;
+            try {
+              const CLI::AsSizeValue read(/*kb_is_1000=*/false);
+              if (!read(bytes).empty() || !CLI::detail::lexical_cast(bytes, number)) number = 0;
+            } catch (const CLI::Error&) {
+              number = 0;
+            }
+            if (number < least || number > static_cast<uint64_t>(INT64_MAX)) {
+              return expected_message(expected, text);
+            }
+            text = bytes;
+            return std::string();
+          },
+          ""};
 }
 
 inline const CLI::Validator kNotNegative = number_check(/*takes_zero=*/true);

@@ -74,12 +74,13 @@ struct OptimizeArguments : SourceArguments {
 };
 
 Status check(const OptimizeArguments& arguments) {
+  std::error_code ignored;
+  if (!fs::exists(arguments.module, ignored)) return invalid("no file " + arguments.module);
   const bool has_model = !arguments.model.empty();
   const bool has_endpoint = !arguments.endpoint.empty();
   if (arguments.watch && arguments.candidate.empty()) {
     return invalid("--watch needs the file of a candidate behind the module's");
   }
-  std::error_code ignored;
   if (arguments.watch && !fs::exists(arguments.candidate, ignored)) {
     return invalid("no file " + arguments.candidate);
   }
@@ -96,7 +97,10 @@ Status check(const OptimizeArguments& arguments) {
 Result<Json> ask_python(const Layout& layout, const std::vector<std::string>& words) {
   std::vector<std::string> argv = {"env",
                                    "PYTHONPATH=" + layout.share("optimize").parent_path().string(),
-                                   compile::default_python(), "-m", "optimize"};
+                                   compile::default_python(),
+                                   "-P",
+                                   "-m",
+                                   "optimize"};
   argv.insert(argv.end(), words.begin(), words.end());
   MC_TRY(const std::string text, compile::run_tool(argv), "optimize");
   const Json answer = Json::parse(text, nullptr, false);
@@ -323,6 +327,7 @@ Result<int> run_search(OptimizeArguments& arguments, const Layout& layout) {
   MC_TRY_VOID(run.set_tasks(tasks), "--out");
   MC_TRY(const Source source, open_source(arguments, layout, arguments.out), "optimize");
   MC_CHECK(source.sampler != nullptr);
+  if (source.http != nullptr) MC_TRY_VOID(source.http->reach(arguments.endpoint), "--endpoint");
   MC_TRY(const auto pipeline, open_pipeline(arguments.judging.options), "optimize");
   MC_TRY_VOID(check_task(*pipeline, made.task), "optimize");
   print_when_ended("musacoder: interrupted; the same command goes on from here");
@@ -390,9 +395,7 @@ Result<int> run_optimize(OptimizeArguments& arguments, const CLI::App& command) 
 }
 
 void add_module(CLI::App& command, OptimizeArguments& arguments) {
-  command.add_option("module", arguments.module, "A file with an nn.Module")
-      ->required()
-      ->check(CLI::ExistingFile);
+  command.add_option("module", arguments.module, "A file with an nn.Module")->required();
   command.add_option("candidate", arguments.candidate, "With --watch: a kernel written by hand");
   command.add_option("--class", arguments.class_name,
                      "The class (default: Model, or the only nn.Module of the file)");
@@ -405,9 +408,9 @@ void add_module(CLI::App& command, OptimizeArguments& arguments) {
 void add_search(CLI::App& command, OptimizeArguments& arguments) {
   bench::CourseOptions& course = arguments.course;
   command.add_option("--samples,-n", course.samples, "Conversations with the model")
-      ->check(CLI::Range(1, 10000));
+      ->check(whole_range(1, 10000));
   command.add_option("--turns", course.turns, "Answers in each of them, with feedback between")
-      ->check(CLI::Range(1, 100));
+      ->check(whole_range(1, 100));
   command
       .add_option("--budget", arguments.budget_s,
                   "Seconds after which no more answers are asked for (default: no limit)")
@@ -446,7 +449,7 @@ void add_sampling(CLI::App& command, OptimizeArguments& arguments) {
   add_sampling_options(command, arguments);
   add_request_options(command, arguments);
   command.add_option("--concurrency", arguments.course.askers, "Requests at once")
-      ->check(CLI::Range(1, 1024));
+      ->check(whole_range(1, 1024));
 }
 
 }  // namespace
@@ -465,7 +468,11 @@ void add_optimize(CLI::App& app, int& exit_code) {
   add_search(*command, *arguments);
   add_judging(*command, *arguments);
   add_sampling(*command, *arguments);
-  command->footer("Exit code: 0 a kernel is written; 3 no answer is correct.");
+  command->footer(
+      "Examples:\n"
+      "  musacoder optimize block.py --endpoint http://localhost:8000/v1 --model-name m\n"
+      "  musacoder optimize block.py kernel.py --watch\n"
+      "Exit code: 0 a kernel is written; 3 no answer is correct.");
   command->callback([arguments, command, &exit_code] {
     const Result<int> code = run_optimize(*arguments, *command);
     exit_code = code ? *code : report_error(code.error());

@@ -17,6 +17,8 @@ namespace {
 
 constexpr size_t kBarColumns = 16;
 constexpr size_t kColumnsDefault = 80;
+constexpr auto kRedrawInterval = std::chrono::seconds(1);
+constexpr auto kLineInterval = std::chrono::minutes(1);
 
 // The width of the terminal on standard error.
 size_t terminal_columns() {
@@ -25,55 +27,99 @@ size_t terminal_columns() {
   return is_known ? size.ws_col : kColumnsDefault;
 }
 
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
 }  // namespace
 
 ProgressBar::ProgressBar(size_t total)
     : is_terminal_(::isatty(STDERR_FILENO) == 1),
-      start_(std::chrono::steady_clock::now()),
-      total_(total) {}
+      start_(Clock::now()),
+      total_(total),
+      text_since_(start_),
+      counted_since_(start_),
+      printed_(start_),
+      ticker_([this](const std::stop_token& stop) { tick(stop); }) {}
+
+// Long work shows that it goes on, also where nothing is counted meanwhile.
+void ProgressBar::tick(const std::stop_token& stop) {
+  std::unique_lock lock(mutex_);
+  while (!stop.stop_requested()) {
+    ended_.wait_for(lock, stop, kRedrawInterval, [] { return false; });
+    if (stop.stop_requested()) return;
+    if (is_terminal_ && !text_.empty()) draw();
+    if (is_terminal_ || Clock::now() - printed_ < kLineInterval) continue;
+    printed_ = Clock::now();
+    std::fprintf(stderr, "musacoder: %s\n", line().c_str());
+  }
+}
 
 void ProgressBar::note(std::string_view step) {
   const std::lock_guard lock(mutex_);
+  text_ = step;
+  is_step_ = true;
+  text_since_ = Clock::now();
   if (is_terminal_) {
-    draw(step);
+    draw();
   } else {
-    std::fprintf(stderr, "musacoder: %.*s\n", static_cast<int>(step.size()), step.data());
+    printed_ = text_since_;
+    std::fprintf(stderr, "musacoder: %s\n", text_.c_str());
   }
 }
 
 void ProgressBar::advance(std::string_view what) {
   const std::lock_guard lock(mutex_);
   MC_CHECK(done_ < total_);
-  ++done_;
-  if (is_terminal_) draw(what);
+  count(done_ + 1, what);
 }
 
 void ProgressBar::show(size_t done, size_t total, std::string_view what) {
   const std::lock_guard lock(mutex_);
   MC_CHECK(done <= total);
-  done_ = done;
   total_ = total;
-  if (is_terminal_) draw(what);
+  count(done, what);
+}
+
+void ProgressBar::count(size_t done, std::string_view what) {
+  if (is_step_) {  // The time of a step says nothing about that of the counted work.
+    counted_since_ = text_since_;
+    counted_from_ = done_;
+  }
+  done_ = done;
+  text_ = what;
+  is_step_ = false;
+  if (is_terminal_) draw();
 }
 
 void ProgressBar::finish() {
+  ticker_.request_stop();
+  if (ticker_.joinable()) ticker_.join();
   const std::lock_guard lock(mutex_);
   if (drawn_) std::fprintf(stderr, "\r\033[K");
   drawn_ = false;
 }
 
-void ProgressBar::draw(std::string_view text) {
+std::string ProgressBar::line() const {
+  if (is_step_) return fmt::format("{}: {:.0f} s", text_, seconds_since(text_since_));
+  const std::string counts = fmt::format("{}/{} {:.0f} s", done_, total_, seconds_since(start_));
+  const size_t num = done_ - std::min(done_, counted_from_);
+  const double left_s = num == 0
+                            ? 0
+                            : seconds_since(counted_since_) * static_cast<double>(total_ - done_) /
+                                  static_cast<double>(num);
+  const std::string left =
+      left_s > 0 ? fmt::format(", about {} s left", std::lround(left_s)) : std::string();
+  return counts + left + (text_.empty() ? "" : "  " + text_);
+}
+
+void ProgressBar::draw() {
   const size_t filled = total_ == 0 ? 0 : kBarColumns * done_ / total_;
-  const std::string bar = std::string(filled, '#') + std::string(kBarColumns - filled, '.');
-  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start_;
-  const double left_s = done_ == 0 ? 0
-                                   : elapsed.count() * static_cast<double>(total_ - done_) /
-                                         static_cast<double>(done_);
-  const std::string left = left_s > 0 ? ", " + std::to_string(std::lround(left_s)) + " s left" : "";
-  std::string line =
-      fmt::format("[{}] {}/{} {:.0f} s{}  {}", bar, done_, total_, elapsed.count(), left, text);
-  line.resize(std::min(line.size(), terminal_columns() - 1));  // A second line would stay.
-  std::fprintf(stderr, "\r\033[K%s", line.c_str());
+  const std::string bar =
+      "[" + std::string(filled, '#') + std::string(kBarColumns - filled, '.') + "] ";
+  std::string shown = (is_step_ ? "" : bar) + line();
+  shown.resize(std::min(shown.size(), terminal_columns() - 1));  // A second line would stay.
+  std::fprintf(stderr, "\r\033[K%s", shown.c_str());
   std::fflush(stderr);
   drawn_ = true;
 }

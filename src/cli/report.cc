@@ -15,6 +15,7 @@
 
 #include "bench/document.h"
 #include "bench/figures.h"
+#include "cli/bench_report.h"
 #include "cli/commands.h"
 #include "compile/pytorch.h"
 #include "compile/tool.h"
@@ -38,6 +39,8 @@ struct ReportArguments {
   std::string json;
   std::string parquet;
   std::string manifest;
+  std::string kernelbench;
+  bench::Missing missing = bench::Missing::kFailed;
 };
 
 // The runs of a folder, or of a store's file.
@@ -65,29 +68,45 @@ std::string_view last_line(std::string_view text) {
   return text.substr(text.find_last_of("\r\n") + 1);  // From 0 on where there is no line end.
 }
 
-// Makes the pages by the Python package.
-Status render(const ReportArguments& arguments, const fs::path& document) {
+// Runs a module of the Python package `report`, whose last line is "error: …" for what the user can
+// mend.  `what` is not made where that fails.
+Status run_package(const std::string& module, const std::vector<std::string>& arguments,
+                   const std::string& what) {
   MC_TRY(const Layout layout, find_layout(), "report");
   const std::string python = compile::default_python();
   std::vector<std::string> words = {
-      "env",    "PYTHONPATH=" + layout.share("report").parent_path().string(),
-      python,   "-m",
-      "report", document.string()};
-  const std::pair<const char*, const std::string&> outputs[] = {
-      {"--out", arguments.out}, {"--markdown", arguments.markdown}, {"--csv", arguments.csv}};
-  for (const auto& [name, path] : outputs) {
-    if (!path.empty()) words.insert(words.end(), {name, path});
-  }
+      "env", "PYTHONPATH=" + layout.share("report").parent_path().string(), python, "-P", "-m",
+      module};
+  words.insert(words.end(), arguments.begin(), arguments.end());
   const auto printed = compile::run_tool(words);
   if (printed) {
     std::cout << *printed;
     return ok();
   }
-  // The package's last line is "error: …" for what the user can mend.
+  constexpr std::string_view kMark = "error: ";
   const std::string reason = task::plain_line(last_line(printed.error().message), 300);
-  const std::string what = "the page was not made: " + reason;
-  if (reason.starts_with("error: ")) return invalid(what);
-  return Error{ErrorCode::kUnavailable, what + " (" + python + " needs jinja2 and pygments)"};
+  const std::string message = what + " was not made: ";
+  if (reason.starts_with(kMark)) return invalid(message + reason.substr(kMark.size()));
+  return Error{ErrorCode::kUnavailable,
+               message + reason + " (it needs: " + python + " -m pip install jinja2 pygments)"};
+}
+
+// The words for those of the outputs that are asked for.
+std::vector<std::string> words_of(
+    std::initializer_list<std::pair<const char*, std::string_view>> outputs) {
+  std::vector<std::string> words;
+  for (const auto& [name, path] : outputs) {
+    if (!path.empty()) words.insert(words.end(), {name, std::string(path)});
+  }
+  return words;
+}
+
+// Makes the pages by the Python package.
+Status render(const ReportArguments& arguments, const fs::path& document) {
+  std::vector<std::string> words = words_of(
+      {{"--out", arguments.out}, {"--markdown", arguments.markdown}, {"--csv", arguments.csv}});
+  words.insert(words.begin(), document.string());
+  return run_package("report", words, "the page");
 }
 
 // True where the folders are data sets of `forge` or `import`.
@@ -101,24 +120,31 @@ bool are_data_sets(const std::vector<std::string>& folders) {
 
 // The data card by the Python package.
 Status render_card(const ReportArguments& arguments) {
-  MC_TRY(const Layout layout, find_layout(), "report");
-  std::vector<std::string> words = {"env",
-                                    "PYTHONPATH=" + layout.share("report").parent_path().string(),
-                                    compile::default_python(), "-m", "report.card"};
-  words.insert(words.end(), arguments.stores.begin(), arguments.stores.end());
-  const std::pair<const char*, const std::string&> outputs[] = {{"--out", arguments.out},
-                                                                {"--parquet", arguments.parquet},
-                                                                {"--manifest", arguments.manifest}};
-  for (const auto& [name, path] : outputs) {
-    if (!path.empty()) words.insert(words.end(), {name, path});
+  const std::vector<std::string> outputs = words_of({{"--out", arguments.out},
+                                                     {"--parquet", arguments.parquet},
+                                                     {"--manifest", arguments.manifest}});
+  if (outputs.empty()) return invalid("give --out CARD.html, --parquet or --manifest");
+  std::vector<std::string> words = arguments.stores;
+  words.insert(words.end(), outputs.begin(), outputs.end());
+  return run_package("report.card", words, "the data card");
+}
+
+// FOLDER/RUN_level1/eval_results.json, for each run and level.
+Status write_kernelbench(const fs::path& folder, const std::vector<bench::RunData>& runs) {
+  bool is_any = false;
+  for (const bench::RunData& data : runs) {
+    std::string name = data.record.name;
+    std::ranges::replace(name, '/', '_');
+    for (const auto& [level, text] : bench::kernelbench_results(data)) {
+      const fs::path file = folder / (name + "_level" + level) / "eval_results.json";
+      std::error_code ignored;  // Writing reports what failed.
+      fs::create_directories(file.parent_path(), ignored);
+      MC_TRY_VOID(write_file_atomically(file, text), "--kernelbench");
+      std::cout << file.string() << "\n";
+      is_any = true;
+    }
   }
-  const auto printed = compile::run_tool(words);
-  if (!printed) {
-    const std::string reason = task::plain_line(last_line(printed.error().message), 300);
-    return invalid("the data card was not made: " + reason);
-  }
-  std::cout << *printed;
-  return ok();
+  return is_any ? ok() : invalid("--kernelbench: no run has a verdict of a task of KernelBench");
 }
 
 Status run_report(const ReportArguments& arguments) {
@@ -135,10 +161,15 @@ Status run_report(const ReportArguments& arguments) {
   for (const std::string& name : arguments.runs) {
     if (!names.contains(name)) return invalid("--run: no run " + name + " in the stores");
   }
-  const std::string document = bench::document_json(
-      runs, {.title = arguments.title, .created = store::now_text(), .program = kProgram});
+  const std::string document = bench::document_json(runs, {.title = arguments.title,
+                                                           .created = store::now_text(),
+                                                           .program = kProgram,
+                                                           .missing = arguments.missing});
   if (!arguments.json.empty())
     MC_TRY_VOID(write_file_atomically(arguments.json, document), "--json");
+  if (!arguments.kernelbench.empty()) {
+    MC_TRY_VOID(write_kernelbench(arguments.kernelbench, runs), "report");
+  }
   if (arguments.out.empty() && arguments.markdown.empty() && arguments.csv.empty()) return ok();
   MC_TRY(const auto folder, TemporaryDirectory::create("report"), "report");
   const fs::path path = folder.path() / "document.json";
@@ -158,20 +189,29 @@ void add_report(CLI::App& app, int& exit_code) {
       ->required();
   command->add_option("--run", arguments->runs, "Only the runs of these names");
   command->add_option("--title", arguments->title, "Of the page");
+  add_missing(*command, arguments->missing);
   command->add_option("--out,-o", arguments->out, "The page: one HTML file that needs no network");
   command->add_option("--markdown", arguments->markdown, "The tables of figures, for a README");
   command->add_option("--csv", arguments->csv, "A row a sample");
   command->add_option("--json", arguments->json, "The document that all of these are made of");
+  command->add_option("--kernelbench", arguments->kernelbench,
+                      "KernelBench's folder of runs: RUN_level1/eval_results.json and so on in it");
   command->add_option("--parquet", arguments->parquet,
                       "Of data sets: a folder for Parquet files (needs pyarrow)");
   command->add_option("--manifest", arguments->manifest,
                       "Of data sets: hashes of the files, seeds and versions, as JSON");
+  command->footer(
+      "Examples:\n"
+      "  musacoder report bench/mine --out page.html\n"
+      "  musacoder report bench/mine bench/other --markdown table.md --csv rows.csv\n"
+      "  musacoder report data --out card.html --manifest manifest.json");
   command->callback([arguments, &exit_code] {
     if ((arguments->out + arguments->markdown + arguments->csv + arguments->json +
-         arguments->parquet + arguments->manifest)
+         arguments->kernelbench + arguments->parquet + arguments->manifest)
             .empty()) {
       exit_code = report_error(
-          {ErrorCode::kInvalidInput, "report: give --out PAGE.html, --markdown, --csv or --json"});
+          {ErrorCode::kInvalidInput,
+           "report: give --out PAGE.html, --markdown, --csv, --json or --kernelbench"});
       return;
     }
     const Status status = run_report(*arguments);

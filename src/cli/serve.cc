@@ -40,7 +40,10 @@ std::vector<std::string> verifier_command(const ServeArguments& arguments, const
                                           const std::vector<std::string>& options) {
   if (!arguments.ray.empty()) {
     return {compile::default_python(),
-            (layout.share("python") / "musacoder/ray/__main__.py").string(), "stream", "--address",
+            "-P",
+            (layout.share("python") / "musacoder/ray/__main__.py").string(),
+            "stream",
+            "--address",
             arguments.ray};
   }
   std::vector<std::string> words = {(layout.prefix / "bin/musacoder").string(), "eval", "--stream"};
@@ -58,11 +61,17 @@ Error start(const ServeArguments& arguments, const std::vector<std::string>& of_
   if (!layout) return layout.error();
   const std::string python = compile::default_python();
   std::vector<std::string> words = {
-      python,    (layout->share("python") / "musacoder/server/__main__.py").string(),
-      "--host",  arguments.host,
-      "--port",  std::to_string(arguments.port),
-      "--queue", std::to_string(arguments.queue),
-      "--grace", fmt::format("{}", arguments.grace_s)};
+      python,
+      "-P",
+      (layout->share("python") / "musacoder/server/__main__.py").string(),
+      "--host",
+      arguments.host,
+      "--port",
+      std::to_string(arguments.port),
+      "--queue",
+      std::to_string(arguments.queue),
+      "--grace",
+      fmt::format("{}", arguments.grace_s)};
   for (const auto& [option, value] :
        {std::pair("--state", arguments.state), std::pair("--token-file", arguments.token_file),
         std::pair("--tokens", arguments.tokens)}) {
@@ -94,9 +103,9 @@ void add_serve(CLI::App& app, int& exit_code) {
   command->add_option("--host", arguments->host,
                       "An address of this machine; one that others reach needs a token");
   command->add_option("--port", arguments->port, "0: any that is free")
-      ->check(CLI::Range(0, 65535));
+      ->check(whole_range(0, 65535));
   command->add_option("--queue", arguments->queue, "Questions that may wait; more get 429")
-      ->check(CLI::Range(1, 1'000'000));
+      ->check(whole_range(1, 1'000'000));
   command
       ->add_option("--grace", arguments->grace_s,
                    "Seconds for what is being judged when SIGTERM or Ctrl-C ends the service")
@@ -112,7 +121,10 @@ void add_serve(CLI::App& app, int& exit_code) {
                       "A name of this machine that requests may have as their Host");
   command->add_option("--ray", arguments->ray,
                       "Judge by the pool of a Ray cluster at this address, or auto (docs/ray.md)");
-  command->footer("All other options are of the verifier, such as --policy: musacoder eval --help");
+  command->footer(
+      "All other options are of the verifier, such as --policy: musacoder eval --help\n"
+      "Example:\n"
+      "  musacoder serve --backend cpu --jobs 2");
   command->callback([arguments, command, &exit_code] {
     exit_code = report_error(start(*arguments, command->remaining()));
   });

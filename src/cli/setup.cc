@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "cli/commands.h"
+#include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "eval/pipeline.h"
 
@@ -11,6 +12,7 @@ namespace {
 
 // For the CPU backend, and for the one that `eval` would choose.
 Status set_up_all() {
+  print_when_ended("musacoder: interrupted; nothing half-built is left: start it once more");
   ProgressBar bar(0);
   const auto note = [&](std::string_view step) { bar.note(step); };
   eval::Options options;
@@ -26,6 +28,9 @@ Status set_up_all() {
 void add_setup(CLI::App& app, int& exit_code) {
   CLI::App* command =
       app.add_subcommand("setup", "Build what is needed against the installed PyTorch (once)");
+  command->footer(
+      "Example:\n"
+      "  musacoder setup      # minutes, once; the first eval does it otherwise");
   command->callback([&exit_code] {
     const Status status = set_up_all();
     exit_code = status ? kExitDone : report_error(status.error());

@@ -47,16 +47,16 @@ void add_sampling_options(CLI::App& command, SourceArguments& arguments) {
       ->check(number_range(0.0, 10.0));
   command.add_option("--top-p", arguments.sampling.top_p, "Nucleus")->check(number_range(0.0, 1.0));
   command.add_option("--max-tokens", arguments.sampling.tokens_max, "Of one answer")
-      ->check(CLI::Range(1, 10'000'000));
+      ->check(whole_range(1, 10'000'000));
   command.add_option("--sampling-seed", arguments.sampling_seed, "Of the model's choices");
 }
 
 void add_request_options(CLI::App& command, SourceArguments& arguments) {
   command.add_option("--batch", arguments.batch, "Answers that --model makes at once")
-      ->check(CLI::Range(1, 4096));
+      ->check(whole_range(1, 4096));
   command.add_option("--device", arguments.device, "Where --model answers: cpu, cuda or cuda:N");
   command.add_option("--retries", arguments.retries, "Of a request, after 1, 2, 4, ... s")
-      ->check(CLI::Range(0, 20));
+      ->check(whole_range(0, 20));
   command.add_option("--extra-body", arguments.extra_body,
                      "A JSON object whose members go into each request");
   command.add_option("--header", arguments.headers, "A header of each request: \"Name: value\"");

@@ -162,6 +162,9 @@ void add_prepare(CLI::App& app, int& exit_code) {
   add_compile_limits(*command, *arguments);
   add_reward(*command, *arguments);
   add_experiments(*command, *arguments);
+  command->footer(
+      "Example:\n"
+      "  musacoder prepare answers.jsonl --architecture 90 --out prepared");
   command->callback([arguments, command, &exit_code] {
     const Result<int> code = run_prepare(*arguments, *command);
     exit_code = code ? *code : report_error(code.error());
@@ -181,6 +184,9 @@ void add_measure(CLI::App& app, int& exit_code) {
   add_run_limits(*command, *arguments);
   add_reward(*command, *arguments);
   add_experiments(*command, *arguments);
+  command->footer(
+      "Example:\n"
+      "  musacoder measure prepared/*.prepared --out verdicts.jsonl");
   command->callback([arguments, command, &exit_code] {
     const Result<int> code = run_measure(*arguments, *command);
     exit_code = code ? *code : report_error(code.error());

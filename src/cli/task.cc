@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The command `musacoder task check`: what the comparison of a task is worth, before anybody is
-// rewarded by it (docs/task_hygiene.md).
+// The commands `musacoder task list`, which suites and tasks there are, and `musacoder task check`,
+// what the comparison of a task is worth, before a model is rewarded by it (docs/task_hygiene.md).
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
@@ -37,6 +37,42 @@ struct Checked {
   std::string shape;  // At which it was graded: "native" or "reduced"; "" where it was not.
 };
 
+// ---- list ---------------------------------------------------------------------------------------
+
+Status print_tasks(const std::string& suite, const Layout& layout) {
+  const bool is_numbered = suite != "tasks";
+  MC_TRY(const auto tasks,
+         task::load_suite(suite_path(suite, layout), is_numbered ? "kernelbench" : "own"), suite);
+  for (const task::Task& task : tasks) std::cout << task.id << "\n";
+  return ok();
+}
+
+void print_suites(const Layout& layout) {
+  const auto row = [](const std::string& suite, const std::string& num, const std::string& what) {
+    std::cout << fmt::format("{:12}  {:>5}  {}\n", suite, num, what);
+  };
+  row("suite", "tasks", "what it is, and how one of its tasks is named");
+  const auto own = task::load_suite(layout.share("tasks"), "own");
+  row("tasks", own ? std::to_string(own->size()) : "-",
+      "the project's own: --task reduction/row_sum");
+  const task::Roots roots = roots_of(layout);
+  const auto theirs = task::load_suite(roots.kernelbench, "kernelbench");
+  row("kernelbench", !roots.kernelbench.empty() && theirs ? std::to_string(theirs->size()) : "-",
+      roots.kernelbench.empty() ? "set MC_KERNELBENCH to a checkout, or to a folder of level*.jsonl"
+                                : "the copy in $MC_KERNELBENCH: --task kernelbench:1/19");
+  row("PATH", "", "a checkout of KernelBench, a folder of .py files, or a .jsonl file");
+  std::cout << "musacoder task list SUITE prints the names of its tasks.\n";
+}
+
+Status run_list(const std::string& suite) {
+  MC_TRY(const Layout layout, find_layout(), "task list");
+  if (!suite.empty()) return print_tasks(suite, layout);
+  print_suites(layout);
+  return ok();
+}
+
+// ---- check --------------------------------------------------------------------------------------
+
 // A file of many tasks, a folder, or one task as --task takes it.
 Status add_tasks(const std::string& spec, const task::Roots& roots,
                  std::vector<task::Task>& tasks) {
@@ -47,7 +83,7 @@ Status add_tasks(const std::string& spec, const task::Roots& roots,
     std::ranges::move(suite, std::back_inserter(tasks));
     return ok();
   }
-  MC_TRY(tasks.emplace_back(), task::load_task(spec, roots), "task");
+  MC_TRY(tasks.emplace_back(), find_task(spec, roots), "task");
   return ok();
 }
 
@@ -158,6 +194,17 @@ Result<int> run_check(EvalArguments& arguments, const std::vector<std::string>& 
 void add_task(CLI::App& app, int& exit_code) {
   CLI::App* family = app.add_subcommand("task", "Look at tasks");
   family->require_subcommand(1);
+  auto suite = std::make_shared<std::string>();
+  CLI::App* list =
+      family->add_subcommand("list", "The suites that --suite takes, or the tasks of one of them");
+  list->add_option("suite", *suite, "tasks, kernelbench, or a path");
+  list->footer(
+      "Example:\n"
+      "  musacoder task list tasks");
+  list->callback([suite, &exit_code] {
+    const Status status = run_list(*suite);
+    exit_code = status ? kExitDone : report_error(status.error());
+  });
   add_task_operators(*family, exit_code);
   auto arguments = std::make_shared<EvalArguments>();
   auto specs = std::make_shared<std::vector<std::string>>();
@@ -171,7 +218,11 @@ void add_task(CLI::App& app, int& exit_code) {
   add_correctness(*command, arguments->options.correctness);
   command->add_option("--seed", arguments->seed, "Seed of all inputs (default: secret)");
   command->add_flag("--json", arguments->json, "Print the grades as JSON Lines");
-  command->footer("Exit code: 0 all are good or weak; 3 a task is trivial or cannot be judged.");
+  command->footer(
+      "Examples:\n"
+      "  musacoder task check reduction/row_sum\n"
+      "  musacoder task check my_tasks/ --jobs 2\n"
+      "Exit code: 0 all are good or weak; 3 a task is trivial or cannot be judged.");
   command->callback([arguments, specs, command, &exit_code] {
     const Result<int> code = run_check(*arguments, *specs, *command);
     exit_code = code ? *code : report_error(code.error());

@@ -11,7 +11,7 @@
 namespace mc::eval {
 namespace {
 
-constexpr double kShared = 7.0 / 8;  // The rest: contexts of idle judges and of spares.
+constexpr double kShared = 7.0 / 8;              // The rest: contexts of idle judges and of spares.
 constexpr int64_t kContexts = int64_t{1} << 30;  // The contexts of a judge and a device process.
 constexpr int64_t kSlack = int64_t{1} << 28;     // Pieces of a comparison, and what is kept.
 constexpr int64_t kOpeningShare = 8;
@@ -49,9 +49,8 @@ bool DeviceMemory::may_enter(const Waiter& waiter) const {
   if (waiter.wanted > free_) return false;
   const auto own = std::ranges::find(waiting_, &waiter);
   MC_CHECK(own != waiting_.end());
-  return std::none_of(waiting_.begin(), own, [](const Waiter* earlier) {
-    return earlier->num_passed >= kPassedMax;
-  });
+  return std::none_of(waiting_.begin(), own,
+                      [](const Waiter* earlier) { return earlier->num_passed >= kPassedMax; });
 }
 
 void DeviceMemory::give_back(int64_t bytes) {
@@ -67,7 +66,8 @@ void DeviceMemory::give_back(int64_t bytes) {
 // these.
 int64_t need_of_trials(const worker::CallMemory& call, size_t num_shapes) {
   const auto state = static_cast<double>(call.state);
-  return total({double{kContexts}, double{kSlack}, (3.0 * static_cast<double>(num_shapes) + 1) * state,
+  return total({double{kContexts}, double{kSlack},
+                (3.0 * static_cast<double>(num_shapes) + 1) * state,
                 2.0 * static_cast<double>(call.inputs), 3.0 * static_cast<double>(call.outputs),
                 2.0 * static_cast<double>(call.work)});
 }
@@ -75,8 +75,8 @@ int64_t need_of_trials(const worker::CallMemory& call, size_t num_shapes) {
 // Beside the batch there are the two places of the inputs in the device process and in the judge,
 // and the outputs of the candidate, of the baseline and of a comparison.
 int64_t need_of_timing(const worker::CallMemory& call, const DeviceMemory& memory) {
-  const auto batch = static_cast<double>(
-      timing::batch_bytes(call.inputs, call.outputs, batch_bytes_max(memory)));
+  const auto batch =
+      static_cast<double>(timing::batch_bytes(call.inputs, call.outputs, batch_bytes_max(memory)));
   return total({double{kContexts}, double{kSlack}, batch, 3.0 * static_cast<double>(call.state),
                 4.0 * static_cast<double>(call.inputs), 3.0 * static_cast<double>(call.outputs),
                 2.0 * static_cast<double>(call.work)});
@@ -91,9 +91,9 @@ int64_t kept_by_candidate(const worker::CallMemory& call) { return 2 * call.stat
 // The reference runs several times, some of them in double precision.
 int64_t need_of_opening(const worker::CallMemory& call, const DeviceMemory& memory) {
   const double io = static_cast<double>(call.inputs) + static_cast<double>(call.outputs);
-  const int64_t estimated = total({double{kContexts}, double{kSlack}, 4.0 * io,
-                                   3.0 * static_cast<double>(call.state),
-                                   3.0 * static_cast<double>(call.work)});
+  const int64_t estimated =
+      total({double{kContexts}, double{kSlack}, 4.0 * io, 3.0 * static_cast<double>(call.state),
+             3.0 * static_cast<double>(call.work)});
   const int64_t share = std::max<int64_t>(1, memory.capacity() / kOpeningShare);
   return io > 0 ? std::max(estimated, std::min(share, int64_t{4} << 30)) : share;
 }

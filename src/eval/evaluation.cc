@@ -6,6 +6,8 @@
 #include <iterator>
 #include <set>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
 
 #include "compile/extension.h"
@@ -37,6 +39,18 @@ bool is_crowded_out(const task::Outcome& outcome) {
 
 constexpr int64_t kKeptBytesMax = int64_t{1} << 28;
 
+// For a verdict's list of what was not tried.
+std::vector<std::string> own_sizes_not_tried(const task::Reduction& reduction) {
+  std::vector<std::string> sizes;
+  for (const auto& [name, native] : reduction.native) {
+    const auto used = reduction.used.find(name);
+    if (used == reduction.used.end() || used->second == native) continue;
+    sizes.push_back(fmt::format("{} {} ({} was tried)", name, native, used->second));
+  }
+  if (sizes.empty()) return {};
+  return {fmt::format("its own sizes: {}", fmt::join(sizes, ", "))};
+}
+
 // Ends what waits for its next task, and gives its memory back.
 void end_idle(const EvaluationContext& context) {
   context.judges.clear();
@@ -50,7 +64,8 @@ Evaluation::Evaluation(const EvaluationContext& context, const Prepared& prepare
       prepared_(prepared),
       use_(context.is_alone ? DeviceShare::Use::kExclusive : DeviceShare::Use::kShared),
       verdict_(prepared.verdict),
-      judge_key_(judge_key_of(prepared)) {
+      judge_key_(judge_key_of(prepared)),
+      answer_time_{std::chrono::duration<double>(context.options.limits.candidate_s)} {
   const task::Candidate& candidate = prepared.candidate;
   verdict_.protocol = protocol_of(context.options, context.compute_device, context.policy.version,
                                   prepared.verdict.protocol.correctness);
@@ -118,6 +133,7 @@ Stage Evaluation::open_judge() {
   verdict_.protocol.correctness.mode = judge_->plan().mode;
   verdict_.task_grade = judge_->plan().grade;
   verdict_.telemetry.reduction = judge_->plan().shapes.at(0).reduction;
+  verdict_.not_tried = own_sizes_not_tried(verdict_.telemetry.reduction);
   return EarlyOutcome();
 }
 
@@ -129,6 +145,7 @@ void Evaluation::hold_memory(int64_t bytes) {
   memory_.emplace(context_.memory.take(bytes));
   add_wait(verdict_, "wait.memory", start);
   const std::chrono::duration<double, std::milli> waited = std::chrono::steady_clock::now() - start;
+  if (waited.count() < 1) return;  // The memory of no device is never short.
   spdlog::debug("{}: waited {:.0f} ms for {:.1f} GiB of the device", verdict_.candidate,
                 waited.count(), static_cast<double>(bytes) / (1 << 30));
 }
@@ -158,8 +175,8 @@ Stage Evaluation::open_new_judge(std::unique_ptr<execute::Judge> idle, bool take
   hold_memory(takes_all ? DeviceMemory::kAll : need_of_opening(known.memory, context_.memory));
   if (takes_all) end_idle(context_);
   std::optional<DeviceShare::Turn> turn(take_turn());
-  auto stage = context_.executor.open_judge(std::move(*session), prepared_.task.code, options,
-                                            known.text);
+  auto stage =
+      context_.executor.open_judge(std::move(*session), prepared_.task.code, options, known.text);
   if (!stage) {
     // The memory that others hold may have been too much.
     const bool may_fit = stage.error().code == ErrorCode::kExhausted && !takes_all;
@@ -173,9 +190,10 @@ Stage Evaluation::open_new_judge(std::unique_ptr<execute::Judge> idle, bool take
   return EarlyOutcome();
 }
 
-execute::Program Evaluation::program() const {
+execute::Program Evaluation::program() {
   execute::Program program{
       prepared_.source, {}, [](std::string_view, uint64_t) { return task::SourceLocation{}; }};
+  program.time = &answer_time_;
   for (const compile::Artifact& artifact : prepared_.artifacts) {
     program.libraries.push_back({artifact.key, artifact.module, artifact.library});
   }
@@ -261,7 +279,11 @@ Stage Evaluation::measure() {
   }
   verdict_.telemetry.state = std::move(measured.state);
   note_fixed_sizes(measured.outcome);
-  MC_TRY_VOID(excuse(program, measured.outcome), "measure");
+  // One that was wrong before it was too slow has no excuse.
+  const bool is_slow = std::holds_alternative<task::TimedOut>(measured.outcome);
+  if (!is_slow || !measured.has_failed) {
+    MC_TRY_VOID(excuse(program, measured.outcome), "measure");
+  }
   if (!std::holds_alternative<task::Passed>(measured.outcome)) {
     return EarlyOutcome(std::move(measured.outcome));
   }

@@ -87,7 +87,7 @@ class Evaluation {
   Stage strict();
   Stage time();
   void end_candidate();
-  execute::Program program() const;
+  execute::Program program();
   execute::Program located_program();
 
   const EvaluationContext& context_;
@@ -98,7 +98,8 @@ class Evaluation {
   task::Verdict verdict_;
   bool is_short_of_memory_ = false;
   std::string judge_key_;
-  JudgePool::Seat seat_;  // The judge's.
+  worker::AnswerTime answer_time_;  // The rest of the candidate's.
+  JudgePool::Seat seat_;            // The judge's.
   std::unique_ptr<execute::Judge> judge_;
   // The CPU backend's mapper.
   std::unique_ptr<compile::LocationMapper> mapper_;

@@ -4,8 +4,8 @@
 #include <chrono>
 #include <optional>
 
-#include <nlohmann/json.hpp>
 #include <spdlog/spdlog.h>
+#include <nlohmann/json.hpp>
 
 #include "core/cancel.h"
 #include "core/check.h"

@@ -112,10 +112,6 @@ execute::JudgeOptions judge_options(const task::Correctness& correctness, const 
 task::Protocol protocol_of(const Options& options, const Device* device, const std::string& policy,
                            const task::Correctness& correctness) {
   task::Protocol protocol{.policy = policy, .correctness = correctness, .strict = options.strict};
-  protocol.dialect = options.dialect;
-  if (options.dialect == task::Dialect::kMusa) {
-    protocol.musa_architecture = options.musa_architecture;
-  }
   if (device == nullptr) return protocol;
   protocol.device = device->id;
   if (!options.timing.enabled) return protocol;

@@ -36,6 +36,7 @@ execute::StageLimits stage_limits(const Options& options, const Machine& machine
   execute::StageLimits limits;
   limits.load_s = options.limits.load_s;
   limits.forward_s = options.limits.forward_s;
+  limits.candidate_s = options.limits.candidate_s;
   limits.judge_s = options.limits.judge_s;
   limits.child.memory_bytes = options.limits.memory_bytes;
   limits.child.tmp_bytes = options.limits.tmp_bytes;
@@ -91,8 +92,8 @@ std::string versions_of(const Machine& machine) {
     }
   }
   std::ranges::sort(sources);
-  std::string hash = content_hash({machine.pytorch.version, machine.architecture,
-                                   task::to_string(machine.backend)});
+  std::string hash = content_hash(
+      {machine.pytorch.version, machine.architecture, task::to_string(machine.backend)});
   for (const auto& source : sources) {
     const auto text = read_file(source, kSourceMax);
     hash = content_hash({hash, text ? *text : ""});
@@ -120,7 +121,7 @@ struct Pipeline::State {
   std::vector<std::string> protections_off() const;
   void complete(task::Verdict& verdict) const;
   Preparation prepare(const task::Task& task, const task::Candidate& candidate,
-                      const task::Correctness& correctness);
+                      const task::Correctness& correctness, std::optional<task::Dialect> dialect);
   task::Verdict measure(const Prepared& prepared);
 };
 
@@ -148,8 +149,9 @@ Result<std::unique_ptr<Pipeline>> Pipeline::create(const Options& options,
          "pipeline");
   MC_TRY(MusaDialect musa, MusaDialect::create(layout.share("musify")), "pipeline");
   MC_TRY(Machine machine, find_machine(options, progress), "pipeline");
-  execute::RunPolicy run_policy{policy.name(), policy.operators, policy.own_launches_min};
-  progress("starting the zygotes (import torch)");
+  execute::RunPolicy run_policy{policy.name(), policy.operators, policy.own_launches_min,
+                                policy.init_operators};
+  progress("starting PyTorch");
   MC_TRY(auto zygotes,
          execute::Zygote::start_pair(zygote_options(machine, execute::Roles::kTrusted),
                                      zygote_options(machine, execute::Roles::kCandidates)),
@@ -231,28 +233,43 @@ Result<std::variant<Pipeline::Hygiene, task::Unsupported>> Pipeline::grade_task(
   MC_TRY(auto said, judge.ask(worker::JudgeGradeQuestion(), limit_s), "grade");
   const worker::CallMemory& memory = judge.plan().call_memory;
   return Graded(Hygiene{judge.plan().grade, std::move(said.body.as_initialised),
-                        static_cast<double>(memory.inputs + memory.outputs), judge.plan().shapes.at(0).label});
+                        static_cast<double>(memory.inputs + memory.outputs),
+                        judge.plan().shapes.at(0).label});
 }
 
 Preparation Pipeline::prepare(const task::Task& task, const task::Candidate& candidate) {
-  return prepare(task, candidate, state_->options.correctness);
+  return prepare(task, candidate, state_->options.correctness, std::nullopt);
 }
 
 Preparation Pipeline::prepare(const task::Task& task, const task::Candidate& candidate,
-                              const task::Correctness& correctness) {
-  return state_->prepare(task, candidate, correctness);
+                              const task::Correctness& correctness,
+                              std::optional<task::Dialect> dialect) {
+  return state_->prepare(task, candidate, correctness, dialect);
 }
 
 Preparation Pipeline::State::prepare(const task::Task& task, const task::Candidate& candidate,
-                                     const task::Correctness& correctness) {
-  Preparation preparation = preparer.prepare(task, candidate, correctness);
+                                     const task::Correctness& correctness,
+                                     std::optional<task::Dialect> dialect) {
+  Preparation preparation = preparer.prepare(task, candidate, correctness, dialect);
   const auto* verdict = std::get_if<task::Verdict>(&preparation);
   if (verdict != nullptr && std::holds_alternative<task::Infra>(verdict->outcome) &&
       !is_cancelled()) {
-    preparation = preparer.prepare(task, candidate, correctness);
+    preparation = preparer.prepare(task, candidate, correctness, dialect);
   }
   if (auto* decided = std::get_if<task::Verdict>(&preparation)) complete(*decided);
   return preparation;
+}
+
+Status Pipeline::can_judge(task::Dialect dialect) const {
+  const Options& options = state_->options;
+  const int warp = warp_threads(dialect, options.musa_architecture);
+  if (warp == warp_threads(options.dialect, options.musa_architecture) &&
+      (dialect == task::Dialect::kMusa || !state_->machine.compiles_musa)) {
+    return ok();
+  }
+  return Error{ErrorCode::kInvalidInput,
+               std::string("this program was started for the other dialect alone; start one for ") +
+                   to_string(dialect)};
 }
 
 Status Pipeline::can_measure(const Prepared& prepared) const {
@@ -295,13 +312,14 @@ task::Verdict Pipeline::State::measure(const Prepared& prepared) {
 }
 
 task::Verdict Pipeline::evaluate(const task::Task& task, const task::Candidate& candidate) {
-  return evaluate(task, candidate, state_->options.correctness);
+  return evaluate(task, candidate, state_->options.correctness, std::nullopt);
 }
 
 task::Verdict Pipeline::evaluate(const task::Task& task, const task::Candidate& candidate,
-                                 const task::Correctness& correctness) {
-  MC_CHECK(check(correctness));
-  Preparation preparation = state_->prepare(task, candidate, correctness);
+                                 const task::Correctness& correctness,
+                                 std::optional<task::Dialect> dialect) {
+  MC_CHECK(check(correctness) && (!dialect || can_judge(*dialect)));
+  Preparation preparation = state_->prepare(task, candidate, correctness, dialect);
   if (auto* decided = std::get_if<task::Verdict>(&preparation)) return std::move(*decided);
   return state_->measure(std::get<Prepared>(preparation));
 }

@@ -36,6 +36,8 @@ struct Limits {
   double compile_s = 120;
   double load_s = 60;     // Import of the candidate's module, and construction of ModelNew.
   double forward_s = 30;  // One trial.
+  // All that the candidate does for one verdict, by the clock; waiting for others does not count.
+  double candidate_s = 120;
   double judge_s = 300;   // One question to the judge: the reference may be slow on a CPU.
   int64_t memory_bytes = int64_t{4} << 30;
   int64_t tmp_bytes = int64_t{256} << 20;
@@ -116,17 +118,21 @@ class Pipeline final : public task::Evaluator {
 
   Preparation prepare(const task::Task& task, const task::Candidate& candidate);
   Preparation prepare(const task::Task& task, const task::Candidate& candidate,
-                      const task::Correctness& correctness);
+                      const task::Correctness& correctness, std::optional<task::Dialect> dialect);
+  // kInvalidInput for a candidate's dialect that the backend or the width of its warps rules out.
+  Status can_judge(task::Dialect dialect) const;
   // kInvalidInput where it was prepared for another kind of machine, or under another policy.
   Status can_measure(const Prepared& prepared) const;
   // REQUIRES: can_measure(prepared).
   task::Verdict measure(const Prepared& prepared);
   task::Verdict measure(const Prepared& prepared, const task::Correctness& correctness);
   task::Verdict evaluate(const task::Task& task, const task::Candidate& candidate) override;
-  // The same, compared in another way than this pipeline's, like the overloads of the other two.
-  // REQUIRES: check(correctness) is ok.
+  // The same, compared in another way than this pipeline's, like the overloads of the other two,
+  // and in another dialect. REQUIRES: check(correctness) is ok, and can_judge(dialect) if there is
+  // one.
   task::Verdict evaluate(const task::Task& task, const task::Candidate& candidate,
-                         const task::Correctness& correctness);
+                         const task::Correctness& correctness,
+                         std::optional<task::Dialect> dialect);
 
  private:
   struct State;

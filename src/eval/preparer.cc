@@ -27,7 +27,7 @@ constexpr size_t kInitialsMax = 64;  // Tasks whose arguments are kept.
 class Candidate {
  public:
   Candidate(Preparer& preparer, const task::Task& task, const task::Candidate& candidate,
-            const task::Correctness& correctness);
+            const task::Correctness& correctness, std::optional<task::Dialect> dialect);
   Preparation run();
 
  private:
@@ -55,7 +55,7 @@ class Candidate {
 };
 
 Candidate::Candidate(Preparer& preparer, const task::Task& task, const task::Candidate& candidate,
-                     const task::Correctness& correctness)
+                     const task::Correctness& correctness, std::optional<task::Dialect> dialect)
     : preparer_(preparer) {
   prepared_.task = task;
   prepared_.candidate = candidate;
@@ -67,6 +67,9 @@ Candidate::Candidate(Preparer& preparer, const task::Task& task, const task::Can
   prepared_.verdict.protocol =
       protocol_of(preparer.options(), devices.empty() ? nullptr : &devices.front(),
                   preparer.policy().version, correctness);
+  task::Protocol& protocol = prepared_.verdict.protocol;
+  protocol.dialect = dialect.value_or(preparer.options().dialect);
+  if (is_musa()) protocol.musa_architecture = preparer.options().musa_architecture;
 }
 
 Preparation Candidate::run() {
@@ -282,8 +285,9 @@ Stage Candidate::check_symbols() {
 }  // namespace
 
 Preparation Preparer::prepare(const task::Task& task, const task::Candidate& candidate,
-                              const task::Correctness& correctness) {
-  return Candidate(*this, task, candidate, correctness).run();
+                              const task::Correctness& correctness,
+                              std::optional<task::Dialect> dialect) {
+  return Candidate(*this, task, candidate, correctness, dialect).run();
 }
 
 execute::Stage<Preparer::Initials> Preparer::initials_of(const task::Task& task,

@@ -12,6 +12,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -31,9 +32,11 @@ class Preparer {
            const Machine& machine, execute::Executor& executor)
       : options_(options), policy_(policy), musa_(musa), machine_(machine), executor_(executor) {}
 
-  // Thread-safe.  `Infra` where something fails that is not the candidate's.
+  // Thread-safe.  `Infra` where something fails that is not the candidate's.  Without a dialect the
+  // candidate is in the one of the options.
   Preparation prepare(const task::Task& task, const task::Candidate& candidate,
-                      const task::Correctness& correctness);
+                      const task::Correctness& correctness,
+                      std::optional<task::Dialect> dialect = std::nullopt);
 
   // The services that one candidate's stages call.
   using Initials = std::shared_ptr<const execute::Initials>;

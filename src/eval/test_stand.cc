@@ -63,7 +63,7 @@ Result<execute::Session> Stand::spawn(execute::Role role, const execute::ChildLi
   if (role == execute::Role::kJudge) return judges().session();
   if (role == execute::Role::kCandidate) return candidates().session();
   if (role != execute::Role::kBaseline) return Error{ErrorCode::kUnavailable, "nobody plays that"};
-  MC_CHECK(limits.runs_programs);  // torch.compile starts compilers.
+  MC_CHECK(limits.runs_programs);  // A compiled baseline starts compilers.
   return timed.compiled.session();
 }
 

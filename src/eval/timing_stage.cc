@@ -82,7 +82,8 @@ execute::Stage<TimingStage::Timed> TimingStage::compare(const Contenders& conten
   std::optional<DeviceShare::Turn> turn;
   if (!is_slow) turn.emplace(context_.device.take(subject_.use));
   const auto pause = [&] {
-    if (!turn || subject_.use == DeviceShare::Use::kExclusive || !context_.device.is_wanted()) return;
+    if (!turn || subject_.use == DeviceShare::Use::kExclusive || !context_.device.is_wanted())
+      return;
     turn.reset();
     turn.emplace(context_.device.take(subject_.use));
   };

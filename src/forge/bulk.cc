@@ -155,7 +155,8 @@ Result<std::unique_ptr<BatchVerifier>> BatchVerifier::create(const Progress& pro
       std::make_unique<compile::CpuToolchain>(runtime, cache_directory() / "artifacts", bytes_max);
   return std::unique_ptr<BatchVerifier>(new BatchVerifier(std::unique_ptr<State>(
       new State{std::move(runtime), std::move(toolchain), std::move(worker),
-                execute::RunPolicy{policy.name(), policy.operators, policy.own_launches_min},
+                execute::RunPolicy{policy.name(), policy.operators, policy.own_launches_min,
+                                   policy.init_operators},
                 std::move(directory)})));
 }
 

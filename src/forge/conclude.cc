@@ -43,6 +43,7 @@ class Run {
     if (!run_.at("died").is_null()) {
       return early(death(run_["died"]), run_["events"].size() > plan_.shapes.size());
     }
+    if (trials_.lacking()) return early(*trials_.lacking(), /*is_of_a_call=*/false);
     if (trials_.all().size() == plan_.trials.size()) return trials_.outcome();
     return Error{ErrorCode::kProtocol, "the run ended before its last trial"};
   }
@@ -66,7 +67,7 @@ class Run {
     }
     MC_TRY(auto run, worker::CandidateRunAnswer::from_json(reply), "reply");
     run = execute::bounded(std::move(run));
-    if (EarlyOutcome decided = trials_.admit(call, run)) return decided;
+    if (EarlyOutcome decided = trials_.admit(call, run); decided || call.lacking) return decided;
     MC_TRY(auto checked, worker::JudgeCheckAnswer::from_json(event.at("check").dump()), "check");
     return trials_.add(std::move(call), run, std::move(checked));
   }

@@ -20,10 +20,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kArchitecture = "sm_90";
-constexpr int64_t kRegistersUnit = 256;  // Registers are given to a warp in such units.
-constexpr int64_t kSharedUnit = 128;
-
-int64_t rounded_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
 // "256" or "dim3(16, 16)".
 int64_t threads_in(const std::string& block) {
@@ -75,22 +71,6 @@ std::vector<int64_t> threads_of_launches(std::string_view cuda) {
     all.push_back(threads_in(second_argument(cuda.substr(at + 3, end - at - 3))));
   }
   return all;
-}
-
-Occupancy occupancy_of(int64_t threads, int64_t registers, int64_t shared_bytes) {
-  MC_CHECK(threads > 0);
-  const int64_t warps = (threads + 31) / 32;
-  const int64_t registers_of_warp =
-      rounded_up(std::max<int64_t>(registers, 1) * 32, kRegistersUnit);
-  const int64_t shared = rounded_up(shared_bytes + kSharedReserved, kSharedUnit);
-  const std::pair<const char*, int64_t> limits[] = {
-      {"warps", kWarpsMax / warps},
-      {"blocks", kBlocksMax},
-      {"registers", kRegisters / registers_of_warp / warps},
-      {"shared memory", kSharedBytes / shared}};
-  const auto* least = std::ranges::min_element(
-      limits, [](const auto& one, const auto& other) { return one.second < other.second; });
-  return {least->second, least->second * warps * 100 / kWarpsMax, least->first};
 }
 
 std::vector<std::vector<Resources>> resources_in(std::string_view printed, size_t num_units) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Launches: what a kernel's text and its compilation say of how it runs: threads of a block,
-// registers, shared memory, and how many blocks a multiprocessor holds.
+// registers, shared memory.  How many blocks of it a multiprocessor holds: timing/occupancy.h.
 #ifndef MC_FORGE_LAUNCH_H_
 #define MC_FORGE_LAUNCH_H_
 
@@ -17,20 +17,6 @@ namespace mc::forge {
 
 // The threads of a block of each launch in a CUDA text, in order; 0 where it is no number.
 std::vector<int64_t> threads_of_launches(std::string_view cuda);
-
-// Limits of a multiprocessor of sm_90 (CUDA C++ Programming Guide, compute capabilities).
-inline constexpr int64_t kWarpsMax = 64, kBlocksMax = 32, kRegisters = 65536;
-inline constexpr int64_t kSharedBytes = 228 * 1024;
-inline constexpr int64_t kSharedReserved = 1024;  // The bytes that each block has for the system.
-
-struct Occupancy {
-  int64_t blocks = 0;
-  int64_t percent = 0;  // The used share of kWarpsMax, rounded down.
-  std::string limit;  // "warps", "blocks", "registers" or "shared memory": the first that is least.
-};
-
-// REQUIRES: threads > 0.
-Occupancy occupancy_of(int64_t threads, int64_t registers, int64_t shared_bytes);
 
 // The report of ptxas on one kernel.
 struct Resources {

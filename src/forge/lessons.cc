@@ -14,6 +14,7 @@
 #include "forge/types.h"
 #include "forge/views.h"
 #include "forge/words.h"
+#include "timing/occupancy.h"
 
 namespace mc::forge {
 namespace {
@@ -24,6 +25,8 @@ constexpr double kRidge = 66.9 / 3.35;
 constexpr int64_t kGigabytesPerSecond = 3350;
 
 std::string text_of(int64_t number) { return std::to_string(number); }
+
+int64_t percent_of(const timing::Occupancy& found) { return found.warps * 100 / timing::kWarpsMax; }
 
 int64_t bytes_of(const TaskGraph& graph, int value) {
   const Value& found = graph.value(value);
@@ -151,10 +154,10 @@ Question grid(Random& random) {
 
 Question occupancy(Random& random) {
   const int64_t threads = picked({32, 64, 96, 128, 192, 256, 384, 512, 768, 1024}, random);
-  const int64_t registers =
-      16 + random.below(static_cast<int>(std::min<int64_t>(239, kRegisters / threads - 16 + 1)));
+  const int64_t registers = 16 + random.below(static_cast<int>(std::min<int64_t>(
+                                     239, timing::kRegistersMax / threads - 16 + 1)));
   const int64_t shared = picked({0, 1024, 4096, 8448, 16384, 33792, 49152}, random);
-  const Occupancy found = occupancy_of(threads, registers, shared);
+  const timing::Occupancy found = timing::occupancy_of(threads, registers, shared);
   const std::string asked = phrased("ask_occupancy",
                                     {{"threads", text_of(threads)},
                                      {"registers", text_of(registers)},
@@ -164,7 +167,7 @@ Question occupancy(Random& random) {
           phrased("occupancy",
                   {{"threads", text_of(threads)},
                    {"blocks", text_of(found.blocks)},
-                   {"percent", text_of(found.percent)},
+                   {"percent", text_of(percent_of(found))},
                    {"limit", found.limit}},
                   random)};
 }
@@ -271,11 +274,11 @@ std::string profile_text(const TaskGraph& graph, const Solution& solution,
                      {"loads", text_of(one.spill_loads)}},
                     random) +
             "\n";
-    const Occupancy found = occupancy_of(threads[k], one.registers, one.shared);
+    const timing::Occupancy found = timing::occupancy_of(threads[k], one.registers, one.shared);
     text += phrased("occupancy",
                     {{"threads", text_of(threads[k])},
                      {"blocks", text_of(found.blocks)},
-                     {"percent", text_of(found.percent)},
+                     {"percent", text_of(percent_of(found))},
                      {"limit", found.limit}},
                     random) +
             "\n";

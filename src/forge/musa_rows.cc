@@ -75,6 +75,9 @@ std::optional<std::string> MusaRows::port(const std::string& row) const {
     }
   }
   json["dialect"] = "musa";
+  for (const char* member : {"extra_info", "metadata"}) {
+    if (json.contains(member)) json[member]["dialect"] = "musa";
+  }
   return dumped(json);
 }
 

@@ -51,6 +51,14 @@ TEST(MusaRows, PortsCodeAndNamesOfMessages) {
   EXPECT_TRUE(answer.ends_with("```\n"));
 }
 
+TEST(MusaRows, NamesTheDialectWhereEachTrainerLooksForIt) {
+  Json json = Json::parse(row(kModule));
+  json["metadata"] = json["extra_info"] = {{"dialect", "cuda"}};
+  const Json musa = Json::parse(rows().port(json.dump()).value());
+  EXPECT_EQ(musa["metadata"]["dialect"], "musa");
+  EXPECT_EQ(musa["extra_info"]["dialect"], "musa");
+}
+
 TEST(MusaRows, LeavesOutWhatHasNoPort) {
   EXPECT_FALSE(rows().port(row("S = r'''#include <mma.h>\n'''\n")));
   EXPECT_FALSE(rows().port(row("x.cuda()  # MUSIFY_EXCL_LINE\nx.musa()\n")));  // Not the same back.

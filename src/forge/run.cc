@@ -257,10 +257,18 @@ Status add_rewrites(const RunOptions& options, DataSets& sets) {
 Status write_sets(const RunOptions& options, const DataSets& sets) {
   Json json;
   json["settings"] = settings_json(options.settings);
-  json["settings"]["tasks"] = options.settings.tasks;
-  if (options.dialects != Dialects::kCuda) {
-    json["settings"]["dialect"] = options.dialects == Dialects::kMusa ? "musa" : "both";
+  Json& settings = json["settings"];
+  if (options.samples > 0) {
+    settings["samples"] = options.samples;
+  } else {
+    settings["tasks"] = options.settings.tasks;
   }
+  settings["dialect"] = options.dialects == Dialects::kCuda   ? "cuda"
+                        : options.dialects == Dialects::kMusa ? "musa"
+                                                              : "both";
+  settings["audit_share"] = options.audit_share;
+  if (!options.timings.empty()) settings["timings"] = options.timings.string();
+  if (!options.mix.empty()) settings["mix"] = options.mix;
   json["counts"] = sets.counts;
   json["rejected"] = sets.rejected;
   json["errors"] = sets.errors;

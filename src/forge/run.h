@@ -53,6 +53,7 @@ struct RunOptions {
   task::Evaluator* auditor = nullptr;  // Needed for an audit_share above 0.
   std::filesystem::path timings;       // A run of bench with measured answers; "" for none.
   int64_t samples = 0;                 // Rows of sft.jsonl at which a run ends; 0: by its tasks.
+  std::string mix;                     // The origin of the weights, for forge.json; "" for none.
 };
 
 struct Progress {

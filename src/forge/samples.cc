@@ -259,6 +259,7 @@ std::string prompt_row(const TaskGraph& graph, Style style, Split split, uint64_
   extra["task"] = graph.id();
   extra["split"] = split_name(split);
   extra["index"] = index;
+  extra["dialect"] = task::to_string(task::Dialect::kCuda);
   describe(extra, graph);
   Json row;
   row["id"] = graph.id();
@@ -268,6 +269,7 @@ std::string prompt_row(const TaskGraph& graph, Style style, Split split, uint64_
   row["extra_info"] = extra;
   row["label"] = reference;
   row["metadata"] = extra;
+  row["dialect"] = extra["dialect"];
   return row.dump();
 }
 

@@ -69,7 +69,7 @@ std::optional<std::string> profile_row(const TaskGraph& graph, const Solution& s
 // A question with its answer, of no task.
 std::string question_row(uint64_t seed, uint64_t number);
 
-// A row of rl.jsonl or test.jsonl.
+// A row of rl.jsonl or test.jsonl, in the dialect of CUDA.
 std::string prompt_row(const TaskGraph& graph, Style style, Split split, uint64_t index);
 
 }  // namespace mc::forge

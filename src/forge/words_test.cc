@@ -356,17 +356,6 @@ TEST(Questions, HaveAnswersThatACountGives) {
   EXPECT_EQ(topics.size(), 8U);
 }
 
-TEST(Occupancy, IsThatOfTheTables) {
-  EXPECT_EQ(occupancy_of(256, 32, 0).percent, 100);
-  EXPECT_EQ(occupancy_of(256, 32, 0).limit, "warps");
-  EXPECT_EQ(occupancy_of(32, 16, 0).blocks, 32);
-  EXPECT_EQ(occupancy_of(32, 16, 0).limit, "blocks");
-  EXPECT_EQ(occupancy_of(1024, 64, 0).blocks, 1);
-  EXPECT_EQ(occupancy_of(1024, 64, 0).limit, "registers");
-  EXPECT_EQ(occupancy_of(128, 32, 48 * 1024).blocks, 4);
-  EXPECT_EQ(occupancy_of(128, 32, 48 * 1024).limit, "shared memory");
-}
-
 TEST(Launches, AreReadFromTheText) {
   EXPECT_THAT(threads_of_launches(
                   "k<<<(n + 255) / 256, 256>>>(x); j<<<dim3(2, f(1, 2)), dim3(16, 8)>>>(y)"),

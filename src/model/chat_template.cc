@@ -36,7 +36,7 @@ Result<std::unique_ptr<ChatTemplate>> ChatTemplate::start(
     const std::string& source, const std::map<std::string, std::string>& variables) {
   MC_TRY(const Layout layout, find_layout(), "the chat template");
   const char* python = std::getenv("MC_PYTHON");
-  const std::vector<std::string> words = {python != nullptr ? python : "python3",
+  const std::vector<std::string> words = {python != nullptr ? python : "python3", "-P",
                                           layout.share("harness") / "chat/render.py"};
   MC_TRY(auto child, LineChild::start(words, LineChild::AtEnd::kTerminate), "the chat template");
   std::unique_ptr<ChatTemplate> made(new ChatTemplate(std::move(child)));

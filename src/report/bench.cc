@@ -22,7 +22,7 @@ namespace {
 constexpr size_t kTasksNamed = 8;
 
 bool is_scored(const Attempt& attempt) {
-  return attempt.said == Attempt::Said::kPassed || attempt.said == Attempt::Said::kFailed;
+  return attempt.said != Attempt::Said::kUnsupported && attempt.said != Attempt::Said::kInfra;
 }
 
 struct Sample {
@@ -139,6 +139,7 @@ std::string speed_cell(const std::optional<Figure>& figure, const BenchFigures& 
 
 Cells header_of(const BenchFigures& all, bool shows_turns) {
   Cells cells = {"", "tasks", "answers", "not scored"};
+  if (all.num_missing > 0) cells.emplace_back("missing");
   for (const auto& [k, figure] : all.pass_at) cells.push_back(fmt::format("Pass@{}", k));
   if (shows_turns) cells.insert(cells.end(), {"first turn", "best turn"});
   if (!all.faster_rate || all.num_passed == 0) return cells;
@@ -154,6 +155,7 @@ Cells cells_of(const BenchRow& row, const Cells& header) {
       {"tasks", std::to_string(figures.num_tasks)},
       {"answers", std::to_string(figures.num_attempts)},
       {"not scored", std::to_string(figures.num_not_scored)},
+      {"missing", std::to_string(figures.num_missing)},
       {"first turn", cell(figures.first_turn)},
       {"best turn", cell(figures.best_turn)},
       {"Faster Rate", speed_cell(figures.faster_rate, figures, kFaster)}};
@@ -246,10 +248,11 @@ BenchFigures bench_figures(std::span<const Attempt> attempts, const BenchOptions
   for (const Attempt& attempt : attempts) {
     ++num_by_task[attempt.task];
     if (!is_scored(attempt)) ++out.num_not_scored;
+    if (attempt.said == Attempt::Said::kMissing) ++out.num_missing;
     if (attempt.said == Attempt::Said::kUnsupported) ++out.unsupported[attempt.task];
   }
   out.num_tasks = static_cast<int64_t>(num_by_task.size());
-  out.num_attempts = static_cast<int64_t>(attempts.size());
+  out.num_attempts = static_cast<int64_t>(attempts.size()) - out.num_missing;
   const std::map<std::string, Samples> tasks = scored_samples(attempts);
   for (const auto& [task, samples] : tasks) {
     out.num_samples += static_cast<int64_t>(samples.size());
@@ -328,7 +331,9 @@ std::string unsupported_line(const BenchFigures& figures) {
 std::string bench_table(std::span<const BenchRow> rows) {
   if (rows.empty()) return "";
   const bool shows_turns = std::any_of(rows.begin(), rows.end(), [](const BenchRow& row) {
-    return row.figures.num_attempts > row.figures.num_samples + row.figures.num_not_scored;
+    const BenchFigures& figures = row.figures;
+    const int64_t num_judged = figures.num_samples - figures.num_missing;
+    return figures.num_attempts > num_judged + figures.num_not_scored;
   });
   const Cells header = header_of(rows.front().figures, shows_turns);
   std::vector<Cells> lines = {header};

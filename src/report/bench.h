@@ -4,8 +4,8 @@
 //
 // A *sample* is one try of a model at a task; it has one turn, or several, each an answer with its
 // own verdict.  A sample passes when one of its turns does.  Attempts that say nothing of the
-// answer
-// (`unsupported`, `infra`) are counted and left out of every figure, numerator and denominator.
+// answer (`unsupported`, `infra`) are counted and left out of every figure, numerator and
+// denominator.  A sample that has no verdict counts as failed where the caller gives it as missing.
 //
 // Each figure is a mean over tasks of a value of 0 to 1 a task, so tasks weigh the same however
 // many samples they have.  With one sample a task these are KernelBench's own Pass@k and fast_p.
@@ -58,7 +58,7 @@ std::optional<Figure> figure_of(std::span<const double> task_values);
 
 // The facts that count of one verdict.
 struct Attempt {
-  enum class Said { kPassed, kFailed, kUnsupported, kInfra };
+  enum class Said { kPassed, kFailed, kUnsupported, kInfra, kMissing };
   std::string task;
   int64_t sample = 0;
   int64_t turn = 0;
@@ -78,11 +78,12 @@ struct BenchOptions {
 
 struct BenchFigures {
   int64_t num_tasks = 0;       // With at least one attempt.
-  int64_t num_attempts = 0;    // All turns.
+  int64_t num_attempts = 0;    // All turns with a verdict.
+  int64_t num_missing = 0;     // Samples without a verdict, which count as failed.
   int64_t num_not_scored = 0;  // Unscored attempts: unsupported, infra.
   // The unsupported ones by task: a model gains by such an answer if it is wrong.
   std::map<std::string, int64_t> unsupported;
-  int64_t num_samples = 0;  // With at least one scored turn.
+  int64_t num_samples = 0;  // With at least one scored turn, or missing.
   int64_t num_passed = 0;   // Samples that pass.
   // Absent where no task has a scored sample.
   std::optional<Figure> average;      // Avg@k: mean share of samples that pass.
@@ -120,9 +121,9 @@ struct BenchRow {
   std::string name;  // "all", "level 1", "family softmax".
   BenchFigures figures;
 };
-// One line a row: tasks, answers, those not scored, Pass@k with intervals; fast_p and Faster Rate
-// where something was timed, with the number of samples that are uncertain there; first turn where
-// there are several.
+// One line a row: tasks, answers, those not scored and those missing, Pass@k with intervals; fast_p
+// and Faster Rate where something was timed, with the number of samples that are uncertain there;
+// first turn where there are several.
 std::string bench_table(std::span<const BenchRow> rows);
 
 // "71.7 % [59.2, 81.5]".

@@ -33,6 +33,7 @@ Json json_of(const BenchFigures& figures) {
   return {{"tasks", figures.num_tasks},
           {"answers", figures.num_attempts},
           {"not_scored", figures.num_not_scored},
+          {"missing", figures.num_missing},
           {"unsupported", figures.unsupported},
           {"samples", figures.num_samples},
           {"passed", figures.num_passed},
@@ -67,7 +68,9 @@ std::string bench_json(const BenchReport& report) {
   for (const Judged& one : report.judged) ++outcomes[task::outcome_name(one.verdict.outcome)];
   Json groups = Json::object();
   for (const BenchRow& row : report.rows) groups[row.name] = json_of(row.figures);
-  const Json json = {{"missing", report.num_missing},
+  const Json json = {{"wanted", report.num_wanted},
+                     {"judged", report.num_judged},
+                     {"missing", report.num_missing},
                      {"cut", report.num_cut},
                      {"outcomes", outcomes},
                      {"groups", groups},

@@ -87,7 +87,8 @@ struct Phraser {
     return fmt::format("{}: ended by itself with exit code {}", x.stage, x.exit_code);
   }
   std::string operator()(const task::TimedOut& x) const {
-    return joined(fmt::format("{} took more than {:.3g} s", x.stage, x.limit_s),
+    const std::string what = x.stage == "all_calls" ? "all of its calls" : x.stage;
+    return joined(fmt::format("{} took more than {:.3g} s", what, x.limit_s),
                   finding_phrase(x.findings));
   }
   std::string operator()(const task::OutOfMemory& x) const {
@@ -128,6 +129,7 @@ struct Phraser {
 // ---- Table --------------------------------------------------------------------------------------
 
 constexpr size_t kNumColumns = 7;
+constexpr double kWaitShown_s = 1;
 using Cells = std::array<std::string, kNumColumns>;
 
 size_t width_of(const std::string& text) {
@@ -217,6 +219,24 @@ std::string protections_line(std::span<const Judged> judged) {
          '\n';
 }
 
+// The candidates in which no check of the strict tier found anything, and these checks.
+std::string clean_line(std::span<const Judged> judged) {
+  int64_t num = 0;
+  int64_t num_clean = 0;
+  std::set<std::string> names;
+  for (const Judged& one : judged) {
+    const std::vector<task::Audit>& audits = one.verdict.telemetry.audits;
+    if (audits.empty()) continue;
+    ++num;
+    const auto is_clean = [](const task::Audit& audit) { return audit.result == "clean"; };
+    if (!std::all_of(audits.begin(), audits.end(), is_clean)) continue;
+    ++num_clean;
+    for (const task::Audit& audit : audits) names.insert(audit.check);
+  }
+  if (num_clean == 0) return "";
+  return fmt::format("strict: {} of {} clean ({})\n", num_clean, num, fmt::join(names, ", "));
+}
+
 // Audits that the strict tier was asked for and could not look at.
 std::string audits_line(std::span<const Judged> judged) {
   std::map<std::string, std::set<std::string>> checks;  // The keys say why they did not run.
@@ -276,6 +296,45 @@ std::string speedups_line(std::span<const Judged> judged) {
   return out + '\n';
 }
 
+// Each kind of wait, the stages that it is the sum of, and its remedy.
+struct Wait {
+  const char* what;
+  std::vector<std::string_view> stages;
+  const char* remedy;
+};
+
+const std::vector<Wait>& kinds_of_wait() {
+  static const std::vector<Wait> kinds = {
+      {"for the device's memory", {"wait.memory"}, "fewer --jobs"},
+      {"for a turn on the device", {"wait.turn", "time.wait"}, "another device, or --timing none"},
+      {"to have the device alone", {"time.wait_alone"}, "another device, or --timing quick"},
+      {"for a judge", {"wait.judge"}, "more candidates of the same task in a row"},
+  };
+  return kinds;
+}
+
+// The seconds that candidates waited, added up, and what would help against the longest wait.
+std::string waits_line(std::span<const Judged> judged) {
+  std::vector<std::string> parts;
+  double longest_s = 0;
+  const char* remedy = "";
+  for (const auto& [what, stages, against] : kinds_of_wait()) {
+    double sum_s = 0;
+    for (const Judged& one : judged) {
+      for (const task::StageTime& stage : one.verdict.telemetry.stages) {
+        if (std::ranges::find(stages, stage.stage) != stages.end()) sum_s += stage.ms / 1000;
+      }
+    }
+    if (sum_s < kWaitShown_s) continue;
+    parts.push_back(fmt::format("{:.0f} s {}", sum_s, what));
+    if (sum_s > longest_s) remedy = against;
+    longest_s = std::max(longest_s, sum_s);
+  }
+  if (parts.empty()) return "";
+  return fmt::format("candidates waited {}; against the longest wait: {}\n", fmt::join(parts, ", "),
+                     remedy);
+}
+
 std::map<std::string, Count> counts_by_task(std::span<const Judged> judged) {
   std::map<std::string, Count> out;
   for (const Judged& one : judged) {
@@ -290,7 +349,11 @@ std::map<std::string, Count> counts_by_task(std::span<const Judged> judged) {
 }  // namespace
 
 std::string phrase(const task::Verdict& verdict, size_t bytes_max) {
-  const std::string phrase = std::visit(Phraser{}, verdict.outcome);
+  std::string phrase = std::visit(Phraser{}, verdict.outcome);
+  if (std::holds_alternative<task::Passed>(verdict.outcome) && !verdict.not_tried.empty()) {
+    phrase += fmt::format("{}not tried: {}", phrase.empty() ? "" : "; ",
+                          fmt::join(verdict.not_tried, "; "));
+  }
   if (!task::is_earned_by_any_constant(verdict)) return plain_line(phrase, bytes_max);
   const std::string why =
       fmt::format("trivial task, no reward ({})", fmt::join(verdict.task_grade.reasons, "; "));
@@ -350,8 +413,8 @@ std::string summary(std::span<const Judged> judged) {
   if (num_rewards > 0) {
     out += fmt::format("; mean reward {:.2f}", sum / static_cast<double>(num_rewards));
   }
-  return out + '\n' + dialect_line(judged) + speedups_line(judged) + trivial_line(judged) +
-         protections_line(judged) + audits_line(judged);
+  return out + '\n' + dialect_line(judged) + speedups_line(judged) + waits_line(judged) +
+         trivial_line(judged) + protections_line(judged) + clean_line(judged) + audits_line(judged);
 }
 
 std::string json_line(const Judged& judged) {

@@ -46,10 +46,11 @@ std::string phrase(const task::Verdict& verdict, size_t bytes_max);
 // Share of trials passed: 1 for a pass, q for a wrong kernel, else empty.
 std::optional<double> share_passed(const task::Outcome& outcome);
 
-// "7 candidates: 2 pass, 1 wrong, ...; correct 28.6 % of 7 scored; mean reward -0.21".  A second
-// line has the speed-ups of the candidates that were timed, if any: the geometric means of the
-// medians and of the ends of their intervals.  A last one names the sandbox's protections that some
-// verdict was reached without, if any.
+// "7 candidates: 2 pass, 1 wrong, ...; correct 28.6 % of 7 scored; mean reward -0.21".  Further
+// lines, where there is something to say: the speed-ups of the candidates that were timed (the
+// geometric means of the medians and of the ends of their intervals); the seconds that candidates
+// waited, with a remedy against the longest wait; the sandbox's protections that some verdict was
+// reached without.
 std::string summary(std::span<const Judged> judged);
 
 // One line of JSON with the verdict (docs/verdict.md), the reward (null where not scored), the

@@ -84,6 +84,7 @@ TEST(Phrase, SaysWhereAndWhyForEveryOutcome) {
       {task::Crashed{"forward", {}, 0, 0, {finding}, {}},
        "forward: out_of_bounds_write in add: cuda_sources[0]:12: 4 bytes past"},
       {task::TimedOut{"forward", 10, {}}, "forward took more than 10 s"},
+      {task::TimedOut{"all_calls", 120, {}}, "all of its calls took more than 120 s"},
       {task::OutOfMemory{"init", int64_t{4} << 30}, "init needs more than 4096 MiB"},
       {wrong_kernel(), "output value: 12 of 40 elements; 1 of 2 trials fail, first ragged/native"},
       {task::Passed{}, ""},
@@ -98,6 +99,13 @@ TEST(Phrase, SaysWhereAndWhyForEveryOutcome) {
       {task::Infra{"fork failed"}, "fork failed"},
   };
   for (const auto& row : kTable) EXPECT_EQ(phrase_of(row.outcome), row.phrase);
+}
+
+TEST(Phrase, SaysOfAPassWhatWasNotTried) {
+  task::Verdict verdict;
+  verdict.outcome = task::Passed{};
+  verdict.not_tried = {"its own sizes: dim 16384 (2048 was tried)"};
+  EXPECT_EQ(phrase(verdict, 200), "not tried: its own sizes: dim 16384 (2048 was tried)");
 }
 
 TEST(Phrase, BeginsWithTheFindingThatExplainsWrongValues) {
@@ -188,6 +196,19 @@ TEST(Summary, LeavesOutSpeedUpsWithoutAGeometricMean) {
   }
 }
 
+TEST(Summary, AddsUpWhatCandidatesWaitedForAndNamesTheRemedy) {
+  std::vector<Judged> judged = {judged_of("a", task::Passed{}), judged_of("b", task::Passed{})};
+  judged[0].verdict.telemetry.stages = {{"measure", 9000}, {"wait.memory", 3000}};
+  judged[1].verdict.telemetry.stages = {
+      {"wait.memory", 4000}, {"wait.turn", 900}, {"time.wait", 1200}, {"wait.judge", 10}};
+  EXPECT_THAT(summary(judged),
+              HasSubstr("\ncandidates waited 7 s for the device's memory, 2 s for a turn on the "
+                        "device; against the longest wait: fewer --jobs\n"));
+  judged[0].verdict.telemetry.stages.clear();
+  judged[1].verdict.telemetry.stages.clear();
+  EXPECT_EQ(summary(judged).find("waited"), std::string::npos);
+}
+
 TEST(Summary, NamesEachMissingProtectionOnce) {
   std::vector<Judged> judged(3);
   judged[0].verdict.telemetry.protections_off = {"seccomp", "uts_namespace"};
@@ -203,6 +224,14 @@ TEST(Summary, NamesTheAuditsThatDidNotRunAndWhy) {
   judged[1].verdict.telemetry.audits = {{"racecheck", "not_run", "time\nlimit"}};
   EXPECT_THAT(summary(judged), HasSubstr("\nnot audited by memcheck, racecheck: time"));
   EXPECT_THAT(summary(judged), Not(HasSubstr("other_seeds")));
+}
+
+TEST(Summary, SaysWhenTheStrictTierFoundNothing) {
+  std::vector<Judged> judged(3);
+  EXPECT_THAT(summary(judged), Not(HasSubstr("strict")));
+  judged[0].verdict.telemetry.audits = {{"other_seeds", "clean", ""}, {"memcheck", "clean", ""}};
+  judged[1].verdict.telemetry.audits = {{"other_seeds", "findings", ""}};
+  EXPECT_THAT(summary(judged), HasSubstr("\nstrict: 1 of 2 clean (memcheck, other_seeds)\n"));
 }
 
 TEST(JsonLine, HoldsTheVerdictAndTheReward) {

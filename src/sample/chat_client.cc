@@ -157,7 +157,11 @@ ChatClient::Attempt ChatClient::try_once(const std::string& body) const {
                                                          .bearer = endpoint_.api_key,
                                                          .headers = endpoint_.headers,
                                                          .timeout_s = endpoint_.timeout_s});
+  if (!response && response.error().code == ErrorCode::kNotFound) {
+    return {Error{ErrorCode::kUnavailable, response.error().message}, has_answered_};
+  }
   if (!response) return {response.error(), may_pass(response.error())};
+  has_answered_ = true;
   if (response->status != 200) {
     return {refusal(url_, *response), may_pass(response->status), response->retry_after_s};
   }

@@ -3,15 +3,16 @@
 // ChatClient: asks a model behind an OpenAI-compatible endpoint (POST …/chat/completions).
 //
 // A request that may pass later is tried again, after 1, 2, 4, … s or when the server says: no
-// connection, a time-out, 408, 429, 5xx, a response that is no chat completion (a proxy's page,
-// say) or one without a text.  One that will not pass is an error at once, in one line that says
-// what to do: a key that is refused, a model that is not there.
+// connection to a server that answered before, a time-out, 408, 429, 5xx, a response that is no
+// chat completion (a proxy's page, say) or one without a text.  One that will not pass is an error
+// at once, in one line that says what to do: a key that is refused, a model that is not there.
 // Example:
 //   const ChatClient client(http, {.endpoint = "http://localhost:8000/v1", .model = "m"}, sleep);
 //   MC_TRY(Completion completion, client.complete(messages, {}), "ask the model");
 #ifndef MC_SAMPLE_CHAT_CLIENT_H_
 #define MC_SAMPLE_CHAT_CLIENT_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -63,7 +64,8 @@ class ChatClient {
   // however often it is tried; others may do.
   // kNotFound: this is no such endpoint, key or model, and no request will do.  A server that has
   // answered before may still return a page of a proxy's in the place of one answer.
-  // kUnavailable, kTimeout: no response came, however often it was tried.
+  // kUnavailable, kTimeout: no response came, however often it was tried.  Where no connection can
+  // be made to a server that has never answered, it is tried once.
   Result<Completion> complete(const Messages& messages, const Sampling& sampling) const;
 
  private:
@@ -74,6 +76,7 @@ class ChatClient {
   const Endpoint endpoint_;
   const std::string url_;
   const Sleep sleep_;
+  mutable std::atomic<bool> has_answered_ = false;
 };
 
 }  // namespace mc::sample

@@ -85,6 +85,18 @@ TEST(ChatClient, GivesUpInOneLine) {
   EXPECT_EQ(busy.ask().error().code, ErrorCode::kInvalidInput) << "another prompt may do";
 }
 
+TEST(ChatClient, TriesAgainToConnectOnlyToAServerThatAnsweredBefore) {
+  const Error nothing{ErrorCode::kNotFound, "no answer from u: is the server running there?"};
+  Client wrong({nothing});
+  const auto completion = wrong.ask();
+  ASSERT_FALSE(completion);
+  EXPECT_EQ(completion.error().code, ErrorCode::kUnavailable);
+  EXPECT_THAT(wrong.pauses, ElementsAre());
+  Client restarted({response(503, "starting"), nothing, nothing, response(200, kGood)});
+  EXPECT_TRUE(restarted.ask());
+  EXPECT_THAT(restarted.pauses, ElementsAre(1, 2, 4));
+}
+
 TEST(ChatClient, DoesNotTryAgainWhatWillNotPass) {
   const struct {
     HttpResponse response;
@@ -206,7 +218,7 @@ TEST(HttpClient, SaysInALineThatNobodyListens) {
   if (!http) GTEST_SKIP() << http.error().message;
   const auto found = http->post_json({.url = "http://127.0.0.1:1/v1", .body = "{}"});
   ASSERT_FALSE(found);
-  EXPECT_EQ(found.error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(found.error().code, ErrorCode::kNotFound);
   EXPECT_THAT(found.error().message, HasSubstr("no answer from http://127.0.0.1:1/v1"));
   EXPECT_EQ(http->post_json({.url = "file:///etc/passwd"}).error().code, ErrorCode::kInvalidInput);
 }

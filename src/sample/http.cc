@@ -65,6 +65,10 @@ Error failure(CURLcode code, const HttpRequest& request) {
   if (code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL) {
     return {ErrorCode::kInvalidInput, fmt::format("'{}' is no URL: {}", request.url, why)};
   }
+  if (code == CURLE_COULDNT_CONNECT || code == CURLE_COULDNT_RESOLVE_HOST) {
+    return {ErrorCode::kNotFound,
+            fmt::format("no answer from {}: {}: is the server running there?", request.url, why)};
+  }
   if (code == CURLE_OPERATION_TIMEDOUT) {
     return {ErrorCode::kTimeout, fmt::format("no answer from {} in time", request.url)};
   }
@@ -107,6 +111,18 @@ Result<HttpClient> HttpClient::create() {
   if (library().is_usable) return HttpClient();
   return Error{ErrorCode::kUnavailable,
                "this machine has no libcurl.so.4: install libcurl4 to ask an endpoint"};
+}
+
+Status HttpClient::reach(const std::string& url) const {
+  const Curl& curl = library();
+  const Handle handle(curl.easy_init(), curl.easy_cleanup);
+  if (!handle) return Error{ErrorCode::kExhausted, "libcurl has no memory"};
+  std::string body;
+  const HttpRequest request{.url = url};
+  set_options(handle.get(), request, nullptr, body);
+  curl.easy_setopt(handle.get(), CURLOPT_CONNECT_ONLY, 1L);
+  const CURLcode code = curl.easy_perform(handle.get());
+  return code == CURLE_OK ? ok() : Status(failure(code, request));
 }
 
 Result<HttpResponse> HttpClient::post_json(const HttpRequest& request) const {

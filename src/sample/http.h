@@ -40,8 +40,8 @@ inline constexpr size_t kResponseBytesMax = 64 << 20;
 class HttpPost {
  public:
   virtual ~HttpPost() = default;
-  // Thread-safe.  kUnavailable where there was no whole response: refused, no such host, cut off;
-  // kTimeout; kInvalidInput for what is no URL.
+  // Thread-safe.  kNotFound where no connection can be made: no such host, nothing that listens;
+  // kUnavailable where there was no whole response; kTimeout; kInvalidInput for what is no URL.
   virtual Result<HttpResponse> post_json(const HttpRequest& request) const = 0;
 };
 
@@ -50,6 +50,8 @@ class HttpClient final : public HttpPost {
   // kUnavailable where this machine has no libcurl.
   static Result<HttpClient> create();
   Result<HttpResponse> post_json(const HttpRequest& request) const override;
+  // Makes a connection to the server, and sends nothing.  Errors as of post_json.
+  Status reach(const std::string& url) const;
 
  private:
   HttpClient() = default;

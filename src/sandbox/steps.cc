@@ -26,7 +26,8 @@ bool Steps::has(Protection protection) const {
 Status Steps::fail(Protection protection, const std::string& why) {
   if (std::ranges::count(profile_.optional, protection) == 0) {
     return Error{ErrorCode::kUnavailable,
-                 "protection " + std::string(name_of(protection)) + ": " + why};
+                 "protection " + std::string(name_of(protection)) + ": " + why +
+                     " (run musacoder doctor, which names what to change)"};
   }
   missing_.push_back({protection, why});
   return ok();

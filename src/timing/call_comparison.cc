@@ -87,8 +87,7 @@ Status CallComparison::close() {
   return ok();
 }
 
-Result<CallComparison::EarlyOutcome> CallComparison::warm_up(
-    const std::function<void()>& pause) {
+Result<CallComparison::EarlyOutcome> CallComparison::warm_up(const std::function<void()>& pause) {
   MC_CHECK(!is_open_);
   is_open_ = true;
   const worker::JudgeTimePlanQuestion question{options_.seed, options_.tf32};
@@ -114,8 +113,8 @@ Result<CallComparison::EarlyOutcome> CallComparison::run() {
   calls_of_round_ = calls_of_round();
   MC_TRY_VOID(make_room(calls_of_round_), "memory");
   counts_ = true;
-  const int rounds = is_far_slower() ? std::min(options_.rounds, kRoundsOfFarSlower)
-                                     : options_.rounds;
+  const int rounds =
+      is_far_slower() ? std::min(options_.rounds, kRoundsOfFarSlower) : options_.rounds;
   const auto start = options_.clock.now();
   for (int round = 0; round < rounds; ++round) {
     if (round >= kCallsMin && options_.clock.now() - start > Clock::Seconds(options_.budget_s)) {
@@ -151,9 +150,7 @@ void CallComparison::measure_memory() {
 }
 
 // A candidate that takes ten times as long as the baseline is known to be slow.
-bool CallComparison::is_far_slower() const {
-  return own_.call_us > kFarSlower * other_.call_us;
-}
+bool CallComparison::is_far_slower() const { return own_.call_us > kFarSlower * other_.call_us; }
 
 // The inputs of each batch are drawn once more, to where they were.
 Result<CallComparison::EarlyOutcome> CallComparison::check_kept(

@@ -2,33 +2,44 @@
 #include "timing/occupancy.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "core/check.h"
 
 namespace mc::timing {
 namespace {
 
 constexpr int64_t kWarpThreads = 32;
-constexpr int64_t kWarpsMax = 64;
-constexpr int64_t kBlocksMax = 32;
-constexpr int64_t kRegistersMax = 65536;
-constexpr int64_t kRegisterUnit = 256;  // The registers of a warp.
-constexpr int64_t kSharedBytesMax = 227 << 10;
-constexpr int64_t kSharedBytesReserved =
-    1024;                              // The bytes of each block that are taken by the system.
-constexpr int64_t kThreadsMax = 1024;  // The threads of a block.
+constexpr int64_t kThreadsMax = 1024;      // The threads of a block.
+constexpr int64_t kRegistersUnit = 256;    // Registers are given to a warp in such units.
+constexpr int64_t kSharedUnit = 128;       // Shared memory is given to a block in such units.
+constexpr int64_t kSharedReserved = 1024;  // The bytes of each block that the system takes.
 
-int64_t round_up(int64_t number, int64_t unit) { return (number + unit - 1) / unit * unit; }
+int64_t rounded_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
 }  // namespace
+
+Occupancy occupancy_of(int64_t threads, int64_t registers, int64_t shared_bytes) {
+  MC_CHECK(threads > 0 && shared_bytes >= 0);
+  const int64_t warps = (threads + kWarpThreads - 1) / kWarpThreads;
+  const int64_t registers_of_warp =
+      rounded_up(std::max<int64_t>(registers, 1) * kWarpThreads, kRegistersUnit);
+  const int64_t shared = rounded_up(shared_bytes + kSharedReserved, kSharedUnit);
+  const std::pair<const char*, int64_t> limits[] = {
+      {"warps", kWarpsMax / warps},
+      {"blocks", kBlocksMax},
+      {"registers", kRegistersMax / registers_of_warp / warps},
+      {"shared memory", kSharedBytesMax / shared}};
+  const auto* least = std::ranges::min_element(
+      limits, [](const auto& one, const auto& other) { return one.second < other.second; });
+  return {least->second, least->second * warps, least->first};
+}
 
 double occupancy(const BlockNeeds& needs) {
   const int64_t threads = needs.block[0] * needs.block[1] * needs.block[2];
   if (threads <= 0 || threads > kThreadsMax || needs.shared_bytes < 0) return 0;
-  const int64_t warps = round_up(threads, kWarpThreads) / kWarpThreads;
-  const int64_t registers =
-      warps * round_up(std::max<int64_t>(needs.registers, 1) * kWarpThreads, kRegisterUnit);
-  const int64_t blocks = std::min({kBlocksMax, kWarpsMax / warps, kRegistersMax / registers,
-                                   kSharedBytesMax / (needs.shared_bytes + kSharedBytesReserved)});
-  return static_cast<double>(blocks * warps) / static_cast<double>(kWarpsMax);
+  const int64_t warps = occupancy_of(threads, needs.registers, needs.shared_bytes).warps;
+  return static_cast<double>(warps) / static_cast<double>(kWarpsMax);
 }
 
 }  // namespace mc::timing

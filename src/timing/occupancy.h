@@ -1,14 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How many warps of a kernel a multiprocessor can hold at once, of those it could hold.
-// CUDA C++ Programming Guide, "Compute Capabilities"; the limits are those of 8.0 and 9.0.
+// How many blocks and warps of a kernel a multiprocessor can hold at once.
+// CUDA C++ Programming Guide, "Compute Capabilities"; the limits are those of 9.0.
 #ifndef MC_TIMING_OCCUPANCY_H_
 #define MC_TIMING_OCCUPANCY_H_
 
 #include <array>
 #include <cstdint>
+#include <string>
 
 namespace mc::timing {
+
+// Limits of a multiprocessor.
+inline constexpr int64_t kWarpsMax = 64;
+inline constexpr int64_t kBlocksMax = 32;
+inline constexpr int64_t kRegistersMax = 65536;
+inline constexpr int64_t kSharedBytesMax = 228 * 1024;
+
+struct Occupancy {
+  int64_t blocks = 0;
+  int64_t warps = 0;  // The warps of all these blocks.
+  std::string limit;  // "warps", "blocks", "registers" or "shared memory": the first that is least.
+};
+
+// The occupancy by a kernel with so many threads and bytes of shared memory a block, and registers
+// a thread.
+// REQUIRES: threads > 0 and shared_bytes >= 0.
+Occupancy occupancy_of(int64_t threads, int64_t registers, int64_t shared_bytes);
 
 struct BlockNeeds {
   std::array<int64_t, 3> block{};
@@ -16,7 +34,8 @@ struct BlockNeeds {
   int64_t shared_bytes = 0;  // A block.
 };
 
-// From 0 (it does not fit, or there are no threads) to 1.
+// The warps that a multiprocessor holds of those that it could hold: from 0 (a block does not fit,
+// or has no threads) to 1.
 double occupancy(const BlockNeeds& needs);
 
 }  // namespace mc::timing

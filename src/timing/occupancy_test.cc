@@ -13,6 +13,23 @@ TEST(Occupancy, IsWhatTheScarcestResourceAllows) {
   EXPECT_EQ(occupancy({{32, 1, 1}, 16, 0}), 0.5);             // Blocks.
   EXPECT_EQ(occupancy({{128, 1, 1}, 16, 100 << 10}), 0.125);  // Shared memory: two blocks.
   EXPECT_EQ(occupancy({{1024, 1, 1}, 64, 0}), 0.5);
+  EXPECT_EQ(occupancy({{128, 1, 1}, 16, 113 << 10}), 0.125);  // Two blocks take all 228 KiB.
+}
+
+TEST(Occupancy, NamesTheLimit) {
+  const struct {
+    int64_t threads, registers, shared_bytes, blocks;
+    const char* limit;
+  } kTable[] = {{256, 32, 0, 8, "warps"},
+                {32, 16, 0, 32, "blocks"},
+                {1024, 64, 0, 1, "registers"},
+                {128, 32, 48 << 10, 4, "shared memory"},
+                {128, 32, 113 << 10, 2, "shared memory"}};
+  for (const auto& row : kTable) {
+    const Occupancy found = occupancy_of(row.threads, row.registers, row.shared_bytes);
+    EXPECT_EQ(found.blocks, row.blocks) << row.limit;
+    EXPECT_EQ(found.limit, row.limit);
+  }
 }
 
 TEST(Occupancy, IsZeroForABlockThatDoesNotFit) {

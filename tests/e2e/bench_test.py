@@ -22,8 +22,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from program import BAD_INPUT, CUT, HONEST, MACHINE_FAILED, MUSACODER, ROOT
-from program import InFolder, Reply, Server, completion, honest, run
+from program import BAD_INPUT, CUT, HONEST, MACHINE_FAILED, MUSACODER, ROOT, UNANSWERED
+from program import InFolder, Reply, Server, completion, errors_of, honest, run
 
 LEARN = Path(MUSACODER).parent / "musacoder-learn"
 TASKS = ["reduction/row_sum", "softmax/softmax_rows"]
@@ -47,9 +47,9 @@ class Bench(InFolder):
     def run_bench(self, *arguments: object) -> subprocess.CompletedProcess[str]:
         return run(*self.command(*arguments)[1:])
 
-    def measure(self, *arguments: object) -> dict[str, Any]:
+    def measure(self, *arguments: object, code: int = 0) -> dict[str, Any]:
         done = self.run_bench(*arguments)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.returncode, code, done.stderr)
         loaded: dict[str, Any] = json.loads((self.out / "summary.json").read_text())
         return loaded
 
@@ -62,7 +62,7 @@ class Bench(InFolder):
     def refuse(self, words: str, code: int, *arguments: object) -> None:
         """The program says `words` in one line and exits with `code`."""
         done = self.run_bench(*arguments)
-        errors = [line for line in done.stderr.splitlines() if "zygote" not in line]
+        errors = errors_of(done.stderr)
         self.assertEqual(done.returncode, code, done.stderr)
         self.assertEqual(len(errors), 1, done.stderr)
         self.assertIn(words, errors[0])
@@ -172,6 +172,10 @@ class Stored(Bench):
         before = self.rows("SELECT * FROM verdict")
         self.assertTrue(before)
         self.assertFalse((self.out / "summary.json").exists())
+        document = self.folder / "document.json"
+        self.assertEqual(run("report", self.out, "--json", document).returncode, 0)
+        (stopped,) = json.loads(document.read_text())["runs"]
+        self.assertRegex(stopped["unfinished"], "unfinished: [12] of 3 samples have their verdict")
         summary = self.measure("--answers", answers)
         self.assertEqual(summary["outcomes"], {"extraction": 1, "pass": 2})
         after = self.rows("SELECT * FROM verdict")
@@ -186,7 +190,14 @@ class Stored(Bench):
         summary = self.measure("--runs", runs)
         self.assertEqual(summary["outcomes"], {"pass": 1})
         self.assertEqual(summary["missing"], 1, "the task that has no answer is not told")
-        self.assertEqual(summary["groups"]["all"]["tasks"], 1)
+        self.assertEqual((summary["wanted"], summary["judged"]), (2, 1))
+        figures = summary["groups"]["all"]
+        self.assertEqual((figures["tasks"], figures["missing"]), (2, 1))
+        self.assertEqual(figures["pass_at"]["1"]["value"], 0.5, "it counts as failed")
+        done = self.run_bench("--runs", runs, "--missing", "left-out")
+        self.assertIn("1 of 2 samples have their verdict", done.stdout)
+        figures = json.loads((self.out / "summary.json").read_text())["groups"]["all"]
+        self.assertEqual((figures["tasks"], figures["pass_at"]["1"]["value"]), (1, 1))
 
     def test_a_part_of_the_suite_under_other_settings(self) -> None:
         given: tuple[object, ...] = ("--answers", self.answers(), "--level", 2)
@@ -257,8 +268,13 @@ class Stored(Bench):
         page, table = self.folder / "page.html", self.folder / "table.md"
         rows, document = self.folder / "rows.csv", self.folder / "document.json"
         done = self.report(self.out, "--out", page, "--markdown", table, "--csv", rows,
-                           "--json", document)  # fmt: skip
+                           "--json", document, "--kernelbench", self.folder / "runs")  # fmt: skip
         self.assertEqual(done.returncode, 0, done.stderr)
+        theirs = json.loads((self.folder / "runs/answers_level1/eval_results.json").read_text())
+        self.assertEqual(
+            [[one["correctness"] for one in theirs[name]] for name in ("1", "2")],
+            [[True, False], [True]],
+        )
         self.assertIn("class ModelNew", page.read_text())
         self.assertIn("Pass@1", table.read_text())
         with open(rows, encoding="utf-8", newline="") as stream:
@@ -444,7 +460,8 @@ class Endpoint(Bench):
                 return 400, "application/json", body
             return completion(honest(TASKS[0]))
 
-        summary = self.measure(*self.serve(reply), "--prompt-template", "one-shot")
+        given = (*self.serve(reply), "--prompt-template", "one-shot")
+        summary = self.measure(*given, code=UNANSWERED)
         self.assertEqual(self.settings()["prompt_template"], "one-shot")
         self.assertEqual(summary["outcomes"], {"pass": 1})
         self.assertEqual(summary["missing"], 1, "a prompt that was refused is no failure")
@@ -459,7 +476,8 @@ class Endpoint(Bench):
 
         given = (*self.serve(reply), "--retries", 1)
         done = self.run_bench(*given)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.returncode, UNANSWERED, done.stderr)
+        self.assertIn("unfinished: 1 of 2 samples", done.stdout)
         self.assertIn("1 without an answer", done.stdout)
         self.assertIn("1 times", done.stdout)
         self.assertIn("answers 500: out of memory", done.stdout)

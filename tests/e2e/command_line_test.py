@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from program import BAD_INPUT, MACHINE_FAILED, MUSACODER, ROOT, SOME_FAIL, InFolder, honest, run
+from program import BAD_INPUT, MACHINE_FAILED, MUSACODER, ROOT, SOME_FAIL
+from program import InFolder, errors_of, honest, run
 
 TASK = "reduction/row_sum"
 HONEST = ROOT / "tests/corpus/honest" / f"{TASK}.py"
@@ -38,8 +39,7 @@ class BadInput(InFolder):
         """The program says `words` in one line and exits with 2."""
         out = self.folder / "results.jsonl"
         done = run("eval", "--out", str(out), *arguments)
-        errors = [line for line in done.stderr.splitlines() if "preparing" not in line]
-        errors = [line for line in errors if "zygote" not in line]
+        errors = errors_of(done.stderr)
         self.assertEqual(done.returncode, BAD_INPUT, done.stderr)
         self.assertEqual(len(errors), 1, done.stderr)
         self.assertIn(words, errors[0])
@@ -49,8 +49,12 @@ class BadInput(InFolder):
     def test_a_file_that_is_not_there(self) -> None:
         self.refuse("nowhere.py", "--task", TASK, "-c", str(self.folder / "nowhere.py"))
 
-    def test_a_directory_for_a_file(self) -> None:
-        self.refuse("directory", "--task", TASK, "-c", str(self.folder))
+    def test_a_folder_without_candidates(self) -> None:
+        self.refuse("holds no .py, .md or .txt file", "--task", TASK, "-c", str(self.folder))
+
+    def test_a_source_of_cuda_is_told_what_a_candidate_is(self) -> None:
+        source = self.write("kernel.cu", b"__global__ void f() {}\n")
+        self.refuse("a Python module (.py) with a class ModelNew", "--task", TASK, str(source))
 
     def test_a_broken_line_is_named(self) -> None:
         self.refuse("a.jsonl: line 2: not JSON", "-c", self.write("a.jsonl", b'\n{"task": \n'))
@@ -66,6 +70,8 @@ class BadInput(InFolder):
 
     def test_an_unknown_task(self) -> None:
         self.refuse("no_such_task", "--task", "reduction/no_such_task", "-c", str(HONEST))
+        for name in ("reduction/rowsum", "row_sum", "reduce/row_sum"):
+            self.refuse("did you mean reduction/row_sum?", "--task", name, "-c", str(HONEST))
 
     def test_a_task_without_get_inputs(self) -> None:
         path = self.write("task.py", b"class Model: pass\ndef get_init_inputs(): return []\n")
@@ -83,9 +89,10 @@ class BadInput(InFolder):
 
     def test_options_that_cannot_be(self) -> None:
         candidate = ("--task", "reduction/row_sum", "-c", str(HONEST))
-        self.refuse("a number above 0 is needed", *candidate, "--timing-budget", "-3")
+        self.refuse("expected a number above 0", *candidate, "--timing-budget", "-3")
         self.refuse("--nosuch", *candidate, "--nosuch")
         self.refuse("--jobs", *candidate, "--jobs", "many")
+        self.refuse("--memory: expected a size", *candidate, "--memory", "10")
         self.refuse("--seed", *candidate, "--seed", "-1")
         self.refuse("--musa-arch: add --dialect musa", *candidate, "--musa-arch", "mp_22")
 
@@ -202,6 +209,45 @@ class Caches(unittest.TestCase):
             self.refuse("Read-only file system", within, HOME=folder)
 
 
+class CurrentFolder(InFolder):
+    """A call within a stranger's repository runs no Python file that lies there."""
+
+    HOSTILE = ("argparse", "dis", "jinja2", "json", "platform", "sysconfig", "torch", "types")
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.ran = self.folder / "ran"
+        for name in self.HOSTILE:
+            self.write(f"{name}.py", f"open({str(self.ran)!r}, 'a').write({name!r} + ' ')\n")
+        self.write("family/plain.py", (ROOT / "tasks" / f"{TASK}.py").read_text())
+
+    def call(self, *arguments: object) -> str:
+        """What it printed."""
+        environment = {**os.environ, "PYTHONPATH": ":/nowhere:."}
+        done = run(*arguments, cwd=self.folder, env=environment)
+        self.assertFalse(self.ran.exists(), self.ran.exists() and self.ran.read_text())
+        return done.stdout + done.stderr
+
+    def test_of_each_subcommand(self) -> None:
+        answers = self.write("answers.jsonl", '{"id": "plain", "completion": "I cannot."}\n')
+        bench = ["bench", "--answers", answers, "--suite", "family", "--out", "bench"]
+        self.assertIn("1 extraction", self.call(*bench, "--backend", "cpu"))
+        for words, printed in (
+            ("doctor", "PyTorch"),
+            ("import . --out imported", "1 taken"),
+            ("report imported --out card.html", ""),
+            ("report bench --out page.html", ""),
+            ("task operators .", "reduction"),
+            ("forge --tasks 1 --mix bench --out types.py", "types.py"),
+            ("optimize types.py --endpoint http://127.0.0.1:9/v1 --model-name m", "nn.Module"),
+            ("serve --host 0.0.0.0 --port 0", "token"),
+        ):
+            with self.subTest(words):
+                self.assertIn(printed, self.call(*words.split()))
+        for page in ("card.html", "page.html"):
+            self.assertTrue((self.folder / page).exists(), page)
+
+
 class Pipes(unittest.TestCase):
     def test_one_into_which_nothing_is_written_is_no_file(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
@@ -226,8 +272,9 @@ class Words(unittest.TestCase):
         for word, said in (
             ("evl", "no subcommand evl; did you mean eval?"),
             ("frobnicate", "no subcommand frobnicate; --help lists them"),
+            ("task chek", "no subcommand chek; did you mean check?"),
         ):
-            done = run(word, "--task", TASK)
+            done = run(*word.split(), "--task", TASK)
             self.assertEqual((done.returncode, done.stdout), (BAD_INPUT, ""))
             self.assertEqual(done.stderr, f"musacoder: {said}\n")
 
@@ -235,11 +282,40 @@ class Words(unittest.TestCase):
         for given, said in (
             (("eval", "--taks", TASK), "did you mean --task in place of --taks?"),
             (("bench", "--suit=x", "--out", "y"), "did you mean --suite in place of --suit?"),
-            (("eval", "--frobnicate"), "--help tells more"),
+            (("eval", "--frobnicate"), "musacoder eval --help lists what there is"),
         ):
             done = run(*given)
             self.assertEqual((done.returncode, done.stdout), (BAD_INPUT, ""))
             self.assertTrue(done.stderr.endswith(f"; {said}\n"), done.stderr)
+
+    def test_each_help_has_an_example_of_its_command(self) -> None:
+        for name in ("eval", "prepare", "measure", "bench", "optimize", "report", "doctor", "setup",
+                     "forge", "import", "task check", "task list", "task operators", "musify",
+                     "serve", "completion"):  # fmt: skip
+            text = run(*name.split(), "--help").stdout
+            self.assertIn(f"  musacoder {name}", text.replace("source <(", "  "), name)
+            self.assertNotRegex(text, r"UINT|FLOAT|NONNEGATIVE|in \[|REQUIRED|Excludes")
+        self.assertIn("MC_PYTHON", run("--help").stdout)
+
+    def test_shells_complete_subcommands_options_and_words(self) -> None:
+        script = run("completion", "bash").stdout
+        for words, last, wanted in (
+            (["musacoder", "ev"], 1, {"eval"}),
+            (["musacoder", "eval", "--tri"], 2, {"--trials"}),
+            (["musacoder", "eval", "--dialect", "m"], 3, {"musa"}),
+            (["musacoder", "task", "ch"], 2, {"check"}),
+        ):
+            line = " ".join(words)
+            call = f"COMP_WORDS=({line}) COMP_CWORD={last}; _musacoder; echo ${{COMPREPLY[@]}}"
+            text = f"{script}\n{call}"
+            done = subprocess.run(["bash", "-c", text], capture_output=True, text=True, check=True)
+            self.assertEqual(set(done.stdout.split()), wanted, line)
+        self.assertIn("bashcompinit", run("completion", "zsh").stdout)
+        self.assertIn("-l dialect -xa 'cuda musa'", run("completion", "fish").stdout)
+
+    def test_suites_and_their_tasks_are_listed(self) -> None:
+        self.assertRegex(run("task", "list").stdout, r"(?m)^tasks +\d+ ")
+        self.assertIn(f"{TASK}\n", run("task", "list", "tasks").stdout)
 
     def test_help_begins_with_what_is_needed_most(self) -> None:
         for subcommand, first, groups in (
@@ -251,6 +327,7 @@ class Words(unittest.TestCase):
             found = [
                 line[:-1] for line in lines if line and not line[0].isspace() and line[-1] == ":"
             ]
+            found = [name for name in found if name != "Positionals"]
             self.assertEqual(found[: 1 + len(groups)], ["Options", *groups])
             after_help = lines[lines.index("Options:") + 2]
             self.assertIn(first, after_help)

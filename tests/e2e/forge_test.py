@@ -57,6 +57,9 @@ class Forge(unittest.TestCase):
         first = self.folder / "first"
         made = json.loads((first / "forge.json").read_text())
         self.assertEqual(made["counts"]["tasks"], 12)
+        asked = {name: made["settings"].get(name) for name in ("tasks", "samples", "dialect")}
+        self.assertEqual(asked, {"tasks": 12, "samples": None, "dialect": "cuda"})
+        self.assertEqual(made["settings"]["audit_share"], 0.05)
         self.assertEqual(made["errors"], [])
         kinds = set()
         for row in rows(first / "sft.jsonl"):
@@ -69,6 +72,7 @@ class Forge(unittest.TestCase):
                 self.assertEqual(row["label"], row["reward_model"]["ground_truth"])
                 self.assertIn(row["label"], row["prompt"][-1]["content"])
                 self.assertEqual(row["metadata"], row["extra_info"])
+                self.assertEqual((row["dialect"], row["metadata"]["dialect"]), ("cuda", "cuda"))
 
     def test_unit_tests_give_the_outputs_of_each_task(self) -> None:
         first = self.folder / "first"
@@ -128,6 +132,13 @@ class Forge(unittest.TestCase):
         self.assertEqual(made["counts"]["tasks"], 2)
         self.assertEqual(made["counts"]["solutions_that_do_not_compile"], len(made["errors"]))
         self.assertIn("unrolled", made["errors"][0])
+
+    def test_a_run_for_a_number_of_samples_records_that_number(self) -> None:
+        out = self.folder / "sampled"
+        done = forge(out, "--samples", "3", "--operators", "relu", "--depth", "1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        settings = json.loads((out / "forge.json").read_text())["settings"]
+        self.assertEqual((settings["samples"], settings.get("tasks")), (3, None))
 
     def test_a_family_that_is_none(self) -> None:
         done = forge(self.folder / "none", "--tasks", "1", "--families", "poetry")

@@ -68,6 +68,27 @@ class Musa(InFolder):
         lines = map(json.loads, done.stdout.splitlines())
         return {Path(line["verdict"]["candidate"]).stem: line for line in lines}
 
+    def test_a_question_names_the_dialect_of_its_answer(self) -> None:
+        """One program judges rows of both dialects, whichever it was started with."""
+        question = {"task": {"id": "t", "code": TASK}, "answer": CANDIDATE}
+        dialects = {"a": {"dialect": "musa"}, "b": {"dialect": "cuda"}, "c": {}}
+        lines = [json.dumps({**question, "id": k, "options": v}) for k, v in dialects.items()]
+        text = "\n".join(lines) + "\n"
+        given = ["eval", "--stream", "--backend", "cpu", "--jobs", "2"]
+        for options, passing in (([], ["a"]), (["--dialect", "musa"], ["a", "c"])):
+            done = run(*given, *options, input=text)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            replies = [json.loads(line) for line in done.stdout.splitlines()]
+            found = {one["id"]: one for one in replies}
+            passed = [k for k in "abc" if found[k]["verdict"]["outcome"]["kind"] == "pass"]
+            self.assertEqual(passed, passing)
+            self.assertEqual(found["a"]["verdict"]["protocol"]["dialect"], "musa")
+            self.assertEqual(found["b"]["verdict"]["protocol"]["dialect"], "cuda")
+        done = run(*given, "--dialect", "musa", "--musa-arch", "mp_22", input=lines[1] + "\n")
+        self.assertIn("start one for cuda", json.loads(done.stdout)["error"])
+        done = run("eval", "--stream", "--bulk", "--allow-unsandboxed", input=lines[0] + "\n")
+        self.assertIn("not for MUSA", json.loads(done.stdout)["error"])
+
     def test_candidates_are_judged_and_shown_in_their_dialect(self) -> None:
         results = self.eval(
             {

@@ -24,6 +24,9 @@ MUSACODER = os.environ.get("MUSACODER", str(ROOT / "build/dev/bin/musacoder"))
 MACHINE_FAILED = 1
 BAD_INPUT = 2
 SOME_FAIL = 3
+UNANSWERED = 4
+# Lines on standard error that are no errors.
+STEPS = ("starting PyTorch", "preparing the CPU backend")
 
 
 def run(
@@ -34,6 +37,11 @@ def run(
     return subprocess.run(
         command, capture_output=True, text=True, check=False, timeout=600, **options
     )
+
+
+def errors_of(stderr: str) -> list[str]:
+    """The lines that are no long steps."""
+    return [line for line in stderr.splitlines() if not any(step in line for step in STEPS)]
 
 
 def honest(task: str) -> str:

@@ -20,6 +20,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/learn/commands.h"
+#include "cli/numbers.h"
 #include "loop/policy.h"
 #include "model/decoder.h"
 #include "model/generate.h"
@@ -264,7 +265,7 @@ void add_check(CLI::App& app, int& exit_code) {
   CLI::App* command =
       app.add_subcommand("check", "Compare the fast paths with the plain ones on random weights");
   command->add_option("--shape", *shape, "SmolLM2 135M, Qwen3 0.6B or 1.7B, or a tiny one")
-      ->check(CLI::IsMember({"tiny", "135m", "0.6b", "1.7b"}));
+      ->check(cli::one_of({"tiny", "135m", "0.6b", "1.7b"}));
   add_computing(*command, *computing);
   command->callback([shape, computing, &exit_code] {
     const Result<Target> target = prepare(*computing);

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "cli/learn/commands.h"
+#include "cli/numbers.h"
 #include "core/file.h"
 #include "model/chat.h"
 #include "model/model_folder.h"
@@ -85,7 +86,7 @@ void add_init(CLI::App& app, int& exit_code) {
   command->add_option("--seed", options->seed, "Of the weights");
   command->option_defaults()->group("Shape of the model");
   command->add_option("--family", options->family, "llama, qwen2 or qwen3")
-      ->check(CLI::IsMember({"llama", "qwen2", "qwen3"}));
+      ->check(cli::one_of({"llama", "qwen2", "qwen3"}));
   model::Config& config = options->config;
   command->add_option("--layers", config.layers, "Blocks");
   command->add_option("--width", config.hidden, "Of the residual stream");

@@ -5,26 +5,30 @@
 #include <sstream>
 #include <thread>
 
+#include "cli/numbers.h"
 #include "core/layout.h"
 
 namespace mc::learn {
 
 void add_judge(CLI::App& command, JudgeArguments& arguments) {
   command.option_defaults()->group("Verifier");
-  command.add_option("--judge", arguments.command,
-                     "Another verifier: bulk (the forge's, without protections), or a command that "
-                     "reads questions and replies, a line each");
+  command.add_option(
+      "--judge", arguments.command,
+      "Another verifier: bulk (the forge's; needs --allow-unsandboxed), or a command "
+      "that reads questions and replies, a line each");
+  command.add_flag("--allow-unsandboxed", arguments.allows_unsandboxed,
+                   "With --judge bulk: the model's Python runs without a sandbox, as this user");
   command.add_option("--backend", arguments.backend, "Of the verifier: auto, cpu or cuda");
   command.add_option("--dialect", arguments.dialect, "Of the answers: cuda or musa")
-      ->check(CLI::IsMember({"cuda", "musa"}));
+      ->check(cli::one_of({"cuda", "musa"}));
   command
       .add_option("--timing", arguments.timing,
                   "Of answers that passed, on a device: quick, full, or none (1 for each)")
-      ->check(CLI::IsMember({"quick", "full", "none"}));
+      ->check(cli::one_of({"quick", "full", "none"}));
   command.add_option("--jobs,-j", arguments.jobs, "Answers judged at once (default: cores / 2)")
-      ->check(CLI::Range(1, 256));
+      ->check(cli::whole_range(1, 256));
   command.add_option("--feedback-tokens", arguments.feedback_tokens, "Bound of the feedback")
-      ->check(CLI::Range(50, 100000));
+      ->check(cli::whole_range(50, 100000));
 }
 
 Result<std::vector<std::string>> judge_command(const JudgeArguments& arguments, uint64_t seed) {
@@ -35,6 +39,11 @@ Result<std::vector<std::string>> judge_command(const JudgeArguments& arguments, 
     for (std::string word; stream >> word;) words.push_back(word);
     if (words.empty()) return invalid("--judge: expected bulk or a command, got blanks");
     return words;
+  }
+  if (is_bulk && !arguments.allows_unsandboxed) {
+    return invalid(
+        "--judge bulk runs the model's Python without a sandbox, as this user: add "
+        "--allow-unsandboxed if you trust the model, or leave --judge out");
   }
   MC_TRY(const Layout layout, find_layout(), "the verifier");
   const int pairs = static_cast<int>(std::thread::hardware_concurrency()) / 2;
@@ -49,7 +58,7 @@ Result<std::vector<std::string>> judge_command(const JudgeArguments& arguments, 
            "--feedback-tokens",
            std::to_string(arguments.feedback_tokens)};
   if (is_bulk) {
-    words.emplace_back("--bulk");
+    words.insert(words.end(), {"--bulk", "--allow-unsandboxed"});
     if (!arguments.shows_feedback) words.emplace_back("--no-diagnosis");
     return words;
   }

@@ -18,6 +18,8 @@
 
 #include "cli/defaults.h"
 #include "cli/learn/commands.h"
+#include "cli/numbers.h"
+#include "cli/python_path.h"
 #include "cli/suggest.h"
 #include "core/check.h"
 
@@ -51,7 +53,7 @@ void add_computing(CLI::App& command, Computing& computing) {
   command.option_defaults()->group("Where it computes");
   command.add_option("--device", computing.device, "cpu, cuda or cuda:N");
   command.add_option("--dtype", computing.dtype, "float32 (cpu) or bfloat16 (cuda)")
-      ->check(CLI::IsMember({"float32", "bfloat16"}));
+      ->check(cli::one_of({"float32", "bfloat16"}));
   command.add_option("--threads", computing.threads, "Threads on the CPU (default: one a core)");
 }
 
@@ -111,6 +113,7 @@ Result<Target> prepare(const Computing& computing, const train::RankPlace& place
 }  // namespace mc::learn
 
 int main(int argc, char** argv) {
+  mc::cli::leave_current_folder_out_of_python_path();
   CLI::App app{"MusaCoder: trains and runs language models on PyTorch's libraries"};
   mc::cli::show_defaults(app);
   app.require_subcommand(1);
@@ -122,7 +125,7 @@ int main(int argc, char** argv) {
   mc::learn::add_generate(app, exit_code);
   mc::learn::add_tokenize(app, exit_code);
   mc::learn::add_check(app, exit_code);
-  mc::cli::hide_described_defaults(app);
+  mc::cli::describe_values(app);
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
   if (const auto wrong = mc::cli::unknown_subcommand({argv + 1, argv + argc}, names)) {
@@ -133,7 +136,9 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& wrong) {
     if (wrong.get_exit_code() == 0) return app.exit(wrong);
-    std::cerr << "musacoder-learn: " << wrong.what() << "; --help tells more\n";
+    std::cerr << "musacoder-learn: "
+              << mc::cli::advice_for(wrong, app, "musacoder-learn", {argv + 1, argv + argc})
+              << "\n";
     return mc::learn::kExitInput;
   } catch (const c10::Error& failure) {
     std::cerr << "musacoder-learn: PyTorch: " << failure.what_without_backtrace() << "\n";

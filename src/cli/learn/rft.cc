@@ -54,7 +54,7 @@ void add_rft(CLI::App& app, int& exit_code) {
   command->add_option("--limit", options.limit, "Tasks (default: all)")->check(cli::kPositive);
   command->add_option("--samples", options.samples, "Answers to each task")->check(cli::kPositive);
   command->add_option("--turns", options.turns, "Turns of an answer, at most")
-      ->check(CLI::Range(1, 8));
+      ->check(cli::whole_range(1, 8));
   command->add_option("--targets", options.targets, "Answers kept of a task, at most")
       ->check(cli::kPositive);
   command

@@ -115,10 +115,10 @@ void add_rollout_options(CLI::App& command, RlArguments& arguments) {
   loop::RlOptions& options = arguments.options;
   command.add_option("--prompts", options.prompts, "Prompts of a step")->check(cli::kPositive);
   command.add_option("--samples", options.samples, "Answers to each prompt")
-      ->check(CLI::Range(2, 1024));
+      ->check(cli::whole_range(2, 1024));
   command.option_defaults()->group("Episodes");
   command.add_option("--turns", options.turns, "Turns of an episode, at most")
-      ->check(CLI::Range(1, 8));
+      ->check(cli::whole_range(1, 8));
   model::GenerateOptions& generate = options.generate;
   command.add_option("--temperature", generate.sampling.temperature, "Of answers and of the loss")
       ->check(cli::number_range(0.01, 10.0));
@@ -136,7 +136,7 @@ void add_rollout_options(CLI::App& command, RlArguments& arguments) {
       ->type_name("[N]")
       ->expected(0, 1)
       ->default_str("2")
-      ->check(CLI::Range(0, 16));
+      ->check(cli::whole_range(0, 16));
   command
       .add_option("--stale", options.stale,
                   "The generator gets the trainer's weights every K + 1 steps")
@@ -145,7 +145,7 @@ void add_rollout_options(CLI::App& command, RlArguments& arguments) {
   command
       .add_option("--generate-dtype", arguments.generate_dtype,
                   "float32 or bfloat16, for the generator alone (default: --dtype)")
-      ->check(CLI::IsMember({"float32", "bfloat16"}));
+      ->check(cli::one_of({"float32", "bfloat16"}));
 }
 
 void add_rule_options(CLI::App& command, RlArguments& arguments) {
@@ -163,7 +163,7 @@ void add_rule_options(CLI::App& command, RlArguments& arguments) {
       .add_option(
           "--drift-mean", arguments.drift_mean,
           "MirrorPop: the mean of drift that --delta bounds, absolute or (to compare) signed")
-      ->check(CLI::IsMember({"absolute", "signed"}));
+      ->check(cli::one_of({"absolute", "signed"}));
   command.add_option("--bdr", options.retry.probability, "Probability that a prompt is a replay")
       ->check(cli::number_range(0.0, 1.0));
   command.add_option("--bdr-capacity", options.retry.capacity, "Failed tasks kept for replays")
@@ -185,11 +185,11 @@ void add_rule_options(CLI::App& command, RlArguments& arguments) {
   command
       .add_option("--aggregation", arguments.aggregation,
                   "Weights of tokens: sequence (mean of means), token (mean) or dr-grpo")
-      ->check(CLI::IsMember({"sequence", "token", "dr-grpo"}));
+      ->check(cli::one_of({"sequence", "token", "dr-grpo"}));
   command
       .add_option("--advantage-scale", arguments.scale,
                   "Advantages divided by the group's spread (std) or not (none, as Dr.GRPO)")
-      ->check(CLI::IsMember({"std", "none"}));
+      ->check(cli::one_of({"std", "none"}));
   command
       .add_option("--std-floor", options.step.advantage.std_floor,
                   "The spread of a group counts as at least this")

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The folders from which a Python that we start may import: none of them is the current folder,
+// whose files may be of a stranger's repository.  Each is started with -P; that leaves
+// $PYTHONPATH, where an empty entry stands for the current folder, too.
+#ifndef MC_CLI_PYTHON_PATH_H_
+#define MC_CLI_PYTHON_PATH_H_
+
+#include <cstdlib>
+#include <sstream>
+#include <string>
+
+namespace mc::cli {
+
+// Example: ":/opt/lib:." gives "/opt/lib".
+inline std::string without_current_folder(const std::string& python_path) {
+  std::string kept;
+  std::istringstream entries(python_path);
+  for (std::string entry; std::getline(entries, entry, ':');) {
+    if (entry.empty() || entry == ".") continue;
+    kept += (kept.empty() ? "" : ":") + entry;
+  }
+  return kept;
+}
+
+// Changes $PYTHONPATH of this process and of those that it starts.  Not thread-safe.
+inline void leave_current_folder_out_of_python_path() {
+  const char* python_path = std::getenv("PYTHONPATH");
+  if (python_path == nullptr) return;
+  ::setenv("PYTHONPATH", without_current_folder(python_path).c_str(), /*overwrite=*/1);
+}
+
+}  // namespace mc::cli
+
+#endif  // MC_CLI_PYTHON_PATH_H_
