@@ -47,6 +47,17 @@ class Draws(unittest.TestCase):
         found = state_under(large_draws(CPU))
         self.assertTrue(torch.equal(found["small.weight"], plain.weight))
 
+    def test_large_ones_leave_the_hosts_generator_as_it_is(self) -> None:
+        for stays in (False, True):
+            torch.manual_seed(5)
+            with large_draws(CPU, stay_on_host=stays):
+                torch.nn.init.kaiming_uniform_(torch.empty(50, 50))
+                torch.nn.init.normal_(torch.Tensor(50, 50))
+                torch.randn(50, 50)
+                found = torch.rand(3)
+            torch.manual_seed(5)
+            self.assertTrue(torch.equal(found, torch.rand(3)))
+
     def test_they_follow_from_the_seed(self) -> None:
         first, again = state_under(large_draws(CPU)), state_under(large_draws(CPU))
         other = state_under(large_draws(CPU), seed=4)

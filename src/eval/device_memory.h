@@ -83,8 +83,9 @@ int64_t batch_bytes_max(const DeviceMemory& memory);
 // The memory that a candidate's process keeps between its trials and its timed calls.
 int64_t kept_by_candidate(const worker::CallMemory& call);
 
-// The memory that it takes to look into a task whose calls are as estimated; an estimate of nothing
-// is none.  One that needs more runs out of memory, and is opened with all.
+// The memory that it takes to look into a task whose call is estimated to take so much; a share of
+// the device's where the estimate is zero, that is, unknown.  A task that needs more runs out of
+// memory, and is opened once more with all of it.
 int64_t need_of_opening(const worker::CallMemory& call, const DeviceMemory& memory);
 
 }  // namespace mc::eval

@@ -27,7 +27,7 @@ TEST(KnownTasks, KeepsItOnDiskForTheSameVersions) {
   const auto folder = TemporaryDirectory::create("mc-known").value();
   KnownTasks(folder.path() / "tasks", "2.11").learn("one", {"facts", {1, 2, 3, 4}});
   KnownTasks again(folder.path() / "tasks", "2.11");
-  EXPECT_EQ(again.take_turn("one"), nullptr) << "nobody needs to look into it";
+  EXPECT_EQ(again.take_turn("one"), nullptr) << "the task is known";
   EXPECT_EQ(again.find("one").text, "facts");
   EXPECT_EQ(again.find("one").memory.work, 4);
   EXPECT_EQ(again.find("other").text, "");

@@ -119,6 +119,14 @@ TEST_F(CallComparisonTest, FewerCallsOfASlowCandidate) {
   EXPECT_GE(fakes_.room.back(), 3);
 }
 
+TEST_F(CallComparisonTest, OneCallARoundWhereACallIsLong) {
+  fakes_.own_us = fakes_.eager_us = 20'000;
+  const Timed found = timed();
+  EXPECT_EQ(fakes_.room.back(), 1);
+  EXPECT_EQ(found.performance.timing.batches, 5);
+  EXPECT_EQ(fakes_.checked.size(), 1 + 1 + 5 + 1) << "a call is compared once";
+}
+
 TEST_F(CallComparisonTest, NoMoreCallsThanFitIntoMemory) {
   options_.batch_bytes_max = 3 << 20;  // Two calls' outputs may be a MiB larger than expected.
   timed();
