@@ -142,6 +142,8 @@ def main() -> int:
     )  # fmt: skip
     channel = wire.Channel(arguments.channel)
     roles = _judge_roles() if arguments.roles == "judge" else _candidate_roles()
+    sys.dont_write_bytecode = True  # Children and their programs leave the user's cache alone.
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
     gc.freeze()
     gc.enable()
     num_spawns = 0

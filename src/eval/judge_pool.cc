@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "core/cancel.h"
 #include "core/check.h"
@@ -72,9 +74,15 @@ void JudgePool::give_back(const std::string& key, Lent lent) {
 }
 
 void JudgePool::clear() {
-  std::list<Idle> ended;  // Destroyed after the lock is released.
-  const std::lock_guard lock(mutex_);
-  ended.swap(idle_);
+  std::list<Idle> ended;
+  {
+    const std::lock_guard lock(mutex_);
+    ended.swap(idle_);
+  }
+  // A process that has a context takes 0.1 s to end.
+  std::vector<std::jthread> enders;
+  for (Idle& one : ended) enders.emplace_back([&one] { one.lent.judge.reset(); });
+  enders.clear();  // The seats are given back after it.
 }
 
 void JudgePool::free_seat() {

@@ -94,11 +94,16 @@ sandbox::Profile profile_for(Role role, const ChildLimits& limits,
   return limits.weak_sandbox ? sandbox::lenient(std::move(profile)) : profile;
 }
 
+std::string bytecode_argument(const ZygoteOptions& options) {
+  return "pycache_prefix" + (options.bytecode.empty() ? "" : "=" + options.bytecode.string());
+}
+
 std::vector<std::string> arguments_for(const ZygoteOptions& options, int channel) {
   const bool is_trusted = options.roles == Roles::kTrusted;
   std::vector<std::string> argv = {options.python.string(),
                                    "-P",
-                                   "-B",
+                                   "-X",
+                                   bytecode_argument(options),
                                    (options.harness / "worker/zygote.py").string(),
                                    "--roles",
                                    is_trusted ? "judge" : "candidate",
@@ -129,10 +134,11 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
 std::vector<std::string> environment(const ZygoteOptions& options) {
   std::vector<std::string> variables = {
       "PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/tmp", "TMPDIR=/tmp", "LC_ALL=C.UTF-8",
-      "PYTHONHASHSEED=0", "PYTHONDONTWRITEBYTECODE=1", "PYTHONUNBUFFERED=1",
+      "PYTHONHASHSEED=0", "PYTHONUNBUFFERED=1",
       // The caches of torch.compile, for baselines.
       "TORCHINDUCTOR_CACHE_DIR=/tmp/inductor", "TRITON_CACHE_DIR=/tmp/triton",
       "TORCHINDUCTOR_COMPILE_THREADS=1", "USER=musacoder"};
+  if (options.bytecode.empty()) variables.push_back("PYTHONDONTWRITEBYTECODE=1");
   std::ranges::copy(options.environment, std::back_inserter(variables));
   return variables;
 }

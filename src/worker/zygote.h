@@ -39,6 +39,9 @@ struct ZygoteOptions {
   std::filesystem::path python;
   std::filesystem::path harness;      // Directory of the Python modules.
   std::filesystem::path sandbox_lib;  // libmc_sandbox.so
+  // Folder in which the zygote finds and keeps Python's bytecode; empty: beside the sources, where
+  // none is written.  Its children write none.
+  std::filesystem::path bytecode{};
   // Additions of the backend to the command line, and to the environment.
   std::vector<std::string> arguments{};
   std::vector<std::string> environment{};
