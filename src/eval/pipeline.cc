@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -180,6 +181,12 @@ std::string Pipeline::description() const {
 }
 
 size_t Pipeline::num_devices() const { return state_->devices->size(); }
+
+int Pipeline::jobs_wanted() const {
+  const auto cores = static_cast<int>(std::thread::hardware_concurrency());
+  const auto num_devices = static_cast<int>(state_->machine.devices.size());
+  return std::max({1, num_devices, std::min(cores, num_devices * kJobsADevice)});
+}
 
 bool Pipeline::only_prepares() const { return !state_->options.architecture.empty(); }
 
