@@ -149,7 +149,10 @@ void add_candidates(CLI::App& command, EvalArguments& arguments) {
 }
 
 void add_machine(CLI::App& command, EvalArguments& arguments) {
-  command.add_option("--jobs,-j", arguments.jobs, "Candidates judged at once")
+  command
+      .add_option("--jobs,-j", arguments.jobs,
+                  "Candidates judged at once; eval and measure: by default " +
+                      std::to_string(eval::kJobsADevice) + " for each GPU, at most one a core")
       ->check(whole_range(1, 256));
   command.add_option("--backend", arguments.backend, eval::backend_names());
   command.add_option(
@@ -364,8 +367,7 @@ Result<Given> load_work(const EvalArguments& arguments, const Layout& layout) {
 int jobs_of(const EvalArguments& arguments, const CLI::App& command,
             const eval::Pipeline& pipeline) {
   const bool is_given = command.get_option("--jobs")->count() > 0;
-  return is_given ? arguments.jobs
-                  : std::max(arguments.jobs, static_cast<int>(pipeline.num_devices()));
+  return is_given ? arguments.jobs : std::max(arguments.jobs, pipeline.jobs_wanted());
 }
 
 void for_each_index(size_t count, int jobs, const std::function<void(size_t)>& f) {

@@ -103,7 +103,7 @@ Result<Given> load_work(const EvalArguments& arguments, const Layout& layout);
 Status check_tasks(eval::Pipeline& pipeline, Given& given, int jobs);
 // To standard error, a line each.
 void report_bad(const std::vector<Error>& bad);
-// --jobs, or where it is not given at least one for each device.
+// --jobs, or where it is not given what keeps the devices busy.
 int jobs_of(const EvalArguments& arguments, const CLI::App& command,
             const eval::Pipeline& pipeline);
 // Calls `f(i)` for each i below `count`, by `jobs` threads.

@@ -25,14 +25,16 @@ class DevicesTest : public testing::Test {
   DevicesTest() { use(known_); }
   // REQUIRES: `known` outlives the test's body.
   void use(const std::vector<Device>& known) {
+    auto scheduler =
+        std::make_unique<Scheduler>(std::vector<int64_t>(known.size(), Schedule::kAll));
     std::vector<std::unique_ptr<DeviceState>> states;
-    for (const Device& device : known) {
+    for (size_t i = 0; i < known.size(); ++i) {
       states.push_back(std::make_unique<DeviceState>(
-          &device,
+          &known[i], DeviceSchedule{*scheduler, i},
           execute::Zygotes([this](auto role, const auto& limits) { return spawn(role, limits); }),
-          nullptr, 0, execute::StageLimits(), std::nullopt));
+          nullptr, 0, execute::StageLimits()));
     }
-    devices_.emplace(std::move(states),
+    devices_.emplace(std::move(scheduler), std::move(states),
                      [this](std::string_view line) { reports_.emplace_back(line); });
   }
 
@@ -123,9 +125,9 @@ TEST_F(DevicesTest, ACancelledCandidateIsNotMeasuredAgain) {
 TEST_F(DevicesTest, TwoCandidatesAreTimedAtOnceOnADeviceEach) {
   std::vector<std::string> ids;
   devices_->measure("key", [&](DeviceState& first) {
-    const auto alone = first.share.take(DeviceShare::Use::kExclusive);
+    const auto alone = first.schedule.turn(Schedule::Use::kExclusive);
     devices_->measure("key", [&](DeviceState& second) {
-      const auto also_alone = second.share.take(DeviceShare::Use::kExclusive);
+      const auto also_alone = second.schedule.turn(Schedule::Use::kExclusive);
       ids = {first.device->id, second.device->id};
       return task::Verdict();
     });

@@ -16,10 +16,10 @@
 #include "core/cancel.h"
 #include "core/check.h"
 #include "core/hash.h"
-#include "eval/device_share.h"
 #include "eval/excuse.h"
 #include "eval/known_tasks.h"
 #include "eval/machine.h"
+#include "eval/memory_need.h"
 #include "eval/strict.h"
 #include "eval/timing_stage.h"
 #include "execute/executor.h"
@@ -62,7 +62,7 @@ void end_idle(const EvaluationContext& context) {
 Evaluation::Evaluation(const EvaluationContext& context, const Prepared& prepared)
     : context_(context),
       prepared_(prepared),
-      use_(context.is_alone ? DeviceShare::Use::kExclusive : DeviceShare::Use::kShared),
+      use_(context.is_alone ? Schedule::Use::kExclusive : Schedule::Use::kShared),
       verdict_(prepared.verdict),
       judge_key_(judge_key_of(prepared)),
       answer_time_{std::chrono::duration<double>(context.options.limits.candidate_s)} {
@@ -119,7 +119,7 @@ Stage Evaluation::open_judge() {
   if (context_.is_second) lent = {};  // A fresh judge tells whose fault the first failure was.
   if (lent.is_open) {
     judge_ = std::move(lent.judge);
-    hold_memory(need_of_opening(judge_->plan().call_memory, context_.memory));
+    hold_memory(need_of_opening(judge_->plan().call_memory, context_.device.capacity()));
   } else {
     MC_TRY(EarlyOutcome decided, open_new_judge(std::move(lent.judge), /*takes_all=*/false),
            "judge");
@@ -142,7 +142,7 @@ void Evaluation::hold_memory(int64_t bytes) {
   MC_CHECK(!memory_);  // An evaluation that waits for more with some in hand may wait for itself.
   if (context_.is_alone) return;
   const auto start = std::chrono::steady_clock::now();
-  memory_.emplace(context_.memory.take(bytes));
+  memory_.emplace(context_.device.memory(bytes));
   add_wait(verdict_, "wait.memory", start);
   const std::chrono::duration<double, std::milli> waited = std::chrono::steady_clock::now() - start;
   if (waited.count() < 1) return;  // The memory of no device is never short.
@@ -150,9 +150,9 @@ void Evaluation::hold_memory(int64_t bytes) {
                 waited.count(), static_cast<double>(bytes) / (1 << 30));
 }
 
-DeviceShare::Turn Evaluation::take_turn() {
+Scheduler::Hold Evaluation::take_turn() {
   const auto start = std::chrono::steady_clock::now();
-  DeviceShare::Turn turn = context_.device.take(use_);
+  Scheduler::Hold turn = context_.device.turn(use_);
   add_wait(verdict_, "wait.turn", start);
   return turn;
 }
@@ -172,9 +172,10 @@ Stage Evaluation::open_new_judge(std::unique_ptr<execute::Judge> idle, bool take
     MC_TRY(known.memory, context_.executor.estimate(*session, prepared_.task.code, options),
            "judge");
   }
-  hold_memory(takes_all ? DeviceMemory::kAll : need_of_opening(known.memory, context_.memory));
+  hold_memory(takes_all ? Schedule::kAll
+                        : need_of_opening(known.memory, context_.device.capacity()));
   if (takes_all) end_idle(context_);
-  std::optional<DeviceShare::Turn> turn(take_turn());
+  std::optional<Scheduler::Hold> turn(take_turn());
   auto stage =
       context_.executor.open_judge(std::move(*session), prepared_.task.code, options, known.text);
   if (!stage) {
@@ -247,11 +248,11 @@ void Evaluation::note_fixed_sizes(const task::Outcome& outcome) {
 Stage Evaluation::measure() {
   const execute::Program program = located_program();
   hold_memory(need_of_trials(judge_->plan().call_memory, judge_->plan().shapes.size()));
-  std::optional<DeviceShare::Turn> turn(take_turn());
+  std::optional<Scheduler::Hold> turn(take_turn());
   MC_TRY(execute::CandidateProcess candidate, context_.executor.candidate(), "measure");
   // A candidate that is to be timed need not wait for all trials of the others.
   const auto pause = [&](execute::Session& running) {
-    if (use_ == DeviceShare::Use::kExclusive || !context_.device.is_wanted()) return;
+    if (use_ == Schedule::Use::kExclusive || !context_.device.is_exclusive_wanted()) return;
     running.rest();
     turn.reset();
     turn.emplace(take_turn());
@@ -349,7 +350,7 @@ Stage Evaluation::strict() {
 Stage Evaluation::time() {
   const execute::Program program = this->program();
   memory_.reset();
-  hold_memory(need_of_timing(judge_->plan().call_memory, context_.memory));
+  hold_memory(need_of_timing(judge_->plan().call_memory, context_.device.capacity()));
   const TimingSubject subject{prepared_.task, program, prepared_.artifacts,
                               *judge_,        use_,    correctness()};
   TimingStage timing(context_, subject);
@@ -396,10 +397,10 @@ task::Verdict evaluate(EvaluationContext context, const Prepared& prepared) {
   evaluation.reset();  // With its processes.
   if (is_cancelled()) return verdict;
   if (!is_short_of_memory && !std::holds_alternative<task::Infra>(verdict.outcome)) return verdict;
-  std::optional<DeviceMemory::Hold> all;
+  std::optional<Scheduler::Hold> all;
   if (is_short_of_memory) {
     // Others may have held the memory: it is told only of a device that nothing else used.
-    all.emplace(context.memory.take(DeviceMemory::kAll));
+    all.emplace(context.device.memory(Schedule::kAll));
     end_idle(context);
     context.is_alone = true;
   }

@@ -12,11 +12,10 @@
 #include "core/clock.h"
 #include "core/hash.h"
 #include "core/result.h"
-#include "eval/device_memory.h"
-#include "eval/device_share.h"
 #include "eval/judge_pool.h"
 #include "eval/pipeline.h"
 #include "eval/prepared.h"
+#include "eval/scheduler.h"
 #include "eval/steps.h"
 #include "execute/executor.h"
 #include "task/verdict.h"
@@ -51,8 +50,7 @@ struct EvaluationContext {
   KnownTasks& known_tasks;
   const timing::Nvml* nvml;      // Null without a device.
   const Device* compute_device;  // One of the machine's; null without a device.
-  DeviceShare& device;
-  DeviceMemory& memory;
+  const DeviceSchedule device;
   const BaselineStore& baselines;
   bool is_alone = false;  // Nothing else uses the device or its memory meanwhile.
   // A second failure that only the candidate could have made fail is the candidate's.
@@ -78,7 +76,7 @@ class Evaluation {
   // In the process of `idle`, where there is one.
   Stage open_new_judge(std::unique_ptr<execute::Judge> idle, bool takes_all);
   void hold_memory(int64_t bytes);
-  DeviceShare::Turn take_turn();
+  Scheduler::Hold take_turn();
   void note_fixed_sizes(const task::Outcome& outcome);
   Stage measure();
   Status excuse(const execute::Program& program, task::Outcome& outcome);
@@ -92,8 +90,8 @@ class Evaluation {
 
   const EvaluationContext& context_;
   const Prepared& prepared_;
-  DeviceShare::Use use_;
-  std::optional<DeviceMemory::Hold> memory_;
+  Schedule::Use use_;
+  std::optional<Scheduler::Hold> memory_;
 
   task::Verdict verdict_;
   bool is_short_of_memory_ = false;

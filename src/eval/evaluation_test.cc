@@ -204,10 +204,10 @@ TEST_F(EvaluationTest, LetsOneInThatIsToBeTimedBetweenTwoTrials) {
     seen.push_back(was_alone);
     if (seen.size() == 1) {
       other = std::jthread([&] {
-        const auto turn = stand_.device.take(DeviceShare::Use::kExclusive);
+        const auto turn = stand_.device.turn(Schedule::Use::kExclusive);
         was_alone = true;
       });
-      while (!stand_.device.is_wanted()) std::this_thread::yield();
+      while (!stand_.device.is_exclusive_wanted()) std::this_thread::yield();
     }
     return worker::CandidateRunThereAnswer();
   });
@@ -349,15 +349,14 @@ TEST_F(EvaluationOnADevice, TriesAgainAloneWhereTheReferenceHadNoRoom) {
 }
 
 TEST_F(EvaluationOnADevice, HoldsTheMemoryWhileItMeasures) {
-  DeviceMemory& memory = stand_.memory;
   std::atomic<bool> is_in = false;
   std::jthread other;
   stand_.candidates().on<worker::CandidateLoadQuestion>([&](const auto&, const Fd&) {
     other = std::jthread([&] {
-      const auto all = memory.take(DeviceMemory::kAll);
+      const auto all = stand_.device.memory(Schedule::kAll);
       is_in = true;
     });
-    while (memory.num_waiting() < 1) std::this_thread::yield();
+    while (stand_.num_waiting() < 1) std::this_thread::yield();
     return worker::CandidateLoadAnswer();
   });
   bool was_in = true;

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -23,8 +24,10 @@
 #include "eval/evaluation.h"
 #include "eval/known_tasks.h"
 #include "eval/machine.h"
+#include "eval/memory_need.h"
 #include "eval/musa_dialect.h"
 #include "eval/preparer.h"
+#include "eval/scheduler.h"
 #include "execute/children.h"
 #include "execute/executor.h"
 #include "legality/policy.h"
@@ -63,23 +66,26 @@ std::optional<DeviceLock> lock_of(const Device& device, const Progress& progress
 }
 
 // One state for each device, or one for the CPU.
-std::vector<std::unique_ptr<DeviceState>> states_of(const Machine& machine, const Options& options,
-                                                    execute::Zygote& trusted,
-                                                    execute::Zygote& candidates,
-                                                    const execute::StageLimits& limits,
-                                                    const Progress& progress) {
-  const execute::Zygotes zygotes(trusted, candidates);
-  std::vector<std::unique_ptr<DeviceState>> states;
+std::unique_ptr<Devices> devices_of(const Machine& machine, const Options& options,
+                                    execute::Zygote& trusted, execute::Zygote& candidates,
+                                    const execute::StageLimits& limits, const Progress& progress) {
+  std::vector<int64_t> capacities;
+  std::vector<std::optional<DeviceLock>> locks;
   for (const Device& device : machine.devices) {
-    states.push_back(std::make_unique<DeviceState>(&device, zygotes, &trusted,
-                                                   static_cast<size_t>(options.spares), limits,
-                                                   lock_of(device, progress)));
+    capacities.push_back(capacity_of(device.bytes));
+    locks.push_back(lock_of(device, progress));
   }
-  if (states.empty()) {
-    states.push_back(
-        std::make_unique<DeviceState>(nullptr, zygotes, nullptr, 0, limits, std::nullopt));
+  if (capacities.empty()) capacities = {Schedule::kAll};
+  auto scheduler = std::make_unique<Scheduler>(capacities, std::move(locks));
+  std::vector<std::unique_ptr<DeviceState>> states;
+  for (size_t i = 0; i < capacities.size(); ++i) {
+    const bool is_cpu = machine.devices.empty();
+    states.push_back(std::make_unique<DeviceState>(
+        is_cpu ? nullptr : &machine.devices[i], DeviceSchedule{*scheduler, i},
+        execute::Zygotes(trusted, candidates), is_cpu ? nullptr : &trusted,
+        is_cpu ? 0 : static_cast<size_t>(options.spares), limits));
   }
-  return states;
+  return std::make_unique<Devices>(std::move(scheduler), std::move(states), progress);
 }
 
 // All that a judge's findings about a task depend on beside its options.  Its own code is a part.
@@ -162,8 +168,7 @@ Result<std::unique_ptr<Pipeline>> Pipeline::create(const Options& options,
   MC_TRY_VOID(candidates->await_start(), "pipeline");
   execute::StageLimits limits = stage_limits(options, machine);
   limits.foreign_kernels = policy.kernels.foreign_allowed;
-  auto devices = std::make_unique<Devices>(
-      states_of(machine, options, *trusted, *candidates, limits, progress), progress);
+  auto devices = devices_of(machine, options, *trusted, *candidates, limits, progress);
   const SeedKey key = options.seed ? SeedKey::from(*options.seed) : SeedKey::random();
   return std::unique_ptr<Pipeline>(new Pipeline(std::unique_ptr<State>(
       new State{options, key, std::move(machine), std::move(policy), std::move(musa),
@@ -176,6 +181,12 @@ std::string Pipeline::description() const {
 }
 
 size_t Pipeline::num_devices() const { return state_->devices->size(); }
+
+int Pipeline::jobs_wanted() const {
+  const auto cores = static_cast<int>(std::thread::hardware_concurrency());
+  const auto num_devices = static_cast<int>(state_->machine.devices.size());
+  return std::max({1, num_devices, std::min(cores, num_devices * kJobsADevice)});
+}
 
 bool Pipeline::only_prepares() const { return !state_->options.architecture.empty(); }
 
@@ -216,11 +227,11 @@ Result<std::variant<Pipeline::Hygiene, task::Unsupported>> Pipeline::grade_task(
   using Graded = std::variant<Hygiene, task::Unsupported>;
   State& state = *state_;
   const double limit_s = state.options.limits.judge_s;
-  const DeviceQueue::Place place = state.devices->take("");
+  const Scheduler::Hold place = state.devices->take("");
   DeviceState& device = state.devices->at(place);
   MC_TRY(execute::Session session, device.executor.judge(execute::Executor::Spare::kWait), "judge");
-  const auto all = device.memory.take(DeviceMemory::kAll);
-  const auto turn = device.share.take(DeviceShare::Use::kShared);
+  const auto all = device.schedule.memory(Schedule::kAll);
+  const auto turn = device.schedule.turn(Schedule::Use::kShared);
   MC_TRY(auto opened,
          device.executor.open_judge(std::move(session), task.code,
                                     judge_options(state.options.correctness, state.machine)),
@@ -301,9 +312,9 @@ task::Verdict Pipeline::measure(const Prepared& prepared, const task::Correctnes
 task::Verdict Pipeline::State::measure(const Prepared& prepared) {
   MC_CHECK(options.architecture.empty());
   task::Verdict verdict = devices->measure(judge_key_of(prepared), [&](DeviceState& on) {
-    const EvaluationContext context{options,  key,       policy,      run_policy,    on.executor,
-                                    machine,  on.judges, known_tasks, on.nvml.get(), on.device,
-                                    on.share, on.memory, baselines};
+    const EvaluationContext context{options,       key,       policy,      run_policy,
+                                    on.executor,   machine,   on.judges,   known_tasks,
+                                    on.nvml.get(), on.device, on.schedule, baselines};
     return eval::evaluate(context, prepared);
   });
   musa.restore(verdict, prepared.candidate);

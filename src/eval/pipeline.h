@@ -38,7 +38,7 @@ struct Limits {
   double forward_s = 30;  // One trial.
   // All that the candidate does for one verdict, by the clock; waiting for others does not count.
   double candidate_s = 120;
-  double judge_s = 300;   // One question to the judge: the reference may be slow on a CPU.
+  double judge_s = 300;  // One question to the judge: the reference may be slow on a CPU.
   int64_t memory_bytes = int64_t{4} << 30;
   int64_t tmp_bytes = int64_t{256} << 20;
   int threads_max = 64;
@@ -55,6 +55,10 @@ struct Timing {
 };
 
 inline constexpr const char* kAllDevices = "all";
+
+// With eight jobs a device gives 95 % of the verdicts that it gives with any number, and a small
+// task waits for at most some twice its own time; with 16 for four times (schedule_load_test.cc).
+inline constexpr int kJobsADevice = 8;
 
 struct Options {
   task::Backend backend = task::Backend::kCpu;
@@ -96,6 +100,10 @@ class Pipeline final : public task::Evaluator {
 
   // Candidates are timed on so many devices at once; 1 where kernels run by emulation.
   size_t num_devices() const;
+
+  // The candidates that should be judged at once: kJobsADevice for each device, but no more than
+  // there are cores for; 1 where kernels run by emulation.
+  int jobs_wanted() const;
 
   // True if it prepares for a device that is not here (Options::architecture).
   bool only_prepares() const;

@@ -42,7 +42,7 @@ Result<std::optional<task::Outcome>> Strict::run(const task::Passed& passed) {
 // process.
 Result<Strict::EarlyOutcome> Strict::repeat(int number) {
   const std::string label = "strict " + std::to_string(number);
-  const auto turn = context_.device.take(subject_.use);
+  const auto turn = context_.device.turn(subject_.use);
   using Spare = execute::Executor::Spare;
   MC_TRY(execute::Session fresh, context_.executor.judge(Spare::kIfReady), "judge");
   MC_TRY(auto opened,
@@ -101,7 +101,7 @@ execute::AuditEnd Strict::audit_with(execute::SanitizerTool tool) const {
                                       derive_seed(subject_.seed, "audit"),
                                       subject_.judge.correctness.mode,
                                       subject_.judge.correctness.precision};
-  const auto turn = context_.device.take(subject_.use);
+  const auto turn = context_.device.turn(subject_.use);
   auto end = execute::audit(tool, options, subject);
   if (!end) return {{name, "not_run", end.error().message}, {}};
   return std::move(end).value();

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "core/result.h"
-#include "eval/device_share.h"
 #include "eval/evaluation.h"
+#include "eval/schedule.h"
 #include "execute/audit.h"
 #include "execute/executor.h"
 #include "task/verdict.h"
@@ -30,7 +30,7 @@ struct StrictSubject {
   const std::vector<std::string>& kernels;  // The candidate's own, mangled.
   uint64_t seed;                            // The evaluation's.
   execute::JudgeOptions judge;
-  DeviceShare::Use use;
+  Schedule::Use use;
 };
 
 class Strict {

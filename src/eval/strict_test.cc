@@ -35,11 +35,11 @@ class StrictTest : public testing::Test {
     const std::string task = "class Model: pass";
     const EvaluationContext context = stand_.context();
     const StrictSubject subject{
-        task, program, kernels, kSeed, {.correctness = {.trials = 3}}, DeviceShare::Use::kShared};
+        task, program, kernels, kSeed, {.correctness = {.trials = 3}}, Schedule::Use::kShared};
     Strict strict(context, subject);
     auto decided = strict.run(passed_);
     audits_ = strict.audits();
-    stand_.device.take(DeviceShare::Use::kExclusive);  // However it ends, the device is free.
+    stand_.device.turn(Schedule::Use::kExclusive);  // However it ends, the device is free.
     return decided;
   }
   template <typename Outcome>

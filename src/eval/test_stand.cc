@@ -43,9 +43,9 @@ Stand::Stand()
 
 EvaluationContext Stand::context() {
   EvaluationContext context{
-      options, key,    policy,      run_policy, executor,
-      machine, pool,   known_tasks, nullptr,    compute_device ? &*compute_device : nullptr,
-      device,  memory, store};
+      options, key,  policy,      run_policy, executor,
+      machine, pool, known_tasks, nullptr,    compute_device ? &*compute_device : nullptr,
+      device,  store};
   context.is_second = is_second;
   context.clock = timed.time.clock();
   return context;
@@ -55,6 +55,10 @@ execute::Judge Stand::judge() {
   execute::Judge judge(judges().session());
   MC_CHECK(judge.begin(1, 20).has_value());
   return judge;
+}
+
+size_t Stand::num_waiting() {
+  return scheduler.look([](Schedule& now) { return now.num_waiting(0); });
 }
 
 Result<execute::Session> Stand::spawn(execute::Role role, const execute::ChildLimits& limits) {

@@ -11,13 +11,13 @@
 
 #include "core/file.h"
 #include "eval/baseline_store.h"
-#include "eval/device_memory.h"
-#include "eval/device_share.h"
 #include "eval/evaluation.h"
 #include "eval/judge_pool.h"
 #include "eval/known_tasks.h"
 #include "eval/machine.h"
+#include "eval/memory_need.h"
 #include "eval/pipeline.h"
+#include "eval/scheduler.h"
 #include "execute/executor.h"
 #include "legality/policy.h"
 #include "timing/fakes/timed_fakes.h"
@@ -34,6 +34,8 @@ class Stand {
   EvaluationContext context();
   // A judge that has the task open, and begun.
   execute::Judge judge();
+  // The requests that wait for the device.
+  size_t num_waiting();
 
   worker::FakeWorker& judges() { return timed.judges; }
   worker::FakeWorker& candidates() { return timed.candidates; }
@@ -50,8 +52,8 @@ class Stand {
   std::optional<Device> compute_device = Device{"GPU-test", 0, {}};
   JudgePool pool;
   KnownTasks known_tasks;
-  DeviceShare device;
-  DeviceMemory memory{int64_t{80} << 30};
+  Scheduler scheduler{{capacity_of(int64_t{80} << 30)}};
+  DeviceSchedule device{scheduler, 0};
   BaselineStore store{folder.path() / "baselines"};
   bool is_second = false;
   std::vector<execute::Role> spawned;  // In order, without device processes.

@@ -11,6 +11,7 @@
 #include "core/file.h"
 #include "core/hash.h"
 #include "eval/machine.h"
+#include "eval/memory_need.h"
 #include "execute/children.h"
 #include "legality/kernels.h"
 #include "legality/policy.h"
@@ -36,7 +37,7 @@ execute::Stage<task::Performance> TimingStage::run(execute::Session& candidate,
   MC_CHECK(laps_.empty());  // Once for each candidate.
   using Ran = std::variant<task::Performance, task::Outcome>;
   MC_TRY(const auto before, device.used(), "time");
-  std::optional<DeviceShare::Turn> turn(context_.device.take(subject_.use));
+  std::optional<Scheduler::Hold> turn(context_.device.turn(subject_.use));
   MC_TRY(const timing::Contender other, baseline(), "baseline");
   turn.reset();
   MC_TRY(auto stage, compare({"time", {&candidate, &device}, other}), "time");
@@ -75,31 +76,32 @@ execute::Stage<TimingStage::Timed> TimingStage::compare(const Contenders& conten
   options.seed = random_seed();
   options.clock = context_.clock;
   options.tf32 = context_.options.timing.tf32;
-  options.batch_bytes_max = batch_bytes_max(context_.memory);
+  options.batch_bytes_max = batch_bytes_max(context_.device.capacity());
   timing::CallComparison comparison(subject_.judge, own, other, context_.executor.limits(), options,
                                     context_.nvml);
   lap(name + ".start");
-  std::optional<DeviceShare::Turn> turn;
-  if (!is_slow) turn.emplace(context_.device.take(subject_.use));
+  std::optional<Scheduler::Hold> turn;
+  if (!is_slow) turn.emplace(context_.device.turn(subject_.use));
   const auto pause = [&] {
-    if (!turn || subject_.use == DeviceShare::Use::kExclusive || !context_.device.is_wanted())
+    if (!turn || subject_.use == Schedule::Use::kExclusive ||
+        !context_.device.is_exclusive_wanted())
       return;
     turn.reset();
-    turn.emplace(context_.device.take(subject_.use));
+    turn.emplace(context_.device.turn(subject_.use));
   };
   lap(name + ".wait");
   MC_TRY(EarlyOutcome decided, comparison.warm_up(pause), "warm-up");
   lap(name + ".warm_up");
   if (decided) return Compared(std::move(*decided));
   turn.reset();
-  turn.emplace(context_.device.take(DeviceShare::Use::kExclusive));
+  turn.emplace(context_.device.turn(Schedule::Use::kExclusive));
   lap(name + ".wait_alone");
   MC_TRY_VOID(find_device_speed(), "time");
   MC_TRY(decided, comparison.run(), "rounds");
   lap(name + ".alone");
   turn.reset();
   if (decided) return Compared(std::move(*decided));
-  turn.emplace(context_.device.take(subject_.use));
+  turn.emplace(context_.device.turn(subject_.use));
   auto stage = comparison.finish(pause);
   lap(name + ".check");
   return stage;
@@ -186,7 +188,7 @@ void TimingStage::compare_with_compiled(task::Performance& performance) {
 Result<CompiledBaseline> TimingStage::compiled_baseline() {
   const BaselineKey key = compiled_key();
   if (const auto known = context_.baselines.find(key)) return *known;
-  std::optional<DeviceShare::Turn> turn(context_.device.take(subject_.use));
+  std::optional<Scheduler::Hold> turn(context_.device.turn(subject_.use));
   MC_TRY(execute::Session session,
          context_.executor.start_compiled(
              subject_.judge, {subject_.task.code, key.mode, context_.options.timing.tf32}),

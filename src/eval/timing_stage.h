@@ -14,8 +14,8 @@
 #include "core/clock.h"
 #include "core/result.h"
 #include "eval/baseline_store.h"
-#include "eval/device_share.h"
 #include "eval/evaluation.h"
+#include "eval/schedule.h"
 #include "execute/executor.h"
 #include "task/verdict.h"
 #include "timing/call_comparison.h"
@@ -29,7 +29,7 @@ struct TimingSubject {
   const execute::Program& program;
   const std::vector<compile::Artifact>& artifacts;
   execute::Judge& judge;
-  DeviceShare::Use use;  // While processes start and warm up.
+  Schedule::Use use;  // While processes start and warm up.
   task::Correctness correctness{};
 };
 

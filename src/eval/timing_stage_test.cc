@@ -24,7 +24,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-using Use = DeviceShare::Use;
+using Use = Schedule::Use;
 
 class TimingStageTest : public testing::Test {
  protected:
@@ -50,7 +50,7 @@ class TimingStageTest : public testing::Test {
     auto ran = stage.run(candidate, device);
     laps_ = stage.laps();
     // However it ends, the device is free.
-    stand_.device.take(Use::kExclusive);
+    stand_.device.turn(Use::kExclusive);
     return ran;
   }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "eval/device_share.h"
+#include "eval/scheduler.h"
 
 #include <algorithm>
 #include <array>
@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -23,11 +24,20 @@
 namespace mc::eval {
 namespace {
 
-using Use = DeviceShare::Use;
+using Use = Schedule::Use;
 
-void await_waiting(const DeviceShare& share, size_t num) {
-  while (share.num_waiting() < num) std::this_thread::yield();
-}
+// A device that nothing else uses.
+class SchedulerTest : public testing::Test {
+ protected:
+  void await_waiting(size_t num) {
+    while (scheduler_.look([](Schedule& now) { return now.num_waiting(0); }) < num) {
+      std::this_thread::yield();
+    }
+  }
+
+  Scheduler scheduler_{{80}};
+  const DeviceSchedule device_{scheduler_, 0};
+};
 
 // How many threads of this process wait for a lock of a file.
 int num_blocked() {
@@ -46,15 +56,14 @@ void await_blocked(int num) {
   while (num_blocked() < num) std::this_thread::yield();
 }
 
-TEST(DeviceShare, IsAloneOrTogetherNeverBoth) {
-  DeviceShare share;
+TEST_F(SchedulerTest, HoldsTurnsAloneOrTogetherUnderManyThreads) {
   std::atomic<int> together{0};
   std::atomic<int> alone{0};
   std::atomic<int> clashes{0};
   const auto work = [&](int seed) {
     for (int i = 0; i < 500; ++i) {
       const bool wants_alone = (seed + i) % 3 == 0;
-      const auto turn = share.take(wants_alone ? Use::kExclusive : Use::kShared);
+      const auto turn = device_.turn(wants_alone ? Use::kExclusive : Use::kShared);
       (wants_alone ? alone : together)++;
       if (alone > 1 || (alone == 1 && together > 0)) ++clashes;
       (wants_alone ? alone : together)--;
@@ -66,98 +75,64 @@ TEST(DeviceShare, IsAloneOrTogetherNeverBoth) {
   EXPECT_EQ(clashes, 0);
 }
 
-TEST(DeviceShare, LetsSeveralInTogether) {
-  DeviceShare share;
-  const auto first = share.take(Use::kShared);
-  const auto second = share.take(Use::kShared);
-  SUCCEED();  // Neither waited for the other.
-}
-
-TEST(DeviceShare, KnowsWhetherSomebodyWaitsToBeAlone) {
-  DeviceShare share;
-  EXPECT_FALSE(share.is_wanted());
-  auto turn = std::make_optional(share.take(Use::kShared));
-  EXPECT_FALSE(share.is_wanted());
-  std::jthread alone([&] { share.take(Use::kExclusive); });
-  while (!share.is_wanted()) std::this_thread::yield();
-  turn.reset();
-  alone.join();
-  EXPECT_FALSE(share.is_wanted());
-}
-
-// One that wants to be alone is not passed by those that come later.
-TEST(DeviceShare, ServesInTheOrderOfComing) {
-  DeviceShare share;
-  std::vector<int> order;
-  std::jthread alone;
-  std::jthread late;
-  {
-    const auto early = share.take(Use::kShared);
-    alone = std::jthread([&] {
-      const auto turn = share.take(Use::kExclusive);
-      order.push_back(1);
-    });
-    await_waiting(share, 1);
-    late = std::jthread([&] {
-      const auto turn = share.take(Use::kShared);
-      order.push_back(2);
-    });
-    await_waiting(share, 2);
-    EXPECT_TRUE(order.empty());
-  }
-  alone.join();
-  late.join();
-  EXPECT_EQ(order, (std::vector<int>{1, 2}));
-}
-
-// The waiters while one has the device alone, in this order; who is let in, in which.
-std::vector<Use> order_of(DeviceShare& share, const std::vector<Use>& coming) {
-  std::vector<Use> order;
-  std::mutex mutex;
+TEST_F(SchedulerTest, HoldsNoMoreMemoryThanThereIsUnderManyThreads) {
+  std::atomic<int64_t> held = 0;
+  std::atomic<bool> exceeded = false;
   std::vector<std::jthread> threads;
-  {
-    const auto first = share.take(Use::kExclusive);
-    for (const Use use : coming) {
-      threads.emplace_back([&share, &order, &mutex, use] {
-        const auto turn = share.take(use);
-        const std::lock_guard lock(mutex);
-        order.push_back(use);
-      });
-      await_waiting(share, threads.size());
-    }
+  for (int64_t bytes = 10; bytes <= 60; bytes += 10) {
+    threads.emplace_back([&, bytes] {
+      for (int round = 0; round < 300; ++round) {
+        const auto memory = device_.memory(bytes);
+        if ((held += bytes) > device_.capacity()) exceeded = true;
+        held -= bytes;
+      }
+    });
   }
   threads.clear();
-  return order;
+  EXPECT_FALSE(exceeded);
+  EXPECT_EQ(held, 0);
 }
 
-constexpr Use kExclusive = Use::kExclusive;
-constexpr Use kShared = Use::kShared;
-
-TEST(DeviceShare, LetsThoseThatWantToBeAloneFollowEachOther) {
-  DeviceShare share;
-  EXPECT_THAT(order_of(share, {kShared, kExclusive, kShared, kExclusive}),
-              testing::ElementsAre(kExclusive, kExclusive, kShared, kShared));
+TEST_F(SchedulerTest, WakesAThreadThatWaits) {
+  std::optional<Scheduler::Hold> first(device_.turn(Use::kShared));
+  std::atomic<bool> is_in = false;
+  std::jthread other([&] {
+    const auto turn = device_.turn(Use::kExclusive);
+    is_in = true;
+  });
+  await_waiting(1);
+  EXPECT_FALSE(is_in);
+  EXPECT_TRUE(device_.is_exclusive_wanted());
+  first.reset();
+  other.join();
+  EXPECT_FALSE(device_.is_exclusive_wanted());
 }
 
-// All who wait to share are let in then, wherever they stand.
-TEST(DeviceShare, LetsThemFollowEachOtherForSomeTurnsOnly) {
-  DeviceShare share;
-  std::vector<Use> coming(DeviceShare::kExclusiveInARow + 3, kExclusive);
-  coming.insert(coming.begin() + 1, kShared);
-  coming.insert(coming.end() - 1, kShared);
-  coming.push_back(kShared);
-  std::vector<Use> expected(coming.size(), kExclusive);
-  std::fill_n(expected.begin() + DeviceShare::kExclusiveInARow - 1, 3, kShared);  // One was in.
-  EXPECT_EQ(order_of(share, coming), expected);
+TEST_F(SchedulerTest, EndsAHoldWhereverItWasMoved) {
+  {
+    Scheduler::Hold first = device_.memory(80);
+    const Scheduler::Hold moved = std::move(first);
+  }
+  const auto again = device_.memory(80);
 }
 
-TEST(DeviceShare, LetsThemGoOnWhereNobodyElseWaits) {
-  DeviceShare share;
-  const std::vector<Use> coming(2 * DeviceShare::kExclusiveInARow, kExclusive);
-  EXPECT_EQ(order_of(share, coming), coming);
+TEST(Scheduler, LosesNoPlaceUnderManyThreads) {
+  Scheduler scheduler({80, 80, 80});
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < 9; ++i) {
+    threads.emplace_back([&] {
+      for (int round = 0; round < 200; ++round) scheduler.take({});
+    });
+  }
+  threads.clear();
+  const auto first = scheduler.take({});
+  const auto second = scheduler.take({});
+  const auto third = scheduler.take({});
+  EXPECT_THAT((std::vector{first.device, second.device, third.device}),
+              testing::ElementsAre(0, 1, 2));
 }
 
-// Two processes: each has a share of its own, and they have the lock in common.
+// Two processes: each has a scheduler of its own, and they have the lock in common.
 class TwoProcesses : public testing::Test {
  protected:
   TwoProcesses() : directory_(TemporaryDirectory::create("mc-lock").value()) {}
@@ -169,8 +144,10 @@ class TwoProcesses : public testing::Test {
   }
 
   TemporaryDirectory directory_;
-  DeviceShare here_{lock()};
-  DeviceShare there_{lock()};
+  Scheduler scheduler_{{Schedule::kAll}, {lock()}};
+  Scheduler other_scheduler_{{Schedule::kAll}, {lock()}};
+  const DeviceSchedule here_{scheduler_, 0};
+  const DeviceSchedule there_{other_scheduler_, 0};
 };
 
 TEST_F(TwoProcesses, AreAloneOrTogetherNeverBoth) {
@@ -182,7 +159,7 @@ TEST_F(TwoProcesses, AreAloneOrTogetherNeverBoth) {
     for (int i = 0; i < 300; ++i) {
       const bool wants_alone = (seed + i) % 3 == 0;
       const auto turn =
-          (seed % 2 == 0 ? here_ : there_).take(wants_alone ? Use::kExclusive : Use::kShared);
+          (seed % 2 == 0 ? here_ : there_).turn(wants_alone ? Use::kExclusive : Use::kShared);
       (wants_alone ? alone : together)++;
       if (alone > 1 || (alone == 1 && together > 0)) ++clashes;
       most = std::max(most.load(), together.load());
@@ -199,15 +176,15 @@ TEST_F(TwoProcesses, AreAloneOrTogetherNeverBoth) {
 
 TEST_F(TwoProcesses, LetOneInThatWaitedBeforeThoseThatComeLater) {
   std::atomic<bool> was_alone{false};
-  std::optional<DeviceShare::Turn> early(here_.take(Use::kShared));
+  std::optional<Scheduler::Hold> early(here_.turn(Use::kShared));
   std::jthread alone([&] {
-    const auto turn = there_.take(Use::kExclusive);
+    const auto turn = there_.turn(Use::kExclusive);
     was_alone = true;
   });
   await_blocked(1);
   std::atomic<bool> passed{false};
   std::jthread late([&] {
-    const auto turn = here_.take(Use::kShared);
+    const auto turn = here_.turn(Use::kShared);
     passed = !was_alone;
   });
   await_blocked(2);
@@ -222,7 +199,7 @@ TEST_F(TwoProcesses, AreLetInWhenTheOtherIsKilled) {
   ASSERT_EQ(::pipe(ready.data()), 0);
   const pid_t other = ::fork();
   if (other == 0) {
-    const auto turn = there_.take(Use::kExclusive);
+    const auto turn = there_.turn(Use::kExclusive);
     (void)!::write(ready[1], "x", 1);
     ::pause();
     ::_exit(0);
@@ -231,7 +208,7 @@ TEST_F(TwoProcesses, AreLetInWhenTheOtherIsKilled) {
   ASSERT_EQ(::read(ready[0], &byte, 1), 1);
   std::atomic<bool> is_in{false};
   std::jthread waits([&] {
-    const auto turn = here_.take(Use::kShared);
+    const auto turn = here_.turn(Use::kShared);
     is_in = true;
   });
   await_blocked(1);
@@ -253,10 +230,10 @@ TEST_F(TwoProcesses, HaveTheLockAgainWhenItsFilesWereRemoved) {
     ASSERT_TRUE(
         std::filesystem::remove(directory_.path() / ("musacoder-GPU-1" + std::string(end))));
   }
-  std::optional<DeviceShare::Turn> alone(here_.take(Use::kExclusive));
+  std::optional<Scheduler::Hold> alone(here_.turn(Use::kExclusive));
   std::atomic<bool> is_in{false};
   std::jthread waits([&] {
-    const auto turn = there_.take(Use::kShared);
+    const auto turn = there_.turn(Use::kShared);
     is_in = true;
   });
   await_blocked(1);
