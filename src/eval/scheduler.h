@@ -4,10 +4,12 @@
 // Where a device has a lock (device_lock.h), its turns hold between processes, too.
 //
 //   Scheduler scheduler({capacity_of(device.bytes)});
-//   const Scheduler::Hold place = scheduler.take({});  // Until the end of its scope, like all
-//   holds. const DeviceSchedule device(scheduler, place.device()); const Scheduler::Hold memory =
-//   device.memory(need_of_trials(call, num_shapes)); const Scheduler::Hold turn =
-//   device.turn(Schedule::Use::kShared);
+// A hold lasts until the end of its scope:
+//
+//   const Scheduler::Hold place = scheduler.take({});
+//   const DeviceSchedule device{scheduler, place.device};
+//   const Scheduler::Hold memory = device.memory(need_of_trials(call, num_shapes));
+//   const Scheduler::Hold turn = device.turn(Schedule::Use::kShared);
 #ifndef MC_EVAL_SCHEDULER_H_
 #define MC_EVAL_SCHEDULER_H_
 
