@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The `tidy` test: rules of the house that no compiler checks.
 
@@ -7,6 +8,7 @@ Looks at every file that git tracks and at new ones in the folders of the source
 usage: python3 tools/tidy.py [ROOT]
 """
 
+import os
 import pathlib
 import re
 import subprocess
@@ -241,6 +243,13 @@ def missing_documents(files: list[File], root: pathlib.Path) -> Iterator[str]:
                     yield f"{file.path}:{number}: there is no {name}"
 
 
+def unrunnable_programs(files: list[File], root: pathlib.Path) -> Iterator[str]:
+    """Pages call a program by its path alone."""
+    for file in files:
+        if file.text.startswith("#!") != os.access(root / file.path, os.X_OK):
+            yield f"{file.path}:1: a program has a #! line and the run bit, others neither"
+
+
 def anchors_of(text: str) -> set[str]:
     """What a link to a heading of a Markdown page may say, as GitHub makes it."""
     headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
@@ -285,6 +294,7 @@ def breaches(paths: list[str], root: pathlib.Path) -> Iterator[str]:
     yield from unused_headers(files)
     yield from missing_documents(files, root)
     yield from broken_links(files, root)
+    yield from unrunnable_programs(files, root)
 
 
 def listed(root: pathlib.Path, *options: str) -> set[str]:

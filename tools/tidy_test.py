@@ -135,6 +135,14 @@ class Repository(unittest.TestCase):
         self.write("tools/new/y.py", "\n", is_tracked=False)
         self.assertEqual([line.partition(":")[0] for line in self.found()], ["tools/new/y.py"])
 
+    def test_finds_a_program_without_the_run_bit(self) -> None:
+        self.write("tools/x.py", "#!/usr/bin/env python3\n" + PY)
+        self.assertEqual(len(self.found()), 1)
+        (self.root / "tools/x.py").chmod(0o755)
+        self.assertEqual(self.found(), [])
+        self.write("tools/x.py", PY)
+        self.assertEqual(len(self.found()), 1)
+
     def test_finds_a_header_that_nobody_includes(self) -> None:
         self.write("src/core/x.h", GUARD)
         self.assertEqual(self.found(), ["src/core/x.h:1: nobody includes this header"])
