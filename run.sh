@@ -117,7 +117,10 @@ make_wheel() {
 
 case ${1:-} in
   setup) setup ;;
-  build) build ;;
+  build)
+    build
+    say "to begin with: export PATH=\"$PWD/build/dev/bin:$(dirname "$MC_PYTHON"):\$PATH\""
+    ;;
   demo) build --target musacoder; exec "$MC_PYTHON" examples/demo.py ;;
   test) run_tests ;;
   gpu-test) shift; build --target musacoder; exec "$MC_PYTHON" tests/gpu_test.py --musacoder build/dev/bin/musacoder "$@" ;;

@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The main job in small: one candidate of each kind, judged through the command line.
 

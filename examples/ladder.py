@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The experiments of the ladder: what does each rule of reinforcement learning give?
 

@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """From tasks to a model that writes kernels, on this machine: `./run.sh learn [--quick | --gpu]`.
 

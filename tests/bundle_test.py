@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The installed folder: it needs nothing of the machine that built it, and can be moved.
 

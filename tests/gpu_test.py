@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """All that needs a GPU: judges candidates with `--backend cuda`, and looks at what is left behind.
 

@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Judges the corpus through the command line and compares outcomes with the expected ones.
 

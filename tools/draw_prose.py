@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Draws twenty sentences and thirty names of code and pages, for a reader who judges them.
 

@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The `format` test: every C++ and CUDA file of ours is as clang-format 19 would write it.
 

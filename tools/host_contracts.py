@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The plug-ins in the real slime, verl and TRL, on a CPU.
 
-    python tools/host_contracts.py [--slime CHECKOUT] [--verl] [--trl]
+    tools/host_contracts.py [--slime CHECKOUT] [--verl] [--trl]
 
 slime: its own tests/plugin_contracts, with musacoder.slime.reward and a generate whose engine is
 replaced (there is none on a CPU); the tests of tests/plugins; tools/slime_goldens.py.

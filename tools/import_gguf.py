@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Makes a Hugging Face folder of a GGUF file: weights, configuration, tokenizer, chat template.
 

@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Writes small random models and their logits as transformers computes them, in float32.
 

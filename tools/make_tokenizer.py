@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Trains a byte-level BPE on text and writes a tokenizer.json for musacoder-learn.
 

@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Judges real answers of models and holds the verdicts against what reading them says.
 

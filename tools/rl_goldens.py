@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Writes src/rl/golden/*.json: what the rules of docs/rl.md come to, for any language to test by.
 

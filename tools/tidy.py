@@ -1,12 +1,14 @@
+#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The `tidy` test: rules of the house that no compiler checks.
 
-Looks at every file that git tracks or would track, prints "path:line: rule" for each breach, and
-exits with 1 when there is one.  Changes nothing.
+Looks at every file that git tracks and at new ones in the folders of the source, prints
+"path:line: rule" for each breach, and exits with 1 when there is one.  Changes nothing.
 
 usage: python3 tools/tidy.py [ROOT]
 """
 
+import os
 import pathlib
 import re
 import subprocess
@@ -53,6 +55,8 @@ DIRECTIVE = re.compile(
     r'clang-format|cmake-format|NOLINT|extern "C"|namespace\b|usage:'
     r"|(endif|fmt|ifndef|include|isort|mypy|noqa|pragma|shellcheck|type)\b"
 )
+
+TABLE_SEPARATOR = re.compile(r"\|(\s*:?-+:?\s*\|)+\s*")
 
 Finding = tuple[int, str]
 
@@ -168,6 +172,20 @@ def comments_begin_with_a_noun(file: File) -> Iterator[Finding]:
             )
 
 
+def tables_have_headers(file: File) -> Iterator[Finding]:
+    """A row behind an empty line is no part of the table above it: pages show its bars as text."""
+    if file.suffix != ".md" or not file.is_ours:
+        return
+    is_fenced = False
+    above = ""
+    for number, (line, below) in enumerate(zip(file.lines, [*file.lines[1:], ""]), 1):
+        is_fenced ^= line.startswith("```")
+        is_first_row = line.startswith("|") and not above.startswith("|")
+        if is_first_row and not is_fenced and not TABLE_SEPARATOR.fullmatch(below):
+            yield number, "a table begins without a header: join it to the table above"
+        above = line
+
+
 RULES: tuple[Rule, ...] = (
     has_licence,
     includes_no_parent,
@@ -177,6 +195,7 @@ RULES: tuple[Rule, ...] = (
     asks_what_there_is,
     header_hides_libraries,
     comments_begin_with_a_noun,
+    tables_have_headers,
 )
 
 
@@ -224,6 +243,13 @@ def missing_documents(files: list[File], root: pathlib.Path) -> Iterator[str]:
                     yield f"{file.path}:{number}: there is no {name}"
 
 
+def unrunnable_programs(files: list[File], root: pathlib.Path) -> Iterator[str]:
+    """Pages call a program by its path alone."""
+    for file in files:
+        if file.text.startswith("#!") != os.access(root / file.path, os.X_OK):
+            yield f"{file.path}:1: a program has a #! line and the run bit, others neither"
+
+
 def anchors_of(text: str) -> set[str]:
     """What a link to a heading of a Markdown page may say, as GitHub makes it."""
     headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
@@ -268,13 +294,29 @@ def breaches(paths: list[str], root: pathlib.Path) -> Iterator[str]:
     yield from unused_headers(files)
     yield from missing_documents(files, root)
     yield from broken_links(files, root)
+    yield from unrunnable_programs(files, root)
+
+
+def listed(root: pathlib.Path, *options: str) -> set[str]:
+    command = ["git", "-C", str(root), "ls-files", "-z", *options]
+    output = subprocess.run(command, check=True, capture_output=True).stdout.decode()
+    return {path for path in output.split("\0") if path and (root / path).is_file()}
 
 
 def known_to_git(root: pathlib.Path) -> list[str]:
-    options = ["-z", "--cached", "--others", "--exclude-standard"]
-    command = ["git", "-C", str(root), "ls-files", *options]
-    listed = subprocess.run(command, check=True, capture_output=True).stdout.decode().split("\0")
-    return sorted(path for path in set(listed) if path and (root / path).is_file())
+    """What git tracks, and new files in the folders of the source.  The commands of the pages make
+    verdicts, prepared files and virtual environments beside them: these are the user's.
+    """
+    tracked = listed(root)
+    rooms = {pathlib.PurePath(path).parts[0] for path in tracked if "/" in path}
+    new = listed(root, "--others", "--exclude-standard")
+    environments = [path.removesuffix("pyvenv.cfg") for path in new if path.endswith("/pyvenv.cfg")]
+    ours = {
+        path
+        for path in new
+        if pathlib.PurePath(path).parts[0] in rooms and not path.startswith(tuple(environments))
+    }
+    return sorted(tracked | ours)
 
 
 def main(arguments: list[str]) -> int:

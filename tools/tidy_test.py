@@ -45,6 +45,9 @@ TABLE = (
     ("harness/worker/cuda_place.py", PY + "torch.cuda.synchronize()\n", ""),
     ("harness/candidate/cuda_on_cpu.py", PY + 'if device == "cuda":\n', ""),
     ("harness/tests/x.py", PY + 'mock.patch("torch.cuda.Event")\n', ""),
+    ("x.md", "|a|\n|-|\n|b|\n", ""),
+    ("x.md", "|a|\n|-|\n\n|b|\n", "begins without a header"),
+    ("x.md", "```\n|b|\n```\n", ""),
     ("src/core/x.h", GUARD, ""),
     ("src/core/x.h", CC + "#pragma once\n", "the guard is not MC_CORE_X_H_"),
     ("src/core/x.h", GUARD + "#include <nlohmann/json.hpp>\n", "only a .cc may"),
@@ -101,9 +104,11 @@ class Repository(unittest.TestCase):
         self.root = pathlib.Path(self.directory.name)
         subprocess.run(["git", "init", "-q", str(self.root)], check=True)
 
-    def write(self, path: str, text: str) -> None:
+    def write(self, path: str, text: str, is_tracked: bool = True) -> None:
         (self.root / path).parent.mkdir(parents=True, exist_ok=True)
         (self.root / path).write_text(text, "utf-8")
+        if is_tracked:
+            subprocess.run(["git", "-C", str(self.root), "add", "--all"], check=True)
 
     def found(self) -> list[str]:
         return list(tidy.breaches(tidy.known_to_git(self.root), self.root))
@@ -117,6 +122,26 @@ class Repository(unittest.TestCase):
         self.write(".gitignore", "/lib/\n")
         self.write("lib/x.so", "")
         self.assertEqual(self.found(), [])
+
+    def test_passes_over_what_the_commands_of_the_pages_make(self) -> None:
+        self.write("tools/x.py", PY)
+        for path in ("bench/mine/x.py", "x.py", "tools/venv/bin/x.py"):
+            self.write(path, "\n", is_tracked=False)
+        self.write("tools/venv/pyvenv.cfg", "", is_tracked=False)
+        self.assertEqual(self.found(), [])
+
+    def test_finds_a_new_file_in_a_folder_of_the_source(self) -> None:
+        self.write("tools/x.py", PY)
+        self.write("tools/new/y.py", "\n", is_tracked=False)
+        self.assertEqual([line.partition(":")[0] for line in self.found()], ["tools/new/y.py"])
+
+    def test_finds_a_program_without_the_run_bit(self) -> None:
+        self.write("tools/x.py", "#!/usr/bin/env python3\n" + PY)
+        self.assertEqual(len(self.found()), 1)
+        (self.root / "tools/x.py").chmod(0o755)
+        self.assertEqual(self.found(), [])
+        self.write("tools/x.py", PY)
+        self.assertEqual(len(self.found()), 1)
 
     def test_finds_a_header_that_nobody_includes(self) -> None:
         self.write("src/core/x.h", GUARD)

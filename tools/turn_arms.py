@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Does the verifier's feedback help a second answer? Three arms on the same failed first answers.
 

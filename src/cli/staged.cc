@@ -26,7 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-// One with files of another run is refused: they would be measured with this one's.
+// A directory with files of another run is refused: they would be measured with this one's.
 Status make_directory(const std::string& path) {
   std::error_code failure;
   fs::create_directories(path, failure);
@@ -37,7 +37,9 @@ Status make_directory(const std::string& path) {
   for (const fs::directory_entry& entry : entries) {
     if (entry.path().extension() == ".prepared") {
       return Error{ErrorCode::kInvalidInput,
-                   path + " holds prepared candidates already: name another directory"};
+                   fmt::format("{0} has prepared candidates of another run: remove them "
+                               "(rm {0}/*.prepared), or name another directory",
+                               path)};
     }
   }
   return ok();

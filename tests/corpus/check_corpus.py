@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Checks that the corpus is complete and consistent, without running any candidate.
 

@@ -143,7 +143,7 @@ class Staged(InFolder):
         (self.folder / "00007.prepared").touch()
         done = run("prepare", "--task", TASK, "-c", HONEST, "--out", str(self.folder))
         self.assertEqual(done.returncode, BAD_INPUT, done.stderr)
-        self.assertIn("name another directory", done.stderr)
+        self.assertIn(f"(rm {self.folder}/*.prepared), or name another", done.stderr)
         self.assertEqual(len(list(self.folder.iterdir())), 1)
 
 

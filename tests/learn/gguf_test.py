@@ -16,7 +16,7 @@ import numpy.typing as npt
 import tokenizers
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-LEARN = os.environ["MUSACODER_LEARN"]
+LEARN = os.environ.get("MUSACODER_LEARN", str(ROOT / "build/dev/bin/musacoder-learn"))
 HEADS, KV_HEADS = 4, 2
 # The words of Hugging Face and of GGUF; a reader's table, kept apart from the tool's.
 NAMES = [

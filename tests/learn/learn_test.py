@@ -17,7 +17,7 @@ import time
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-LEARN = os.environ["MUSACODER_LEARN"]
+LEARN = os.environ.get("MUSACODER_LEARN", str(ROOT / "build/dev/bin/musacoder-learn"))
 STEPS = 30
 
 

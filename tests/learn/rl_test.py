@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-LEARN = os.environ["MUSACODER_LEARN"]
+LEARN = os.environ.get("MUSACODER_LEARN", str(ROOT / "build/dev/bin/musacoder-learn"))
 JUDGE = f"{sys.executable} {ROOT / 'tests/learn/letter_judge.py'}"
 # The same to a run's settings, which leave out the folder of the program; it cannot be started.
 NO_JUDGE = JUDGE.replace(sys.executable, f"/no/{pathlib.Path(sys.executable).name}")

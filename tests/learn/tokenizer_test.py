@@ -19,7 +19,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalize
 from tokenizers.trainers import BpeTrainer
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-LEARN = os.environ["MUSACODER_LEARN"]
+LEARN = os.environ.get("MUSACODER_LEARN", str(ROOT / "build/dev/bin/musacoder-learn"))
 NUM_STRINGS = int(os.environ.get("MC_STRINGS", "1000"))
 SEED = 20
 

@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """How far a candidate's time moves from try to try, and how often it is found as fast as itself.
 
