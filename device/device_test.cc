@@ -725,6 +725,26 @@ TEST_F(Library, EndsADropoutWithTheCandidateForOthersReferToIt) {
   EXPECT_TRUE(end());
 }
 
+// PyTorch asks for the matrices of a recurrent layer with no descriptor and no address for biases.
+TEST_F(Library, AResultThatIsNotWantedHasNoAddress) {
+  const uint64_t dnn = handle("cudnnCreate"), layer = object("cudnnCreateRNNDescriptor");
+  const uint64_t matrix = object("cudnnCreateTensorDescriptor");
+  const auto weights = [&](const std::vector<uint64_t>& wanted) {
+    std::vector<uint64_t> words = {dnn, layer, 2, 1000, arena(), 3};
+    words.insert(words.end(), wanted.begin(), wanted.end());
+    return call("cudnnGetRNNWeightParams", words);
+  };
+  LibraryReply reply = weights({matrix, 1, 0, 0});
+  EXPECT_EQ(reply.status, 0u);
+  EXPECT_EQ(reply.words[0], 0u);
+  EXPECT_EQ(reply.words[1], 1023u);
+  reply = weights({matrix, 1, 0, 1});
+  EXPECT_NE(reply.words[0], 0u) << "an address without a descriptor";
+  EXPECT_NE(weights({matrix, 2, 0, 0}).status, 0u) << "neither wanted nor not";
+  EXPECT_NE(weights({matrix, 1, 0}).status, 0u);
+  EXPECT_TRUE(end());
+}
+
 TEST_F(Library, GivesFewHandles) {
   uint64_t last = 0;
   for (int i = 0; i < 200; ++i) {

@@ -14,6 +14,7 @@
 //   b  bytes on the host, as many as the next argument says
 //   a? 32-bit numbers on the host, as many as the argument of this index says
 //   r  the address for a 32-bit result        R  for one of 64 bits
+//   O  the address for a 64-bit result, or null where the function must see that (1, or 0)
 //   q? the address for 32-bit results, as many as the argument of this index says
 //   e  the address for heuristic results, as many as the argument before says
 //   A  the address of an algorithm that such a result had, or null
@@ -48,7 +49,7 @@ constexpr uint32_t kNumLibraryFunctions = sizeof kLibraryFunctions / sizeof *kLi
 
 // True for a call that says more than its status.
 constexpr bool has_results(std::string_view marks) {
-  return marks.find_first_of("HrRqeW") != std::string_view::npos;
+  return marks.find_first_of("HrRqeWO") != std::string_view::npos;
 }
 
 // True for a call that may give the device something to do.

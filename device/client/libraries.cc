@@ -184,6 +184,10 @@ class Crossing {
         return result(value, 4);
       case 'R':
         return result(value, 8);
+      case 'O':
+        word(value == 0 ? 0 : 1);
+        if (value != 0) result(value, 8);
+        return;
       case 'q':
         return result(value, count_at(static_cast<size_t>(letter - '0')) * 4);
       case 'e':

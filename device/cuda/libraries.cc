@@ -254,6 +254,9 @@ class Libraries::Arguments {
         return add_result(4);
       case 'R':
         return add_result(8);
+      case 'O':
+        if (!next(word) || word > 1) return false;
+        return word == 0 ? add(uint64_t{0}) : add_result(8);
       case 'q':
         return count_at(static_cast<size_t>(letter - '0'), count) && add_result(count * 4);
       case 'e':

@@ -105,6 +105,19 @@ int set_dropout(Descriptor* descriptor, void*, float dropout, void*, uint64_t by
   return descriptor->attribute == std::vector<int64_t>{25, 1, 2} ? 0 : kBadParameter;
 }
 
+// As in cuDNN, an address for a result that has no descriptor is refused.
+int get_weights(void*, Descriptor*, int layer, uint64_t bytes, const void*, int part,
+                Descriptor* matrix, void** matrix_at, Descriptor* bias, void** bias_at) {
+  if ((matrix == nullptr) != (matrix_at == nullptr) || (bias == nullptr) != (bias_at == nullptr)) {
+    return kBadParameter;
+  }
+  const uint64_t place = bytes + static_cast<uint64_t>(layer * 10 + part);
+  for (void** at : {matrix_at, bias_at}) {
+    if (at != nullptr) *at = reinterpret_cast<void*>(place);
+  }
+  return 0;
+}
+
 struct Named {
   std::string_view name;
   void* function;
@@ -136,6 +149,9 @@ const Named kFunctions[] = {
     {"cudnnCreateDropoutDescriptor", pointer(make_descriptor)},
     {"cudnnDestroyDropoutDescriptor", pointer(end_descriptor)},
     {"cudnnSetDropoutDescriptor", pointer(set_dropout)},
+    {"cudnnCreateRNNDescriptor", pointer(make_descriptor)},
+    {"cudnnDestroyRNNDescriptor", pointer(end_descriptor)},
+    {"cudnnGetRNNWeightParams", pointer(get_weights)},
     {"cudnnBatchNormalizationForwardInference", pointer(add_up)},
 };
 

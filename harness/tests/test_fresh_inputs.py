@@ -9,7 +9,7 @@ import random
 import sys
 import unittest
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -18,6 +18,7 @@ from timing_rig import IN_PLACE, Rig, bytes_of, honest  # noqa: E402
 
 from harness.worker import region
 from harness.timing.fresh_inputs import ALIGNMENT, PROBLEM_MAX, FreshInputs
+from harness.timing.timed_calls import TimedCalls
 from harness.judge.judge import Judge
 from harness.worker.place import HOST_PLACE
 from harness.judge.reference import Reference, derive_seed
@@ -212,6 +213,49 @@ class Check(unittest.TestCase):
         body = {"number": 1, "calls": 1}
         self.assertRaises(Refusal, fresh.answer, "generate_inputs", Question(body))
         self.assertRaises(Refusal, fresh.answer, "publish", Question(body))
+
+
+class Warmed(unittest.TestCase):
+    """A model's calls on a device whose memory was given back in between."""
+
+    class HeldPlace:
+        held = 100
+
+        def held_bytes(self) -> int:
+            return self.held
+
+    class Recorder:
+        def __init__(self, events: list[str]) -> None:
+            self.events = events
+
+        def reset(self) -> None:
+            self.events.append("reset")
+
+        def begin(self, *, is_gated: bool) -> None:
+            self.events.append("begin")
+
+        def end(self) -> None:
+            self.events.append("end")
+
+        def times(self, calls: int) -> list[tuple[float, bool]]:
+            return [(1.0, True)] * calls
+
+    def test_memory_that_is_new_is_written_before_the_first_timed_call(self) -> None:
+        events: list[str] = []
+
+        class Noted(torch.nn.Module):
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                events.append("call")
+                return x + 1
+
+        place: Any = self.HeldPlace()
+        timed = TimedCalls("", place)
+        timed._stopwatch = cast(Any, self.Recorder(events))
+        for held, before in ((100, []), (100, []), (50, ["call"]), (50, [])):
+            place.held = held
+            events.clear()
+            timed.time(Noted(), lambda number: [torch.ones(2)], 1, is_gated=True)
+            self.assertEqual(events, [*before, "reset", "begin", "call", "end"], held)
 
 
 class InTheJudge(unittest.TestCase):

@@ -24,6 +24,7 @@ class TimedCalls:
         self._library = executor_library
         self._place = place
         self._stopwatch: Stopwatch | None = None
+        self._held_bytes = 0  # The memory that the process held after the last batch.
 
     def time(
         self,
@@ -37,6 +38,9 @@ class TimedCalls:
         if self._stopwatch is None:
             self._stopwatch = Stopwatch(self._library, self._place)
         places = [region.map_tensors(inputs_of(n), torch.clone) for n in range(min(2, calls))]
+        if self._place.held_bytes() < self._held_bytes:
+            # The first kernel that writes to memory that is new is 11 % slower.
+            call(model, places[0])
         self._stopwatch.reset()
         for number in range(calls):
             place = places[number % 2]
@@ -46,4 +50,5 @@ class TimedCalls:
             call(model, place)
             self._stopwatch.end()
         times = self._stopwatch.times(calls)
+        self._held_bytes = self._place.held_bytes()
         return {"us": [us for us, _ in times], "queued_whole": sum(whole for _, whole in times)}

@@ -55,6 +55,9 @@ class CudaPlace(Place):
         if self.names.module.memory_reserved() > kept_max:
             self.names.module.empty_cache()
 
+    def held_bytes(self) -> int:
+        return int(self.names.module.memory_reserved())
+
     def peak_bytes(self, run: Callable[[], object]) -> int:
         self.trim(kept_max=0)
         self.names.module.reset_peak_memory_stats()

@@ -59,6 +59,10 @@ class Place:
         some takes the driver's lock, for which all processes wait in line.
         """
 
+    def held_bytes(self) -> int:
+        """The memory of the device that this process keeps for tensors, in use or not."""
+        return 0
+
     def peak_bytes(self, run: Callable[[], object]) -> int:
         """The most memory that this process holds on the device while `run` works."""
         run()
