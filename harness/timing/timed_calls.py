@@ -17,6 +17,10 @@ from harness.worker.program import call
 from harness.worker.wire import Json
 
 
+# Calls that got new memory are made again: the first kernel that writes to it is 11 % slower.
+TRIES_MAX = 3
+
+
 class TimedCalls:
     """Times calls in this process."""
 
@@ -24,7 +28,6 @@ class TimedCalls:
         self._library = executor_library
         self._place = place
         self._stopwatch: Stopwatch | None = None
-        self._held_bytes = 0  # The memory that the process held after the last batch.
 
     def time(
         self,
@@ -38,9 +41,23 @@ class TimedCalls:
         if self._stopwatch is None:
             self._stopwatch = Stopwatch(self._library, self._place)
         places = [region.map_tensors(inputs_of(n), torch.clone) for n in range(min(2, calls))]
-        if self._place.held_bytes() < self._held_bytes:
-            # The first kernel that writes to memory that is new is 11 % slower.
-            call(model, places[0])
+        for _ in range(TRIES_MAX):
+            held_before = self._place.held_bytes()
+            self._run(model, inputs_of, places, calls, is_gated)
+            if self._place.held_bytes() <= held_before:
+                break
+        times = self._stopwatch.times(calls)
+        return {"us": [us for us, _ in times], "queued_whole": sum(whole for _, whole in times)}
+
+    def _run(
+        self,
+        model: torch.nn.Module,
+        inputs_of: Callable[[int], Any],
+        places: list[Any],
+        calls: int,
+        is_gated: bool,
+    ) -> None:
+        assert self._stopwatch is not None
         self._stopwatch.reset()
         for number in range(calls):
             place = places[number % 2]
@@ -49,6 +66,3 @@ class TimedCalls:
             self._stopwatch.begin(is_gated=is_gated)
             call(model, place)
             self._stopwatch.end()
-        times = self._stopwatch.times(calls)
-        self._held_bytes = self._place.held_bytes()
-        return {"us": [us for us, _ in times], "queued_whole": sum(whole for _, whole in times)}
