@@ -105,7 +105,7 @@ int set_dropout(Descriptor* descriptor, void*, float dropout, void*, uint64_t by
   return descriptor->attribute == std::vector<int64_t>{25, 1, 2} ? 0 : kBadParameter;
 }
 
-// As in cuDNN, an address for a result that has no descriptor is refused.
+// cuDNN refuses an address for a result that has no descriptor, and so does this.
 int get_weights(void*, Descriptor*, int layer, uint64_t bytes, const void*, int part,
                 Descriptor* matrix, void** matrix_at, Descriptor* bias, void** bias_at) {
   if ((matrix == nullptr) != (matrix_at == nullptr) || (bias == nullptr) != (bias_at == nullptr)) {

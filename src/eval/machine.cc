@@ -122,8 +122,8 @@ task::Protocol protocol_of(const Options& options, const Device* device, const s
   return protocol;
 }
 
-// The folder for Python's bytecode where PyTorch has none beside its sources, as in many images: its
-// import then compiles 1,500 modules, which takes 4 of 6 s.  Empty where PyTorch has it.
+// The folder for Python's bytecode where PyTorch has none beside its sources, as in many images:
+// its import then compiles 1,500 modules, which takes 4 of 6 s.  Empty where PyTorch has it.
 std::filesystem::path bytecode_directory(const compile::PyTorch& pytorch) {
   std::error_code error;
   for (const auto& file :

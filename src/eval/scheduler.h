@@ -4,9 +4,7 @@
 // Where a device has a lock (device_lock.h), its turns hold between processes, too.
 //
 //   Scheduler scheduler({capacity_of(device.bytes)});
-// A hold lasts until the end of its scope:
-//
-//   const Scheduler::Hold place = scheduler.take({});
+//   const Scheduler::Hold place = scheduler.take({});  // Until the end of its scope.
 //   const DeviceSchedule device{scheduler, place.device};
 //   const Scheduler::Hold memory = device.memory(need_of_trials(call, num_shapes));
 //   const Scheduler::Hold turn = device.turn(Schedule::Use::kShared);
