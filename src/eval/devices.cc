@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "eval/devices.h"
 
-#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -40,11 +39,6 @@ DeviceState::DeviceState(const Device* one, DeviceSchedule its_schedule, execute
       executor(std::move(zygotes), spare_judges.get(), limits_on(one, limits)),
       judges(one == nullptr ? JudgePool::kOnCpu : JudgePool::kOnDevice),
       nvml(one == nullptr ? nullptr : timing::Nvml::open(one->id)) {}
-
-DeviceState::~DeviceState() {
-  const std::jthread others([this] { executor.end_idle(); });
-  judges.clear();
-}
 
 Devices::Devices(std::unique_ptr<Scheduler> scheduler,
                  std::vector<std::unique_ptr<DeviceState>> devices, Progress report)

@@ -31,7 +31,6 @@ struct DeviceState {
   // device.  REQUIRES: `trusted` outlives it.
   DeviceState(const Device* one, DeviceSchedule its_schedule, execute::Zygotes zygotes,
               execute::Zygote* trusted, size_t num_spares, execute::StageLimits limits);
-  ~DeviceState();
 
   const Device* const device;
   const DeviceSchedule schedule;

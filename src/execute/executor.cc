@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include "core/cancel.h"
-#include "core/destroy.h"
 #include "execute/failure.h"
 #include "execute/measurement.h"
 
@@ -342,12 +341,9 @@ Status Executor::ask_baseline(Session& session, const std::string& question,
 }
 
 void Executor::end_idle() {
-  std::vector<std::unique_ptr<DeviceProcess>> devices;
-  {
-    const std::lock_guard lock(idle_->mutex);
-    devices.swap(idle_->devices);
-  }
-  destroy_together(std::move(devices));
+  std::vector<std::unique_ptr<DeviceProcess>> devices;  // Destroyed after the lock is released.
+  const std::lock_guard lock(idle_->mutex);
+  devices.swap(idle_->devices);
 }
 
 bool changes_settings(std::string_view task_source) {
