@@ -467,7 +467,8 @@ def _offer(case: _Case, question: Question) -> Answer:
         case.shapes.append(shape)
         names = [distributions.NATIVE]
         if question.body["label"] not in _LARGER:
-            names = [one.distribution for one in case.trials if one.shape == 0]
+            main = [one.distribution for one in case.trials if one.shape == 0]
+            names = [name for name in main if name != case.special]
         for name in names:
             index = len(case.trials)
             seed = derive_seed(case.seed, "trial", index)
