@@ -32,7 +32,7 @@ void Call::begin(uint64_t given_bytes, const Digest& key) {
   is_taken_ = false;
   ++number_;
   to_host_max_ = std::max(kToHostLeast, given_bytes / kPartToHost);
-  launches_ = to_host_ = unknown_reads_ = 0;
+  launches_ = kernel_ns_ = to_host_ = moved_ = unknown_reads_ = 0;
   reads_given_ = given_bytes == 0;
   std::fill(std::begin(output_bytes_), std::end(output_bytes_), 0);
   digest_ = key;
@@ -59,7 +59,6 @@ void Call::note_late_work(const char* what) {
 }
 
 void Call::note_output(const void* bytes, size_t size, const Origin* origins) {
-  is_taken_ = true;
   digest_.add(bytes, size);
   for (size_t i = 0; i < size; ++i) ++output_bytes_[static_cast<size_t>(origins[i])];
 }
@@ -70,9 +69,11 @@ int Call::describe(char* text, size_t capacity) const {
   };
   return std::snprintf(
       text, capacity,
-      "\"call\":%zu,\"launches\":%zu,\"digest\":\"%016zx\",\"kernel\":%zu,\"fill\":%zu,"
+      "\"call\":%zu,\"launches\":%zu,\"kernel_us\":%zu,"
+      "\"digest\":\"%016zx\",\"kernel\":%zu,\"fill\":%zu,"
       "\"given\":%zu,\"host\":%zu,\"nowhere\":%zu,\"reads_given\":%s,\"unknown_reads\":%zu",
       static_cast<size_t>(number_), static_cast<size_t>(launches_),
+      static_cast<size_t>(kernel_ns_ / 1000),
       static_cast<size_t>(digest_.total), bytes(Origin::kKernel), bytes(Origin::kFill),
       bytes(Origin::kGiven), bytes(Origin::kHost), bytes(Origin::kNowhere),
       reads_given_ ? "true" : "false", static_cast<size_t>(unknown_reads_));

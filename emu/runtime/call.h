@@ -7,7 +7,7 @@
 // (`host_compute`).  Copies are counted, and so is what kernels write to memory that both sides
 // see.
 //
-// From the first output that is taken until the next call begins the candidate's work is over: a
+// From the return of forward until the next call begins the candidate's work is over: a
 // launch, or a write to what the call was given, is a finding (`late_work`).  So the inputs that
 // the judge compares afterwards are those that stood beside the outputs.
 #ifndef MC_EMU_RUNTIME_CALL_H_
@@ -38,12 +38,18 @@ class Call {
   void begin(uint64_t given_bytes, const Digest& key);
   void end() { is_active_ = false; }
 
-  // True if the call's outputs are being taken, or were, and no other call began.
+  // Forward has returned: from here on its outputs are taken.
+  void end_forward() { is_taken_ = true; }
+  // True if forward has returned and no other call began.
   bool is_taken() const { return is_taken_; }
   void note_late_work(const char* what);
 
   void note_launch() { ++launches_; }
+  void note_kernel_ns(uint64_t time) { kernel_ns_ += time; }
   void note_to_host(size_t bytes);
+  // The runtime copied bytes on the device to another place than they had in their allocation.
+  void note_moved(size_t bytes) { moved_ += bytes; }
+  uint64_t moved() const { return moved_; }
   // A kernel read what nobody wrote: or what somebody did whom the checks did not see.
   void note_unknown_read(size_t bytes) { unknown_reads_ += bytes; }
   // A kernel read inputs or parameters.
@@ -59,7 +65,9 @@ class Call {
   uint64_t number_ = 0;
   uint64_t to_host_max_ = 0;
   std::atomic<uint64_t> launches_{0};
+  std::atomic<uint64_t> kernel_ns_{0};  // Processor time of the process during launches.
   std::atomic<uint64_t> to_host_{0};
+  std::atomic<uint64_t> moved_{0};
   std::atomic<uint64_t> unknown_reads_{0};
   std::atomic<bool> reads_given_{false};  // True from the start where no input was given.
   uint64_t output_bytes_[5] = {};         // The index is an Origin.

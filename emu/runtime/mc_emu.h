@@ -84,12 +84,15 @@ void mc_emu_note_to_host(size_t bytes);
 void mc_emu_copy(void* to, const void* from, size_t size);
 void mc_emu_fill(void* to, int value, size_t size);
 
-// Around a call of the candidate's forward, whose inputs were mapped before.  Between the two the
-// outputs' bytes are told; the end is reported (runtime/call.h).
+// Around a call of the candidate's forward, whose inputs were mapped before.  Between the return of
+// forward and the end the outputs' bytes are told; the end is reported (runtime/call.h).
 void mc_emu_begin_call(void);
+void mc_emu_end_forward(void);
+// Bytes that the runtime's copies put into another place on the device, since the call began.
+uint64_t mc_emu_moved_bytes(void);
 int mc_emu_in_call(void);
 void mc_emu_note_output(const void* bytes, size_t size, const unsigned char* origins);
-// An operator writes here: nothing may write to inputs once the first output was told of.
+// An operator writes here: nothing may write to inputs once forward has returned.
 void mc_emu_note_write(const void* to);
 void mc_emu_end_call(void);
 

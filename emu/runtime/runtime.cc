@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <iterator>
 
 #include <linux/filter.h>
@@ -37,6 +38,13 @@ std::string format(const char* text, size_t a, size_t b) {
   char buffer[160];
   std::snprintf(buffer, sizeof buffer, text, a, b);
   return buffer;
+}
+
+// The processor time that this process has used, in all its threads.
+uint64_t process_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
 }
 
 // Blocks that the device holds at once.
@@ -195,6 +203,9 @@ void Runtime::copy(void* to, const void* from, size_t size) {
     std::memset(origins, static_cast<int>(origin), size);
   } else {
     std::memmove(origins, arena_.view().origin_of(source), size);
+    const bool is_plain =
+        target - arena_.find(target)->begin == source - arena_.find(source)->begin;
+    if (!is_plain) call_.note_moved(size);
   }
 }
 
@@ -338,7 +349,9 @@ int Runtime::launch(const McEmuLaunch& launch) {
   job.num_threads = static_cast<int>(launch.block[0] * launch.block[1] * launch.block[2]);
   call_.note_launch();
   arena_.open_all();
+  const uint64_t begun = process_ns();
   run_job(&job);
+  call_.note_kernel_ns(process_ns() - begun);
   arena_.close_all();
   sticky_error_ = job.error.load();
   return set_last_error(job.error.load());
@@ -448,6 +461,8 @@ void mc_emu_note_to_host(size_t bytes) { Runtime::get().call().note_to_host(byte
 void mc_emu_copy(void* to, const void* from, size_t size) { Runtime::get().copy(to, from, size); }
 void mc_emu_fill(void* to, int value, size_t size) { Runtime::get().fill(to, value, size); }
 void mc_emu_begin_call(void) { Runtime::get().begin_call(); }
+void mc_emu_end_forward(void) { Runtime::get().call().end_forward(); }
+uint64_t mc_emu_moved_bytes(void) { return Runtime::get().call().moved(); }
 int mc_emu_in_call(void) { return Runtime::get().call().is_active(); }
 void mc_emu_note_output(const void* bytes, size_t size, const unsigned char* origins) {
   Runtime::get().call().note_output(bytes, size, reinterpret_cast<const mc::emu::Origin*>(origins));

@@ -170,7 +170,27 @@ TEST(Closed, SoIsWritingThemToMemoryThatTheHostSees) {
   EXPECT_THAT(closed.report(), HasSubstr("\"kind\":\"host_compute\""));
 }
 
-TEST(Closed, WorkFromTheFirstOutputUntilTheNextCallIsAFinding) {
+TEST(Closed, CopiesToAnotherPlaceAreCountedAndThoseOfAWholeAreNot) {
+  Closed closed;
+  cudaMemcpy(closed.y_ + 1, closed.x_, 4, cudaMemcpyDeviceToDevice);
+  const auto moved_by = [](auto work) {
+    mc_emu_begin_call();
+    work();
+    mc_emu_end_call();
+    return mc_emu_moved_bytes();
+  };
+  EXPECT_EQ(moved_by([&] {
+              cudaMemcpy(closed.y_, closed.x_, Closed::kBytes, cudaMemcpyDeviceToDevice);
+              cudaMemset(closed.y_, 0, 16);
+            }),
+            0U);
+  EXPECT_EQ(moved_by([&] {  // A column becomes a row; its first element stays where it was.
+              cudaMemcpy2D(closed.y_, 4, closed.x_, 64, 4, 10, cudaMemcpyDeviceToDevice);
+            }),
+            36U);
+}
+
+TEST(Closed, WorkFromTheReturnOfForwardUntilTheNextCallIsAFinding) {
   Closed closed;
   const int file = memfd_create("inputs", 0);
   ASSERT_EQ(ftruncate(file, 4096), 0);
@@ -179,7 +199,7 @@ TEST(Closed, WorkFromTheFirstOutputUntilTheNextCallIsAFinding) {
     mc_emu_reset();  // A finding is written once.
     mc_emu_begin_call();
     work();  // Inside of forward.
-    closed.note_output(16);
+    mc_emu_end_forward();
     const bool is_late_at_once = closed.report().find("late_work") != std::string::npos;
     work();
     mc_emu_end_call();

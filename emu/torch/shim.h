@@ -25,23 +25,26 @@ void* mc_shim_map(int descriptor, uint64_t offset, size_t size);
 // is under way (mc_emu_note_output).  0 with a Python error set when it is none.
 int mc_shim_export(void* tensor, void* target);
 
-// Between the two, calls of operators are counted, those by other operators too.  stop returns JSON
-// that stays valid until the next start: {"aten::empty_like": 3}.
+// Between the two, calls of operators are counted, those by other operators too, and casts by which
+// values change.  stop returns JSON that stays valid until the next start: {"aten::empty_like": 3,
+// "cast Float Int": 1}.
 void mc_shim_record_start(void);
 const char* mc_shim_record_stop(void);
 
-// Bytes that copies from the device to itself put into another order or place, since the start.
+// Bytes that copies from the device to itself put into another order or place, or rounded, since
+// the start.
 uint64_t mc_shim_moved_bytes(void);
 
-// From now on until mc_init_computed, results of operators that are not allowed are noted where
-// they hold real or complex numbers, but for a few scalars.  Names have no `aten::`, one a line.
+// From now on until mc_init_computed, operators that are not allowed count where their results hold
+// real or complex numbers, and casts by which values change.  Names have no `aten::`, one a line.
 void mc_init_watch(const char* allowed);
 void mc_init_pause(int is_paused);
-// How often each of these operators was called since the last build ended: {"mul": 1}.
+// How often each of these was called since the last build ended, and how many elements it made;
+// none where it only scaled a draw or a constant: [{"mul.Tensor[300]": 1}, {"mul.Tensor[300]": 0}].
 const char* mc_init_calls(void);
-// The module is imported, or a model constructed; what these operators made meanwhile is not noted.
+// The module is imported, or a model constructed; draws that these calls scaled are not followed.
 void mc_init_end_build(const char* excused);
-// The operators whose results, or copies of these, are still there: {"mm": 2}.
+// The calls that scaled draws that are still there, or copies of these: {"mul.Tensor[300]": 2}.
 const char* mc_init_computed(void);
 
 // All operators that are defined by now are PyTorch's; those that come later are a candidate's own.

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which operators run, whoever calls them; how much of what they copy in forward they rearrange;
-// and which of them computed, while a module was imported and its model constructed, what is still
-// there.
+// and what they compute while a module is imported and its model constructed.
 //
-// The results of those that computed are marked by their storages.  A copy of a marked one is
-// marked, one that is overwritten by something else is not, and one that is gone does not count.
+// An operator that computes counts when it is called, whatever becomes of its result, since a
+// result can leave PyTorch by many ways.  One kind has mercy: a draw or a constant that is scaled
+// (`torch.randn(n) * 0.02`) is a way to initialise what the reference's parameters overwrite.  Its
+// storage is marked; a copy of a marked one is marked, one that is overwritten by something else is
+// not, and one that is gone does not count.
 #ifndef NDEBUG
 #define NDEBUG  // PyTorch's libraries are built so, and the form of RecordFunction depends on it.
 #endif
@@ -17,6 +19,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <sstream>
 #include <string>
 #include <unordered_set>
@@ -44,31 +47,89 @@ Recording& recording() {
 // The facts of a call when it begins: PyTorch has its inputs then alone.
 struct Begun : at::ObserverContext {
   uint64_t moved_bytes = 0;
+  std::string cast;  // "Float Int" of a copy that changes values; or "".
+  bool is_counted = false;
   std::vector<at::Tensor> given;
 };
+
+// ---- Casts --------------------------------------------------------------------------------------
+
+// The numbers that a type holds: `digits` of them binary, with an exponent of so many bits.
+struct Precision {
+  int digits = 0, exponent = 0;
+};
+
+Precision precision_of(at::ScalarType type) {
+  switch (type) {
+    case at::kDouble:
+      return {53, 11};
+    case at::kFloat:
+      return {24, 8};
+    case at::kHalf:
+      return {11, 5};
+    case at::kBFloat16:
+      return {8, 8};
+    case at::kFloat8_e4m3fn:
+      return {4, 4};
+    case at::kFloat8_e5m2:
+      return {3, 5};
+    case at::kBool:
+      return {1, 0};
+    default:
+      return {static_cast<int>(8 * c10::elementSize(type)) - (c10::isSignedType(type) ? 1 : 0), 0};
+  }
+}
+
+// True where each value of `from` is one of `to`.
+bool keeps_values(at::ScalarType from, at::ScalarType to) {
+  if (c10::isComplexType(from) && !c10::isComplexType(to)) return false;
+  if (c10::isComplexType(from)) from = c10::toRealValueType(from);
+  if (c10::isComplexType(to)) to = c10::toRealValueType(to);
+  if (from == to) return true;
+  if (c10::isFloatingType(from) && !c10::isFloatingType(to)) return false;
+  const bool fits_sign =
+      c10::isFloatingType(to) || !c10::isSignedType(from) || c10::isSignedType(to);
+  const Precision mine = precision_of(from), theirs = precision_of(to);
+  return fits_sign && mine.digits <= theirs.digits && mine.exponent <= theirs.exponent;
+}
+
+// "Float Int" of a copy by which values change; "" of all others.  Indices may become shorter.
+std::string cast_by(const at::Tensor& target, const at::Tensor& source) {
+  const at::ScalarType from = source.scalar_type(), to = target.scalar_type();
+  if (keeps_values(from, to) || (from == at::kLong && to == at::kInt)) return "";
+  return std::string(c10::toString(from)) + ' ' + c10::toString(to);
+}
+
+// The target and the source of a copy; null where the call is none.
+std::pair<const at::Tensor*, const at::Tensor*> copied_by(const at::RecordFunction& function) {
+  const auto operation = function.operator_name();
+  const auto inputs = function.inputs();
+  if (!operation || operation->name != "aten::copy_" || inputs.size() < 2) return {};
+  if (!inputs[0].isTensor() || !inputs[1].isTensor()) return {};
+  return {&inputs[0].toTensor(), &inputs[1].toTensor()};
+}
 
 // True if the tensor is all of its memory, in order.
 bool is_whole(const at::Tensor& tensor) {
   return tensor.is_contiguous() && tensor.nbytes() == tensor.storage().nbytes();
 }
 
-// The bytes that a copy on the device puts into another order or place.
-uint64_t moved_by(const at::RecordFunction& function) {
-  const auto inputs = function.inputs();
-  if (inputs.size() < 2 || !inputs[0].isTensor() || !inputs[1].isTensor()) return 0;
-  const at::Tensor& target = inputs[0].toTensor();
-  const at::Tensor& source = inputs[1].toTensor();
+// The bytes that a copy on the device puts into another order or place, or rounds.
+uint64_t moved_by(const at::Tensor& target, const at::Tensor& source) {
   if (!target.has_storage() || !source.has_storage() || target.is_cpu() || source.is_cpu())
     return 0;
+  if (source.is_floating_point() && source.scalar_type() != target.scalar_type())
+    return std::max(target.nbytes(), source.nbytes());
   const bool is_plain = is_whole(target) && is_whole(source) && target.sizes() == source.sizes();
   return is_plain ? 0 : target.nbytes();
 }
 
 std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& function) {
-  const auto operation = function.operator_name();
-  if (!operation || operation->name != "aten::copy_") return nullptr;
+  const auto [target, source] = copied_by(function);
+  if (target == nullptr) return nullptr;
   auto begun = std::make_unique<Begun>();
-  begun->moved_bytes = moved_by(function);
+  begun->moved_bytes = moved_by(*target, *source);
+  begun->cast = cast_by(*target, *source);
   return begun;
 }
 
@@ -81,7 +142,10 @@ void on_end(const at::RecordFunction& function, at::ObserverContext* context) {
   if (mc::shim::is_own(operation->name)) return;  // Its parts are counted.
   const std::lock_guard lock(recording().mutex);
   ++recording().calls[operation->name];
-  if (context != nullptr) recording().moved_bytes += static_cast<Begun*>(context)->moved_bytes;
+  if (context == nullptr) return;
+  const Begun& begun = *static_cast<Begun*>(context);
+  recording().moved_bytes += begun.moved_bytes;
+  if (!begun.cast.empty()) ++recording().calls["cast " + begun.cast];
 }
 
 std::string quote(const std::string& text) {
@@ -103,9 +167,10 @@ std::string to_json(const std::map<std::string, uint64_t>& calls) {
 
 // ---- Before the first call of forward -----------------------------------------------------------
 
+// A draw or a constant, or such a one scaled.
 struct Mark {
   c10::weak_intrusive_ptr<c10::StorageImpl> storage;
-  std::string name;  // "mul" of the operator that computed it.
+  std::string scaled_by;  // "mul.Tensor[300]" of the call that scaled it; "" before.
   uint64_t build = 0;
 };
 
@@ -113,7 +178,9 @@ struct Construction {
   std::mutex mutex;
   // Guarded by mutex.
   std::unordered_set<std::string> allowed;
-  std::map<std::string, uint64_t> calls;  // Those that compute, since the last build.
+  // Those that compute, since the last build: "mul.Tensor[300][300]", or "cast Float Int".
+  std::map<std::string, uint64_t> calls;
+  std::map<std::string, uint64_t> elements;  // Those of their results.
   std::map<const c10::StorageImpl*, Mark> marks;
   uint64_t build = 0;
   bool is_paused = false;
@@ -162,54 +229,140 @@ bool is_made_of_others(const c10::OperatorName& name) {
   return op && op->hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
 }
 
+// True for an operator that scales what it is given, or brings it into another distribution.
+bool scales(const std::string& name) {
+  static const std::set<std::string> kNames = {"add", "sub", "mul", "div", "erfinv", "clamp"};
+  return kNames.count(name) != 0;
+}
+
+bool makes_draws(const std::string& name) {
+  static const std::set<std::string> kNames = {"normal", "uniform", "random", "bernoulli", "rand",
+                                               "randn",  "fill",    "zero",   "zeros",     "ones",
+                                               "full"};
+  return kNames.count(name) != 0;
+}
+
+// Products of weights count inside of other operators too.
+bool is_product(const std::string& name) {
+  static const std::set<std::string> kNames = {"mm", "bmm", "addmm", "baddbmm", "addbmm",
+                                               "mv", "addmv", "dot", "vdot", "convolution"};
+  return kNames.count(name) != 0;
+}
+
+bool is_number(const at::Tensor& tensor) {
+  return tensor.unsafeGetTensorImpl()->is_wrapped_number();
+}
+
+// "mul.Tensor[300][300]": harness/judge/operators.py names the calls of a reference so.
+std::string signature_of(const std::string& name, const std::string& overload,
+                         const std::vector<at::Tensor>& given) {
+  std::string text = name + "." + overload;
+  for (const at::Tensor& one : given) {
+    if (is_number(one)) continue;
+    text += '[';
+    for (int64_t i = 0; i < one.dim(); ++i) {
+      text += (i == 0 ? "" : ",") + std::to_string(one.size(i));
+    }
+    text += ']';
+  }
+  return text;
+}
+
+// Computing operators that are under way in this thread: what they call is a part of them.
+thread_local int num_computing = 0;
+
 std::unique_ptr<at::ObserverContext> on_construction_start(const at::RecordFunction& function) {
   auto begun = std::make_unique<Begun>();
   begun->given = tensors_of(function.inputs());
+  if (const auto [target, source] = copied_by(function); target != nullptr) {
+    begun->cast = cast_by(*target, *source);
+  }
+  const auto operation = function.operator_name();
+  if (!operation || is_made_of_others(*operation)) return begun;
+  if (mc::shim::is_own(operation->name)) return begun;
+  const std::string name = short_name(operation->name);
+  const std::lock_guard lock(construction().mutex);
+  begun->is_counted = construction().allowed.count(name) == 0;
+  if (begun->is_counted) ++num_computing;
   return begun;
+}
+
+// The mark of a draw that is all that the operator is given, besides numbers; or null.
+const Mark* draw_among(const std::vector<at::Tensor>& given) {
+  const Mark* found = nullptr;
+  for (const at::Tensor& one : given) {
+    if (is_number(one)) continue;
+    const auto mark = construction().marks.find(one.storage().unsafeGetStorageImpl());
+    if (found != nullptr || mark == construction().marks.end()) return nullptr;
+    found = &mark->second;
+  }
+  return found;
+}
+
+// Marks what draws, scaled draws and copies of them are in.  REQUIRES: the mutex is held.
+void follow_draws(const c10::OperatorName& operation, const std::string& name,
+                  const std::string& scaled_by, const std::vector<at::Tensor>& given,
+                  const at::Tensor& result) {
+  Construction& c = construction();
+  const c10::StorageImpl* storage = result.storage().unsafeGetStorageImpl();
+  bool is_view = false, is_target = false, is_drawn = makes_draws(name) || !scaled_by.empty();
+  std::string scaled = scaled_by;
+  for (const at::Tensor& one : given) {
+    const c10::StorageImpl* other = one.storage().unsafeGetStorageImpl();
+    if (other == storage) {
+      is_target = operation.name.back() == '_' || name == "_copy_from";
+      is_view = !is_target;
+      continue;
+    }
+    const auto mark = c.marks.find(other);
+    if (ignores_values(name) || mark == c.marks.end() || c.allowed.count(name) == 0) continue;
+    is_drawn = true;
+    if (scaled.empty()) scaled = mark->second.scaled_by;
+  }
+  if (is_view) return;
+  if (is_drawn) {
+    if (result.numel() <= kScalarsMax) scaled.clear();
+    c.marks.insert_or_assign(
+        storage, Mark{result.storage().getWeakStorageImpl(), std::move(scaled), c.build});
+  } else if (!is_target || result.nbytes() == result.storage().nbytes()) {
+    c.marks.erase(storage);
+  }
+}
+
+void count(const std::string& signature, uint64_t elements) {
+  ++construction().calls[signature];
+  construction().elements[signature] += elements;
 }
 
 void on_construction(const at::RecordFunction& function, at::ObserverContext* context) {
   const auto operation = function.operator_name();
-  if (!operation || context == nullptr || std::uncaught_exceptions() > 0) return;
+  if (!operation || context == nullptr) return;
+  const Begun& begun = *static_cast<Begun*>(context);
+  if (begun.is_counted) --num_computing;
+  if (std::uncaught_exceptions() > 0) return;
   if (is_made_of_others(*operation)) return;
   if (mc::shim::is_own(operation->name)) return;
   Construction& c = construction();
   const std::string name = short_name(operation->name);
-  const std::vector<at::Tensor>& given = static_cast<Begun*>(context)->given;
-  const c10::ArrayRef<const c10::IValue> results(function.outputs().data(),
-                                                 function.outputs().size());
+  const std::vector<at::Tensor>& given = begun.given;
+  const c10::ArrayRef<const c10::IValue> values(function.outputs().data(),
+                                                function.outputs().size());
+  const std::vector<at::Tensor> results = tensors_of(values);
   const std::lock_guard lock(c.mutex);
   if (c.is_paused) return;
-  const bool computes = c.allowed.count(name) == 0;
-  bool has_counted = false;
-  for (const at::Tensor& result : tensors_of(results)) {
-    const c10::StorageImpl* storage = result.storage().unsafeGetStorageImpl();
-    std::string maker;
-    if (computes && (result.is_floating_point() || result.is_complex())) {
-      maker = name;
-      if (!std::exchange(has_counted, true)) ++c.calls[name];
-    }
-    bool is_view = false, is_target = false;
-    for (const at::Tensor& one : given) {
-      const c10::StorageImpl* other = one.storage().unsafeGetStorageImpl();
-      if (other == storage) {
-        is_target = operation->name.back() == '_' || name == "_copy_from";
-        is_view = !is_target;
-        continue;
-      }
-      const auto mark = c.marks.find(other);
-      if (maker.empty() && !ignores_values(name) && mark != c.marks.end())
-        maker = mark->second.name;
-    }
-    if (is_view) continue;
-    if (!maker.empty()) {
-      if (result.numel() <= kScalarsMax) continue;
-      c.marks.insert_or_assign(
-          storage, Mark{result.storage().getWeakStorageImpl(), std::move(maker), c.build});
-    } else if (!is_target || result.nbytes() == result.storage().nbytes()) {
-      c.marks.erase(storage);
-    }
+  if (!begun.cast.empty() && num_computing == 0) count("cast " + begun.cast, given[0].numel());
+  uint64_t elements = 0;
+  for (const at::Tensor& result : results) {
+    if (result.is_floating_point() || result.is_complex()) elements += result.numel();
   }
+  std::string scaled_by;
+  if (begun.is_counted && elements > 0 && (num_computing == 0 || is_product(name))) {
+    const std::string signature = signature_of(name, operation->overload_name, given);
+    const bool is_scaled_draw = scales(name) && draw_among(given) != nullptr;
+    if (is_scaled_draw) scaled_by = signature;
+    count(signature, is_scaled_draw ? 0 : elements);
+  }
+  for (const at::Tensor& result : results) follow_draws(*operation, name, scaled_by, given, result);
 }
 
 }  // namespace
@@ -239,7 +392,7 @@ void mc_init_pause(int is_paused) {
 const char* mc_init_calls(void) {
   Construction& c = construction();
   const std::lock_guard lock(c.mutex);
-  c.json = to_json(c.calls);
+  c.json = '[' + to_json(c.calls) + ',' + to_json(c.elements) + ']';
   return c.json.c_str();
 }
 
@@ -249,11 +402,12 @@ void mc_init_end_build(const char* excused) {
   std::istringstream stream(excused);
   for (std::string line; std::getline(stream, line);) {
     for (auto mark = c.marks.begin(); mark != c.marks.end();) {
-      const bool is_excused = mark->second.build == c.build && mark->second.name == line;
+      const bool is_excused = mark->second.build == c.build && mark->second.scaled_by == line;
       mark = is_excused ? c.marks.erase(mark) : std::next(mark);
     }
   }
   c.calls.clear();
+  c.elements.clear();
   ++c.build;
 }
 
@@ -264,7 +418,7 @@ const char* mc_init_computed(void) {
   const std::lock_guard lock(c.mutex);
   std::map<std::string, uint64_t> alive;
   for (const auto& [storage, mark] : c.marks) {
-    if (mark.storage.use_count() > 0) ++alive[mark.name];
+    if (mark.storage.use_count() > 0 && !mark.scaled_by.empty()) ++alive[mark.scaled_by];
   }
   c.json = to_json(alive);
   return c.json.c_str();

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which ATen operators run: PyTorch's record-function callback, set from C++.
 
-In forward all count. Before it, what counts is what they leave behind: a model may be made of
-random draws, constants and copies, in any order and type, and of what the reference's own
-constructor computes. What PyTorch computed beside that, and forward would use, is not the
-candidate's work.
+In forward all count, and so do casts by which values change. Before it, a model may be made of
+random draws, constants and copies, in any order, and of what the reference's own constructor
+computes. What PyTorch computes beside that counts, whatever becomes of it.
 """
 
 from __future__ import annotations
@@ -18,7 +17,9 @@ from typing import Any
 from harness.worker import perturb
 from harness.worker.wire import Json, Refusal
 
-# Their results of weights are products of layers, whoever keeps these.
+ELEMENTS_MAX = 16  # That operators may compute in a construction: scalars.
+
+# Their results of weights are products of layers, however small these are.
 _PRODUCTS = frozenset("mm bmm addmm baddbmm addbmm mv addmv dot vdot convolution".split())
 
 
@@ -65,26 +66,78 @@ class AtenRecorder:
             self.library.mc_init_pause(0)
 
     def end_build(self, reference: Mapping[str, int]) -> list[str]:
-        """A model is constructed; the products of weights that the reference's constructor, which
-        calls operators so often, does not make.
+        """A model is constructed. The operators that computed more than the reference's
+        constructor, which makes these calls so often, if they made more than a few scalars.
         """
-        calls: dict[str, int] = json.loads(self.library.mc_init_calls())
-        excused = {name for name, count in calls.items() if count <= reference.get(name, 0)}
-        self.library.mc_init_end_build("\n".join(excused).encode())
-        return sorted(_PRODUCTS & calls.keys() - excused)
+        calls, elements = json.loads(self.library.mc_init_calls())
+        excess = {
+            call: elements[call] * (count - reference.get(call, 0)) // count
+            for call, count in calls.items()
+            if count > reference.get(call, 0) and not _is_free_cast(call, reference)
+        }
+        self.library.mc_init_end_build("\n".join(calls.keys() - excess.keys()).encode())
+        if sum(excess.values()) <= ELEMENTS_MAX:
+            excess = {call: num for call, num in excess.items() if _name_of(call) in _PRODUCTS}
+        return sorted({_name_of(call) for call, num in excess.items() if num})
 
     def computed(self) -> list[str]:
-        """The operators whose results are still there; ends the watch."""
-        return sorted(json.loads(self.library.mc_init_computed()))
+        """The operators that scaled draws that are still there; ends the watch."""
+        return sorted({_name_of(call) for call in json.loads(self.library.mc_init_computed())})
+
+
+_CAST = "cast "
+_TYPES = {
+    "Byte": "uint8", "Char": "int8", "Short": "int16", "Int": "int32", "Long": "int64",
+    "UInt16": "uint16", "UInt32": "uint32", "UInt64": "uint64", "Bool": "bool", "Half": "float16",
+    "BFloat16": "bfloat16", "Float": "float32", "Double": "float64",
+    "ComplexFloat": "complex64", "ComplexDouble": "complex128",
+    "Float8_e4m3fn": "float8_e4m3fn", "Float8_e5m2": "float8_e5m2",
+}  # fmt: skip
+_INEXACT = ("float", "bfloat", "complex")
+
+
+def without_free_casts(calls: Mapping[str, int], reference: Mapping[str, int]) -> dict[str, int]:
+    """`calls` without the casts that a candidate may leave to PyTorch."""
+    return {
+        _name_of(call) if call.startswith(_CAST) else call: count
+        for call, count in calls.items()
+        if not _is_free_cast(call, reference)
+    }
+
+
+def _is_free_cast(call: str, reference: Mapping[str, int]) -> bool:
+    """True for a cast to a floating type that the task's own tensors have, or to another type if
+    the reference makes it too (harness/judge/operators.py). A part of a complex number is neither.
+    """
+    if not call.startswith(_CAST):
+        return False
+    source, target = _types_of(call)
+    if source.startswith("complex") and not target.startswith("complex"):
+        return False
+    wanted = target if target.startswith(_INEXACT) else f"{source} to {target}"
+    return f"{_CAST}{wanted}" in reference
+
+
+def _types_of(call: str) -> list[str]:
+    return [_TYPES.get(name, name) for name in call.removeprefix(_CAST).split()]
+
+
+def _name_of(call: str) -> str:
+    """ "mul" of "mul.Tensor[300]", "cast float32 to int32" of "cast Float Int"."""
+    if call.startswith(_CAST):
+        return _CAST + " to ".join(_types_of(call))
+    return call.split("[")[0].split(".")[0]
 
 
 def require_none(names: list[str], policy: str) -> None:
     """Raises Refusal for operators that computed before forward what forward would use."""
     if names:
-        shown = ", ".join(f"aten::{name}" for name in names[:8])
+        shown = ", ".join(
+            name if name.startswith(_CAST) else f"aten::{name}" for name in names[:8]
+        )
         raise Refusal(
             "operator",
-            f"{shown} computed outside of forward what the candidate keeps; only draws, constants, "
-            f"copies and what the reference's own __init__ computes are made there by PyTorch "
+            f"{shown} computed outside of forward; only draws, constants, copies and what the "
+            f"reference's own __init__ computes of the same shapes are made there by PyTorch "
             f"(policy {policy})",
         )

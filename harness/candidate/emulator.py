@@ -59,6 +59,7 @@ class Emulator:
         runtime = ctypes.CDLL(runtime_path, mode=ctypes.RTLD_GLOBAL)
         runtime.mc_emu_set_schedule.argtypes = [ctypes.c_uint64]
         runtime.mc_emu_set_schedule.restype = None
+        runtime.mc_emu_moved_bytes.restype = ctypes.c_uint64
         shim = ctypes.PyDLL(shim_path, mode=ctypes.RTLD_GLOBAL) if shim_path else None
         if shim is not None:
             shim.mc_shim_map.restype = ctypes.py_object
@@ -97,6 +98,14 @@ class Emulator:
     def begin_call(self) -> None:
         """A call of forward begins: what it does is counted (emu/runtime/call.h)."""
         self.runtime.mc_emu_begin_call()
+
+    def end_forward(self) -> None:
+        """Forward has returned: the candidate's work is over."""
+        self.runtime.mc_emu_end_forward()
+
+    def moved_bytes(self) -> int:
+        """What the runtime's copies put into another place on the device in this call."""
+        return int(self.runtime.mc_emu_moved_bytes())
 
     def end_call(self) -> None:
         """The call is over and its outputs were exported; says so in the report, once."""

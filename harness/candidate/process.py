@@ -21,7 +21,7 @@ import torch
 
 from harness.candidate import cuda_on_cpu, extensions, own_operators, remote_calls
 from harness.worker import region
-from harness.candidate.aten import AtenRecorder, require_none
+from harness.candidate.aten import AtenRecorder, require_none, without_free_casts
 from harness.candidate.emulator import DeviceMapping, Emulator, ExportedMemory
 from harness.candidate.guard import OperatorGuard
 from harness.worker.cuda_memory import RemoteMemory
@@ -49,6 +49,7 @@ class _Built:
 
     model: torch.nn.Module
     state: dict[str, Any]
+    reference: Json  # Calls of the reference's own code (harness/judge/operators.py).
     found: Json  # The answer to `build`.
 
 
@@ -199,17 +200,18 @@ class CandidateProcess:
         if shape in self._built:
             return Answer(self._built[shape].found)
         seed = body["init_seed"]
+        reference = body.get("init_operators", {})
         init = region.unpack(body["init"], source)
         try:
             model_class = getattr(self._module, self._class_name)
 
             def make() -> torch.nn.Module:
-                self._restart_watch()
+                self._end_build(reference)  # A constructor that failed on the device began before.
                 return construct(model_class, init, seed, Constants(body["constants"]))
 
             model = made_on(self._place.device, make)
-            self._end_build(body.get("init_operators", {}))
             cast_model(model, body["precision"])
+            self._end_build(reference)
         except BaseException as error:
             set_stage(error, "init")
             raise
@@ -219,7 +221,7 @@ class CandidateProcess:
         copy_state(given, model)
         if body.get("compile"):
             model = torch.compile(model, mode=body["compile"])  # type: ignore[assignment]
-        self._built[shape] = _Built(model, given, found)
+        self._built[shape] = _Built(model, given, reference, found)
         return Answer(found)
 
     def _run(self, question: Question) -> Answer:
@@ -237,7 +239,7 @@ class CandidateProcess:
         if self._emulator is not None:
             self._emulator.begin_call()
         try:
-            return self._call(built.model, inputs, question.body["written"])
+            return self._call(built, inputs, question.body["written"])
         finally:
             if self._emulator is not None:
                 self._emulator.end_call()
@@ -253,7 +255,7 @@ class CandidateProcess:
         copy_state(built.state, built.model)  # Each trial starts from the reference's buffers.
         self._place.poison(sum(tensor.nbytes for tensor in region.tensors_of(inputs)))
         self._place.finish()
-        answer = self._call(built.model, inputs, question.body["written"])
+        answer = self._call(built, inputs, question.body["written"])
         self._place.trim()  # The judge is next.
         return answer
 
@@ -269,8 +271,9 @@ class CandidateProcess:
             set_stage(error, "forward")
             raise
 
-    def _call(self, model: torch.nn.Module, inputs: Any, written: list[int]) -> Answer:
+    def _call(self, built: _Built, inputs: Any, written: list[int]) -> Answer:
         """One call of forward, and its outputs in a region, with the inputs that it is to write."""
+        model, reference = built.model, built.reference
         given = region.tensors_of(inputs)
         aten: Json = {}
         sticky = ""
@@ -280,19 +283,21 @@ class CandidateProcess:
                 self._recorder.start()
             outputs = call(model, inputs)
             if self._recorder is not None:
-                aten = self._recorder.stop()
-                # An input in another order is first brought into the usual one.
-                moved = self._recorder.moved_bytes() - sum(
-                    tensor.nbytes for tensor in given if not tensor.is_contiguous()
-                )
+                aten = without_free_casts(self._recorder.stop(), reference)
+                moved = self._recorder.moved_bytes()
             if self._emulator is not None:
+                self._emulator.end_forward()
+                moved += self._emulator.moved_bytes()
                 sticky = self._emulator.sticky_error()
             self._place.finish()
         except BaseException as error:
             set_stage(error, "forward")
             raise
-        size = sum(tensor.nbytes for tensor in region.tensors_of(outputs))
-        percent = 100 * max(0, moved) // max(1, size)
+        returned = region.tensors_of(outputs)
+        # An input in another order is first brought into the usual one.
+        moved -= sum(tensor.nbytes for tensor in given if not tensor.is_contiguous())
+        moved += sum(one.nbytes for one in returned if is_moving_view(one, given))
+        percent = 100 * max(0, moved) // max(1, sum(one.nbytes for one in returned))
         body: Json = {"aten": aten, "sticky": sticky, "moved_percent": percent}
         try:
             return self._pack((outputs, [given[number] for number in written]), model, body)
@@ -300,17 +305,13 @@ class CandidateProcess:
             set_stage(error, "outputs")
             raise
 
-    def _restart_watch(self) -> None:
-        """The calls of a constructor that failed on the device do not count."""
-        if self._watch is not None:
-            self._watch.end_build({})
-
     def _end_build(self, reference: Json) -> None:
         if self._watch is not None:
             require_none(self._watch.end_build(reference), self._policy.name)
 
     def _end_init(self) -> None:
         if self._watch is not None:
+            self._end_build({})
             require_none(self._watch.computed(), self._policy.name)
             self._watch = None
         if self._guard is not None and not self._policy.allows_everything:
@@ -324,7 +325,7 @@ class CandidateProcess:
     def _pack(self, outputs: object, model: torch.nn.Module, body: Json) -> Answer:
         """Outputs and buffers in one region, and what else is told of the call."""
         named: list[tuple[str, object]] = [("", outputs)]
-        named += [(name, buffer.detach()) for name, buffer in model.named_buffers()]
+        named += [(name, one.detach()) for name, one in region.buffers_of(model).items()]
         memory = self._place.memory
         if isinstance(memory, RemoteMemory):
             entries, tensors = region.describe_named(named)
@@ -374,6 +375,18 @@ def _raise_if_undefined(error: BaseException) -> None:
     _, is_undefined, symbol = str(error).partition("undefined symbol: ")
     if is_undefined:
         raise Refusal("link", symbol) from None
+
+
+def is_moving_view(output: torch.Tensor, given: list[torch.Tensor]) -> bool:
+    """True for an output whose elements are where a view puts them, and not where a kernel would:
+    in the memory of an input, or in an order that is not the usual one.
+    """
+    if output.layout != torch.strided:
+        return False
+    place = output.untyped_storage().data_ptr()
+    homes = [one.untyped_storage() for one in given]
+    is_input = any(home.data_ptr() <= place < home.data_ptr() + home.nbytes() for home in homes)
+    return is_input or not output.is_contiguous()
 
 
 def match_state(given: dict[str, Any], model: torch.nn.Module) -> Json:

@@ -23,7 +23,7 @@ from harness.worker import region
 from harness.judge.closeness import is_ill_conditioned
 from harness.judge.compare import TOLERANCES, Comparer
 from harness.judge.diagnosis import Diagnoses
-from harness.judge.operators import Operators
+from harness.judge.operators import Operators, casts_to
 from harness.timing.fresh_inputs import FreshInputs
 from harness.timing.timed_calls import TimedCalls
 from harness.worker.place import HOST_PLACE, Place, keyed_sum
@@ -46,6 +46,7 @@ KEPT_BYTES_MAX = 1 << 30  # Inputs of larger calls are drawn again where they ar
 _OTHER_GENERATORS = ("numpy", "import random", "from random")  # They are not seeded.
 _RANDOM_WORDS = ("dropout", "rand", "bernoulli", "multinomial", "normal_", "uniform_")
 _AT_MAIN_SHAPE = ("signed", "large", "negative")
+_LARGER = ("1/64", "1/8")  # Offered after a smaller shape (src/eval/excuse.cc).
 _INSTEAD = ("signed", "signed_large", "signed_heavy_tail")
 _ONE_OF = ("heavy_tail", "integers", "sparse")
 WEIGHTS_TRIES = 4
@@ -84,7 +85,9 @@ class _Native:
     is_finite: bool
     can_change: bool  # A distribution changes some of its values.
     has_idle_biases: bool  # Without them the outputs are right.
-    only_moves: bool  # Copies of PyTorch's could do the forward's work.
+    # Copies of PyTorch's could do the forward's work, and its outputs are in memory of their own.
+    only_moves: bool
+    casts: list[str]  # That a candidate may leave to PyTorch.
 
 
 @dataclass
@@ -344,13 +347,16 @@ def _look_at_native(case: _Case) -> None:
     case.call_memory = {**sizes, "work": work}
     operators = Operators()
     reference.run_by(reference.model, outcome.inputs, 0, operators)
+    inputs, state = region.tensors_of(outcome.inputs), region.state_of(reference.model)
+    casts = casts_to([*inputs, *outputs, *state.values()])
     case.native = _Native(
         is_exact=not all(map(_is_inexact, outputs)),
         has_indices=not all(_is_inexact(one) or one.dtype == torch.bool for one in outputs),
         is_finite=is_finite(outcome.outputs),
         can_change=distributions.can_change(outcome.inputs),
         has_idle_biases=hygiene.ignores_biases(case.comparer, reference, outcome, 0),
-        only_moves=operators.only_move,
+        only_moves=operators.only_move and not outcome.has_views,
+        casts=[call for call in operators.calls if call.startswith("cast ")] + casts,
     )
     case.usable[distributions.NATIVE] = _discriminates(case, distributions.NATIVE, outcome)
 
@@ -449,16 +455,24 @@ def _add_variants(case: _Case, planner: ShapePlanner) -> None:
 
 
 def _offer(case: _Case, question: Question) -> Answer:
-    """The plan, with a trial at one more shape at its end where the task can be judged there."""
+    """The plan, with trials at one more shape at its end where the task can be judged there: as at
+    the main shape, or one with native values where they only show how the time grows.
+    """
     planner = ShapePlanner(case.task, case.options)
     shape = planner.other(question.body["label"], question.body["kept"])
     if shape is not None:
         case.references.clear()
         case.place.trim()
-        number, index = len(case.shapes), len(case.trials)
-        seed = derive_seed(case.seed, "trial", index)
+        number = len(case.shapes)
         case.shapes.append(shape)
-        case.trials.append(_Trial(index, number, distributions.NATIVE, seed))
+        names = [distributions.NATIVE]
+        if question.body["label"] not in _LARGER:
+            main = [one.distribution for one in case.trials if one.shape == 0]
+            names = [name for name in main if name != case.special]
+        for name in names:
+            index = len(case.trials)
+            seed = derive_seed(case.seed, "trial", index)
+            case.trials.append(_Trial(index, number, name, seed))
     return Answer({"plan": _plan_report(case)})
 
 
@@ -551,7 +565,7 @@ def _init(case: _Case, question: Question) -> Answer:
         "training": reference.model.training,
         "precision": case.options.precision,
         "state": entries[1:],
-        "init_operators": reference.init_operators,
+        "init_operators": reference.init_operators | dict.fromkeys(case.native.casts, 1),
     }
     return Answer(body, [descriptor])
 

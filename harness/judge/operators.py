@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from harness.worker import perturb
@@ -27,11 +28,15 @@ _MOVES = frozenset("""
 
 
 class Operators(TorchDispatchMode):
-    """Counts the operators that compute something, by their names without "_" at the end."""
+    """Counts the operators that compute something, by their names without "_" at the end; their
+    calls by the shapes of their tensors ("mul.Tensor[300][300]", as emu/torch/shim_record.cc names
+    a candidate's); and their casts to types that are not floating ("cast float32 to int64").
+    """
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.counts: Counter[str] = Counter()
+        self.calls: Counter[str] = Counter()
         self._is_paused = False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -39,6 +44,9 @@ class Operators(TorchDispatchMode):
         is_view = all(one.alias_info and not one.alias_info.is_write for one in returns)
         if not is_view and not self._is_paused:
             self.counts[func._overloadpacket.__name__.removesuffix("_")] += 1
+            self.calls[_signature(func, args, kwargs or {})] += 1
+            if (cast := _cast_of(func, args, kwargs or {})) is not None:
+                self.calls[cast] += 1
         return func(*args, **(kwargs or {}))
 
     @property
@@ -63,3 +71,35 @@ class Operators(TorchDispatchMode):
             yield
         finally:
             self._is_paused = False
+
+
+def casts_to(tensors: Iterable[torch.Tensor]) -> list[str]:
+    """The casts that a candidate of a task with these tensors may leave to PyTorch. A kernel
+    writes flags as bytes, which become booleans.
+    """
+    types = {one.dtype for one in tensors}
+    floating = [one for one in types if one.is_floating_point or one.is_complex]
+    casts = [f"cast {one}" for one in floating] + ["cast uint8 to bool"] * (torch.bool in types)
+    return sorted(cast.replace("torch.", "") for cast in casts)
+
+
+def _signature(func: Any, args: Any, kwargs: Any) -> str:
+    name = func._overloadpacket.__name__.removesuffix("_")
+    values = [*args, *kwargs.values()]
+    given = [one for value in values for one in (value if isinstance(value, list) else [value])]
+    shapes = [list(one.shape) for one in given if isinstance(one, torch.Tensor)]
+    return f"{name}.{func._schema.overload_name}" + "".join(map(str, shapes)).replace(" ", "")
+
+
+def _cast_of(func: Any, args: Any, kwargs: Any) -> str | None:
+    """A cast to a type that is not floating, if the call is one."""
+    name = func._schema.name
+    if name == "aten::_to_copy":
+        source, target = args[0].dtype, kwargs.get("dtype") or args[0].dtype
+    elif name == "aten::copy_" and isinstance(args[1], torch.Tensor):
+        source, target = args[1].dtype, args[0].dtype
+    else:
+        return None
+    if source == target or target.is_floating_point or target.is_complex:
+        return None
+    return f"cast {source} to {target}".replace("torch.", "")

@@ -51,6 +51,7 @@ class Outcome:
     left: Mapping[int, torch.Tensor]  # The input tensors that the forward changed, by number.
     draw: Callable[[], Any]  # The inputs before the forward.
     find_doubt: Callable[[Any], Any]  # Takes these inputs.
+    has_views: bool = False  # Some outputs lay in inputs, or in an order of their own.
 
     def on_cpu(self) -> Outcome:
         """A copy in the host's memory."""
@@ -118,7 +119,7 @@ class Reference:
         operators = Operators()
         with operators.of_constructor():
             model = construct(self._module.Model, init, self.init_seed, self.constants)
-        self.init_operators = dict(operators.counts)  # Those that its constructor calls.
+        self.init_operators = dict(operators.calls)  # Those that its constructor calls.
         return model
 
     def draw_inputs(self, seed: int, distribution: str) -> Any:
@@ -154,6 +155,9 @@ class Reference:
         with self._task.running(self._device):
             outputs = _forward(self.model, given, seed, self._device)
         in_place = _lies_in(outputs, given)
+        has_views = not all(map(torch.Tensor.is_contiguous, tensors_of(outputs))) or any(
+            _lies_in(one, given) for one in tensors_of(outputs)
+        )
         outputs = self._own(outputs, given)
         pairs = enumerate(zip(tensors_of(kept), tensors_of(given)))
         left = {number: now for number, (old, now) in pairs if not same_bytes(old, now)}
@@ -162,7 +166,7 @@ class Reference:
         def find_doubt(inputs: Any) -> Any:
             return self._doubt(inputs, outputs, seed) if with_doubt else None
 
-        return Outcome(outputs, changed, in_place, left, draw, find_doubt)
+        return Outcome(outputs, changed, in_place, left, draw, find_doubt, has_views)
 
     def _own(self, outputs: Any, given: Any) -> Any:
         """The outputs, each in memory that nothing else has."""

@@ -19,8 +19,9 @@ from torch.utils import cpp_extension
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
-from harness.candidate.aten import AtenRecorder  # noqa: E402
+from harness.candidate.aten import AtenRecorder, without_free_casts  # noqa: E402
 from harness.candidate.guard import OperatorGuard  # noqa: E402
+from harness.candidate.process import is_moving_view  # noqa: E402
 
 POLICY = "a-policy"
 ALLOWED = json.loads((ROOT / "policy/musacoder.json").read_text())["operators"]
@@ -87,6 +88,7 @@ def _guarded(shim: str, results: Any) -> None:
             calls[name]()
         except RuntimeError:
             pass
+    x.half(), x.int(), x.double(), torch.arange(3).int()
     results.put((said, guard.refused(), recorder.stop()))
 
 
@@ -137,23 +139,62 @@ def _table(_: dict[str, torch.Tensor]) -> object:
     return torch.arange(64.0).sigmoid_().half().reshape(8, 8)
 
 
+def _to_numbers(given: dict[str, torch.Tensor]) -> object:
+    return torch.tensor(torch.sin(given["w"]).tolist())
+
+
+def _in_pieces(given: dict[str, torch.Tensor]) -> object:
+    made = torch.empty(32)
+    for start in range(0, 32, 16):
+        made[start : start + 16].copy_(given["scale"][start : start + 16] * 2)
+    return made
+
+
+def _frequencies(_: dict[str, torch.Tensor]) -> object:
+    return 1.0 / 10000 ** (torch.arange(0, 64, dtype=torch.float32) / 64)
+
+
+def _truncated(given: dict[str, torch.Tensor]) -> object:
+    torch.nn.init.trunc_normal_(given["w"])
+    given["w"].copy_(torch.zeros(32, 32))
+    return None
+
+
 def _scalars(given: dict[str, torch.Tensor]) -> object:
     offsets = torch.arange(64) * 3
     return [torch.tensor(64.0).sqrt(), offsets, (given["w"] > 0), given["w"].sum()]
 
 
+_MM = {"mm.[32,32][32,32]": 1}
 _CASES = {
     "fold": _Case(_fold, {"mul"}),
     "fold into a copy": _Case(lambda given: given["w"].clone().mul_(2).t().contiguous(), {"mul"}),
-    "repack": _Case(_repack, set()),
-    "init like the reference's": _Case(_init, set(), {"mul": 1}),
+    "repack": _Case(_repack, set(), {"cast float16": 1}),
+    "repack in another type": _Case(_repack, {"cast float32 to float16"}),
+    "to numbers": _Case(_to_numbers, {"sin"}),
+    "in pieces": _Case(_in_pieces, {"mul"}),
+    "frequencies": _Case(
+        _frequencies,
+        set(),
+        {"div.Tensor[64]": 1, "pow.Scalar[64]": 1, "reciprocal.[64]": 1, "mul.Tensor[64]": 1},
+    ),
+    "truncated draw that is overwritten": _Case(_truncated, set()),
+    "bytes of integers": _Case(lambda _: torch.arange(99).byte(), {"cast int64 to uint8"}),
+    "bytes of integers of the reference": _Case(
+        lambda _: torch.arange(99).byte(), set(), {"cast int64 to uint8": 1}
+    ),
+    "shorter indices, and more exact numbers": _Case(
+        lambda given: [torch.arange(99).int(), given["w"].double()], set()
+    ),
+    "init like the reference's": _Case(_init, set(), {"mul.Tensor[32,32]": 1}),
+    "init of other shapes than the reference's": _Case(_init, {"mul"}, {"mul.Tensor[64]": 1}),
     "init by more than the reference's": _Case(_init, {"mul"}),
     "overwritten": _Case(_overwritten, set()),
-    "table": _Case(_table, {"sigmoid"}),
+    "table": _Case(_table, {"sigmoid", "cast float32 to float16"}),
     "scalars": _Case(_scalars, set()),
-    "gone": _Case(lambda given: (given["w"] + 1).exp() is None, set()),
+    "gone": _Case(lambda given: (given["w"] + 1).exp() is None, {"add", "exp"}),
     "product": _Case(lambda given: (given["w"] @ given["w"]) is None, {"mm"}),
-    "product of the reference": _Case(lambda given: given["w"] @ given["w"], set(), {"mm": 1}),
+    "product of the reference": _Case(lambda given: given["w"] @ given["w"], set(), _MM),
 }
 
 
@@ -165,13 +206,13 @@ def _constructed(shim: str, name: str, results: Any) -> None:
     recorder.watch_construction(policy["operators"] + policy["init_operators"])
     case = _CASES[name]
     kept = case.make(given)
-    products = recorder.end_build(case.reference)
-    results.put(sorted({*products, *recorder.computed()}))
+    computed = recorder.end_build(case.reference)
+    results.put(sorted({*computed, *recorder.computed()}))
     del kept
 
 
 class Construction(unittest.TestCase):
-    def test_what_pytorch_computed_and_forward_could_use_is_found(self) -> None:
+    def test_what_pytorch_computes_is_found_whatever_becomes_of_it(self) -> None:
         context = multiprocessing.get_context("fork")
         with tempfile.TemporaryDirectory() as folder:
             shim = build_guard(folder)
@@ -181,6 +222,29 @@ class Construction(unittest.TestCase):
                 process.start()
                 self.assertEqual(set(results.get(timeout=120)), case.found, name)
                 process.join()
+
+
+class Casts(unittest.TestCase):
+    def test_casts_that_change_values_are_named_but_those_of_the_tasks_own_kind(self) -> None:
+        reference = {"cast float16": 1, "cast float32 to int64": 1}
+        table = {
+            "cast Float Half": None,
+            "cast Float Long": None,
+            "cast Float Int": "cast float32 to int32",
+            "cast Float BFloat16": "cast float32 to bfloat16",
+            "cast ComplexFloat Half": "cast complex64 to float16",
+        }
+        for call, name in table.items():
+            found = without_free_casts({"aten::copy_": 2, call: 1}, reference)
+            self.assertEqual(found, {"aten::copy_": 2, **({name: 1} if name else {})}, call)
+
+
+class Views(unittest.TestCase):
+    def test_an_output_in_an_inputs_memory_or_in_another_order_is_moved(self) -> None:
+        x = torch.arange(24.0).reshape(4, 6)
+        self.assertTrue(is_moving_view(x[1:], [x]))
+        self.assertTrue(is_moving_view(x.clone().t(), [x]))
+        self.assertFalse(is_moving_view(x.clone()[1:], [x]))
 
 
 class Guard(unittest.TestCase):
@@ -217,6 +281,10 @@ class Guard(unittest.TestCase):
         counts = {call["name"]: call["count"] for call in self.refused}
         self.assertEqual(counts["aten::mm"], 3)
         self.assertEqual(counts["aten::add_.Tensor"], 2)
+
+    def test_casts_that_change_values_are_recorded(self) -> None:
+        casts = {name for name in self.recorded if name.startswith("cast ")}
+        self.assertEqual(casts, {"cast Float Half", "cast Float Int"})
 
     def test_what_was_refused_did_not_run(self) -> None:
         self.assertIn("aten::empty_like", self.recorded)

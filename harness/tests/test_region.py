@@ -24,6 +24,37 @@ SAMPLE: Any = [
 ]
 
 
+def _never(*_args: Any, **_kwargs: Any) -> Any:
+    raise AssertionError("a candidate's code ran")
+
+
+class _LazyDict(dict[str, Any]):
+    __iter__ = __getitem__ = __len__ = items = values = keys = _never
+
+
+class _LazyList(list[Any]):
+    __iter__ = __getitem__ = __len__ = _never
+
+
+class _LazyTuple(tuple[Any, ...]):
+    __iter__ = __getitem__ = __len__ = _never
+
+
+class _LazyInt(int):
+    __int__ = __index__ = __ge__ = __le__ = __lt__ = __gt__ = _never
+
+
+class _LazyModel(torch.nn.Module):
+    named_buffers = named_parameters = buffers = parameters = state_dict = _never
+    named_modules = named_children = _never
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.w = torch.nn.Parameter(torch.ones(2))
+        self.inner = torch.nn.Module()
+        self.inner.register_buffer("b", torch.zeros(3))
+
+
 def round_trip(value: Any, shared: bool) -> Any:
     tree, descriptor = region.pack(value)
     source = region.Mapping(descriptor) if shared else region.Snapshot(descriptor, 1 << 20)
@@ -52,6 +83,20 @@ class RoundTripTest(unittest.TestCase):
             self._same([*one.values()], [*two.values()])
         else:
             self.assertEqual(one, two)
+
+    def test_a_containers_own_code_does_not_run(self) -> None:
+        lazy = [_LazyDict(a=1), _LazyList([torch.ones(2)]), _LazyTuple((2.5, _LazyInt(3)))]
+        tree = region.form_of(lazy)
+        self.assertEqual(len(region.tensors_of(lazy)), 1)
+        leaves = [one["items"] for one in tree["items"]]
+        self.assertEqual(leaves[0], [["a", {"t": "value", "value": 1}]])
+        self.assertEqual(leaves[1][0]["shape"], [2])
+        self.assertEqual(leaves[2][1], {"t": "value", "value": 3})
+
+    def test_a_models_own_walk_is_not_asked_for_its_buffers(self) -> None:
+        model = _LazyModel()
+        self.assertEqual([*region.state_of(model)], ["w", "inner.b"])
+        self.assertEqual([*region.buffers_of(model)], ["inner.b"])
 
     def test_strides_come_back(self) -> None:
         value = [

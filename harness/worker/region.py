@@ -179,37 +179,62 @@ def _with_strides(node: Json, tensor: torch.Tensor) -> tuple[Json, torch.Tensor]
 def _tree(value: object, tensors: list[tuple[Json, torch.Tensor]], depth: int) -> Json:
     if depth > DEPTH_MAX or len(tensors) > NODES_MAX:
         raise Refusal("exception", "a value is nested too deeply or has too many tensors")
-    if isinstance(value, torch.Tensor):
+    if _is(value, torch.Tensor):
         return _tensor_node(value, tensors)
-    if isinstance(value, (list, tuple)):
-        if len(value) > NODES_MAX:
-            raise Refusal("exception", f"a sequence of {len(value)} items is too long")
-        kind = "list" if isinstance(value, list) else "tuple"
-        return {"t": kind, "items": [_tree(item, tensors, depth + 1) for item in value]}
-    if isinstance(value, settings.NAMESPACES):
-        value = settings.Config(vars(value))
-    if isinstance(value, dict):
-        node = {"t": "dict", "items": [_item(k, v, tensors, depth) for k, v in value.items()]}
-        return node | ({"config": True} if isinstance(value, settings.Config) else {})
+    if _is(value, (list, tuple)):
+        items = _items_of(value)
+        if len(items) > NODES_MAX:
+            raise Refusal("exception", f"a sequence of {len(items)} items is too long")
+        kind = "list" if _is(value, list) else "tuple"
+        return {"t": kind, "items": [_tree(item, tensors, depth + 1) for item in items]}
+    if _is(value, settings.NAMESPACES):
+        value = settings.Config(_members_of(value))
+    if _is(value, dict):
+        pairs = dict.items(value)  # type: ignore[arg-type]
+        node = {"t": "dict", "items": [_item(k, v, tensors, depth) for k, v in pairs]}
+        return node | ({"config": True} if _is(value, settings.Config) else {})
     return _leaf(value)
 
 
+# The contents of a container are read by the methods of its base class, and its class is asked of
+# the interpreter: a candidate's subclass cannot run code when its outputs are taken.
+
+
+def _is(value: object, kinds: type | tuple[type, ...]) -> bool:
+    return issubclass(type(value), kinds)
+
+
+def _items_of(value: Any) -> list[Any]:
+    """The items of a list or a tuple."""
+    return list(list.__iter__(value) if _is(value, list) else tuple.__iter__(value))
+
+
+def _members_of(value: object) -> dict[str, Any]:
+    """The members of a namespace or of a module."""
+    kinds = (*settings.NAMESPACES, torch.nn.Module)
+    base: Any = next(kind for kind in kinds if _is(value, kind))
+    members: dict[str, Any] = base.__dict__["__dict__"].__get__(value)
+    return members
+
+
 def _item(key: object, value: object, tensors: list[Any], depth: int) -> list[Any]:
-    if not isinstance(key, (str, int)):
+    if not _is(key, (str, int)):
         raise Refusal("exception", f"a dict key of type {type(key).__name__} cannot be passed on")
     return [key, _tree(value, tensors, depth + 1)]
 
 
 def _leaf(value: object) -> Json:
-    if value is None or isinstance(value, (bool, str)):
+    if value is None or _is(value, (bool, str)):
         return {"t": "value", "value": value}
-    if isinstance(value, int) and -(2**63) <= value < 2**63:
-        return {"t": "value", "value": int(value)}
-    if isinstance(value, float):
-        return {"t": "float", "hex": float(value).hex()}
-    if isinstance(value, torch.dtype):
+    if _is(value, int):
+        number = int.__add__(value, 0)  # type: ignore[arg-type]
+        if -(2**63) <= number < 2**63:
+            return {"t": "value", "value": number}
+    if _is(value, float):
+        return {"t": "float", "hex": float.hex(value)}  # type: ignore[arg-type]
+    if _is(value, torch.dtype):
         return {"t": "dtype", "name": str(value).removeprefix("torch.")}
-    if isinstance(value, torch.device):
+    if _is(value, torch.device):
         return {"t": "device", "name": str(value)}
     raise Refusal("exception", f"a value of type {type(value).__name__} cannot be passed on")
 
@@ -449,14 +474,14 @@ _READERS: dict[str, Callable[[Json, Source, int, _Left], Any]] = {
 
 def tensors_of(value: object) -> list[torch.Tensor]:
     """All tensors in a value, in the order of its tree."""
-    if isinstance(value, torch.Tensor):
-        return [value]
-    if isinstance(value, settings.NAMESPACES):
-        value = vars(value)
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, (list, tuple)):
-        return [tensor for item in value for tensor in tensors_of(item)]
+    if _is(value, torch.Tensor):
+        return [value]  # type: ignore[list-item]
+    if _is(value, settings.NAMESPACES):
+        value = _members_of(value)
+    if _is(value, dict):
+        value = list(dict.values(value))  # type: ignore[arg-type]
+    if _is(value, (list, tuple)):
+        return [tensor for item in _items_of(value) for tensor in tensors_of(item)]
     return []
 
 
@@ -504,7 +529,21 @@ def _words(tensor: torch.Tensor) -> torch.Tensor:
 
 def state_of(model: torch.nn.Module) -> dict[str, torch.Tensor]:
     """Parameters and buffers by name, those that are not persistent too."""
-    return {
-        **dict(model.named_parameters(remove_duplicate=False)),
-        **dict(model.named_buffers(remove_duplicate=False)),
-    }
+    return {**_named(model, "_parameters"), **_named(model, "_buffers")}
+
+
+def buffers_of(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """Buffers by name, each of them once."""
+    found: dict[int, tuple[str, torch.Tensor]] = {}
+    for name, buffer in _named(model, "_buffers").items():
+        found.setdefault(id(buffer), (name, buffer))
+    return dict(found.values())
+
+
+def _named(model: torch.nn.Module, kind: str, prefix: str = "") -> dict[str, torch.Tensor]:
+    members = _members_of(model)
+    found = {prefix + name: one for name, one in dict.items(members[kind]) if one is not None}
+    for name, child in dict.items(members["_modules"]):
+        if child is not None:
+            found.update(_named(child, kind, f"{prefix}{name}."))
+    return found

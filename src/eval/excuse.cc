@@ -53,7 +53,7 @@ std::optional<EmulatorLimitation> excuse_for(const task::Outcome& outcome,
       .shapes = kAtNamedSizes,
       .forward_s = kNativeForwardSeconds,
       .why = {"task.fixed_size",
-              "made for the task's own sizes alone, at which it is right in one trial; "
+              "made for the task's own sizes alone, at which it is right; "
               "the CPU backend judges it at smaller ones",
               {}}};
 }

@@ -3,15 +3,15 @@
 // Excuses: failures that only the emulator may be the reason of.
 //
 // It judges large tasks at smaller sizes, for which a candidate may not be made, and it is slow.  A
-// candidate is excused (`unsupported`) only on evidence that it is right: a trial that passed at
+// candidate is excused (`unsupported`) only on evidence that it is right: trials that passed at
 // other sizes.  A wrong candidate must not gain by looking like one that is made for large sizes or
 // slow:
 //
 // - A candidate that fails at reduced sizes must be right where the sizes that its text names are
 //   the task's own.
-// - A candidate that is too slow must be right at smaller sizes, and the time that it took at the
-//   largest one that it finished must explain that it does not finish the next.  One that hangs
-//   wherever the sizes are not tiny is fast there.
+// - A candidate that is too slow must be right at smaller sizes, and the time that its kernels took
+//   at the largest one that it finished must explain that it does not finish the next.  One that
+//   hangs wherever the sizes are not tiny is fast there, and host code is not what is emulated.
 #ifndef MC_EVAL_EXCUSE_H_
 #define MC_EVAL_EXCUSE_H_
 

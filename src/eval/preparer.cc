@@ -6,6 +6,8 @@
 #include <optional>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "compile/extension.h"
 #include "compile/toolchain.h"
 #include "core/demangle.h"
@@ -20,6 +22,9 @@
 
 namespace mc::eval {
 namespace {
+
+// The compilations of a candidate together have the time of so many, at the limit of one.
+constexpr double kCompilationsMax = 2;
 
 constexpr size_t kInitialsMax = 64;  // Tasks whose arguments are kept.
 
@@ -198,6 +203,13 @@ Stage Candidate::check_flags() {
   return EarlyOutcome(task::Illegal{"static", std::move(findings)});
 }
 
+// The compilers of a candidate took longer together than they may.
+task::Outcome too_long_compilations(double limit_s) {
+  const std::string message = fmt::format(
+      "the candidate's compilations take more than {} s of processor time together", limit_s);
+  return task::CompileFailed{{{"error", message, {}}}};
+}
+
 std::vector<legality::NativeSource> Candidate::native_sources() const {
   std::vector<legality::NativeSource> sources;
   for (const compile::Extension& extension : extensions_) {
@@ -232,14 +244,20 @@ Stage Candidate::check_sources() {
 }
 
 Stage Candidate::compile() {
-  const compile::CompileLimits limits{preparer_.options().limits.compile_s,
-                                      preparer_.options().limits.memory_bytes,
-                                      preparer_.options().allow_weak_sandbox};
+  const Limits& limits = preparer_.options().limits;
+  const double all_s_max = limits.compile_s * kCompilationsMax;
+  double& all_s = prepared_.verdict.telemetry.compile_cpu_s;
   prepared_.verdict.telemetry.compile_cached = true;
   for (const compile::Extension& extension : extensions_) {
+    const double rest_s = all_s_max - all_s;
+    if (rest_s <= 0) return EarlyOutcome(too_long_compilations(all_s_max));
+    const compile::CompileLimits limits_of_one{std::min(limits.compile_s, rest_s),
+                                               limits.memory_bytes,
+                                               preparer_.options().allow_weak_sandbox};
     MC_TRY(compile::Compilation compilation,
-           preparer_.machine().toolchain->compile(extension, *mapper_, limits), "compile");
-    prepared_.verdict.telemetry.compile_cpu_s += compilation.cpu_s;
+           preparer_.machine().toolchain->compile(extension, *mapper_, limits_of_one), "compile");
+    all_s += compilation.cpu_s;
+    if (all_s > all_s_max) return EarlyOutcome(too_long_compilations(all_s_max));
     if (!compilation.full_headers.empty()) {
       prepared_.verdict.telemetry.full_headers.push_back(compilation.full_headers);
     }
@@ -248,7 +266,10 @@ Stage Candidate::compile() {
       return EarlyOutcome(std::move(*failed));
     if (auto* lacking = std::get_if<task::Unsupported>(&compiled))
       return EarlyOutcome(std::move(*lacking));
-    if (auto* late = std::get_if<task::TimedOut>(&compiled)) return EarlyOutcome(std::move(*late));
+    if (auto* late = std::get_if<task::TimedOut>(&compiled)) {
+      if (rest_s < limits.compile_s) return EarlyOutcome(too_long_compilations(all_s_max));
+      return EarlyOutcome(std::move(*late));
+    }
     if (auto* large = std::get_if<task::OutOfMemory>(&compiled))
       return EarlyOutcome(std::move(*large));
     prepared_.artifacts.push_back(std::move(std::get<compile::Artifact>(compiled)));

@@ -64,6 +64,7 @@ worker::CandidateRunAnswer bounded(worker::CandidateRunAnswer said);
 struct CallRecord {
   int64_t number = 0;
   int64_t launches = 0;
+  int64_t kernel_us = 0;  // Processor time of the kernels.
   std::string digest;  // The digest of the outputs, as they left the device.
   // Bytes of the outputs by where their values came from.
   int64_t from_kernels = 0;

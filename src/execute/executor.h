@@ -134,10 +134,10 @@ struct Program {
   worker::AnswerTime* time = nullptr;
 };
 
-// One trial by itself.
+// The trials at one shape by themselves.
 struct Tried {
   task::Outcome outcome;  // Passed, or why not.
-  double work_s = 0;      // Processor time of the call of forward, where it returned.
+  double work_s = 0;      // Processor time of the kernels of a forward, where all trials passed.
 };
 
 struct Measured {

@@ -26,7 +26,7 @@ class Measurement {
   // `pause` as in Executor::measure.
   Result<Measured> run(const Pause& pause);
 
-  // Only the plan's last trial.
+  // Only the trials at the plan's last shape.
   Result<Tried> run_last();
 
   // Only loads the candidate and builds it at the main shape.
@@ -75,7 +75,7 @@ class Measurement {
   bool has_thrown_ = false;                      // Likewise, by an exception alone.
   Trials trials_;
   task::StateMatch state_;     // At the main shape.
-  double forward_work_s_ = 0;  // The last call's, on the emulator.
+  double kernel_s_ = 0;  // The last call's kernels took so long on the emulator.
   std::optional<Error> check_error_;
   bool is_judge_crowded_out_ = false;  // The candidate process's hold on the device is the cause.
   size_t report_read_ = 0;             // Bytes of the emulator's report that were read.

@@ -302,8 +302,8 @@ EarlyOutcome Trials::made_without_kernel(const Call& call,
   if (plan_.only_moves && !call.returns_inputs && run.moved_percent > kMovedPercentMax) {
     return illegal(
         "run.torch_moves",
-        fmt::format("PyTorch's copies put {} % of the outputs' bytes in place, and to "
-                    "move them is all that the task asks for",
+        fmt::format("copies and views of PyTorch and copies of the runtime put {} % of the "
+                    "outputs' bytes in place, and to move them is all that the task asks for",
                     run.moved_percent));
   }
   if (!call.record) return std::nullopt;

@@ -12,7 +12,6 @@ namespace {
 enum class Match : std::uint8_t {
   kWord,        // The identifier is this.
   kWordPrefix,  // The identifier starts with this.
-  kScope,       // The identifier is this, and `::` follows: a namespace in use.
   kHeader,      // The included header starts with this.
 };
 
@@ -26,12 +25,12 @@ constexpr std::string_view kTensorCores = "tensor-core instructions (wgmma)";
 constexpr std::string_view kBulkCopy = "bulk asynchronous copies (TMA)";
 constexpr std::string_view kClusters = "thread block clusters";
 constexpr std::string_view kTextures = "texture and surface objects";
-constexpr std::string_view kCutlass = "CUTLASS and CuTe";
 constexpr std::string_view kDriver = "the CUDA driver interface";
 constexpr std::string_view kNvrtc = "run-time compilation (NVRTC)";
 constexpr std::string_view kPeers = "other devices";
 
 // The names of CUDA's own headers and functions are not listed: compile/cpu_lacks.h knows them.
+// Nor are those of CUTLASS and CuTe: their headers belong neither to CUDA nor to PyTorch.
 constexpr std::array kRows = {
     Row{Match::kWordPrefix, "wgmma", kTensorCores},
     Row{Match::kHeader, "cuda/ptx", "PTX wrappers (cuda::ptx)"},
@@ -47,10 +46,6 @@ constexpr std::array kRows = {
     Row{Match::kWordPrefix, "tex2D", kTextures},
     Row{Match::kWordPrefix, "tex3D", kTextures},
     Row{Match::kWordPrefix, "surf2D", kTextures},
-    Row{Match::kScope, "cutlass", kCutlass},
-    Row{Match::kScope, "cute", kCutlass},
-    Row{Match::kHeader, "cutlass/", kCutlass},
-    Row{Match::kHeader, "cute/", kCutlass},
     Row{Match::kWord, "cuLaunchKernel", kDriver},
     Row{Match::kWordPrefix, "cuModuleLoad", kDriver},
     Row{Match::kHeader, "nvrtc.h", kNvrtc},
@@ -71,7 +66,7 @@ bool matches(const Row& row, std::string_view source, const Code& code, std::siz
   }
   if (token.kind != Kind::kIdentifier) return false;
   if (row.match == Match::kWordPrefix) return starts_with(text, row.text);
-  return text == row.text && (row.match == Match::kWord || text_at(source, code, i + 1) == "::");
+  return text == row.text;
 }
 
 // The construct that the token at `i` stands for, or "".
