@@ -73,7 +73,7 @@ struct KernelRules {
 };
 
 struct Policy {
-  std::string version;  // "musacoder/5": the name, and a number that changes with the rules.
+  std::string version;  // "musacoder/6": the name, and a number that changes with the rules.
   Words operators;      // ATen operators that may run in forward: "empty"; "*" for all.
   // Those that may, besides, put in place in __init__ what forward uses, and compute nothing.
   Words init_operators;
