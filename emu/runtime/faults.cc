@@ -25,11 +25,13 @@ void continue_at(ucontext_t* context, void* stack_pointer) {
 }
 
 void report_host_fault(int signal_number, uintptr_t address, bool is_write, uintptr_t pc) {
-  Finding f;
-  f.kind = is_write ? "out_of_bounds_write" : "out_of_bounds_read";
-  f.pc = pc;
   const Arena& arena = Runtime::get().arena();
   const Allocation* buffer = arena.contains(address) ? arena.find(address) : nullptr;
+  Finding f;
+  f.kind = buffer == nullptr ? "host_crash"
+           : is_write        ? "out_of_bounds_write"
+                             : "out_of_bounds_read";
+  f.pc = pc;
   if (buffer != nullptr && address - buffer->begin < buffer->end - buffer->begin) {
     std::snprintf(f.detail, sizeof f.detail,
                   "host code used device memory, which only kernels and copies can (byte %zu of a "

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each kind of finding: a kernel that has it, and the same kernel without.
+#include <csignal>
+
 #include "tests/emulation.h"
 
 namespace mc::emu::testing {
@@ -12,6 +14,16 @@ using ::testing::Not;
 __global__ void copy(const float* x, float* y, int n) {
   const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (i < n) y[i] = x[i];
+}
+
+TEST_F(Findings, ACrashOfTheHostIsNoAccessOfAKernel) {
+  EXPECT_EXIT(
+      {
+        volatile int* nowhere = reinterpret_cast<int*>(8);
+        *nowhere = 1;
+      },
+      ::testing::KilledBySignal(SIGSEGV), "");
+  EXPECT_THAT(report(), HasSubstr("\"kind\":\"host_crash\""));
 }
 
 TEST_F(Findings, AReadPastTheEndStopsTheKernelAndSticks) {

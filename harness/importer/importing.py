@@ -45,6 +45,7 @@ from harness.worker.wire import Json
 
 DATA_SETS = (".jsonl", ".parquet")
 SECONDS_OF_SEARCH = 60
+NOTHING_TAKEN = 3  # The exit code; src/cli/commands.h calls it kExitFound.
 SECONDS_OF_GRADE = 90
 SEEN_MAX = 4  # A limit for what others show of one class.
 SAME_STRUCTURE_MAX = 4  # A limit for tasks of one operator; of others one is enough.
@@ -117,6 +118,9 @@ class Importer:
         self._inspect(found)
         self._drop_overlap(found)
         self._write(found)
+        if not self._counts["taken"]:
+            _note(f"nothing was taken: {self._options.out / 'import.jsonl'} has the reasons")
+            return NOTHING_TAKEN
         return 0
 
     def _read_suite(self, path: Path) -> None:

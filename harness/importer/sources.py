@@ -84,7 +84,7 @@ def _licence(record: dict[str, Any]) -> str:
 
 
 def _json_lines(path: Path) -> Iterator[dict[str, Any]]:
-    with path.open(encoding="utf-8") as lines:
+    with path.open("rb") as lines:  # The error of bytes that are no UTF-8 is a ValueError, too.
         for line in lines:
             if not line.strip():
                 continue

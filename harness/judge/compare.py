@@ -34,6 +34,8 @@ TOLERANCES: Mapping[str, float] = {
     "complex64": 1e-4,
     "complex128": 1e-7,
 }
+KEYS_SHOWN = 5
+KEY_CHARACTERS_MAX = 80
 DETAIL_MAX = 2000  # Characters; a candidate's value may be a text of megabytes.
 
 
@@ -69,8 +71,10 @@ class Comparer:
         return found
 
     def _dict(self, expected: Any, got: Any, doubt: Any, path: str) -> list[Json]:
-        if not isinstance(got, dict) or set(got) != set(expected):
+        if not isinstance(got, dict):
             return [_structure(path, expected, got)]
+        if set(got) != set(expected):
+            return [_problem(path, "structure", _difference_of_keys(expected, got))]
         found: list[Json] = []
         for key, item in expected.items():
             off = None if doubt is None else doubt[key]
@@ -136,6 +140,22 @@ def _problem(path: str, problem: str, detail: str) -> Json:
 
 def _structure(path: str, expected: Any, got: Any) -> Json:
     return _problem(path, "structure", f"{_shape_of(got)}, expected {_shape_of(expected)}")
+
+
+def _difference_of_keys(expected: Mapping[Any, Any], got: Mapping[Any, Any]) -> str:
+    lacking = [key for key in expected if key not in got]
+    foreign = [key for key in got if key not in expected]
+    found = [f"lacks {_some(lacking)}"] if lacking else []
+    found += [f"has {_some(foreign)}, which the reference has not"] if foreign else []
+    return f"a dict that {' and '.join(found)}"
+
+
+def _some(keys: list[Any]) -> str:
+    """The first keys, each cut off where it is long: a candidate's may be any text."""
+    shown = ", ".join(repr(key)[:KEY_CHARACTERS_MAX] for key in keys[:KEYS_SHOWN])
+    more = len(keys) - KEYS_SHOWN
+    end = f" and {more} more" if more > 0 else ""
+    return f"the key{'s' if len(keys) > 1 else ''} {shown}{end}"
 
 
 def _shape_of(value: Any) -> str:

@@ -108,7 +108,7 @@ class Reference:
         self._task = task
         with task.running(device):
             self._module: ModuleType = task.run(bound)
-            torch.default_generator.manual_seed(init_seed)
+            _set_seed(init_seed, device)  # The device may be the task's default, and draw.
             self.init = cast(task_code.init_of(self._module), precision)
             self.model = cast_model(task_code.run("init", made_on, device, self._made), precision)
 
@@ -217,7 +217,7 @@ class Reference:
         """Makes the model again with its constants as the task has them (perturb.py)."""
 
         def make() -> torch.nn.Module:
-            torch.default_generator.manual_seed(self.init_seed)
+            _set_seed(self.init_seed, self._device)
             return build(self._module.Model, copy.deepcopy(self.init))
 
         with self._task.running(self._device):

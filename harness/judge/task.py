@@ -54,17 +54,32 @@ class Task:
         self._source = source
         self._tree = task_code.run("load", ast.parse, source, TASK_FILE)
         self._nodes = dict(_find_sites(self._tree))
+        # Each device's default device, as the task's code left it.
+        self._default_devices: dict[torch.device, torch.device | None] = {}
         uses = _uses(source, self._tree)
         self.needs_general = any(map(_asks_for_general, self._tree.body))
         self.sites = [
             Site(name, _integer(node), _used_by(name, uses)) for name, node in self._nodes.items()
         ]
 
-    def running(self, device: torch.device) -> contextlib.AbstractContextManager[None]:
+    @contextlib.contextmanager
+    def running(self, device: torch.device) -> Iterator[None]:
         """All of the task's own code runs in this context: where `device` is none of CUDA's, the
-        task may say cuda all the same.
+        task may say cuda all the same. A default device that the task sets holds here alone:
+        PyTorch refuses to set one inside a context of another.
         """
-        return cuda_on_cpu.standing_in_for(self._source, device)
+        before = _default_device()
+        try:
+            with cuda_on_cpu.standing_in_for(self._source, device):
+                if (own := self._default_devices.get(device)) is not None:
+                    torch.set_default_device(own)
+                try:
+                    yield
+                finally:
+                    self._default_devices[device] = _default_device()
+        finally:
+            if _default_device() != before:
+                torch.set_default_device(before)
 
     def run(self, bound: Mapping[str, int]) -> ModuleType:
         """A fresh module in which the named sites have these values."""
@@ -82,6 +97,12 @@ class Task:
                 raise TypeError(f"the task does not define {name}")
         name_model(module)
         return module
+
+
+def _default_device() -> torch.device | None:
+    """What torch.set_default_device was given last; torch.get_default_device would start CUDA."""
+    context = getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None)
+    return None if context is None else context.device
 
 
 def _asks_for_general(statement: ast.stmt) -> bool:

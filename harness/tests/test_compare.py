@@ -93,6 +93,18 @@ class FormTest(unittest.TestCase):
             with self.subTest(f"{expected} {got}"):
                 self.assertEqual(self.problems(expected, got), problems)
 
+    def test_the_keys_that_differ_are_named(self) -> None:
+        x = torch.ones(2)
+        for got, words in [
+            ({"b": x}, "lacks the key 'a' and has the key 'b', which the reference has not"),
+            ({}, "lacks the key 'a'"),
+            ({"a": x, **{number: x for number in range(7)}}, "the keys 0, 1, 2, 3, 4 and 2 more,"),
+            ({"a": x, "k" * 5000: x}, "has the key 'kkk"),
+        ]:
+            [check] = COMPARER.failures({"a": x}, got, None)
+            self.assertIn(words, check["detail"])
+            self.assertLess(len(check["detail"]), 200)
+
     def test_a_text_of_any_size_gives_a_short_detail(self) -> None:
         [check] = COMPARER.failures("text", "\N{BULLET}" * (1 << 20), None)
         self.assertLessEqual(len(check["detail"]), DETAIL_MAX)

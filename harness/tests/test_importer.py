@@ -597,6 +597,23 @@ class Imports(unittest.TestCase):
             self.assertEqual(len(list((out / "tasks").iterdir())), 2)
 
     @unittest.skipUnless("MC_SANDBOX_LIB" in os.environ, "needs MC_SANDBOX_LIB")
+    def test_a_data_set_of_which_nothing_is_taken_ends_with_a_reason(self) -> None:
+        from harness.importer.importing import NOTHING_TAKEN, Importer, Options
+        from harness.importer.sandboxed import Sandbox
+
+        with tempfile.TemporaryDirectory() as directory:
+            out = Path(directory, "out")
+            importer = Importer(Sandbox(os.environ["MC_SANDBOX_LIB"], jobs=1), Options(out))
+            for text in (b'{"text": "x"}\n', b"\xff\xfe\x00\n\x80\n"):
+                data = Path(directory, "rows.jsonl")
+                data.write_bytes(text)
+                with contextlib.redirect_stderr(io.StringIO()) as said:
+                    self.assertEqual(importer.run([data]), NOTHING_TAKEN)
+                self.assertIn(f"nothing was taken: {out / 'import.jsonl'}", said.getvalue())
+            row = json.loads((out / "import.jsonl").read_text().splitlines()[0])
+        self.assertIn("no text in python_code", row["why"])
+
+    @unittest.skipUnless("MC_SANDBOX_LIB" in os.environ, "needs MC_SANDBOX_LIB")
     def test_finds_arguments_and_leaves_the_decision_to_the_grade(self) -> None:
         from harness.importer.importing import Importer, Options
         from harness.importer.sandboxed import Sandbox

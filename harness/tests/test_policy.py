@@ -45,7 +45,8 @@ x[0] x[..., 1] x[:, 1:] x[None, :, -1] x.narrow(1, 0, 2) x.chunk(2) x.split(1) x
 torch.split_with_sizes(x, [1, 1]) torch.unsafe_chunk(x, 2) torch.unsafe_split(x, 1) x.hsplit(3)
 x.vsplit(2) x[None,None].dsplit(2) x.tensor_split(2) x.unbind() x.diagonal() x.unfold(1, 2, 1)
 x.as_strided((2,), (1,)) x.clone().as_strided_((2,), (1,)) torch.atleast_3d(x)
-torch.view_as_complex(x[:, :2].contiguous())
+torch.view_as_complex(x[:, :2].contiguous()) x.real torch.linalg.diagonal(x) x.positive()
+torch.view_as_complex(x[:, :2].contiguous()).imag
 torch.view_as_real(torch.view_as_complex(x[:, :2].contiguous())) x.size(0) x.stride() x.numel()
 x.dim() x.is_contiguous() x.is_floating_point() x.is_complex() x.is_signed() x.is_set_to(x)
 x.is_pinned() x.is_same_size(x) torch.result_type(x, 1) x.clone().requires_grad_()

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import copy
+import errno
 import os
 import random
 import unittest
@@ -336,6 +337,15 @@ class HostileTreeTest(unittest.TestCase):
         for value in (lazy, object(), 1 << 70, torch.zeros(2, device="meta"), {1.5: 1}, 1j):
             with self.subTest(type(value).__name__):
                 self.assertRaises(Refusal, region.pack, [value])
+
+
+class TooLargeTest(unittest.TestCase):
+    def test_an_output_that_no_file_holds_is_refused_with_its_size(self) -> None:
+        _, tensors = region.describe_named([("", torch.empty(1).expand(1 << 42))])
+        failure = OSError(errno.EFBIG, "File too large")
+        with unittest.mock.patch("os.ftruncate", side_effect=failure):
+            with self.assertRaisesRegex(Refusal, r"shape \[4398046511104\], 17592186044416 bytes"):
+                region.lay_out(tensors)
 
 
 class DigestTest(unittest.TestCase):

@@ -280,6 +280,21 @@ class PlanTest(unittest.TestCase):
             self.assertEqual(between, [prime])
 
 
+class DefaultDeviceTest(unittest.TestCase):
+    def test_one_that_a_task_sets_holds_in_its_own_code_alone(self) -> None:
+        given = task('torch.set_default_device("cuda")', "x[0] * 2", "torch.rand(37, 65)")
+        cuda = torch.device("cuda")  # Nothing stands in for it, as on a GPU.
+        for is_first in (True, False):
+            with given.running(cuda):
+                if is_first:
+                    given.run({})
+                context = getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context")
+                self.assertEqual(context.device, cuda)
+            self.assertEqual(torch.empty(1).device.type, "cpu")
+            self.assertEqual(estimate(given, {}).bytes_io, 2 * 37 * 65 * 4)
+        self.assertEqual(torch.empty(1).device.type, "cpu")
+
+
 class DistributionTest(unittest.TestCase):
     def test_each_does_what_it_says(self) -> None:
         x = torch.randn(64, 64)

@@ -99,6 +99,14 @@ class ChannelTest(unittest.TestCase):
         raw.close()
         self.assertRaises(EOFError, channel.receive)
 
+    def test_half_of_a_surrogate_pair_is_replaced(self) -> None:
+        channel, raw = pair()
+        channel.send({"message": "half a pair: \ud800; \u00e9 \U0001f600"})
+        data = raw.recv(4096)[4:]
+        self.assertNotIn(b"ud800", data)
+        self.assertEqual(json.loads(data)["message"], "half a pair: ?; \u00e9 \U0001f600")
+        raw.close()
+
     def test_what_is_no_message_is_refused(self) -> None:
         cases = {
             "too long": struct.pack("<I", wire.MESSAGE_BYTES_MAX + 1),

@@ -118,8 +118,23 @@ def lay_out(tensors: Sequence[tuple[Json, torch.Tensor]]) -> int:
         rounded = -(-tensor.nbytes // ALIGNMENT) * ALIGNMENT
         end += max(1, -(-rounded // PAGE)) * PAGE
         node["offset"] = end - rounded
+    try:
+        return _sealed(max(end, PAGE))
+    except OSError as error:
+        node = max((node for node, _ in tensors), key=lambda node: int(node["nbytes"]))
+        size = f"shape {node['shape']}, {node['nbytes']} bytes"
+        why = f"a tensor is too large to be passed on ({size}): {error.strerror}"
+        raise Refusal("exception", why) from None
+
+
+def _sealed(nbytes: int) -> int:
+    """A memfd of so many bytes, which stays so large."""
     descriptor = os.memfd_create("region", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    os.ftruncate(descriptor, max(end, PAGE))
+    try:
+        os.ftruncate(descriptor, nbytes)
+    except OSError:
+        os.close(descriptor)
+        raise
     fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
     return descriptor
 
@@ -134,9 +149,7 @@ def _write(tensors: Sequence[tuple[Json, torch.Tensor]]) -> int:
 
 def _reserve(nbytes: int) -> tuple[torch.Tensor, int]:
     size = max(1, -(-nbytes // PAGE)) * PAGE
-    descriptor = os.memfd_create("region", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    os.ftruncate(descriptor, size)
-    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
+    descriptor = _sealed(size)
     return Mapping(descriptor).bytes_of(0, size), descriptor
 
 

@@ -75,7 +75,9 @@ class Channel:
         return self._socket.fileno()
 
     def send(self, body: Json, descriptors: Sequence[int] = ()) -> None:
-        payload = json.dumps(body, allow_nan=False).encode("utf-8", "backslashreplace")
+        # A lone surrogate is in no UTF-8, nor may JSON have it escaped: a "?" goes in its place.
+        text = json.dumps(body, allow_nan=False, ensure_ascii=False)
+        payload = text.encode("utf-8", "replace")
         if len(payload) > MESSAGE_BYTES_MAX:
             raise ProtocolError(f"a message of {len(payload)} bytes is too long")
         data = struct.pack("<I", len(payload)) + payload

@@ -243,7 +243,54 @@ def repair_request(feedback: str) -> str:
 
 def retry_request(code: str, feedback: str) -> str:
     """The text behind a task's prompt in a replay (reward::retry_request)."""
-    return f"An answer that failed:\n{code}\n{repair_request(feedback)}"
+    answer = without_special_tokens(code)
+    return f"An answer that failed:\n{answer}\n{repair_request(feedback)}"
+
+
+# Marks with which a special token of a chat template may begin: angles, brackets (each with its
+# full-width form) and the "]~" of MiniMax.
+_MARK = re.compile(rb"(<|\xef\xbc\x9c)|(\[|\xef\xbc\xbb)|\](?=~)")
+_BAR = (b"|", b"\xef\xbd\x9c")
+_IN_ANGLES = re.compile(rb"([^ <\[(),;&*\"'=]{0,99}?)(?:>|\xef\xbc\x9e)")
+_IN_BRACKETS = re.compile(rb"([^ <\[(),;&*\"'=]{0,99}?)(?:\]|\xef\xbc\xbd)")
+_TOKEN_BYTES_MAX = 110  # A token's marks are counted.
+_PLAIN_IN_ANGLES = frozenset(
+    b"T __half __nv_bfloat16 algorithm bool char cmath cstdint double float float2 float4 half "
+    b"half2 int int32_t int64_t long scalar_t short size_t unsigned uint32_t vector".split()
+)
+_SPECIAL_IN_BRACKETS = re.compile(rb"\||^/|^control_|[A-Z][A-Z]|[\x80-\xff]")
+
+
+def without_special_tokens(text: str) -> str:
+    """The text with a space in each special token of a chat template
+    (reward::without_special_tokens; src/reward/golden/special_tokens.json is a table of both)."""
+    data = text.encode("utf-8", "surrogatepass")
+    return _MARK.sub(_parted, data).decode("utf-8", "surrogatepass")
+
+
+def _parted(mark: re.Match[bytes]) -> bytes:
+    is_angle, is_bracket = mark[1] is not None, mark[2] is not None
+    rest = mark.string[mark.end() : mark.end() + _TOKEN_BYTES_MAX]
+    if is_angle:
+        begins = rest.startswith((b"]", *_BAR)) or not _is_plain_in_angles(rest)
+    elif is_bracket:
+        begins = rest.startswith((b">", *_BAR)) or not _is_plain_in_brackets(rest)
+    else:
+        begins = True
+    is_closing = is_bracket and mark.string[max(0, mark.start() - 1) : mark.start()] == b"~"
+    return (b" " if is_closing else b"") + mark[0] + (b" " if begins else b"")
+
+
+def _is_plain_in_angles(rest: bytes) -> bool:
+    found = _IN_ANGLES.match(rest)
+    word = found[1] if found else b""
+    is_number = not word or word.isdigit()
+    return is_number or b"." in word or b"::" in word or word in _PLAIN_IN_ANGLES
+
+
+def _is_plain_in_brackets(rest: bytes) -> bool:
+    found = _IN_BRACKETS.match(rest)
+    return found is None or _SPECIAL_IN_BRACKETS.search(found[1]) is None
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,8 @@ void add_source(CLI::App& command, BenchArguments& arguments) {
                   "test.jsonl of the forge, a KernelBench copy, a folder of tasks; or: tasks")
       ->required();
   command.add_option("--out,-o", arguments.out, "Folder for all of it; taken up where it is")
-      ->required();
+      ->required()
+      ->check(kOutputFolder);
   command.add_option("--run", arguments.run, "The run's name in the folder (default: the model's)");
   command.add_option("--samples,-n", arguments.course.samples, "Samples of each task")
       ->check(whole_range(1, 10000));

@@ -229,7 +229,8 @@ void add_forge(CLI::App& app, int& exit_code) {
                    "In place of --tasks (default: that): samples for supervised training")
       ->check(whole_range(1, 100'000'000));
   command->add_option("--out,-o", options.out, "Folder; a run that was stopped goes on there")
-      ->required();
+      ->required()
+      ->check(kOutputFolder);
   command->add_option("--seed", options.settings.seed, "The same seed gives the same bytes")
       ->check(kNotNegative);
   command->add_option("--jobs,-j", options.jobs, "Verifiers at once")->check(whole_range(1, 64));
@@ -295,7 +296,7 @@ void add_forge(CLI::App& app, int& exit_code) {
       "  musacoder forge --tasks 100 --out data\n"
       "  musacoder forge --samples 5000 --families all --all-kinds --out data");
   command->callback([arguments, command, &exit_code] {
-    if (command->count("--tasks") + command->count("--samples") != 1) {
+    if (command->count("--tasks") > 0 && command->count("--samples") > 0) {
       exit_code =
           report_error({ErrorCode::kInvalidInput, "forge: give one of --tasks and --samples"});
       return;

@@ -73,7 +73,8 @@ void add_import(CLI::App& app, int& exit_code) {
                    "or code in each row; imports between them are followed")
       ->required();
   command->add_option("--out,-o", arguments->out, "Folder for tasks/, rl.jsonl and import.jsonl")
-      ->required();
+      ->required()
+      ->check(kOutputFolder);
   command->add_option("--kernelbench", arguments->suites,
                       "Tasks that models are evaluated on: what is too near to one is refused");
   command->add_option("--limit", arguments->limit, "Of the modules of each path (0: all)")
@@ -92,7 +93,8 @@ void add_task_operators(CLI::App& family, int& exit_code) {
       "operators", "The operators of tasks as PyTorch dispatches them, by class");
   command->add_option("task", arguments->paths, "Folders of tasks, .py files, and .jsonl files")
       ->required();
-  command->add_option("--out,-o", arguments->out, "A row for each task, as JSON Lines");
+  command->add_option("--out,-o", arguments->out, "A row for each task, as JSON Lines")
+      ->check(kOutputFile);
   add_jobs(*command, *arguments);
   command->footer(
       "Example:\n"

@@ -178,7 +178,8 @@ void add_dialect(CLI::App& command, EvalArguments& arguments) {
 }
 
 void add_verdicts(CLI::App& command, EvalArguments& arguments) {
-  command.add_option("--out,-o", arguments.out, "Write verdicts as JSON Lines to this file");
+  command.add_option("--out,-o", arguments.out, "Write verdicts as JSON Lines to this file")
+      ->check(kOutputFile);
   command.add_option("--seed", arguments.seed, "Seed of all inputs (default: secret)")
       ->check(kNotNegative);
   command.add_flag("--strict", arguments.options.strict,
@@ -412,17 +413,18 @@ void report_bad(const std::vector<Error>& bad) {
 Result<std::unique_ptr<Results>> Results::create(const std::string& path) {
   auto results = std::make_unique<Results>();
   results->path_ = path;
-  if (path.empty()) return results;
-  results->part_.open(path + ".part", std::ios::trunc);
-  if (results->part_) {
-    print_when_ended("musacoder: interrupted; the verdicts so far are in " + path + ".part");
-    return results;
-  }
-  return Error{ErrorCode::kIo, "cannot write " + path + ".part"};
+  const std::filesystem::path target = path.empty() ? "" : output_target(path);
+  if (target.empty()) return results;
+  const std::string part = target.string() + ".part";
+  results->part_path_ = part;
+  results->part_.open(part, std::ios::trunc);
+  if (!results->part_) return system_error(ErrorCode::kIo, "--out: cannot write " + part);
+  print_when_ended("musacoder: interrupted; the verdicts so far are in " + part);
+  return results;
 }
 
 void Results::add(const report::Judged& judged) {
-  if (path_.empty()) return;
+  if (part_path_.empty()) return;
   const std::lock_guard lock(mutex_);
   MC_CHECK(part_.is_open());
   part_ << report::json_line(judged) << std::flush;
@@ -432,10 +434,14 @@ Status Results::finish(const std::vector<report::Judged>& judged) {
   if (path_.empty()) return ok();
   std::string text;
   for (const report::Judged& item : judged) text += report::json_line(item);
-  MC_TRY_VOID(write_file_atomically(path_, text), "--out");
+  const Status written = write_output(path_, text);
   print_when_ended("");
+  if (!written) {
+    const std::string where = part_path_.empty() ? "" : "; they are in " + part_path_.string();
+    return Error{written.error().code, "--out: " + written.error().message + where};
+  }
   std::error_code ignored;
-  std::filesystem::remove(path_ + ".part", ignored);
+  std::filesystem::remove(part_path_, ignored);
   return ok();
 }
 

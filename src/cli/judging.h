@@ -112,7 +112,8 @@ void for_each_index(size_t count, int jobs, const std::function<void(size_t)>& f
 // ---- Verdicts -----------------------------------------------------------------------------------
 
 // --out while candidates are still being judged: <path>.part has a line for each verdict so far, so
-// that a run that is cut short loses none.  A signal that ends the run prints its name.
+// that a run that is cut short loses none.  A signal that ends the run prints its name.  A device
+// or a pipe gets all verdicts at the end.
 class Results {
  public:
   // Does nothing where `path` is "".
@@ -123,6 +124,7 @@ class Results {
 
  private:
   std::string path_;
+  std::filesystem::path part_path_;  // "" where there is no part.
   std::mutex mutex_;
   std::ofstream part_;  // Guarded by mutex_.
 };

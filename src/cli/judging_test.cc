@@ -93,7 +93,7 @@ TEST(ResultsFile, IsLeftOutWithoutAName) {
 TEST(ResultsFile, ThatCannotBeWrittenIsNamedAtOnce) {
   const auto results = Results::create("/dev/null/none/out.jsonl");
   ASSERT_FALSE(results);
-  EXPECT_EQ(results.error().message, "cannot write /dev/null/none/out.jsonl.part");
+  EXPECT_EQ(results.error().message, "--out: cannot write /dev/null/none/out.jsonl.part: Not a directory");
 }
 
 }  // namespace

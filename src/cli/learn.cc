@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cli/commands.h"
+#include "cli/learner.h"
 #include "compile/pytorch.h"
 #include "core/fd.h"
 #include "core/layout.h"
@@ -34,17 +35,17 @@ constexpr std::array kForwarded = {
 Error start(const std::string& name, const std::vector<std::string>& arguments) {
   const Result<Layout> layout = find_layout();
   if (!layout) return layout.error();
-  const std::string program = (layout->prefix / "bin/musacoder-learn").string();
-  std::vector<std::string> words = {program, name};
+  const Result<std::string> program = find_learner(*layout);
+  if (!program) return program.error();
+  std::vector<std::string> words = {*program, name};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   // A model's own chat template is rendered by this Python.
   ::setenv("MC_PYTHON", compile::default_python().c_str(), /*overwrite=*/0);
-  ::execv(program.c_str(), argv.data());
-  return system_error(ErrorCode::kInvalidInput,
-                      "cannot start " + program + " (./run.sh build makes it, with PyTorch)");
+  ::execv(program->c_str(), argv.data());
+  return system_error(ErrorCode::kUnavailable, "cannot start " + *program);
 }
 
 }  // namespace

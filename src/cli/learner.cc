@@ -19,14 +19,6 @@ namespace mc::cli {
 
 namespace {
 
-Result<std::string> find_learner(const Layout& layout) {
-  const std::string program = layout.prefix / "bin/musacoder-learn";
-  std::error_code ignored;
-  if (std::filesystem::exists(program, ignored)) return program;
-  return Error{ErrorCode::kUnavailable,
-               program + " is not there: build it with ./run.sh build (it needs PyTorch)"};
-}
-
 // Arguments of execv, which point into `words`.
 std::vector<char*> pointers_to(std::vector<std::string>& words) {
   std::vector<char*> pointers;
@@ -36,6 +28,15 @@ std::vector<char*> pointers_to(std::vector<std::string>& words) {
 }
 
 }  // namespace
+
+Result<std::string> find_learner(const Layout& layout) {
+  const std::string program = layout.prefix / "bin/musacoder-learn";
+  std::error_code ignored;
+  if (std::filesystem::exists(program, ignored)) return program;
+  return Error{ErrorCode::kInvalidInput,
+               program + " is not there: use build/dev/bin/musacoder of MusaCoder's source tree, "
+                         "beside which ./run.sh build makes it (docs/learn.md)"};
+}
 
 Status run_learner(const Layout& layout, const std::vector<std::string>& arguments) {
   MC_CHECK(!arguments.empty());

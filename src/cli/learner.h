@@ -12,8 +12,11 @@
 
 namespace mc::cli {
 
-// Runs it with these arguments, its output where ours goes, until it ends.  kUnavailable where it
-// is not there or was killed; kInvalidInput where it ended with 2, having said why.
+// Its path.  kInvalidInput where it is not there, as in an installed program.
+Result<std::string> find_learner(const Layout& layout);
+
+// Runs it with these arguments, its output where ours goes, until it ends.  kInvalidInput where
+// it is not there, or ended with 2 and printed why; kUnavailable where it was killed.
 Status run_learner(const Layout& layout, const std::vector<std::string>& arguments);
 
 }  // namespace mc::cli

@@ -13,6 +13,7 @@
 #include "cli/defaults.h"
 #include "cli/python_path.h"
 #include "cli/suggest.h"
+#include "core/file.h"
 
 constexpr int kWrongUse = 2;
 
@@ -28,6 +29,12 @@ void allow_many_descriptors() {
 void log_to_stderr() {
   spdlog::set_default_logger(spdlog::stderr_logger_mt("musacoder"));
   spdlog::set_pattern("%H:%M:%S.%e [%t] %v");
+}
+
+// The exit code; what was printed may be on its way still.
+int end(int exit_code) {
+  const mc::Status printed = mc::flush_standard_output();
+  return printed ? exit_code : mc::cli::report_error(printed.error());
 }
 
 int main(int argc, char** argv) {
@@ -91,10 +98,10 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& wrong) {
-    if (wrong.get_exit_code() == 0) return app.exit(wrong);  // --help, --version
+    if (wrong.get_exit_code() == 0) return end(app.exit(wrong));  // --help, --version
     std::cerr << "musacoder: "
               << mc::cli::advice_for(wrong, app, "musacoder", {argv + 1, argv + argc}) << "\n";
     return kWrongUse;
   }
-  return exit_code;
+  return end(exit_code);
 }

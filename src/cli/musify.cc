@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The command `musacoder musify`: ports sources between CUDA and MUSA (docs/musify.md).
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -86,6 +88,18 @@ void print_findings(const fs::path& file, const char* kind,
   }
 }
 
+// Why a file cannot be a source; "" where it may be one.  Bytes that are no UTF-8 may be comments.
+std::string why_no_text(const std::string& text) {
+  constexpr std::string_view kSpaces = "\t\n\v\f\r";
+  const auto is_binary = [](char c) {
+    return static_cast<unsigned char>(c) < 0x20 && kSpaces.find(c) == std::string_view::npos;
+  };
+  const auto found = std::ranges::find_if(text, is_binary);
+  if (found == text.end()) return "";
+  return fmt::format("it is no source: its byte {} is {:#04x}, which no text has",
+                     found - text.begin() + 1, static_cast<unsigned char>(*found));
+}
+
 // One run over all files.
 class Run {
  public:
@@ -119,6 +133,9 @@ class Run {
     for (const musify::Source& source : sources_) {
       Result<std::string> text = read_file(source.path, musify::kSourceBytesMax);
       inputs_.emplace_back();
+      if (const std::string why = text ? why_no_text(*text) : ""; !why.empty()) {
+        text = Error{ErrorCode::kInvalidInput, source.path.string() + ": " + why};
+      }
       if (!text) {
         report_error(text.error());
         ++totals_.num_unread;
@@ -170,7 +187,7 @@ class Run {
       return Error{ErrorCode::kIo,
                    "--out: cannot make " + path.parent_path().string() + ": " + problem.message()};
     }
-    MC_TRY_VOID(write_file_atomically(path, text), "--out");
+    MC_TRY_VOID(write_output(path, text), "--out");
     return ok();
   }
 
@@ -234,6 +251,7 @@ void add_musify(CLI::App& app, int& exit_code) {
       });
   CLI::Option* out = command->add_option(
       "--out,-o", arguments->out, "Folder for the ports (default for one file: standard output)");
+  out->check(kOutputFolder);
   command
       ->add_flag("--check", arguments->check,
                  "Write nothing; exit with 3 where a file would change or cannot be ported")

@@ -16,6 +16,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "core/file.h"
+
 namespace mc::cli {
 
 inline std::string expected_message(const std::string& expected, const std::string& got) {
@@ -93,6 +95,20 @@ inline CLI::Validator byte_size(uint64_t least, const std::string& least_name) {
           },
           ""};
 }
+
+// A file, or a folder, that can be written: found out before any work is done for it.
+inline const CLI::Validator kOutputFile = {
+    [](const std::string& path) {
+      const Status fit = check_output(path);
+      return fit ? std::string() : fit.error().message;
+    },
+    ""};
+inline const CLI::Validator kOutputFolder = {
+    [](const std::string& path) {
+      const Status fit = check_output_folder(path);
+      return fit ? std::string() : fit.error().message;
+    },
+    ""};
 
 inline const CLI::Validator kNotNegative = number_check(/*takes_zero=*/true);
 inline const CLI::Validator kPositive = number_check(/*takes_zero=*/false);

@@ -17,6 +17,7 @@
 #include "bench/figures.h"
 #include "cli/bench_report.h"
 #include "cli/commands.h"
+#include "cli/numbers.h"
 #include "compile/pytorch.h"
 #include "compile/tool.h"
 #include "core/file.h"
@@ -166,7 +167,7 @@ Status run_report(const ReportArguments& arguments) {
                                                            .program = kProgram,
                                                            .missing = arguments.missing});
   if (!arguments.json.empty())
-    MC_TRY_VOID(write_file_atomically(arguments.json, document), "--json");
+    MC_TRY_VOID(write_output(arguments.json, document), "--json");
   if (!arguments.kernelbench.empty()) {
     MC_TRY_VOID(write_kernelbench(arguments.kernelbench, runs), "report");
   }
@@ -190,16 +191,25 @@ void add_report(CLI::App& app, int& exit_code) {
   command->add_option("--run", arguments->runs, "Only the runs of these names");
   command->add_option("--title", arguments->title, "Of the page");
   add_missing(*command, arguments->missing);
-  command->add_option("--out,-o", arguments->out, "The page: one HTML file that needs no network");
-  command->add_option("--markdown", arguments->markdown, "The tables of figures, for a README");
-  command->add_option("--csv", arguments->csv, "A row a sample");
-  command->add_option("--json", arguments->json, "The document that all of these are made of");
-  command->add_option("--kernelbench", arguments->kernelbench,
-                      "KernelBench's folder of runs: RUN_level1/eval_results.json and so on in it");
-  command->add_option("--parquet", arguments->parquet,
-                      "Of data sets: a folder for Parquet files (needs pyarrow)");
-  command->add_option("--manifest", arguments->manifest,
-                      "Of data sets: hashes of the files, seeds and versions, as JSON");
+  command->add_option("--out,-o", arguments->out, "The page: one HTML file that needs no network")
+      ->check(kOutputFile);
+  command->add_option("--markdown", arguments->markdown, "The tables of figures, for a README")
+      ->check(kOutputFile);
+  command->add_option("--csv", arguments->csv, "A row a sample")->check(kOutputFile);
+  command->add_option("--json", arguments->json, "The document that all of these are made of")
+      ->check(kOutputFile);
+  command
+      ->add_option("--kernelbench", arguments->kernelbench,
+                   "KernelBench's folder of runs: RUN_level1/eval_results.json and so on in it")
+      ->check(kOutputFolder);
+  command
+      ->add_option("--parquet", arguments->parquet,
+                   "Of data sets: a folder for Parquet files (needs pyarrow)")
+      ->check(kOutputFolder);
+  command
+      ->add_option("--manifest", arguments->manifest,
+                   "Of data sets: hashes of the files, seeds and versions, as JSON")
+      ->check(kOutputFile);
   command->footer(
       "Examples:\n"
       "  musacoder report bench/mine --out page.html\n"

@@ -70,6 +70,12 @@ Status check_source(const SourceArguments& arguments) {
   if (!arguments.model.empty() && !fs::exists(config, ignored)) {
     return invalid(arguments.model + " is no model's folder: it has no config.json");
   }
+  const bool is_url =
+      arguments.endpoint.starts_with("http://") || arguments.endpoint.starts_with("https://");
+  if (!arguments.endpoint.empty() && !is_url) {
+    return invalid("--endpoint: expected a URL, such as http://host:8000/v1, got \"" +
+                   arguments.endpoint + '"');
+  }
   if (!arguments.endpoint.empty() && arguments.model_name.empty()) {
     return invalid("--endpoint needs --model-name: which of its models to ask");
   }

@@ -14,6 +14,7 @@
 
 #include "cli/commands.h"
 #include "cli/judging.h"
+#include "cli/numbers.h"
 #include "cli/progress.h"
 #include "core/file.h"
 #include "core/layout.h"
@@ -154,7 +155,8 @@ void add_prepare(CLI::App& app, int& exit_code) {
   add_candidates(*command, *arguments);
   command->get_option("--candidate")->required();
   command->add_option("--out,-o", arguments->out, "Directory for what is to be measured")
-      ->required();
+      ->required()
+      ->check(kOutputFolder);
   add_machine(*command, *arguments);
   add_dialect(*command, *arguments);
   add_architecture(*command, *arguments);

@@ -14,6 +14,8 @@
 namespace mc::compile {
 namespace {
 
+constexpr size_t kExcerptBytesMax = 200;
+
 constexpr const char* kPrelude = "dialect";
 constexpr const char* kBinding = "binding";  // The piece that is written for the candidate.
 
@@ -62,12 +64,24 @@ Extension extension_of(const Json& object) {
   return extension;
 }
 
-bool is_usable(const Extension& extension) {
+// Why an extension cannot be built; "" where it can.
+std::string why_unusable(const Extension& extension) {
+  const auto no_name = [](const std::string& name) {
+    return '"' + name.substr(0, kExcerptBytesMax) +
+           "\" cannot be a name: give a short one of letters, digits and _";
+  };
   const bool hex = extension.key.size() == 64 &&
                    extension.key.find_first_not_of("0123456789abcdef") == std::string::npos;
-  return hex && is_plain_name(extension.name) && bytes_of(extension) <= kSourceBytesMax &&
-         std::ranges::all_of(extension.files,
-                             [](const SourceFile& file) { return is_plain_name(file.name); });
+  if (!hex) return "its key is no hash";
+  if (!is_plain_name(extension.name)) return no_name(extension.name);
+  if (const size_t bytes = bytes_of(extension); bytes > kSourceBytesMax) {
+    return "its sources have " + std::to_string(bytes) + " bytes, more than " +
+           std::to_string(kSourceBytesMax);
+  }
+  for (const SourceFile& file : extension.files) {
+    if (!is_plain_name(file.name)) return no_name(file.name);
+  }
+  return "";
 }
 
 // A quoted C++ string literal.
@@ -132,8 +146,6 @@ int offset_between(const std::vector<std::string>& piece,
   return best;
 }
 
-constexpr size_t kExcerptBytesMax = 200;
-
 // The number of the one line that has the excerpt, or 0.
 int only_line(const std::vector<std::string>& lines, const std::string& excerpt) {
   if (excerpt.size() < kTellingBytesMin) return 0;
@@ -190,8 +202,12 @@ Result<std::vector<Extension>> parse_extensions(std::string_view recorder_answer
     const Json answer = Json::parse(recorder_answer);
     for (const Json& object : answer.at("extensions")) {
       extensions.push_back(extension_of(object));
-      if (!is_usable(extensions.back()) || extensions.size() > kExtensionsMax) {
-        return Error{ErrorCode::kProtocol, "a recorded extension is over the limits"};
+      if (const std::string why = why_unusable(extensions.back()); !why.empty()) {
+        return Error{ErrorCode::kProtocol, "a recorded extension cannot be built: " + why};
+      }
+      if (extensions.size() > kExtensionsMax) {
+        return Error{ErrorCode::kProtocol, "the candidate has more than " +
+                                               std::to_string(kExtensionsMax) + " extensions"};
       }
     }
     return extensions;

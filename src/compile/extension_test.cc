@@ -39,6 +39,15 @@ TEST_P(Refused, IsAProtocolError) {
   EXPECT_EQ(parsed.error().code, ErrorCode::kProtocol);
 }
 
+TEST(Recording, IsRefusedByTheNameOfWhatIsWrong) {
+  const auto why = [](const std::string& more) {
+    return parse_extensions(recording(more)).error().message;
+  };
+  EXPECT_THAT(why(R"(, "files": [{"name": "../x", "text": ""}])"), HasSubstr("\"../x\" cannot be"));
+  EXPECT_THAT(why(R"(, "cuda_sources": [")" + std::string(2 << 20, 'x') + "\"]"),
+              HasSubstr("its sources have 2097152 bytes, more than "));
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Recordings, Refused,
     ::testing::Values("", "[]", "{}", R"({"extensions": 3})", R"({"extensions": [{"name": "a"}]})",

@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
+#include <string>
 
 #include "core/fd.h"
 #include "core/file.h"
@@ -87,6 +89,51 @@ TEST(TemporaryDirectory, GoesWithItsOwner) {
     ASSERT_TRUE(write_file_atomically(path / "file", "text"));
   }
   EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+class Outputs : public ::testing::Test {
+ protected:
+  std::filesystem::path at(const std::string& name) const { return folder_->path() / name; }
+  std::string text_of(const std::string& name) const { return read_file(at(name), 100).value(); }
+  Result<TemporaryDirectory> folder_ = TemporaryDirectory::create("outputs");
+};
+
+TEST_F(Outputs, FollowALinkAndLeaveItALink) {
+  std::filesystem::create_directory(at("inner"));
+  std::filesystem::create_symlink("inner/file", at("link"));
+  for (const char* text : {"first", "second"}) {
+    ASSERT_TRUE(write_output(at("link"), text));
+    EXPECT_TRUE(std::filesystem::is_symlink(at("link")));
+    EXPECT_EQ(text_of("inner/file"), text);
+  }
+}
+
+TEST_F(Outputs, AreWrittenIntoADeviceOrAPipe) {
+  ASSERT_EQ(::mkfifo(at("pipe").c_str(), 0600), 0);
+  const Fd reader(::open(at("pipe").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  ASSERT_TRUE(write_output(at("pipe"), "text"));
+  char text[8] = {};
+  EXPECT_EQ(::read(reader.get(), text, sizeof text), 4);
+  EXPECT_STREQ(text, "text");
+  EXPECT_TRUE(std::filesystem::is_fifo(at("pipe")));
+  const Status lost = write_output("/dev/full", "text");
+  ASSERT_FALSE(lost);
+  EXPECT_EQ(lost.error().message, "cannot write /dev/full: No space left on device");
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/full"));
+}
+
+TEST_F(Outputs, AreRefusedBeforeAnythingIsWritten) {
+  std::filesystem::create_directory(at("folder"));
+  ASSERT_TRUE(write_output(at("file"), "text"));
+  for (const std::string name : {"folder", "none/file", "file/file"}) {
+    EXPECT_FALSE(check_output(at(name))) << name;
+  }
+  EXPECT_FALSE(check_output(""));
+  EXPECT_FALSE(check_output_folder(""));
+  EXPECT_FALSE(check_output_folder(at("file/folder")));
+  EXPECT_TRUE(check_output_folder(at("none/folder")));
+  EXPECT_TRUE(check_output(at("file")));
+  EXPECT_TRUE(check_output("/dev/null"));
 }
 
 TEST(Mapping, ShowsWhatAnotherWrites) {

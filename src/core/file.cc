@@ -2,7 +2,9 @@
 #include "core/file.h"
 
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
+#include <iostream>
 #include <system_error>
 
 #include <fcntl.h>
@@ -20,6 +22,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int kSilenceMaxMs = 10'000;  // A pipe's: its writer may be late, or there may be none.
+constexpr int kLinksMax = 40;          // Linux follows as many.
 
 // Waits until something can be read; a file never waits.
 Status await_data(int fd, const fs::path& path) {
@@ -31,6 +34,45 @@ Status await_data(int fd, const fs::path& path) {
   if (ready > 0) return ok();
   return Error{ErrorCode::kInvalidInput,
                path.string() + " is a pipe into which nothing was written for 10 s: give a file"};
+}
+
+Status write_all(int fd, std::string_view text, const fs::path& path) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(fd, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return system_error(ErrorCode::kIo, "cannot write " + path.string());
+    text.remove_prefix(static_cast<size_t>(written));
+  }
+  return ok();
+}
+
+Error unfit(const std::string& why) { return Error{ErrorCode::kInvalidInput, why}; }
+
+// `folder` must be one in which files can be made, for the sake of the output `path`.
+Status check_writable(const fs::path& folder, const fs::path& path) {
+  std::error_code ignored;
+  std::string why;
+  if (!fs::exists(folder, ignored)) {
+    why = "the folder " + folder.string() + " is not there";
+  } else if (!fs::is_directory(folder, ignored)) {
+    why = folder.string() + " is not a folder";
+  } else if (::access(folder.c_str(), W_OK | X_OK) != 0) {
+    why = std::generic_category().message(errno);
+  }
+  return why.empty() ? ok() : Status(unfit("cannot write " + path.string() + ": " + why));
+}
+
+// Standard output or error, where the path means what this process has there; else -1.  A file to
+// which a shell redirects them has a position, which a new descriptor would not have.
+int own_stream(const fs::path& path) {
+  struct stat file{};
+  struct stat own{};
+  if (::stat(path.c_str(), &file) != 0) return -1;
+  for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) {
+    const bool is_open = ::fstat(fd, &own) == 0;
+    if (is_open && own.st_dev == file.st_dev && own.st_ino == file.st_ino) return fd;
+  }
+  return -1;
 }
 
 }  // namespace
@@ -64,19 +106,72 @@ Status write_file_atomically(const fs::path& path, std::string_view text) {
   Fd fd(::mkstemp(pattern.data()));
   if (!fd.is_open()) return system_error(ErrorCode::kIo, "cannot write " + path.string());
   ::fchmod(fd.get(), 0644);
-  while (!text.empty()) {
-    const ssize_t written = ::write(fd.get(), text.data(), text.size());
-    if (written < 0) {
-      const Error error = system_error(ErrorCode::kIo, "cannot write " + path.string());
-      ::unlink(pattern.c_str());
-      return error;
-    }
-    text.remove_prefix(static_cast<size_t>(written));
+  if (const Status written = write_all(fd.get(), text, path); !written) {
+    ::unlink(pattern.c_str());
+    return written;
   }
   if (::rename(pattern.c_str(), path.c_str()) != 0) {
-    return system_error(ErrorCode::kIo, "cannot rename to " + path.string());
+    const Error error = system_error(ErrorCode::kIo, "cannot rename to " + path.string());
+    ::unlink(pattern.c_str());
+    return error;
   }
   return ok();
+}
+
+Status check_output(const fs::path& path) {
+  if (path.empty()) return unfit("expected a file to write, got \"\"");
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) return unfit(path.string() + " is a folder: name a file");
+  const fs::path target = output_target(path);
+  if (target.empty()) {
+    if (own_stream(path) >= 0 || ::access(path.c_str(), W_OK) == 0) return ok();
+    return unfit("cannot write " + path.string() + ": " + std::generic_category().message(errno));
+  }
+  return check_writable(target.has_parent_path() ? target.parent_path() : ".", path);
+}
+
+Status check_output_folder(const fs::path& path) {
+  if (path.empty()) return unfit("expected a folder, got \"\"");
+  std::error_code failure;
+  fs::path nearest = path;
+  while (!fs::exists(nearest, failure) && nearest.has_parent_path() &&
+         nearest != nearest.parent_path()) {
+    nearest = nearest.parent_path();
+  }
+  if (!fs::exists(nearest, failure)) nearest = ".";  // A relative path of which nothing is there.
+  return check_writable(nearest, path);
+}
+
+fs::path output_target(const fs::path& path) {
+  std::error_code failure;
+  const bool is_special = fs::exists(path, failure) && !fs::is_regular_file(path, failure);
+  if (is_special || own_stream(path) >= 0) return {};
+  fs::path target = path;
+  for (int i = 0; i < kLinksMax && fs::is_symlink(target, failure); ++i) {
+    target = target.parent_path() / fs::read_symlink(target, failure);
+  }
+  return target;
+}
+
+Status write_output(const fs::path& path, std::string_view text) {
+  const fs::path target = output_target(path);
+  if (!target.empty()) return write_file_atomically(target, text);
+  if (const int own = own_stream(path); own >= 0) {
+    MC_TRY_VOID(flush_standard_output(), path.string());  // The text comes behind it.
+    return write_all(own, text, path);
+  }
+  const Fd fd(::open(path.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC));
+  if (!fd.is_open()) return system_error(ErrorCode::kIo, "cannot write " + path.string());
+  return write_all(fd.get(), text, path);
+}
+
+Status flush_standard_output() {
+  errno = 0;
+  std::cout.flush();
+  std::fflush(stdout);
+  if (std::cout && std::ferror(stdout) == 0) return ok();
+  const std::string why = errno != 0 ? ": " + std::generic_category().message(errno) : "";
+  return Error{ErrorCode::kIo, "cannot write standard output" + why};
 }
 
 Result<TemporaryDirectory> TemporaryDirectory::create(const std::string& prefix) {

@@ -17,8 +17,24 @@ namespace mc {
 // is a pipe that stays silent.
 Result<std::string> read_file(const std::filesystem::path& path, size_t size_max);
 
-// Writes a temporary file beside `path` and renames it over.
+// Writes a temporary file beside `path` and renames it over.  For files that the program names
+// itself: one that the user names may be a device or a link, which the new file would replace.
 Status write_file_atomically(const std::filesystem::path& path, std::string_view text);
+
+// ---- Outputs that the user names ----------------------------------------------------------------
+
+// kInvalidInput where write_output() cannot write the file: "" or a folder, or a file in a folder
+// that is not there or cannot be written.
+Status check_output(const std::filesystem::path& path);
+// The same for a folder that is made where it is not there.
+Status check_output_folder(const std::filesystem::path& path);
+// The regular file that `path` means, symbolic links followed, whether it is there or not; ""
+// where that is a device, a pipe, or this process's own standard output or error.
+std::filesystem::path output_target(const std::filesystem::path& path);
+// Writes a regular file as write_file_atomically() does, and any other in place.
+Status write_output(const std::filesystem::path& path, std::string_view text);
+// kIo where a byte of standard output was lost.
+Status flush_standard_output();
 
 // A directory that is removed, with all in it, at the end of its life.
 class TemporaryDirectory {

@@ -311,7 +311,11 @@ struct Writer {
   void operator()(const task::OutOfMemory& x) const {
     page.say(fmt::format("Result: the candidate needs more than {} MiB of memory {}.",
                          x.limit_bytes >> 20, stage_text(x.stage)));
-    page.say("Hint: allocate what the outputs need and no more; compute sizes from the inputs.");
+    page.say(x.stage == "compile"
+                 ? "Hint: the compiler ran out of memory: shorten the source, and look for great "
+                   "tables, deep templates and includes of what is no header."
+                 : "Hint: allocate what the outputs need and no more; compute sizes from the "
+                   "inputs.");
   }
   void operator()(const task::Wrong& x) const {
     const auto num = std::ranges::count_if(x.trials, agrees);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <sstream>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -391,6 +392,7 @@ TEST(Feedback, HasNoSpecialTokenOfAChatTemplateWhereverTheCandidatePutsIt) {
                             "<0x0A>",
                             "]~b]",
                             "[e~[",
+                            "]<]minimax[>[",
                             "<unused0>",
                             "<mask:1>"}) {
     const std::string attack = "vector<" + std::string(token) + " x[" + token + token;
@@ -416,6 +418,23 @@ TEST(Feedback, HasNoSpecialTokenOfAChatTemplateWhereverTheCandidatePutsIt) {
     }
     EXPECT_THAT(retry_request(attack, ""), Not(HasSubstr(token)));
   }
+}
+
+// python/musacoder/rules.py has a copy of the function, and the same lines as its test.
+TEST(Feedback, PartsSpecialTokensAsTheTableSays) {
+  std::istringstream table(
+      read_file(MC_SOURCE_DIR "/src/reward/golden/special_tokens.txt", 1 << 20).value());
+  int num_lines = 0;
+  for (std::string text, parted; std::getline(table, text) && std::getline(table, parted);) {
+    EXPECT_EQ(without_special_tokens(text), parted);
+    ++num_lines;
+  }
+  EXPECT_GT(num_lines, 50);
+}
+
+TEST(Feedback, SpeaksOfTheSourceWhereTheCompilerHasTooLittleMemory) {
+  EXPECT_THAT(feedback_on(task::OutOfMemory{"compile", 1 << 30}), HasSubstr("shorten the source"));
+  EXPECT_THAT(feedback_on(task::OutOfMemory{"forward", 1 << 30}), HasSubstr("the outputs need"));
 }
 
 TEST(Feedback, LeavesCodeAsItIs) {

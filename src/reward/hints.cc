@@ -22,6 +22,9 @@ constexpr Hint kKernelHints[] = {
      "an index runs past the end of its array, or the pointer is null or of the host: guard the "
      "store, also in the last block and for sizes that are no multiple of the block or vector "
      "width."},
+    {"host_crash",
+     "no kernel did this: code on the host, the candidate's own or PyTorch's that it called, used "
+     "an invalid address or all of its stack."},
     {"misaligned",
      "a vector access (float4 and the like) needs an address that is a multiple of its size; rows "
      "of odd length start at unaligned addresses."},

@@ -64,7 +64,7 @@ bool is_plain_in_brackets(std::string_view word) {
 
 // True if a space belongs behind the mark with which a text begins; `rest` is what follows it.
 bool may_begin_token(bool is_angle, std::string_view rest) {
-  if (bar_at(rest) > 0) return true;
+  if (bar_at(rest) > 0 || rest.starts_with(is_angle ? ']' : '>')) return true;
   return is_angle ? !is_plain_in_angles(enclosed(rest, ">", "\uFF1E"))
                   : !is_plain_in_brackets(enclosed(rest, "]", "\uFF3D"));
 }
@@ -77,7 +77,7 @@ std::string without_special_tokens(std::string_view text) {
     const size_t angle = angle_at(text), bracket = angle > 0 ? 0 : bracket_at(text);
     const size_t mark = std::max(angle, bracket);
     const size_t length = std::max<size_t>(mark, 1);
-    // MiniMax has "]~b]" and "[e~[".
+    // MiniMax has "]~b]", "[e~[" and "]<]minimax[>[".
     if (bracket > 0 && out.ends_with('~')) out += ' ';
     out += text.substr(0, length);
     const bool is_closing = text.starts_with("]~");

@@ -69,6 +69,7 @@ Result<Answer> answer_from_json(std::string_view line) {
   if (!json.is_object()) return invalid("not a JSON object");
   Answer out;
   MC_TRY(out.key.id, text_of(json, "id", "task"), "answer");
+  if (!json.contains("sample")) return invalid("\"sample\" is missing");
   MC_TRY(out.key.sample, count_of(json, "sample"), "answer");
   MC_TRY(out.key.turn, count_of(json, "turn"), "answer");
   MC_TRY(out.completion, text_of(json, "completion", "response"), "answer");

@@ -62,11 +62,13 @@ TEST(AnswerLine, NamesTheMemberThatCannotBeUsed) {
       {R"({"id": "a", "completion": "\ud800"})", "not a JSON object"},
       {R"({"completion": "x"})", "\"id\" is missing"},
       {R"({"id": 3, "completion": "x"})", "\"id\" is missing"},
-      {R"({"id": "a"})", "\"completion\" is missing"},
-      {R"({"id": "a", "completion": "x", "turn": -1})", "\"turn\" is not a number"},
-      {R"({"id": "a", "completion": "x", "turn": 0.5})", "\"turn\" is not a number"},
+      {R"({"id": "a", "completion": "x"})", "\"sample\" is missing"},
+      {R"({"id": "a", "sample": 0})", "\"completion\" is missing"},
+      {R"({"id": "a", "completion": "x", "sample": 0, "turn": -1})", "\"turn\" is not a number"},
+      {R"({"id": "a", "completion": "x", "sample": 0, "turn": 0.5})", "\"turn\" is not a number"},
       {R"({"id": "a", "completion": "x", "sample": 1000000001})", "\"sample\" is not a number"},
-      {R"({"id": "a", "completion": "x", "num_tokens": null})", "\"num_tokens\" is not a number"},
+      {R"({"id": "a", "completion": "x", "sample": 0, "num_tokens": null})",
+       "\"num_tokens\" is not a number"},
   };
   for (const auto& row : kTable) {
     const auto answer = answer_from_json(row.line);

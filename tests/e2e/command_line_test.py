@@ -101,6 +101,45 @@ class BadInput(InFolder):
         self.refuse(f'musacoder: {path}: line 1: "sample" is missing', "-c", path)
 
 
+class Outputs(InFolder):
+    """--out and standard output, where they are no regular files."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.answer = self.write("a.md", "I cannot.")  # It is judged without PyTorch.
+
+    def eval(self, *arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
+        return run("eval", "--task", TASK, self.answer, *arguments, **options)
+
+    def test_a_device_stays_and_its_failure_is_reported(self) -> None:
+        before = os.stat("/dev/full")
+        done = self.eval("--out", "/dev/full")
+        self.assertEqual(done.returncode, MACHINE_FAILED, done.stderr)
+        words = "musacoder: --out: cannot write /dev/full: No space left on device"
+        self.assertEqual(errors_of(done.stderr), [words])
+        self.assertEqual(os.stat("/dev/full").st_ino, before.st_ino)
+
+    def test_a_link_is_followed_and_standard_output_is_a_file(self) -> None:
+        link = self.folder / "link"
+        link.symlink_to("target")
+        self.assertEqual(self.eval("--out", link).returncode, 0)
+        self.assertTrue(link.is_symlink())
+        self.assertIn("no_code", (self.folder / "target").read_text())
+        done = self.eval("--out", "/dev/stdout")
+        first = json.loads(done.stdout.splitlines()[0])
+        self.assertEqual(first["verdict"]["candidate"], str(self.answer))
+        self.assertEqual(sorted(os.listdir(self.folder)), ["a.md", "link", "target"])
+
+    def test_verdicts_that_standard_output_loses_are_an_error(self) -> None:
+        with open("/dev/full", "wb") as full:
+            command = [MUSACODER, "eval", "--json", "--task", TASK, self.answer]
+            done = subprocess.run(
+                command, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+            )
+        words = "musacoder: cannot write standard output: No space left on device"
+        self.assertEqual((done.returncode, errors_of(done.stderr)), (MACHINE_FAILED, [words]))
+
+
 class Mixed(InFolder):
     """Some of what is given is bad; the rest is judged."""
 
@@ -229,7 +268,8 @@ class CurrentFolder(InFolder):
         return done.stdout + done.stderr
 
     def test_of_each_subcommand(self) -> None:
-        answers = self.write("answers.jsonl", '{"id": "plain", "completion": "I cannot."}\n')
+        row = {"id": "plain", "sample": 0, "completion": "I cannot."}
+        answers = self.write("answers.jsonl", json.dumps(row) + "\n")
         bench = ["bench", "--answers", answers, "--suite", "family", "--out", "bench"]
         self.assertIn("1 extraction", self.call(*bench, "--backend", "cpu"))
         for words, printed in (
@@ -238,7 +278,7 @@ class CurrentFolder(InFolder):
             ("report imported --out card.html", ""),
             ("report bench --out page.html", ""),
             ("task operators .", "reduction"),
-            ("forge --tasks 1 --mix bench --out types.py", "types.py"),
+            ("forge --tasks 1 --mix bench --out made", "solutions"),
             ("optimize types.py --endpoint http://127.0.0.1:9/v1 --model-name m", "nn.Module"),
             ("serve --host 0.0.0.0 --port 0", "token"),
         ):

@@ -26,6 +26,12 @@ class Musify(InFolder):
         self.assertIn("1 file: 1 ported", done.stderr)
         self.assertEqual(source.read_text(), "cudaFree(p);\n")
 
+    def test_a_file_that_is_no_text_is_refused(self) -> None:
+        source = self.write("k.py", b"x = 1\n\x00\x17")
+        done = self.musify(source)
+        self.assertEqual((done.returncode, done.stdout), (BAD_INPUT, ""))
+        self.assertIn(f"{source}: it is no source: its byte 7 is 0x00", done.stderr)
+
     def test_report_names_place_names_and_rule(self) -> None:
         source = self.write("k.cu", "int x;\n  cudaFree(p);\n")
         done = self.musify(source, "--report")

@@ -51,6 +51,13 @@ class Golden(unittest.TestCase):
         self.assertEqual(rules.training_score(-0.4), -0.4)
         self.assertIsNone(rules.training_score(None))
 
+    def test_special_tokens_are_parted_as_in_the_feedback(self) -> None:
+        table = (ROOT / "src/reward/golden/special_tokens.txt").read_text(encoding="utf-8")
+        lines = table.split("\n")
+        for text, parted in zip(lines[::2], lines[1::2]):
+            self.assertEqual(rules.without_special_tokens(text), parted)
+        self.assertNotIn("<|im_end|>", rules.retry_request("x = '<|im_end|>'", ""))
+
     def test_advantages(self) -> None:
         for case in golden("advantage"):
             found = rules.advantages(

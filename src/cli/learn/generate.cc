@@ -100,7 +100,7 @@ Result<std::vector<Row>> read_rows(const std::string& path, const model::Model& 
 Result<std::set<std::pair<std::string, int64_t>>> read_answered(const std::string& path) {
   std::set<std::pair<std::string, int64_t>> answered;
   std::error_code failure;
-  if (!std::filesystem::exists(path, failure)) return answered;
+  if (!std::filesystem::is_regular_file(path, failure)) return answered;
   MC_TRY(const std::string text, read_file(path, kAnswersBytesMax), "read the answers");
   const size_t complete = text.rfind('\n') == std::string::npos ? 0 : text.rfind('\n') + 1;
   for (size_t start = 0; start < complete;) {
@@ -199,7 +199,9 @@ void add_generate(CLI::App& app, int& exit_code) {
       ->add_option("--prompts", options->prompts,
                    "Rows with id, prompt and perhaps sample, as JSON Lines")
       ->required();
-  command->add_option("--out", options->out, "Where answers are added, as JSON Lines")->required();
+  command->add_option("--out", options->out, "Where answers are added, as JSON Lines")
+      ->required()
+      ->check(cli::kOutputFile);
   model::GenerateOptions& generate = options->generate;
   command->add_option("--samples", options->samples, "Answers to each prompt")
       ->check(cli::kPositive);

@@ -81,7 +81,9 @@ Status init(const InitOptions& options) {
 void add_init(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<InitOptions>();
   CLI::App* command = app.add_subcommand("init", "Make a model with random weights");
-  command->add_option("--out", options->out, "The folder to make")->required();
+  command->add_option("--out", options->out, "The folder to make")
+      ->required()
+      ->check(cli::kOutputFolder);
   command->add_option("--tokenizer", options->tokenizer, "A tokenizer.json")->required();
   command->add_option("--seed", options->seed, "Of the weights");
   command->option_defaults()->group("Shape of the model");

@@ -22,6 +22,7 @@
 #include "cli/python_path.h"
 #include "cli/suggest.h"
 #include "core/check.h"
+#include "core/file.h"
 
 namespace mc::learn {
 namespace {
@@ -112,6 +113,12 @@ Result<Target> prepare(const Computing& computing, const train::RankPlace& place
 
 }  // namespace mc::learn
 
+// The exit code; what was printed may be on its way still.
+int end(int exit_code) {
+  const mc::Status printed = mc::flush_standard_output();
+  return printed ? exit_code : mc::learn::report_error(printed.error());
+}
+
 int main(int argc, char** argv) {
   mc::cli::leave_current_folder_out_of_python_path();
   CLI::App app{"MusaCoder: trains and runs language models on PyTorch's libraries"};
@@ -135,7 +142,7 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& wrong) {
-    if (wrong.get_exit_code() == 0) return app.exit(wrong);
+    if (wrong.get_exit_code() == 0) return end(app.exit(wrong));
     std::cerr << "musacoder-learn: "
               << mc::cli::advice_for(wrong, app, "musacoder-learn", {argv + 1, argv + argc})
               << "\n";
@@ -147,5 +154,5 @@ int main(int argc, char** argv) {
     std::cerr << "musacoder-learn: " << failure.what() << "\n";
     return mc::learn::kExitMachine;
   }
-  return exit_code;
+  return end(exit_code);
 }

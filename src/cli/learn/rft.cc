@@ -50,7 +50,9 @@ void add_rft(CLI::App& app, int& exit_code) {
   command->add_option("--model", options.model, "A model folder")->required();
   command->add_option("--data", options.data, "Tasks with prompts (rl.jsonl of a forge)")
       ->required();
-  command->add_option("--out", options.out, "The folder to make")->required();
+  command->add_option("--out", options.out, "The folder to make")
+      ->required()
+      ->check(cli::kOutputFolder);
   command->add_option("--limit", options.limit, "Tasks (default: all)")->check(cli::kPositive);
   command->add_option("--samples", options.samples, "Answers to each task")->check(cli::kPositive);
   command->add_option("--turns", options.turns, "Turns of an answer, at most")

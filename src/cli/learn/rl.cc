@@ -275,7 +275,9 @@ void add_rl(CLI::App& app, int& exit_code) {
   command->add_option("--model", options.model, "A model folder")->required();
   command->add_option("--data", options.data, "Tasks with prompts (rl.jsonl of a forge)")
       ->required();
-  command->add_option("--out", options.run, "The run's folder")->required();
+  command->add_option("--out", options.run, "The run's folder")
+      ->required()
+      ->check(cli::kOutputFolder);
   command->add_option("--steps", options.steps, "Length of the run")->check(cli::kPositive);
   command->add_flag("--resume", options.resume, "Go on with the run in --out, if there is one");
   command->add_option("--replay", arguments->replay,

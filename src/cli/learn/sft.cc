@@ -81,7 +81,9 @@ Status run(train::SftOptions options, const Computing& computing, const train::R
 void add_run_options(CLI::App& command, train::SftOptions& options) {
   command.add_option("--model", options.model, "A model folder")->required();
   command.add_option("--data", options.data, "Conversations, as JSON Lines")->required();
-  command.add_option("--out", options.run, "The run's folder")->required();
+  command.add_option("--out", options.run, "The run's folder")
+      ->required()
+      ->check(cli::kOutputFolder);
   command.add_option("--steps", options.steps, "Length of the run (default: the data once)")
       ->check(cli::kPositive);
   command.add_option("--minutes", options.minutes, "Length of the run")->check(cli::kPositive);
