@@ -106,16 +106,21 @@ def without_free_casts(calls: Mapping[str, int], reference: Mapping[str, int]) -
 
 
 def _is_free_cast(call: str, reference: Mapping[str, int]) -> bool:
-    """True for a cast to a floating type that the task's own tensors have, or to another type if
-    the reference makes it too (harness/judge/operators.py). A part of a complex number is neither.
+    """True for a cast to a floating type that the task's own tensors have, or between floating
+    types where the reference makes no such cast: there a rounding is no part of the task. To
+    another type the reference has to make it too (harness/judge/operators.py). A part of a complex
+    number is none of these.
     """
     if not call.startswith(_CAST):
         return False
     source, target = _types_of(call)
     if source.startswith("complex") and not target.startswith("complex"):
         return False
-    wanted = target if target.startswith(_INEXACT) else f"{source} to {target}"
-    return f"{_CAST}{wanted}" in reference
+    is_made = f"{_CAST}{source} to {target}" in reference
+    if not target.startswith(_INEXACT):
+        return is_made
+    is_rounding = source.startswith(_INEXACT)
+    return f"{_CAST}{target}" in reference or (is_rounding and not is_made)
 
 
 def _types_of(call: str) -> list[str]:

@@ -30,7 +30,7 @@ _MOVES = frozenset("""
 class Operators(TorchDispatchMode):
     """Counts the operators that compute something, by their names without "_" at the end; their
     calls by the shapes of their tensors ("mul.Tensor[300][300]", as emu/torch/shim_record.cc names
-    a candidate's); and their casts to types that are not floating ("cast float32 to int64").
+    a candidate's); and their casts ("cast float32 to int64").
     """
 
     def __init__(self) -> None:
@@ -92,7 +92,7 @@ def _signature(func: Any, args: Any, kwargs: Any) -> str:
 
 
 def _cast_of(func: Any, args: Any, kwargs: Any) -> str | None:
-    """A cast to a type that is not floating, if the call is one."""
+    """A cast from one type to another, if the call is one."""
     name = func._schema.name
     if name == "aten::_to_copy":
         source, target = args[0].dtype, kwargs.get("dtype") or args[0].dtype
@@ -100,6 +100,6 @@ def _cast_of(func: Any, args: Any, kwargs: Any) -> str | None:
         source, target = args[1].dtype, args[0].dtype
     else:
         return None
-    if source == target or target.is_floating_point or target.is_complex:
+    if source == target:
         return None
     return f"cast {source} to {target}".replace("torch.", "")
