@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FindingLog: the findings of one launch, and what its threads printed. Thread-safe.
+#ifndef MC_PTX_FINDING_LOG_H_
+#define MC_PTX_FINDING_LOG_H_
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "ptx/finding.h"
+
+namespace mc::ptx {
+
+class FindingLog {
+ public:
+  // Adds to the count of an equal one, or is a new one. Those beyond kFindingsMax are dropped.
+  void add(Finding finding);
+  // Adds to the printed text, of which kPrintedMax bytes are kept.
+  void print(std::string_view text);
+
+  // In the order of their places in the source.
+  std::vector<Finding> findings() const;
+  std::string printed() const;
+
+ private:
+  using Key = std::tuple<std::string, int, FindingKind, std::string, std::string, std::string>;
+  mutable std::mutex mutex_;
+  // Guarded by mutex_.
+  std::map<Key, Finding> findings_;
+  std::string printed_;
+};
+
+}  // namespace mc::ptx
+
+#endif  // MC_PTX_FINDING_LOG_H_

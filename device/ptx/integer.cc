@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Arithmetic of integers, moves and choices by predicates. Sums wrap: built with -fwrapv.
+#include "ptx/halves.h"
+#include "ptx/lanes.h"
+
+namespace mc::ptx::MC_PTX_VARIANT {
+namespace {
+
+template <class T>
+using Wide =
+    std::conditional_t<sizeof(T) == 2, std::conditional_t<std::is_signed_v<T>, int32_t, uint32_t>,
+                       std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>>;
+__extension__ using Signed128 = __int128;
+__extension__ using Unsigned128 = unsigned __int128;
+template <class T>
+using Wider =
+    std::conditional_t<sizeof(T) == 8,
+                       std::conditional_t<std::is_signed_v<T>, Signed128, Unsigned128>, Wide<T>>;
+template <class T>
+constexpr uint32_t kBits = 8 * sizeof(T);
+
+struct Mov {
+  template <class T>
+  MC_INLINE static T of(T a) {
+    return a;
+  }
+};
+struct Add {
+  template <class T>
+  MC_INLINE static T of(T a, T b) {
+    return static_cast<T>(a + b);
+  }
+};
+struct Sub {
+  template <class T>
+  MC_INLINE static T of(T a, T b) {
+    return static_cast<T>(a - b);
+  }
+};
+struct Mul {
+  template <class T>
+  MC_INLINE static T of(T a, T b) {
+    if constexpr (sizeof(T) == 2) return static_cast<T>(uint32_t(a) * uint32_t(b));
+    return static_cast<T>(a * b);
+  }
+};
+struct MulHi {
+  template <class T>
+  MC_INLINE static T of(T a, T b) {
+    return static_cast<T>(Wider<T>(a) * Wider<T>(b) >> kBits<T>);
+  }
+};
+struct Mul24 {
+  template <class T>
+  MC_INLINE static T of(T a, T b) {
+    if constexpr (sizeof(T) == 4) return static_cast<T>((a << 8 >> 8) * (b << 8 >> 8));
+    return 0;
+  }
+};
+struct Mad {
+  template <class T>
+  MC_INLINE static T of(T a, T b, T c) {
+    return static_cast<T>(Mul::of(a, b) + c);
+  }
+};
+struct MadHi {
+  template <class T>
+  MC_INLINE static T of(T a, T b, T c) {
+    return static_cast<T>(MulHi::of(a, b) + c);
+  }
+};
+struct Sad {
+  template <class T>
+  MC_INLINE static T of(T a, T b, T c) {
+    return static_cast<T>(c + (a < b ? b - a : a - b));
+  }
+};
+// GPUs do not trap: a quotient by zero has all bits, its remainder is the dividend.
+struct Div {
+  template <class T>
+  MC_INLINE static T of(T a, T b) {
+    if (b == 0) return static_cast<T>(-1);
+    if (std::is_signed_v<T> && b == static_cast<T>(-1)) return static_cast<T>(0 - a);
+    return static_cast<T>(a / b);
+  }
+};
+struct Rem {
+  template <class T>
+  MC_INLINE static T of(T a, T b) {
+    if (b == 0) return a;
+    if (std::is_signed_v<T> && b == static_cast<T>(-1)) return 0;
+    return static_cast<T>(a % b);
+  }
+};
+struct Abs {
+  template <class T>
+  MC_INLINE static T of(T a) {
+    return static_cast<T>(a < 0 ? 0 - a : a);
+  }
+};
+struct Neg {
+  template <class T>
+  MC_INLINE static T of(T a) {
+    return static_cast<T>(0 - a);
+  }
+};
+struct Min {
+  template <class T>
+  MC_INLINE static T of(T a, T b) {
+    return a < b ? a : b;
+  }
+};
+struct Max {
+  template <class T>
+  MC_INLINE static T of(T a, T b) {
+    return a > b ? a : b;
+  }
+};
+struct And {
+  template <class T>
+  MC_INLINE static T of(T a, T b) {
+    return static_cast<T>(a & b);
+  }
+};
+struct Or {
+  template <class T>
+  MC_INLINE static T of(T a, T b) {
+    return static_cast<T>(a | b);
+  }
+};
+struct Xor {
+  template <class T>
+  MC_INLINE static T of(T a, T b) {
+    return static_cast<T>(a ^ b);
+  }
+};
+struct Not {
+  template <class T>
+  MC_INLINE static T of(T a) {
+    return static_cast<T>(~a);
+  }
+};
+struct Cnot {
+  template <class T>
+  MC_INLINE static T of(T a) {
+    return a == 0 ? 1 : 0;
+  }
+};
+// Amounts of shifts have 32 bits whatever the type; too large ones shift all out.
+struct Shl {
+  template <class T>
+  MC_INLINE static T of(T a, uint32_t n) {
+    return n >= kBits<T> ? T(0) : static_cast<T>(a << (n & (kBits<T> - 1)));
+  }
+};
+struct Shr {
+  template <class T>
+  MC_INLINE static T of(T a, uint32_t n) {
+    const uint32_t most = n >= kBits<T> ? kBits<T> - 1 : n;
+    const T shifted = static_cast<T>(a >> most);
+    return !std::is_signed_v<T> && n >= kBits<T> ? T(0) : shifted;
+  }
+};
+struct Popc {
+  template <class T>
+  MC_INLINE static uint32_t of(T a) {
+    return static_cast<uint32_t>(__builtin_popcountll(std::make_unsigned_t<T>(a)));
+  }
+};
+struct Clz {
+  template <class T>
+  MC_INLINE static uint32_t of(T a) {
+    if (a == 0) return kBits<T>;
+    return static_cast<uint32_t>(__builtin_clzll(std::make_unsigned_t<T>(a))) - (64 - kBits<T>);
+  }
+};
+
+// ---- Rows of lanes. D is the result's type, S the operands'.
+template <class D, class S, class O, int N>
+const Step* integers(Warp& base, const Step* s) {
+  LaneWarp& w = lanes_of(base);
+  const S *a = w.at<S>(s->a), *b = w.at<S>(s->b), *c = w.at<S>(s->c);
+  each_lane(w, w.at<D>(s->d), [&](int l) -> D {
+    if constexpr (N == 1) return O::of(a[l]);
+    if constexpr (N == 2) return O::of(a[l], b[l]);
+    if constexpr (N == 3) return O::of(a[l], b[l], c[l]);
+  });
+  return s + 1;
+}
+
+template <class T, class O>
+const Step* shift(Warp& base, const Step* s) {
+  LaneWarp& w = lanes_of(base);
+  const T* a = w.at<T>(s->a);
+  const uint32_t* n = w.at<uint32_t>(s->b);
+  each_lane(w, w.at<T>(s->d), [&](int l) { return O::of(a[l], n[l]); });
+  return s + 1;
+}
+
+template <class T, bool kAdds>
+const Step* wide_product(Warp& base, const Step* s) {
+  LaneWarp& w = lanes_of(base);
+  using D = Wide<T>;
+  const T *a = w.at<T>(s->a), *b = w.at<T>(s->b);
+  const D* c = w.at<D>(s->c);
+  each_lane(w, w.at<D>(s->d), [&](int l) { return D(a[l]) * D(b[l]) + (kAdds ? c[l] : 0); });
+  return s + 1;
+}
+
+template <class T>
+const Step* add_saturated(Warp& base, const Step* s) {
+  LaneWarp& w = lanes_of(base);
+  const int32_t *a = w.at<int32_t>(s->a), *b = w.at<int32_t>(s->b);
+  each_lane(w, w.at<int32_t>(s->d), [&](int l) -> int32_t {
+    const int64_t sum = int64_t{a[l]} + b[l];
+    return static_cast<int32_t>(sum < INT32_MIN ? INT32_MIN : sum > INT32_MAX ? INT32_MAX : sum);
+  });
+  return s + 1;
+}
+
+template <class T>
+const Step* choose(Warp& base, const Step* s) {
+  LaneWarp& w = lanes_of(base);
+  const T *a = w.at<T>(s->a), *b = w.at<T>(s->b);
+  const Mask mask = predicate(w, s, s->c, kNegated);
+  each_lane(w, w.at<T>(s->d), [&](int l) { return mask >> l & 1 ? a[l] : b[l]; });
+  return s + 1;
+}
+
+// slct: a where c >= 0. The flag says that c is a float.
+template <class T>
+const Step* choose_by_sign(Warp& base, const Step* s) {
+  LaneWarp& w = lanes_of(base);
+  const T *a = w.at<T>(s->a), *b = w.at<T>(s->b);
+  const int32_t* c = w.at<int32_t>(s->c);
+  const float* f = w.at<float>(s->c);
+  const bool is_float = s->flags != 0;
+  each_lane(w, w.at<T>(s->d), [&](int l) {
+    const bool takes_first = is_float ? f[l] >= 0 : c[l] >= 0;
+    return takes_first ? a[l] : b[l];
+  });
+  return s + 1;
+}
+
+// bfind: the place of the highest bit that is not a sign; with the flag the shift that moves it up.
+template <class T>
+const Step* find_bit(Warp& base, const Step* s) {
+  LaneWarp& w = lanes_of(base);
+  const T* a = w.at<T>(s->a);
+  const bool as_shift = s->flags != 0;
+  each_lane(w, w.at<uint32_t>(s->d), [&](int l) -> uint32_t {
+    const T bits = std::is_signed_v<T> && a[l] < 0 ? static_cast<T>(~a[l]) : a[l];
+    const uint32_t zeros = Clz::of(bits);
+    if (zeros == kBits<T>) return 0xFFFFFFFF;
+    return as_shift ? zeros : kBits<T> - 1 - zeros;
+  });
+  return s + 1;
+}
+
+template <class T>
+Handler find_moves(const ArithmeticKey& key) {
+  if (key.op == Op::kMov) return integers<T, T, Mov, 1>;
+  if (key.op == Op::kSelp) return choose<T>;
+  if (key.op == Op::kSlct) return choose_by_sign<T>;
+  return nullptr;
+}
+
+template <class T>
+Handler find_signed(const ArithmeticKey& key) {
+  switch (key.op) {
+    case Op::kMulHi:
+      return integers<T, T, MulHi, 2>;
+    case Op::kMulWide:
+      if constexpr (sizeof(T) < 8) return wide_product<T, false>;
+      return nullptr;
+    case Op::kMadWide:
+      if constexpr (sizeof(T) < 8) return wide_product<T, true>;
+      return nullptr;
+    case Op::kMadHi:
+      return integers<T, T, MadHi, 3>;
+    case Op::kMul24:
+      return sizeof(T) == 4 ? integers<T, T, Mul24, 2> : nullptr;
+    case Op::kDiv:
+      return integers<T, T, Div, 2>;
+    case Op::kRem:
+      return integers<T, T, Rem, 2>;
+    case Op::kMin:
+      return integers<T, T, Min, 2>;
+    case Op::kMax:
+      return integers<T, T, Max, 2>;
+    case Op::kAbs:
+      return std::is_signed_v<T> ? integers<T, T, Abs, 1> : nullptr;
+    case Op::kShr:
+      return shift<T, Shr>;
+    case Op::kSad:
+      return integers<T, T, Sad, 3>;
+    case Op::kBfind:
+      return sizeof(T) >= 4 ? find_bit<T> : nullptr;
+    default:
+      return nullptr;
+  }
+}
+
+// Operations that do not depend on the sign.
+template <class T>
+Handler find_unsigned(const ArithmeticKey& key) {
+  switch (key.op) {
+    case Op::kAdd:
+      return integers<T, T, Add, 2>;
+    case Op::kSub:
+      return integers<T, T, Sub, 2>;
+    case Op::kMul:
+      return integers<T, T, Mul, 2>;
+    case Op::kMad:
+      return integers<T, T, Mad, 3>;
+    case Op::kNeg:
+      return integers<T, T, Neg, 1>;
+    case Op::kAnd:
+      return integers<T, T, And, 2>;
+    case Op::kOr:
+      return integers<T, T, Or, 2>;
+    case Op::kXor:
+      return integers<T, T, Xor, 2>;
+    case Op::kNot:
+      return integers<T, T, Not, 1>;
+    case Op::kCnot:
+      return integers<T, T, Cnot, 1>;
+    case Op::kShl:
+      return shift<T, Shl>;
+    case Op::kPopc:
+      return integers<uint32_t, T, Popc, 1>;
+    case Op::kClz:
+      return integers<uint32_t, T, Clz, 1>;
+    default:
+      return find_moves<T>(key);
+  }
+}
+
+template <class T>
+Handler find_in(const ArithmeticKey& key) {
+  if (key.is_saturated) {
+    const bool is_add = key.op == Op::kAdd && std::is_same_v<T, int32_t>;
+    return is_add ? add_saturated<T> : nullptr;
+  }
+  if (const Handler handler = find_unsigned<std::make_unsigned_t<T>>(key)) return handler;
+  return find_signed<T>(key);
+}
+
+}  // namespace
+
+Handler find_integer(const ArithmeticKey& key) {
+  if (const Handler handler = find_bits(key)) return handler;
+  switch (key.type) {
+    case Type::kU16:
+    case Type::kB16:
+      return find_in<uint16_t>(key);
+    case Type::kS16:
+      return find_in<int16_t>(key);
+    case Type::kU32:
+    case Type::kB32:
+      return find_in<uint32_t>(key);
+    case Type::kS32:
+      return find_in<int32_t>(key);
+    case Type::kU64:
+    case Type::kB64:
+      return find_in<uint64_t>(key);
+    case Type::kS64:
+      return find_in<int64_t>(key);
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace mc::ptx::MC_PTX_VARIANT
