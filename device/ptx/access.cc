@@ -4,41 +4,10 @@
 namespace mc::ptx::MC_PTX_VARIANT {
 namespace {
 
-MC_INLINE uint32_t quiet_stamp(const LaneWarp& w) {
-  return 1U << 31 | (w.block->epoch & 0xFFFF) << 15 | w.index << 10 | (w.sync & 0x3FF);
-}
-
 // ---- Addresses.
 template <class T>
-MC_INLINE void add_offset(LaneWarp& w, Operand64 operand, T* at) {
-  const T offset = static_cast<T>(operand.offset);
-  if (operand.is_wide) {
-    const uint64_t* r = w.at<uint64_t>(operand.place);
-    MC_LANES at[l] = static_cast<T>(r[l]) + offset;
-  } else {
-    const uint32_t* r = w.at<uint32_t>(operand.place);
-    const uint32_t low = static_cast<uint32_t>(operand.offset);
-    MC_LANES at[l] = r[l] + low;
-  }
-}
-
-template <class T>
-MC_INLINE bool any_outside(LaneWarp& w, const T* at, T begin, T room, T align) {
-  alignas(32) T bad = 0;
-  if (w.is_full()) {
-    MC_LANES bad |= static_cast<T>(at[l] - begin > room) | (at[l] & align);
-  } else {
-    MC_LANES {
-      const T here = static_cast<T>(at[l] - begin > room) | (at[l] & align);
-      bad |= w.chosen[l] ? here : 0;
-    }
-  }
-  return bad != 0;
-}
-
-template <class T>
-bool report_outside(LaneWarp& w, const Step* s, Access access, const T* at, Space space, T begin,
-                    T room) {
+bool report_outside_of(LaneWarp& w, const Step* s, Access access, const T* at, Space space, T begin,
+                       T room) {
   for (int l = 0; l < kLanes; ++l) {
     const bool is_bad = at[l] - begin > room || (at[l] & (access.bytes - 1)) != 0;
     if (!has(w.active, l) || !is_bad) continue;
@@ -49,165 +18,48 @@ bool report_outside(LaneWarp& w, const Step* s, Access access, const T* at, Spac
   return false;
 }
 
-void find_patterns(LaneWarp& w, uint32_t bytes, Far& far) {
-  const uint64_t first = far.at[lowest(w.active)];
-  uint64_t gap = 0, difference = 0;
-  if (w.is_full()) {
-    MC_LANES {
-      gap |= far.at[l] - first - static_cast<uint64_t>(l) * bytes;
-      difference |= far.at[l] ^ first;
-    }
-  } else {
-    gap = 1;
-    MC_LANES difference |= w.chosen[l] ? far.at[l] ^ first : 0;
-  }
-  far.is_contiguous = gap == 0;
-  far.is_uniform = difference == 0;
-}
-
-// Lanes in several allocations, or outside of all.
-bool resolve_each(LaneWarp& w, const Step* s, Access access, const Far& far) {
-  for (int l = 0; l < kLanes; ++l) {
-    if (!has(w.active, l)) continue;
-    SiteRange range;
-    const bool is_inside = find_allocation(*w.block, far.at[l], range) &&
-                           far.at[l] + access.bytes <= range.end &&
-                           (far.at[l] & (access.bytes - 1)) == 0;
-    if (is_inside) continue;
-    report_access(*w.block, w, s, access.is_write, w.thread(l), Space::kGlobal, far.at[l],
-                  static_cast<int>(access.bytes));
-    return false;
-  }
-  return true;
-}
-
-MC_INLINE bool is_inside(LaneWarp& w, const SiteRange& range, uint32_t bytes, const Far& far) {
-  if (range.end < range.begin + bytes) return false;
-  const uint64_t room = range.end - range.begin - bytes, align = bytes - 1;
-  const uint64_t first = far.at[lowest(w.active)];
-  if (far.is_uniform) return first - range.begin <= room && (first & align) == 0;
-  if (far.is_contiguous) {
-    const uint64_t end = first + uint64_t{kLanes} * bytes;
-    return first >= range.begin && end <= range.end && (first & align) == 0;
-  }
-  return !any_outside<uint64_t>(w, far.at, range.begin, room, align);
-}
-
-bool resolve_global(LaneWarp& w, const Step* s, Access access, Far& far) {
-  Block& block = *w.block;
-  SiteRange& range = block.sites[s->site];
-  if (!is_inside(w, range, access.bytes, far)) {
-    SiteRange found;
-    const bool is_known = find_allocation(block, far.at[lowest(w.active)], found);
-    if (is_known) range = found;
-    if (!is_known || !is_inside(w, range, access.bytes, far)) {
-      if (!resolve_each(w, s, access, far)) return false;
-    }
-  }
-  const uint64_t base = reinterpret_cast<uint64_t>(block.global);
-  MC_LANES far.at[l] += base;
-  return true;
-}
-
-// Local memory and parameters: a window of bytes for each thread, or one for all.
-bool resolve_window(LaneWarp& w, const Step* s, Access access, Space space, Far& far) {
-  const Block& block = *w.block;
-  const bool is_local = space == Space::kLocal;
-  const uint64_t bytes = is_local ? block.local_stride : block.program->parameter_bytes;
-  const uint64_t room = bytes >= access.bytes ? bytes - access.bytes : 0;
-  const bool is_empty = bytes < access.bytes || (access.is_write && !is_local);
-  if (is_empty || any_outside<uint64_t>(w, far.at, 0, room, access.bytes - 1)) {
-    const uint64_t none = is_empty ? UINT64_MAX : 0;
-    return report_outside<uint64_t>(w, s, access, far.at, space, none, is_empty ? 0 : room);
-  }
-  const uint8_t* base = is_local ? block.local : block.parameters;
-  const uint64_t first = reinterpret_cast<uint64_t>(base);
-  const uint64_t stride = is_local ? block.local_stride : 0;
-  MC_LANES far.at[l] += first + stride * static_cast<uint64_t>(w.thread(l));
-  far.is_contiguous = far.is_uniform = false;
-  return true;
-}
-
 // ---- Reads of shared memory.
-MC_INLINE bool all_quiet_words(const uint32_t* quiet, const uint32_t* at, int shift, uint32_t many,
-                               uint32_t own) {
-  uint32_t loud = 0;
-  MC_LANES {
-    const uint32_t stamp = quiet[at[l] >> shift];
-    loud |= static_cast<uint32_t>(stamp != many) & static_cast<uint32_t>(stamp != own);
-  }
-  return loud == 0;
-}
-
-MC_INLINE bool all_quiet(const uint32_t* quiet, uint32_t per, uint32_t many, uint32_t own) {
-  uint32_t loud = 0;
-  for (uint32_t k = 0; k < per; ++k) {
-    loud |= static_cast<uint32_t>(quiet[k] != many) & static_cast<uint32_t>(quiet[k] != own);
-  }
-  return loud == 0;
-}
-
-// The first read of words since a barrier, which were written before it.
-MC_INLINE bool read_fresh(const Block& block, const LaneWarp& w, uint32_t granule, uint32_t per,
-                          int thread, bool many_lanes) {
+// A read of a word that was written before the last barrier, by a lane or by several ones of this
+// warp. False where it needs a closer look.
+MC_INLINE bool read_plain(const Block& block, uint32_t granule, uint32_t warp, uint32_t mine,
+                          uint32_t own) {
   const SharedShadow& shadow = block.shadow;
-  uint32_t plain = 1;
-  for (uint32_t k = granule; k < granule + per; ++k) {
-    const uint32_t written = shadow.written_in[k];
-    plain &= static_cast<uint32_t>(written < block.epoch && written >= block.first_epoch &&
-                                   shadow.read_in[k] < block.epoch);
+  const uint32_t written = shadow.written_in[granule];
+  if (written >= block.epoch || written < block.first_epoch) return false;
+  uint32_t& reader = shadow.reader[granule];
+  if (shadow.read_in[granule] < block.epoch) {
+    shadow.read_in[granule] = block.epoch;
+    reader = mine;
+    if (mine & kManyLanes) shadow.quiet[granule] = own;
+    return true;
   }
-  if (!plain) return false;
-  const uint32_t mine = (w.sync & kReaderSyncMask) << kSyncShift | static_cast<uint32_t>(thread) |
-                        (many_lanes ? kManyLanes : 0);
-  for (uint32_t k = granule; k < granule + per; ++k) {
-    shadow.read_in[k] = block.epoch;
-    shadow.reader[k] = mine;
-    if (many_lanes) shadow.quiet[k] = quiet_stamp(w);
+  if (reader & kManyWarps || (reader & kThreadMask) / kLanes != warp) {
+    reader |= kManyWarps;
+    shadow.quiet[granule] = block.epoch;
+    return true;
   }
+  const bool is_alone = !((reader | mine) & kManyLanes) && !((reader ^ mine) & kThreadMask);
+  reader = is_alone ? mine : mine | kManyLanes;
+  if (!is_alone) shadow.quiet[granule] = own;
   return true;
 }
 
-// Words that this warp or another one read in this epoch, all in the same way.
-MC_INLINE bool read_again(const Block& block, const LaneWarp& w, uint32_t granule, uint32_t per,
-                          int thread, bool many_lanes) {
-  const SharedShadow& shadow = block.shadow;
-  const uint32_t reader = shadow.reader[granule];
-  uint32_t same = 1;
-  for (uint32_t k = granule; k < granule + per; ++k) {
-    const uint32_t written = shadow.written_in[k];
-    same &= static_cast<uint32_t>(written < block.epoch && written >= block.first_epoch &&
-                                  shadow.read_in[k] == block.epoch && shadow.reader[k] == reader);
-  }
-  if (!same) return false;
-  const uint32_t warp = (reader & kThreadMask) / kLanes;
-  const uint32_t mine = (w.sync & kReaderSyncMask) << kSyncShift | static_cast<uint32_t>(thread);
-  const bool is_own = !(reader & kManyLanes) && (reader & kThreadMask) == (mine & kThreadMask);
-  uint32_t now = is_own && !many_lanes ? mine : mine | kManyLanes;
-  uint32_t stamp = is_own && !many_lanes ? shadow.quiet[granule] : quiet_stamp(w);
-  if (reader & kManyWarps || warp != w.index) {
-    now = reader | kManyWarps;
-    stamp = block.epoch;
-  }
-  for (uint32_t k = granule; k < granule + per; ++k) {
-    shadow.reader[k] = now;
-    shadow.quiet[k] = stamp;
-  }
-  return true;
-}
-
-// A lane's read, and that of the lane behind it if it has the same address.
-MC_INLINE void read_lane(LaneWarp& w, const Step* s, uint32_t granule, uint32_t per, int lane,
-                         bool many_lanes) {
+template <uint32_t kPer>
+void read_lanes(LaneWarp& w, const Step* s, const Near& near, int shift, Mask loud, Mask repeats) {
   Block& block = *w.block;
-  const uint32_t own = quiet_stamp(w);
-  if (all_quiet(block.shadow.quiet + granule, per, block.epoch, own)) return;
-  const int thread = w.thread(lane);
-  if (read_fresh(block, w, granule, per, thread, many_lanes)) return;
-  if (read_again(block, w, granule, per, thread, many_lanes)) return;
-  for (uint32_t k = granule; k < granule + per; ++k) {
-    read_shared(block, w, s, k, thread, false);
-    if (many_lanes) read_shared(block, w, s, k, thread + 1, true);
+  const uint32_t sync = (w.sync & kReaderSyncMask) << kSyncShift, own = quiet_stamp(w);
+  const Mask shared = repeats >> 1;
+  for (Mask left = loud; left != 0; left &= left - 1) {
+    const int lane = lowest(left);
+    const bool many = has(shared, lane);
+    const int thread = w.thread(lane);
+    const uint32_t mine = sync | static_cast<uint32_t>(thread) | (many ? kManyLanes : 0);
+    const uint32_t first = near.at[lane] >> shift;
+    for (uint32_t granule = first; granule < first + kPer; ++granule) {
+      if (read_plain(block, granule, w.index, mine, own)) continue;
+      read_shared(block, w, s, granule, thread, false);
+      if (many) read_shared(block, w, s, granule, thread + 1, true);
+    }
   }
 }
 
@@ -253,11 +105,6 @@ MC_INLINE bool write_lane_fresh(LaneWarp& w, uint32_t granule, uint32_t per, int
   return true;
 }
 
-MC_INLINE uint32_t granules(uint32_t bytes, int shift) {
-  const uint32_t per = bytes >> shift;
-  return per == 0 ? 1 : per;
-}
-
 bool changes(const uint8_t* value, const uint8_t* memory, uint32_t bytes) {
   return memcmp(value, memory, bytes) != 0;
 }
@@ -300,27 +147,47 @@ bool write_fresh_global(LaneWarp& w, uint32_t per, uint64_t granule) {
 
 }  // namespace
 
-bool resolve_near(LaneWarp& w, const Step* s, Access access, Operand64 operand, Near& near) {
-  add_offset(w, operand, near.at);
+bool report_outside(LaneWarp& w, const Step* s, Access access, const Near& near) {
   const uint32_t bytes = w.block->shared_bytes;
-  const uint32_t room = bytes >= access.bytes ? bytes - access.bytes : 0;
   const bool is_empty = bytes < access.bytes;
-  if (!is_empty && !any_outside<uint32_t>(w, near.at, 0, room, access.bytes - 1)) return true;
-  const uint32_t begin = is_empty ? UINT32_MAX : 0;
-  return report_outside<uint32_t>(w, s, access, near.at, Space::kShared, begin, room);
+  return report_outside_of<uint32_t>(w, s, access, near.at, Space::kShared,
+                                     is_empty ? UINT32_MAX : 0,
+                                     is_empty ? 0 : bytes - access.bytes);
 }
 
-bool resolve_far(LaneWarp& w, const Step* s, Access access, Operand64 operand, Space space,
-                 Far& far) {
-  add_offset(w, operand, far.at);
-  far.space = space;
-  if (space == Space::kLocal || space == Space::kParam) {
-    const uint64_t window = space == Space::kLocal ? kLocalWindow : kParamWindow;
-    MC_LANES far.at[l] = far.at[l] >= window ? far.at[l] - window : far.at[l];
-    return resolve_window(w, s, access, space, far);
+// Lanes in several allocations, or outside of all.
+bool resolve_each(LaneWarp& w, const Step* s, Access access, const Far& far) {
+  for (int l = 0; l < kLanes; ++l) {
+    if (!has(w.active, l)) continue;
+    SiteRange range;
+    const bool is_inside = find_allocation(*w.block, far.at[l], range) &&
+                           far.at[l] + access.bytes <= range.end &&
+                           (far.at[l] & (access.bytes - 1)) == 0;
+    if (is_inside) continue;
+    report_access(*w.block, w, s, access.is_write, w.thread(l), Space::kGlobal, far.at[l],
+                  static_cast<int>(access.bytes));
+    return false;
   }
-  find_patterns(w, access.bytes, far);
-  return resolve_global(w, s, access, far);
+  return true;
+}
+
+// Local memory and parameters: a window of bytes for each thread, or one for all.
+bool resolve_window(LaneWarp& w, const Step* s, Access access, Space space, Far& far) {
+  const Block& block = *w.block;
+  const bool is_local = space == Space::kLocal;
+  const uint64_t bytes = is_local ? block.local_stride : block.program->parameter_bytes;
+  const uint64_t room = bytes >= access.bytes ? bytes - access.bytes : 0;
+  const bool is_empty = bytes < access.bytes || (access.is_write && !is_local);
+  if (is_empty || any_outside<uint64_t>(w, far.at, 0, room, access.bytes - 1)) {
+    const uint64_t none = is_empty ? UINT64_MAX : 0;
+    return report_outside_of<uint64_t>(w, s, access, far.at, space, none, is_empty ? 0 : room);
+  }
+  const uint8_t* base = is_local ? block.local : block.parameters;
+  const uint64_t first = reinterpret_cast<uint64_t>(base);
+  const uint64_t stride = is_local ? block.local_stride : 0;
+  MC_LANES far.at[l] += first + stride * static_cast<uint64_t>(w.thread(l));
+  far.is_contiguous = far.is_uniform = false;
+  return true;
 }
 
 Space generic_space(LaneWarp& w, Operand64 operand, Mask& same) {
@@ -342,20 +209,20 @@ Space generic_space(LaneWarp& w, Operand64 operand, Mask& same) {
   return first == kParamWindow >> kWindowShift ? Space::kParam : Space::kGlobal;
 }
 
-void check_read_near(LaneWarp& w, const Step* s, uint32_t bytes, const Near& near) {
-  Block& block = *w.block;
-  if (!block.checks_races) return;
-  const int shift = block.program->granule_shift;
-  const uint32_t per = granules(bytes, shift), own = quiet_stamp(w);
-  const uint32_t* quiet = block.shadow.quiet;
-  if (w.is_full() && per == 1 && all_quiet_words(quiet, near.at, shift, block.epoch, own)) return;
-  for (int l = 0; l < kLanes; ++l) {
-    if (!has(w.active, l)) continue;
-    const int first = l;
-    while (l + 1 < kLanes && near.at[l + 1] == near.at[first] && has(w.active, l + 1)) ++l;
-    read_lane(w, s, near.at[first] >> shift, per, first, l > first);
-  }
+template <uint32_t kPer>
+void read_loud(LaneWarp& w, const Step* s, const Near& near, Mask loud) {
+  alignas(32) int32_t same[kLanes];
+  same[0] = 0;
+  for (int l = 1; l < kLanes; ++l) same[l] = -static_cast<int32_t>(near.at[l] == near.at[l - 1]);
+  const Mask repeats = mask_of(same) & w.active & (w.active << 1);
+  read_lanes<kPer>(w, s, near, w.block->program->granule_shift, loud & ~repeats, repeats);
 }
+
+template void read_loud<1>(LaneWarp&, const Step*, const Near&, Mask);
+template void read_loud<2>(LaneWarp&, const Step*, const Near&, Mask);
+template void read_loud<4>(LaneWarp&, const Step*, const Near&, Mask);
+template void read_loud<8>(LaneWarp&, const Step*, const Near&, Mask);
+template void read_loud<16>(LaneWarp&, const Step*, const Near&, Mask);
 
 void store_near(LaneWarp& w, const Step* s, uint32_t bytes, const Near& near,
                 const uint8_t* values) {

@@ -41,10 +41,112 @@ struct Access {
   bool is_write = false;
 };
 
+MC_INLINE uint32_t quiet_stamp(const LaneWarp& w) {
+  return 1U << 31 | (w.block->epoch & 0xFFFF) << 15 | w.index << 10 | (w.sync & 0x3FF);
+}
+
+template <class T>
+MC_INLINE void add_offset(LaneWarp& w, Operand64 operand, T* at) {
+  const T offset = static_cast<T>(operand.offset);
+  if (operand.is_wide) {
+    const uint64_t* r = w.at<uint64_t>(operand.place);
+    MC_LANES at[l] = static_cast<T>(r[l]) + offset;
+  } else {
+    const uint32_t* r = w.at<uint32_t>(operand.place);
+    const uint32_t low = static_cast<uint32_t>(operand.offset);
+    MC_LANES at[l] = r[l] + low;
+  }
+}
+
+template <class T>
+MC_INLINE bool any_outside(LaneWarp& w, const T* at, T begin, T room, T align) {
+  alignas(32) T bad = 0;
+  if (w.is_full()) {
+    MC_LANES bad |= static_cast<T>(at[l] - begin > room) | (at[l] & align);
+  } else {
+    MC_LANES {
+      const T here = static_cast<T>(at[l] - begin > room) | (at[l] & align);
+      bad |= w.chosen[l] ? here : 0;
+    }
+  }
+  return bad != 0;
+}
+
+// Out of line: reports the first lane that is outside, and is false.
+bool report_outside(LaneWarp& w, const Step* s, Access access, const Near& near);
+// Whether each lane is in an allocation, not all in one. Reports one that is not.
+bool resolve_each(LaneWarp& w, const Step* s, Access access, const Far& far);
+// Local memory and parameters.
+bool resolve_window(LaneWarp& w, const Step* s, Access access, Space space, Far& far);
+
 // The lanes' addresses, within memory and aligned. False: the launch ended.
-bool resolve_near(LaneWarp& w, const Step* s, Access access, Operand64 operand, Near& near);
-bool resolve_far(LaneWarp& w, const Step* s, Access access, Operand64 operand, Space space,
-                 Far& far);
+MC_INLINE void find_patterns(LaneWarp& w, uint32_t bytes, Far& far) {
+  const uint64_t first = far.at[lowest(w.active)];
+  uint64_t gap = 0, difference = 0;
+  if (w.is_full()) {
+    MC_LANES {
+      gap |= far.at[l] - first - static_cast<uint64_t>(l) * bytes;
+      difference |= far.at[l] ^ first;
+    }
+  } else {
+    gap = 1;
+    MC_LANES difference |= w.chosen[l] ? far.at[l] ^ first : 0;
+  }
+  far.is_contiguous = gap == 0;
+  far.is_uniform = difference == 0;
+}
+
+MC_INLINE bool is_inside(LaneWarp& w, const SiteRange& range, uint32_t bytes, const Far& far) {
+  if (range.end < range.begin + bytes) return false;
+  const uint64_t room = range.end - range.begin - bytes, align = bytes - 1;
+  const uint64_t first = far.at[lowest(w.active)];
+  if (far.is_uniform) return first - range.begin <= room && (first & align) == 0;
+  if (far.is_contiguous) {
+    const uint64_t end = first + uint64_t{kLanes} * bytes;
+    return first >= range.begin && end <= range.end && (first & align) == 0;
+  }
+  return !any_outside<uint64_t>(w, far.at, range.begin, room, align);
+}
+
+MC_INLINE bool resolve_global(LaneWarp& w, const Step* s, Access access, Far& far) {
+  Block& block = *w.block;
+  SiteRange& range = block.sites[s->site];
+  if (!is_inside(w, range, access.bytes, far)) {
+    SiteRange found;
+    const bool is_known = find_allocation(block, far.at[lowest(w.active)], found);
+    if (is_known) range = found;
+    if (!is_known || !is_inside(w, range, access.bytes, far)) {
+      if (!resolve_each(w, s, access, far)) return false;
+    }
+  }
+  const uint64_t base = reinterpret_cast<uint64_t>(block.global);
+  MC_LANES far.at[l] += base;
+  return true;
+}
+
+MC_INLINE bool resolve_near(LaneWarp& w, const Step* s, Access access, Operand64 operand,
+                            Near& near) {
+  add_offset(w, operand, near.at);
+  const uint32_t bytes = w.block->shared_bytes;
+  if (bytes >= access.bytes &&
+      !any_outside<uint32_t>(w, near.at, 0, bytes - access.bytes, access.bytes - 1)) {
+    return true;
+  }
+  return report_outside(w, s, access, near);
+}
+
+MC_INLINE bool resolve_far(LaneWarp& w, const Step* s, Access access, Operand64 operand,
+                           Space space, Far& far) {
+  add_offset(w, operand, far.at);
+  far.space = space;
+  if (space == Space::kLocal || space == Space::kParam) {
+    const uint64_t window = space == Space::kLocal ? kLocalWindow : kParamWindow;
+    MC_LANES far.at[l] = far.at[l] >= window ? far.at[l] - window : far.at[l];
+    return resolve_window(w, s, access, space, far);
+  }
+  find_patterns(w, access.bytes, far);
+  return resolve_global(w, s, access, far);
+}
 
 // The space that the lowest active lane's generic address is in, and the lanes that share it.
 Space generic_space(LaneWarp& w, Operand64 operand, Mask& same);
@@ -66,7 +168,59 @@ MC_INLINE const Step* by_space(LaneWarp& w, const Step* s, Operand64 operand, F 
 }
 
 // ---- Races. Reads are checked before, writes with their values before they are done.
-void check_read_near(LaneWarp& w, const Step* s, uint32_t bytes, const Near& near);
+MC_INLINE uint32_t granules(uint32_t bytes, int shift) {
+  const uint32_t per = bytes >> shift;
+  return per == 0 ? 1 : per;
+}
+
+// Out of line: reads of words that are not quiet.
+template <uint32_t kPer>
+void read_loud(LaneWarp& w, const Step* s, const Near& near, Mask loud);
+
+// The lanes whose words are not all quiet.
+template <uint32_t kPer>
+MC_INLINE Mask loud_lanes(LaneWarp& w, const Near& near, int shift) {
+  const uint32_t *quiet = w.block->shadow.quiet, many = w.block->epoch, own = quiet_stamp(w);
+  alignas(32) int32_t loud[kLanes];
+  MC_LANES {
+    const uint32_t* stamps = quiet + (near.at[l] >> shift);
+    uint32_t any = 0;
+    for (uint32_t k = 0; k < kPer; ++k) {
+      any |= static_cast<uint32_t>(stamps[k] != many) & static_cast<uint32_t>(stamps[k] != own);
+    }
+    loud[l] = -static_cast<int32_t>(any);
+  }
+  return mask_of(loud) & w.active;
+}
+
+template <uint32_t kPer>
+MC_INLINE void check_read_of(LaneWarp& w, const Step* s, const Near& near, int shift) {
+  const Mask loud = loud_lanes<kPer>(w, near, shift);
+  if (loud != 0) read_loud<kPer>(w, s, near, loud);
+}
+
+MC_INLINE void check_read_near(LaneWarp& w, const Step* s, uint32_t bytes, Near& near) {
+  if (!w.block->checks_races) return;
+  const int shift = w.block->program->granule_shift;
+  if (!w.is_full()) {
+    // Lanes that do not take part have no address that could be looked at.
+    const uint32_t first = near.at[lowest(w.active)];
+    MC_LANES near.at[l] = w.chosen[l] ? near.at[l] : first;
+  }
+  switch (granules(bytes, shift)) {
+    case 1:
+      return check_read_of<1>(w, s, near, shift);
+    case 2:
+      return check_read_of<2>(w, s, near, shift);
+    case 4:
+      return check_read_of<4>(w, s, near, shift);
+    case 8:
+      return check_read_of<8>(w, s, near, shift);
+    default:
+      return check_read_of<16>(w, s, near, shift);
+  }
+}
+
 void check_read_far(LaneWarp& w, const Step* s, uint32_t bytes, const Far& far);
 // Stores values, bytes a lane, with the checks of the space.
 void store_near(LaneWarp& w, const Step* s, uint32_t bytes, const Near& near,

@@ -61,7 +61,25 @@ const Step* to_integer(Warp& base, const Step* s) {
   return s + 1;
 }
 
-// ---- All others. The step's list has a ConvertKey.
+const Step* saturated(Warp& base, const Step* s) {
+  LaneWarp& w = lanes_of(base);
+  const float* a = w.at<float>(s->a);
+  each_lane(w, w.at<float>(s->d), [&](int l) {
+    const float x = a[l];
+    return x > 0 ? (x < 1 ? x : 1.0F) : 0.0F;
+  });
+  return s + 1;
+}
+
+template <Rounding R>
+const Step* to_integral(Warp& base, const Step* s) {
+  LaneWarp& w = lanes_of(base);
+  const float* a = w.at<float>(s->a);
+  each_lane(w, w.at<float>(s->d), [&](int l) { return integral<R>(a[l]); });
+  return s + 1;
+}
+
+// ---- All others. The step holds a ConvertKey.
 struct Number {
   bool is_float = false;
   bool is_negative = false;  // Of an integer.
@@ -251,6 +269,19 @@ Handler find_to_integer(Rounding rounding) {
   }
 }
 
+Handler find_to_integral(Rounding rounding) {
+  switch (rounding) {
+    case Rounding::kNearest:
+      return to_integral<Rounding::kNearest>;
+    case Rounding::kZero:
+      return to_integral<Rounding::kZero>;
+    case Rounding::kDown:
+      return to_integral<Rounding::kDown>;
+    default:
+      return to_integral<Rounding::kUp>;
+  }
+}
+
 Handler find_common(const ConvertKey& key) {
   const bool is_nearest = key.rounding == Rounding::kNearest;
   if (key.to == Type::kS32 && key.from == Type::kF32 && !key.is_ftz && key.to_width == 4) {
@@ -258,6 +289,10 @@ Handler find_common(const ConvertKey& key) {
   }
   if (key.to == Type::kU32 && key.from == Type::kF32 && !key.is_ftz && key.to_width == 4) {
     return find_to_integer<uint32_t>(key.rounding);
+  }
+  if (key.to == Type::kF32 && key.from == Type::kF32 && !key.is_relu && !key.is_ftz) {
+    if (key.to_integral) return key.is_saturated ? nullptr : find_to_integral(key.rounding);
+    return key.is_saturated ? saturated : nullptr;
   }
   const bool is_plain = !key.is_saturated && !key.is_relu && !key.to_integral && !key.is_ftz;
   if (!is_plain || key.from_width != bytes_of(key.from)) return nullptr;

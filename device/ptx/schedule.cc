@@ -29,8 +29,15 @@ struct Context {
   ~Context() { release_memory(memory); }
 };
 
+template <class T>
+void fill_row(uint8_t* row, uint64_t bits) {
+  T* lanes = reinterpret_cast<T*>(row);
+  MC_LANES lanes[l] = static_cast<T>(bits);
+}
+
 void fill(uint8_t* row, int width, uint64_t bits) {
-  for (int l = 0; l < kLanes; ++l) memcpy(row + l * width, &bits, static_cast<size_t>(width));
+  if (width == 4) return fill_row<uint32_t>(row, bits);
+  return width == 8 ? fill_row<uint64_t>(row, bits) : fill_row<uint16_t>(row, bits);
 }
 
 uint64_t parameter_bits(const FrameValue& value, const uint8_t* parameters) {
@@ -96,19 +103,20 @@ uint32_t special(const LaneWarp& w, Source source, int lane) {
   }
 }
 
+bool is_of_block(Source source) { return source >= Source::kCtaidX && source <= Source::kCtaidZ; }
+
 void fill_value(const LaneWarp& w, const FrameValue& value, uint8_t* frame) {
   uint8_t* row = frame + value.place;
   if (value.source == Source::kConstant) return fill(row, value.width, value.bits);
   if (value.source == Source::kParameter) {
     return fill(row, value.width, parameter_bits(value, w.block->parameters));
   }
+  if (is_of_block(value.source)) return fill(row, value.width, special(w, value.source, 0));
   for (int l = 0; l < kLanes; ++l) {
     const uint64_t bits = special(w, value.source, l) + value.bits;
     memcpy(row + l * value.width, &bits, static_cast<size_t>(value.width));
   }
 }
-
-bool is_of_block(Source source) { return source >= Source::kCtaidX && source <= Source::kCtaidZ; }
 
 void open(Context& context, Launch& launch, uint32_t number) {
   LaneBlock& block = context.block;
