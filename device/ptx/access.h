@@ -22,11 +22,6 @@ MC_INLINE Operand64 address_operand(const Step* s) {
 
 MC_INLINE Space space_of(const Step* s) { return static_cast<Space>(s->flags & kSpaceMask); }
 
-// Offsets in shared memory.
-struct Near {
-  alignas(32) uint32_t at[kLanes];
-};
-
 // Addresses of other spaces, turned into those of this process.
 struct Far {
   alignas(32) uint64_t at[kLanes];

@@ -219,8 +219,8 @@ void Decoder::copy_async(const Instruction& one) {
     return;
   }
   if (one.has("wait_group") || one.has("wait_all")) {
-    const int64_t left = one.has("wait_all") ? 0 : operand(one, 0).value;
-    emit(variant_.plain.copy_async_wait).immediate = left;
+    const int64_t newest = one.has("wait_all") ? -1 : operand(one, 0).value;
+    emit(variant_.plain.copy_async_wait).immediate = newest;
     return;
   }
   Step to, from;
@@ -230,15 +230,16 @@ void Decoder::copy_async(const Instruction& one) {
   const bool is_size = bytes.kind == Operand::Kind::kInteger &&
                        (bytes.value == 4 || bytes.value == 8 || bytes.value == 16);
   if (!is_size) return fail("a copy has 4, 8 or 16 bytes");
-  const bool has_read = one.operands.size() > 3 && !one.has("L2::cache_hint");
-  const bool has_both = one.operands.size() > 4;
-  if ((has_read || has_both) && operand(one, 3).type == Type::kPred) return lack("ignore-src");
-  const uint32_t read = has_read || has_both ? source(one, 3, 4) : 0;
+  // The last operand is the policy of a cache, where there is one.
+  const size_t hint = one.has("L2::cache_hint") ? 1 : 0;
+  const bool has_size = one.operands.size() > 3 + hint;
+  if (has_size && operand(one, 3).type == Type::kPred) return lack("ignore-src is not supported");
+  const uint32_t read = has_size ? source(one, 3, 4) : 0;
   const uint32_t offset = constant(static_cast<uint64_t>(from.immediate), 8);
   Step& step = emit(variant_.plain.copy_async);
   step.d = to.a;
   step.immediate = to.immediate;
-  step.flags = (to.flags & kWideAddress) | (from.flags & kWideAddress ? 16 : 0);
+  step.flags = (to.flags & kWideAddress) | (from.flags & kWideAddress ? kFromWide : 0);
   step.a = from.a;
   step.b = offset;
   step.c = static_cast<uint32_t>(bytes.value);

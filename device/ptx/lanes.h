@@ -70,12 +70,28 @@ struct Leaf {
   const Code* code = nullptr;
 };
 
+// Offsets in shared memory.
+struct Near {
+  alignas(32) uint32_t at[kLanes];
+};
+
+// A copy that was issued and not waited for.
+struct PendingCopy {
+  const Step* step = nullptr;
+  Mask lanes = 0;
+  uint32_t group = 0;  // 0: not committed.
+  Near near;
+  uint8_t values[kLanes * 16];
+};
+
 struct LaneWarp : Warp {
   Mask active = 0;
   Mask live = 0;                       // Lanes that have not left the kernel.
   alignas(32) int32_t chosen[kLanes];  // -1 for each active lane; unset when all are.
   int current = 0;
   std::vector<Leaf> leaves;
+  std::vector<PendingCopy> pending;
+  uint32_t next_group = 1;
   std::vector<uint8_t*> spare_frames;  // Of calls that ended.
 
   bool is_full() const { return active == kAllLanes; }

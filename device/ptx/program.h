@@ -48,6 +48,9 @@ constexpr uint32_t kSpaceMask = 7;
 constexpr uint32_t kWideAddress = 8;  // The register of the address has 64 bits.
 constexpr uint32_t kStrong = 16;      // volatile, relaxed, acquire, release
 
+// Flags of asynchronous copies: that of the source's address, beside kWideAddress of the target's.
+constexpr uint32_t kFromWide = 16;
+
 // Flags of steps with a predicate.
 constexpr uint32_t kAlways = 1;
 constexpr uint32_t kNegated = 2;

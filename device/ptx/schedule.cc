@@ -150,6 +150,8 @@ void start_warp(LaneWarp& w, uint8_t* frame, const Code& code, uint32_t threads)
   w.current = 0;
   w.turn = kTurn;
   w.local_base = 0;
+  w.pending.clear();
+  w.next_group = 1;
   for (const FrameValue& value : code.values) {
     if (is_of_block(value.source)) fill_value(w, value, frame);
   }

@@ -108,9 +108,12 @@ void write_shared(Block& block, const Warp& warp, const Step* step, uint32_t gra
 }
 
 void touch_shared_atomically(Block& block, const Warp& warp, const Step* step, uint32_t granule,
-                             int thread) {
+                             int thread, bool is_exchange) {
   SharedShadow& shadow = block.shadow;
   const bool is_written = shadow.written_in[granule] >= block.first_epoch;
+  if (!is_written && is_exchange && shadow.read_in[granule] != kNoArray) {
+    return write_shared(block, warp, step, granule, thread, false);
+  }
   if (is_written && shadow.read_in[granule] != kNoArray) return;
   read_shared(block, warp, step, granule, thread, false);
 }

@@ -51,7 +51,7 @@ void write_global(Block& block, const Warp& warp, const Step* step, uint64_t gra
                   bool changes);
 // The reads and writes of atomics: they race with plain accesses alone.
 void touch_shared_atomically(Block& block, const Warp& warp, const Step* step, uint32_t granule,
-                             int thread);
+                             int thread, bool is_exchange);
 
 }  // namespace mc::ptx
 
