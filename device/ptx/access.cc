@@ -49,7 +49,7 @@ void read_lanes(LaneWarp& w, const Step* s, const Near& near, int shift, Mask lo
   Block& block = *w.block;
   const uint32_t sync = (w.sync & kReaderSyncMask) << kSyncShift, own = quiet_stamp(w);
   const Mask shared = repeats >> 1;
-  for (Mask left = loud; left != 0; left &= left - 1) {
+  for (Mask left = loud; left != 0 && !block.stopped; left &= left - 1) {
     const int lane = lowest(left);
     const bool many = has(shared, lane);
     const int thread = w.thread(lane);
@@ -235,7 +235,7 @@ void store_near(LaneWarp& w, const Step* s, uint32_t bytes, const Near& near,
     return;
   }
   const uint32_t part = bytes < 1U << shift ? bytes : 1U << shift;
-  for (int l = 0; l < kLanes; ++l) {
+  for (int l = 0; l < kLanes && !block.stopped; ++l) {
     if (!has(w.active, l)) continue;
     const uint8_t* value = values + static_cast<uint32_t>(l) * bytes;
     uint8_t* memory = block.shared + near.at[l];

@@ -106,7 +106,10 @@ bool is_memory(const Instruction& one) {
 
 // Facts that the whole program needs before its first step.
 void note(Program& program, const Instruction& one) {
-  if (one.opcode == "call") program.has_calls = true;
+  if (one.opcode == "call") {
+    // What the runtime brings (printf, malloc) has an order, too.
+    program.has_calls = program.blocks_communicate = true;
+  }
   if (!is_memory(one) || one.has("param") || one.has("local")) return;
   const bool is_global = !one.has("shared") && !one.has("const");
   const bool is_atomic = one.opcode == "atom" || one.opcode == "red";

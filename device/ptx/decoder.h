@@ -47,6 +47,14 @@ class Decoder {
 
   Status run();
 
+  // Rows and columns of a fragment of wmma, and its words in a step.
+  struct Shape {
+    int rows = 0, columns = 0;
+    Type type = Type::kNone;
+    uint32_t dimensions(size_t registers) const;
+    uint32_t kind() const;
+  };
+
  private:
   // ---- The frame: decode_frame.cc
   void lay_out_frame();
@@ -134,6 +142,8 @@ class Decoder {
   void fragment_load(const Instruction& one);
   void fragment_store(const Instruction& one);
   void fragment_product(const Instruction& one);
+  void fragment_access(const Instruction& one, const Shape& shape, size_t data, size_t memory,
+                       Handler handler);
   std::vector<uint32_t> fragment(const Instruction& one, size_t operand, int width, bool is_result);
 
   // ---- Steps

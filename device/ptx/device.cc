@@ -23,6 +23,7 @@ constexpr uint32_t kSharedStaticMax = 48 << 10, kSharedMax = 227 << 10;
 constexpr uint32_t kEpochsEnd = 0x70000000;
 constexpr size_t kContextsBytesMax = size_t{512} << 20;
 constexpr int kWorkersMax = 256;
+constexpr int64_t kHeapBytes = 64 << 20;  // For malloc of kernels.
 
 struct Loaded {
   std::shared_ptr<const Module> module;
@@ -115,7 +116,7 @@ Result<std::unique_ptr<Device>> Device::create(const DeviceOptions& options) {
   auto impl = std::make_unique<Impl>();
   impl->options = options;
   impl->options.workers = std::clamp(options.workers, 1, kWorkersMax);
-  impl->variant = variant_of(options.lanes);
+  impl->variant = variant_of(options.lanes, options.allows_avx2 ? Isa::kBest : Isa::kPlain);
   if (impl->variant == nullptr) {
     return invalid("warps of " + std::to_string(options.lanes) + " lanes; 32 and 128 are possible");
   }
@@ -259,6 +260,7 @@ void Device::Impl::prepare(Launch& launch, const LaunchOptions& given, const Pro
   launch.launch_epoch = next_epoch;
   launch.highest_epoch = next_epoch;
   launch.turns_left = given.steps_max / 2;
+  launch.heap_left = kHeapBytes;
 }
 
 void Device::Impl::run(Launch& launch) {

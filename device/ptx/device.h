@@ -10,7 +10,7 @@
 //   MC_TRY(const std::unique_ptr<Device> device, Device::create({}), "device");
 //   MC_TRY(const uint64_t x, device->allocate(4 * n, "x"), "x");
 //   MC_TRY(const ModuleId module, device->load(text), "load");
-//   Arguments arguments;
+//   Arguments arguments = {};
 //   arguments.add(x).add(int32_t{n});
 //   MC_TRY(const LaunchReport report,
 //          device->launch({.module = module, .kernel = "scale", .grid = {n / 256},
@@ -41,6 +41,7 @@ struct DeviceOptions {
   size_t memory_bytes = size_t{4} << 30;  // Reserved, taken when touched.
   int lanes = 32;                         // 32, or 128 as on MUSA's mp_21.
   int workers = 1;                        // Threads that run a launch's blocks.
+  bool allows_avx2 = true;                // False: as on a machine without it.
 };
 
 // The arguments of a kernel, one after the other, each aligned to its size.
@@ -62,11 +63,11 @@ using ModuleId = int;
 
 struct LaunchOptions {
   ModuleId module = 0;
-  std::string kernel;
+  std::string kernel = {};
   std::array<uint32_t, 3> grid = {1, 1, 1};
   std::array<uint32_t, 3> block = {1, 1, 1};
   uint32_t shared_bytes = 0;  // Dynamic shared memory.
-  Arguments arguments;
+  Arguments arguments = {};
   bool is_cooperative = false;  // All blocks are under way at once.
   bool checks_races = true;
   // Backward branches of warps, in thousands, until a launch is ended.

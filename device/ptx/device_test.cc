@@ -4,80 +4,14 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
-#include <fstream>
-#include <random>
-#include <sstream>
+
+#include "ptx/test_device.h"
 
 namespace mc::ptx {
 namespace {
 
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-std::string read_testdata(const std::string& name) {
-  std::ifstream file(std::string(MC_PTX_DIR) + "/testdata/" + name);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-std::vector<std::string> lines_of(const std::vector<Finding>& findings) {
-  std::vector<std::string> lines;
-  for (const Finding& one : findings) lines.push_back(describe(one));
-  return lines;
-}
-
-// A device with a module, and arrays of floats on it.
-class Kernels : public testing::Test {
- protected:
-  void open(const std::string& text, int workers = 1) {
-    DeviceOptions options;
-    options.memory_bytes = 256 << 20;
-    options.workers = workers;
-    Result<std::unique_ptr<Device>> device = Device::create(options);
-    ASSERT_TRUE(device) << device.error().message;
-    device_ = std::move(device).value();
-    Result<ModuleId> module = device_->load(text);
-    ASSERT_TRUE(module) << module.error().message;
-    module_ = *module;
-  }
-
-  template <class T>
-  uint64_t put(const std::vector<T>& values, const std::string& name) {
-    const auto bytes = std::as_bytes(std::span(values));
-    Result<uint64_t> address = device_->allocate(bytes.size(), name);
-    EXPECT_TRUE(address) << address.error().message;
-    const auto* data = reinterpret_cast<const uint8_t*>(bytes.data());
-    EXPECT_TRUE(device_->copy_in(*address, {data, bytes.size()}));
-    return *address;
-  }
-
-  template <class T>
-  std::vector<T> get(uint64_t address, size_t count) {
-    std::vector<T> values(count);
-    auto* data = reinterpret_cast<uint8_t*>(values.data());
-    EXPECT_TRUE(device_->copy_out(address, {data, count * sizeof(T)}));
-    return values;
-  }
-
-  LaunchReport launch(LaunchOptions options) {
-    options.module = module_;
-    Result<LaunchReport> report = device_->launch(options);
-    EXPECT_TRUE(report) << report.error().message;
-    return report ? *report : LaunchReport{};
-  }
-
-  std::vector<float> random(size_t count, unsigned seed) {
-    std::mt19937 generator(seed);
-    std::normal_distribution<float> normal;
-    std::vector<float> values(count);
-    for (float& value : values) value = normal(generator);
-    return values;
-  }
-
-  std::unique_ptr<Device> device_;
-  ModuleId module_ = 0;
-};
 
 TEST_F(Kernels, AddOfArraysIsTheSumOfEach) {
   open(read_testdata("basic.ptx"));
@@ -177,6 +111,80 @@ TEST_F(Kernels, ReadBeyondAnAllocationIsFoundWithItsPlace) {
   EXPECT_EQ(one.line, 9);
   EXPECT_EQ(one.thread->thread[0], 100U);
   EXPECT_THAT(one.detail, HasSubstr("at byte 400 of 400 bytes"));
+}
+
+// The kernels whose threads need no warps of 32.
+TEST_F(Kernels, WarpsOf128LanesComputeTheSame) {
+  constexpr int kSide = 64, kColumns = 333;
+  const std::vector<float> a = random(kSide * kSide, 7), b = random(kSide * kSide, 8);
+  std::vector<std::vector<float>> products, rows;
+  for (const int lanes : {32, 128}) {
+    DeviceOptions options;
+    options.lanes = lanes;
+    open(read_testdata("basic.ptx"), options);
+    const uint64_t c = put(std::vector<float>(a.size()), "c");
+    const uint64_t y = put(std::vector<float>(a.size()), "y");
+    Arguments product, softmax;
+    product.add(put(a, "a")).add(put(b, "b")).add(c).add(kSide);
+    softmax.add(put(a, "x")).add(y).add(kColumns);
+    const LaunchReport report = launch({.kernel = "tiled_matmul",
+                                        .grid = {kSide / 16, kSide / 16, 1},
+                                        .block = {16, 16, 1},
+                                        .arguments = product});
+    EXPECT_THAT(lines_of(report.findings), IsEmpty());
+    const LaunchReport other = launch({.kernel = "softmax",
+                                       .grid = {4, 1, 1},
+                                       .block = {256, 1, 1},
+                                       .shared_bytes = 1024,
+                                       .arguments = softmax});
+    EXPECT_THAT(lines_of(other.findings), IsEmpty());
+    products.push_back(get<float>(c, a.size()));
+    rows.push_back(get<float>(y, a.size()));
+  }
+  EXPECT_EQ(products[0], products[1]);
+  EXPECT_EQ(rows[0], rows[1]);
+}
+
+TEST_F(Kernels, TwoWorkersGiveTheSameBytesAndFindings) {
+  struct Outcome {
+    std::vector<std::string> findings;
+    std::vector<float> out;
+    std::vector<int> sums;
+  };
+  std::vector<Outcome> outcomes;
+  const std::vector<float> x = random(64 * 1000, 9);
+  for (const int workers : {1, 2, 2}) {
+    DeviceOptions options;
+    options.workers = workers;
+    Outcome outcome;
+    open(read_testdata("basic.ptx"), options);
+    const uint64_t y = put(std::vector<float>(64), "y");
+    launch({.kernel = "row_sums",
+            .grid = {64, 1, 1},
+            .block = {256, 1, 1},
+            .arguments = Arguments().add(put(x, "x")).add(y).add(1000)});
+    outcome.out = get<float>(y, 64);
+    open(read_testdata("features.ptx"), options);
+    const uint64_t sums = put(std::vector<int>(4), "sums"), f = put(std::vector<float>(1), "f");
+    const uint64_t w = put(std::vector<int>(1), "w"), wide = put(std::vector<uint64_t>(1), "wide");
+    launch({.kernel = "atomics",
+            .grid = {64, 1, 1},
+            .block = {64, 1, 1},
+            .arguments = Arguments().add(sums).add(f).add(w).add(wide)});
+    outcome.sums = get<int>(sums, 4);
+    open(read_testdata("faults.ptx"), options);
+    const LaunchReport report = launch({.kernel = "unwritten",
+                                        .grid = {64, 1, 1},
+                                        .block = {64, 1, 1},
+                                        .arguments = Arguments().add(y)});
+    outcome.findings = lines_of(report.findings);
+    outcomes.push_back(std::move(outcome));
+  }
+  for (const Outcome& outcome : outcomes) {
+    EXPECT_EQ(outcome.out, outcomes[0].out);
+    EXPECT_EQ(outcome.sums, outcomes[0].sums);
+    EXPECT_EQ(outcome.findings, outcomes[0].findings);
+  }
 }
 
 }  // namespace

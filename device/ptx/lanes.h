@@ -163,6 +163,7 @@ void add_flow(PlainHandlers& handlers);
 void add_meetings(PlainHandlers& handlers);
 void add_copies(PlainHandlers& handlers);
 void add_bits(PlainHandlers& handlers);
+void add_fragments(PlainHandlers& handlers);
 void add_memory(PlainHandlers& handlers);
 void work(Launch& launch, int worker);
 

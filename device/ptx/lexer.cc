@@ -50,8 +50,11 @@ void Lexer::skip_blanks() {
 }
 
 size_t Lexer::word_end() const {
+  // Directives may touch one another: `.reg.b32`.
+  const bool is_directive = text_[at_] == '.';
   size_t end = at_;
   while (end < text_.size()) {
+    if (is_directive && text_[end] == '.' && end > at_) break;
     if (is_word(text_[end])) {
       ++end;
     } else if (text_.substr(end, 2) == "::" && end > at_) {

@@ -96,6 +96,7 @@ struct Launch {
   size_t contexts_max = 1;  // Blocks that a worker may have under way.
   uint64_t blocks = 1;
   uint32_t launch_epoch = 1;
+  int64_t heap_left = 0;  // Bytes for malloc; kernels that call it have one worker.
   std::atomic<uint64_t> next_block{0};
   std::atomic<uint32_t> highest_epoch{1};
   std::atomic<int64_t> turns_left{0};

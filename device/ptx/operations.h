@@ -141,6 +141,7 @@ struct PlainHandlers {
   Handler nothing, trap, clock, builtin_call;
   Handler predicate, pack, convert_pack, is_space, rounded, frame_load, frame_store;
   Handler copy_async, copy_async_commit, copy_async_wait, load_matrix, load_matrix_transposed;
+  Handler load_fragment, store_fragment, multiply_fragments;
 };
 
 struct Launch;
@@ -158,8 +159,9 @@ struct Variant {
   void (*work)(Launch&, int worker);
 };
 
+enum class Isa : uint8_t { kPlain, kBest };
 // The variant for this machine, or null where none has so many lanes.
-const Variant* variant_of(int lanes);
+const Variant* variant_of(int lanes, Isa isa);
 
 }  // namespace mc::ptx
 

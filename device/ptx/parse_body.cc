@@ -102,6 +102,7 @@ void Parser::body(Function& function) {
   branches_.clear();
   scope_ = depth_ = 0;
   location_ = {};
+  main_file_ = 0;
   expect("{");
   for (depth_ = 1; depth_ > 0 && !ended();) body_item();
   if (depth_ > 0) fail("the text ends in a function");
@@ -145,11 +146,25 @@ void Parser::body_item() {
 }
 
 // `.loc 1 12 5, function_name $L__info_string0, inlined_at 1 40 3`
+//
+// What is inlined from another file than the function's own (a header of CUDA) is where it was
+// inlined.
 void Parser::location_directive() {
   const Token directive = next();
-  location_.file = static_cast<int>(integer(0, INT32_MAX, ".loc"));
-  location_.line = static_cast<int>(integer(0, INT32_MAX, ".loc"));
-  if (!error_) lexer_.skip_line(directive.line);
+  location_ = file_and_line();
+  if (main_file_ == 0) main_file_ = location_.file;
+  while (!error_ && !ended() && lexer_.peek().line == directive.line) {
+    if (next().text != "inlined_at") continue;
+    const Location caller = file_and_line();
+    if (location_.file != main_file_ && caller.file == main_file_) location_ = caller;
+  }
+}
+
+Location Parser::file_and_line() {
+  Location location;
+  location.file = static_cast<int>(integer(0, INT32_MAX, ".loc"));
+  location.line = static_cast<int>(integer(0, INT32_MAX, ".loc"));
+  return location;
 }
 
 void Parser::register_directive() {

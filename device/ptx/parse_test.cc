@@ -86,12 +86,13 @@ TEST(PtxParse, KeepsNamesOfInnerBlocksApart) {
 }
 
 TEST(PtxParse, KnowsTheSourceLineOfEachInstruction) {
-  const Module module = module_of(
-      kernel(".loc 1 12 3, function_name $x, inlined_at 1 2 3\nmembar.gl;\n.loc 2 7 1\nret;") +
-      ".file 1 \"/a/b.cu\"\n.file 2 \"c.h\", 123, 45\n");
+  const Module module = module_of(kernel(".loc 1 12 3\nmembar.gl;\n.loc 2 7 1\nmembar.gl;\n"
+                                         ".loc 2 9 1, function_name $x, inlined_at 1 20 3\nret;") +
+                                  ".file 1 \"/a/b.cu\"\n.file 2 \"c.h\", 123, 45\n");
   const auto& code = module.functions.at(0).instructions;
   EXPECT_EQ(code.at(0).location.line, 12);
   EXPECT_EQ(code.at(1).location.file, 2);
+  EXPECT_EQ(code.at(2).location.line, 20);
   EXPECT_EQ(module.files.at(1), "/a/b.cu");
   EXPECT_EQ(module.files.at(2), "c.h");
 }
@@ -166,7 +167,7 @@ TEST(PtxParse, ObeysItsLimits) {
 }
 
 TEST(PtxParse, TakesHugeCountsOfRegistersWithoutMakingThem) {
-  const Module module = module_of(kernel(".reg .b32 %r<2000000000>; mov.b32 %r1999999999, 1;"));
+  const Module module = module_of(kernel(".reg.b32 %r<2000000000>; mov.b32 %r1999999999, 1;"));
   EXPECT_EQ(module.functions.at(0).registers.size(), 1U);
 }
 

@@ -76,6 +76,7 @@ class Parser {
   void body(Function& function);
   void body_item();
   void location_directive();
+  Location file_and_line();
   void register_directive();
   void body_variable(Space space);
   void label(const std::string& label);
@@ -110,6 +111,7 @@ class Parser {
   int scope_ = 0;
   int depth_ = 0;
   Location location_;
+  int main_file_ = 0;  // Of the function's first line.
 };
 
 }  // namespace mc::ptx

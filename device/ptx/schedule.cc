@@ -340,6 +340,14 @@ void report_deadlock(LaneBlock& block) {
   }
 }
 
+// Lanes that wait at a join for those at a barrier: they may have to leave first.
+bool part_any(LaneBlock& block) {
+  for (uint32_t k = 0; k < block.num_warps; ++k) {
+    if (part(block.warps[k])) return true;
+  }
+  return false;
+}
+
 // False: the block only spins, and others may have to run first.
 bool run_block(LaneBlock& block) {
   for (int idle = 0; !block.stopped;) {
@@ -352,6 +360,7 @@ bool run_block(LaneBlock& block) {
     }
     if (is_over(block)) return true;
     if (!ran) {
+      if (part_any(block)) continue;
       report_deadlock(block);
       return true;
     }

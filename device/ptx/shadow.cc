@@ -77,7 +77,6 @@ void read_shared(Block& block, const Warp& warp, const Step* step, uint32_t gran
   if (written < block.first_epoch) {
     report_shared(block, warp, step, FindingKind::kUnwrittenShared, granule, thread, -1,
                   "a thread reads a word that no thread of its block wrote");
-    shadow.written_in[granule] = block.first_epoch;
   } else if (written == block.epoch && thread_of(writer) != static_cast<uint32_t>(thread) &&
              !is_ordered(block, warp, writer)) {
     race(block, warp, step, granule, thread, writer, kReadAfterWrite);

@@ -11,6 +11,7 @@ PlainHandlers plain_handlers() {
   add_copies(handlers);
   add_bits(handlers);
   add_memory(handlers);
+  add_fragments(handlers);
   return handlers;
 }
 

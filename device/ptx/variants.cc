@@ -25,10 +25,10 @@ bool has_avx2() {
 
 }  // namespace
 
-const Variant* variant_of(int lanes) {
+const Variant* variant_of(int lanes, Isa isa) {
   if (lanes == 128) return &plain_128::kVariant;
   if (lanes != 32) return nullptr;
-  return has_avx2() ? &avx2_32::kVariant : &plain_32::kVariant;
+  return isa == Isa::kBest && has_avx2() ? &avx2_32::kVariant : &plain_32::kVariant;
 }
 
 }  // namespace mc::ptx
