@@ -106,6 +106,7 @@ void start_block(Block& block, uint64_t number) {
   block.id[0] = static_cast<uint32_t>(number % launch.grid[0]);
   block.id[1] = static_cast<uint32_t>(number / launch.grid[0] % launch.grid[1]);
   block.id[2] = static_cast<uint32_t>(number / launch.grid[0] / launch.grid[1]);
+  block.number = number;
   block.first_epoch = ++block.epoch;
   block.stopped = false;
   block.clock = 0;
@@ -123,7 +124,7 @@ void next_epoch(Block& block) { ++block.epoch; }
 
 bool take_turn(Block& block) {
   Launch& launch = *block.launch;
-  if (launch.stopped.load(std::memory_order_relaxed)) block.stopped = true;
+  if (block.number > launch.stop_block.load(std::memory_order_relaxed)) block.stopped = true;
   return launch.turns_left.fetch_sub(1, std::memory_order_relaxed) > 0;
 }
 
@@ -178,7 +179,7 @@ Finding finding_at(const Block& block, const Warp& warp, const Step* step, Findi
 
 void add(Block& block, Finding finding) {
   if (ends_launch(finding.kind)) block.stopped = true;
-  block.launch->log->add(std::move(finding));
+  block.launch->log->add(block.number, std::move(finding));
 }
 
 const SharedArray* array_at(const Program& program, uint32_t at) {

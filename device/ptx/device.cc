@@ -259,7 +259,7 @@ void Device::Impl::prepare(Launch& launch, const LaunchOptions& given, const Pro
   }
   launch.launch_epoch = next_epoch;
   launch.highest_epoch = next_epoch;
-  launch.turns_left = given.steps_max / 2;
+  launch.turns_left = given.steps_max * 1000 / kTurn;
   launch.heap_left = kHeapBytes;
 }
 
@@ -295,9 +295,9 @@ Result<LaunchReport> Device::launch(const LaunchOptions& options) {
   launch.starts = &starts;
   impl_->prepare(launch, options, *program);
   impl_->run(launch);
-  report.findings = log.findings();
+  report.is_complete = launch.stop_block == UINT64_MAX;
+  report.findings = log.findings(launch.stop_block);
   report.printed = log.printed();
-  report.is_complete = !launch.stopped;
   return report;
 }
 

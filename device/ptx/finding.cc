@@ -72,15 +72,22 @@ std::string describe(const Finding& finding) {
   return text;
 }
 
-void FindingLog::add(Finding finding) {
+void FindingLog::add(uint64_t block, Finding finding) {
   Key key(finding.file, finding.line, finding.kind, finding.instruction, finding.array,
           finding.detail);
   const std::lock_guard lock(mutex_);
   const auto found = findings_.find(key);
-  if (found != findings_.end()) {
-    ++found->second.count;
-  } else if (findings_.size() < kFindingsMax) {
-    findings_.emplace(std::move(key), std::move(finding));
+  if (found == findings_.end()) {
+    if (findings_.size() < kFindingsMax) findings_[key] = {block, std::move(finding)};
+    return;
+  }
+  auto& [first_block, first] = found->second;
+  finding.count = first.count + 1;
+  if (block < first_block) {
+    first_block = block;
+    first = std::move(finding);
+  } else {
+    first.count = finding.count;
   }
 }
 
@@ -89,10 +96,14 @@ void FindingLog::print(std::string_view text) {
   if (printed_.size() < kPrintedMax) printed_ += text.substr(0, kPrintedMax - printed_.size());
 }
 
-std::vector<Finding> FindingLog::findings() const {
+std::vector<Finding> FindingLog::findings(uint64_t stop_block) const {
   const std::lock_guard lock(mutex_);
   std::vector<Finding> all;
-  for (const auto& [key, finding] : findings_) all.push_back(finding);
+  for (const auto& [key, entry] : findings_) {
+    if (entry.first > stop_block) continue;
+    all.push_back(entry.second);
+    if (stop_block != UINT64_MAX) all.back().count = 1;
+  }
   return all;
 }
 

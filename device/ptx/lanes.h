@@ -30,7 +30,6 @@ __extension__ using Mask128 = unsigned __int128;
 // One bit a lane.
 using Mask = std::conditional_t<kLanes == 32, uint32_t, Mask128>;
 constexpr Mask kAllLanes = ~Mask{0};
-constexpr int kTurn = 2000;  // Backward branches until other leaves may run.
 
 MC_INLINE int lowest(Mask mask) {
   if constexpr (kLanes == 32) {

@@ -62,6 +62,7 @@ struct Block {
   SiteRange* sites = nullptr;
   // Shape.
   uint32_t id[3] = {};
+  uint64_t number = 0;
   uint32_t threads = 0;
   uint32_t context = 0;  // A number of its own among the blocks that are under way.
   // Time: epochs of all launches are in one row, so that old shadow words need no clearing.
@@ -100,7 +101,9 @@ struct Launch {
   std::atomic<uint64_t> next_block{0};
   std::atomic<uint32_t> highest_epoch{1};
   std::atomic<int64_t> turns_left{0};
-  std::atomic<bool> stopped{false};
+  // The first block that ended the launch. Those before it run to their ends, so that the findings
+  // do not depend on the workers.
+  std::atomic<uint64_t> stop_block{UINT64_MAX};
 };
 
 // ---- Functions that handlers call on their slow paths.

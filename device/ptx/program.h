@@ -22,6 +22,9 @@
 
 namespace mc::ptx {
 
+// Backward branches of a warp until other lanes, warps and blocks have their turn.
+constexpr int kTurn = 256;
+
 struct Warp;
 struct Step;
 struct Code;

@@ -128,12 +128,26 @@ void RegisterMatmulMultiplyAdds(benchmark::State& state) {
   matmul(state, "register_matmul", 64, {256, 1, 1});
 }
 
+void MmaMatmulMultiplyAdds(benchmark::State& state) {
+  // Halves whose bits are those of small floats: what they are does not matter.
+  static Bench bench("matrix.ptx", 0.5F);
+  Arguments arguments;
+  arguments.add(bench.a).add(bench.b).add(bench.c).add(kSide);
+  bench.run(state,
+            {.kernel = "mma_matmul",
+             .grid = {kSide / 64, kSide / 64, 1},
+             .block = {128, 1, 1},
+             .arguments = arguments},
+            int64_t{kSide} * kSide * kSide);
+}
+
 // The argument is whether races are looked for.
 BENCHMARK(ElementwiseElements)->Arg(1)->Arg(0)->MeasureProcessCPUTime();
 BENCHMARK(ReductionElements)->Arg(1)->Arg(0)->MeasureProcessCPUTime();
 BENCHMARK(SoftmaxElements)->Arg(1)->Arg(0)->MeasureProcessCPUTime();
 BENCHMARK(GeluElements)->Arg(1)->Arg(0)->MeasureProcessCPUTime();
 BENCHMARK(TiledMatmulMultiplyAdds)->Arg(1)->Arg(0)->MeasureProcessCPUTime();
+BENCHMARK(MmaMatmulMultiplyAdds)->Arg(1)->Arg(0)->MeasureProcessCPUTime();
 BENCHMARK(RegisterMatmulMultiplyAdds)->Arg(1)->Arg(0)->MeasureProcessCPUTime();
 
 }  // namespace

@@ -12,7 +12,7 @@
 namespace mc::ptx::MC_PTX_VARIANT {
 namespace {
 
-constexpr int kIdleTurnsMax = 20;
+constexpr int kIdleTurnsMax = 2;
 constexpr int kBarriers = 16;
 
 struct LaneBlock : Block {
@@ -376,14 +376,12 @@ class Worker {
 
   void run() {
     const uint64_t chunk = chunk_size();
-    for (bool more = true; !launch_.stopped && (more || !waiting_.empty());) {
+    for (bool more = true; more || !waiting_.empty();) {
       if (more && waiting_.size() < launch_.contexts_max) more = take(chunk);
       // Those that wait have a turn each, in their order.
       std::vector<Context*> turn;
       turn.swap(waiting_);
-      for (Context* context : turn) {
-        if (!launch_.stopped) advance(context);
-      }
+      for (Context* context : turn) advance(context);
     }
     for (const auto& context : all_) close_block(context->block);
   }
@@ -396,11 +394,10 @@ class Worker {
 
   bool take(uint64_t chunk) {
     const uint64_t first = launch_.next_block.fetch_add(chunk);
-    if (first >= launch_.blocks) return false;
+    if (first >= launch_.blocks || first > launch_.stop_block) return false;
     const uint64_t end = first + chunk < launch_.blocks ? first + chunk : launch_.blocks;
-    for (uint64_t number = first; number < end && !launch_.stopped; ++number) {
+    for (uint64_t number = first; number < end && number <= launch_.stop_block; ++number) {
       Context* context = spare();
-      if (context == nullptr) return false;
       start(*context, number);
       advance(context);
     }
@@ -422,9 +419,15 @@ class Worker {
   }
 
   void advance(Context* context) {
-    const bool is_done = run_block(context->block);
-    if (context->block.stopped) launch_.stopped = true;
-    (is_done ? spare_ : waiting_).push_back(context);
+    LaneBlock& block = context->block;
+    std::atomic<uint64_t>& stop = launch_.stop_block;
+    const bool is_done = block.number > stop || run_block(block);
+    if (block.stopped) {
+      uint64_t seen = stop;
+      while (block.number < seen && !stop.compare_exchange_weak(seen, block.number)) {
+      }
+    }
+    (is_done || block.stopped ? spare_ : waiting_).push_back(context);
   }
 
   Launch& launch_;
