@@ -44,11 +44,79 @@ MC_INLINE bool read_plain(const Block& block, uint32_t granule, uint32_t warp, u
   return true;
 }
 
+constexpr int kRun = 16;  // Lanes whose words are looked at together where they are in a row.
+
+struct RowState {
+  uint32_t is_plain, is_fresh, is_again, is_far, is_near;
+};
+
+// What all words of a row have in common: plain ones were written before the last barrier; fresh
+// ones were not read since; far ones were read by other warps, near ones by other lanes of this.
 template <uint32_t kPer>
-void read_lanes(LaneWarp& w, const Step* s, const Near& near, int shift, Mask loud, Mask repeats) {
+MC_INLINE RowState state_of_row(const Block& block, uint32_t granule, uint32_t warp,
+                                uint32_t first_thread) {
+  const SharedShadow& shadow = block.shadow;
+  const uint32_t *written = shadow.written_in + granule, *read = shadow.read_in + granule;
+  const uint32_t *reader = shadow.reader + granule, epoch = block.epoch;
+  RowState state{1, 1, 1, 1, 1};
+  for (uint32_t k = 0; k < kRun * kPer; ++k) {
+    const uint32_t many = reader[k] >> 31, thread = reader[k] & kThreadMask;
+    const uint32_t other_warp = static_cast<uint32_t>(thread / kLanes != warp);
+    const uint32_t lanes = reader[k] >> 30 & 1;
+    state.is_plain &= static_cast<uint32_t>(written[k] < epoch) &
+                      static_cast<uint32_t>(written[k] >= block.first_epoch);
+    state.is_fresh &= static_cast<uint32_t>(read[k] < epoch);
+    state.is_again &= static_cast<uint32_t>(read[k] == epoch);
+    state.is_far &= many | other_warp;
+    state.is_near &= (many ^ 1) & (other_warp ^ 1) &
+                     (lanes | static_cast<uint32_t>(thread != first_thread + k / kPer));
+  }
+  return state;
+}
+
+// Lanes that read words in a row. False where they need a closer look.
+template <uint32_t kPer>
+bool read_row(LaneWarp& w, uint32_t granule, uint32_t first_thread) {
+  const Block& block = *w.block;
+  const SharedShadow& shadow = block.shadow;
+  const RowState state = state_of_row<kPer>(block, granule, w.index, first_thread);
+  if (!state.is_plain) return false;
+  uint32_t *read = shadow.read_in + granule, *reader = shadow.reader + granule;
+  uint32_t* quiet = shadow.quiet + granule;
+  const uint32_t epoch = block.epoch, own = quiet_stamp(w);
+  const uint32_t mine = (w.sync & kReaderSyncMask) << kSyncShift | first_thread;
+  constexpr uint32_t kWords = kRun * kPer;
+  if (state.is_fresh) {
+    for (uint32_t k = 0; k < kWords; ++k) read[k] = epoch;
+    for (uint32_t k = 0; k < kWords; ++k) reader[k] = mine + k / kPer;
+  } else if (state.is_again && state.is_far) {
+    for (uint32_t k = 0; k < kWords; ++k) reader[k] |= kManyWarps;
+    for (uint32_t k = 0; k < kWords; ++k) quiet[k] = epoch;
+  } else if (state.is_again && state.is_near) {
+    for (uint32_t k = 0; k < kWords; ++k) reader[k] = (mine + k / kPer) | kManyLanes;
+    for (uint32_t k = 0; k < kWords; ++k) quiet[k] = own;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+template <uint32_t kPer>
+MC_INLINE bool is_row(const LaneWarp& w, const Near& near, int first) {
+  if (!w.is_full()) return false;
+  uint32_t gap = 0;
+  for (uint32_t k = 0; k < kRun; ++k) {
+    gap |= near.at[static_cast<uint32_t>(first) + k] - near.at[first] -
+           (k * kPer << w.block->program->granule_shift);
+  }
+  return gap == 0;
+}
+
+template <uint32_t kPer>
+void read_lanes(LaneWarp& w, const Step* s, const Near& near, Mask loud, Mask shared) {
   Block& block = *w.block;
+  const int shift = block.program->granule_shift;
   const uint32_t sync = (w.sync & kReaderSyncMask) << kSyncShift, own = quiet_stamp(w);
-  const Mask shared = repeats >> 1;
   for (Mask left = loud; left != 0 && !block.stopped; left &= left - 1) {
     const int lane = lowest(left);
     const bool many = has(shared, lane);
@@ -118,8 +186,7 @@ bool is_contiguous(LaneWarp& w, uint32_t bytes, const Near& near) {
 
 // ---- Global memory.
 uint64_t global_granule(const Block& block, const Far& far, int lane) {
-  const uint64_t device = far.at[lane] - reinterpret_cast<uint64_t>(block.global);
-  return (device - kGlobalBase) >> block.program->granule_shift;
+  return (far.at[lane] - kGlobalBase) >> block.program->granule_shift;
 }
 
 bool untouched(const Block& block, uint64_t granule, uint32_t count) {
@@ -211,11 +278,22 @@ Space generic_space(LaneWarp& w, Operand64 operand, Mask& same) {
 
 template <uint32_t kPer>
 void read_loud(LaneWarp& w, const Step* s, const Near& near, Mask loud) {
+  const int shift = w.block->program->granule_shift;
+  for (int first = 0; first < kLanes; first += kRun) {
+    const Mask run = ((Mask{1} << kRun) - 1) << first;
+    const bool is_in_row = (loud & run) != 0 && is_row<kPer>(w, near, first);
+    if (is_in_row &&
+        read_row<kPer>(w, near.at[first] >> shift, static_cast<uint32_t>(w.thread(first)))) {
+      loud &= ~run;
+    }
+  }
+  if (loud == 0) return;
+  // A lane with the address of the one before it counts with that one.
   alignas(32) int32_t same[kLanes];
   same[0] = 0;
   for (int l = 1; l < kLanes; ++l) same[l] = -static_cast<int32_t>(near.at[l] == near.at[l - 1]);
   const Mask repeats = mask_of(same) & w.active & (w.active << 1);
-  read_lanes<kPer>(w, s, near, w.block->program->granule_shift, loud & ~repeats, repeats);
+  read_lanes<kPer>(w, s, near, loud & ~repeats, repeats >> 1);
 }
 
 template void read_loud<1>(LaneWarp&, const Step*, const Near&, Mask);

@@ -22,13 +22,14 @@ MC_INLINE Operand64 address_operand(const Step* s) {
 
 MC_INLINE Space space_of(const Step* s) { return static_cast<Space>(s->flags & kSpaceMask); }
 
-// Addresses of other spaces, turned into those of this process.
+// Addresses of other spaces, and what makes them those of this process.
 struct Far {
   alignas(32) uint64_t at[kLanes];
+  uint64_t base = 0;
   Space space = Space::kGlobal;
   bool is_contiguous = false, is_uniform = false;
 
-  uint8_t* host(int lane) const { return reinterpret_cast<uint8_t*>(at[lane]); }
+  MC_INLINE uint8_t* host(int lane) const { return reinterpret_cast<uint8_t*>(at[lane] + base); }
 };
 
 struct Access {
@@ -76,19 +77,19 @@ bool resolve_window(LaneWarp& w, const Step* s, Access access, Space space, Far&
 
 // The lanes' addresses, within memory and aligned. False: the launch ended.
 MC_INLINE void find_patterns(LaneWarp& w, uint32_t bytes, Far& far) {
-  const uint64_t first = far.at[lowest(w.active)];
   uint64_t gap = 0, difference = 0;
-  if (w.is_full()) {
-    MC_LANES {
-      gap |= far.at[l] - first - static_cast<uint64_t>(l) * bytes;
-      difference |= far.at[l] ^ first;
-    }
-  } else {
-    gap = 1;
+  far.is_contiguous = far.is_uniform = false;
+  if (!w.is_full()) {
+    const uint64_t first = far.at[lowest(w.active)];
     MC_LANES difference |= w.chosen[l] ? far.at[l] ^ first : 0;
+    far.is_uniform = difference == 0;
+  } else if (far.at[1] - far.at[0] == bytes) {
+    MC_LANES gap |= far.at[l] - far.at[0] - static_cast<uint64_t>(l) * bytes;
+    far.is_contiguous = gap == 0;
+  } else if (far.at[1] == far.at[0]) {
+    MC_LANES difference |= far.at[l] ^ far.at[0];
+    far.is_uniform = difference == 0;
   }
-  far.is_contiguous = gap == 0;
-  far.is_uniform = difference == 0;
 }
 
 MC_INLINE bool is_inside(LaneWarp& w, const SiteRange& range, uint32_t bytes, const Far& far) {
@@ -114,8 +115,7 @@ MC_INLINE bool resolve_global(LaneWarp& w, const Step* s, Access access, Far& fa
       if (!resolve_each(w, s, access, far)) return false;
     }
   }
-  const uint64_t base = reinterpret_cast<uint64_t>(block.global);
-  MC_LANES far.at[l] += base;
+  far.base = reinterpret_cast<uint64_t>(block.global);
   return true;
 }
 

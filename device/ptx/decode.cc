@@ -159,15 +159,16 @@ Result<std::unique_ptr<Program>> decode(std::shared_ptr<const Module> module,
   }
   for (const auto& code : program->codes) {
     const std::string& name = code->function->name;
-    MC_TRY_VOID(Decoder(builder, *code).run(), "kernel " + kernel.name + ", function " + name);
+    const std::string inner = code->function == &kernel ? "" : ", function " + name;
+    MC_TRY_VOID(Decoder(builder, *code).run(), "kernel " + kernel.name + inner);
     program->frame_bytes_max = std::max(program->frame_bytes_max, code->frame_bytes);
   }
   return program;
 }
 
 Status Decoder::run() {
-  MC_TRY(graph_, flow_graph(function_), "decode");
-  MC_TRY(lives_, lives_of(function_, graph_), "decode");
+  MC_TRY(graph_, flow_graph(function_), "flow of control");
+  MC_TRY(lives_, lives_of(function_, graph_), "registers");
   for (const BasicBlock& one : graph_) {
     if (one.next.size() > 1 && one.join >= 0) joins_.insert(one.join);
   }

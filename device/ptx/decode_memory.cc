@@ -75,9 +75,8 @@ std::vector<uint32_t> Decoder::register_row(const Instruction& one, const Operan
                                             bool is_result, int& width) {
   const std::vector<Operand> single = {data};
   const auto& parts = data.kind == Operand::Kind::kVector ? data.parts : single;
-  const bool is_vector = one.has("v2") || one.has("v4") || one.has("v8");
   const size_t wanted = one.has("v2") ? 2 : one.has("v4") ? 4 : one.has("v8") ? 8 : 1;
-  if (parts.size() != wanted || is_vector != (data.kind == Operand::Kind::kVector)) {
+  if (parts.size() != wanted) {
     fail("it has " + std::to_string(parts.size()) + " registers in place of " +
          std::to_string(wanted));
     return {};

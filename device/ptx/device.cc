@@ -224,12 +224,12 @@ Result<const Program*> Device::Impl::program(ModuleId module, std::string_view k
     return Error{ErrorCode::kNotFound, "the module has no kernel " + std::string(kernel)};
   }
   MC_TRY(std::unique_ptr<Program> decoded,
-         ptx::decode(loaded.module, *function, loaded.addresses, *variant), "decode");
+         ptx::decode(loaded.module, *function, loaded.addresses, *variant), "PTX");
   return loaded.programs.emplace(kernel, std::move(decoded)).first->second.get();
 }
 
 Result<KernelFacts> Device::decode(ModuleId module, std::string_view kernel) {
-  MC_TRY(const Program* program, impl_->program(module, kernel), "kernel");
+  MC_TRY(const Program* program, impl_->program(module, kernel), "decode");
   return KernelFacts{program->parameter_bytes, program->shared_bytes,
                      program->codes.front()->local_bytes, program->kernel->threads_max};
 }

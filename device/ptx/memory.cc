@@ -121,10 +121,14 @@ template <class M, class R, int N>
 const Step* store(Warp& base, const Step* s) {
   LaneWarp& w = lanes_of(base);
   alignas(32) M values[kLanes * N];
-  R* d[N];
-  registers_of<M, R, N>(w, s, d);
-  for (int k = 0; k < N; ++k) MC_LANES values[l * N + k] = static_cast<M>(d[k][l]);
   const uint8_t* bytes = reinterpret_cast<const uint8_t*>(values);
+  if constexpr (N == 1 && sizeof(M) == sizeof(R)) {
+    bytes = w.frame + s->d;
+  } else {
+    R* d[N];
+    registers_of<M, R, N>(w, s, d);
+    for (int k = 0; k < N; ++k) MC_LANES values[l * N + k] = static_cast<M>(d[k][l]);
+  }
   const Space space = space_of(s);
   if (space == Space::kGeneric) {
     return by_space(w, s, address_operand(s),

@@ -354,11 +354,11 @@ bool run_block(LaneBlock& block) {
     bool ran = false;
     for (uint32_t k = 0; k < block.num_warps; ++k) ran |= run_warp(block.warps[k], idle);
     if (block.stopped) break;
+    if (is_over(block)) return true;
     if (open_barriers(block)) {
       idle = 0;
       continue;
     }
-    if (is_over(block)) return true;
     if (!ran) {
       if (part_any(block)) continue;
       report_deadlock(block);
