@@ -103,13 +103,35 @@ bool read_row(LaneWarp& w, uint32_t granule, uint32_t first_thread) {
 
 template <uint32_t kPer>
 MC_INLINE bool is_row(const LaneWarp& w, const Near& near, int first) {
-  if (!w.is_full()) return false;
-  uint32_t gap = 0;
-  for (uint32_t k = 0; k < kRun; ++k) {
-    gap |= near.at[static_cast<uint32_t>(first) + k] - near.at[first] -
-           (k * kPer << w.block->program->granule_shift);
+  const uint32_t bytes = kPer << w.block->program->granule_shift;
+  const uint32_t* at = near.at + first;
+  if (!w.is_full() || at[1] - at[0] != bytes || at[kRun - 1] - at[0] != (kRun - 1) * bytes) {
+    return false;
   }
+  uint32_t gap = 0;
+  for (uint32_t k = 0; k < kRun; ++k) gap |= at[k] - at[0] - k * bytes;
   return gap == 0;
+}
+
+// The lanes with the address of the lane before them.
+MC_INLINE Mask repeated_lanes(const Near& near) {
+#ifdef __AVX2__
+  Mask mask = 0;
+  __m256i before = _mm256_set1_epi32(-1);
+  for (int k = 0; k < kLanes; k += 8) {
+    const __m256i now = _mm256_load_si256(reinterpret_cast<const __m256i*>(near.at + k));
+    const __m256i middle = _mm256_permute2x128_si256(before, now, 0x21);
+    const __m256i same = _mm256_cmpeq_epi32(now, _mm256_alignr_epi8(now, middle, 12));
+    const int bits = _mm256_movemask_ps(_mm256_castsi256_ps(same));
+    mask |= Mask{static_cast<uint32_t>(bits)} << k;
+    before = now;
+  }
+  return mask;
+#else
+  Mask mask = 0;
+  for (int l = 1; l < kLanes; ++l) mask |= Mask{near.at[l] == near.at[l - 1]} << l;
+  return mask;
+#endif
 }
 
 template <uint32_t kPer>
@@ -185,21 +207,10 @@ bool is_contiguous(LaneWarp& w, uint32_t bytes, const Near& near) {
 }
 
 // ---- Global memory.
-uint64_t global_granule(const Block& block, const Far& far, int lane) {
-  return (far.at[lane] - kGlobalBase) >> block.program->granule_shift;
-}
-
-bool untouched(const Block& block, uint64_t granule, uint32_t count) {
-  const uint32_t *written = block.global_written_in + granule, launch = block.launch_epoch;
-  uint32_t touched = 0;
-  for (uint32_t k = 0; k < count; ++k) touched |= static_cast<uint32_t>(written[k] >= launch);
-  return touched == 0;
-}
-
 bool write_fresh_global(LaneWarp& w, uint32_t per, uint64_t granule) {
   Block& block = *w.block;
   const uint32_t count = kLanes * per, epoch = block.epoch;
-  if (!untouched(block, granule, count)) return false;
+  if (!is_untouched(block, granule, count)) return false;
   uint32_t *written = block.global_written_in + granule, *writer = block.global_writer + granule;
   const uint32_t first = (w.sync & kGlobalSyncMask) << kGlobalSyncShift |
                          block.context << kContextShift | static_cast<uint32_t>(w.thread(0));
@@ -289,10 +300,7 @@ void read_loud(LaneWarp& w, const Step* s, const Near& near, Mask loud) {
   }
   if (loud == 0) return;
   // A lane with the address of the one before it counts with that one.
-  alignas(32) int32_t same[kLanes];
-  same[0] = 0;
-  for (int l = 1; l < kLanes; ++l) same[l] = -static_cast<int32_t>(near.at[l] == near.at[l - 1]);
-  const Mask repeats = mask_of(same) & w.active & (w.active << 1);
+  const Mask repeats = repeated_lanes(near) & w.active & (w.active << 1);
   read_lanes<kPer>(w, s, near, loud & ~repeats, repeats >> 1);
 }
 
@@ -328,13 +336,15 @@ void store_near(LaneWarp& w, const Step* s, uint32_t bytes, const Near& near,
   }
 }
 
-void check_read_far(LaneWarp& w, const Step* s, uint32_t bytes, const Far& far) {
+void check_read_each(LaneWarp& w, const Step* s, uint32_t per, const Far& far) {
   Block& block = *w.block;
-  if (far.space != Space::kGlobal || !block.checks_races || (s->flags & kStrong)) return;
-  const uint32_t per = granules(bytes, block.program->granule_shift);
-  if (w.is_full() && far.is_contiguous &&
-      untouched(block, global_granule(block, far, 0), kLanes * per)) {
-    return;
+  if (w.is_full() && per == 1 && !far.is_uniform) {
+    uint32_t touched = 0;
+    for (int l = 0; l < kLanes; ++l) {
+      const uint32_t written = block.global_written_in[global_granule(block, far, l)];
+      touched |= static_cast<uint32_t>(written >= block.launch_epoch);
+    }
+    if (touched == 0) return;
   }
   for (int l = 0; l < kLanes; ++l) {
     if (!has(w.active, l)) continue;

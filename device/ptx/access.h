@@ -172,12 +172,32 @@ MC_INLINE uint32_t granules(uint32_t bytes, int shift) {
 template <uint32_t kPer>
 void read_loud(LaneWarp& w, const Step* s, const Near& near, Mask loud);
 
+// The words at byte offsets from memory.
+MC_INLINE void gather(const uint8_t* memory, const uint32_t* at, uint32_t* words) {
+#ifdef __AVX2__
+  for (int l = 0; l < kLanes; l += 8) {
+    const __m256i eight = _mm256_load_si256(reinterpret_cast<const __m256i*>(at + l));
+    const __m256i found = _mm256_i32gather_epi32(reinterpret_cast<const int*>(memory), eight, 1);
+    _mm256_store_si256(reinterpret_cast<__m256i*>(words + l), found);
+  }
+#else
+  MC_LANES memcpy(words + l, memory + at[l], sizeof(uint32_t));
+#endif
+}
+
 // The lanes whose words are not all quiet.
 template <uint32_t kPer>
 MC_INLINE Mask loud_lanes(LaneWarp& w, const Near& near, int shift) {
   const uint32_t *quiet = w.block->shadow.quiet, many = w.block->epoch, own = quiet_stamp(w);
   alignas(32) int32_t loud[kLanes];
-  MC_LANES {
+  if constexpr (kPer == 1) {
+    alignas(32) uint32_t places[kLanes], stamps[kLanes];
+    MC_LANES places[l] = near.at[l] >> shift << 2;
+    gather(reinterpret_cast<const uint8_t*>(quiet), places, stamps);
+    MC_LANES loud[l] = (stamps[l] != many) & (stamps[l] != own) ? -1 : 0;
+    return mask_of(loud) & w.active;
+  }
+  for (int l = 0; l < kLanes; ++l) {
     const uint32_t* stamps = quiet + (near.at[l] >> shift);
     uint32_t any = 0;
     for (uint32_t k = 0; k < kPer; ++k) {
@@ -216,7 +236,29 @@ MC_INLINE void check_read_near(LaneWarp& w, const Step* s, uint32_t bytes, Near&
   }
 }
 
-void check_read_far(LaneWarp& w, const Step* s, uint32_t bytes, const Far& far);
+// Whether no granule of a row was written in this launch.
+MC_INLINE bool is_untouched(const Block& block, uint64_t granule, uint32_t count) {
+  const uint32_t *written = block.global_written_in + granule, launch = block.launch_epoch;
+  uint32_t touched = 0;
+  for (uint32_t k = 0; k < count; ++k) touched |= static_cast<uint32_t>(written[k] >= launch);
+  return touched == 0;
+}
+
+MC_INLINE uint64_t global_granule(const Block& block, const Far& far, int lane) {
+  return (far.at[lane] - kGlobalBase) >> block.program->granule_shift;
+}
+
+// Out of line: reads that are no row of untouched words.
+void check_read_each(LaneWarp& w, const Step* s, uint32_t per, const Far& far);
+
+MC_INLINE void check_read_far(LaneWarp& w, const Step* s, uint32_t bytes, const Far& far) {
+  const Block& block = *w.block;
+  if (far.space != Space::kGlobal || !block.checks_races || (s->flags & kStrong)) return;
+  const uint32_t per = granules(bytes, block.program->granule_shift);
+  if (far.is_contiguous && is_untouched(block, global_granule(block, far, 0), kLanes * per)) return;
+  check_read_each(w, s, per, far);
+}
+
 // Stores values, bytes a lane, with the checks of the space.
 void store_near(LaneWarp& w, const Step* s, uint32_t bytes, const Near& near,
                 const uint8_t* values);

@@ -19,6 +19,9 @@ struct HalfWords {
   MC_INLINE static float of(uint32_t word, int k) {
     return widen(F16{static_cast<uint16_t>(word >> (16 * k))});
   }
+  MC_INLINE static void row(const uint32_t* words, float* numbers) {
+    widen_row(reinterpret_cast<const F16*>(words), numbers, 64);
+  }
 };
 struct BrainWords {
   using Number = float;
@@ -26,12 +29,18 @@ struct BrainWords {
   MC_INLINE static float of(uint32_t word, int k) {
     return __builtin_bit_cast(float, k == 0 ? word << 16 : word & 0xFFFF0000);
   }
+  MC_INLINE static void row(const uint32_t* words, float* numbers) {
+    widen_row(reinterpret_cast<const Bf16*>(words), numbers, 64);
+  }
 };
 struct Tf32Words {
   using Number = float;
   static constexpr int kPer = 1;
   MC_INLINE static float of(uint32_t word, int) {
     return __builtin_bit_cast(float, word & 0xFFFFE000);
+  }
+  MC_INLINE static void row(const uint32_t* words, float* numbers) {
+    for (int l = 0; l < 32; ++l) numbers[l] = of(words[l], 0);
   }
 };
 template <int kBits, bool kSigned>
@@ -43,6 +52,11 @@ struct IntegerWords {
     return kSigned ? static_cast<int32_t>(top) >> (32 - kBits)
                    : static_cast<int32_t>(top >> (32 - kBits));
   }
+  MC_INLINE static void row(const uint32_t* words, int32_t* numbers) {
+    for (int l = 0; l < 32; ++l) {
+      for (int k = 0; k < kPer; ++k) numbers[l * kPer + k] = of(words[l], k);
+    }
+  }
 };
 
 // ---- Fragments. M is 8 or 16, N is 8.
@@ -52,15 +66,16 @@ struct Operands {
   alignas(32) Number a[M][K];
   alignas(32) Number b[K][8];
 
+  // A register has, lane after lane, eight rows of so many elements.
+  static constexpr int kRow = 4 * E::kPer;
+
   MC_INLINE void read_a(LaneWarp& w, const uint32_t* places) {
     constexpr int kRegisters = M * K / (32 * E::kPer), kRows = M / 8;
     for (int r = 0; r < kRegisters; ++r) {
-      const uint32_t* words = w.at<uint32_t>(places[r]);
-      const int row = r % kRows * 8, column = r / kRows * 4 * E::kPer;
-      for (int l = 0; l < 32; ++l) {
-        for (int k = 0; k < E::kPer; ++k) {
-          a[row + l / 4][column + l % 4 * E::kPer + k] = E::of(words[l], k);
-        }
+      alignas(32) Number numbers[8][kRow];
+      E::row(w.at<uint32_t>(places[r]), numbers[0]);
+      for (int g = 0; g < 8; ++g) {
+        memcpy(&a[r % kRows * 8 + g][r / kRows * kRow], numbers[g], sizeof numbers[g]);
       }
     }
   }
@@ -68,49 +83,63 @@ struct Operands {
   MC_INLINE void read_b(LaneWarp& w, const uint32_t* places) {
     constexpr int kRegisters = 8 * K / (32 * E::kPer);
     for (int r = 0; r < kRegisters; ++r) {
-      const uint32_t* words = w.at<uint32_t>(places[r]);
-      for (int l = 0; l < 32; ++l) {
-        for (int k = 0; k < E::kPer; ++k) {
-          b[r * 4 * E::kPer + l % 4 * E::kPer + k][l / 4] = E::of(words[l], k);
-        }
+      alignas(32) Number numbers[8][kRow];
+      E::row(w.at<uint32_t>(places[r]), numbers[0]);
+      for (int k = 0; k < kRow; ++k) {
+        for (int g = 0; g < 8; ++g) b[r * kRow + k][g] = numbers[g][k];
       }
     }
   }
 };
 
-// c += a b
-template <class Operands, class C, int M, int K>
-MC_INLINE void multiply(const Operands& operands, C (&c)[M][8]) {
-  for (int m = 0; m < M; ++m) {
-    C sums[8];
-    for (int n = 0; n < 8; ++n) sums[n] = c[m][n];
+// c += a b, four rows at a time.
+template <class Operands, int M, int K>
+MC_INLINE void multiply(const Operands& operands, float (&c)[M][8]) {
+#ifdef __FMA__
+  for (int m = 0; m < M; m += 4) {
+    __m256 sums[4];
+    for (int i = 0; i < 4; ++i) sums[i] = _mm256_load_ps(c[m + i]);
     for (int k = 0; k < K; ++k) {
-      for (int n = 0; n < 8; ++n) {
-        if constexpr (std::is_same_v<C, float>) {
-          sums[n] = __builtin_fmaf(operands.a[m][k], operands.b[k][n], sums[n]);
-        } else {
-          sums[n] += operands.a[m][k] * operands.b[k][n];
-        }
+      const __m256 row = _mm256_load_ps(operands.b[k]);
+      for (int i = 0; i < 4; ++i) {
+        sums[i] = _mm256_fmadd_ps(_mm256_broadcast_ss(&operands.a[m + i][k]), row, sums[i]);
       }
     }
-    for (int n = 0; n < 8; ++n) c[m][n] = sums[n];
+    for (int i = 0; i < 4; ++i) _mm256_store_ps(c[m + i], sums[i]);
   }
+#else
+  for (int m = 0; m < M; ++m) {
+    for (int k = 0; k < K; ++k) {
+      for (int n = 0; n < 8; ++n) {
+        c[m][n] = __builtin_fmaf(operands.a[m][k], operands.b[k][n], c[m][n]);
+      }
+    }
+  }
+#endif
 }
 
 // Words of c and d: two for each row of a lane; element e is at column 2 t + e % 2.
 template <class C, int M>
 MC_INLINE void read_sums(LaneWarp& w, const uint32_t* places, C (&c)[M][8]) {
-  for (int e = 0; e < M / 4; ++e) {
-    const C* words = w.at<C>(places[e]);
-    for (int l = 0; l < 32; ++l) c[l / 4 + e / 2 * 8][l % 4 * 2 + e % 2] = words[l];
+  for (int part = 0; part < M / 8; ++part) {
+    const C *even = w.at<C>(places[2 * part]), *odd = w.at<C>(places[2 * part + 1]);
+    C* row = c[8 * part];
+    for (int l = 0; l < 32; ++l) {
+      row[2 * l] = even[l];
+      row[2 * l + 1] = odd[l];
+    }
   }
 }
 
 template <class C, int M>
 MC_INLINE void write_sums(LaneWarp& w, const uint32_t* places, const C (&c)[M][8]) {
-  for (int e = 0; e < M / 4; ++e) {
-    C* words = w.at<C>(places[e]);
-    for (int l = 0; l < 32; ++l) words[l] = c[l / 4 + e / 2 * 8][l % 4 * 2 + e % 2];
+  for (int part = 0; part < M / 8; ++part) {
+    C *even = w.at<C>(places[2 * part]), *odd = w.at<C>(places[2 * part + 1]);
+    const C* row = c[8 * part];
+    for (int l = 0; l < 32; ++l) {
+      even[l] = row[2 * l];
+      odd[l] = row[2 * l + 1];
+    }
   }
 }
 
@@ -163,7 +192,7 @@ const Step* product(Warp& base, const Step* s) {
     const typename EA::Number (&a)[M][K];
     const typename EB::Number (&b)[K][8];
   };
-  multiply<Both, C, M, K>(Both{left.a, right.b}, sums);
+  multiply<Both, M, K>(Both{left.a, right.b}, sums);
   if constexpr (kHalfD) {
     write_half_sums<M>(w, d, sums);
   } else {

@@ -48,6 +48,10 @@ bool load_near(LaneWarp& w, const Step* s) {
       transpose_words(memory, near.at, d);
       return true;
     }
+    if constexpr (N == 1 && sizeof(M) == 4 && sizeof(R) == 4) {
+      gather(memory, near.at, reinterpret_cast<uint32_t*>(d[0]));
+      return true;
+    }
     for (int k = 0; k < N; ++k) {
       MC_LANES d[k][l] = static_cast<R>(reinterpret_cast<const M*>(memory + near.at[l])[k]);
     }

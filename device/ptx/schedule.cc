@@ -25,6 +25,7 @@ struct LaneBlock : Block {
 struct Context {
   LaneBlock block;
   std::unique_ptr<LaneWarp[]> warps;
+  std::vector<const FrameValue*> of_block;  // Those that differ between blocks.
   BlockMemory* memory = nullptr;
   ~Context() { release_memory(memory); }
 };
@@ -125,6 +126,9 @@ void open(Context& context, Launch& launch, uint32_t number) {
   context.warps = std::make_unique<LaneWarp[]>(block.num_warps);
   block.warps = context.warps.get();
   const Code& code = *launch.program->codes.front();
+  for (const FrameValue& value : code.values) {
+    if (is_of_block(value.source)) context.of_block.push_back(&value);
+  }
   for (uint32_t k = 0; k < block.num_warps; ++k) {
     LaneWarp& w = block.warps[k];
     w.block = &block;
@@ -152,9 +156,6 @@ void start_warp(LaneWarp& w, uint8_t* frame, const Code& code, uint32_t threads)
   w.local_base = 0;
   w.pending.clear();
   w.next_group = 1;
-  for (const FrameValue& value : code.values) {
-    if (is_of_block(value.source)) fill_value(w, value, frame);
-  }
 }
 
 void start(Context& context, uint64_t number) {
@@ -164,7 +165,9 @@ void start(Context& context, uint64_t number) {
   for (uint32_t& count : block.arrived) count = 0;
   const Code& code = *launch.program->codes.front();
   for (uint32_t k = 0; k < block.num_warps; ++k) {
-    start_warp(block.warps[k], frame_of_warp(context.memory, k), code, launch.threads);
+    uint8_t* frame = frame_of_warp(context.memory, k);
+    start_warp(block.warps[k], frame, code, launch.threads);
+    for (const FrameValue* value : context.of_block) fill_value(block.warps[k], *value, frame);
   }
 }
 
@@ -312,14 +315,9 @@ bool run_warp(LaneWarp& w, int& idle) {
 }
 
 bool is_over(const LaneBlock& block) {
-  for (uint32_t k = 0; k < block.num_warps; ++k) {
-    for (const Leaf& leaf : block.warps[k].leaves) {
-      const bool waits =
-          leaf.state != Leaf::State::kFree && leaf.state != Leaf::State::kWaitsForChildren;
-      if (waits) return false;
-    }
-  }
-  return true;
+  Mask live = 0;
+  for (uint32_t k = 0; k < block.num_warps; ++k) live |= block.warps[k].live;
+  return live == 0;
 }
 
 void report_deadlock(LaneBlock& block) {
