@@ -50,7 +50,7 @@ struct RowState {
   uint32_t is_plain, is_fresh, is_again, is_far, is_near;
 };
 
-// What all words of a row have in common: plain ones were written before the last barrier; fresh
+// The words of a row have this in common: plain ones were written before the last barrier; fresh
 // ones were not read since; far ones were read by other warps, near ones by other lanes of this.
 template <uint32_t kPer>
 MC_INLINE RowState state_of_row(const Block& block, uint32_t granule, uint32_t warp,

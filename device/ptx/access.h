@@ -33,7 +33,7 @@ struct Far {
 };
 
 struct Access {
-  uint32_t bytes = 4;  // Of a lane; a power of two.
+  uint32_t bytes = 4;  // A lane's part, a power of two.
   bool is_write = false;
 };
 
@@ -70,7 +70,7 @@ MC_INLINE bool any_outside(LaneWarp& w, const T* at, T begin, T room, T align) {
 
 // Out of line: reports the first lane that is outside, and is false.
 bool report_outside(LaneWarp& w, const Step* s, Access access, const Near& near);
-// Whether each lane is in an allocation, not all in one. Reports one that is not.
+// True if each lane is in an allocation, not all in one. Reports a lane that is not.
 bool resolve_each(LaneWarp& w, const Step* s, Access access, const Far& far);
 // Local memory and parameters.
 bool resolve_window(LaneWarp& w, const Step* s, Access access, Space space, Far& far);
@@ -236,7 +236,7 @@ MC_INLINE void check_read_near(LaneWarp& w, const Step* s, uint32_t bytes, Near&
   }
 }
 
-// Whether no granule of a row was written in this launch.
+// True if no granule of a row was written in this launch.
 MC_INLINE bool is_untouched(const Block& block, uint64_t granule, uint32_t count) {
   const uint32_t *written = block.global_written_in + granule, launch = block.launch_epoch;
   uint32_t touched = 0;

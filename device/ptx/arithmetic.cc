@@ -19,36 +19,11 @@ MC_INLINE float flush(float x) {
 MC_INLINE double flush(double x) { return x; }
 
 // ---- One element.
-struct Mov {
-  template <class T>
-  MC_INLINE static T of(T a) {
-    return a;
-  }
-};
-struct Add {
-  template <class T>
-  MC_INLINE static T of(T a, T b) {
-    return a + b;
-  }
-};
-struct Sub {
-  template <class T>
-  MC_INLINE static T of(T a, T b) {
-    return a - b;
-  }
-};
-struct Mul {
-  template <class T>
-  MC_INLINE static T of(T a, T b) {
-    return a * b;
-  }
-};
-struct Div {
-  template <class T>
-  MC_INLINE static T of(T a, T b) {
-    return a / b;
-  }
-};
+MC_ELEMENT(Mov, (T a), a)
+MC_ELEMENT(Add, (T a, T b), a + b)
+MC_ELEMENT(Sub, (T a, T b), a - b)
+MC_ELEMENT(Mul, (T a, T b), a* b)
+MC_ELEMENT(Div, (T a, T b), a / b)
 struct Fma {
   MC_INLINE static float of(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
   MC_INLINE static double of(double a, double b, double c) { return __builtin_fma(a, b, c); }
@@ -57,12 +32,7 @@ struct Abs {
   MC_INLINE static float of(float a) { return __builtin_fabsf(a); }
   MC_INLINE static double of(double a) { return __builtin_fabs(a); }
 };
-struct Neg {
-  template <class T>
-  MC_INLINE static T of(T a) {
-    return -a;
-  }
-};
+MC_ELEMENT(Neg, (T a), -a)
 struct CopySign {
   // The first operand gives the sign.
   MC_INLINE static float of(float a, float b) { return __builtin_copysignf(b, a); }
@@ -76,46 +46,22 @@ MC_INLINE T lesser(T a, T b) {
   const T same = __builtin_bit_cast(T, __builtin_bit_cast(Bits, a) | __builtin_bit_cast(Bits, b));
   return a < b ? a : (a == b ? same : b);
 }
-struct Min {
-  template <class T>
-  MC_INLINE static T of(T a, T b) {
-    return a != a ? b : b != b ? a : lesser(a, b);
-  }
-};
-struct MinNan {
-  template <class T>
-  MC_INLINE static T of(T a, T b) {
-    return a != a ? a : b != b ? b : lesser(a, b);
-  }
-};
-struct Max {
-  template <class T>
-  MC_INLINE static T of(T a, T b) {
-    return -Min::of(-a, -b);
-  }
-};
-struct MaxNan {
-  template <class T>
-  MC_INLINE static T of(T a, T b) {
-    return -MinNan::of(-a, -b);
-  }
-};
-struct Rcp {
-  template <class T>
-  MC_INLINE static T of(T a) {
-    return T(1) / a;
-  }
-};
+MC_ELEMENT(Min, (T a, T b), a != a ? b : b != b ? a : lesser(a, b))
+MC_ELEMENT(MinNan, (T a, T b), a != a ? a : b != b ? b : lesser(a, b))
+template <class T>
+MC_INLINE T greater(T a, T b) {
+  using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+  const T same = __builtin_bit_cast(T, __builtin_bit_cast(Bits, a) & __builtin_bit_cast(Bits, b));
+  return a > b ? a : (a == b ? same : b);
+}
+MC_ELEMENT(Max, (T a, T b), a != a ? b : b != b ? a : greater(a, b))
+MC_ELEMENT(MaxNan, (T a, T b), a != a ? a : b != b ? b : greater(a, b))
+MC_ELEMENT(Rcp, (T a), T(1) / a)
 struct Sqrt {
   MC_INLINE static float of(float a) { return __builtin_sqrtf(a); }
   MC_INLINE static double of(double a) { return __builtin_sqrt(a); }
 };
-struct Rsqrt {
-  template <class T>
-  MC_INLINE static T of(T a) {
-    return T(1) / Sqrt::of(a);
-  }
-};
+MC_ELEMENT(Rsqrt, (T a), T(1) / Sqrt::of(a))
 struct Sin {
   static float of(float a) { return sinf(a); }
 };
@@ -147,7 +93,7 @@ struct Ex2 {
   }
 };
 
-// x = 2^e m with m between sqrt(1/2) and sqrt(2), and log2(m) by the series of atanh.
+// The number is 2^e m with m between sqrt(1/2) and sqrt(2), and log2(m) by the series of atanh.
 struct Lg2 {
   MC_INLINE static float of(float x) {
     const bool is_tiny = x < 0x1p-126F;
@@ -263,7 +209,7 @@ Handler float_handler(const ArithmeticKey& key) {
   return key.is_ftz ? floats<float, O, N, true> : floats<float, O, N, false>;
 }
 
-// What GPUs approximate has floats alone.
+// Approximate operations have floats alone.
 template <class O>
 Handler approximate_handler(const ArithmeticKey& key) {
   if (key.type != Type::kF32) return nullptr;
@@ -272,47 +218,27 @@ Handler approximate_handler(const ArithmeticKey& key) {
 
 Handler find_float(const ArithmeticKey& key) {
   switch (key.op) {
-    case Op::kAdd:
-      return float_handler<Add, 2>(key);
-    case Op::kSub:
-      return float_handler<Sub, 2>(key);
-    case Op::kMul:
-      return float_handler<Mul, 2>(key);
+    MC_ROW(Op::kAdd, float_handler<Add, 2>(key))
+    MC_ROW(Op::kSub, float_handler<Sub, 2>(key))
+    MC_ROW(Op::kMul, float_handler<Mul, 2>(key))
     case Op::kFma:
-    case Op::kMad:
-      return float_handler<Fma, 3>(key);
-    case Op::kDiv:
-      return float_handler<Div, 2>(key);
-    case Op::kAbs:
-      return float_handler<Abs, 1>(key);
-    case Op::kNeg:
-      return float_handler<Neg, 1>(key);
-    case Op::kMin:
-      return float_handler<Min, 2>(key);
-    case Op::kMax:
-      return float_handler<Max, 2>(key);
-    case Op::kMinNan:
-      return float_handler<MinNan, 2>(key);
-    case Op::kMaxNan:
-      return float_handler<MaxNan, 2>(key);
-    case Op::kRcp:
-      return float_handler<Rcp, 1>(key);
-    case Op::kSqrt:
-      return float_handler<Sqrt, 1>(key);
-    case Op::kRsqrt:
-      return float_handler<Rsqrt, 1>(key);
-    case Op::kCopysign:
-      return float_handler<CopySign, 2>(key);
-    case Op::kEx2:
-      return approximate_handler<Ex2>(key);
-    case Op::kLg2:
-      return approximate_handler<Lg2>(key);
-    case Op::kSin:
-      return approximate_handler<Sin>(key);
-    case Op::kCos:
-      return approximate_handler<Cos>(key);
-    case Op::kTanh:
-      return approximate_handler<Tanh>(key);
+      MC_ROW(Op::kMad, float_handler<Fma, 3>(key))
+      MC_ROW(Op::kDiv, float_handler<Div, 2>(key))
+      MC_ROW(Op::kAbs, float_handler<Abs, 1>(key))
+      MC_ROW(Op::kNeg, float_handler<Neg, 1>(key))
+      MC_ROW(Op::kMin, float_handler<Min, 2>(key))
+      MC_ROW(Op::kMax, float_handler<Max, 2>(key))
+      MC_ROW(Op::kMinNan, float_handler<MinNan, 2>(key))
+      MC_ROW(Op::kMaxNan, float_handler<MaxNan, 2>(key))
+      MC_ROW(Op::kRcp, float_handler<Rcp, 1>(key))
+      MC_ROW(Op::kSqrt, float_handler<Sqrt, 1>(key))
+      MC_ROW(Op::kRsqrt, float_handler<Rsqrt, 1>(key))
+      MC_ROW(Op::kCopysign, float_handler<CopySign, 2>(key))
+      MC_ROW(Op::kEx2, approximate_handler<Ex2>(key))
+      MC_ROW(Op::kLg2, approximate_handler<Lg2>(key))
+      MC_ROW(Op::kSin, approximate_handler<Sin>(key))
+      MC_ROW(Op::kCos, approximate_handler<Cos>(key))
+      MC_ROW(Op::kTanh, approximate_handler<Tanh>(key))
     default:
       return nullptr;
   }
@@ -321,30 +247,18 @@ Handler find_float(const ArithmeticKey& key) {
 template <class T, int K>
 Handler find_half(Op op) {
   switch (op) {
-    case Op::kAdd:
-      return halves<T, Add, 2, K>;
-    case Op::kSub:
-      return halves<T, Sub, 2, K>;
-    case Op::kMul:
-      return halves<T, Mul, 2, K>;
-    case Op::kFma:
-      return halves<T, Fma, 3, K>;
-    case Op::kMin:
-      return halves<T, Min, 2, K>;
-    case Op::kMax:
-      return halves<T, Max, 2, K>;
-    case Op::kMinNan:
-      return halves<T, MinNan, 2, K>;
-    case Op::kMaxNan:
-      return halves<T, MaxNan, 2, K>;
-    case Op::kTanh:
-      return halves<T, Tanh, 1, K>;
-    case Op::kEx2:
-      return halves<T, Ex2, 1, K>;
-    case Op::kAbs:
-      return half_sign<false, K>;
-    case Op::kNeg:
-      return half_sign<true, K>;
+    MC_ROW(Op::kAdd, halves<T, Add, 2, K>)
+    MC_ROW(Op::kSub, halves<T, Sub, 2, K>)
+    MC_ROW(Op::kMul, halves<T, Mul, 2, K>)
+    MC_ROW(Op::kFma, halves<T, Fma, 3, K>)
+    MC_ROW(Op::kMin, halves<T, Min, 2, K>)
+    MC_ROW(Op::kMax, halves<T, Max, 2, K>)
+    MC_ROW(Op::kMinNan, halves<T, MinNan, 2, K>)
+    MC_ROW(Op::kMaxNan, halves<T, MaxNan, 2, K>)
+    MC_ROW(Op::kTanh, halves<T, Tanh, 1, K>)
+    MC_ROW(Op::kEx2, halves<T, Ex2, 1, K>)
+    MC_ROW(Op::kAbs, half_sign<false, K>)
+    MC_ROW(Op::kNeg, half_sign<true, K>)
     default:
       return nullptr;
   }
@@ -362,14 +276,14 @@ Handler find_arithmetic(const ArithmeticKey& key) {
       if (key.op == Op::kNone && key.is_saturated) return saturate<double>;
       if (key.compare != Compare::kNone || key.op == Op::kTestp) return find_compare(key);
       return find_float(key);
-    case Type::kF16:
-      return key.compare != Compare::kNone ? find_compare(key) : find_half<F16, 1>(key.op);
-    case Type::kF16x2:
-      return key.compare != Compare::kNone ? find_compare(key) : find_half<F16, 2>(key.op);
-    case Type::kBf16:
-      return key.compare != Compare::kNone ? find_compare(key) : find_half<Bf16, 1>(key.op);
-    case Type::kBf16x2:
-      return key.compare != Compare::kNone ? find_compare(key) : find_half<Bf16, 2>(key.op);
+      MC_ROW(Type::kF16,
+             key.compare != Compare::kNone ? find_compare(key) : find_half<F16, 1>(key.op))
+      MC_ROW(Type::kF16x2,
+             key.compare != Compare::kNone ? find_compare(key) : find_half<F16, 2>(key.op))
+      MC_ROW(Type::kBf16,
+             key.compare != Compare::kNone ? find_compare(key) : find_half<Bf16, 1>(key.op))
+      MC_ROW(Type::kBf16x2,
+             key.compare != Compare::kNone ? find_compare(key) : find_half<Bf16, 2>(key.op))
     default:
       return key.compare != Compare::kNone ? find_compare(key) : find_integer(key);
   }

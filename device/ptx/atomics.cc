@@ -103,26 +103,16 @@ const Step* atomic(Warp& base, const Step* s) {
 template <class T>
 Handler find_word(Op op) {
   switch (op) {
-    case Op::kAdd:
-      return atomic<Op::kAdd, T>;
-    case Op::kMin:
-      return atomic<Op::kMin, T>;
-    case Op::kMax:
-      return atomic<Op::kMax, T>;
-    case Op::kAnd:
-      return atomic<Op::kAnd, T>;
-    case Op::kOr:
-      return atomic<Op::kOr, T>;
-    case Op::kXor:
-      return atomic<Op::kXor, T>;
-    case Op::kExch:
-      return atomic<Op::kExch, T>;
-    case Op::kCas:
-      return atomic<Op::kCas, T>;
-    case Op::kInc:
-      return std::is_same_v<T, uint32_t> ? atomic<Op::kInc, T> : nullptr;
-    case Op::kDec:
-      return std::is_same_v<T, uint32_t> ? atomic<Op::kDec, T> : nullptr;
+    MC_ROW(Op::kAdd, atomic<Op::kAdd, T>)
+    MC_ROW(Op::kMin, atomic<Op::kMin, T>)
+    MC_ROW(Op::kMax, atomic<Op::kMax, T>)
+    MC_ROW(Op::kAnd, atomic<Op::kAnd, T>)
+    MC_ROW(Op::kOr, atomic<Op::kOr, T>)
+    MC_ROW(Op::kXor, atomic<Op::kXor, T>)
+    MC_ROW(Op::kExch, atomic<Op::kExch, T>)
+    MC_ROW(Op::kCas, atomic<Op::kCas, T>)
+    MC_ROW(Op::kInc, std::is_same_v<T, uint32_t> ? atomic<Op::kInc, T> : nullptr)
+    MC_ROW(Op::kDec, std::is_same_v<T, uint32_t> ? atomic<Op::kDec, T> : nullptr)
     default:
       return nullptr;
   }
@@ -133,30 +123,19 @@ Handler find_word(Op op) {
 Handler find_atomic(const AtomicKey& key) {
   const bool is_sum = key.op == Op::kAdd;
   switch (key.type) {
-    case Type::kB16:
-      return key.op == Op::kCas ? atomic<Op::kCas, uint16_t> : nullptr;
+    MC_ROW(Type::kB16, key.op == Op::kCas ? atomic<Op::kCas, uint16_t> : nullptr)
     case Type::kB32:
-    case Type::kU32:
-      return find_word<uint32_t>(key.op);
-    case Type::kS32:
-      return find_word<int32_t>(key.op);
+      MC_ROW(Type::kU32, find_word<uint32_t>(key.op))
+      MC_ROW(Type::kS32, find_word<int32_t>(key.op))
     case Type::kB64:
-    case Type::kU64:
-      return find_word<uint64_t>(key.op);
-    case Type::kS64:
-      return find_word<int64_t>(key.op);
-    case Type::kF32:
-      return is_sum ? atomic<Op::kAdd, float> : nullptr;
-    case Type::kF64:
-      return is_sum ? atomic<Op::kAdd, double> : nullptr;
-    case Type::kF16:
-      return is_sum ? atomic<Op::kAdd, F16> : nullptr;
-    case Type::kBf16:
-      return is_sum ? atomic<Op::kAdd, Bf16> : nullptr;
-    case Type::kF16x2:
-      return is_sum ? atomic<Op::kAdd, Pair<F16>> : nullptr;
-    case Type::kBf16x2:
-      return is_sum ? atomic<Op::kAdd, Pair<Bf16>> : nullptr;
+      MC_ROW(Type::kU64, find_word<uint64_t>(key.op))
+      MC_ROW(Type::kS64, find_word<int64_t>(key.op))
+      MC_ROW(Type::kF32, is_sum ? atomic<Op::kAdd, float> : nullptr)
+      MC_ROW(Type::kF64, is_sum ? atomic<Op::kAdd, double> : nullptr)
+      MC_ROW(Type::kF16, is_sum ? atomic<Op::kAdd, F16> : nullptr)
+      MC_ROW(Type::kBf16, is_sum ? atomic<Op::kAdd, Bf16> : nullptr)
+      MC_ROW(Type::kF16x2, is_sum ? atomic<Op::kAdd, Pair<F16>> : nullptr)
+      MC_ROW(Type::kBf16x2, is_sum ? atomic<Op::kAdd, Pair<Bf16>> : nullptr)
     default:
       return nullptr;
   }

@@ -28,12 +28,12 @@ const Step* lop3(Warp& base, const Step* s) {
 
 // Modes of prmt pick bytes by the low two bits of c: rows of selectors for each.
 constexpr uint32_t kPermutations[6][4] = {
-    {0x3210, 0x4321, 0x5432, 0x6543},  // f4e
-    {0x5670, 0x6701, 0x7012, 0x0123},  // b4e
-    {0x0000, 0x1111, 0x2222, 0x3333},  // rc8
-    {0x3210, 0x3211, 0x3222, 0x3333},  // ecl
-    {0x0000, 0x1110, 0x2210, 0x3210},  // ecr
-    {0x1010, 0x3232, 0x1010, 0x3232},  // rc16
+    {0x3210, 0x4321, 0x5432, 0x6543},  // Mode f4e.
+    {0x5670, 0x6701, 0x7012, 0x0123},  // Mode b4e.
+    {0x0000, 0x1111, 0x2222, 0x3333},  // Mode rc8.
+    {0x3210, 0x3211, 0x3222, 0x3333},  // Mode ecl.
+    {0x0000, 0x1110, 0x2210, 0x3210},  // Mode ecr.
+    {0x1010, 0x3232, 0x1010, 0x3232},  // Mode rc16.
 };
 
 MC_INLINE uint32_t permuted(uint32_t a, uint32_t b, uint32_t selectors) {
@@ -77,7 +77,7 @@ const Step* bfe(Warp& base, const Step* s) {
   return s + 1;
 }
 
-// a goes into b, at bit c, with e bits.
+// The low e bits of a go into b, at bit c.
 template <class T>
 const Step* bfi(Warp& base, const Step* s) {
   LaneWarp& w = lanes_of(base);
@@ -243,25 +243,17 @@ const Step* rounded(Warp& base, const Step* s) {
 Handler find_bits(const ArithmeticKey& key) {
   const bool is_wide = bytes_of(key.type) == 8;
   switch (key.op) {
-    case Op::kLop3:
-      return is_wide ? nullptr : lop3;
-    case Op::kPrmt:
-      return is_wide ? nullptr : prmt;
-    case Op::kShf:
-      return is_wide ? nullptr : funnel;
+    MC_ROW(Op::kLop3, is_wide ? nullptr : lop3)
+    MC_ROW(Op::kPrmt, is_wide ? nullptr : prmt)
+    MC_ROW(Op::kShf, is_wide ? nullptr : funnel)
     case Op::kBfe:
       if (is_signed(key.type)) return is_wide ? bfe<int64_t> : bfe<int32_t>;
       return is_wide ? bfe<uint64_t> : bfe<uint32_t>;
-    case Op::kBfi:
-      return is_wide ? bfi<uint64_t> : bfi<uint32_t>;
-    case Op::kBrev:
-      return is_wide ? reverse<uint64_t> : reverse<uint32_t>;
-    case Op::kDp4a:
-      return dot<4>;
-    case Op::kDp2a:
-      return dot<2>;
-    case Op::kAddCarry:
-      return is_wide ? carry<uint64_t> : carry<uint32_t>;
+      MC_ROW(Op::kBfi, is_wide ? bfi<uint64_t> : bfi<uint32_t>)
+      MC_ROW(Op::kBrev, is_wide ? reverse<uint64_t> : reverse<uint32_t>)
+      MC_ROW(Op::kDp4a, dot<4>)
+      MC_ROW(Op::kDp2a, dot<2>)
+      MC_ROW(Op::kAddCarry, is_wide ? carry<uint64_t> : carry<uint32_t>)
     default:
       return nullptr;
   }

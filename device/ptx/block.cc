@@ -17,7 +17,9 @@ namespace mc::ptx {
 
 constexpr size_t kVector = 64;    // Frames and memory begin at multiples of it.
 constexpr uint32_t kSlack = 256;  // Words and bytes behind a row, which vectors may touch.
-constexpr uint32_t kStackBytes = 32 << 10;  // Of local memory for the functions that are called.
+constexpr uint32_t kStackBytes = 32 << 10;  // Local memory for the functions that are called.
+constexpr int64_t kStartsMax = 1 << 16;     // For each context.
+constexpr size_t kNameMax = 200;
 constexpr size_t kCallFramesBytesMax = 256 << 20;
 
 struct Freed {
@@ -162,7 +164,7 @@ Finding finding_at(const Block& block, const Warp& warp, const Step* step, Findi
                    int thread, const char* detail) {
   Finding finding;
   finding.kind = kind;
-  finding.kernel = block.program->kernel->name;
+  finding.kernel = block.program->kernel->name.substr(0, kNameMax);
   finding.detail = detail;
   finding.thread = place_of(*block.launch, block.id, thread);
   const auto& instructions = warp.code->function->instructions;
@@ -179,6 +181,7 @@ Finding finding_at(const Block& block, const Warp& warp, const Step* step, Findi
 
 void add(Block& block, Finding finding) {
   if (ends_launch(finding.kind)) block.stopped = true;
+  finding.array.resize(std::min(finding.array.size(), kNameMax));
   block.launch->log->add(block.number, std::move(finding));
 }
 
@@ -202,7 +205,7 @@ std::string bytes_text(uint64_t bytes) {
   return std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes");
 }
 
-// Where an access of global memory was, in words without addresses.
+// The place of an access of global memory, in words without addresses.
 std::string global_detail(const Block& block, uint64_t address, uint64_t bytes,
                           std::string& array) {
   const GlobalMemory& memory = *block.launch->memory;
@@ -289,7 +292,10 @@ void report_global(Block& block, const Warp& warp, const Step* step, uint64_t ad
 void BlockStarts::add(uint32_t context, uint32_t epoch, uint64_t block) {
   const std::lock_guard lock(mutex_);
   if (rows_.size() <= context) rows_.resize(context + 1);
-  rows_[context].push_back({epoch, block});
+  std::vector<Start>& row = rows_[context];
+  // Blocks of long ago are forgotten.
+  if (std::ssize(row) >= kStartsMax) row.erase(row.begin(), row.begin() + kStartsMax / 2);
+  row.push_back({epoch, block});
 }
 
 int64_t BlockStarts::find(uint32_t context, uint32_t epoch) const {

@@ -24,7 +24,7 @@ class BlockStarts {
     uint64_t block;
   };
   mutable std::mutex mutex_;
-  std::vector<std::vector<Start>> rows_;  // Of each context. Guarded by mutex_.
+  std::vector<std::vector<Start>> rows_;  // The rows of contexts. Guarded by mutex_.
 };
 
 }  // namespace mc::ptx

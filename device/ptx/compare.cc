@@ -86,7 +86,7 @@ const Step* compare_pairs(Warp& base, const Step* s) {
   return s + 1;
 }
 
-// testp: the immediate is 0 finite, 1 infinite, 2 number, 3 notanumber, 4 normal, 5 subnormal.
+// The immediate of testp is 0 finite, 1 infinite, 2 number, 3 notanumber, 4 normal, 5 subnormal.
 template <class T>
 const Step* test(Warp& base, const Step* s) {
   LaneWarp& w = lanes_of(base);
@@ -170,33 +170,21 @@ Handler find_compare(const ArithmeticKey& key) {
   if (key.op == Op::kTestp) return key.type == Type::kF64 ? test<double> : test<float>;
   switch (key.type) {
     case Type::kU16:
-    case Type::kB16:
-      return with_compare<uint16_t, false>(key.compare);
-    case Type::kS16:
-      return with_compare<int16_t, false>(key.compare);
+      MC_ROW(Type::kB16, with_compare<uint16_t, false>(key.compare))
+      MC_ROW(Type::kS16, with_compare<int16_t, false>(key.compare))
     case Type::kU32:
-    case Type::kB32:
-      return with_compare<uint32_t, false>(key.compare);
-    case Type::kS32:
-      return with_compare<int32_t, false>(key.compare);
+      MC_ROW(Type::kB32, with_compare<uint32_t, false>(key.compare))
+      MC_ROW(Type::kS32, with_compare<int32_t, false>(key.compare))
     case Type::kU64:
-    case Type::kB64:
-      return with_compare<uint64_t, false>(key.compare);
-    case Type::kS64:
-      return with_compare<int64_t, false>(key.compare);
-    case Type::kF32:
-      return key.is_ftz ? with_compare<float, true>(key.compare)
-                        : with_compare<float, false>(key.compare);
-    case Type::kF64:
-      return with_compare<double, false>(key.compare);
-    case Type::kF16:
-      return with_compare<F16, false>(key.compare);
-    case Type::kBf16:
-      return with_compare<Bf16, false>(key.compare);
-    case Type::kF16x2:
-      return with_compare_pairs<F16>(key.compare);
-    case Type::kBf16x2:
-      return with_compare_pairs<Bf16>(key.compare);
+      MC_ROW(Type::kB64, with_compare<uint64_t, false>(key.compare))
+      MC_ROW(Type::kS64, with_compare<int64_t, false>(key.compare))
+      MC_ROW(Type::kF32, key.is_ftz ? with_compare<float, true>(key.compare)
+                                    : with_compare<float, false>(key.compare))
+      MC_ROW(Type::kF64, with_compare<double, false>(key.compare))
+      MC_ROW(Type::kF16, with_compare<F16, false>(key.compare))
+      MC_ROW(Type::kBf16, with_compare<Bf16, false>(key.compare))
+      MC_ROW(Type::kF16x2, with_compare_pairs<F16>(key.compare))
+      MC_ROW(Type::kBf16x2, with_compare_pairs<Bf16>(key.compare))
     default:
       return nullptr;
   }

@@ -82,7 +82,7 @@ const Step* to_integral(Warp& base, const Step* s) {
 // ---- All others. The step holds a ConvertKey.
 struct Number {
   bool is_float = false;
-  bool is_negative = false;  // Of an integer.
+  bool is_negative = false;  // The sign of an integer.
   uint64_t bits = 0;         // An integer's, in two's complement.
   double value = 0;
 };
@@ -118,12 +118,9 @@ Number read_number(uint64_t bits, Type type) {
 
 double rounded(double x, Rounding rounding) {
   switch (rounding) {
-    case Rounding::kZero:
-      return __builtin_trunc(x);
-    case Rounding::kDown:
-      return __builtin_floor(x);
-    case Rounding::kUp:
-      return __builtin_ceil(x);
+    MC_ROW(Rounding::kZero, __builtin_trunc(x))
+    MC_ROW(Rounding::kDown, __builtin_floor(x))
+    MC_ROW(Rounding::kUp, __builtin_ceil(x))
     default:
       return __builtin_rint(x);
   }
@@ -189,12 +186,9 @@ uint64_t float_bits(const Number& from, const ConvertKey& key) {
   const double x =
       from.is_float ? float_operand(from, key) : of_integer(from, key.to == Type::kF64);
   switch (key.to) {
-    case Type::kF16:
-      return narrow<F16>(to_odd(x), key.rounding).bits;
-    case Type::kBf16:
-      return narrow<Bf16>(to_odd(x), key.rounding).bits;
-    case Type::kF32:
-      return __builtin_bit_cast(uint32_t, static_cast<float>(x));
+    MC_ROW(Type::kF16, narrow<F16>(to_odd(x), key.rounding).bits)
+    MC_ROW(Type::kBf16, narrow<Bf16>(to_odd(x), key.rounding).bits)
+    MC_ROW(Type::kF32, __builtin_bit_cast(uint32_t, static_cast<float>(x)))
     default:
       return __builtin_bit_cast(uint64_t, x);
   }
@@ -258,12 +252,9 @@ Handler find_from_integer(Type to, int to_width) {
 template <class D>
 Handler find_to_integer(Rounding rounding) {
   switch (rounding) {
-    case Rounding::kNearest:
-      return to_integer<D, Rounding::kNearest>;
-    case Rounding::kZero:
-      return to_integer<D, Rounding::kZero>;
-    case Rounding::kDown:
-      return to_integer<D, Rounding::kDown>;
+    MC_ROW(Rounding::kNearest, to_integer<D, Rounding::kNearest>)
+    MC_ROW(Rounding::kZero, to_integer<D, Rounding::kZero>)
+    MC_ROW(Rounding::kDown, to_integer<D, Rounding::kDown>)
     default:
       return to_integer<D, Rounding::kUp>;
   }
@@ -271,12 +262,9 @@ Handler find_to_integer(Rounding rounding) {
 
 Handler find_to_integral(Rounding rounding) {
   switch (rounding) {
-    case Rounding::kNearest:
-      return to_integral<Rounding::kNearest>;
-    case Rounding::kZero:
-      return to_integral<Rounding::kZero>;
-    case Rounding::kDown:
-      return to_integral<Rounding::kDown>;
+    MC_ROW(Rounding::kNearest, to_integral<Rounding::kNearest>)
+    MC_ROW(Rounding::kZero, to_integral<Rounding::kZero>)
+    MC_ROW(Rounding::kDown, to_integral<Rounding::kDown>)
     default:
       return to_integral<Rounding::kUp>;
   }
@@ -298,30 +286,21 @@ Handler find_common(const ConvertKey& key) {
   if (!is_plain || key.from_width != bytes_of(key.from)) return nullptr;
   switch (key.from) {
     case Type::kU16:
-    case Type::kB16:
-      return find_from_integer<uint16_t>(key.to, key.to_width);
-    case Type::kS16:
-      return find_from_integer<int16_t>(key.to, key.to_width);
+      MC_ROW(Type::kB16, find_from_integer<uint16_t>(key.to, key.to_width))
+      MC_ROW(Type::kS16, find_from_integer<int16_t>(key.to, key.to_width))
     case Type::kU32:
-    case Type::kB32:
-      return find_from_integer<uint32_t>(key.to, key.to_width);
-    case Type::kS32:
-      return find_from_integer<int32_t>(key.to, key.to_width);
+      MC_ROW(Type::kB32, find_from_integer<uint32_t>(key.to, key.to_width))
+      MC_ROW(Type::kS32, find_from_integer<int32_t>(key.to, key.to_width))
     case Type::kU64:
-    case Type::kB64:
-      return find_from_integer<uint64_t>(key.to, key.to_width);
-    case Type::kS64:
-      return find_from_integer<int64_t>(key.to, key.to_width);
-    case Type::kF16:
-      return key.to == Type::kF32 ? widen_lanes<float, F16> : nullptr;
-    case Type::kBf16:
-      return key.to == Type::kF32 ? widen_lanes<float, Bf16> : nullptr;
+      MC_ROW(Type::kB64, find_from_integer<uint64_t>(key.to, key.to_width))
+      MC_ROW(Type::kS64, find_from_integer<int64_t>(key.to, key.to_width))
+      MC_ROW(Type::kF16, key.to == Type::kF32 ? widen_lanes<float, F16> : nullptr)
+      MC_ROW(Type::kBf16, key.to == Type::kF32 ? widen_lanes<float, Bf16> : nullptr)
     case Type::kF32:
       if (key.to == Type::kF64) return plain<double, float>;
       if (key.to == Type::kF16 && is_nearest) return narrow_lanes<F16>;
       return key.to == Type::kBf16 && is_nearest ? narrow_lanes<Bf16> : nullptr;
-    case Type::kF64:
-      return key.to == Type::kF32 ? plain<float, double> : nullptr;
+      MC_ROW(Type::kF64, key.to == Type::kF32 ? plain<float, double> : nullptr)
     default:
       return nullptr;
   }

@@ -9,7 +9,7 @@
 namespace mc::ptx::MC_PTX_VARIANT {
 namespace {
 
-constexpr size_t kPendingMax = 1 << 16;
+constexpr size_t kPendingMax = 1 << 12;
 
 // The lanes' bytes from global memory, read when the copy is issued.
 bool fetch(LaneWarp& w, const Step* s, uint32_t bytes, uint8_t* values) {

@@ -107,7 +107,7 @@ bool is_memory(const Instruction& one) {
 // Facts that the whole program needs before its first step.
 void note(Program& program, const Instruction& one) {
   if (one.opcode == "call") {
-    // What the runtime brings (printf, malloc) has an order, too.
+    // Calls of the runtime's functions (printf, malloc) have an order, too.
     program.has_calls = program.blocks_communicate = true;
   }
   if (!is_memory(one) || one.has("param") || one.has("local")) return;
@@ -175,7 +175,7 @@ Status Decoder::run() {
   lay_out_frame();
   for (size_t index = 0; index + 1 < graph_.size() && !error_; ++index) block(index);
   if (error_) return *error_;
-  // What runs over the end returns.
+  // Lanes that run over the end return.
   block_steps_.push_back(code_.steps.size());
   present_ = nullptr;
   emit(function_.is_kernel ? variant_.plain.leave : variant_.plain.give_back).flags = kAlways;

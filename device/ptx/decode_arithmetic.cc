@@ -72,7 +72,7 @@ bool is_half(Type type) {
 
 bool is_pair(Type type) { return type == Type::kF16x2 || type == Type::kBf16x2; }
 
-// mul, mad and mul24 name the part of the product.
+// The part of the product that mul, mad and mul24 name.
 Op part_of_product(const Instruction& one, Op op) {
   if (one.has("wide")) return op == Op::kMul ? Op::kMulWide : Op::kMadWide;
   if (one.has("hi") && op == Op::kMul) return Op::kMulHi;
@@ -144,7 +144,7 @@ bool Decoder::try_move(const Instruction& one) {
   return true;
 }
 
-// cvt.rnd{.ftz}{.sat}.to.from d, a; pairs: cvt.rn.f16x2.f32 d, a, b
+// `cvt.rnd{.ftz}{.sat}.to.from d, a`, and for pairs `cvt.rn.f16x2.f32 d, a, b`
 void Decoder::convert(const Instruction& one) {
   if (one.has("pack")) return lack("cvt.pack is not supported");
   if (one.types.size() != 2) return lack("this conversion is not supported");
@@ -191,7 +191,7 @@ void Decoder::convert_pair(const Instruction& one) {
   step.immediate = static_cast<int64_t>(rounding_of(one));
 }
 
-// setp.lt{.and}.f32 p{|q}, a, b {, c}
+// `setp.lt{.and}.f32 p{|q}, a, b {, c}`
 void Decoder::set_predicate(const Instruction& one) {
   const Operand& to = operand(one, 0);
   const bool has_two = to.kind == Operand::Kind::kVector && to.parts.size() == 2;
@@ -213,7 +213,7 @@ void Decoder::set_predicate(const Instruction& one) {
   step.flags = combination != 0 && operand(one, 3).is_negated ? kNegated : 0;
 }
 
-// set.lt.u32.f32 d, a, b: all bits, or 1.0, where it holds.
+// `set.lt.u32.f32 d, a, b`: all bits, or 1.0, where it holds.
 void Decoder::set_value(const Instruction& one) {
   if (one.types.size() != 2 || combination_of(one) != 0 || is_pair(one.types[1])) {
     return lack("this form of set is not supported");
@@ -235,7 +235,7 @@ void Decoder::set_value(const Instruction& one) {
   step.c = p;
 }
 
-// selp d, a, b, p; slct.type.ctype d, a, b, c
+// `selp d, a, b, p` and `slct.type.ctype d, a, b, c`
 void Decoder::choose(const Instruction& one) {
   const bool is_selp = one.opcode == "selp";
   if (one.types.empty()) return fail("it has no type");
@@ -255,7 +255,7 @@ void Decoder::choose(const Instruction& one) {
   }
 }
 
-// and, or, xor, not, mov of predicates.
+// Predicates have and, or, xor, not and mov.
 void Decoder::predicate_logic(const Instruction& one) {
   const std::string& op = one.opcode;
   const bool is_unary = op == "not" || op == "mov";
@@ -275,7 +275,7 @@ void Decoder::predicate_logic(const Instruction& one) {
   if (!is_unary && operand(one, 2).is_negated) step.flags |= kNegatedSecond;
 }
 
-// mov.b32 d, {a, b} and mov.b32 {a, b}, d
+// `mov.b32 d, {a, b}` and `mov.b32 {a, b}, d`
 void Decoder::pack(const Instruction& one) {
   const Operand &to = operand(one, 0), &from = operand(one, 1);
   const bool unpacks = to.kind == Operand::Kind::kVector;

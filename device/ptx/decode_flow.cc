@@ -91,7 +91,7 @@ void Decoder::leave(const Instruction& one) {
   if (one.guard >= 0) step.a = places_[static_cast<size_t>(one.guard)];
 }
 
-// call (results), name, (arguments), prototype; each part but the name may be missing.
+// `call (results), name, (arguments), prototype`; each part but the name may be missing.
 void Decoder::call(const Instruction& one) {
   const Operand none;
   const Operand *results = &none, *arguments = &none, *target = nullptr;
@@ -167,7 +167,7 @@ bool Decoder::try_meeting(const Instruction& one) {
   return true;
 }
 
-// bar.sync a {, b}; bar.arrive a, b; bar.red.popc.u32 d, a {, b}, p; bar.warp.sync mask
+// `bar.sync a {, b}`, `bar.arrive a, b`, `bar.red.popc.u32 d, a {, b}, p`, `bar.warp.sync m`
 void Decoder::barrier(const Instruction& one) {
   if (one.has("cluster")) return lack("clusters of blocks are not supported");
   if (one.has("warp")) {

@@ -9,7 +9,7 @@
 namespace mc::ptx {
 namespace {
 
-constexpr uint32_t kFrameBytesMax = 64 << 20;
+constexpr uint32_t kFrameBytesMax = 1 << 20;
 constexpr uint32_t kRowAlign = 32;
 
 struct SpecialName {
@@ -174,7 +174,7 @@ void Decoder::share_places() {
   std::stable_sort(order.begin(), order.end(), [&](int x, int y) {
     return lives_[static_cast<size_t>(x)].first < lives_[static_cast<size_t>(y)].first;
   });
-  std::map<int, std::vector<uint32_t>> spare;  // By width.
+  std::map<int, std::vector<uint32_t>> spare;  // The key is a width.
   std::set<std::pair<int, int>> active;        // Ends of lives and registers.
   for (const int id : order) {
     const Life& life = lives_[static_cast<size_t>(id)];

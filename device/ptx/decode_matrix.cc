@@ -8,7 +8,7 @@
 namespace mc::ptx {
 namespace {
 
-// m, n, k of `m16n8k16`; zeros if no modifier is a shape.
+// The m, n and k of `m16n8k16`; zeros if no modifier is a shape.
 MatrixKey shape_of(const Instruction& one) {
   MatrixKey key;
   for (const std::string& modifier : one.modifiers) {
@@ -36,7 +36,7 @@ bool is_fragment(const Decoder::Shape& shape) {
   return is_small && bytes >= 1 && bytes <= 8;
 }
 
-// Whether the registers of all lanes hold each element, once or several times.
+// True if the registers of all lanes hold each element, once or several times.
 bool fills(const Decoder::Shape& shape, size_t registers) {
   const int bytes = bytes_of(shape.type), per = bytes >= 4 ? 1 : 4 / bytes;
   const int slots = 32 * static_cast<int>(registers) * per;
@@ -78,7 +78,7 @@ std::vector<uint32_t> Decoder::fragment(const Instruction& one, size_t index, in
   return places;
 }
 
-// mma.sync.aligned.shape.row.col.d.a.b.c {d}, {a}, {b}, {c}
+// `mma.sync.aligned.shape.row.col.d.a.b.c {d}, {a}, {b}, {c}`
 void Decoder::matrix_product(const Instruction& one) {
   MatrixKey key = shape_of(one);
   if (one.types.size() != 4 || one.has("sp") || !one.has("row") || !one.has("col")) {
@@ -108,7 +108,7 @@ void Decoder::matrix_product(const Instruction& one) {
   list(places);
 }
 
-// wmma.load.a.sync.aligned.row.shape{.space}.type {registers}, [address] {, stride}
+// `wmma.load.a.sync.aligned.row.shape{.space}.type {registers}, [address] {, stride}`
 void Decoder::fragment_load(const Instruction& one) {
   const char part = one.has("a") ? 'a' : one.has("b") ? 'b' : 'c';
   const Shape shape = fragment_shape(one, part, one.type());
@@ -116,7 +116,7 @@ void Decoder::fragment_load(const Instruction& one) {
   fragment_access(one, shape, 0, 1, variant_.plain.load_fragment);
 }
 
-// wmma.store.d.sync.aligned.row.shape{.space}.type [address], {registers} {, stride}
+// `wmma.store.d.sync.aligned.row.shape{.space}.type [address], {registers} {, stride}`
 void Decoder::fragment_store(const Instruction& one) {
   const Shape shape = fragment_shape(one, 'd', one.type());
   if (!is_fragment(shape)) return lack("this fragment is not supported");
@@ -144,7 +144,7 @@ void Decoder::fragment_access(const Instruction& one, const Shape& shape, size_t
   list(std::move(places));
 }
 
-// wmma.mma.sync.aligned.row.col.shape.d{.a.b}.c {d}, {a}, {b}, {c}
+// `wmma.mma.sync.aligned.row.col.shape.d{.a.b}.c {d}, {a}, {b}, {c}`
 void Decoder::fragment_product(const Instruction& one) {
   if (!one.has("mma")) return lack("this form of wmma is not supported");
   std::vector<Type> types = one.types;

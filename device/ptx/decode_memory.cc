@@ -183,7 +183,7 @@ void Decoder::store(const Instruction& one) {
   if (places.size() > 1) list(places);
 }
 
-// atom d, [a], b {, c}; red [a], b
+// `atom d, [a], b {, c}` and `red [a], b`
 void Decoder::atomic(const Instruction& one) {
   const bool has_result = one.opcode == "atom";
   const size_t first = has_result ? 1 : 0;
@@ -209,7 +209,7 @@ void Decoder::atomic(const Instruction& one) {
   atomic.site = builder_.program.num_sites++;
 }
 
-// cp.async.ca.shared.global [to], [from], bytes {, bytes that are read}
+// `cp.async.ca.shared.global [to], [from], bytes {, bytes that are read}`
 void Decoder::copy_async(const Instruction& one) {
   if (!one.has("async")) return lack("this copy is not supported");
   if (one.has("mbarrier")) return lack("mbarriers are not supported");
@@ -246,7 +246,7 @@ void Decoder::copy_async(const Instruction& one) {
   step.site = builder_.program.num_sites++;
 }
 
-// ldmatrix.sync.aligned.m8n8.x4{.trans}.shared.b16 {d...}, [a]
+// `ldmatrix.sync.aligned.m8n8.x4{.trans}.shared.b16 {d...}, [a]`
 void Decoder::load_matrix(const Instruction& one) {
   const Operand& to = operand(one, 0);
   const size_t count = one.has("x4") ? 4 : one.has("x2") ? 2 : 1;

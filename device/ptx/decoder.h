@@ -23,7 +23,7 @@
 
 namespace mc::ptx {
 
-// What the functions of a program share while it is decoded.
+// The state that the functions of a program share while it is decoded.
 struct ProgramBuilder {
   Program& program;
   const Addresses& addresses;
@@ -165,7 +165,7 @@ class Decoder {
 
   std::vector<BasicBlock> graph_;
   std::vector<Life> lives_;
-  std::vector<uint32_t> places_;                   // Of registers; 0: none.
+  std::vector<uint32_t> places_;                   // Places of registers; 0: none.
   std::vector<std::optional<FrameValue>> folded_;  // Registers that are a value of the frame.
   std::map<std::tuple<Source, uint64_t, int, int, bool>, uint32_t> values_;
   std::map<std::string, ParamArea> areas_;

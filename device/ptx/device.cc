@@ -36,7 +36,7 @@ std::string triple(const std::array<uint32_t, 3>& three) {
          std::to_string(three[2]);
 }
 
-// What a launch's shape breaks, or nothing.
+// The rule that a launch's shape breaks, or nothing.
 std::string shape_fault(const LaunchOptions& options, const Program& program) {
   const auto& [x, y, z] = options.block;
   const uint64_t threads = uint64_t{x} * y * z;
@@ -248,11 +248,13 @@ void Device::Impl::prepare(Launch& launch, const LaunchOptions& given, const Pro
   const uint64_t most = program.blocks_communicate ? 1 : static_cast<uint64_t>(options.workers);
   launch.workers = static_cast<int>(std::min(most, launch.blocks));
   const size_t warps = launch.threads / static_cast<uint32_t>(variant->lanes) + 1;
-  const size_t context_bytes =
-      warps * (program.frame_bytes_max + 1024) + 8 * (program.shared_bytes + given.shared_bytes);
-  const size_t contexts = std::max<size_t>(kContextsBytesMax / context_bytes, 8);
-  launch.contexts_max =
-      std::min<size_t>(contexts, kContextsMax) / static_cast<size_t>(launch.workers);
+  // Local memory takes room only where it is touched.
+  const size_t local_bytes = program.codes.front()->local_bytes * size_t{launch.threads} / 8;
+  const size_t context_bytes = warps * (program.frame_bytes_max + 1024) + local_bytes +
+                               24 * (program.shared_bytes + given.shared_bytes);
+  const size_t contexts = std::max<size_t>(kContextsBytesMax / context_bytes, 2);
+  launch.contexts_max = std::max<size_t>(
+      std::min<size_t>(contexts, kContextsMax) / static_cast<size_t>(launch.workers), 1);
   if (next_epoch > kEpochsEnd) {
     memory->clear_shadow();
     next_epoch = 1;

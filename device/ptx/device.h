@@ -75,12 +75,12 @@ struct LaunchOptions {
 };
 
 struct LaunchReport {
-  std::vector<Finding> findings;  // By file and line.
-  std::string printed;            // What printf wrote.
+  std::vector<Finding> findings;  // Findings in the order of file and line.
+  std::string printed;            // Text that printf wrote.
   bool is_complete = true;        // No finding ended the launch.
 };
 
-// What a kernel may be launched with.
+// Facts that a launch of a kernel needs.
 struct KernelFacts {
   uint32_t parameter_bytes = 0;
   uint32_t shared_bytes = 0;  // Static shared memory.

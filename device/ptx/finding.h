@@ -57,7 +57,7 @@ struct Finding {
 };
 
 // One line, such as:
-// shared_race: kernel row_sums, sum.cu:14, ld.shared.f32, array "partial": a read of what another
+// Race.: kernel row_sums, sum.cu:14, ld.shared.f32, array "partial": a read of what another
 // thread wrote without a barrier between; thread (0,0,0) of block (0,0,0), thread (32,0,0) of ...
 std::string describe(const Finding& finding);
 

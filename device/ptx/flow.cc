@@ -128,14 +128,18 @@ const Step* diverge(LaneWarp& w, const Step* s, Mask yes, Mask no) {
   return resume(w, w.current);
 }
 
+// False: the launch has used up its budget.
+bool begin_turn(LaneWarp& w, const Step* s) {
+  w.turn = kTurn;
+  if (take_turn(*w.block)) return true;
+  report(*w.block, w, s, FindingKind::kStepLimit, w.thread(lowest(w.active)),
+         "the launch ran for longer than its budget of steps");
+  return false;
+}
+
 // Others may have to go on for the present lanes to leave their loop.
 const Step* end_turn(LaneWarp& w, const Step* s, const Step* next) {
-  w.turn = kTurn;
-  if (!take_turn(*w.block)) {
-    report(*w.block, w, s, FindingKind::kStepLimit, w.thread(lowest(w.active)),
-           "the launch ran for longer than its budget of steps");
-    return stop_warp(w);
-  }
+  if (!begin_turn(w, s)) return stop_warp(w);
   wait(w, Leaf::State::kRuns, next);
   return nullptr;
 }
@@ -193,7 +197,7 @@ const Step* indexed_branch(Warp& base, const Step* s) {
   return first;
 }
 
-// exit, and ret of a kernel.
+// Lanes leave by exit, and by ret of a kernel.
 const Step* leave(Warp& base, const Step* s) {
   LaneWarp& w = lanes_of(base);
   const Mask gone = condition(w, s) & w.active;
@@ -216,7 +220,7 @@ void copy_params(const LaneWarp& w, Mask lanes, const uint8_t* from, const Param
 // A call's list: places and bytes of its results, then of its arguments, two words each.
 ParamArea area(const Step* s, size_t index) { return {s->list[2 * index], s->list[2 * index + 1]}; }
 
-// ret of a function: the lanes arrive at the leaf that called, with their results.
+// At ret of a function the lanes arrive at the leaf that called, with their results.
 const Step* give_back(Warp& base, const Step* s) {
   LaneWarp& w = lanes_of(base);
   const Mask gone = condition(w, s) & w.active;
@@ -245,6 +249,7 @@ uint8_t* new_frame(LaneWarp& w) {
 
 const Step* enter(LaneWarp& w, const Step* s, const Code& callee) {
   const int me = w.current;
+  if (--w.turn <= 0 && !begin_turn(w, s)) return stop_warp(w);
   const uint32_t local_base = w.local_base + w.code->local_bytes;
   const bool is_deep =
       current(w).depth >= kDepthMax || local_base + callee.local_bytes > w.block->local_stride;

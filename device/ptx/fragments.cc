@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// wmma: fragments of matrices whose places in registers are the executor's own choice, as PTX
+// Fragments of matrices, for wmma, whose places in registers are the executor's own choice, as PTX
 // leaves them open. The slots of a fragment, lane after lane, hold the elements in the order of
 // rows; a fragment with more slots than elements holds them several times.
 #include "ptx/access.h"

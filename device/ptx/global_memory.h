@@ -54,7 +54,7 @@ class GlobalMemory {
   // The bytes at a device address, null unless one allocation holds them all.
   uint8_t* host(uint64_t address, size_t bytes) const;
 
-  // Where device address 0 would be in this process.
+  // The place in this process where device address 0 would be.
   uint8_t* origin() const;
   uint32_t* written_in() const { return reinterpret_cast<uint32_t*>(written_in_.data()); }
   uint32_t* writer() const { return reinterpret_cast<uint32_t*>(writer_.data()); }
@@ -70,7 +70,7 @@ class GlobalMemory {
 
   Reserved bytes_, written_in_, writer_;
   size_t size_ = 0;
-  std::map<uint64_t, Allocation> allocations_;  // By their begin.
+  std::map<uint64_t, Allocation> allocations_;  // The key is their begin.
   std::multimap<size_t, uint64_t> spare_;       // Released places by their bytes.
   uint64_t used_ = 0;
 };

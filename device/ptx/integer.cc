@@ -20,24 +20,9 @@ using Wider =
 template <class T>
 constexpr uint32_t kBits = 8 * sizeof(T);
 
-struct Mov {
-  template <class T>
-  MC_INLINE static T of(T a) {
-    return a;
-  }
-};
-struct Add {
-  template <class T>
-  MC_INLINE static T of(T a, T b) {
-    return static_cast<T>(a + b);
-  }
-};
-struct Sub {
-  template <class T>
-  MC_INLINE static T of(T a, T b) {
-    return static_cast<T>(a - b);
-  }
-};
+MC_ELEMENT(Mov, (T a), a)
+MC_ELEMENT(Add, (T a, T b), a + b)
+MC_ELEMENT(Sub, (T a, T b), a - b)
 struct Mul {
   template <class T>
   MC_INLINE static T of(T a, T b) {
@@ -45,12 +30,7 @@ struct Mul {
     return static_cast<T>(a * b);
   }
 };
-struct MulHi {
-  template <class T>
-  MC_INLINE static T of(T a, T b) {
-    return static_cast<T>(Wider<T>(a) * Wider<T>(b) >> kBits<T>);
-  }
-};
+MC_ELEMENT(MulHi, (T a, T b), Wider<T>(a) * Wider<T>(b) >> kBits<T>)
 struct Mul24 {
   template <class T>
   MC_INLINE static T of(T a, T b) {
@@ -58,24 +38,9 @@ struct Mul24 {
     return 0;
   }
 };
-struct Mad {
-  template <class T>
-  MC_INLINE static T of(T a, T b, T c) {
-    return static_cast<T>(Mul::of(a, b) + c);
-  }
-};
-struct MadHi {
-  template <class T>
-  MC_INLINE static T of(T a, T b, T c) {
-    return static_cast<T>(MulHi::of(a, b) + c);
-  }
-};
-struct Sad {
-  template <class T>
-  MC_INLINE static T of(T a, T b, T c) {
-    return static_cast<T>(c + (a < b ? b - a : a - b));
-  }
-};
+MC_ELEMENT(Mad, (T a, T b, T c), Mul::of(a, b) + c)
+MC_ELEMENT(MadHi, (T a, T b, T c), MulHi::of(a, b) + c)
+MC_ELEMENT(Sad, (T a, T b, T c), c + (a < b ? b - a : a - b))
 // GPUs do not trap: a quotient by zero has all bits, its remainder is the dividend.
 struct Div {
   template <class T>
@@ -93,67 +58,17 @@ struct Rem {
     return static_cast<T>(a % b);
   }
 };
-struct Abs {
-  template <class T>
-  MC_INLINE static T of(T a) {
-    return static_cast<T>(a < 0 ? 0 - a : a);
-  }
-};
-struct Neg {
-  template <class T>
-  MC_INLINE static T of(T a) {
-    return static_cast<T>(0 - a);
-  }
-};
-struct Min {
-  template <class T>
-  MC_INLINE static T of(T a, T b) {
-    return a < b ? a : b;
-  }
-};
-struct Max {
-  template <class T>
-  MC_INLINE static T of(T a, T b) {
-    return a > b ? a : b;
-  }
-};
-struct And {
-  template <class T>
-  MC_INLINE static T of(T a, T b) {
-    return static_cast<T>(a & b);
-  }
-};
-struct Or {
-  template <class T>
-  MC_INLINE static T of(T a, T b) {
-    return static_cast<T>(a | b);
-  }
-};
-struct Xor {
-  template <class T>
-  MC_INLINE static T of(T a, T b) {
-    return static_cast<T>(a ^ b);
-  }
-};
-struct Not {
-  template <class T>
-  MC_INLINE static T of(T a) {
-    return static_cast<T>(~a);
-  }
-};
-struct Cnot {
-  template <class T>
-  MC_INLINE static T of(T a) {
-    return a == 0 ? 1 : 0;
-  }
-};
+MC_ELEMENT(Abs, (T a), a < 0 ? 0 - a : a)
+MC_ELEMENT(Neg, (T a), 0 - a)
+MC_ELEMENT(Min, (T a, T b), a < b ? a : b)
+MC_ELEMENT(Max, (T a, T b), a > b ? a : b)
+MC_ELEMENT(And, (T a, T b), (a & b))
+MC_ELEMENT(Or, (T a, T b), a | b)
+MC_ELEMENT(Xor, (T a, T b), a ^ b)
+MC_ELEMENT(Not, (T a), ~a)
+MC_ELEMENT(Cnot, (T a), a == 0 ? 1 : 0)
 // Amounts of shifts have 32 bits whatever the type; too large ones shift all out.
-struct Shl {
-  template <class T>
-  MC_INLINE static T of(T a, uint32_t n) {
-    return n >= kBits<T> ? T(0) : static_cast<T>(a << (n & (kBits<T> - 1)));
-  }
-};
+MC_ELEMENT(Shl, (T a, uint32_t n), n >= kBits<T> ? T(0) : static_cast<T>(a << (n & (kBits<T> - 1))))
 struct Shr {
   template <class T>
   MC_INLINE static T of(T a, uint32_t n) {
@@ -228,7 +143,7 @@ const Step* choose(Warp& base, const Step* s) {
   return s + 1;
 }
 
-// slct: a where c >= 0. The flag says that c is a float.
+// The choice of slct: a where c >= 0. The flag says that c is a float.
 template <class T>
 const Step* choose_by_sign(Warp& base, const Step* s) {
   LaneWarp& w = lanes_of(base);
@@ -243,7 +158,7 @@ const Step* choose_by_sign(Warp& base, const Step* s) {
   return s + 1;
 }
 
-// bfind: the place of the highest bit that is not a sign; with the flag the shift that moves it up.
+// The place of the highest bit that is no sign (bfind), or the shift that moves it to the top.
 template <class T>
 const Step* find_bit(Warp& base, const Step* s) {
   LaneWarp& w = lanes_of(base);
@@ -269,34 +184,23 @@ Handler find_moves(const ArithmeticKey& key) {
 template <class T>
 Handler find_signed(const ArithmeticKey& key) {
   switch (key.op) {
-    case Op::kMulHi:
-      return integers<T, T, MulHi, 2>;
+    MC_ROW(Op::kMulHi, integers<T, T, MulHi, 2>)
     case Op::kMulWide:
       if constexpr (sizeof(T) < 8) return wide_product<T, false>;
       return nullptr;
     case Op::kMadWide:
       if constexpr (sizeof(T) < 8) return wide_product<T, true>;
       return nullptr;
-    case Op::kMadHi:
-      return integers<T, T, MadHi, 3>;
-    case Op::kMul24:
-      return sizeof(T) == 4 ? integers<T, T, Mul24, 2> : nullptr;
-    case Op::kDiv:
-      return integers<T, T, Div, 2>;
-    case Op::kRem:
-      return integers<T, T, Rem, 2>;
-    case Op::kMin:
-      return integers<T, T, Min, 2>;
-    case Op::kMax:
-      return integers<T, T, Max, 2>;
-    case Op::kAbs:
-      return std::is_signed_v<T> ? integers<T, T, Abs, 1> : nullptr;
-    case Op::kShr:
-      return shift<T, Shr>;
-    case Op::kSad:
-      return integers<T, T, Sad, 3>;
-    case Op::kBfind:
-      return sizeof(T) >= 4 ? find_bit<T> : nullptr;
+      MC_ROW(Op::kMadHi, integers<T, T, MadHi, 3>)
+      MC_ROW(Op::kMul24, sizeof(T) == 4 ? integers<T, T, Mul24, 2> : nullptr)
+      MC_ROW(Op::kDiv, integers<T, T, Div, 2>)
+      MC_ROW(Op::kRem, integers<T, T, Rem, 2>)
+      MC_ROW(Op::kMin, integers<T, T, Min, 2>)
+      MC_ROW(Op::kMax, integers<T, T, Max, 2>)
+      MC_ROW(Op::kAbs, std::is_signed_v<T> ? integers<T, T, Abs, 1> : nullptr)
+      MC_ROW(Op::kShr, shift<T, Shr>)
+      MC_ROW(Op::kSad, integers<T, T, Sad, 3>)
+      MC_ROW(Op::kBfind, sizeof(T) >= 4 ? find_bit<T> : nullptr)
     default:
       return nullptr;
   }
@@ -306,32 +210,19 @@ Handler find_signed(const ArithmeticKey& key) {
 template <class T>
 Handler find_unsigned(const ArithmeticKey& key) {
   switch (key.op) {
-    case Op::kAdd:
-      return integers<T, T, Add, 2>;
-    case Op::kSub:
-      return integers<T, T, Sub, 2>;
-    case Op::kMul:
-      return integers<T, T, Mul, 2>;
-    case Op::kMad:
-      return integers<T, T, Mad, 3>;
-    case Op::kNeg:
-      return integers<T, T, Neg, 1>;
-    case Op::kAnd:
-      return integers<T, T, And, 2>;
-    case Op::kOr:
-      return integers<T, T, Or, 2>;
-    case Op::kXor:
-      return integers<T, T, Xor, 2>;
-    case Op::kNot:
-      return integers<T, T, Not, 1>;
-    case Op::kCnot:
-      return integers<T, T, Cnot, 1>;
-    case Op::kShl:
-      return shift<T, Shl>;
-    case Op::kPopc:
-      return integers<uint32_t, T, Popc, 1>;
-    case Op::kClz:
-      return integers<uint32_t, T, Clz, 1>;
+    MC_ROW(Op::kAdd, integers<T, T, Add, 2>)
+    MC_ROW(Op::kSub, integers<T, T, Sub, 2>)
+    MC_ROW(Op::kMul, integers<T, T, Mul, 2>)
+    MC_ROW(Op::kMad, integers<T, T, Mad, 3>)
+    MC_ROW(Op::kNeg, integers<T, T, Neg, 1>)
+    MC_ROW(Op::kAnd, integers<T, T, And, 2>)
+    MC_ROW(Op::kOr, integers<T, T, Or, 2>)
+    MC_ROW(Op::kXor, integers<T, T, Xor, 2>)
+    MC_ROW(Op::kNot, integers<T, T, Not, 1>)
+    MC_ROW(Op::kCnot, integers<T, T, Cnot, 1>)
+    MC_ROW(Op::kShl, shift<T, Shl>)
+    MC_ROW(Op::kPopc, integers<uint32_t, T, Popc, 1>)
+    MC_ROW(Op::kClz, integers<uint32_t, T, Clz, 1>)
     default:
       return find_moves<T>(key);
   }
@@ -353,20 +244,14 @@ Handler find_integer(const ArithmeticKey& key) {
   if (const Handler handler = find_bits(key)) return handler;
   switch (key.type) {
     case Type::kU16:
-    case Type::kB16:
-      return find_in<uint16_t>(key);
-    case Type::kS16:
-      return find_in<int16_t>(key);
+      MC_ROW(Type::kB16, find_in<uint16_t>(key))
+      MC_ROW(Type::kS16, find_in<int16_t>(key))
     case Type::kU32:
-    case Type::kB32:
-      return find_in<uint32_t>(key);
-    case Type::kS32:
-      return find_in<int32_t>(key);
+      MC_ROW(Type::kB32, find_in<uint32_t>(key))
+      MC_ROW(Type::kS32, find_in<int32_t>(key))
     case Type::kU64:
-    case Type::kB64:
-      return find_in<uint64_t>(key);
-    case Type::kS64:
-      return find_in<int64_t>(key);
+      MC_ROW(Type::kB64, find_in<uint64_t>(key))
+      MC_ROW(Type::kS64, find_in<int64_t>(key))
     default:
       return nullptr;
   }

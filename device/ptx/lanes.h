@@ -22,6 +22,18 @@
 // A loop over lanes whose elements do not depend on one another.
 #define MC_LANES _Pragma("GCC ivdep") for (int l = 0; l < kLanes; ++l)
 #define MC_INLINE [[gnu::always_inline]] inline
+// An operation on one element, of any type.
+#define MC_ELEMENT(Name, parameters, ...) \
+  struct Name {                           \
+    template <class T>                    \
+    MC_INLINE static T of parameters {    \
+      return static_cast<T>(__VA_ARGS__); \
+    }                                     \
+  };
+// A row of a table of handlers.
+#define MC_ROW(Enumerator, ...) \
+  case Enumerator:              \
+    return __VA_ARGS__;
 
 namespace mc::ptx::MC_PTX_VARIANT {
 
@@ -62,7 +74,7 @@ struct Leaf {
   const Step* join = nullptr;
   Mask lanes = 0, arrived = 0;
   int parent = -1, children = 0;
-  int depth = 0;  // Of calls.
+  int depth = 0;  // The depth of calls.
   uint32_t local_base = 0;
   uint8_t* frame = nullptr;
   uint8_t* callee_frame = nullptr;
@@ -91,7 +103,7 @@ struct LaneWarp : Warp {
   std::vector<Leaf> leaves;
   std::vector<PendingCopy> pending;
   uint32_t next_group = 1;
-  std::vector<uint8_t*> spare_frames;  // Of calls that ended.
+  std::vector<uint8_t*> spare_frames;  // Frames of calls that ended.
 
   bool is_full() const { return active == kAllLanes; }
   void set(Mask mask) {

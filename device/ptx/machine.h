@@ -40,7 +40,7 @@ struct SiteRange {
   uint64_t begin = 1, end = 0;
 };
 
-// What a launch may be checked for; reads and writes stay within memory in any case.
+// Checks that a launch may do without; reads and writes stay within memory in any case.
 struct Checks {
   bool races = true;
 };
@@ -55,7 +55,7 @@ struct Block {
   uint8_t* local = nullptr;  // Each thread's own bytes, one behind the other.
   uint32_t local_stride = 0;
   const uint8_t* parameters = nullptr;
-  uint8_t* global = nullptr;  // Where device address 0 would be.
+  uint8_t* global = nullptr;  // The place where device address 0 would be.
   uint32_t* global_written_in = nullptr;
   uint32_t* global_writer = nullptr;
   SharedShadow shadow{};
@@ -134,7 +134,7 @@ void report_shared(Block& block, const Warp& warp, const Step* step, FindingKind
 void report_global(Block& block, const Warp& warp, const Step* step, uint64_t address, int thread,
                    uint32_t other_context, uint32_t other_epoch, int other, const char* detail);
 
-// vprintf, malloc, free and the like, for one thread: the arguments are its bytes of the call.
+// A call of vprintf, malloc, free or the like by one thread, with its bytes of the arguments.
 uint64_t call_builtin(Block& block, const Warp& warp, const Step* step, int thread,
                       const uint8_t* arguments);
 

@@ -92,7 +92,7 @@ struct Operands {
   }
 };
 
-// c += a b, four rows at a time.
+// The sum c += a b, four rows at a time.
 template <class Operands, int M, int K>
 MC_INLINE void multiply(const Operands& operands, float (&c)[M][8]) {
 #ifdef __FMA__
@@ -335,15 +335,12 @@ Handler find_matrix(const MatrixKey& key) {
     case Type::kTf32:
       if (is_large && key.k == 8) return with_sums<Tf32Words, 16, 8>(key);
       return is_large && key.k == 4 ? with_sums<Tf32Words, 16, 4>(key) : nullptr;
-    case Type::kF64:
-      return key.m == 8 && key.k == 4 ? double_product : nullptr;
-    case Type::kB1:
-      return find_bit_product(key);
+      MC_ROW(Type::kF64, key.m == 8 && key.k == 4 ? double_product : nullptr)
+      MC_ROW(Type::kB1, find_bit_product(key))
     case Type::kU8:
     case Type::kS8:
     case Type::kU4:
-    case Type::kS4:
-      return find_integers(key);
+      MC_ROW(Type::kS4, find_integers(key))
     default:
       return nullptr;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What lanes of a warp do together: shuffles, votes, matches, sums, and barriers.
+// Lanes of a warp together: shuffles, votes, matches, sums, and barriers.
 //
 // A step with a mask of members waits until all of them that live have come, be it in several
 // leaves. The last leaf to come does the work for all.
@@ -179,7 +179,7 @@ const Step* match(Warp& base, const Step* s) {
   });
 }
 
-// redux: the immediate is 0 add, 1 min, 2 max, 3 and, 4 or, 5 xor; the flag says signed.
+// The immediate of redux is 0 add, 1 min, 2 max, 3 and, 4 or, 5 xor; the flag says signed.
 uint32_t reduced(int64_t kind, bool is_signed, uint32_t x, uint32_t y) {
   const bool less = is_signed ? static_cast<int32_t>(x) < static_cast<int32_t>(y) : x < y;
   switch (kind) {
@@ -222,7 +222,7 @@ const Step* active_mask(Warp& base, const Step* s) {
   return s + 1;
 }
 
-// elect.sync: the lowest lane of the members.
+// The lowest lane of the members is elected.
 const Step* elect(Warp& base, const Step* s) {
   LaneWarp& w = lanes_of(base);
   return together(w, s, members(w, s->e), [&] {

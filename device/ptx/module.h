@@ -91,8 +91,8 @@ struct Variable {
   Type type = Type::kNone;
   int64_t bytes = 0;
   int64_t align = 1;
-  int64_t offset = 0;       // Of a parameter: its place among its function's parameters.
-  bool is_dynamic = false;  // extern .shared x[]: the launch gives its size.
+  int64_t offset = 0;       // A parameter's place among its function's parameters.
+  bool is_dynamic = false;  // A launch gives the size of `extern .shared x[]`.
   bool is_external = false;
   std::vector<uint8_t> initial;  // Empty, or as many as bytes.
   std::vector<Relocation> relocations;
@@ -125,7 +125,7 @@ struct Function {
 
 struct Module {
   std::vector<Function> functions;
-  std::vector<Variable> variables;  // global, const, and the shared ones of all functions
+  std::vector<Variable> variables;  // The global, const and shared ones of all functions.
   std::map<int, std::string> files;
 
   // A function with a body, or else a declaration of it, or null.
@@ -136,9 +136,9 @@ struct Module {
 struct ParseLimits {
   int64_t text_bytes_max = 32 << 20;
   int64_t variable_bytes_max = int64_t{1} << 32;
-  int64_t instructions_max = 2 << 20;
+  int64_t instructions_max = 1 << 19;
   int scopes_max = 64;     // Nested blocks of a function.
-  int operands_max = 512;  // Of an instruction, and parts of a vector.
+  int operands_max = 512;  // Operands of an instruction, or parts of a vector.
 };
 
 // The module, or kInvalidInput with the line of the text and what was wrong there. Directives for

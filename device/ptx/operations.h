@@ -108,16 +108,16 @@ struct ConvertKey {
   Type to = Type::kNone, from = Type::kNone;
   int to_width = 4, from_width = 4;
   Rounding rounding = Rounding::kNearest;
-  bool to_integral = false;  // rni, rzi, rmi, rpi: the result has no fraction.
+  bool to_integral = false;  // The result has no fraction: rni, rzi, rmi, rpi.
   bool is_saturated = false;
   bool is_relu = false;
   bool is_ftz = false;
 };
 
 struct AccessKey {
-  int bytes = 4;  // Of an element in memory.
+  int bytes = 4;  // The bytes of an element in memory.
   bool is_signed = false;
-  int width = 4;  // Of the register.
+  int width = 4;  // The width of the register.
   int elements = 1;
 };
 
@@ -126,7 +126,7 @@ struct AtomicKey {
   Type type = Type::kNone;
 };
 
-// m, n, k of a product of matrices, and the types of a, b, c and d.
+// The m, n and k of a product of matrices, and the types of a, b, c and d.
 struct MatrixKey {
   int m = 0, n = 0, k = 0;
   Type a = Type::kNone, b = Type::kNone, c = Type::kNone, d = Type::kNone;

@@ -147,8 +147,8 @@ void Parser::body_item() {
 
 // `.loc 1 12 5, function_name $L__info_string0, inlined_at 1 40 3`
 //
-// What is inlined from another file than the function's own (a header of CUDA) is where it was
-// inlined.
+// Code that is inlined from another file than the function's own (a header of CUDA) is placed
+// where it was inlined.
 void Parser::location_directive() {
   const Token directive = next();
   location_ = file_and_line();

@@ -111,7 +111,7 @@ class Parser {
   int scope_ = 0;
   int depth_ = 0;
   Location location_;
-  int main_file_ = 0;  // Of the function's first line.
+  int main_file_ = 0;  // The file of the function's first line.
 };
 
 }  // namespace mc::ptx

@@ -8,7 +8,7 @@
 // Constants, parameters and special registers are arrays in the frame, too: a handler reads all
 // operands in one way. Registers whose lives do not overlap share a place.
 //
-//   frame:  zeros | constants, parameters, tid... | registers | predicates | call parameters
+//   `frame`:  zeros | constants, parameters, tid... | registers | predicates | call parameters
 #ifndef MC_PTX_PROGRAM_H_
 #define MC_PTX_PROGRAM_H_
 
@@ -38,18 +38,18 @@ struct Step {
   uint32_t d = 0, a = 0, b = 0, c = 0, e = 0;  // Places in the frame; d is the result.
   uint32_t flags = 0;                          // The handler's own.
   int64_t immediate = 0;
-  const Step* target = nullptr;    // Of a branch.
-  const Step* join = nullptr;      // Where the lanes of a branch meet again; null: at the end.
+  const Step* target = nullptr;  // The target of a branch.
+  const Step* join = nullptr;    // The place where the lanes of a branch meet again; null: the end.
   const uint32_t* list = nullptr;  // Further places: parts of a vector, fragments of a matrix.
   const Code* callee = nullptr;
-  int site = 0;         // Of an access to memory: a number in its program.
+  int site = 0;         // An access's number in its program.
   int instruction = 0;  // A position in Function::instructions.
 };
 
 // Flags of steps that access memory: the low bits are a Space.
 constexpr uint32_t kSpaceMask = 7;
 constexpr uint32_t kWideAddress = 8;  // The register of the address has 64 bits.
-constexpr uint32_t kStrong = 16;      // volatile, relaxed, acquire, release
+constexpr uint32_t kStrong = 16;      // Accesses that are volatile, relaxed, acquire or release.
 
 // Flags of asynchronous copies: that of the source's address, beside kWideAddress of the target's.
 constexpr uint32_t kFromWide = 16;
@@ -100,7 +100,7 @@ enum class Source : uint8_t {
   kLanesGreaterEqual,
   kSharedDynamic,
   kSharedTotal,
-  kLocalAddress,  // bits: an offset among the function's local variables.
+  kLocalAddress,  // The bits are an offset among the function's local variables.
 };
 
 // An array of the frame that is filled before the code runs.
@@ -109,7 +109,7 @@ struct FrameValue {
   int width = 4;
   Source source = Source::kConstant;
   uint64_t bits = 0;  // A constant, or a parameter's offset.
-  int bytes = 0;      // Of a parameter in memory.
+  int bytes = 0;      // The bytes of a parameter in memory.
   bool is_signed = false;
 };
 
@@ -123,9 +123,9 @@ struct Code {
   const Function* function = nullptr;
   std::vector<Step> steps;
   std::vector<std::vector<uint32_t>> lists;
-  std::vector<std::vector<const Step*>> targets;  // Of indexed branches.
+  std::vector<std::vector<const Step*>> targets;  // Targets of indexed branches.
   std::vector<FrameValue> values;
-  std::vector<ParamArea> parameters, results;  // Of a function that is called.
+  std::vector<ParamArea> parameters, results;  // Areas of a function that is called.
   uint32_t frame_bytes = 0;
   uint32_t local_bytes = 0;
 };
@@ -140,14 +140,14 @@ struct Program {
   const Function* kernel = nullptr;
   int lanes = 32;
   std::vector<std::unique_ptr<Code>> codes;  // The first one is the kernel's.
-  std::vector<const Code*> callable;         // By the number in a function's address; or null.
-  std::vector<SharedArray> shared_arrays;    // In the order of their places.
-  uint32_t shared_bytes = 0;                 // Without the launch's dynamic part, behind them.
+  std::vector<const Code*> callable;  // The index is the number in a function's address; or null.
+  std::vector<SharedArray> shared_arrays;  // In the order of their places.
+  uint32_t shared_bytes = 0;               // Without the launch's dynamic part, behind them.
   uint32_t parameter_bytes = 0;
-  uint32_t frame_bytes_max = 0;  // Of all codes.
+  uint32_t frame_bytes_max = 0;  // The largest of all codes.
   int granule_shift = 2;  // Shadow memory has a word for so many bytes: the narrowest access.
   int num_sites = 0;
-  bool blocks_communicate = false;  // By atomics or strong accesses to global memory.
+  bool blocks_communicate = false;  // Global memory has atomics or strong accesses.
   bool has_calls = false;
 };
 

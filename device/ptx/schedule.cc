@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who runs: blocks over workers, and the warps of a block in turn.
+// The order of work: blocks over workers, and the warps of a block in turn.
 //
 // A warp runs until its lanes wait. A block whose warps only spin is put aside with all its state,
 // so that the block for which it waits can run: grid barriers and locks between blocks work on one
@@ -13,6 +13,8 @@ namespace mc::ptx::MC_PTX_VARIANT {
 namespace {
 
 constexpr int kIdleTurnsMax = 2;
+// Blocks that cost as much of a launch's budget as a turn.
+constexpr uint64_t kBlocksOfTurn = 16;
 constexpr int kBarriers = 16;
 
 struct LaneBlock : Block {
@@ -237,7 +239,7 @@ void release(LaneBlock& block, uint32_t number, const Waiting& waiting) {
   }
 }
 
-// bar.arrive: its threads go on and are counted.
+// Threads of bar.arrive go on and are counted.
 bool pass_arrivals(LaneBlock& block) {
   bool any = false;
   for (uint32_t k = 0; k < block.num_warps; ++k) {
@@ -258,7 +260,7 @@ void report_divergence(LaneBlock& block, const Waiting& waiting) {
   block.stopped = true;
 }
 
-// Whether a barrier let its threads go on, or ended the block.
+// True if a barrier let its threads go on, or ended the block.
 bool open_barriers(LaneBlock& block) {
   bool opened = pass_arrivals(block);
   Waiting all[kBarriers];
@@ -367,6 +369,13 @@ bool run_block(LaneBlock& block) {
   return true;
 }
 
+void spend_turn(LaneBlock& block) {
+  if (take_turn(block)) return;
+  const LaneWarp& w = block.warps[0];
+  report(block, w, w.code->steps.data(), FindingKind::kStepLimit, 0,
+         "the launch ran for longer than its budget of steps");
+}
+
 // ---- Blocks of a worker.
 class Worker {
  public:
@@ -397,6 +406,7 @@ class Worker {
     for (uint64_t number = first; number < end && number <= launch_.stop_block; ++number) {
       Context* context = spare();
       start(*context, number);
+      if (number % kBlocksOfTurn == 0) spend_turn(context->block);
       advance(context);
     }
     return true;

@@ -26,7 +26,7 @@ bool is_ordered(const Block& block, const Warp& warp, uint32_t writer) {
   return same_warp && writer >> kSyncShift != (warp.sync & kWriterSyncMask);
 }
 
-// Whether the reads that a word of readers stands for race with a write by a thread.
+// True if the reads that a word of readers stands for race with a write by a thread.
 bool reads_race(const Block& block, const Warp& warp, uint32_t reader, int thread) {
   if (reader & kManyWarps) return true;
   if (warp_of(block, reader) != warp.index) return true;

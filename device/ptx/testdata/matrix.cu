@@ -12,7 +12,7 @@ __device__ inline void copy16(void* to, const void* from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from));
 }
 
-// c = a b for halves with sums of floats: tiles of 64 x 64, 4 warps with 32 x 32 each, two stages.
+// The product c = a b of halves with sums of floats: tiles of 64 x 64, 4 warps with 32 x 32 each, two stages.
 extern "C" __global__ void mma_matmul(const half* a, const half* b, float* c, int n) {
   __shared__ __align__(16) half as[2][64][40];
   __shared__ __align__(16) half bs[2][32][72];
