@@ -207,6 +207,16 @@ bool is_contiguous(LaneWarp& w, uint32_t bytes, const Near& near) {
 }
 
 // ---- Global memory.
+// A word that no thread wrote in this launch. False if a thread did.
+MC_INLINE bool write_fresh_granule(const Block& block, const LaneWarp& w, uint64_t granule,
+                                   int thread) {
+  if (block.global_written_in[granule] >= block.launch_epoch) return false;
+  block.global_written_in[granule] = block.epoch;
+  block.global_writer[granule] = (w.sync & kGlobalSyncMask) << kGlobalSyncShift |
+                                 block.context << kContextShift | static_cast<uint32_t>(thread);
+  return true;
+}
+
 bool write_fresh_global(LaneWarp& w, uint32_t per, uint64_t granule) {
   Block& block = *w.block;
   const uint32_t count = kLanes * per, epoch = block.epoch;
@@ -371,9 +381,11 @@ void store_far(LaneWarp& w, const Step* s, uint32_t bytes, const Far& far, const
   for (int l = 0; l < kLanes; ++l) {
     if (!has(w.active, l)) continue;
     const uint8_t* value = values + static_cast<uint32_t>(l) * bytes;
+    const uint64_t first = checks ? global_granule(block, far, l) : 0;
     for (uint32_t k = 0; checks && k < per; ++k) {
+      if (write_fresh_granule(block, w, first + k, w.thread(l))) continue;
       const bool is_new = changes(value + k * part, far.host(l) + k * part, part);
-      write_global(block, w, s, global_granule(block, far, l) + k, w.thread(l), is_new);
+      write_global(block, w, s, first + k, w.thread(l), is_new);
     }
     memcpy(far.host(l), value, bytes);
   }
