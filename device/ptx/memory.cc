@@ -34,7 +34,7 @@ MC_INLINE void transpose_words(const uint8_t* memory, const uint32_t* at, R** d)
 }
 
 template <class M, class R, int N>
-bool load_near(LaneWarp& w, const Step* s) {
+MC_INLINE bool load_near(LaneWarp& w, const Step* s) {
   Near near;
   constexpr uint32_t kBytes = sizeof(M) * N;
   if (!resolve_near(w, s, {kBytes, false}, address_operand(s), near)) return false;
@@ -64,7 +64,7 @@ bool load_near(LaneWarp& w, const Step* s) {
 }
 
 template <class M, class R, int N>
-bool load_far(LaneWarp& w, const Step* s, Space space) {
+MC_INLINE bool load_far(LaneWarp& w, const Step* s, Space space) {
   Far far;
   constexpr uint32_t kBytes = sizeof(M) * N;
   if (!resolve_far(w, s, {kBytes, false}, address_operand(s), space, far)) return false;
@@ -91,19 +91,19 @@ bool load_far(LaneWarp& w, const Step* s, Space space) {
 }
 
 template <class M, class R, int N>
-bool load_in(LaneWarp& w, const Step* s, Space space) {
-  return space == Space::kShared ? load_near<M, R, N>(w, s) : load_far<M, R, N>(w, s, space);
+[[gnu::noinline]] const Step* load_generic(LaneWarp& w, const Step* s) {
+  return by_space(w, s, address_operand(s), [&](Space space) {
+    return space == Space::kShared ? load_near<M, R, N>(w, s) : load_far<M, R, N>(w, s, space);
+  });
 }
 
 template <class M, class R, int N>
 const Step* load(Warp& base, const Step* s) {
   LaneWarp& w = lanes_of(base);
   const Space space = space_of(s);
-  if (space == Space::kGeneric) {
-    return by_space(w, s, address_operand(s),
-                    [&](Space one) { return load_in<M, R, N>(w, s, one); });
-  }
-  return load_in<M, R, N>(w, s, space) ? s + 1 : stop_warp(w);
+  if (space == Space::kShared) return load_near<M, R, N>(w, s) ? s + 1 : stop_warp(w);
+  if (space == Space::kGeneric) return load_generic<M, R, N>(w, s);
+  return load_far<M, R, N>(w, s, space) ? s + 1 : stop_warp(w);
 }
 
 template <class M, class R, int N>
