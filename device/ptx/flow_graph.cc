@@ -182,7 +182,7 @@ class Liveness {
   }
 
   void scan(size_t block) {
-    uint64_t *reads = &reads_[block * words_], *writes = &writes_[block * words_];
+    uint64_t *reads = reads_.data() + block * words_, *writes = writes_.data() + block * words_;
     for (int i = graph_[block].begin; i < graph_[block].end; ++i) {
       const Instruction& one = function_.instructions[static_cast<size_t>(i)];
       const RegisterUse use = register_use(one);
