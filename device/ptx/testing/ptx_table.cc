@@ -7,9 +7,10 @@
 //   python3 tools/gpu/ptx_table.py DIR       on a machine with a GPU: makes NAME.out
 //   ptx_table --compare DIR           executor and twin against NAME.out
 //
-// --seed N and --count N choose the generated kernels (1 and 1000), --only TEXT the cases whose
-// names or modules contain a text. The same options must be given for --write and --compare. The
-// exit status is 1 where results differ, 2 for a wrong command line or files that cannot be used.
+// --seed N and --count N choose the generated kernels (1 and 1000), each --without TEXT a form that
+// they do not have, --only TEXT the cases whose names or modules contain a text. --write and
+// --compare need the same options. The exit status is 1 where results differ, 2 for a wrong command
+// line or files that cannot be used.
 //
 // Inputs and outputs of a module's kernels follow one another in NAME.in and NAME.out, each at the
 // offset that index.json gives, which is a multiple of 256.
@@ -32,6 +33,7 @@ constexpr int64_t kAlign = 256;
 
 struct Options {
   std::string write, compare, only, dump;
+  std::vector<std::string> without;
   uint64_t seed = 1;
   int count = 1000;
 };
@@ -202,7 +204,7 @@ void keep_only(std::vector<CaseModule>& modules, const std::string& text) {
 int usage() {
   std::fprintf(stderr,
                "usage: ptx_table --check | --write DIR | --compare DIR | --dump KERNEL\n"
-               "                 [--seed N] [--count N] [--only TEXT]\n");
+               "                 [--seed N] [--count N] [--without TEXT]... [--only TEXT]\n");
   return 2;
 }
 
@@ -224,6 +226,8 @@ int run(const std::vector<std::string>& words) {
       options.dump = value;
     } else if (words[k - 1] == "--only") {
       options.only = value;
+    } else if (words[k - 1] == "--without") {
+      options.without.push_back(value);
     } else if (words[k - 1] == "--seed") {
       options.seed = std::strtoull(value.c_str(), nullptr, 10);
     } else if (words[k - 1] == "--count") {
@@ -233,7 +237,8 @@ int run(const std::vector<std::string>& words) {
     }
   }
   std::vector<CaseModule> modules = instruction_table();
-  std::vector<CaseModule> generated = generate_cases(options.seed, options.count);
+  std::vector<CaseModule> generated =
+      generate_cases({options.seed, options.count, options.without});
   std::move(generated.begin(), generated.end(), std::back_inserter(modules));
   if (!options.only.empty()) keep_only(modules, options.only);
   std::printf("seed %llu, %d generated kernels\n", static_cast<unsigned long long>(options.seed),

@@ -94,7 +94,8 @@ st.param.b32 [result], %n;
 ret;
 }
 .global .align 8 .u64 pointers[2] = {add_three, add_three};
-.const .align 16 .u32 squares[16] = {0, 1, 4, 9, 16, 25, 36, 49, 64, 81, 100, 121, 144, 169, 196, -1};
+.const .align 16 .u32 squares[16] =
+{0, 1, 4, 9, 16, 25, 36, 49, 64, 81, 100, 121, 144, 169, 196, -1};
 .global .align 16 .b8 letters[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 255};
 .global .align 8 .u64 letters_at = generic(letters)+3;
 

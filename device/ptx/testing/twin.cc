@@ -551,7 +551,7 @@ class Twin {
     return true;
   }
 
-  // mov, also between a register and a vector of narrower ones, the first of which is the lowest.
+  // A mov, also between a register and a vector of narrower ones, the first of which is the lowest.
   void pack(Thread& thread, const Instruction& one) {
     const std::span<const Operand> to = parts_of(one.operands[0]), from = parts_of(one.operands[1]);
     const int width = 8 * bytes_of(one.type());
@@ -659,7 +659,7 @@ class Twin {
   }
 
   void exchange(const std::vector<Thread*>& group, const Instruction& one) {
-    std::map<uint32_t, uint64_t> values;  // By lane.
+    std::map<uint32_t, uint64_t> values;  // The key is a lane.
     const Type type = one.opcode == "vote" ? Type::kPred : one.type();
     if (one.operands.size() > 1) {
       for (Thread* member : group) values[member->lane()] = read(*member, one.operands[1], type);

@@ -6,9 +6,9 @@
 // executor. The threads of a block run one after the other, each until it ends or comes to an
 // instruction at which threads meet (a barrier, a shuffle, a vote). When no thread can go on, the
 // meetings whose threads are all there take place. It checks nothing but that each access is inside
-// the memory that it was given, and it does not find races.
+// the memory that it was given, and it does not find races. An example, where `memory` has the
+// input at 0x100000 and the output at 0x200000:
 //
-//   std::vector<TwinMemory> memory = {{0x100000, input}, {0x200000, output}};
 //   MC_TRY_VOID(run_twin({.module = module, .kernel = "k", .block = {64, 1, 1},
 //                         .parameters = arguments.bytes()}, memory), "twin");
 //

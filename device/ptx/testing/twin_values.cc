@@ -150,7 +150,7 @@ uint64_t round_operation(const std::string& op, const long double* x, Type type,
   return encode(std::bit_cast<double>(bits), type, mode);
 }
 
-// min and max: a number wins over NaN unless .NaN is there, and -0 is less than +0.
+// The rule of min and max: a number wins over NaN unless .NaN is there, and -0 is less than +0.
 long double least_or_most(const Instruction& one, long double a, long double b) {
   if (std::isnan(a) || std::isnan(b)) {
     if (one.has("NaN") || (std::isnan(a) && std::isnan(b))) return kNan;
@@ -194,7 +194,7 @@ bool test_number(const Instruction& one, long double a, Type type) {
   return one.has("subnormal") ? is_subnormal : std::isfinite(a) && !is_subnormal;
 }
 
-// div.approx has no quotients for divisors above 2^126.
+// A div.approx has no quotients for divisors above 2^126.
 bool has_no_quotient(const Instruction& one, long double b) {
   return one.has("approx") && std::isfinite(b) && std::fabs(b) > std::ldexp(1.0L, 126);
 }
