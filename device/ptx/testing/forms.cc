@@ -345,7 +345,9 @@ void add_float_conversions(List& list) {
       list.add(name + ".bf16x2.f32", "Gff");
     }
   }
-  list.raw("{ .reg .b32 %t; cvt.rna.tf32.f32 %t, $1; and.b32 $0, %t, 0xFFFFE000; }", "rf");
+  // The low bits of a tf32 are open.
+  list.raw("{ .reg .b32 %t; cvt.rna.tf32.f32 %t, $1; and.b32 %t, %t, 0xFFFFE000; mov.b32 $0, %t; }",
+           "ff");
 }
 
 std::vector<uint64_t> float_edges(Type type) {
