@@ -448,6 +448,83 @@ void add_atomics(Specials& list) {
                                "mov.b64 %o, {%r, %u};");
 }
 
+// Elements are small integers, so that all sums are exact. The results are mixed into 64 bits.
+void add_matrices(Specials& list) {
+  struct Product {
+    const char* name;
+    const char* element;  // The type of A and B.
+    const char* sum;      // The type of C and D.
+    int a, b, c;          // Registers.
+  };
+  const Product products[] = {
+      {"m16n8k16.row.col.f32.f16.f16.f32", "f16", "f32", 4, 2, 4},
+      {"m16n8k16.row.col.f16.f16.f16.f16", "f16", "f16", 4, 2, 2},
+      {"m16n8k16.row.col.f32.bf16.bf16.f32", "bf16", "f32", 4, 2, 4},
+      {"m16n8k8.row.col.f32.f16.f16.f32", "f16", "f32", 2, 1, 4},
+      {"m16n8k8.row.col.f16.f16.f16.f16", "f16", "f16", 2, 1, 2},
+      {"m16n8k8.row.col.f32.bf16.bf16.f32", "bf16", "f32", 2, 1, 4},
+      {"m16n8k8.row.col.f32.tf32.tf32.f32", "tf32", "f32", 4, 2, 4},
+      {"m16n8k4.row.col.f32.tf32.tf32.f32", "tf32", "f32", 2, 1, 4},
+      {"m16n8k32.row.col.s32.s8.s8.s32", "s8", "s32", 4, 2, 4},
+      {"m16n8k32.row.col.s32.u8.s8.s32", "s8", "s32", 4, 2, 4},
+      {"m16n8k32.row.col.satfinite.s32.s8.s8.s32", "s8", "s32", 4, 2, 4},
+      {"m16n8k16.row.col.s32.s8.u8.s32", "s8", "s32", 2, 1, 4},
+      {"m8n8k16.row.col.s32.s8.s8.s32", "s8", "s32", 1, 1, 2},
+      {"m8n8k4.row.col.f64.f64.f64.f64", "f64", "f64", 1, 1, 2},
+  };
+  auto names = [](const char* prefix, int count) {
+    std::string text = "{";
+    for (int k = 0; k < count; ++k) text += (k > 0 ? ", %" : "%") + std::string(prefix) + number(k);
+    return text + "}";
+  };
+  // A register of two or four small integers, from the bits of %y.
+  auto fill = [](const std::string& to, const std::string& type) -> std::string {
+    const std::string next = "mad.lo.u32 %y, %y, 1664525, 1013904223; shr.u32 %z, %y, 13;\n";
+    if (type == "s8" || type == "s32") return next + "xor.b32 " + to + ", %z, %y;\n";
+    const std::string low =
+        next + "and.b32 %z, %z, 15; add.s32 %z, %z, -8; cvt.rn.f32.s32 %v, %z;\n";
+    if (type == "f32") return low + "mov.f32 " + to + ", %v;\n";
+    if (type == "tf32") return low + "mov.b32 " + to + ", %v;\n";
+    if (type == "f64") return low + "cvt.f64.f32 " + to + ", %v;\n";
+    return low + "mov.f32 %w, %v;\n" + low + "cvt.rn." + type + "x2.f32 " + to + ", %v, %w;\n";
+  };
+  for (const Product& one : products) {
+    const std::string element = one.element, sum = one.sum;
+    const std::string reg = element == "f64" ? ".f64" : ".b32";
+    const std::string sum_reg = sum == "f64" ? ".f64" : sum == "f32" ? ".f32" : ".b32";
+    std::string body = ".reg .b32 %z; .reg .f32 %v, %w; .reg .b64 %t; .reg " + reg +
+                       " %A<4>, %B<4>; .reg " + sum_reg + " %C<4>, %D<4>;\nxor.b32 %y, %a, %b;\n";
+    for (int k = 0; k < one.a; ++k) body += fill("%A" + number(k), element);
+    for (int k = 0; k < one.b; ++k) body += fill("%B" + number(k), element);
+    for (int k = 0; k < one.c; ++k) body += fill("%C" + number(k), sum);
+    body += std::string("mma.sync.aligned.") + one.name + " " + names("D", one.c) + ", " +
+            names("A", one.a) + ", " + names("B", one.b) + ", " + names("C", one.c) + ";\n";
+    body += "mov.u64 %o, 7;\n";
+    for (int k = 0; k < one.c; ++k) {
+      const std::string d = "%D" + number(k);
+      body += sum == "f64" ? "mov.b64 %t, " + d + ";\n"
+                           : "mov.b32 %z, " + d + "; cvt.u64.u32 %t, %z;\n";
+      body += "mad.lo.u64 %o, %o, 65599, %t;\n";
+    }
+    list.add(std::string("mma.") + one.name, body);
+  }
+  for (const char* trans : {"", ".trans"}) {
+    for (const int count : {1, 2, 4}) {
+      std::string body =
+          ".reg .b32 %z, %D<4>; .reg .b64 %t; .shared .align 16 .b8 sm_@[2048];\n"
+          "mov.u32 %z, sm_@; mad.lo.u32 %z, %thread, 16, %z;\n"
+          "st.shared.v2.b32 [%z], {%a, %b}; st.shared.b64 [%z+8], %l;\nbar.sync 0;\n"
+          "xor.b32 %z, %thread, 5; mov.u32 %x, sm_@; mad.lo.u32 %z, %z, 16, %x;\n";
+      body += "ldmatrix.sync.aligned.m8n8.x" + number(count) + trans + ".shared.b16 " +
+              names("D", count) + ", [%z];\nmov.u64 %o, 7;\n";
+      for (int k = 0; k < count; ++k) {
+        body += "cvt.u64.u32 %t, %D" + number(k) + "; mad.lo.u64 %o, %o, 65599, %t;\n";
+      }
+      list.add(std::string("ldmatrix") + trans, body);
+    }
+  }
+}
+
 void add_flow(Specials& list) {
   const std::string open = ".reg .b32 %r, %t, %u; .reg .pred %p, %q;\nsetp.eq.u32 %p, %a, %b;\n";
   list.add("brx.idx",
@@ -518,6 +595,7 @@ CaseModule special_cases(const std::string& head) {
   add_copies(list);
   add_atomics(list);
   add_flow(list);
+  add_matrices(list);
   return module;
 }
 

@@ -13,6 +13,7 @@
 #include <optional>
 #include <span>
 
+#include "ptx/testing/twin_matrix.h"
 #include "ptx/testing/twin_values.h"
 
 namespace mc::ptx {
@@ -49,11 +50,14 @@ struct Thread {
   uint32_t lane() const { return number % kLanes; }
 };
 
+// Instructions that all lanes of a warp execute together, without a mask.
+bool is_matrix(const Instruction& one) { return one.opcode == "mma" || one.opcode == "ldmatrix"; }
+
 // Instructions at which a thread waits for others of its warp.
 bool is_warp_meeting(const Instruction& one) {
   const std::string& op = one.opcode;
   return op == "shfl" || op == "vote" || op == "match" || op == "redux" || op == "activemask" ||
-         (op == "bar" && one.has("warp"));
+         is_matrix(one) || (op == "bar" && one.has("warp"));
 }
 
 bool is_barrier(const Instruction& one) {
@@ -626,7 +630,7 @@ class Twin {
 
   uint32_t mask_of(Thread& thread) {
     const Instruction& one = instruction_of(thread);
-    if (one.opcode == "activemask") return 0xFFFFFFFF;
+    if (one.opcode == "activemask" || is_matrix(one)) return 0xFFFFFFFF;
     return static_cast<uint32_t>(read(thread, one.operands.back(), Type::kB32));
   }
 
@@ -659,6 +663,8 @@ class Twin {
   }
 
   void exchange(const std::vector<Thread*>& group, const Instruction& one) {
+    if (one.opcode == "mma") return multiply(group, one);
+    if (one.opcode == "ldmatrix") return load_matrices(group, one);
     std::map<uint32_t, uint64_t> values;  // The key is a lane.
     const Type type = one.opcode == "vote" ? Type::kPred : one.type();
     if (one.operands.size() > 1) {
@@ -677,6 +683,49 @@ class Twin {
         uint64_t mask = 0;
         for (const Thread* other : group) mask |= 1ULL << other->lane();
         write(*member, one.operands[0], mask);
+      }
+    }
+  }
+
+  void multiply(const std::vector<Thread*>& group, const Instruction& one) {
+    std::array<Fragments, kLanes> lanes;
+    if (group.size() != kLanes) return fail("a product of matrices by a part of a warp");
+    for (Thread* member : group) {
+      Fragments& own = lanes[member->lane()];
+      std::vector<uint64_t>* lists[] = {&own.a, &own.b, &own.c};
+      for (size_t k = 0; k < 3; ++k) {
+        for (const Operand& part : parts_of(one.operands[k + 1])) {
+          lists[k]->push_back(read(*member, part, Type::kB64));
+        }
+      }
+    }
+    if (!multiply_matrices(one, lanes)) return lack();
+    for (Thread* member : group) {
+      const std::span<const Operand> to = parts_of(one.operands[0]);
+      const std::vector<uint64_t>& result = lanes[member->lane()].d;
+      for (size_t k = 0; k < to.size() && k < result.size(); ++k) write(*member, to[k], result[k]);
+    }
+  }
+
+  // Lanes 8 m to 8 m + 7 have the addresses of the rows of matrix m. A lane gets two neighbours of
+  // the row lane / 4, or with .trans of the column.
+  void load_matrices(const std::vector<Thread*>& group, const Instruction& one) {
+    const size_t count = parts_of(one.operands[0]).size();
+    if (group.size() != kLanes) return fail("a load of matrices by a part of a warp");
+    for (size_t matrix = 0; matrix < count; ++matrix) {
+      uint16_t elements[8][8] = {};
+      for (size_t row = 0; row < 8; ++row) {
+        Thread& owner = *group[8 * matrix + row];
+        const uint8_t* bytes = bytes_of_operand(owner, space_of(one), one.operands[1], 16);
+        if (bytes == nullptr) return;
+        std::memcpy(elements[row], bytes, 16);
+      }
+      for (Thread* member : group) {
+        const uint32_t line = member->lane() / 4, first = member->lane() % 4 * 2;
+        const bool is_column = one.has("trans");
+        const uint64_t low = is_column ? elements[first][line] : elements[line][first];
+        const uint64_t high = is_column ? elements[first + 1][line] : elements[line][first + 1];
+        write(*member, parts_of(one.operands[0])[matrix], low | high << 16);
       }
     }
   }

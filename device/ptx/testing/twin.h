@@ -12,7 +12,7 @@
 //   MC_TRY_VOID(run_twin({.module = module, .kernel = "k", .block = {64, 1, 1},
 //                         .parameters = arguments.bytes()}, memory), "twin");
 //
-// Matrix instructions, textures, printf and malloc are not there.
+// wmma, textures, printf and malloc are not there.
 #ifndef MC_PTX_TESTING_TWIN_H_
 #define MC_PTX_TESTING_TWIN_H_
 
