@@ -106,7 +106,7 @@ class Specials {
   explicit Specials(CaseModule& module) : module_(module) {}
 
   void add(const std::string& name, const std::string& body,
-           std::array<uint32_t, 3> block = {kThreads, 1, 1}) {
+           std::array<uint32_t, 3> block = {kThreads, 1, 1}, std::vector<Column> results = {}) {
     Case one;
     one.name = "s" + std::to_string(module_.cases.size()) + "_" + name;
     for (char& c : one.name) {
@@ -116,7 +116,8 @@ class Specials {
     one.grid[0] = kBlocks;
     one.num_records = kThreads * kBlocks;
     one.output_bytes = 8 * one.num_records;
-    one.results.push_back({name, Type::kB64, 0, 8, {}});
+    one.results = std::move(results);
+    if (one.results.empty()) one.results.push_back({name, Type::kB64, 0, 8, {}});
     const std::pair<const char*, Column> operands[] = {{"a", {"a", Type::kB32, 0, 32, {}}},
                                                        {"b", {"b", Type::kB32, 4, 32, {}}},
                                                        {"l", {"l", Type::kB64, 8, 32, {}}},
@@ -507,6 +508,34 @@ void add_matrices(Specials& list) {
       body += "mad.lo.u64 %o, %o, 65599, %t;\n";
     }
     list.add(std::string("mma.") + one.name, body);
+  }
+  // Fractions, whose sums machines round in different places. The low and high half of the output
+  // are two of the results.
+  const std::pair<const char*, const char*> rounded[] = {
+      {"m16n8k16.row.col.f32.f16.f16.f32", "f16"},
+      {"m16n8k16.row.col.f32.bf16.bf16.f32", "bf16"},
+      {"m16n8k8.row.col.f32.tf32.tf32.f32", "tf32"}};
+  for (const auto& [name, element] : rounded) {
+    std::string body =
+        ".reg .b32 %z, %A<4>, %B<2>; .reg .f32 %v, %w, %C<4>, %D<4>;\n"
+        "xor.b32 %y, %a, %b;\n";
+    auto fraction = [&](const std::string& to) {
+      body += "mad.lo.u32 %y, %y, 1664525, 1013904223; cvt.rn.f32.s32 " + to +
+              ", %y;\nmul.rn.f32 " + to + ", " + to + ", 0f30000000;\n";
+    };
+    for (int k = 0; k < 6; ++k) {
+      const std::string to = k < 4 ? "%A" + number(k) : "%B" + number(k - 4);
+      fraction("%v");
+      fraction("%w");
+      body += element[0] == 't' ? "cvt.rna.tf32.f32 " + to + ", %v;\n"
+                                : std::string("cvt.rn.") + element + "x2.f32 " + to + ", %v, %w;\n";
+    }
+    for (int k = 0; k < 4; ++k) fraction("%C" + number(k));
+    body += std::string("mma.sync.aligned.") + name + " " + names("D", 4) + ", " + names("A", 4) +
+            ", " + names("B", 2) + ", " + names("C", 4) + ";\nmov.b64 %o, {%D1, %D2};\n";
+    const Tolerance tolerance = {0, 4e-6};
+    list.add(std::string("mma.rounded.") + name, body, {kThreads, 1, 1},
+             {{name, Type::kF32, 0, 8, tolerance}, {name, Type::kF32, 4, 8, tolerance}});
   }
   for (const char* trans : {"", ".trans"}) {
     for (const int count : {1, 2, 4}) {
