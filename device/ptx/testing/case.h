@@ -96,7 +96,7 @@ class CaseRunner {
 
 // A kernel for each form of an instruction, with edges of its types and random values as operands,
 // and kernels of memory, atomics, meetings, branches and calls.
-std::vector<CaseModule> instruction_table();
+std::vector<CaseModule> table_cases();
 
 struct GenerateOptions {
   uint64_t seed = 1;

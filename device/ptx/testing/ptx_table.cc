@@ -236,7 +236,7 @@ int run(const std::vector<std::string>& words) {
       return usage();
     }
   }
-  std::vector<CaseModule> modules = instruction_table();
+  std::vector<CaseModule> modules = table_cases();
   std::vector<CaseModule> generated =
       generate_cases({options.seed, options.count, options.without});
   std::move(generated.begin(), generated.end(), std::back_inserter(modules));

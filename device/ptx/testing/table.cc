@@ -125,7 +125,7 @@ Case case_of(const Form& form, size_t number) {
 
 }  // namespace
 
-std::vector<CaseModule> instruction_table() {
+std::vector<CaseModule> table_cases() {
   const std::vector<Form> forms = instruction_forms();
   std::vector<CaseModule> modules;
   for (size_t begin = 0; begin < forms.size(); begin += kFormsOfModule) {

@@ -65,7 +65,7 @@ void expect_agreement(const std::vector<CaseModule>& modules, bool skips_known) 
 // The cases of the table whose form contains a text must agree.
 void expect_agreement_of(const std::string& form) {
   int num_cases = 0;
-  for (const CaseModule& module : instruction_table()) {
+  for (const CaseModule& module : table_cases()) {
     const Result<CaseRunner> runner = CaseRunner::create(module);
     ASSERT_TRUE(runner) << runner.error().message;
     for (const Case& one : module.cases) {
@@ -77,7 +77,7 @@ void expect_agreement_of(const std::string& form) {
   EXPECT_GT(num_cases, 0);
 }
 
-TEST(InstructionTable, ExecutorAndTwinAgree) { expect_agreement(instruction_table(), true); }
+TEST(InstructionTable, ExecutorAndTwinAgree) { expect_agreement(table_cases(), true); }
 
 TEST(GeneratedKernels, ExecutorAndTwinAgree) {
   GenerateOptions options;
