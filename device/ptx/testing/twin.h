@@ -12,7 +12,7 @@
 //   MC_TRY_VOID(run_twin({.module = module, .kernel = "k", .block = {64, 1, 1},
 //                         .parameters = arguments.bytes()}, memory), "twin");
 //
-// wmma, textures, printf and malloc are not there.
+// The twin has no wmma, textures, printf and malloc.
 #ifndef MC_PTX_TESTING_TWIN_H_
 #define MC_PTX_TESTING_TWIN_H_
 
