@@ -46,6 +46,19 @@ class Features : public Kernels, public testing::WithParamInterface<bool> {
   std::string printed_;
 };
 
+using Division = Kernels;
+
+TEST_F(Division, ByZeroGivesAllBitsAndItsRemainderTheDividend) {
+  open(
+      ".version 8.0\n.target sm_80\n.address_size 64\n.entry k(.param .u64 out)\n{\n"
+      ".reg .b32 %a, %b, %d, %r; .reg .b64 %out;\nld.param.u64 %out, [out];\n"
+      "mov.u32 %a, 7; mov.u32 %b, 0; div.s32 %d, %a, %b; rem.u32 %r, %a, %b;\n"
+      "st.global.v2.b32 [%out], {%d, %r};\nret;\n}\n");
+  const uint64_t out = put(std::vector<int>(2), "out");
+  launch({.kernel = "k", .arguments = Arguments().add(out)});
+  EXPECT_THAT(get<int>(out, 2), ElementsAre(-1, 7));
+}
+
 INSTANTIATE_TEST_SUITE_P(Isa, Features, testing::Bool());
 
 TEST_P(Features, VariablesHaveTheirInitialValuesAndPointers) {
