@@ -145,18 +145,19 @@ const Step* saturate(Warp& base, const Step* s) {
   return s + 1;
 }
 
-// Halves, K to a lane, computed in float; a product with a sum needs double to be rounded once.
+// Halves, K to a lane, computed in float; a product with a sum needs more bits to be rounded once.
 constexpr uint32_t kFlush = 1, kSaturate = 2, kRelu = 4;
 
-MC_INLINE float flush_half(float x) {
-  return __builtin_fabsf(x) < 0x1p-14F ? __builtin_copysignf(0.0F, x) : x;
+template <class T>
+MC_INLINE void flush_row(T* row, int count) {
+  for (int k = 0; k < count; ++k) row[k].bits = flush_half(row[k].bits);
 }
 
 template <class O, int N>
 MC_INLINE float half_element(float a, float b, float c) {
   if constexpr (N == 1) return O::of(a);
   if constexpr (N == 2) return O::of(a, b);
-  if constexpr (N == 3) return static_cast<float>(double(a) * b + c);
+  if constexpr (N == 3) return sum_to_odd(double(a) * b, c);
 }
 
 template <class T, class O, int N, int K>
@@ -166,10 +167,14 @@ const Step* halves(Warp& base, const Step* s) {
   alignas(32) float x[N][kCount], y[kCount];
   alignas(32) T result[kCount];
   const uint32_t places[3] = {s->a, s->b, s->c};
-  for (int n = 0; n < N; ++n) widen_row(w.at<T>(places[n]), x[n], kCount);
-  if (s->flags & kFlush) {
-    for (int n = 0; n < N; ++n)
-      for (int k = 0; k < kCount; ++k) x[n][k] = flush_half(x[n][k]);
+  for (int n = 0; n < N; ++n) {
+    const T* from = w.at<T>(places[n]);
+    if (s->flags & kFlush) {
+      memcpy(result, from, sizeof result);
+      flush_row(result, kCount);
+      from = result;
+    }
+    widen_row(from, x[n], kCount);
   }
   for (int k = 0; k < kCount; ++k) {
     y[k] = half_element<O, N>(x[0][k], x[N > 1 ? 1 : 0][k], x[N > 2 ? 2 : 0][k]);
@@ -181,6 +186,7 @@ const Step* halves(Warp& base, const Step* s) {
     for (int k = 0; k < kCount; ++k) y[k] = y[k] < 0 ? 0 : y[k];
   }
   narrow_row(y, result, kCount);
+  if (s->flags & kFlush) flush_row(result, kCount);
   using Lane = std::conditional_t<K == 1, uint16_t, uint32_t>;
   Lane lanes[kLanes];
   memcpy(lanes, result, sizeof lanes);
@@ -195,8 +201,12 @@ const Step* half_sign(Warp& base, const Step* s) {
   using Lane = std::conditional_t<K == 1, uint16_t, uint32_t>;
   constexpr Lane kSigns = static_cast<Lane>(0x80008000);
   const Lane* a = w.at<Lane>(s->a);
+  const bool is_ftz = (s->flags & kFlush) != 0;
   each_lane(w, w.at<Lane>(s->d), [&](int l) {
-    return static_cast<Lane>(kNegate ? a[l] ^ kSigns : a[l] & static_cast<Lane>(~kSigns));
+    const uint32_t bits = a[l], low = flush_half(static_cast<uint16_t>(bits));
+    const uint32_t high = flush_half(static_cast<uint16_t>(bits >> 16));
+    const Lane x = static_cast<Lane>(is_ftz ? high << 16 | low : bits);
+    return static_cast<Lane>(kNegate ? x ^ kSigns : x & static_cast<Lane>(~kSigns));
   });
   return s + 1;
 }

@@ -200,8 +200,8 @@ const Step* convert_pack(Warp& base, const Step* s) {
   if (flags & 4) {
     each_lane(w, w.at<uint32_t>(s->d), [&](int l) {
       const uint32_t bits = __builtin_bit_cast(uint32_t, a[l]);
-      const bool is_finite = (bits & 0x7F800000) != 0x7F800000;
-      return is_finite ? (bits + 0x1000) & 0xFFFFE000 : bits;
+      const uint32_t size = bits & 0x7FFFFFFF, nan = 0x7FFFE000;
+      return size < 0x7F800000 ? (bits + 0x1000) & 0xFFFFE000 : size > 0x7F800000 ? nan : bits;
     });
     return s + 1;
   }

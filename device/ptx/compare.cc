@@ -31,6 +31,17 @@ MC_INLINE float operand(float x) {
   return kFtz && __builtin_fabsf(x) < 0x1p-126F ? 0.0F : x;
 }
 
+// The flag of comparisons of halves that take subnormal numbers for zeros.
+constexpr uint32_t kFlushed = 8;
+
+// A row of halves as floats; subnormal ones are zeros where the step flushes.
+template <class T>
+MC_INLINE void half_operands(LaneWarp& w, const Step* s, uint32_t place, float* to, int count) {
+  widen_row(w.at<T>(place), to, count);
+  if ((s->flags & kFlushed) == 0) return;
+  for (int k = 0; k < count; ++k) to[k] = __builtin_fabsf(to[k]) < 0x1p-14F ? 0 : to[k];
+}
+
 // The result, combined with a third predicate as the immediate says: 0 alone, 1 and, 2 or, 3 xor.
 MC_INLINE void combine(LaneWarp& w, const Step* s, Mask yes) {
   Mask no = ~yes;
@@ -49,8 +60,8 @@ const Step* compare(Warp& base, const Step* s) {
   alignas(32) int32_t t[kLanes];
   if constexpr (kIsHalf<T>) {
     alignas(32) float a[kLanes], b[kLanes];
-    widen_row(w.at<T>(s->a), a, kLanes);
-    widen_row(w.at<T>(s->b), b, kLanes);
+    half_operands<T>(w, s, s->a, a, kLanes);
+    half_operands<T>(w, s, s->b, b, kLanes);
     MC_LANES t[l] = holds<C>(a[l], b[l]) ? -1 : 0;
   } else if constexpr (kFtz) {
     const T *a = w.at<T>(s->a), *b = w.at<T>(s->b);
@@ -69,8 +80,8 @@ const Step* compare_pairs(Warp& base, const Step* s) {
   LaneWarp& w = lanes_of(base);
   alignas(32) float a[2 * kLanes], b[2 * kLanes];
   alignas(32) int32_t t[kLanes];
-  widen_row(w.at<T>(s->a), a, 2 * kLanes);
-  widen_row(w.at<T>(s->b), b, 2 * kLanes);
+  half_operands<T>(w, s, s->a, a, 2 * kLanes);
+  half_operands<T>(w, s, s->b, b, 2 * kLanes);
   Mask results[2];
   for (int k = 0; k < 2; ++k) {
     MC_LANES t[l] = holds<C>(a[2 * l + k], b[2 * l + k]) ? -1 : 0;
@@ -86,7 +97,8 @@ const Step* compare_pairs(Warp& base, const Step* s) {
   return s + 1;
 }
 
-// The immediate of testp is 0 finite, 1 infinite, 2 number, 3 notanumber, 4 normal, 5 subnormal.
+// Zeros are normal. The immediate of testp is 0 finite, 1 infinite, 2 number, 3 notanumber, 4
+// normal, 5 subnormal.
 template <class T>
 const Step* test(Warp& base, const Step* s) {
   LaneWarp& w = lanes_of(base);
@@ -96,9 +108,9 @@ const Step* test(Warp& base, const Step* s) {
   Mask result = 0;
   for (int l = 0; l < kLanes; ++l) {
     const T x = a[l] < 0 ? -a[l] : a[l];
-    const bool facts[] = {
-        x < infinity,       x == infinity, x == x, x != x, x >= kLeast && x < infinity,
-        x > 0 && x < kLeast};
+    const bool is_finite = x < infinity, is_subnormal = x > 0 && x < kLeast;
+    const bool facts[] = {is_finite,   x == infinity, x == x, x != x, is_finite && !is_subnormal,
+                          is_subnormal};
     if (facts[s->immediate]) result |= bit(l);
   }
   set_predicate(w, s->d, result);

@@ -126,16 +126,6 @@ double rounded(double x, Rounding rounding) {
   }
 }
 
-// The nearest float towards zero, with its last bit set if that is not exact: to round it once
-// more to fewer bits gives what one rounding would.
-float to_odd(double x) {
-  const float near = static_cast<float>(x);
-  if (!(near - near == 0) || static_cast<double>(near) == x) return near;
-  const bool is_away = __builtin_fabs(static_cast<double>(near)) > __builtin_fabs(x);
-  const uint32_t bits = __builtin_bit_cast(uint32_t, near) - (is_away ? 1 : 0);
-  return __builtin_bit_cast(float, bits | 1);
-}
-
 uint64_t integer_limit(Type type, bool is_most) {
   const int bits = 8 * bytes_of(type);
   if (!is_signed(type)) return is_most ? ~uint64_t{0} >> (64 - bits) : 0;
@@ -147,7 +137,11 @@ uint64_t integer_of_float(double given, const ConvertKey& key) {
   const double x = rounded(given, key.rounding);
   const int bits = 8 * bytes_of(key.to);
   const bool is_signed_type = is_signed(key.to);
-  if (x != x) return 0;
+  // NaN is 0 from a narrow type to a narrow one, else the highest bit.
+  if (x != x) {
+    const bool is_narrow = key.from != Type::kF64 && bits < 64;
+    return is_narrow ? 0 : extended(uint64_t{1} << (bits - 1), key.to);
+  }
   const double end = is_signed_type ? __builtin_ldexp(1, bits - 1) : __builtin_ldexp(1, bits);
   const double begin = is_signed_type ? -end : 0;
   if (x >= end) return integer_limit(key.to, true);
@@ -169,7 +163,6 @@ uint64_t integer_of_integer(const Number& from, const ConvertKey& key) {
 double float_operand(const Number& from, const ConvertKey& key) {
   double x = from.value;
   if (key.to_integral) x = rounded(x, key.rounding);
-  if (key.is_saturated) x = x > 0 ? (x < 1 ? x : 1) : 0;
   if (key.is_relu) x = x > 0 ? x : x != x ? x : 0;
   return x;
 }
@@ -182,13 +175,16 @@ double of_integer(const Number& from, bool to_double) {
                           : static_cast<float>(from.bits);
 }
 
+float flushed(float x) { return __builtin_fabsf(x) < 0x1p-126F ? __builtin_copysignf(0.0F, x) : x; }
+
 uint64_t float_bits(const Number& from, const ConvertKey& key) {
-  const double x =
-      from.is_float ? float_operand(from, key) : of_integer(from, key.to == Type::kF64);
+  double x = from.is_float ? float_operand(from, key) : of_integer(from, key.to != Type::kF32);
+  if (key.is_saturated) x = x > 0 ? (x < 1 ? x : 1) : 0;
+  const float single = static_cast<float>(x);
   switch (key.to) {
     MC_ROW(Type::kF16, narrow<F16>(to_odd(x), key.rounding).bits)
     MC_ROW(Type::kBf16, narrow<Bf16>(to_odd(x), key.rounding).bits)
-    MC_ROW(Type::kF32, __builtin_bit_cast(uint32_t, static_cast<float>(x)))
+    MC_ROW(Type::kF32, __builtin_bit_cast(uint32_t, key.is_ftz ? flushed(single) : single))
     default:
       return __builtin_bit_cast(uint64_t, x);
   }

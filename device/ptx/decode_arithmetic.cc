@@ -31,6 +31,7 @@ constexpr OpRow kOps[] = {
     {"shl", Op::kShl, 2},     {"shr", Op::kShr, 2},
     {"popc", Op::kPopc, 1},   {"clz", Op::kClz, 1},
     {"bfind", Op::kBfind, 1}, {"mul24", Op::kMul24, 2},
+    {"mad24", Op::kMad24, 3},
 };
 
 struct CompareName {
@@ -72,11 +73,13 @@ bool is_half(Type type) {
 
 bool is_pair(Type type) { return type == Type::kF16x2 || type == Type::kBf16x2; }
 
-// The part of the product that mul, mad and mul24 name.
+// The part of the product that mul, mad, mul24 and mad24 name.
 Op part_of_product(const Instruction& one, Op op) {
   if (one.has("wide")) return op == Op::kMul ? Op::kMulWide : Op::kMadWide;
   if (one.has("hi") && op == Op::kMul) return Op::kMulHi;
   if (one.has("hi") && op == Op::kMad) return Op::kMadHi;
+  if (one.has("hi") && op == Op::kMul24) return Op::kMul24Hi;
+  if (one.has("hi") && op == Op::kMad24) return Op::kMad24Hi;
   return op;
 }
 
@@ -147,6 +150,7 @@ bool Decoder::try_move(const Instruction& one) {
 // `cvt.rnd{.ftz}{.sat}.to.from d, a`, and for pairs `cvt.rn.f16x2.f32 d, a, b`
 void Decoder::convert(const Instruction& one) {
   if (one.has("pack")) return lack("cvt.pack is not supported");
+  if (one.has("satfinite")) return lack("cvt with .satfinite is not supported");
   if (one.types.size() != 2) return lack("this conversion is not supported");
   if (one.operands.size() == 3 || one.types[0] == Type::kTf32) return convert_pair(one);
   const Operand &to = operand(one, 0), &from = operand(one, 1);
@@ -178,7 +182,10 @@ void Decoder::convert(const Instruction& one) {
 void Decoder::convert_pair(const Instruction& one) {
   const Type to = one.types[0];
   const bool is_known = to == Type::kTf32 || is_pair(to);
-  if (!is_known || one.types[1] != Type::kF32) return lack("this conversion is not supported");
+  const bool is_rounded = to == Type::kTf32 ? one.has("rna") : !one.has("rs");
+  if (!is_known || !is_rounded || one.types[1] != Type::kF32) {
+    return lack("this conversion is not supported");
+  }
   const uint32_t a = source(one, 1, 4);
   const uint32_t b = one.operands.size() == 3 ? source(one, 2, 4) : zeros_;
   const uint32_t d = result(operand(one, 0), 4);
@@ -211,16 +218,19 @@ void Decoder::set_predicate(const Instruction& one) {
   step.e = e;
   step.immediate = combination;
   step.flags = combination != 0 && operand(one, 3).is_negated ? kNegated : 0;
+  if (is_half(one.type()) && one.has("ftz")) step.flags |= 8U;
 }
 
-// `set.lt.u32.f32 d, a, b`: all bits, or 1.0, where it holds.
+// `set.lt{.and}.u32.f32 d, a, b{, c}`: all bits, or 1.0, where it holds.
 void Decoder::set_value(const Instruction& one) {
-  if (one.types.size() != 2 || combination_of(one) != 0 || is_pair(one.types[1])) {
+  if (one.types.size() != 2 || is_pair(one.types[1])) {
     return lack("this form of set is not supported");
   }
+  const int64_t combination = combination_of(one);
   const int width = bytes_of(one.types[1]);
   const bool is_float = one.types[0] == Type::kF32;
   const uint32_t a = source(one, 1, width), b = source(one, 2, width);
+  const uint32_t c = combination != 0 ? predicate_source(operand(one, 3)) : 0;
   const uint32_t d = result(operand(one, 0), 4), p = row(0);
   const uint32_t yes = constant(is_float ? 0x3F800000 : 0xFFFFFFFF, 4);
   ArithmeticKey key{Op::kSetp, one.types[1], compare_of(one), one.has("ftz"), false};
@@ -228,6 +238,10 @@ void Decoder::set_value(const Instruction& one) {
   compare.d = p;
   compare.a = a;
   compare.b = b;
+  compare.c = c;
+  compare.immediate = combination;
+  compare.flags = combination != 0 && operand(one, 3).is_negated ? kNegated : 0;
+  if (is_half(one.types[1]) && one.has("ftz")) compare.flags |= 8U;
   Step& step = emit(variant_.arithmetic({Op::kSelp, Type::kB32}));
   step.d = d;
   step.a = yes;
@@ -251,7 +265,7 @@ void Decoder::choose(const Instruction& one) {
   if (is_selp) {
     step.flags = operand(one, 3).is_negated ? kNegated : 0;
   } else {
-    step.flags = one.type() == Type::kF32 ? 1 : 0;
+    step.flags = one.type() != Type::kF32 ? 0 : one.has("ftz") ? 3 : 1;
   }
 }
 

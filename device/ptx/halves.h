@@ -80,6 +80,31 @@ MC_INLINE T narrow(float x, Rounding rounding = Rounding::kNearest) {
   if constexpr (std::is_same_v<T, F16>) return narrow_f16(x, rounding);
 }
 
+// The nearest float towards zero, with its last bit set if that is not exact: to round it once
+// more to fewer bits gives what one rounding would.
+MC_INLINE float to_odd(double x) {
+  const float near = static_cast<float>(x);
+  const bool is_exact = static_cast<double>(near) == x || x - x != 0;
+  const bool is_away = __builtin_fabs(static_cast<double>(near)) > __builtin_fabs(x);
+  const uint32_t bits = __builtin_bit_cast(uint32_t, near) - (is_away ? 1 : 0);
+  return is_exact ? near : __builtin_bit_cast(float, bits | 1);
+}
+
+// The same for a sum, given that of the nearest mode and what it lost.
+MC_INLINE float sum_to_odd(double a, double b) {
+  const double sum = a + b, part = sum - a;
+  const double lost = (a - (sum - part)) + (b - part);
+  const bool is_exact = lost == 0 || sum - sum != 0;
+  const bool is_away = (sum < 0) != (lost < 0);
+  const uint64_t bits = __builtin_bit_cast(uint64_t, sum) - (is_away ? 1 : 0);
+  return to_odd(is_exact ? sum : __builtin_bit_cast(double, bits | 1));
+}
+
+// A subnormal number is a zero of its sign.
+MC_INLINE uint16_t flush_half(uint16_t bits) {
+  return static_cast<uint16_t>(bits & 0x7C00 ? bits : bits & 0x8000);
+}
+
 // Rows of a multiple of eight.
 template <class T>
 MC_INLINE void widen_row(const T* from, float* to, int count) {

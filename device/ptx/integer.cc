@@ -31,13 +31,16 @@ struct Mul {
   }
 };
 MC_ELEMENT(MulHi, (T a, T b), Wider<T>(a) * Wider<T>(b) >> kBits<T>)
-struct Mul24 {
-  template <class T>
-  MC_INLINE static T of(T a, T b) {
-    if constexpr (sizeof(T) == 4) return static_cast<T>((a << 8 >> 8) * (b << 8 >> 8));
-    return 0;
-  }
-};
+// The 48 bits of a product of the low 24 bits of words, of which results take bits 0 to 31 or 16 to
+// 47.
+template <class T>
+MC_INLINE Wide<T> product_24(T a, T b) {
+  return Wide<T>(static_cast<T>(a << 8) >> 8) * Wide<T>(static_cast<T>(b << 8) >> 8);
+}
+MC_ELEMENT(Mul24, (T a, T b), product_24(a, b))
+MC_ELEMENT(Mul24Hi, (T a, T b), product_24(a, b) >> 16)
+MC_ELEMENT(Mad24, (T a, T b, T c), product_24(a, b) + c)
+MC_ELEMENT(Mad24Hi, (T a, T b, T c), (product_24(a, b) >> 16) + c)
 MC_ELEMENT(Mad, (T a, T b, T c), Mul::of(a, b) + c)
 MC_ELEMENT(MadHi, (T a, T b, T c), MulHi::of(a, b) + c)
 MC_ELEMENT(Sad, (T a, T b, T c), c + (a < b ? b - a : a - b))
@@ -58,6 +61,11 @@ struct Rem {
     return static_cast<T>(a % b);
   }
 };
+// Exact results of words, given as 64 bits, for .sat.
+MC_ELEMENT(AddExact, (T a, T b, T), a + b)
+MC_ELEMENT(SubExact, (T a, T b, T), a - b)
+MC_ELEMENT(MadHiExact, (T a, T b, T c), (a * b >> 32) + c)
+MC_ELEMENT(Mad24HiExact, (T a, T b, T c), ((a << 40 >> 40) * (b << 40 >> 40) >> 16) + c)
 MC_ELEMENT(Abs, (T a), a < 0 ? 0 - a : a)
 MC_ELEMENT(Neg, (T a), 0 - a)
 MC_ELEMENT(Min, (T a, T b), a < b ? a : b)
@@ -123,13 +131,15 @@ const Step* wide_product(Warp& base, const Step* s) {
   return s + 1;
 }
 
-template <class T>
-const Step* add_saturated(Warp& base, const Step* s) {
+template <class O>
+const Step* saturated(Warp& base, const Step* s) {
   LaneWarp& w = lanes_of(base);
-  const int32_t *a = w.at<int32_t>(s->a), *b = w.at<int32_t>(s->b);
+  const int32_t *a = w.at<int32_t>(s->a), *b = w.at<int32_t>(s->b), *c = w.at<int32_t>(s->c);
   each_lane(w, w.at<int32_t>(s->d), [&](int l) -> int32_t {
-    const int64_t sum = int64_t{a[l]} + b[l];
-    return static_cast<int32_t>(sum < INT32_MIN ? INT32_MIN : sum > INT32_MAX ? INT32_MAX : sum);
+    const int64_t exact = O::of(int64_t{a[l]}, int64_t{b[l]}, int64_t{c[l]});
+    return static_cast<int32_t>(exact < INT32_MIN   ? INT32_MIN
+                                : exact > INT32_MAX ? INT32_MAX
+                                                    : exact);
   });
   return s + 1;
 }
@@ -143,16 +153,18 @@ const Step* choose(Warp& base, const Step* s) {
   return s + 1;
 }
 
-// The choice of slct: a where c >= 0. The flag says that c is a float.
+// The choice of slct: a where c >= 0. The flags are 1 where c is a float, and 2 where its subnormal
+// numbers are zeros.
 template <class T>
 const Step* choose_by_sign(Warp& base, const Step* s) {
   LaneWarp& w = lanes_of(base);
   const T *a = w.at<T>(s->a), *b = w.at<T>(s->b);
   const int32_t* c = w.at<int32_t>(s->c);
   const float* f = w.at<float>(s->c);
-  const bool is_float = s->flags != 0;
+  const bool is_float = (s->flags & 1) != 0, is_ftz = (s->flags & 2) != 0;
   each_lane(w, w.at<T>(s->d), [&](int l) {
-    const bool takes_first = is_float ? f[l] >= 0 : c[l] >= 0;
+    const bool is_positive = is_ftz ? f[l] > -0x1p-126F : f[l] >= 0;
+    const bool takes_first = is_float ? is_positive : c[l] >= 0;
     return takes_first ? a[l] : b[l];
   });
   return s + 1;
@@ -193,6 +205,9 @@ Handler find_signed(const ArithmeticKey& key) {
       return nullptr;
       MC_ROW(Op::kMadHi, integers<T, T, MadHi, 3>)
       MC_ROW(Op::kMul24, sizeof(T) == 4 ? integers<T, T, Mul24, 2> : nullptr)
+      MC_ROW(Op::kMul24Hi, sizeof(T) == 4 ? integers<T, T, Mul24Hi, 2> : nullptr)
+      MC_ROW(Op::kMad24, sizeof(T) == 4 ? integers<T, T, Mad24, 3> : nullptr)
+      MC_ROW(Op::kMad24Hi, sizeof(T) == 4 ? integers<T, T, Mad24Hi, 3> : nullptr)
       MC_ROW(Op::kDiv, integers<T, T, Div, 2>)
       MC_ROW(Op::kRem, integers<T, T, Rem, 2>)
       MC_ROW(Op::kMin, integers<T, T, Min, 2>)
@@ -228,12 +243,21 @@ Handler find_unsigned(const ArithmeticKey& key) {
   }
 }
 
+// Signed words alone saturate.
+Handler find_saturated(Op op) {
+  switch (op) {
+    MC_ROW(Op::kAdd, saturated<AddExact>)
+    MC_ROW(Op::kSub, saturated<SubExact>)
+    MC_ROW(Op::kMadHi, saturated<MadHiExact>)
+    MC_ROW(Op::kMad24Hi, saturated<Mad24HiExact>)
+    default:
+      return nullptr;
+  }
+}
+
 template <class T>
 Handler find_in(const ArithmeticKey& key) {
-  if (key.is_saturated) {
-    const bool is_add = key.op == Op::kAdd && std::is_same_v<T, int32_t>;
-    return is_add ? add_saturated<T> : nullptr;
-  }
+  if (key.is_saturated) return std::is_same_v<T, int32_t> ? find_saturated(key.op) : nullptr;
   if (const Handler handler = find_unsigned<std::make_unsigned_t<T>>(key)) return handler;
   return find_signed<T>(key);
 }

@@ -48,6 +48,8 @@ TEST_F(Refusals, NameWhatTheExecutorLacks) {
       {"atom.global.add.v2.f32 %f1, [%l1], %f2;", "atomics of vectors"},
       {"add.rz.f16 %h1, %h2, %h3;", "this rounding"},
       {"cvt.rn.e4m3x2.f32 %h1, %f1, %f2;", "this conversion is not supported"},
+      {"cvt.rn.tf32.f32 %r1, %f1;", "this conversion is not supported"},
+      {"cvt.rn.satfinite.f16.f32 %h1, %f1;", "cvt with .satfinite is not supported"},
       {"call k;", "a kernel that calls a kernel"},
   };
   for (const Case& one : cases) {

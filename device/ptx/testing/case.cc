@@ -103,12 +103,11 @@ std::string describe_difference(const Case& one, std::span<const uint8_t> expect
          std::to_string(one.num_records) + " records differ, " + first;
 }
 
-Result<CaseRunner> CaseRunner::create(const CaseModule& module) {
+Result<CaseRunner> CaseRunner::create(const CaseModule& module, DeviceOptions options) {
   CaseRunner runner;
   const std::string text = module.text();
   MC_TRY(Module parsed, parse(text), "module " + module.name);
   runner.parsed_ = std::make_unique<Module>(std::move(parsed));
-  DeviceOptions options;
   options.memory_bytes = kDeviceBytes;
   MC_TRY(runner.device_, Device::create(options), "module " + module.name);
   MC_TRY(runner.id_, runner.device_->load(text), "module " + module.name);

@@ -82,7 +82,7 @@ std::string describe_difference(const Case& one, std::span<const uint8_t> expect
 class CaseRunner {
  public:
   // kInvalidInput where the module does not parse.
-  static Result<CaseRunner> create(const CaseModule& module);
+  static Result<CaseRunner> create(const CaseModule& module, DeviceOptions options = {});
   // The output. An error where the executor refuses the kernel or finds a fault.
   Result<std::vector<uint8_t>> run_executor(const Case& one) const;
   Result<std::vector<uint8_t>> run_twin(const Case& one) const;

@@ -176,7 +176,7 @@ void add_comparisons(List& list) {
     unordered.push_back(one);
   }
   for (const char* type : {"f16", "f32", "f64"}) all(type, unordered, "");
-  all("f32", {"eq", "lt", "gtu", "neu"}, ".ftz");
+  for (const char* type : {"f16", "f32"}) all(type, {"eq", "lt", "gtu", "neu"}, ".ftz");
   const std::string both =
       " %p|%q, $1, $2, $3; selp.b32 %t, 1, 0, %p; selp.b32 %u, 2, 0, %q; or.b32 $0, %t, %u; }";
   for (const char* op : {"and", "or", "xor"}) {
