@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Asynchronous copies, and loads of matrices from shared memory.
+//
+// A copy is done when its group is waited for, as late as a GPU may do it: a kernel that reads
+// before it waits reads what was there before. Writes of shared memory count from then on.
+#include "ptx/access.h"
+
+namespace mc::ptx::MC_PTX_VARIANT {
+namespace {
+
+constexpr size_t kPendingMax = 1 << 12;
+
+// The lanes' bytes from global memory, read when the copy is issued.
+bool fetch(LaneWarp& w, const Step* s, uint32_t bytes, uint8_t* values) {
+  const uint32_t* sizes = s->e != 0 ? w.at<uint32_t>(s->e) : nullptr;
+  const Mask all = w.active;
+  Mask reads = 0;
+  for (int l = 0; l < kLanes; ++l) {
+    if (has(all, l) && (sizes == nullptr || sizes[l] != 0)) reads |= bit(l);
+  }
+  if (reads == 0) return true;
+  if (reads != all) w.set(reads);
+  Far far;
+  const int64_t offset = static_cast<int64_t>(w.at<uint64_t>(s->b)[0]);
+  const Operand64 from{s->a, offset, (s->flags & kFromWide) != 0};
+  const bool is_inside = resolve_far(w, s, {bytes, false}, from, Space::kGlobal, far);
+  if (is_inside) check_read_far(w, s, bytes, far);
+  for (int l = 0; is_inside && l < kLanes; ++l) {
+    if (!has(reads, l)) continue;
+    const uint32_t size = sizes == nullptr || sizes[l] > bytes ? bytes : sizes[l];
+    memcpy(values + static_cast<uint32_t>(l) * bytes, far.host(l), size);
+  }
+  if (reads != all) w.set(all);
+  return is_inside;
+}
+
+const Step* copy_async(Warp& base, const Step* s) {
+  LaneWarp& w = lanes_of(base);
+  PendingCopy copy;
+  copy.step = s;
+  copy.lanes = w.active;
+  memset(copy.values, 0, sizeof copy.values);
+  const Operand64 to{s->d, s->immediate, (s->flags & kWideAddress) != 0};
+  if (!resolve_near(w, s, {s->c, true}, to, copy.near)) return stop_warp(w);
+  if (!fetch(w, s, s->c, copy.values)) return stop_warp(w);
+  if (w.pending.size() >= kPendingMax) {
+    report(*w.block, w, s, FindingKind::kStackLimit, w.thread(lowest(w.active)),
+           "too many copies that nobody waits for");
+    return stop_warp(w);
+  }
+  w.pending.push_back(copy);
+  return s + 1;
+}
+
+// Copies of a lane belong to the group that the lane commits next.
+const Step* commit(Warp& base, const Step* s) {
+  LaneWarp& w = lanes_of(base);
+  for (PendingCopy& copy : w.pending) {
+    if (copy.group == 0 && (copy.lanes & ~w.active) == 0) copy.group = w.next_group;
+  }
+  ++w.next_group;
+  return s + 1;
+}
+
+void finish(LaneWarp& w, PendingCopy& copy, Mask lanes) {
+  const Mask all = w.active;
+  w.set(copy.lanes & lanes);
+  store_near(w, copy.step, copy.step->c, copy.near, copy.values);
+  w.set(all);
+}
+
+// wait_group n: all but the newest n groups are done. wait_all: an immediate of -1.
+const Step* wait_copies(Warp& base, const Step* s) {
+  LaneWarp& w = lanes_of(base);
+  const int64_t newest = int64_t{w.next_group} - 1 - s->immediate;
+  const bool waits_all = s->immediate < 0;
+  size_t kept = 0;
+  for (size_t k = 0; k < w.pending.size(); ++k) {
+    PendingCopy& copy = w.pending[k];
+    const bool is_due = waits_all || (copy.group != 0 && copy.group <= newest);
+    const Mask due = is_due ? copy.lanes & w.active : 0;
+    if (due != 0) finish(w, copy, due);
+    copy.lanes &= ~due;
+    if (copy.lanes == 0) continue;
+    if (kept != k) w.pending[kept] = copy;
+    ++kept;
+  }
+  w.pending.resize(kept);
+  return w.block->stopped ? stop_warp(w) : s + 1;
+}
+
+// Rows of 16 bytes, whose addresses lanes 8k to 8k + 7 give for matrix k.
+template <bool kTransposed>
+const Step* load_matrix(Warp& base, const Step* s) {
+  LaneWarp& w = lanes_of(base);
+  const int count = static_cast<int>(s->c);
+  const Mask all = w.active;
+  const Mask rows = count == 4 ? Mask{0xFFFFFFFF} : bit(8 * count) - 1;
+  if (all != kAllLanes) {
+    report(*w.block, w, s, FindingKind::kShuffleSource, w.thread(lowest(all)),
+           "lanes of the warp are missing");
+  }
+  w.set(rows);
+  Near near;
+  const Operand64 from = address_operand(s);
+  if (!resolve_near(w, s, {16, false}, from, near)) return stop_warp(w);
+  check_read_near(w, s, 16, near);
+  w.set(all);
+  if (w.block->stopped) return stop_warp(w);
+  for (int k = 0; k < count; ++k) {
+    uint16_t* d = w.at<uint16_t>(s->list[k]);
+    const uint16_t* row[8];
+    for (int r = 0; r < 8; ++r) {
+      row[r] = reinterpret_cast<const uint16_t*>(w.block->shared + near.at[8 * k + r]);
+    }
+    for (int l = 0; l < 32; ++l) {
+      const int g = l / 4, t = l % 4 * 2;
+      d[2 * l] = kTransposed ? row[t][g] : row[g][t];
+      d[2 * l + 1] = kTransposed ? row[t + 1][g] : row[g][t + 1];
+    }
+  }
+  return s + 1;
+}
+
+}  // namespace
+
+void add_copies(PlainHandlers& handlers) {
+  handlers.copy_async = copy_async;
+  handlers.copy_async_commit = commit;
+  handlers.copy_async_wait = wait_copies;
+  handlers.load_matrix = load_matrix<false>;
+  handlers.load_matrix_transposed = load_matrix<true>;
+}
+
+}  // namespace mc::ptx::MC_PTX_VARIANT

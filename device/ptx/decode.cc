@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ptx/decode.h"
+
+#include <algorithm>
+
+#include "ptx/decoder.h"
+
+namespace mc::ptx {
+namespace {
+
+// Bytes between shared arrays that belong to none, to see accesses beyond an end.
+constexpr uint32_t kSharedGap = 64;
+constexpr int64_t kSharedBytesMax = 256 << 10;
+
+// Opcodes whose lanes may wait, so that a guard on one of them is a branch around it.
+constexpr std::string_view kMayWait[] = {"bar",   "barrier", "call", "shfl", "vote", "match",
+                                         "redux", "elect",   "trap", "mma",  "wmma", "ldmatrix"};
+
+bool may_wait(const Instruction& one) {
+  return std::find(std::begin(kMayWait), std::end(kMayWait), one.opcode) != std::end(kMayWait);
+}
+
+bool has_target(const Instruction& one) {
+  return one.opcode == "bra" || one.opcode == "ret" || one.opcode == "exit";
+}
+
+// Names that a function's instructions mention.
+void collect_names(const Operand& operand, std::set<std::string>& names) {
+  if (!operand.name.empty()) names.insert(operand.name);
+  for (const Operand& part : operand.parts) collect_names(part, names);
+}
+
+// Functions that a kernel can reach: by their names, or by a table of pointers.
+std::vector<const Function*> reachable(const Module& module, const Function& kernel) {
+  std::vector<const Function*> all = {&kernel};
+  std::set<const Function*> seen = {&kernel};
+  auto add = [&](const std::string& name) {
+    const Function* one = module.find_function(name);
+    if (one != nullptr && !one->is_declaration && seen.insert(one).second) all.push_back(one);
+  };
+  for (const Variable& variable : module.variables) {
+    for (const Relocation& relocation : variable.relocations) add(relocation.symbol);
+  }
+  for (size_t k = 0; k < all.size(); ++k) {
+    std::set<std::string> names;
+    for (const Instruction& one : all[k]->instructions) {
+      for (const Operand& operand : one.operands) collect_names(operand, names);
+    }
+    for (const std::string& name : names) add(name);
+  }
+  return all;
+}
+
+// Places of shared variables, the dynamic ones behind all others.
+class SharedLayout {
+ public:
+  explicit SharedLayout(ProgramBuilder& builder) : builder_(builder) {}
+
+  Status run(const std::vector<const Function*>& functions) {
+    std::set<std::string> names;
+    for (const Function* function : functions) {
+      for (const Instruction& one : function->instructions) {
+        for (const Operand& operand : one.operands) collect_names(operand, names);
+      }
+    }
+    std::vector<const Variable*> dynamic;
+    for (const Variable& one : builder_.program.module->variables) {
+      if (one.space != Space::kShared || !names.contains(one.name)) continue;
+      one.is_dynamic || one.is_external ? dynamic.push_back(&one) : put(one);
+    }
+    for (const Function* function : functions) {
+      for (const Variable& one : function->variables) {
+        if (one.space == Space::kShared) one.is_dynamic ? dynamic.push_back(&one) : put(one);
+      }
+    }
+    if (at_ > kSharedBytesMax) return invalid("more than 256 KiB of shared memory");
+    Program& program = builder_.program;
+    program.shared_bytes = static_cast<uint32_t>((at_ + 127) / 128 * 128);
+    for (const Variable* one : dynamic) builder_.shared[one->name] = program.shared_bytes;
+    const std::string name = dynamic.empty() ? "" : dynamic.front()->name;
+    program.shared_arrays.push_back({program.shared_bytes, UINT32_MAX, name});
+    return ok();
+  }
+
+ private:
+  void put(const Variable& one) {
+    if (at_ > kSharedBytesMax) return;
+    const int64_t align = std::max<int64_t>(one.align, 4);
+    if (at_ > 0) at_ += kSharedGap;
+    at_ = (at_ + align - 1) / align * align;
+    const uint32_t begin = static_cast<uint32_t>(at_);
+    at_ += one.bytes;
+    if (at_ > kSharedBytesMax) return;
+    builder_.shared[one.name] = begin;
+    builder_.program.shared_arrays.push_back({begin, static_cast<uint32_t>(at_), one.name});
+  }
+
+  ProgramBuilder& builder_;
+  int64_t at_ = 0;
+};
+
+bool is_memory(const Instruction& one) {
+  return one.opcode == "ld" || one.opcode == "st" || one.opcode == "atom" || one.opcode == "red" ||
+         one.opcode == "cp" || one.opcode == "ldu";
+}
+
+// Facts that the whole program needs before its first step.
+void note(Program& program, const Instruction& one) {
+  if (one.opcode == "call") {
+    // Calls of the runtime's functions (printf, malloc) have an order, too.
+    program.has_calls = program.blocks_communicate = true;
+  }
+  if (!is_memory(one) || one.has("param") || one.has("local")) return;
+  const bool is_global = !one.has("shared") && !one.has("const");
+  const bool is_atomic = one.opcode == "atom" || one.opcode == "red";
+  const bool is_strong = one.has("volatile") || one.has("relaxed") || one.has("acquire") ||
+                         one.has("release") || one.has("mmio");
+  if (is_global && (is_atomic || is_strong)) program.blocks_communicate = true;
+  const int bytes = one.opcode == "cp" ? 4 : bytes_of(one.type());
+  if (bytes == 1) program.granule_shift = 0;
+  if (bytes == 2) program.granule_shift = std::min(program.granule_shift, 1);
+}
+
+}  // namespace
+
+Code* ProgramBuilder::code_of(const Function& function) {
+  Code*& code = codes[&function];
+  if (code == nullptr) {
+    program.codes.push_back(std::make_unique<Code>());
+    code = program.codes.back().get();
+    code->function = &function;
+    to_decode.push_back(&function);
+  }
+  return code;
+}
+
+Result<std::unique_ptr<Program>> decode(std::shared_ptr<const Module> module,
+                                        const Function& kernel, const Addresses& addresses,
+                                        const Variant& variant) {
+  auto program = std::make_unique<Program>();
+  program->module = module;
+  program->kernel = &kernel;
+  program->lanes = variant.lanes;
+  ProgramBuilder builder{*program, addresses, variant, {}, {}, {}};
+  const std::vector<const Function*> functions = reachable(*module, kernel);
+  MC_TRY_VOID(SharedLayout(builder).run(functions), "kernel " + kernel.name);
+  for (const Function* function : functions) {
+    for (const Instruction& one : function->instructions) note(*program, one);
+  }
+  if (!kernel.parameters.empty()) {
+    const Variable& last = kernel.parameters.back();
+    program->parameter_bytes = static_cast<uint32_t>(last.offset + last.bytes);
+  }
+  program->callable.assign(module->functions.size(), nullptr);
+  for (const Function* function : functions) {
+    const Code* code = builder.code_of(*function);
+    if (function->is_kernel) continue;
+    program->callable[static_cast<size_t>(function - module->functions.data())] = code;
+  }
+  for (const auto& code : program->codes) {
+    const std::string& name = code->function->name;
+    const std::string inner = code->function == &kernel ? "" : ", function " + name;
+    MC_TRY_VOID(Decoder(builder, *code).run(), "kernel " + kernel.name + inner);
+    program->frame_bytes_max = std::max(program->frame_bytes_max, code->frame_bytes);
+  }
+  return program;
+}
+
+Status Decoder::run() {
+  MC_TRY(graph_, flow_graph(function_), "flow of control");
+  MC_TRY(lives_, lives_of(function_, graph_), "registers");
+  for (const BasicBlock& one : graph_) {
+    if (one.next.size() > 1 && one.join >= 0) joins_.insert(one.join);
+  }
+  lay_out_frame();
+  for (size_t index = 0; index + 1 < graph_.size() && !error_; ++index) block(index);
+  if (error_) return *error_;
+  // Lanes that run over the end return.
+  block_steps_.push_back(code_.steps.size());
+  present_ = nullptr;
+  emit(function_.is_kernel ? variant_.plain.leave : variant_.plain.give_back).flags = kAlways;
+  code_.frame_bytes = top_ + 8 * lanes_;
+  resolve();
+  return ok();
+}
+
+void Decoder::block(size_t index) {
+  present_block_ = static_cast<int>(index);
+  block_steps_.push_back(code_.steps.size());
+  if (joins_.contains(present_block_)) emit(variant_.plain.join);
+  for (int i = graph_[index].begin; i < graph_[index].end && !error_; ++i) {
+    present_index_ = i;
+    instruction(function_.instructions[static_cast<size_t>(i)]);
+  }
+}
+
+void Decoder::instruction(const Instruction& one) {
+  present_ = &one;
+  const bool has_operands = !one.operands.empty();
+  if (has_operands && one.guard < 0 && one.operands[0].kind == Operand::Kind::kRegister &&
+      folded_[static_cast<size_t>(one.operands[0].id)] &&
+      (one.opcode == "mov" || one.opcode == "ld" || one.opcode == "cvta")) {
+    return;
+  }
+  if (one.guard < 0 || has_target(one)) {
+    decode_one(one);
+  } else if (may_wait(one)) {
+    guarded_branch(one);
+  } else {
+    guarded_steps(one);
+  }
+}
+
+void Decoder::decode_one(const Instruction& one) {
+  const bool is_known = try_flow(one) || try_meeting(one) || try_memory(one) || try_matrix(one) ||
+                        try_move(one) || try_bits(one) || try_arithmetic(one);
+  if (!is_known) lack("this instruction is not supported");
+}
+
+void Decoder::guarded_branch(const Instruction& one) {
+  const size_t around = code_.steps.size();
+  Step& step = emit(variant_.plain.branch);
+  step.a = places_[static_cast<size_t>(one.guard)];
+  step.flags = one.is_guard_negated ? 0 : kNegated;
+  decode_one(one);
+  step_links_.push_back({around, code_.steps.size()});
+  emit(variant_.plain.join);
+}
+
+void Decoder::guarded_steps(const Instruction& one) {
+  const size_t guard = code_.steps.size();
+  Step& step = emit(variant_.plain.guard);
+  step.a = places_[static_cast<size_t>(one.guard)];
+  step.flags = one.is_guard_negated ? kNegated : 0;
+  decode_one(one);
+  code_.steps[guard].c = static_cast<uint32_t>(code_.steps.size() - guard - 1);
+}
+
+Step& Decoder::emit(Handler handler) {
+  if (handler == nullptr) {
+    lack("this form of the instruction is not supported");
+    handler = variant_.plain.nothing;
+  }
+  Step step;
+  step.run = handler;
+  step.instruction = present_ == nullptr ? INT32_MAX : present_index_;
+  code_.steps.push_back(step);
+  return code_.steps.back();
+}
+
+void Decoder::list(std::vector<uint32_t> places) {
+  list_links_.push_back({code_.steps.size() - 1, code_.lists.size()});
+  code_.lists.push_back(std::move(places));
+}
+
+// Pointers between steps, once there are no more.
+void Decoder::resolve() {
+  std::vector<Step>& steps = code_.steps;
+  auto step_of = [&](int block) { return &steps[block_steps_[static_cast<size_t>(block)]]; };
+  const int exit = static_cast<int>(graph_.size()) - 1;
+  for (const Link& link : links_) {
+    Step& step = steps[link.step];
+    if (link.target >= 0) step.target = step_of(link.target);
+    if (link.join >= 0 && link.join != exit) step.join = step_of(link.join);
+  }
+  for (const auto& [from, to] : step_links_) {
+    steps[from].target = steps[from].join = &steps[to];
+  }
+  for (const auto& [step, index] : list_links_) steps[step].list = code_.lists[index].data();
+  for (const auto& [step, blocks] : index_links_) {
+    steps[step].c = static_cast<uint32_t>(code_.targets.size());
+    code_.targets.emplace_back();
+    for (const int block : blocks) code_.targets.back().push_back(step_of(block));
+  }
+}
+
+void Decoder::stop(ErrorCode code, const std::string& what) {
+  if (error_) return;
+  std::string message = what;
+  if (present_ != nullptr) {
+    message = "PTX line " + std::to_string(present_->text_line) + ": " + present_->full_name() +
+              ": " + what;
+    const Location& at = present_->location;
+    const auto& files = builder_.program.module->files;
+    const auto file = files.find(at.file);
+    if (file != files.end()) message += " (" + file->second + ":" + std::to_string(at.line) + ")";
+  }
+  error_ = Error{code, message};
+}
+
+void Decoder::fail(const std::string& what) { stop(ErrorCode::kInvalidInput, what); }
+void Decoder::lack(const std::string& what) { stop(ErrorCode::kUnsupported, what); }
+
+}  // namespace mc::ptx

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ptx/device.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <thread>
+#include <utility>
+
+#include "ptx/block_starts.h"
+#include "ptx/decode.h"
+#include "ptx/finding_log.h"
+#include "ptx/global_memory.h"
+#include "ptx/machine.h"
+#include "ptx/shadow.h"
+
+namespace mc::ptx {
+namespace {
+
+constexpr uint32_t kThreadsMax = 1024;
+constexpr uint32_t kGridMaxX = 0x7FFFFFFF, kGridMaxYZ = 65535;
+constexpr uint32_t kSharedStaticMax = 48 << 10, kSharedMax = 227 << 10;
+constexpr uint32_t kEpochsEnd = 0x70000000;
+constexpr size_t kContextsBytesMax = size_t{512} << 20;
+constexpr int kWorkersMax = 256;
+constexpr int64_t kHeapBytes = 64 << 20;  // For malloc of kernels.
+
+struct Loaded {
+  std::shared_ptr<const Module> module;
+  Addresses addresses;
+  std::map<std::string, std::unique_ptr<Program>, std::less<>> programs;
+};
+
+std::string triple(const std::array<uint32_t, 3>& three) {
+  return std::to_string(three[0]) + " x " + std::to_string(three[1]) + " x " +
+         std::to_string(three[2]);
+}
+
+// The rule that a launch's shape breaks, or nothing.
+std::string shape_fault(const LaunchOptions& options, const Program& program) {
+  const auto& [x, y, z] = options.block;
+  const uint64_t threads = uint64_t{x} * y * z;
+  const int64_t most = std::min<int64_t>(program.kernel->threads_max, kThreadsMax);
+  if (threads == 0 || x > kThreadsMax || y > kThreadsMax || z > 64 ||
+      static_cast<int64_t>(threads) > most) {
+    return "a block of " + triple(options.block) + " threads, at most " + std::to_string(most) +
+           " are possible";
+  }
+  const auto& required = program.kernel->threads_required;
+  for (size_t k = 0; k < required.size(); ++k) {
+    if (required[k] != options.block[k]) {
+      return "a block of " + triple(options.block) + " threads, the kernel requires others";
+    }
+  }
+  const auto& grid = options.grid;
+  if (grid[0] == 0 || grid[1] == 0 || grid[2] == 0 || grid[0] > kGridMaxX || grid[1] > kGridMaxYZ ||
+      grid[2] > kGridMaxYZ) {
+    return "a grid of " + triple(grid) + " blocks is not possible";
+  }
+  if (options.shared_bytes > kSharedMax ||
+      options.shared_bytes + program.shared_bytes > kSharedMax + 4096) {
+    return std::to_string(options.shared_bytes) + " bytes of dynamic shared memory are too many";
+  }
+  if (options.arguments.bytes().size() < program.parameter_bytes) {
+    return "the arguments have " + std::to_string(options.arguments.bytes().size()) +
+           " bytes, the kernel takes " + std::to_string(program.parameter_bytes);
+  }
+  return "";
+}
+
+void place_value(std::vector<uint8_t>& bytes, const Relocation& relocation, uint64_t value) {
+  const size_t at = static_cast<size_t>(relocation.at);
+  for (int k = 0; k < relocation.bytes; ++k) {
+    bytes[at + static_cast<size_t>(k)] = static_cast<uint8_t>(value >> (8 * k));
+  }
+}
+
+Result<uint64_t> address_of(const Module& module, const Addresses& addresses,
+                            const std::string& symbol) {
+  const auto variable = addresses.find(symbol);
+  if (variable != addresses.end()) return variable->second;
+  const Function* function = module.find_function(symbol);
+  if (function != nullptr) {
+    return function_address(static_cast<size_t>(function - module.functions.data()));
+  }
+  return invalid("\"" + symbol + "\" has no address");
+}
+
+}  // namespace
+
+Arguments& Arguments::add_bytes(const void* data, size_t size, size_t align) {
+  bytes_.resize((bytes_.size() + align - 1) / align * align);
+  const uint8_t* begin = static_cast<const uint8_t*>(data);
+  bytes_.insert(bytes_.end(), begin, begin + size);
+  return *this;
+}
+
+struct Device::Impl {
+  DeviceOptions options;
+  const Variant* variant = nullptr;
+  std::unique_ptr<GlobalMemory> memory;
+  std::map<ModuleId, Loaded> modules;
+  ModuleId next_module = 1;
+  uint32_t next_epoch = 1;
+
+  Status place_variables(Loaded& loaded);
+  Result<const Program*> program(ModuleId module, std::string_view kernel);
+  void prepare(Launch& launch, const LaunchOptions& options, const Program& program);
+  void run(Launch& launch);
+};
+
+Device::Device(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Device::~Device() = default;
+
+Result<std::unique_ptr<Device>> Device::create(const DeviceOptions& options) {
+  auto impl = std::make_unique<Impl>();
+  impl->options = options;
+  impl->options.workers = std::clamp(options.workers, 1, kWorkersMax);
+  impl->variant = variant_of(options.lanes, options.allows_avx2 ? Isa::kBest : Isa::kPlain);
+  if (impl->variant == nullptr) {
+    return invalid("warps of " + std::to_string(options.lanes) + " lanes; 32 and 128 are possible");
+  }
+  MC_TRY(impl->memory, GlobalMemory::create(options.memory_bytes), "ptx device");
+  return std::unique_ptr<Device>(new Device(std::move(impl)));
+}
+
+Result<uint64_t> Device::allocate(size_t bytes, std::string name) {
+  return impl_->memory->allocate(bytes, std::move(name));
+}
+
+Status Device::release(uint64_t address) {
+  if (!impl_->memory->release(address)) return invalid("no allocation begins at this address");
+  return ok();
+}
+
+Status Device::copy_in(uint64_t to, std::span<const uint8_t> bytes) {
+  uint8_t* host = impl_->memory->host(to, bytes.size());
+  if (host == nullptr) return invalid("a copy is not within one allocation");
+  if (!bytes.empty()) std::memcpy(host, bytes.data(), bytes.size());
+  return ok();
+}
+
+Status Device::copy_out(uint64_t from, std::span<uint8_t> bytes) const {
+  const uint8_t* host = impl_->memory->host(from, bytes.size());
+  if (host == nullptr) return invalid("a copy is not within one allocation");
+  if (!bytes.empty()) std::memcpy(bytes.data(), host, bytes.size());
+  return ok();
+}
+
+Status Device::fill(uint64_t to, uint8_t byte, size_t size) {
+  uint8_t* host = impl_->memory->host(to, size);
+  if (host == nullptr) return invalid("a fill is not within one allocation");
+  if (size > 0) std::memset(host, byte, size);
+  return ok();
+}
+
+Result<ModuleId> Device::load(std::string_view text) {
+  MC_TRY(Module module, parse(text), "load a module");
+  Loaded loaded;
+  loaded.module = std::make_shared<const Module>(std::move(module));
+  MC_TRY_VOID(impl_->place_variables(loaded), "load a module");
+  const ModuleId id = impl_->next_module++;
+  impl_->modules.emplace(id, std::move(loaded));
+  return id;
+}
+
+Status Device::Impl::place_variables(Loaded& loaded) {
+  const Module& module_text = *loaded.module;
+  for (const Variable& one : module_text.variables) {
+    if (one.space == Space::kShared) continue;
+    if (one.is_external) return invalid("the variable \"" + one.name + "\" is not in the module");
+    MC_TRY(const uint64_t address, memory->allocate(static_cast<size_t>(one.bytes), one.name),
+           "variable " + one.name);
+    loaded.addresses[one.name] = address;
+    std::memset(memory->origin() + address, 0, static_cast<size_t>(one.bytes));
+  }
+  for (const Variable& one : module_text.variables) {
+    if (one.space == Space::kShared || one.initial.empty()) continue;
+    std::vector<uint8_t> bytes = one.initial;
+    for (const Relocation& relocation : one.relocations) {
+      MC_TRY(const uint64_t base, address_of(module_text, loaded.addresses, relocation.symbol),
+             "variable " + one.name);
+      place_value(bytes, relocation, base + static_cast<uint64_t>(relocation.offset));
+    }
+    std::memcpy(memory->origin() + loaded.addresses[one.name], bytes.data(), bytes.size());
+  }
+  return ok();
+}
+
+Status Device::unload(ModuleId module) {
+  const auto found = impl_->modules.find(module);
+  if (found == impl_->modules.end()) return invalid("the module is not loaded");
+  for (const auto& [name, address] : found->second.addresses) impl_->memory->release(address);
+  impl_->modules.erase(found);
+  return ok();
+}
+
+std::vector<std::string> Device::kernels(ModuleId module) const {
+  std::vector<std::string> names;
+  const auto found = impl_->modules.find(module);
+  if (found == impl_->modules.end()) return names;
+  for (const Function& one : found->second.module->functions) {
+    if (one.is_kernel && !one.is_declaration) names.push_back(one.name);
+  }
+  return names;
+}
+
+Result<uint64_t> Device::variable(ModuleId module, std::string_view name) const {
+  const auto found = impl_->modules.find(module);
+  if (found == impl_->modules.end()) return invalid("the module is not loaded");
+  const auto address = found->second.addresses.find(std::string(name));
+  if (address != found->second.addresses.end()) return address->second;
+  return Error{ErrorCode::kNotFound, "the module has no variable " + std::string(name)};
+}
+
+Result<const Program*> Device::Impl::program(ModuleId module, std::string_view kernel) {
+  const auto found = modules.find(module);
+  if (found == modules.end()) return invalid("the module is not loaded");
+  Loaded& loaded = found->second;
+  const auto known = loaded.programs.find(kernel);
+  if (known != loaded.programs.end()) return known->second.get();
+  const Function* function = loaded.module->find_function(kernel);
+  if (function == nullptr || !function->is_kernel || function->is_declaration) {
+    return Error{ErrorCode::kNotFound, "the module has no kernel " + std::string(kernel)};
+  }
+  MC_TRY(std::unique_ptr<Program> decoded,
+         ptx::decode(loaded.module, *function, loaded.addresses, *variant), "PTX");
+  return loaded.programs.emplace(kernel, std::move(decoded)).first->second.get();
+}
+
+Result<KernelFacts> Device::decode(ModuleId module, std::string_view kernel) {
+  MC_TRY(const Program* program, impl_->program(module, kernel), "decode");
+  return KernelFacts{program->parameter_bytes, program->shared_bytes,
+                     program->codes.front()->local_bytes, program->kernel->threads_max};
+}
+
+void Device::Impl::prepare(Launch& launch, const LaunchOptions& given, const Program& program) {
+  launch.memory = memory.get();
+  launch.program = &program;
+  launch.variant = variant;
+  std::copy(given.grid.begin(), given.grid.end(), launch.grid);
+  std::copy(given.block.begin(), given.block.end(), launch.block);
+  launch.threads = given.block[0] * given.block[1] * given.block[2];
+  launch.blocks = uint64_t{given.grid[0]} * given.grid[1] * given.grid[2];
+  launch.shared_dynamic = given.shared_bytes;
+  launch.parameters = given.arguments.bytes().data();
+  launch.checks.races = given.checks_races;
+  const uint64_t most = program.blocks_communicate ? 1 : static_cast<uint64_t>(options.workers);
+  launch.workers = static_cast<int>(std::min(most, launch.blocks));
+  const size_t warps = launch.threads / static_cast<uint32_t>(variant->lanes) + 1;
+  // Local memory takes room only where it is touched.
+  const size_t local_bytes = program.codes.front()->local_bytes * size_t{launch.threads} / 8;
+  const size_t context_bytes = warps * (program.frame_bytes_max + 1024) + local_bytes +
+                               24 * (program.shared_bytes + given.shared_bytes);
+  const size_t contexts = std::max<size_t>(kContextsBytesMax / context_bytes, 2);
+  launch.contexts_max = std::max<size_t>(
+      std::min<size_t>(contexts, kContextsMax) / static_cast<size_t>(launch.workers), 1);
+  if (next_epoch > kEpochsEnd) {
+    memory->clear_shadow();
+    next_epoch = 1;
+  }
+  launch.launch_epoch = next_epoch;
+  launch.highest_epoch = next_epoch;
+  launch.turns_left = given.steps_max * 1000 / kTurn;
+  launch.heap_left = kHeapBytes;
+}
+
+void Device::Impl::run(Launch& launch) {
+  if (launch.workers == 1) {
+    variant->work(launch, 0);
+  } else {
+    std::vector<std::thread> threads;
+    for (int k = 0; k < launch.workers; ++k) {
+      threads.emplace_back([&launch, k, this] { variant->work(launch, k); });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+  next_epoch = launch.highest_epoch + 1;
+}
+
+Result<LaunchReport> Device::launch(const LaunchOptions& options) {
+  MC_TRY(const Program* program, impl_->program(options.module, options.kernel), "launch");
+  LaunchReport report;
+  if (const std::string fault = shape_fault(options, *program); !fault.empty()) {
+    Finding finding;
+    finding.kind = FindingKind::kLaunchLimit;
+    finding.kernel = options.kernel;
+    finding.detail = fault;
+    report.findings.push_back(std::move(finding));
+    report.is_complete = false;
+    return report;
+  }
+  FindingLog log;
+  BlockStarts starts;
+  Launch launch;
+  launch.log = &log;
+  launch.starts = &starts;
+  impl_->prepare(launch, options, *program);
+  impl_->run(launch);
+  report.is_complete = launch.stop_block == UINT64_MAX;
+  report.findings = log.findings(launch.stop_block);
+  report.printed = log.printed();
+  return report;
+}
+
+}  // namespace mc::ptx

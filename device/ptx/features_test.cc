@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "ptx/test_device.h"
+
+namespace mc::ptx {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// With and without AVX2.
+class Features : public Kernels, public testing::WithParamInterface<bool> {
+ protected:
+  void SetUp() override {
+    DeviceOptions options;
+    options.allows_avx2 = GetParam();
+    open(read_testdata("features.ptx"), options);
+  }
+
+  // Runs one block, or a grid, and expects no findings.
+  void run(const char* kernel, uint32_t threads, const Arguments& arguments, uint32_t blocks = 1) {
+    const LaunchReport report = launch({.kernel = kernel,
+                                        .grid = {blocks, 1, 1},
+                                        .block = {threads, 1, 1},
+                                        .arguments = arguments});
+    EXPECT_THAT(lines_of(report.findings), IsEmpty());
+    printed_ = report.printed;
+  }
+
+  LaunchReport run_badly(const char* kernel, uint32_t threads, const Arguments& arguments,
+                         int64_t steps_max = 2'000'000) {
+    return launch({.kernel = kernel,
+                   .block = {threads, 1, 1},
+                   .arguments = arguments,
+                   .steps_max = steps_max});
+  }
+
+  uint64_t zeros(size_t words) { return put(std::vector<int>(words), "out"); }
+
+  std::string printed_;
+};
+
+using Division = Kernels;
+
+TEST_F(Division, ByZeroGivesAllBitsAndItsRemainderTheDividend) {
+  open(
+      ".version 8.0\n.target sm_80\n.address_size 64\n.entry k(.param .u64 out)\n{\n"
+      ".reg .b32 %a, %b, %d, %r; .reg .b64 %out;\nld.param.u64 %out, [out];\n"
+      "mov.u32 %a, 7; mov.u32 %b, 0; div.s32 %d, %a, %b; rem.u32 %r, %a, %b;\n"
+      "st.global.v2.b32 [%out], {%d, %r};\nret;\n}\n");
+  const uint64_t out = put(std::vector<int>(2), "out");
+  launch({.kernel = "k", .arguments = Arguments().add(out)});
+  EXPECT_THAT(get<int>(out, 2), ElementsAre(-1, 7));
+}
+
+INSTANTIATE_TEST_SUITE_P(Isa, Features, testing::Bool());
+
+TEST_P(Features, VariablesHaveTheirInitialValuesAndPointers) {
+  const uint64_t out = zeros(4);
+  run("variables", 4, Arguments().add(out));
+  EXPECT_THAT(get<int>(out, 4), ElementsAre(1 + 3 + 3, 2 + 3 + 5, 3 + 3 + 7, 4 + 3 + 3));
+}
+
+TEST_P(Features, LanesCallDifferentFunctionsByPointers) {
+  const uint64_t which = put(std::vector<int>{0, 1, 1, 0}, "which"), out = zeros(4);
+  run("pointers", 4, Arguments().add(which).add(out));
+  EXPECT_THAT(get<float>(out, 4), ElementsAre(0, 2, 3, 6));
+}
+
+TEST_P(Features, IndirectCallOfNoFunctionIsFound) {
+  // A table of pointers is beyond its end at index 2.
+  const uint64_t which = put(std::vector<int>{2}, "which"), out = zeros(1);
+  const LaunchReport report = run_badly("pointers", 1, Arguments().add(which).add(out));
+  ASSERT_EQ(report.findings.size(), 1U);
+  EXPECT_EQ(report.findings[0].kind, FindingKind::kOutOfBoundsRead);
+}
+
+TEST_P(Features, RecursionOfEachLaneGoesItsOwnDepth) {
+  const uint64_t out = zeros(64);
+  run("recursion", 64, Arguments().add(out));
+  const int expected[12] = {0, 1, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89};
+  const std::vector<int> results = get<int>(out, 64);
+  for (int k = 0; k < 64; ++k) EXPECT_EQ(results[k], expected[k % 12]) << k;
+}
+
+TEST_P(Features, RecursionWithoutEndIsEnded) {
+  const LaunchReport report = run_badly("recursion_without_end", 32, Arguments().add(zeros(1)));
+  ASSERT_EQ(report.findings.size(), 1U);
+  EXPECT_EQ(report.findings[0].kind, FindingKind::kStackLimit);
+  EXPECT_FALSE(report.is_complete);
+}
+
+TEST_P(Features, LoopWithoutEndIsEndedWithItsLine) {
+  const LaunchReport report =
+      run_badly("loop_without_end", 32, Arguments().add(zeros(1)), /*steps_max=*/1000);
+  ASSERT_EQ(report.findings.size(), 1U);
+  EXPECT_EQ(report.findings[0].kind, FindingKind::kStepLimit);
+  EXPECT_EQ(report.findings[0].kernel, "loop_without_end");
+  EXPECT_GT(report.findings[0].line, 0);
+}
+
+TEST_P(Features, PrintsFormattedText) {
+  run("prints", 32, Arguments().add(7));
+  EXPECT_EQ(printed_, "7  1.50 text x ff %\n");
+}
+
+TEST_P(Features, FailedAssertionHasItsText) {
+  const uint64_t x = put(std::vector<int>{0, 0, 1}, "x");
+  const LaunchReport report = run_badly("asserts", 3, Arguments().add(x));
+  ASSERT_EQ(report.findings.size(), 1U);
+  EXPECT_EQ(report.findings[0].kind, FindingKind::kAssertion);
+  EXPECT_THAT(report.findings[0].detail, HasSubstr("x[threadIdx.x] == 0"));
+  EXPECT_EQ(report.findings[0].thread->thread[0], 2U);
+}
+
+TEST_P(Features, HeapGivesEachThreadItsOwnBytes) {
+  const uint64_t out = zeros(40);
+  run("heap", 40, Arguments().add(out));
+  const std::vector<int> results = get<int>(out, 40);
+  for (int k = 0; k < 40; ++k) EXPECT_EQ(results[k], 2 * k + 3);
+}
+
+TEST_P(Features, LocalArraysAreOfEachThread) {
+  std::vector<int> index(64);
+  for (int k = 0; k < 64; ++k) index[k] = k * 7;
+  const uint64_t out = zeros(64);
+  run("local_array", 64, Arguments().add(put(index, "index")).add(out));
+  const std::vector<int> results = get<int>(out, 64);
+  for (int k = 0; k < 64; ++k) EXPECT_EQ(results[k], (index[k] & 15) * k);
+}
+
+TEST_P(Features, SwitchesGoToTheirCases) {
+  const uint64_t x = put(std::vector<int>{0, 1, 2, 3, 4, 5, 6}, "x"), out = zeros(7);
+  run("switches", 7, Arguments().add(x).add(out));
+  EXPECT_THAT(get<int>(out, 7), ElementsAre(7, 1, 4, -3, 104, 40, -1));
+}
+
+TEST_P(Features, SpinLockWithinAWarpLetsEachLaneIn) {
+  const uint64_t lock = zeros(1), count = zeros(1);
+  run("spin_lock", 64, Arguments().add(lock).add(count), 2);
+  EXPECT_THAT(get<int>(count, 1), ElementsAre(128));
+}
+
+TEST_P(Features, BlocksThatWaitForOthersAllRun) {
+  constexpr uint32_t kBlocks = 40;
+  const uint64_t arrived = zeros(1), out = zeros(kBlocks);
+  run("grid_barrier", 32, Arguments().add(arrived).add(out), kBlocks);
+  EXPECT_THAT(get<int>(out, kBlocks), testing::Each(static_cast<int>(kBlocks)));
+}
+
+TEST_P(Features, PartsOfAWarpMeetWhereTheyAre) {
+  const uint64_t y = zeros(32);
+  run("partial_meetings", 32, Arguments().add(y));
+  const std::vector<float> results = get<float>(y, 32);
+  for (int k = 0; k < 32; ++k) {
+    const float met = k < 16 ? k + (k ^ 1) : k - (k ^ 1);
+    EXPECT_EQ(results[k], k & 1 ? met : 2 * met) << k;
+  }
+}
+
+TEST_P(Features, VotesAndReductionsSeeAllLanes) {
+  std::vector<int> x(64);
+  for (int k = 0; k < 64; ++k) x[k] = k % 7;
+  const uint64_t out = zeros(64);
+  run("votes", 64, Arguments().add(put(x, "x")).add(out));
+  const std::vector<uint32_t> results = get<uint32_t>(out, 64);
+  uint32_t odd = 0;
+  for (const int v : x) odd += v & 1;
+  for (int k = 0; k < 64; ++k) {
+    uint32_t ballot = 0, match = 0, sum = 0;
+    for (int l = 0; l < 32; ++l) {
+      const int v = x[k / 32 * 32 + l];
+      ballot |= uint32_t{v > 3} << l;
+      match |= uint32_t{v == x[k]} << l;
+      sum += v;
+    }
+    EXPECT_EQ(results[k], ballot + match + sum + odd + 1000 + 5000) << k;
+  }
+}
+
+TEST_P(Features, NamedBarrierWaitsForItsOwnThreads) {
+  const uint64_t out = zeros(128);
+  run("named_barriers", 128, Arguments().add(out));
+  const std::vector<int> results = get<int>(out, 128);
+  for (int k = 0; k < 128; ++k) EXPECT_EQ(results[k], k < 64 ? 63 - k : k);
+}
+
+TEST_P(Features, AtomicsOfAllBlocksAddUp) {
+  const uint64_t x = zeros(4), f = zeros(1), wrapped = zeros(1);
+  const uint64_t wide = put(std::vector<uint64_t>(1), "wide");
+  run("atomics", 64, Arguments().add(x).add(f).add(wrapped).add(wide), 3);
+  EXPECT_THAT(get<int>(x, 3), ElementsAre(3 * 2016, 63, -63));
+  EXPECT_THAT(get<float>(f, 1), ElementsAre(96.0F));
+  EXPECT_THAT(get<int>(wrapped, 1), ElementsAre(192 % 10));
+  EXPECT_THAT(get<uint64_t>(wide, 1), ElementsAre(uint64_t{192} << 33));
+}
+
+TEST_P(Features, AsynchronousCopiesArriveWhenTheyAreWaitedFor) {
+  const std::vector<float> x = random(128, 1);
+  const uint64_t y = zeros(128);
+  run("copies", 32, Arguments().add(put(x, "x")).add(y));
+  const std::vector<float> results = get<float>(y, 128);
+  for (int k = 0; k < 128; ++k) EXPECT_EQ(results[k], x[127 - k]);
+}
+
+TEST_P(Features, CopyThatNobodyWaitsForIsUnwritten) {
+  const uint64_t x = zeros(32), y = zeros(32);
+  const LaunchReport report = run_badly("copies_without_wait", 32, Arguments().add(x).add(y));
+  ASSERT_EQ(report.findings.size(), 1U);
+  EXPECT_EQ(report.findings[0].kind, FindingKind::kUnwrittenShared);
+}
+
+uint16_t half_bits(int small) {
+  // Small integers have exact halves.
+  const float f = static_cast<float>(small);
+  const uint32_t bits = std::bit_cast<uint32_t>(f);
+  if (small == 0) return 0;
+  return static_cast<uint16_t>((bits >> 16 & 0x8000) | ((bits & 0x7FFFFFFF) - (112U << 23)) >> 13);
+}
+
+TEST_P(Features, FragmentsOfHalvesMultiply) {
+  std::vector<uint16_t> a(256), b(256);
+  for (int k = 0; k < 256; ++k) a[k] = half_bits(k % 7 - 3), b[k] = half_bits(k % 5 - 2);
+  const uint64_t c = zeros(256);
+  run("wmma_half", 32, Arguments().add(put(a, "a")).add(put(b, "b")).add(c));
+  const std::vector<float> results = get<float>(c, 256);
+  for (int i = 0; i < 16; ++i) {
+    for (int j = 0; j < 16; ++j) {
+      int sum = 1;
+      for (int k = 0; k < 16; ++k) sum += ((i * 16 + k) % 7 - 3) * ((j * 16 + k) % 5 - 2);
+      EXPECT_EQ(results[i * 16 + j], 2 * sum);
+    }
+  }
+}
+
+TEST_P(Features, FragmentsOfBytesMultiply) {
+  std::vector<int8_t> a(256), b(256);
+  for (int k = 0; k < 256; ++k) {
+    a[k] = static_cast<int8_t>(k);
+    b[k] = static_cast<int8_t>(3 * k);
+  }
+  const uint64_t c = zeros(256);
+  run("wmma_bytes", 32, Arguments().add(put(a, "a")).add(put(b, "b")).add(c));
+  const std::vector<int> results = get<int>(c, 256);
+  for (int i = 0; i < 16; ++i) {
+    for (int j = 0; j < 16; ++j) {
+      int sum = 0;
+      for (int k = 0; k < 16; ++k) sum += a[i * 16 + k] * b[k * 16 + j];
+      EXPECT_EQ(results[j * 16 + i], sum);
+    }
+  }
+}
+
+TEST_P(Features, HalvesComputeAsFloatsRoundedOnce) {
+  std::vector<uint16_t> a(32), b(32);
+  for (int k = 0; k < 32; ++k) {
+    a[k] = half_bits(k - 16);
+    b[k] = static_cast<uint16_t>(std::bit_cast<uint32_t>(static_cast<float>(k - 16)) >> 16);
+  }
+  const uint64_t c = zeros(32), d = zeros(32);
+  run("halves", 32, Arguments().add(put(a, "a")).add(put(b, "b")).add(c).add(d));
+  const std::vector<uint32_t> pairs = get<uint32_t>(c, 32);
+  const std::vector<float> results = get<float>(d, 32);
+  for (int k = 0; k < 32; ++k) {
+    const uint32_t negative = k == 16 ? 0x8000 : half_bits(4 * (16 - k));
+    EXPECT_EQ(pairs[k], negative << 16 | half_bits(4 * (k - 16))) << k;
+    EXPECT_NEAR(results[k], k - 15 + std::exp2(k - 16), 0.001 * std::exp2(k - 16) + 1e-6) << k;
+  }
+}
+
+TEST_P(Features, WideIntegersAndBitsAreExact) {
+  std::vector<uint32_t> a(64), b(64);
+  std::mt19937 generator(5);
+  for (int k = 0; k < 64; ++k) a[k] = generator(), b[k] = generator();
+  const uint64_t out = zeros(64);
+  run("wide", 64, Arguments().add(put(a, "a")).add(put(b, "b")).add(out));
+  const std::vector<uint32_t> results = get<uint32_t>(out, 64);
+  for (int k = 0; k < 64; ++k) {
+    const uint64_t x = uint64_t{a[k]} << 20 | b[k];
+    __extension__ using Wide = unsigned __int128;
+    const uint32_t product = static_cast<uint32_t>(Wide{x} * (x + 7) >> 40);
+    auto byte = [&](int n) {
+      return static_cast<uint32_t>((uint64_t{b[k]} << 32 | a[k]) >> 8 * n) & 255;
+    };
+    const uint32_t permuted = byte(2) | byte(7) << 8 | byte(1) << 16 | byte(6) << 24;
+    const uint32_t funnel = static_cast<uint32_t>((uint64_t{b[k]} << 32 | a[k]) >> 5);
+    uint32_t reversed = 0;
+    for (int n = 0; n < 32; ++n) reversed |= (a[k] >> n & 1) << (31 - n);
+    int dot = 3;
+    for (int n = 0; n < 4; ++n) {
+      dot += static_cast<int8_t>(a[k] >> 8 * n) * static_cast<int8_t>(b[k] >> 8 * n);
+    }
+    const uint32_t expected =
+        product ^ permuted ^ funnel ^ reversed ^ static_cast<uint32_t>(std::popcount(b[k])) ^
+        static_cast<uint32_t>(std::countl_zero(a[k])) ^ static_cast<uint32_t>(dot) ^
+        static_cast<uint32_t>(x == 0 ? 0 : std::countr_zero(x) + 1);
+    EXPECT_EQ(results[k], expected) << k;
+  }
+}
+
+TEST_P(Features, TimeGoesOn) {
+  const uint64_t out = put(std::vector<int64_t>(32), "out");
+  run("wait_for_time", 32, Arguments().add(out));
+  EXPECT_THAT(get<int64_t>(out, 32), testing::Each(1));
+}
+
+}  // namespace
+}  // namespace mc::ptx

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// GlobalMemory: the memory of a device, and its shadow.
+//
+// Device addresses begin at kGlobalBase and grow with each allocation, so that they are the same in
+// each run. The memory and its shadow are reserved at once and take room when they are touched.
+// Not thread-safe but for find().
+#ifndef MC_PTX_GLOBAL_MEMORY_H_
+#define MC_PTX_GLOBAL_MEMORY_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "core/result.h"
+
+namespace mc::ptx {
+
+struct Allocation {
+  uint64_t begin = 0, end = 0;
+  std::string name;
+};
+
+// Bytes that the kernel gives when they are touched, given back at the end.
+class Reserved {
+ public:
+  static Result<Reserved> create(size_t bytes);
+  Reserved(Reserved&& other) noexcept;
+  Reserved& operator=(Reserved&&) = delete;
+  ~Reserved();
+  uint8_t* data() const { return data_; }
+  // All bytes are zero again.
+  void clear();
+
+ private:
+  Reserved(uint8_t* data, size_t bytes) : data_(data), bytes_(bytes) {}
+  uint8_t* data_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+class GlobalMemory {
+ public:
+  static Result<std::unique_ptr<GlobalMemory>> create(size_t bytes);
+
+  // A device address, aligned to 256 bytes. kExhausted if there is no room.
+  Result<uint64_t> allocate(size_t bytes, std::string name);
+  // False if no allocation begins there.
+  bool release(uint64_t address);
+  // The allocation that holds the address, or null.
+  const Allocation* find(uint64_t address) const;
+  // The allocation that begins nearest before the address, or null.
+  const Allocation* find_before(uint64_t address) const;
+  // The bytes at a device address, null unless one allocation holds them all.
+  uint8_t* host(uint64_t address, size_t bytes) const;
+
+  // The place in this process where device address 0 would be.
+  uint8_t* origin() const;
+  uint32_t* written_in() const { return reinterpret_cast<uint32_t*>(written_in_.data()); }
+  uint32_t* writer() const { return reinterpret_cast<uint32_t*>(writer_.data()); }
+  // Epochs begin anew.
+  void clear_shadow();
+
+ private:
+  GlobalMemory(Reserved bytes, Reserved written_in, Reserved writer, size_t size)
+      : bytes_(std::move(bytes)),
+        written_in_(std::move(written_in)),
+        writer_(std::move(writer)),
+        size_(size) {}
+
+  Reserved bytes_, written_in_, writer_;
+  size_t size_ = 0;
+  std::map<uint64_t, Allocation> allocations_;  // The key is their begin.
+  std::multimap<size_t, uint64_t> spare_;       // Released places by their bytes.
+  uint64_t used_ = 0;
+};
+
+}  // namespace mc::ptx
+
+#endif  // MC_PTX_GLOBAL_MEMORY_H_

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Loads and stores.
+#include "ptx/access.h"
+
+namespace mc::ptx::MC_PTX_VARIANT {
+namespace {
+
+// M: an element in memory, R: its register, N: elements.
+template <class M, class R, int N>
+MC_INLINE void registers_of(LaneWarp& w, const Step* s, R** d) {
+  for (int k = 0; k < N; ++k) d[k] = w.at<R>(N == 1 ? s->d : s->list[k]);
+}
+
+template <class M, class R, int N>
+MC_INLINE void scatter(const M* from, R** d, int l) {
+  for (int k = 0; k < N; ++k) d[k][l] = static_cast<R>(from[k]);
+}
+
+// Four words a lane, for four lanes at a time.
+template <class R>
+MC_INLINE void transpose_words(const uint8_t* memory, const uint32_t* at, R** d) {
+  for (int l = 0; l < kLanes; l += 4) {
+    auto row = [&](int k) {
+      return _mm_load_ps(reinterpret_cast<const float*>(memory + at[l + k]));
+    };
+    __m128 r0 = row(0), r1 = row(1), r2 = row(2), r3 = row(3);
+    _MM_TRANSPOSE4_PS(r0, r1, r2, r3);
+    _mm_store_ps(reinterpret_cast<float*>(d[0] + l), r0);
+    _mm_store_ps(reinterpret_cast<float*>(d[1] + l), r1);
+    _mm_store_ps(reinterpret_cast<float*>(d[2] + l), r2);
+    _mm_store_ps(reinterpret_cast<float*>(d[3] + l), r3);
+  }
+}
+
+template <class M, class R, int N>
+MC_INLINE bool load_near(LaneWarp& w, const Step* s) {
+  Near near;
+  constexpr uint32_t kBytes = sizeof(M) * N;
+  if (!resolve_near(w, s, {kBytes, false}, address_operand(s), near)) return false;
+  check_read_near(w, s, kBytes, near);
+  if (w.block->stopped) return false;
+  R* d[N];
+  registers_of<M, R, N>(w, s, d);
+  const uint8_t* memory = w.block->shared;
+  if (w.is_full()) {
+    if constexpr (N == 4 && sizeof(M) == 4 && sizeof(R) == 4) {
+      transpose_words(memory, near.at, d);
+      return true;
+    }
+    if constexpr (N == 1 && sizeof(M) == 4 && sizeof(R) == 4) {
+      gather(memory, near.at, reinterpret_cast<uint32_t*>(d[0]));
+      return true;
+    }
+    for (int k = 0; k < N; ++k) {
+      MC_LANES d[k][l] = static_cast<R>(reinterpret_cast<const M*>(memory + near.at[l])[k]);
+    }
+    return true;
+  }
+  for (int l = 0; l < kLanes; ++l) {
+    if (has(w.active, l)) scatter<M, R, N>(reinterpret_cast<const M*>(memory + near.at[l]), d, l);
+  }
+  return true;
+}
+
+template <class M, class R, int N>
+MC_INLINE bool load_far(LaneWarp& w, const Step* s, Space space) {
+  Far far;
+  constexpr uint32_t kBytes = sizeof(M) * N;
+  if (!resolve_far(w, s, {kBytes, false}, address_operand(s), space, far)) return false;
+  check_read_far(w, s, kBytes, far);
+  R* d[N];
+  registers_of<M, R, N>(w, s, d);
+  if (w.is_full() && far.is_contiguous) {
+    const M* row = reinterpret_cast<const M*>(far.host(0));
+    for (int k = 0; k < N; ++k) MC_LANES d[k][l] = static_cast<R>(row[l * N + k]);
+    return true;
+  }
+  if (w.is_full() && far.is_uniform) {
+    const M* one = reinterpret_cast<const M*>(far.host(0));
+    for (int k = 0; k < N; ++k) {
+      const R value = static_cast<R>(one[k]);
+      MC_LANES d[k][l] = value;
+    }
+    return true;
+  }
+  for (int l = 0; l < kLanes; ++l) {
+    if (has(w.active, l)) scatter<M, R, N>(reinterpret_cast<const M*>(far.host(l)), d, l);
+  }
+  return true;
+}
+
+template <class M, class R, int N>
+[[gnu::noinline]] const Step* load_generic(LaneWarp& w, const Step* s) {
+  return by_space(w, s, address_operand(s), [&](Space space) {
+    return space == Space::kShared ? load_near<M, R, N>(w, s) : load_far<M, R, N>(w, s, space);
+  });
+}
+
+template <class M, class R, int N>
+const Step* load(Warp& base, const Step* s) {
+  LaneWarp& w = lanes_of(base);
+  const Space space = space_of(s);
+  if (space == Space::kShared) return load_near<M, R, N>(w, s) ? s + 1 : stop_warp(w);
+  if (space == Space::kGeneric) return load_generic<M, R, N>(w, s);
+  return load_far<M, R, N>(w, s, space) ? s + 1 : stop_warp(w);
+}
+
+template <class M, class R, int N>
+bool store_in(LaneWarp& w, const Step* s, Space space, const uint8_t* values) {
+  constexpr Access kAccess{sizeof(M) * N, true};
+  if (space == Space::kShared) {
+    Near near;
+    if (!resolve_near(w, s, kAccess, address_operand(s), near)) return false;
+    store_near(w, s, kAccess.bytes, near, values);
+    return !w.block->stopped;
+  }
+  Far far;
+  if (!resolve_far(w, s, kAccess, address_operand(s), space, far)) return false;
+  store_far(w, s, kAccess.bytes, far, values);
+  return true;
+}
+
+template <class M, class R, int N>
+const Step* store(Warp& base, const Step* s) {
+  LaneWarp& w = lanes_of(base);
+  alignas(32) M values[kLanes * N];
+  const uint8_t* bytes = reinterpret_cast<const uint8_t*>(values);
+  if constexpr (N == 1 && sizeof(M) == sizeof(R)) {
+    bytes = w.frame + s->d;
+  } else {
+    R* d[N];
+    registers_of<M, R, N>(w, s, d);
+    for (int k = 0; k < N; ++k) MC_LANES values[l * N + k] = static_cast<M>(d[k][l]);
+  }
+  const Space space = space_of(s);
+  if (space == Space::kGeneric) {
+    return by_space(w, s, address_operand(s),
+                    [&](Space one) { return store_in<M, R, N>(w, s, one, bytes); });
+  }
+  return store_in<M, R, N>(w, s, space, bytes) ? s + 1 : stop_warp(w);
+}
+
+// .param variables of calls: a place in the frame, c bytes for each lane, at the immediate. The
+// list has the registers, b is the bytes of each and e the width of its register.
+const Step* frame_load(Warp& base, const Step* s) {
+  LaneWarp& w = lanes_of(base);
+  const uint64_t sign = uint64_t{1} << (8 * s->b - 1);
+  for (uint32_t k = 0; k < s->d; ++k) {
+    uint8_t* row = w.frame + s->list[k];
+    for (int l = 0; l < kLanes; ++l) {
+      if (!has(w.active, l)) continue;
+      uint64_t value = 0;
+      const uint64_t lane = static_cast<uint64_t>(l);
+      memcpy(&value, w.frame + s->a + lane * s->c + s->immediate + k * s->b, s->b);
+      if (s->flags != 0) value = (value ^ sign) - sign;
+      memcpy(row + lane * s->e, &value, s->e);
+    }
+  }
+  return s + 1;
+}
+
+const Step* frame_store(Warp& base, const Step* s) {
+  LaneWarp& w = lanes_of(base);
+  for (uint32_t k = 0; k < s->d; ++k) {
+    const uint8_t* row = w.frame + s->list[k];
+    for (int l = 0; l < kLanes; ++l) {
+      const uint64_t lane = static_cast<uint64_t>(l);
+      if (!has(w.active, l)) continue;
+      memcpy(w.frame + s->a + lane * s->c + s->immediate + k * s->b, row + lane * s->e, s->b);
+    }
+  }
+  return s + 1;
+}
+
+template <class M, class R>
+Handler find_load_of(int elements) {
+  if (elements == 1) return load<M, R, 1>;
+  if (elements == 2) return load<M, R, 2>;
+  return elements == 4 ? load<M, R, 4> : nullptr;
+}
+
+template <class M, class R>
+Handler find_store_of(int elements) {
+  if (elements == 1) return store<M, R, 1>;
+  if (elements == 2) return store<M, R, 2>;
+  return elements == 4 ? store<M, R, 4> : nullptr;
+}
+
+}  // namespace
+
+// A register may be wider than the element: integers are extended.
+Handler find_load(const AccessKey& key) {
+  const int n = key.elements;
+  if (key.bytes * n > 16) return nullptr;
+  if (key.bytes == 1 && key.width == 2) {
+    return key.is_signed ? find_load_of<int8_t, int16_t>(n) : find_load_of<uint8_t, uint16_t>(n);
+  }
+  if (key.bytes == 1 && key.width == 4) {
+    return key.is_signed ? find_load_of<int8_t, int32_t>(n) : find_load_of<uint8_t, uint32_t>(n);
+  }
+  if (key.bytes == 1 && key.width == 8) {
+    return key.is_signed ? find_load_of<int8_t, int64_t>(n) : find_load_of<uint8_t, uint64_t>(n);
+  }
+  if (key.bytes == 2 && key.width == 2) return find_load_of<uint16_t, uint16_t>(n);
+  if (key.bytes == 2 && key.width == 4) {
+    return key.is_signed ? find_load_of<int16_t, int32_t>(n) : find_load_of<uint16_t, uint32_t>(n);
+  }
+  if (key.bytes == 2 && key.width == 8) {
+    return key.is_signed ? find_load_of<int16_t, int64_t>(n) : find_load_of<uint16_t, uint64_t>(n);
+  }
+  if (key.bytes == 4 && key.width == 4) return find_load_of<uint32_t, uint32_t>(n);
+  if (key.bytes == 4 && key.width == 8) {
+    return key.is_signed ? find_load_of<int32_t, int64_t>(n) : find_load_of<uint32_t, uint64_t>(n);
+  }
+  if (key.bytes == 8 && key.width == 8) return find_load_of<uint64_t, uint64_t>(n);
+  return nullptr;
+}
+
+Handler find_store(const AccessKey& key) {
+  const int n = key.elements;
+  if (key.bytes * n > 16) return nullptr;
+  if (key.bytes == 1 && key.width == 2) return find_store_of<uint8_t, uint16_t>(n);
+  if (key.bytes == 1 && key.width == 4) return find_store_of<uint8_t, uint32_t>(n);
+  if (key.bytes == 1 && key.width == 8) return find_store_of<uint8_t, uint64_t>(n);
+  if (key.bytes == 2 && key.width == 2) return find_store_of<uint16_t, uint16_t>(n);
+  if (key.bytes == 2 && key.width == 4) return find_store_of<uint16_t, uint32_t>(n);
+  if (key.bytes == 2 && key.width == 8) return find_store_of<uint16_t, uint64_t>(n);
+  if (key.bytes == 4 && key.width == 4) return find_store_of<uint32_t, uint32_t>(n);
+  if (key.bytes == 4 && key.width == 8) return find_store_of<uint32_t, uint64_t>(n);
+  if (key.bytes == 8 && key.width == 8) return find_store_of<uint64_t, uint64_t>(n);
+  return nullptr;
+}
+
+void add_memory(PlainHandlers& handlers) {
+  handlers.frame_load = frame_load;
+  handlers.frame_store = frame_store;
+}
+
+}  // namespace mc::ptx::MC_PTX_VARIANT

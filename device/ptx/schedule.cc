@@ -1,0 +1,456 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The order of work: blocks over workers, and the warps of a block in turn.
+//
+// A warp runs until its lanes wait. A block whose warps only spin is put aside with all its state,
+// so that the block for which it waits can run: grid barriers and locks between blocks work on one
+// worker. The flags of a barrier's step are in program.h.
+#include <memory>
+
+#include "ptx/lanes.h"
+
+namespace mc::ptx::MC_PTX_VARIANT {
+namespace {
+
+constexpr int kIdleTurnsMax = 2;
+// Blocks that cost as much of a launch's budget as a turn.
+constexpr uint64_t kBlocksOfTurn = 16;
+constexpr int kBarriers = 16;
+
+struct LaneBlock : Block {
+  LaneWarp* warps = nullptr;
+  uint32_t num_warps = 0;
+  uint32_t arrived[kBarriers] = {};  // Threads that did not stay.
+};
+
+// One block that is under way, and its memory; reused for the next block.
+struct Context {
+  LaneBlock block;
+  std::unique_ptr<LaneWarp[]> warps;
+  std::vector<const FrameValue*> of_block;  // Those that differ between blocks.
+  BlockMemory* memory = nullptr;
+  ~Context() { release_memory(memory); }
+};
+
+template <class T>
+void fill_row(uint8_t* row, uint64_t bits) {
+  T* lanes = reinterpret_cast<T*>(row);
+  MC_LANES lanes[l] = static_cast<T>(bits);
+}
+
+void fill(uint8_t* row, int width, uint64_t bits) {
+  if (width == 4) return fill_row<uint32_t>(row, bits);
+  return width == 8 ? fill_row<uint64_t>(row, bits) : fill_row<uint16_t>(row, bits);
+}
+
+uint64_t parameter_bits(const FrameValue& value, const uint8_t* parameters) {
+  uint64_t bits = 0;
+  memcpy(&bits, parameters + value.bits, static_cast<size_t>(value.bytes));
+  if (!value.is_signed || value.bytes == 8) return bits;
+  const int shift = 64 - 8 * value.bytes;
+  return static_cast<uint64_t>(static_cast<int64_t>(bits << shift) >> shift);
+}
+
+uint32_t axis(Source source, Source first) {
+  return static_cast<uint32_t>(source) - static_cast<uint32_t>(first);
+}
+
+// A special register of one lane.
+uint32_t special(const LaneWarp& w, Source source, int lane) {
+  const Block& block = *w.block;
+  const Launch& launch = *block.launch;
+  const uint32_t thread = static_cast<uint32_t>(w.thread(lane)), bits = 1U << (lane & 31);
+  switch (source) {
+    case Source::kTidX:
+      return thread % launch.block[0];
+    case Source::kTidY:
+      return thread / launch.block[0] % launch.block[1];
+    case Source::kTidZ:
+      return thread / launch.block[0] / launch.block[1];
+    case Source::kNtidX:
+    case Source::kNtidY:
+    case Source::kNtidZ:
+      return launch.block[axis(source, Source::kNtidX)];
+    case Source::kCtaidX:
+    case Source::kCtaidY:
+    case Source::kCtaidZ:
+      return block.id[axis(source, Source::kCtaidX)];
+    case Source::kNctaidX:
+    case Source::kNctaidY:
+    case Source::kNctaidZ:
+      return launch.grid[axis(source, Source::kNctaidX)];
+    case Source::kLaneId:
+      return static_cast<uint32_t>(lane);
+    case Source::kWarpId:
+      return w.index;
+    case Source::kNumWarps:
+      return (launch.threads + kLanes - 1) / kLanes;
+    case Source::kLanesEqual:
+      return bits;
+    case Source::kLanesLess:
+      return bits - 1;
+    case Source::kLanesLessEqual:
+      return bits | (bits - 1);
+    case Source::kLanesGreater:
+      return ~(bits | (bits - 1));
+    case Source::kLanesGreaterEqual:
+      return ~(bits - 1);
+    case Source::kSharedDynamic:
+      return launch.shared_dynamic;
+    case Source::kSharedTotal:
+      return block.shared_bytes;
+    case Source::kLocalAddress:
+      return w.local_base;
+    default:
+      return 0;
+  }
+}
+
+bool is_of_block(Source source) { return source >= Source::kCtaidX && source <= Source::kCtaidZ; }
+
+void fill_value(const LaneWarp& w, const FrameValue& value, uint8_t* frame) {
+  uint8_t* row = frame + value.place;
+  if (value.source == Source::kConstant) return fill(row, value.width, value.bits);
+  if (value.source == Source::kParameter) {
+    return fill(row, value.width, parameter_bits(value, w.block->parameters));
+  }
+  if (is_of_block(value.source)) return fill(row, value.width, special(w, value.source, 0));
+  for (int l = 0; l < kLanes; ++l) {
+    const uint64_t bits = special(w, value.source, l) + value.bits;
+    memcpy(row + l * value.width, &bits, static_cast<size_t>(value.width));
+  }
+}
+
+void open(Context& context, Launch& launch, uint32_t number) {
+  LaneBlock& block = context.block;
+  context.memory = open_block(block, launch, number, kLanes);
+  block.num_warps = (launch.threads + kLanes - 1) / kLanes;
+  context.warps = std::make_unique<LaneWarp[]>(block.num_warps);
+  block.warps = context.warps.get();
+  const Code& code = *launch.program->codes.front();
+  for (const FrameValue& value : code.values) {
+    if (is_of_block(value.source)) context.of_block.push_back(&value);
+  }
+  for (uint32_t k = 0; k < block.num_warps; ++k) {
+    LaneWarp& w = block.warps[k];
+    w.block = &block;
+    w.index = k;
+    w.frame = frame_of_warp(context.memory, k);
+    w.code = &code;
+    fill_frame(w, code, w.frame);
+  }
+}
+
+void start_warp(LaneWarp& w, uint8_t* frame, const Code& code, uint32_t threads) {
+  const uint32_t first = w.index * kLanes, left = threads - first;
+  w.live = left >= kLanes ? kAllLanes : bit(static_cast<int>(left)) - 1;
+  w.leaves.resize(1);
+  Leaf& root = w.leaves[0];
+  root = Leaf{};
+  root.state = Leaf::State::kRuns;
+  root.at = code.steps.data();
+  root.lanes = w.live;
+  root.frame = w.frame = frame;
+  root.code = w.code = &code;
+  w.sync = 0;
+  w.current = 0;
+  w.turn = kTurn;
+  w.local_base = 0;
+  w.pending.clear();
+  w.next_group = 1;
+}
+
+void start(Context& context, uint64_t number) {
+  LaneBlock& block = context.block;
+  const Launch& launch = *block.launch;
+  start_block(block, number);
+  for (uint32_t& count : block.arrived) count = 0;
+  const Code& code = *launch.program->codes.front();
+  for (uint32_t k = 0; k < block.num_warps; ++k) {
+    uint8_t* frame = frame_of_warp(context.memory, k);
+    start_warp(block.warps[k], frame, code, launch.threads);
+    for (const FrameValue* value : context.of_block) fill_value(block.warps[k], *value, frame);
+  }
+}
+
+// ---- Barriers.
+struct Waiting {
+  uint32_t threads = 0;
+  uint32_t expected = 0;  // 0: all that live.
+  int64_t reduced = 0;    // Threads whose predicate holds.
+  bool is_one_place = true;
+  const Step* place = nullptr;
+  const LaneWarp* warp = nullptr;
+  const LaneWarp* other_warp = nullptr;
+  int lane = 0, other_lane = 0;
+};
+
+void add(Waiting& waiting, LaneWarp& w, const Leaf& leaf) {
+  const Step* s = leaf.at;
+  waiting.threads += static_cast<uint32_t>(count(leaf.lanes));
+  if (s->flags & kBarrierReduces) {
+    const Mask mask = *reinterpret_cast<const Mask*>(leaf.frame + s->a);
+    waiting.reduced += count((s->flags & kNegated ? ~mask : mask) & leaf.lanes);
+  }
+  if (s->flags & kBarrierCounts) {
+    waiting.expected = reinterpret_cast<const uint32_t*>(leaf.frame + s->b)[lowest(leaf.lanes)];
+  }
+  if (waiting.place == nullptr) {
+    waiting.place = s;
+    waiting.warp = &w;
+    waiting.lane = lowest(leaf.lanes);
+  } else if (waiting.place != s && waiting.is_one_place) {
+    waiting.is_one_place = false;
+    waiting.other_warp = &w;
+    waiting.other_lane = lowest(leaf.lanes);
+  }
+}
+
+uint32_t barrier_number(const Leaf& leaf) {
+  const uint32_t* numbers = reinterpret_cast<const uint32_t*>(leaf.frame + leaf.at->c);
+  return numbers[lowest(leaf.lanes)] % kBarriers;
+}
+
+// The result of a barrier that reduces, for the lanes of a leaf.
+void give_result(const Leaf& leaf, const Waiting& waiting) {
+  const Step* s = leaf.at;
+  if (s->immediate == 0) {
+    uint32_t* d = reinterpret_cast<uint32_t*>(leaf.frame + s->d);
+    for (int l = 0; l < kLanes; ++l) {
+      if (has(leaf.lanes, l)) d[l] = static_cast<uint32_t>(waiting.reduced);
+    }
+    return;
+  }
+  const bool holds = s->immediate == 1 ? waiting.reduced == waiting.threads : waiting.reduced != 0;
+  Mask& mask = *reinterpret_cast<Mask*>(leaf.frame + s->d);
+  mask = holds ? mask | leaf.lanes : mask & ~leaf.lanes;
+}
+
+void release(LaneBlock& block, uint32_t number, const Waiting& waiting) {
+  next_epoch(block);
+  block.arrived[number] = 0;
+  for (uint32_t k = 0; k < block.num_warps; ++k) {
+    for (Leaf& leaf : block.warps[k].leaves) {
+      if (leaf.state != Leaf::State::kAtBarrier || barrier_number(leaf) != number) continue;
+      if (leaf.at->flags & kBarrierReduces) give_result(leaf, waiting);
+      leaf.state = Leaf::State::kRuns;
+      ++leaf.at;
+    }
+  }
+}
+
+// Threads of bar.arrive go on and are counted.
+bool pass_arrivals(LaneBlock& block) {
+  bool any = false;
+  for (uint32_t k = 0; k < block.num_warps; ++k) {
+    for (Leaf& leaf : block.warps[k].leaves) {
+      if (leaf.state != Leaf::State::kAtBarrier || !(leaf.at->flags & kBarrierArrives)) continue;
+      block.arrived[barrier_number(leaf)] += static_cast<uint32_t>(count(leaf.lanes));
+      leaf.state = Leaf::State::kRuns;
+      ++leaf.at;
+      any = true;
+    }
+  }
+  return any;
+}
+
+void report_divergence(LaneBlock& block, const Waiting& waiting) {
+  report_barrier(block, *waiting.warp, waiting.place, waiting.warp->thread(waiting.lane),
+                 waiting.other_warp->thread(waiting.other_lane));
+  block.stopped = true;
+}
+
+// True if a barrier let its threads go on, or ended the block.
+bool open_barriers(LaneBlock& block) {
+  bool opened = pass_arrivals(block);
+  Waiting all[kBarriers];
+  uint32_t live = 0;
+  for (uint32_t k = 0; k < block.num_warps; ++k) {
+    LaneWarp& w = block.warps[k];
+    live += static_cast<uint32_t>(count(w.live));
+    for (const Leaf& leaf : w.leaves) {
+      if (leaf.state == Leaf::State::kAtBarrier) add(all[barrier_number(leaf)], w, leaf);
+    }
+  }
+  for (uint32_t number = 0; number < kBarriers; ++number) {
+    const Waiting& waiting = all[number];
+    if (waiting.threads == 0) continue;
+    const uint32_t wanted = waiting.expected != 0 ? waiting.expected : live;
+    if (waiting.threads + block.arrived[number] < wanted) continue;
+    if (waiting.expected == 0 && !waiting.is_one_place) {
+      report_divergence(block, waiting);
+      return true;
+    }
+    release(block, number, waiting);
+    opened = true;
+  }
+  return opened;
+}
+
+// ---- Warps of a block.
+int runnable(const LaneWarp& w, bool rotates) {
+  const int n = static_cast<int>(w.leaves.size());
+  for (int k = 0; k < n; ++k) {
+    const int index = rotates ? (w.current + 1 + k) % n : n - 1 - k;
+    if (w.leaves[static_cast<size_t>(index)].state == Leaf::State::kRuns) return index;
+  }
+  return -1;
+}
+
+// Runs a warp until its lanes wait or spin. Counts in idle the turns in which they only span.
+bool run_warp(LaneWarp& w, int& idle) {
+  Block& block = *w.block;
+  bool ran = false;
+  for (bool rotates = false; !block.stopped; rotates = true) {
+    const int index = runnable(w, rotates);
+    if (index < 0) break;
+    const bool spins = rotates && index == w.current;
+    ran = true;
+    const Step* at = resume(w, index);
+    while (at != nullptr) at = at->run(w, at);
+    const bool goes_on = w.current == index && !w.leaves.empty() &&
+                         w.leaves[static_cast<size_t>(index)].state == Leaf::State::kRuns;
+    if (!goes_on) idle = 0;
+    if (spins && !part(w)) break;
+  }
+  return ran;
+}
+
+bool is_over(const LaneBlock& block) {
+  Mask live = 0;
+  for (uint32_t k = 0; k < block.num_warps; ++k) live |= block.warps[k].live;
+  return live == 0;
+}
+
+void report_deadlock(LaneBlock& block) {
+  for (uint32_t k = 0; k < block.num_warps; ++k) {
+    for (const Leaf& leaf : block.warps[k].leaves) {
+      const bool waits =
+          leaf.state == Leaf::State::kAtBarrier || leaf.state == Leaf::State::kAtMeeting;
+      if (!waits) continue;
+      resume(block.warps[k], static_cast<int>(&leaf - block.warps[k].leaves.data()));
+      report(block, block.warps[k], leaf.at, FindingKind::kDeadlock,
+             block.warps[k].thread(lowest(leaf.lanes)),
+             leaf.state == Leaf::State::kAtBarrier
+                 ? "a thread waits at a barrier that others of its block never reach"
+                 : "a thread waits for lanes of its warp that never come");
+      block.stopped = true;
+      return;
+    }
+  }
+}
+
+// Lanes that wait at a join for those at a barrier: they may have to leave first.
+bool part_any(LaneBlock& block) {
+  for (uint32_t k = 0; k < block.num_warps; ++k) {
+    if (part(block.warps[k])) return true;
+  }
+  return false;
+}
+
+// False: the block only spins, and others may have to run first.
+bool run_block(LaneBlock& block) {
+  for (int idle = 0; !block.stopped;) {
+    bool ran = false;
+    for (uint32_t k = 0; k < block.num_warps; ++k) ran |= run_warp(block.warps[k], idle);
+    if (block.stopped) break;
+    if (is_over(block)) return true;
+    if (open_barriers(block)) {
+      idle = 0;
+      continue;
+    }
+    if (!ran) {
+      if (part_any(block)) continue;
+      report_deadlock(block);
+      return true;
+    }
+    if (++idle > kIdleTurnsMax) return false;
+  }
+  return true;
+}
+
+void spend_turn(LaneBlock& block) {
+  if (take_turn(block)) return;
+  const LaneWarp& w = block.warps[0];
+  report(block, w, w.code->steps.data(), FindingKind::kStepLimit, 0,
+         "the launch ran for longer than its budget of steps");
+}
+
+// ---- Blocks of a worker.
+class Worker {
+ public:
+  Worker(Launch& launch, int number) : launch_(launch), number_(number) {}
+
+  void run() {
+    const uint64_t chunk = chunk_size();
+    for (bool more = true; more || !waiting_.empty();) {
+      if (more && waiting_.size() < launch_.contexts_max) more = take(chunk);
+      // Those that wait have a turn each, in their order.
+      std::vector<Context*> turn;
+      turn.swap(waiting_);
+      for (Context* context : turn) advance(context);
+    }
+    for (const auto& context : all_) close_block(context->block);
+  }
+
+ private:
+  uint64_t chunk_size() const {
+    const uint64_t chunk = launch_.blocks / (static_cast<uint64_t>(launch_.workers) * 16);
+    return chunk == 0 || launch_.workers == 1 ? 1 : chunk;
+  }
+
+  bool take(uint64_t chunk) {
+    const uint64_t first = launch_.next_block.fetch_add(chunk);
+    if (first >= launch_.blocks || first > launch_.stop_block) return false;
+    const uint64_t end = first + chunk < launch_.blocks ? first + chunk : launch_.blocks;
+    for (uint64_t number = first; number < end && number <= launch_.stop_block; ++number) {
+      Context* context = spare();
+      start(*context, number);
+      if (number % kBlocksOfTurn == 0) spend_turn(context->block);
+      advance(context);
+    }
+    return true;
+  }
+
+  Context* spare() {
+    if (!spare_.empty()) {
+      Context* context = spare_.back();
+      spare_.pop_back();
+      return context;
+    }
+    const uint32_t number =
+        static_cast<uint32_t>(all_.size()) * static_cast<uint32_t>(launch_.workers) +
+        static_cast<uint32_t>(number_);
+    all_.push_back(std::make_unique<Context>());
+    open(*all_.back(), launch_, number);
+    return all_.back().get();
+  }
+
+  void advance(Context* context) {
+    LaneBlock& block = context->block;
+    std::atomic<uint64_t>& stop = launch_.stop_block;
+    const bool is_done = block.number > stop || run_block(block);
+    if (block.stopped) {
+      uint64_t seen = stop;
+      while (block.number < seen && !stop.compare_exchange_weak(seen, block.number)) {
+      }
+    }
+    (is_done || block.stopped ? spare_ : waiting_).push_back(context);
+  }
+
+  Launch& launch_;
+  int number_;
+  std::vector<std::unique_ptr<Context>> all_;
+  std::vector<Context*> spare_, waiting_;
+};
+
+}  // namespace
+
+void fill_frame(const LaneWarp& w, const Code& code, uint8_t* frame) {
+  memset(frame, 0, code.frame_bytes);
+  for (const FrameValue& value : code.values) fill_value(w, value, frame);
+}
+
+void work(Launch& launch, int worker) { Worker(launch, worker).run(); }
+
+}  // namespace mc::ptx::MC_PTX_VARIANT
