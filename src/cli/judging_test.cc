@@ -93,7 +93,8 @@ TEST(ResultsFile, IsLeftOutWithoutAName) {
 TEST(ResultsFile, ThatCannotBeWrittenIsNamedAtOnce) {
   const auto results = Results::create("/dev/null/none/out.jsonl");
   ASSERT_FALSE(results);
-  EXPECT_EQ(results.error().message, "--out: cannot write /dev/null/none/out.jsonl.part: Not a directory");
+  EXPECT_EQ(results.error().message,
+            "--out: cannot write /dev/null/none/out.jsonl.part: Not a directory");
 }
 
 }  // namespace

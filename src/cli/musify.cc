@@ -90,7 +90,7 @@ void print_findings(const fs::path& file, const char* kind,
 
 // Why a file cannot be a source; "" where it may be one.  Bytes that are no UTF-8 may be comments.
 std::string why_no_text(const std::string& text) {
-  constexpr std::string_view kSpaces = "\t\n\v\f\r";
+  static constexpr std::string_view kSpaces = "\t\n\v\f\r";
   const auto is_binary = [](char c) {
     return static_cast<unsigned char>(c) < 0x20 && kSpaces.find(c) == std::string_view::npos;
   };

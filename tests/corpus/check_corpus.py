@@ -158,7 +158,7 @@ def check_expectations(folder: str, suffix: str, count_min: int, tasks: set[str]
     for name in sorted(files ^ set(expected)):
         yield f"{folder}/{name}: a file without an expectation, or the other way round"
     for name, entry in sorted(expected.items()):
-        if entry["task"] not in tasks:
+        if entry["task"] not in tasks | names_below(CORPUS / folder / "tasks"):
             yield f"{folder}/{name}: there is no task {entry['task']}"
         if not entry["expect"] or not set(entry["expect"]) <= OUTCOMES:
             yield f"{folder}/{name}: expects {entry['expect']}"
