@@ -292,7 +292,7 @@ class Stored(Bench):
             ("no store", [self.folder, "--json", rows]),
             ("no store", [self.folder / "nowhere", "--json", rows]),
             ("give --out PAGE.html", [self.out]),
-            ("No such file", [self.out, "--out", self.folder / "nowhere/page.html"]),
+            ("is not there", [self.out, "--out", self.folder / "nowhere/page.html"]),
         ]
         for words, arguments in wrong:
             done = self.report(*arguments)
