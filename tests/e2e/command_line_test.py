@@ -115,7 +115,7 @@ class Outputs(InFolder):
         before = os.stat("/dev/full")
         done = self.eval("--out", "/dev/full")
         self.assertEqual(done.returncode, MACHINE_FAILED, done.stderr)
-        words = "musacoder: --out: cannot write /dev/full: No space left on device"
+        words = "musacoder: eval: --out: cannot write /dev/full: No space left on device"
         self.assertEqual(errors_of(done.stderr), [words])
         self.assertEqual(os.stat("/dev/full").st_ino, before.st_ino)
 
