@@ -154,7 +154,7 @@ void read_lanes(LaneWarp& w, const Step* s, const Near& near, Mask loud, Mask sh
 }
 
 // ---- Writes of shared memory.
-// Lanes that write words one behind the other, which nobody touched since the last barrier.
+// Lanes that write consecutive words, which no thread accessed since the last barrier.
 bool write_fresh(LaneWarp& w, uint32_t per, uint32_t granule) {
   const SharedShadow& shadow = w.block->shadow;
   const uint32_t epoch = w.block->epoch, count = kLanes * per;

@@ -46,7 +46,7 @@ const Step* copy_async(Warp& base, const Step* s) {
   if (!fetch(w, s, s->c, copy.values)) return stop_warp(w);
   if (w.pending.size() >= kPendingMax) {
     report(*w.block, w, s, FindingKind::kStackLimit, w.thread(lowest(w.active)),
-           "too many copies that nobody waits for");
+           "too many copies are pending without a wait");
     return stop_warp(w);
   }
   w.pending.push_back(copy);

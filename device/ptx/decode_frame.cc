@@ -75,7 +75,7 @@ uint32_t Decoder::row(int width) {
 }
 
 void Decoder::lay_out_frame() {
-  top_ = 32;  // Place 0 means that there is none.
+  top_ = 32;  // Place 0 means that the variable has no place.
   zeros_ = row(8);
   discarded_ = row(8);
   places_.assign(function_.registers.size(), 0);

@@ -3,7 +3,7 @@
 // Device: a GPU in software, which executes PTX and finds what kernels do wrong.
 //
 // It holds memory, loads modules of PTX text and runs their kernels, all blocks and threads, warp
-// by warp. Each access is checked: bounds, alignment, races, words that nobody wrote. A kernel
+// by warp. Each access is checked: bounds, alignment, races, words that no thread wrote. A kernel
 // cannot touch memory other than the device's, and a kernel that never ends is ended by its budget.
 // It is no sandbox for what it computes, and no model of a GPU's time.
 //

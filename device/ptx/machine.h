@@ -4,7 +4,7 @@
 //
 // Everything here is plain data or a function with a body elsewhere. Handlers are compiled for
 // instructions that this machine may lack; an inline function of this header that both they and
-// the rest of the library used could be taken from either, so there is none that matters.
+// the rest of the library used could be taken from either, so it does not matter which.
 #ifndef MC_PTX_MACHINE_H_
 #define MC_PTX_MACHINE_H_
 
@@ -108,7 +108,7 @@ struct Launch {
 
 // ---- Functions that handlers call on their slow paths.
 
-// The allocation that holds the address. False if there is none.
+// The allocation that holds the address. False if no allocation does.
 bool find_allocation(Block& block, uint64_t address, SiteRange& range);
 
 // ---- A block's memory and time: block.cc.

@@ -66,7 +66,7 @@ struct Operands {
   alignas(32) Number a[M][K];
   alignas(32) Number b[K][8];
 
-  // A register has, lane after lane, eight rows of so many elements.
+  // The 32 lanes of a register hold eight rows of kRow numbers: four lanes hold one row.
   static constexpr int kRow = 4 * E::kPer;
 
   MC_INLINE void read_a(LaneWarp& w, const uint32_t* places) {

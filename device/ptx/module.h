@@ -70,7 +70,7 @@ struct Instruction {
   int text_line = 0;  // In the module's text, from 1.
 
   bool has(std::string_view modifier) const;
-  // The last type, which most instructions compute in. kNone if there is none.
+  // The last type, which most instructions compute in. kNone if the instruction names no type.
   Type type() const { return types.empty() ? Type::kNone : types.back(); }
   // `ld.global.v2.f32`, for messages.
   std::string full_name() const;

@@ -163,7 +163,7 @@ struct Variant {
 };
 
 enum class Isa : uint8_t { kPlain, kBest };
-// The variant for this machine, or null where none has so many lanes.
+// The variant for this machine, or null where no variant has that many lanes.
 const Variant* variant_of(int lanes, Isa isa);
 
 }  // namespace mc::ptx

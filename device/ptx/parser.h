@@ -52,7 +52,7 @@ class Parser {
   void fail(const std::string& what);
   std::string name();
   int64_t integer(int64_t least, int64_t most, std::string_view what);
-  // A number's value or bits; false if the word is none.
+  // A number's value or bits; false if the word is not a number.
   bool number(std::string_view word, Operand& operand);
   void skip_to(std::string_view word);
 

@@ -29,7 +29,7 @@ constexpr uint32_t kThreadMask = 0x3FF;
 constexpr int kSyncShift = 16;
 constexpr uint32_t kReaderSyncMask = 0x3FFF;
 constexpr uint32_t kWriterSyncMask = 0xFFFF;
-// read_in of bytes between arrays, which nobody may touch.
+// read_in of bytes between arrays, which no thread may access.
 constexpr uint32_t kNoArray = 0xFFFFFFFF;
 // Words of writers of global memory: thread (10 bits), context (12), sync count (10).
 constexpr int kContextShift = 10;

@@ -37,7 +37,7 @@ enum class Type : uint8_t {
   kF64,
 };
 
-// The type of a name without its dot, kNone if there is none of that name.
+// The type of a name without its dot, kNone if no type has that name.
 Type type_of(std::string_view name);
 std::string_view name_of(Type type);
 
