@@ -152,7 +152,8 @@ def _finish(given: Mapping[str, Any], **parts: Any) -> Json:
     if not given.get("is_python_module", True):
         extension["functions"] = None  # Only a module binds functions.
         extension["is_python_module"] = False
-    canonical = json.dumps(extension, sort_keys=True, ensure_ascii=True).encode()
+    # A source with half a character is no file: PyTorch raises UnicodeEncodeError, and we do.
+    canonical = json.dumps(extension, sort_keys=True, ensure_ascii=False).encode()
     extension["key"] = hashlib.blake2b(canonical, digest_size=32).hexdigest()
     extension["name"] = str(given["name"])
     return extension

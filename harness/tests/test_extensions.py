@@ -49,6 +49,9 @@ class NormalFormTest(unittest.TestCase):
             with self.subTest(str(kwargs)):
                 self.assertRaises(TypeError, inline, **kwargs)
 
+    def test_half_of_a_surrogate_pair_cannot_be_written(self) -> None:
+        self.assertRaises(UnicodeEncodeError, inline, "e", "c", "// \ud800\n")
+
     def test_headers_in_folders_of_includes_are_read(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             (Path(folder) / "a.h").write_text("int a;\n")

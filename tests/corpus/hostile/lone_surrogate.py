@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Its source holds half a character, which JSON of the recorder cannot be read with."""
+"""Its source holds half a character, which no file in UTF-8 can."""
 
 import torch
 import torch.nn as nn
