@@ -213,15 +213,14 @@ void Decoder::instruction(const Instruction& one) {
 
 void Decoder::decode_one(const Instruction& one) {
   const bool is_known = try_flow(one) || try_meeting(one) || try_memory(one) || try_matrix(one) ||
-                        try_move(one) || try_bits(one) || try_arithmetic(one);
+                        try_move(one) || try_arithmetic(one);
   if (!is_known) lack("this instruction is not supported");
 }
 
 void Decoder::guarded_branch(const Instruction& one) {
   const size_t around = code_.steps.size();
-  Step& step = emit(variant_.plain.branch);
-  step.a = places_[static_cast<size_t>(one.guard)];
-  step.flags = one.is_guard_negated ? 0 : kNegated;
+  emit(variant_.plain.branch, {.a = places_[static_cast<size_t>(one.guard)],
+                               .flags = one.is_guard_negated ? 0 : kNegated});
   decode_one(one);
   step_links_.push_back({around, code_.steps.size()});
   emit(variant_.plain.join);
@@ -229,19 +228,17 @@ void Decoder::guarded_branch(const Instruction& one) {
 
 void Decoder::guarded_steps(const Instruction& one) {
   const size_t guard = code_.steps.size();
-  Step& step = emit(variant_.plain.guard);
-  step.a = places_[static_cast<size_t>(one.guard)];
-  step.flags = one.is_guard_negated ? kNegated : 0;
+  emit(variant_.plain.guard, {.a = places_[static_cast<size_t>(one.guard)],
+                              .flags = one.is_guard_negated ? kNegated : 0});
   decode_one(one);
   code_.steps[guard].c = static_cast<uint32_t>(code_.steps.size() - guard - 1);
 }
 
-Step& Decoder::emit(Handler handler) {
+Step& Decoder::emit(Handler handler, Step step) {
   if (handler == nullptr) {
     lack("this form of the instruction is not supported");
     handler = variant_.plain.nothing;
   }
-  Step step;
   step.run = handler;
   step.instruction = present_ == nullptr ? INT32_MAX : present_index_;
   code_.steps.push_back(step);

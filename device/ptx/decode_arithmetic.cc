@@ -8,30 +8,38 @@
 namespace mc::ptx {
 namespace {
 
+// The forms of operands that Decoder::operands reads.
+constexpr std::string_view kOne = "dw aw", kTwo = "dw aw bw", kThree = "dw aw bw cw";
+constexpr std::string_view kShift = "dw aw b4", kCount = "d4 aw";
+
 struct OpRow {
   std::string_view name;
   Op op;
-  int sources;
+  std::string_view form;
 };
 
 constexpr OpRow kOps[] = {
-    {"add", Op::kAdd, 2},     {"sub", Op::kSub, 2},
-    {"mul", Op::kMul, 2},     {"mad", Op::kMad, 3},
-    {"fma", Op::kFma, 3},     {"div", Op::kDiv, 2},
-    {"rem", Op::kRem, 2},     {"abs", Op::kAbs, 1},
-    {"neg", Op::kNeg, 1},     {"min", Op::kMin, 2},
-    {"max", Op::kMax, 2},     {"rcp", Op::kRcp, 1},
-    {"sqrt", Op::kSqrt, 1},   {"rsqrt", Op::kRsqrt, 1},
-    {"sin", Op::kSin, 1},     {"cos", Op::kCos, 1},
-    {"lg2", Op::kLg2, 1},     {"ex2", Op::kEx2, 1},
-    {"tanh", Op::kTanh, 1},   {"copysign", Op::kCopysign, 2},
-    {"sad", Op::kSad, 3},     {"and", Op::kAnd, 2},
-    {"or", Op::kOr, 2},       {"xor", Op::kXor, 2},
-    {"not", Op::kNot, 1},     {"cnot", Op::kCnot, 1},
-    {"shl", Op::kShl, 2},     {"shr", Op::kShr, 2},
-    {"popc", Op::kPopc, 1},   {"clz", Op::kClz, 1},
-    {"bfind", Op::kBfind, 1}, {"mul24", Op::kMul24, 2},
-    {"mad24", Op::kMad24, 3},
+    {"add", Op::kAdd, kTwo},       {"sub", Op::kSub, kTwo},
+    {"mul", Op::kMul, kTwo},       {"mad", Op::kMad, kThree},
+    {"fma", Op::kFma, kThree},     {"div", Op::kDiv, kTwo},
+    {"rem", Op::kRem, kTwo},       {"abs", Op::kAbs, kOne},
+    {"neg", Op::kNeg, kOne},       {"min", Op::kMin, kTwo},
+    {"max", Op::kMax, kTwo},       {"rcp", Op::kRcp, kOne},
+    {"sqrt", Op::kSqrt, kOne},     {"rsqrt", Op::kRsqrt, kOne},
+    {"sin", Op::kSin, kOne},       {"cos", Op::kCos, kOne},
+    {"lg2", Op::kLg2, kOne},       {"ex2", Op::kEx2, kOne},
+    {"tanh", Op::kTanh, kOne},     {"copysign", Op::kCopysign, kTwo},
+    {"sad", Op::kSad, kThree},     {"and", Op::kAnd, kTwo},
+    {"or", Op::kOr, kTwo},         {"xor", Op::kXor, kTwo},
+    {"not", Op::kNot, kOne},       {"cnot", Op::kCnot, kOne},
+    {"shl", Op::kShl, kShift},     {"shr", Op::kShr, kShift},
+    {"popc", Op::kPopc, kCount},   {"clz", Op::kClz, kCount},
+    {"bfind", Op::kBfind, kCount}, {"mul24", Op::kMul24, kTwo},
+    {"mad24", Op::kMad24, kThree}, {"lop3", Op::kLop3, "dw aw bw cw in"},
+    {"prmt", Op::kPrmt, kThree},   {"shf", Op::kShf, kThree},
+    {"brev", Op::kBrev, kOne},     {"bfe", Op::kBfe, "dw aw b4 c4"},
+    {"dp4a", Op::kDp4a, kThree},   {"bfi", Op::kBfi, "dw aw bw c4 e4"},
+    {"dp2a", Op::kDp2a, kThree},
 };
 
 struct CompareName {
@@ -54,18 +62,11 @@ Compare compare_of(const Instruction& one) {
   return Compare::kNone;
 }
 
-int64_t combination_of(const Instruction& one) {
-  return one.has("and") ? 1 : one.has("or") ? 2 : one.has("xor") ? 3 : 0;
-}
-
 Rounding rounding_of(const Instruction& one) {
   if (one.has("rz") || one.has("rzi")) return Rounding::kZero;
   if (one.has("rm") || one.has("rmi")) return Rounding::kDown;
   return one.has("rp") || one.has("rpi") ? Rounding::kUp : Rounding::kNearest;
 }
-
-// Bit types: moves need no others.
-Type bits_type(int width) { return width == 8 ? Type::kB64 : width == 4 ? Type::kB32 : Type::kB16; }
 
 bool is_half(Type type) {
   return type == Type::kF16 || type == Type::kF16x2 || type == Type::kBf16 || type == Type::kBf16x2;
@@ -83,20 +84,20 @@ Op part_of_product(const Instruction& one, Op op) {
   return op;
 }
 
-uint32_t half_flags(const Instruction& one) {
-  return (one.has("ftz") ? 1U : 0U) | (one.has("sat") ? 2U : 0U) | (one.has("relu") ? 4U : 0U);
-}
-
+constexpr std::string_view kCombinations[] = {"and", "or", "xor"};
 constexpr std::string_view kPrmtModes[] = {"f4e", "b4e", "rc8", "ecl", "ecr", "rc16"};
 constexpr std::string_view kTests[] = {"finite",     "infinite", "number",
                                        "notanumber", "normal",   "subnormal"};
 
-template <size_t N>
-int64_t position_of(const Instruction& one, const std::string_view (&names)[N]) {
-  for (size_t k = 0; k < N; ++k) {
-    if (one.has(names[k])) return static_cast<int64_t>(k);
-  }
-  return -1;
+// The handler's own flags, as arithmetic.cc, integer.cc and bits.cc read them.
+uint32_t flags_of(const Instruction& one, Op op) {
+  auto flag = [&](std::string_view modifier, uint32_t bit) { return one.has(modifier) ? bit : 0; };
+  if (is_half(one.type())) return flag("ftz", 1) | flag("sat", 2) | flag("relu", 4);
+  if (op == Op::kBfind) return flag("shiftamt", 1);
+  if (op == Op::kPrmt) return static_cast<uint32_t>(position_of(one, kPrmtModes) + 1);
+  if (op == Op::kShf) return flag("r", 1) | flag("clamp", 2);
+  if (op != Op::kDp4a && op != Op::kDp2a) return 0;
+  return (is_signed(one.types[0]) ? 1 : 0) | (is_signed(one.type()) ? 2 : 0) | flag("hi", 4);
 }
 
 }  // namespace
@@ -133,17 +134,12 @@ bool Decoder::try_move(const Instruction& one) {
   const int width = bytes_of(type);
   if (from.kind == Operand::Kind::kSpecial &&
       (from.name.starts_with("%clock") || from.name.starts_with("%globaltimer"))) {
-    const uint32_t d = result(to, width);
-    Step& step = emit(variant_.plain.clock);
-    step.d = d;
-    step.flags = width == 8 ? 1 : 0;
-    step.immediate = from.name.ends_with("_hi") ? 32 : 0;
+    emit(variant_.plain.clock, {.d = result(to, width),
+                                .flags = width == 8 ? 1U : 0U,
+                                .immediate = from.name.ends_with("_hi") ? 32 : 0});
     return true;
   }
-  const uint32_t a = source(one, from, width), d = result(to, width);
-  Step& step = emit(variant_.arithmetic({Op::kMov, bits_type(width)}));
-  step.d = d;
-  step.a = a;
+  emit(variant_.arithmetic({Op::kMov, bits_type(width)}), operands(one, kOne));
   return true;
 }
 
@@ -166,17 +162,15 @@ void Decoder::convert(const Instruction& one) {
   key.is_relu = one.has("relu");
   key.is_ftz = one.has("ftz") && (key.from == Type::kF32 || key.to == Type::kF32);
   const bool narrows = !key.to_integral && (key.to == Type::kF32 || key.to == Type::kF64);
-  const uint32_t a = source(one, from, key.from_width), d = result(to, key.to_width);
-  if (narrows) round_next(one);
-  Step& step = emit(variant_.convert(key));
-  step.d = d;
-  step.a = a;
+  Step step = {.d = result(to, key.to_width), .a = source(from, key.from_width)};
   step.b = static_cast<uint32_t>(key.to);
   step.c = static_cast<uint32_t>(key.from);
   step.e = static_cast<uint32_t>(key.to_width | key.from_width << 4 |
                                  static_cast<int>(key.rounding) << 8);
   step.flags = (key.to_integral ? 1U : 0U) | (key.is_saturated ? 2U : 0U) |
                (key.is_relu ? 4U : 0U) | (key.is_ftz ? 8U : 0U);
+  if (narrows) round_next(one);
+  emit(variant_.convert(key), step);
 }
 
 void Decoder::convert_pair(const Instruction& one) {
@@ -186,107 +180,60 @@ void Decoder::convert_pair(const Instruction& one) {
   if (!is_known || !is_rounded || one.types[1] != Type::kF32) {
     return lack("this conversion is not supported");
   }
-  const uint32_t a = source(one, 1, 4);
-  const uint32_t b = one.operands.size() == 3 ? source(one, 2, 4) : zeros_;
-  const uint32_t d = result(operand(one, 0), 4);
-  Step& step = emit(variant_.plain.convert_pack);
-  step.d = d;
-  step.a = a;
-  step.b = b;
+  Step step = operands(one, one.operands.size() == 3 ? "d4 a4 b4" : "d4 a4");
   step.flags =
       (to == Type::kBf16x2 ? 1U : 0U) | (one.has("relu") ? 2U : 0U) | (to == Type::kTf32 ? 4U : 0U);
   step.immediate = static_cast<int64_t>(rounding_of(one));
+  emit(variant_.plain.convert_pack, step);
 }
 
 // `setp.lt{.and}.f32 p{|q}, a, b {, c}`
-void Decoder::set_predicate(const Instruction& one) {
-  const Operand& to = operand(one, 0);
-  const bool has_two = to.kind == Operand::Kind::kVector && to.parts.size() == 2;
-  const int width = bytes_of(one.type());
-  const int64_t combination = combination_of(one);
-  const uint32_t a = source(one, 1, width), b = source(one, 2, width);
-  const uint32_t c = combination != 0 ? predicate_source(operand(one, 3)) : 0;
-  const uint32_t d = predicate_result(has_two ? to.parts[0] : to);
-  const uint32_t e = has_two ? predicate_result(to.parts[1]) : 0;
-  const Compare compare = compare_of(one);
-  ArithmeticKey key{Op::kSetp, one.type(), compare, one.has("ftz"), false};
-  Step& step = emit(compare == Compare::kNone ? nullptr : variant_.arithmetic(key));
-  step.d = d;
-  step.a = a;
-  step.b = b;
-  step.c = c;
-  step.e = e;
-  step.immediate = combination;
-  step.flags = combination != 0 && operand(one, 3).is_negated ? kNegated : 0;
-  if (is_half(one.type()) && one.has("ftz")) step.flags |= 8U;
-}
+void Decoder::set_predicate(const Instruction& one) { compare(one, "dp|ep"); }
 
 // `set.lt{.and}.u32.f32 d, a, b{, c}`: all bits, or 1.0, where it holds.
 void Decoder::set_value(const Instruction& one) {
   if (one.types.size() != 2 || is_pair(one.types[1])) {
     return lack("this form of set is not supported");
   }
-  const int64_t combination = combination_of(one);
-  const int width = bytes_of(one.types[1]);
-  const bool is_float = one.types[0] == Type::kF32;
-  const uint32_t a = source(one, 1, width), b = source(one, 2, width);
-  const uint32_t c = combination != 0 ? predicate_source(operand(one, 3)) : 0;
-  const uint32_t d = result(operand(one, 0), 4), p = row(0);
-  const uint32_t yes = constant(is_float ? 0x3F800000 : 0xFFFFFFFF, 4);
-  ArithmeticKey key{Op::kSetp, one.types[1], compare_of(one), one.has("ftz"), false};
-  Step& compare = emit(key.compare == Compare::kNone ? nullptr : variant_.arithmetic(key));
-  compare.d = p;
-  compare.a = a;
-  compare.b = b;
-  compare.c = c;
-  compare.immediate = combination;
-  compare.flags = combination != 0 && operand(one, 3).is_negated ? kNegated : 0;
-  if (is_half(one.types[1]) && one.has("ftz")) compare.flags |= 8U;
-  Step& step = emit(variant_.arithmetic({Op::kSelp, Type::kB32}));
-  step.d = d;
-  step.a = yes;
-  step.b = zeros_;
-  step.c = p;
+  Step& step = compare(one, "d4");
+  const uint32_t d = std::exchange(step.d, row(0)), p = step.d;
+  const uint32_t yes = constant(one.types[0] == Type::kF32 ? 0x3F800000 : 0xFFFFFFFF, 4);
+  emit(variant_.arithmetic({Op::kSelp, Type::kB32}), {.d = d, .a = yes, .b = zeros_, .c = p});
+}
+
+// A comparison with results of a form.
+Step& Decoder::compare(const Instruction& one, const std::string& results) {
+  const int64_t combination = position_of(one, kCombinations) + 1;
+  const ArithmeticKey key{Op::kSetp, one.type(), compare_of(one), one.has("ftz"), false};
+  Step step = operands(one, results + (combination != 0 ? " aw bw cp" : " aw bw"));
+  step.immediate = combination;
+  if (is_half(one.type()) && one.has("ftz")) step.flags |= 8U;
+  return emit(key.compare == Compare::kNone ? nullptr : variant_.arithmetic(key), step);
 }
 
 // `selp d, a, b, p` and `slct.type.ctype d, a, b, c`
 void Decoder::choose(const Instruction& one) {
   const bool is_selp = one.opcode == "selp";
   if (one.types.empty()) return fail("it has no type");
-  const int width = bytes_of(one.types[0]);
-  const uint32_t a = source(one, 1, width), b = source(one, 2, width);
-  const uint32_t c = is_selp ? predicate_source(operand(one, 3)) : source(one, 3, 4);
-  const uint32_t d = result(operand(one, 0), width);
-  Step& step = emit(variant_.arithmetic({is_selp ? Op::kSelp : Op::kSlct, bits_type(width)}));
-  step.d = d;
-  step.a = a;
-  step.b = b;
-  step.c = c;
-  if (is_selp) {
-    step.flags = operand(one, 3).is_negated ? kNegated : 0;
-  } else {
-    step.flags = one.type() != Type::kF32 ? 0 : one.has("ftz") ? 3 : 1;
-  }
+  const Type type = one.types[0];
+  Step step = operands(one, is_selp ? "dw aw bw cp" : "dw aw bw c4", type);
+  if (!is_selp) step.flags = one.type() != Type::kF32 ? 0 : one.has("ftz") ? 3 : 1;
+  emit(variant_.arithmetic({is_selp ? Op::kSelp : Op::kSlct, bits_type(bytes_of(type))}), step);
 }
 
 // Predicates have and, or, xor, not and mov.
 void Decoder::predicate_logic(const Instruction& one) {
   const std::string& op = one.opcode;
   const bool is_unary = op == "not" || op == "mov";
-  const bool is_known = is_unary || op == "and" || op == "or" || op == "xor";
-  if (!is_known) return lack("this instruction has no predicates");
-  const Operand& first = operand(one, 1);
-  const uint32_t a = predicate_source(first);
-  const uint32_t b = is_unary ? zeros_ : predicate_source(operand(one, 2));
-  const uint32_t d = predicate_result(operand(one, 0));
-  Step& step = emit(variant_.plain.predicate);
-  step.d = d;
-  step.a = a;
-  step.b = b;
-  step.immediate = op == "and" ? 0 : op == "or" ? 1 : 2;
-  const bool negates = first.is_negated != (op == "not");
-  step.flags = negates ? kNegated : 0;
-  if (!is_unary && operand(one, 2).is_negated) step.flags |= kNegatedSecond;
+  const int64_t position =
+      std::find(std::begin(kCombinations), std::end(kCombinations), op) - kCombinations;
+  if (!is_unary && position == std::ssize(kCombinations))
+    return lack("this instruction has no predicates");
+  Step step = operands(one, is_unary ? "dp ap" : "dp ap bp");
+  if (is_unary) step.b = zeros_;
+  if (op == "not") step.flags ^= kNegated;
+  step.immediate = is_unary ? 2 : position;
+  emit(variant_.plain.predicate, step);
 }
 
 // `mov.b32 d, {a, b}` and `mov.b32 {a, b}, d`
@@ -300,143 +247,76 @@ void Decoder::pack(const Instruction& one) {
   if (part < 2 || part * std::ssize(parts) != whole) {
     return lack("these parts of a register are not supported");
   }
-  const uint32_t d = unpacks ? source(one, from, whole) : result(to, whole);
   std::vector<uint32_t> places;
   for (const Operand& operand : parts) {
-    // Each discarded part has a place of its own, else they would share one.
-    places.push_back(unpacks ? result(operand, part) : source(one, operand, part));
+    places.push_back(unpacks ? result(operand, part) : source(operand, part));
   }
-  Step& step = emit(variant_.plain.pack);
-  step.d = d;
-  step.b = static_cast<uint32_t>(whole);
-  step.c = static_cast<uint32_t>(part);
-  step.flags = unpacks ? 1 : 0;
+  emit(variant_.plain.pack, {.d = unpacks ? source(from, whole) : result(to, whole),
+                             .b = static_cast<uint32_t>(whole),
+                             .c = static_cast<uint32_t>(part),
+                             .flags = unpacks ? 1U : 0U});
   list(places);
 }
 
-bool Decoder::try_bits(const Instruction& one) {
-  struct Row {
-    std::string_view name;
-    Op op;
-    int wide, narrow;  // Sources of the type's width, and of 32 bits behind them.
-  };
-  constexpr Row kRows[] = {{"lop3", Op::kLop3, 3, 0}, {"prmt", Op::kPrmt, 3, 0},
-                           {"shf", Op::kShf, 3, 0},   {"bfe", Op::kBfe, 1, 2},
-                           {"bfi", Op::kBfi, 2, 2},   {"brev", Op::kBrev, 1, 0},
-                           {"dp4a", Op::kDp4a, 3, 0}, {"dp2a", Op::kDp2a, 3, 0}};
-  const auto found = std::find_if(std::begin(kRows), std::end(kRows),
-                                  [&](const Row& one_row) { return one_row.name == one.opcode; });
-  if (found == std::end(kRows)) return false;
-  const int width = bytes_of(one.type());
-  uint32_t places[4] = {};
-  for (int k = 0; k < found->wide + found->narrow; ++k) {
-    places[k] = source(one, static_cast<size_t>(k) + 1, k < found->wide ? width : 4);
-  }
-  const uint32_t d = result(operand(one, 0), width);
-  ArithmeticKey key{found->op, one.type()};
-  Step& step = emit(variant_.arithmetic(key));
-  step.d = d;
-  step.a = places[0];
-  step.b = places[1];
-  step.c = places[2];
-  step.e = places[3];
-  if (found->op == Op::kLop3) {
-    if (one.has("BoolOp") || operand(one, 0).kind == Operand::Kind::kVector)
-      lack("lop3 of predicates");
-    step.immediate = operand(one, 4).value;
-  } else if (found->op == Op::kPrmt) {
-    step.flags = static_cast<uint32_t>(position_of(one, kPrmtModes) + 1);
-  } else if (found->op == Op::kShf) {
-    step.flags = (one.has("r") ? 1U : 0U) | (one.has("clamp") ? 2U : 0U);
-  } else if (found->op == Op::kDp4a || found->op == Op::kDp2a) {
-    const bool signed_a = is_signed(one.types[0]), signed_b = is_signed(one.type());
-    step.flags = (signed_a ? 1U : 0U) | (signed_b ? 2U : 0U) | (one.has("hi") ? 4U : 0U);
-  }
-  return true;
-}
-
 bool Decoder::try_arithmetic(const Instruction& one) {
-  const std::string& op = one.opcode;
-  if (op == "testp") {
-    const int64_t test = position_of(one, kTests);
-    const uint32_t a = source(one, 1, bytes_of(one.type())), d = predicate_result(operand(one, 0));
-    Step& step = emit(test < 0 ? nullptr : variant_.arithmetic({Op::kTestp, one.type()}));
-    step.d = d;
-    step.a = a;
-    step.immediate = test;
+  if (one.opcode == "testp") {
+    Step step = operands(one, "dp aw");
+    step.immediate = position_of(one, kTests);
+    emit(step.immediate < 0 ? nullptr : variant_.arithmetic({Op::kTestp, one.type()}), step);
     return true;
   }
-  if (op == "addc" || op == "subc" || op == "madc" || one.has("cc")) {
-    carry(one, Op::kAddCarry);
+  if (one.opcode == "addc" || one.opcode == "subc" || one.opcode == "madc" || one.has("cc")) {
+    carry(one);
     return true;
   }
   for (const OpRow& row : kOps) {
-    if (row.name != op) continue;
-    arithmetic(one, row.op, row.sources);
+    if (row.name != one.opcode) continue;
+    arithmetic(one, row.op, row.form);
     return true;
   }
   return false;
 }
 
 // add{.cc}, addc{.cc}, sub, subc, mad.lo, mad.hi, madc
-void Decoder::carry(const Instruction& one, Op op) {
+void Decoder::carry(const Instruction& one) {
   const int width = bytes_of(one.type());
   if (width != 4 && width != 8) return lack("carries of this width");
   if (carries_ == 0) carries_ = row(4);
-  const bool is_product = one.opcode.starts_with("mad"),
-             is_difference = one.opcode.starts_with("sub");
-  const uint32_t a = source(one, 1, width), b = source(one, 2, width);
-  const uint32_t c = is_product ? source(one, 3, width) : zeros_;
-  const uint32_t d = result(operand(one, 0), width);
-  Step& step = emit(variant_.arithmetic({op, width == 8 ? Type::kU64 : Type::kU32}));
-  step.d = d;
-  step.a = a;
-  step.b = b;
-  step.c = c;
+  const bool is_product = one.opcode.starts_with("mad");
+  Step step = operands(one, is_product ? kThree : kTwo);
   step.e = carries_;
   step.flags = (one.opcode.ends_with("c") ? 1U : 0U) | (one.has("cc") ? 2U : 0U) |
-               (is_difference ? 4U : 0U) | (is_product ? (one.has("hi") ? 16U : 8U) : 0U);
+               (one.opcode.starts_with("sub") ? 4U : 0U) |
+               (is_product ? (one.has("hi") ? 16U : 8U) : 0U);
   step.immediate = is_signed(one.type()) ? 1 : 0;
+  emit(variant_.arithmetic({Op::kAddCarry, width == 8 ? Type::kU64 : Type::kU32}), step);
 }
 
 void Decoder::round_next(const Instruction& one) {
   const Rounding rounding = rounding_of(one);
   if (rounding == Rounding::kNearest) return;
-  emit(variant_.plain.rounded).immediate = static_cast<int64_t>(rounding);
+  emit(variant_.plain.rounded, {.immediate = static_cast<int64_t>(rounding)});
 }
 
-void Decoder::arithmetic(const Instruction& one, Op op, int sources) {
+void Decoder::arithmetic(const Instruction& one, Op op, std::string_view form) {
   const Type type = one.type();
   const int width = bytes_of(type);
-  const bool is_integer_type = is_integer(type);
-  if (width == 0 || width > 8 || (is_integer_type && width == 1)) return lack("this type");
-  op = part_of_product(one, op);
-  if (one.has("NaN")) op = op == Op::kMin ? Op::kMinNan : Op::kMaxNan;
+  if (width == 0 || width > 8 || (is_integer(type) && width == 1)) return lack("this type");
   if (one.has("xorsign")) return lack("xorsign is not supported");
-  const bool is_wide = op == Op::kMulWide || op == Op::kMadWide;
-  const bool counts_bits = op == Op::kPopc || op == Op::kClz || op == Op::kBfind;
-  const bool is_shift = op == Op::kShl || op == Op::kShr;
-  uint32_t places[3] = {zeros_, zeros_, zeros_};
-  for (int k = 0; k < sources; ++k) {
-    const int own = is_shift && k == 1 ? 4 : is_wide && k == 2 ? 2 * width : width;
-    places[k] = source(one, static_cast<size_t>(k) + 1, own);
-  }
-  if (std::ssize(one.operands) != sources + 1) return fail("a wrong number of operands");
-  const uint32_t d = result(operand(one, 0), is_wide ? 2 * width : counts_bits ? 4 : width);
-  const bool is_float = type == Type::kF32 || type == Type::kF64;
-  if (is_float) round_next(one);
+  if (op == Op::kLop3 && one.has("BoolOp")) return lack("lop3 of predicates");
+  op = part_of_product(one, op);
+  if (op == Op::kMulWide) form = "dx aw bw";
+  if (op == Op::kMadWide) form = "dx aw bw cx";
+  if (one.has("NaN")) op = op == Op::kMin ? Op::kMinNan : Op::kMaxNan;
+  const bool is_float = type == Type::kF32 || type == Type::kF64, saturates = one.has("sat");
   if (is_half(type) && rounding_of(one) != Rounding::kNearest) return lack("this rounding");
-  ArithmeticKey key{op, type, Compare::kNone, one.has("ftz"), is_integer_type && one.has("sat")};
-  Step& step = emit(variant_.arithmetic(key));
-  step.d = d;
-  step.a = places[0];
-  step.b = places[1];
-  step.c = places[2];
-  if (is_half(type)) step.flags = half_flags(one);
-  if (op == Op::kBfind) step.flags = one.has("shiftamt") ? 1 : 0;
-  if (!is_float || !one.has("sat")) return;
-  Step& saturate = emit(variant_.arithmetic({Op::kNone, type, Compare::kNone, false, true}));
-  saturate.d = d;
+  Step step = operands(one, form);
+  step.flags = flags_of(one, op);
+  if (is_float) round_next(one);
+  const bool is_saturated = is_integer(type) && saturates;
+  emit(variant_.arithmetic({op, type, Compare::kNone, one.has("ftz"), is_saturated}), step);
+  if (!is_float || !saturates) return;
+  emit(variant_.arithmetic({Op::kNone, type, Compare::kNone, false, true}), {.d = step.d});
 }
 
 }  // namespace mc::ptx

@@ -18,21 +18,9 @@ bool is_builtin(std::string_view name) {
   return name == "vprintf" || name == "__assertfail" || name == "malloc" || name == "free";
 }
 
-int64_t vote_kind(const Instruction& one) {
-  return one.has("ballot") ? 0 : one.has("all") ? 1 : one.has("any") ? 2 : 3;
-}
-
-int64_t redux_kind(const Instruction& one) {
-  constexpr std::string_view kKinds[] = {"add", "min", "max", "and", "or", "xor"};
-  for (size_t k = 0; k < std::size(kKinds); ++k) {
-    if (one.has(kKinds[k])) return static_cast<int64_t>(k);
-  }
-  return 0;
-}
-
-uint32_t shuffle_mode(const Instruction& one) {
-  return one.has("up") ? 0 : one.has("down") ? 1 : one.has("bfly") ? 2 : 3;
-}
+constexpr std::string_view kShuffles[] = {"up", "down", "bfly", "idx"};
+constexpr std::string_view kVotes[] = {"ballot", "all", "any", "uni"};
+constexpr std::string_view kReductions[] = {"add", "min", "max", "and", "or", "xor"};
 
 }  // namespace
 
@@ -51,8 +39,8 @@ bool Decoder::try_flow(const Instruction& one) {
   } else if (op == "call") {
     call(one);
   } else if (op == "createpolicy") {
-    emit(variant_.arithmetic({Op::kMov, Type::kB64})).d = result(operand(one, 0), 8);
-    code_.steps.back().a = zeros_;
+    emit(variant_.arithmetic({Op::kMov, Type::kB64}),
+         {.d = result(operand(one, 0), 8), .a = zeros_});
   } else if (std::find(std::begin(kNothing), std::end(kNothing), op) != std::end(kNothing)) {
     if (one.has("cluster")) lack("clusters of blocks are not supported");
   } else {
@@ -68,27 +56,32 @@ void Decoder::branch(const Instruction& one) {
                        [](const BasicBlock& left, int at) { return left.begin < at; });
   links_.push_back({code_.steps.size(), static_cast<int>(block - graph_.begin()),
                     graph_[static_cast<size_t>(present_block_)].join});
-  Step& step = emit(variant_.plain.branch);
-  step.flags = one.guard < 0 ? kAlways : one.is_guard_negated ? kNegated : 0;
-  if (one.guard >= 0) step.a = places_[static_cast<size_t>(one.guard)];
+  guarded(one, variant_.plain.branch);
 }
 
 void Decoder::indexed_branch(const Instruction& one) {
   const auto targets = function_.branch_targets.find(operand(one, 1).name);
   if (targets == function_.branch_targets.end()) return fail("its list of targets is missing");
-  const uint32_t index = source(one, 0, 4);
   links_.push_back({code_.steps.size(), -1, graph_[static_cast<size_t>(present_block_)].join});
   const auto& next = graph_[static_cast<size_t>(present_block_)].next;
   index_links_.push_back(
       {code_.steps.size(), {next.begin(), next.begin() + std::ssize(targets->second)}});
-  emit(variant_.plain.indexed_branch).a = index;
+  emit(variant_.plain.indexed_branch, {.a = source(one, 0, 4)});
 }
 
 void Decoder::leave(const Instruction& one) {
   const bool leaves_kernel = one.opcode == "exit" || function_.is_kernel;
-  Step& step = emit(leaves_kernel ? variant_.plain.leave : variant_.plain.give_back);
-  step.flags = one.guard < 0 ? kAlways : one.is_guard_negated ? kNegated : 0;
-  if (one.guard >= 0) step.a = places_[static_cast<size_t>(one.guard)];
+  guarded(one, leaves_kernel ? variant_.plain.leave : variant_.plain.give_back);
+}
+
+// A step for the lanes of the instruction's guard.
+void Decoder::guarded(const Instruction& one, Handler handler) {
+  if (one.guard < 0) {
+    emit(handler, {.flags = kAlways});
+  } else {
+    emit(handler, {.a = places_[static_cast<size_t>(one.guard)],
+                   .flags = one.is_guard_negated ? kNegated : 0});
+  }
 }
 
 // `call (results), name, (arguments), prototype`; each part but the name may be missing.
@@ -104,10 +97,8 @@ void Decoder::call(const Instruction& one) {
   }
   if (target == nullptr) return fail("it has no target");
   if (target->kind == Operand::Kind::kRegister) {
-    const uint32_t place = source(one, *target, 8);
-    Step& step = emit(variant_.plain.indirect_call);
-    step.a = place;
-    call_arguments(one, step, *results, *arguments);
+    Step& step = emit(variant_.plain.indirect_call, {.a = source(*target, 8)});
+    call_arguments(step, *results, *arguments);
     emit(variant_.plain.join);
     return;
   }
@@ -118,19 +109,17 @@ void Decoder::call(const Instruction& one) {
     if (!is_builtin(callee->name)) {
       return lack("the function \"" + callee->name + "\" is not in the module");
     }
-    Step& step = emit(variant_.plain.builtin_call);
-    step.immediate = static_cast<int64_t>(callee - builder_.program.module->functions.data());
-    call_arguments(one, step, *results, *arguments);
+    const int64_t number = callee - builder_.program.module->functions.data();
+    Step& step = emit(variant_.plain.builtin_call, {.immediate = number});
+    call_arguments(step, *results, *arguments);
     if (step.c > kBuiltinArguments) fail("too many arguments");
     return;
   }
-  Step& step = emit(variant_.plain.call);
-  step.callee = builder_.code_of(*callee);
-  call_arguments(one, step, *results, *arguments);
+  call_arguments(emit(variant_.plain.call, {.callee = builder_.code_of(*callee)}), *results,
+                 *arguments);
 }
 
-void Decoder::call_arguments(const Instruction&, Step& step, const Operand& results,
-                             const Operand& arguments) {
+void Decoder::call_arguments(Step& step, const Operand& results, const Operand& arguments) {
   std::vector<uint32_t> places;
   for (const Operand* parts : {&results, &arguments}) {
     for (const Operand& part : parts->parts) {
@@ -158,9 +147,9 @@ bool Decoder::try_meeting(const Instruction& one) {
   } else if (op == "redux") {
     redux(one);
   } else if (op == "elect") {
-    elect(one);
+    emit(variant_.plain.elect, operands(one, "d4|cp e4"));
   } else if (op == "activemask") {
-    emit(variant_.plain.active_mask).d = result(operand(one, 0), 4);
+    emit(variant_.plain.active_mask, operands(one, "d4"));
   } else {
     return false;
   }
@@ -171,99 +160,50 @@ bool Decoder::try_meeting(const Instruction& one) {
 void Decoder::barrier(const Instruction& one) {
   if (one.has("cluster")) return lack("clusters of blocks are not supported");
   if (one.has("warp")) {
-    const uint32_t mask = source(one, 0, 4);
-    emit(variant_.plain.warp_barrier).a = mask;
+    emit(variant_.plain.warp_barrier, operands(one, "a4"));
     return;
   }
   const bool reduces = one.has("red");
   const size_t first = reduces ? 1 : 0, last = one.operands.size() - (reduces ? 1 : 0);
   if (last <= first && !one.operands.empty()) return fail("an operand is missing");
-  const uint32_t number = one.operands.empty() ? zeros_ : source(one, first, 4);
   const bool counts = last > first + 1;
-  const uint32_t threads = counts ? source(one, first + 1, 4) : 0;
-  Step& step = emit(variant_.plain.barrier);
-  step.c = number;
-  step.b = threads;
-  if (counts) step.flags |= kBarrierCounts;
-  if (one.has("arrive")) step.flags |= kBarrierArrives;
-  if (!reduces) return;
-  const Operand& condition = one.operands.back();
-  step.flags |= kBarrierReduces | (condition.is_negated ? kNegated : 0);
-  step.a = predicate_source(condition);
-  step.immediate = one.has("popc") ? kBarrierPopc : one.has("and") ? kBarrierAnd : kBarrierOr;
-  const Operand& to = operand(one, 0);
-  step.d = one.has("popc") ? result(to, 4) : predicate_result(to);
+  Step step = {.b = counts ? source(one, first + 1, 4) : 0,
+               .c = one.operands.empty() ? zeros_ : source(one, first, 4),
+               .flags = (counts ? kBarrierCounts : 0) | (one.has("arrive") ? kBarrierArrives : 0)};
+  if (reduces) {
+    const Operand &to = operand(one, 0), &condition = one.operands.back();
+    step.flags |= kBarrierReduces | (condition.is_negated ? kNegated : 0);
+    step.a = predicate_source(condition);
+    step.immediate = one.has("popc") ? kBarrierPopc : one.has("and") ? kBarrierAnd : kBarrierOr;
+    step.d = one.has("popc") ? result(to, 4) : predicate_result(to);
+  }
+  emit(variant_.plain.barrier, step);
 }
 
 void Decoder::shuffle(const Instruction& one) {
-  const Operand& to = operand(one, 0);
-  const bool has_predicate = to.kind == Operand::Kind::kVector && to.parts.size() == 2;
-  const uint32_t a = source(one, 1, 4), b = source(one, 2, 4), c = source(one, 3, 4);
-  // Without .sync all lanes that are there take part.
-  const uint32_t e = one.has("sync") ? source(one, 4, 4) : constant(0xFFFFFFFF, 4);
-  if (!one.has("sync")) return lack("shfl without .sync is not supported");
-  const uint32_t d = result(has_predicate ? to.parts[0] : to, 4);
-  const uint32_t p = has_predicate ? predicate_result(to.parts[1]) : 0;
-  Step& step = emit(variant_.plain.shuffle);
-  step.d = d;
-  step.a = a;
-  step.b = b;
-  step.c = c;
-  step.e = e;
-  step.immediate = p;
-  step.flags = shuffle_mode(one);
+  Step step = operands(one, "d4|ip a4 b4 c4 e4");
+  step.flags = static_cast<uint32_t>(position_of(one, kShuffles));
+  emit(one.has("sync") ? variant_.plain.shuffle : nullptr, step);
 }
 
 void Decoder::vote(const Instruction& one) {
-  if (!one.has("sync")) return lack("vote without .sync is not supported");
-  const Operand& condition = operand(one, 1);
-  const uint32_t a = predicate_source(condition), e = source(one, 2, 4);
-  const bool is_ballot = one.has("ballot");
-  const uint32_t d = is_ballot ? result(operand(one, 0), 4) : predicate_result(operand(one, 0));
-  Step& step = emit(variant_.plain.vote);
-  step.d = d;
-  step.a = a;
-  step.e = e;
-  step.immediate = vote_kind(one);
-  step.flags = condition.is_negated ? kNegated : 0;
+  Step step = operands(one, one.has("ballot") ? "d4 ap e4" : "dp ap e4");
+  step.immediate = position_of(one, kVotes);
+  emit(one.has("sync") ? variant_.plain.vote : nullptr, step);
 }
 
 void Decoder::match(const Instruction& one) {
-  const Operand& to = operand(one, 0);
-  const bool is_pair = to.kind == Operand::Kind::kVector && to.parts.size() == 2;
-  const int width = bytes_of(one.type());
-  const uint32_t a = source(one, 1, width), e = source(one, 2, 4);
-  const uint32_t d = result(is_pair ? to.parts[0] : to, 4);
-  const uint32_t p = is_pair ? predicate_result(to.parts[1]) : 0;
-  Step& step = emit(variant_.plain.match);
-  step.d = d;
-  step.a = a;
-  step.c = p;
-  step.e = e;
-  step.immediate = width;
+  Step step = operands(one, "d4|cp aw e4");
+  step.immediate = bytes_of(one.type());
   step.flags = one.has("all") ? 1 : 0;
+  emit(variant_.plain.match, step);
 }
 
 void Decoder::redux(const Instruction& one) {
-  if (one.type() == Type::kF32) return lack("redux of floats is not supported");
-  const uint32_t a = source(one, 1, 4), e = source(one, 2, 4), d = result(operand(one, 0), 4);
-  Step& step = emit(variant_.plain.redux);
-  step.d = d;
-  step.a = a;
-  step.e = e;
-  step.immediate = redux_kind(one);
+  Step step = operands(one, "d4 a4 e4");
+  step.immediate = position_of(one, kReductions);
   step.flags = one.type() == Type::kS32 ? 1 : 0;
-}
-
-void Decoder::elect(const Instruction& one) {
-  const Operand& to = operand(one, 0);
-  if (to.kind != Operand::Kind::kVector || to.parts.size() != 2) return fail("two results");
-  const uint32_t e = source(one, 1, 4), p = predicate_result(to.parts[1]);
-  const uint32_t d = to.parts[0].kind == Operand::Kind::kDiscard ? 0 : result(to.parts[0], 4);
-  Step& step = emit(variant_.plain.elect);
-  step.d = d;
-  step.c = p;
-  step.e = e;
+  emit(one.type() == Type::kF32 ? nullptr : variant_.plain.redux, step);
 }
 
 }  // namespace mc::ptx

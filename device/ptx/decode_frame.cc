@@ -231,10 +231,10 @@ int Decoder::width_of(const Operand& operand) const {
 }
 
 uint32_t Decoder::source(const Instruction& one, size_t index, int width) {
-  return source(one, operand(one, index), width);
+  return source(operand(one, index), width);
 }
 
-uint32_t Decoder::source(const Instruction&, const Operand& operand, int width) {
+uint32_t Decoder::source(const Operand& operand, int width) {
   switch (operand.kind) {
     case Operand::Kind::kRegister:
       return register_source(operand, width);
@@ -310,6 +310,48 @@ uint32_t Decoder::symbol_source(const std::string& name, int64_t offset, int wid
   return constant(function_address(static_cast<size_t>(called - functions.data())), width);
 }
 
+Step Decoder::operands(const Instruction& one, std::string_view form) {
+  return operands(one, form, one.type());
+}
+
+Step Decoder::operands(const Instruction& one, std::string_view form, Type type) {
+  static const Operand kNone;
+  Step step;
+  size_t index = 0;
+  for (; !form.empty(); ++index) {
+    const std::string_view word = form.substr(0, form.find(' '));
+    form.remove_prefix(std::min(form.size(), word.size() + 1));
+    const Operand& given = operand(one, index);
+    if (word.size() == 2) {
+      place(step, word, given, bytes_of(type));
+      continue;
+    }
+    const bool is_pair = given.kind == Operand::Kind::kVector && given.parts.size() == 2;
+    place(step, word.substr(0, 2), is_pair ? given.parts[0] : given, bytes_of(type));
+    place(step, word.substr(2), is_pair ? given.parts[1] : kNone, bytes_of(type));
+  }
+  if (one.operands.size() > index) fail("a wrong number of operands");
+  return step;
+}
+
+void Decoder::place(Step& step, std::string_view word, const Operand& operand, int width) {
+  const bool is_result = word[0] == 'd' || word[0] == '|';
+  if (word[0] == '|') word.remove_prefix(1);
+  const char field = word[0], kind = word[1];
+  uint32_t value = 0;
+  if (kind == 'n') {
+    value = static_cast<uint32_t>(operand.value);
+  } else if (kind == 'p') {
+    value = is_result ? predicate_result(operand) : predicate_source(operand);
+    if (operand.is_negated) step.flags |= field == 'b' ? kNegatedSecond : kNegated;
+  } else {
+    width = kind == 'w' ? width : kind == 'x' ? 2 * width : kind - '0';
+    value = is_result ? result(operand, width) : source(operand, width);
+  }
+  uint32_t* const fields[] = {&step.a, &step.b, &step.c, &step.d, &step.e};
+  field == 'i' ? step.immediate = value : *fields[field - 'a'] = value;
+}
+
 uint32_t Decoder::result(const Operand& operand, int width) {
   if (operand.kind == Operand::Kind::kDiscard) return discarded_;
   if (operand.kind != Operand::Kind::kRegister || width_of(operand) != width || width == 0) {
@@ -341,23 +383,21 @@ uint32_t Decoder::predicate_result(const Operand& operand) {
   return places_[static_cast<size_t>(operand.id)];
 }
 
-void Decoder::address(const Instruction& one, const Operand& operand, Step& step) {
-  step.immediate = operand.value;
-  step.flags |= kWideAddress;
+Step Decoder::address(const Operand& operand) {
+  Step step = {.a = zeros_, .flags = kWideAddress, .immediate = operand.value};
   if (operand.kind != Operand::Kind::kAddress) {
     fail("an address is missing");
   } else if (operand.id >= 0) {
     Operand base = operand;
     base.kind = Operand::Kind::kRegister;
     const int width = width_of(base);
-    if (width != 4 && width != 8) return fail("the register of an address has the wrong width");
-    if (width == 4) step.flags &= ~kWideAddress;
-    step.a = source(one, base, width);
-  } else if (operand.name.empty()) {
-    step.a = zeros_;
-  } else {
+    if (width != 4 && width != 8) fail("the register of an address has the wrong width");
+    if (width == 4) step.flags = 0;
+    step.a = source(base, width);
+  } else if (!operand.name.empty()) {
     step.a = symbol_source(operand.name, 0, 8);
   }
+  return step;
 }
 
 const ParamArea* Decoder::param_area(const std::string& name) const {

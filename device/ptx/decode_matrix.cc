@@ -73,7 +73,7 @@ std::vector<uint32_t> Decoder::fragment(const Instruction& one, size_t index, in
   const Operand& given = operand(one, index);
   const std::vector<Operand> single = {given};
   for (const Operand& part : given.kind == Operand::Kind::kVector ? given.parts : single) {
-    places.push_back(is_result ? result(part, width) : source(one, part, width));
+    places.push_back(is_result ? result(part, width) : source(part, width));
   }
   return places;
 }
@@ -103,8 +103,8 @@ void Decoder::matrix_product(const Instruction& one) {
     if (std::ssize(part) != counts[k]) return fail("a fragment has a wrong number of registers");
     places.insert(places.end(), part.begin(), part.end());
   }
-  Step& step = emit(variant_.matrix(key));
-  step.flags = (one.has("satfinite") ? 1U : 0U) | (one.has("xor") ? 2U : 0U);
+  emit(variant_.matrix(key),
+       {.flags = (one.has("satfinite") ? 1U : 0U) | (one.has("xor") ? 2U : 0U)});
   list(places);
 }
 
@@ -128,19 +128,12 @@ void Decoder::fragment_access(const Instruction& one, const Shape& shape, size_t
   const int width = shape.type == Type::kF64 ? 8 : 4;
   std::vector<uint32_t> places = fragment(one, data, width, data == 0);
   if (!fills(shape, places.size())) return fail("a fragment has a wrong number of registers");
-  Step step;
-  address(one, operand(one, memory), step);
-  const uint32_t stride = one.operands.size() > 2 ? source(one, 2, 4) : 0;
-  const uint32_t addresses = row(8);
-  Step& access = emit(handler);
-  access.d = addresses;
-  access.a = step.a;
-  access.b = stride;
-  access.immediate = step.immediate;
-  access.flags = step.flags | space_flags(one);
-  access.site = builder_.program.num_sites++;
-  access.c = shape.dimensions(places.size());
-  access.e = shape.kind() | (one.has("col") ? 0x100 : 0);
+  Step step = memory_step(one, operand(one, memory));
+  step.b = one.operands.size() > 2 ? source(one, 2, 4) : 0;
+  step.d = row(8);  // The lanes' addresses.
+  step.c = shape.dimensions(places.size());
+  step.e = shape.kind() | (one.has("col") ? 0x100 : 0);
+  emit(handler, step);
   list(std::move(places));
 }
 
@@ -161,7 +154,7 @@ void Decoder::fragment_product(const Instruction& one) {
     words.push_back(shape.kind());
     words.insert(words.end(), places.begin(), places.end());
   }
-  emit(variant_.plain.multiply_fragments).flags = one.has("satfinite") ? 1 : 0;
+  emit(variant_.plain.multiply_fragments, {.flags = one.has("satfinite") ? 1U : 0U});
   list(std::move(words));
 }
 

@@ -66,10 +66,6 @@ bool Decoder::try_memory(const Instruction& one) {
   return true;
 }
 
-uint32_t Decoder::space_flags(const Instruction& one) {
-  return static_cast<uint32_t>(space_of(one)) | (is_strong(one) ? kStrong : 0);
-}
-
 // The registers of a load's or store's data, which have one width.
 std::vector<uint32_t> Decoder::register_row(const Instruction& one, const Operand& data,
                                             bool is_result, int& width) {
@@ -86,7 +82,7 @@ std::vector<uint32_t> Decoder::register_row(const Instruction& one, const Operan
   if (width == 0) width = std::max(bytes_of(one.type()), 2);
   std::vector<uint32_t> places;
   for (const Operand& part : parts) {
-    places.push_back(is_result ? result(part, width) : source(one, part, width));
+    places.push_back(is_result ? result(part, width) : source(part, width));
   }
   return places;
 }
@@ -100,19 +96,28 @@ void Decoder::load(const Instruction& one) {
   if (parameter != nullptr && function_.is_kernel && from.id < 0) {
     return parameter_load(one, *parameter);
   }
+  access(one, 0, 1);
+}
+
+// A load or a store of the registers and the address at these operands.
+void Decoder::access(const Instruction& one, size_t data, size_t memory) {
   int width = 0;
-  const std::vector<uint32_t> places = register_row(one, operand(one, 0), true, width);
+  const bool is_load = data == 0;
+  std::vector<uint32_t> places = register_row(one, operand(one, data), is_load, width);
   if (error_) return;
-  Step step;
-  address(one, from, step);
-  Step& load = emit(variant_.load(
-      {bytes_of(one.type()), is_signed(one.type()), width, static_cast<int>(places.size())}));
-  load.d = places[0];
-  load.a = step.a;
-  load.immediate = step.immediate;
-  load.flags = step.flags | space_flags(one);
-  load.site = builder_.program.num_sites++;
-  if (places.size() > 1) list(places);
+  const AccessKey key = {bytes_of(one.type()), is_load && is_signed(one.type()), width,
+                         static_cast<int>(places.size())};
+  Step step = memory_step(one, operand(one, memory));
+  step.d = places[0];
+  emit(is_load ? variant_.load(key) : variant_.store(key), step);
+  if (places.size() > 1) list(std::move(places));
+}
+
+Step Decoder::memory_step(const Instruction& one, const Operand& memory) {
+  Step step = address(memory);
+  step.flags |= static_cast<uint32_t>(space_of(one)) | (is_strong(one) ? kStrong : 0);
+  step.site = builder_.program.num_sites++;
+  return step;
 }
 
 // A kernel's parameter at a known place is a value of the frame.
@@ -133,11 +138,8 @@ void Decoder::parameter_load(const Instruction& one, const Variable& parameter) 
     value.is_signed = is_signed(one.type());
     value.bits =
         static_cast<uint64_t>(parameter.offset + from.value) + k * static_cast<size_t>(bytes);
-    const uint32_t place = value_place(value);
-    const Type type = width == 8 ? Type::kB64 : width == 4 ? Type::kB32 : Type::kB16;
-    Step& step = emit(variant_.arithmetic({Op::kMov, type}));
-    step.d = places[k];
-    step.a = place;
+    emit(variant_.arithmetic({Op::kMov, bits_type(width)}),
+         {.d = places[k], .a = value_place(value)});
   }
 }
 
@@ -152,14 +154,14 @@ void Decoder::frame_access(const Instruction& one, const ParamArea& area, bool i
       (!is_load && bytes > width)) {
     return fail("it is beyond the .param variable");
   }
-  Step& step = emit(is_load ? variant_.plain.frame_load : variant_.plain.frame_store);
-  step.a = area.place;
-  step.b = static_cast<uint32_t>(bytes);
-  step.c = area.bytes;
-  step.d = static_cast<uint32_t>(places.size());
-  step.e = static_cast<uint32_t>(width);
-  step.immediate = memory.value;
-  step.flags = is_signed(one.type()) ? 1 : 0;
+  emit(is_load ? variant_.plain.frame_load : variant_.plain.frame_store,
+       {.d = static_cast<uint32_t>(places.size()),
+        .a = area.place,
+        .b = static_cast<uint32_t>(bytes),
+        .c = area.bytes,
+        .e = static_cast<uint32_t>(width),
+        .flags = is_signed(one.type()) ? 1U : 0U,
+        .immediate = memory.value});
   list(places);
 }
 
@@ -168,19 +170,7 @@ void Decoder::store(const Instruction& one) {
   if (const ParamArea* area = param_area(to.name); area != nullptr && to.id < 0) {
     return frame_access(one, *area, false);
   }
-  int width = 0;
-  const std::vector<uint32_t> places = register_row(one, operand(one, 1), false, width);
-  if (error_) return;
-  Step step;
-  address(one, to, step);
-  Step& store =
-      emit(variant_.store({bytes_of(one.type()), false, width, static_cast<int>(places.size())}));
-  store.d = places[0];
-  store.a = step.a;
-  store.immediate = step.immediate;
-  store.flags = step.flags | space_flags(one);
-  store.site = builder_.program.num_sites++;
-  if (places.size() > 1) list(places);
+  access(one, 1, 0);
 }
 
 // `atom d, [a], b {, c}` and `red [a], b`
@@ -193,20 +183,12 @@ void Decoder::atomic(const Instruction& one) {
   }
   const int width = bytes_of(one.type());
   if (one.has("v2") || one.has("v4") || one.has("v8")) return lack("atomics of vectors");
-  Step step;
-  address(one, operand(one, first), step);
-  const uint32_t b = source(one, first + 1, width);
-  const uint32_t c = op == Op::kCas ? source(one, first + 2, width) : zeros_;
-  const bool is_discarded = has_result && operand(one, 0).kind == Operand::Kind::kDiscard;
-  const uint32_t d = has_result && !is_discarded ? result(operand(one, 0), width) : 0;
-  Step& atomic = emit(variant_.atomic({op, one.type()}));
-  atomic.a = step.a;
-  atomic.b = b;
-  atomic.c = c;
-  atomic.d = d;
-  atomic.immediate = step.immediate;
-  atomic.flags = step.flags | space_flags(one);
-  atomic.site = builder_.program.num_sites++;
+  Step step = memory_step(one, operand(one, first));
+  step.b = source(one, first + 1, width);
+  step.c = op == Op::kCas ? source(one, first + 2, width) : zeros_;
+  const bool is_discarded = !has_result || operand(one, 0).kind == Operand::Kind::kDiscard;
+  step.d = is_discarded ? 0 : result(operand(one, 0), width);
+  emit(variant_.atomic({op, one.type()}), step);
 }
 
 // `cp.async.ca.shared.global [to], [from], bytes {, bytes that are read}`
@@ -219,12 +201,10 @@ void Decoder::copy_async(const Instruction& one) {
   }
   if (one.has("wait_group") || one.has("wait_all")) {
     const int64_t newest = one.has("wait_all") ? -1 : operand(one, 0).value;
-    emit(variant_.plain.copy_async_wait).immediate = newest;
+    emit(variant_.plain.copy_async_wait, {.immediate = newest});
     return;
   }
-  Step to, from;
-  address(one, operand(one, 0), to);
-  address(one, operand(one, 1), from);
+  const Step to = address(operand(one, 0)), from = address(operand(one, 1));
   const Operand& bytes = operand(one, 2);
   const bool is_size = bytes.kind == Operand::Kind::kInteger &&
                        (bytes.value == 4 || bytes.value == 8 || bytes.value == 16);
@@ -233,65 +213,44 @@ void Decoder::copy_async(const Instruction& one) {
   const size_t hint = one.has("L2::cache_hint") ? 1 : 0;
   const bool has_size = one.operands.size() > 3 + hint;
   if (has_size && operand(one, 3).type == Type::kPred) return lack("ignore-src is not supported");
-  const uint32_t read = has_size ? source(one, 3, 4) : 0;
-  const uint32_t offset = constant(static_cast<uint64_t>(from.immediate), 8);
-  Step& step = emit(variant_.plain.copy_async);
-  step.d = to.a;
-  step.immediate = to.immediate;
-  step.flags = (to.flags & kWideAddress) | (from.flags & kWideAddress ? kFromWide : 0);
-  step.a = from.a;
-  step.b = offset;
-  step.c = static_cast<uint32_t>(bytes.value);
-  step.e = read;
-  step.site = builder_.program.num_sites++;
+  emit(variant_.plain.copy_async, {.d = to.a,
+                                   .a = from.a,
+                                   .b = constant(static_cast<uint64_t>(from.immediate), 8),
+                                   .c = static_cast<uint32_t>(bytes.value),
+                                   .e = has_size ? source(one, 3, 4) : 0,
+                                   .flags = to.flags | (from.flags != 0 ? kFromWide : 0),
+                                   .immediate = to.immediate,
+                                   .site = builder_.program.num_sites++});
 }
 
 // `ldmatrix.sync.aligned.m8n8.x4{.trans}.shared.b16 {d...}, [a]`
 void Decoder::load_matrix(const Instruction& one) {
-  const Operand& to = operand(one, 0);
   const size_t count = one.has("x4") ? 4 : one.has("x2") ? 2 : 1;
   if (!one.has("m8n8") || !one.has("b16")) return lack("this matrix is not supported");
-  const bool is_row = to.kind == Operand::Kind::kVector ? to.parts.size() == count : count == 1;
-  if (!is_row) return fail("a wrong number of registers");
-  std::vector<uint32_t> places;
-  if (to.kind == Operand::Kind::kVector) {
-    for (const Operand& part : to.parts) places.push_back(result(part, 4));
-  } else {
-    places.push_back(result(to, 4));
-  }
-  Step step;
-  address(one, operand(one, 1), step);
-  Step& load =
-      emit(one.has("trans") ? variant_.plain.load_matrix_transposed : variant_.plain.load_matrix);
-  load.a = step.a;
-  load.immediate = step.immediate;
-  load.flags = step.flags;
-  load.c = static_cast<uint32_t>(count);
-  list(places);
+  std::vector<uint32_t> places = fragment(one, 0, 4, true);
+  if (places.size() != count) return fail("a wrong number of registers");
+  Step step = address(operand(one, 1));
+  step.c = static_cast<uint32_t>(count);
+  emit(one.has("trans") ? variant_.plain.load_matrix_transposed : variant_.plain.load_matrix, step);
+  list(std::move(places));
 }
 
 // cvta{.to}.space and isspacep.space
 void Decoder::convert_address(const Instruction& one) {
   const uint64_t window = window_of(one);
   if (one.opcode == "isspacep") {
-    const uint32_t a = source(one, 1, 8), d = predicate_result(operand(one, 0));
-    Step& step = emit(variant_.plain.is_space);
-    step.d = d;
-    step.a = a;
+    Step step = operands(one, "dp a8");
     step.immediate = static_cast<int64_t>(window);
+    emit(variant_.plain.is_space, step);
     return;
   }
-  const int width = bytes_of(one.type());
-  if (width != 8) return lack("addresses of 32 bits");
-  const uint32_t a = source(one, 1, 8), d = result(operand(one, 0), 8);
+  if (bytes_of(one.type()) != 8) return lack("addresses of 32 bits");
   const bool is_to = one.has("to");
   const uint64_t other = is_to ? (uint64_t{1} << kWindowShift) - 1 : window;
-  const uint32_t b = window == 0 ? zeros_ : constant(other, 8);
   const Op op = window == 0 ? Op::kMov : is_to ? Op::kAnd : Op::kOr;
-  Step& step = emit(variant_.arithmetic({op, Type::kB64}));
-  step.d = d;
-  step.a = a;
-  step.b = b;
+  Step step = operands(one, "d8 a8");
+  step.b = constant(other, 8);
+  emit(variant_.arithmetic({op, Type::kB64}), step);
 }
 
 }  // namespace mc::ptx

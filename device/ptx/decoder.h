@@ -36,6 +36,20 @@ struct ProgramBuilder {
   Code* code_of(const Function& function);
 };
 
+// Which of the names a modifier of the instruction is, -1 if none.
+template <size_t N>
+int64_t position_of(const Instruction& one, const std::string_view (&names)[N]) {
+  for (size_t k = 0; k < N; ++k) {
+    if (one.has(names[k])) return static_cast<int64_t>(k);
+  }
+  return -1;
+}
+
+// Bit types: moves need no others.
+inline Type bits_type(int width) {
+  return width == 8 ? Type::kB64 : width == 4 ? Type::kB32 : Type::kB16;
+}
+
 class Decoder {
  public:
   Decoder(ProgramBuilder& builder, Code& code)
@@ -69,8 +83,14 @@ class Decoder {
 
   // ---- Operands: decode_frame.cc
   const Operand& operand(const Instruction& one, size_t index);
+  // A step with the places of an instruction's operands, of which the form has a word each: the
+  // field (a to e, or i for the immediate) and the width, in bytes or `w` for the type's, `x` for
+  // twice that; `p` is a predicate, and `n` a constant. A field d, or behind a `|`, is a result.
+  Step operands(const Instruction& one, std::string_view form);
+  Step operands(const Instruction& one, std::string_view form, Type type);
+  void place(Step& step, std::string_view word, const Operand& operand, int width);
   // The place of an operand of a width. Registers of another width are an error.
-  uint32_t source(const Instruction& one, const Operand& operand, int width);
+  uint32_t source(const Operand& operand, int width);
   uint32_t source(const Instruction& one, size_t index, int width);
   uint32_t register_source(const Operand& operand, int width);
   uint32_t special_source(const std::string& name, int width);
@@ -81,7 +101,7 @@ class Decoder {
   uint32_t predicate_result(const Operand& operand);
   int width_of(const Operand& operand) const;
   // The register and the offset of an address.
-  void address(const Instruction& one, const Operand& operand, Step& step);
+  Step address(const Operand& operand);
   const ParamArea* param_area(const std::string& name) const;
 
   // ---- Instructions
@@ -94,7 +114,6 @@ class Decoder {
   bool try_meeting(const Instruction& one);
   bool try_memory(const Instruction& one);
   bool try_move(const Instruction& one);
-  bool try_bits(const Instruction& one);
   bool try_arithmetic(const Instruction& one);
   bool try_matrix(const Instruction& one);
 
@@ -102,15 +121,14 @@ class Decoder {
   void branch(const Instruction& one);
   void indexed_branch(const Instruction& one);
   void leave(const Instruction& one);
+  void guarded(const Instruction& one, Handler handler);
   void call(const Instruction& one);
-  void call_arguments(const Instruction& one, Step& step, const Operand& results,
-                      const Operand& arguments);
+  void call_arguments(Step& step, const Operand& results, const Operand& arguments);
   void barrier(const Instruction& one);
   void shuffle(const Instruction& one);
   void vote(const Instruction& one);
   void match(const Instruction& one);
   void redux(const Instruction& one);
-  void elect(const Instruction& one);
 
   // decode_memory.cc
   void load(const Instruction& one);
@@ -119,7 +137,9 @@ class Decoder {
   void frame_access(const Instruction& one, const ParamArea& area, bool is_load);
   std::vector<uint32_t> register_row(const Instruction& one, const Operand& data, bool is_result,
                                      int& width);
-  uint32_t space_flags(const Instruction& one);
+  void access(const Instruction& one, size_t data, size_t memory);
+  // A step with an address, its space and a site of its own.
+  Step memory_step(const Instruction& one, const Operand& memory);
   void atomic(const Instruction& one);
   void copy_async(const Instruction& one);
   void load_matrix(const Instruction& one);
@@ -130,11 +150,12 @@ class Decoder {
   void convert_pair(const Instruction& one);
   void set_predicate(const Instruction& one);
   void set_value(const Instruction& one);
+  Step& compare(const Instruction& one, const std::string& results);
   void choose(const Instruction& one);
   void predicate_logic(const Instruction& one);
   void pack(const Instruction& one);
-  void carry(const Instruction& one, Op op);
-  void arithmetic(const Instruction& one, Op op, int sources);
+  void carry(const Instruction& one);
+  void arithmetic(const Instruction& one, Op op, std::string_view form);
   void round_next(const Instruction& one);
 
   // decode_matrix.cc
@@ -147,7 +168,8 @@ class Decoder {
   std::vector<uint32_t> fragment(const Instruction& one, size_t operand, int width, bool is_result);
 
   // ---- Steps
-  Step& emit(Handler handler);
+  // Adds a step, whose fields but the handler and the instruction are those of `step`.
+  Step& emit(Handler handler, Step step = {});
   void list(std::vector<uint32_t> places);
   void resolve();
   void fail(const std::string& what);
