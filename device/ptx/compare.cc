@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Comparisons: setp, set, testp.
+#include <utility>
+
 #include "ptx/halves.h"
 #include "ptx/lanes.h"
 
@@ -26,9 +28,10 @@ MC_INLINE bool holds(T a, T b) {
   if constexpr (C == Compare::kNan) return a != a || b != b;
 }
 
-template <bool kFtz>
-MC_INLINE float operand(float x) {
-  return kFtz && __builtin_fabsf(x) < 0x1p-126F ? 0.0F : x;
+template <bool kFtz, class T>
+MC_INLINE T operand(T x) {
+  if constexpr (kFtz) return __builtin_fabsf(x) < 0x1p-126F ? 0.0F : x;
+  return x;
 }
 
 // The flag of comparisons of halves that take subnormal numbers for zeros.
@@ -42,56 +45,34 @@ MC_INLINE void half_operands(LaneWarp& w, const Step* s, uint32_t place, float* 
   for (int k = 0; k < count; ++k) to[k] = __builtin_fabsf(to[k]) < 0x1p-14F ? 0 : to[k];
 }
 
-// The result, combined with a third predicate as the immediate says: 0 alone, 1 and, 2 or, 3 xor.
-MC_INLINE void combine(LaneWarp& w, const Step* s, Mask yes) {
-  Mask no = ~yes;
-  if (s->immediate != 0) {
-    const Mask third = predicate(w, s, s->c, kNegated);
-    yes = s->immediate == 1 ? yes & third : s->immediate == 2 ? yes | third : yes ^ third;
-    no = s->immediate == 1 ? no & third : s->immediate == 2 ? no | third : no ^ third;
-  }
-  if (s->d != 0) set_predicate(w, s->d, yes);
-  if (s->e != 0) set_predicate(w, s->e, no);
+// A result, combined with a third predicate as the immediate says: 0 alone, 1 and, 2 or, 3 xor.
+MC_INLINE Mask combined(LaneWarp& w, const Step* s, Mask holds) {
+  if (s->immediate == 0) return holds;
+  const Mask third = predicate(w, s, s->c, kNegated);
+  return s->immediate == 1 ? holds & third : s->immediate == 2 ? holds | third : holds ^ third;
 }
 
-template <class T, Compare C, bool kFtz>
+// K elements to a lane. The second result of one is the opposite of the first.
+template <class T, Compare C, bool kFtz, int K>
 const Step* compare(Warp& base, const Step* s) {
   LaneWarp& w = lanes_of(base);
   alignas(32) int32_t t[kLanes];
+  Mask results[2];
   if constexpr (kIsHalf<T>) {
-    alignas(32) float a[kLanes], b[kLanes];
-    half_operands<T>(w, s, s->a, a, kLanes);
-    half_operands<T>(w, s, s->b, b, kLanes);
-    MC_LANES t[l] = holds<C>(a[l], b[l]) ? -1 : 0;
-  } else if constexpr (kFtz) {
-    const T *a = w.at<T>(s->a), *b = w.at<T>(s->b);
-    MC_LANES t[l] = holds<C>(operand<true>(a[l]), operand<true>(b[l])) ? -1 : 0;
+    alignas(32) float a[K * kLanes], b[K * kLanes];
+    half_operands<T>(w, s, s->a, a, K * kLanes);
+    half_operands<T>(w, s, s->b, b, K * kLanes);
+    for (int k = 0; k < K; ++k) {
+      MC_LANES t[l] = holds<C>(a[K * l + k], b[K * l + k]) ? -1 : 0;
+      results[k] = mask_of(t);
+    }
   } else {
     const T *a = w.at<T>(s->a), *b = w.at<T>(s->b);
-    MC_LANES t[l] = holds<C>(a[l], b[l]) ? -1 : 0;
+    MC_LANES t[l] = holds<C>(operand<kFtz>(a[l]), operand<kFtz>(b[l])) ? -1 : 0;
+    results[0] = mask_of(t);
   }
-  combine(w, s, mask_of(t));
-  return s + 1;
-}
-
-// Pairs of halves have two results.
-template <class T, Compare C>
-const Step* compare_pairs(Warp& base, const Step* s) {
-  LaneWarp& w = lanes_of(base);
-  alignas(32) float a[2 * kLanes], b[2 * kLanes];
-  alignas(32) int32_t t[kLanes];
-  half_operands<T>(w, s, s->a, a, 2 * kLanes);
-  half_operands<T>(w, s, s->b, b, 2 * kLanes);
-  Mask results[2];
-  for (int k = 0; k < 2; ++k) {
-    MC_LANES t[l] = holds<C>(a[2 * l + k], b[2 * l + k]) ? -1 : 0;
-    results[k] = mask_of(t);
-    if (s->immediate == 0) continue;
-    const Mask third = predicate(w, s, s->c, kNegated);
-    results[k] = s->immediate == 1   ? results[k] & third
-                 : s->immediate == 2 ? results[k] | third
-                                     : results[k] ^ third;
-  }
+  if constexpr (K == 1) results[1] = ~results[0];
+  for (Mask& result : results) result = combined(w, s, result);
   if (s->d != 0) set_predicate(w, s->d, results[0]);
   if (s->e != 0) set_predicate(w, s->e, results[1]);
   return s + 1;
@@ -117,63 +98,26 @@ const Step* test(Warp& base, const Step* s) {
   return s + 1;
 }
 
-template <class T, bool kFtz>
-Handler with_compare(Compare compare_by) {
-  switch (compare_by) {
-#define MC_COMPARE(name) \
-  case Compare::name:    \
-    return compare<T, Compare::name, kFtz>;
-    MC_COMPARE(kEq)
-    MC_COMPARE(kNe)
-    MC_COMPARE(kLt)
-    MC_COMPARE(kLe)
-    MC_COMPARE(kGt)
-    MC_COMPARE(kGe)
-    default:
-      break;
+// Integers have no unordered comparisons.
+template <class T, Compare C, bool kFtz, int K>
+constexpr Handler handler_of() {
+  if constexpr (C == Compare::kNone || (std::is_integral_v<T> && C > Compare::kGe)) {
+    return nullptr;
+  } else {
+    return compare<T, C, kFtz, K>;
   }
-  if constexpr (!std::is_integral_v<T>) {
-    switch (compare_by) {
-      MC_COMPARE(kEqu)
-      MC_COMPARE(kNeu)
-      MC_COMPARE(kLtu)
-      MC_COMPARE(kLeu)
-      MC_COMPARE(kGtu)
-      MC_COMPARE(kGeu)
-      MC_COMPARE(kNum)
-      MC_COMPARE(kNan)
-#undef MC_COMPARE
-      default:
-        break;
-    }
-  }
-  return nullptr;
 }
 
-template <class T>
-Handler with_compare_pairs(Compare compare_by) {
-  switch (compare_by) {
-#define MC_COMPARE(name) \
-  case Compare::name:    \
-    return compare_pairs<T, Compare::name>;
-    MC_COMPARE(kEq)
-    MC_COMPARE(kNe)
-    MC_COMPARE(kLt)
-    MC_COMPARE(kLe)
-    MC_COMPARE(kGt)
-    MC_COMPARE(kGe)
-    MC_COMPARE(kEqu)
-    MC_COMPARE(kNeu)
-    MC_COMPARE(kLtu)
-    MC_COMPARE(kLeu)
-    MC_COMPARE(kGtu)
-    MC_COMPARE(kGeu)
-    MC_COMPARE(kNum)
-    MC_COMPARE(kNan)
-#undef MC_COMPARE
-    default:
-      return nullptr;
-  }
+template <class T, bool kFtz, int K, size_t... C>
+Handler find_in(Compare compare_by, std::index_sequence<C...>) {
+  constexpr Handler kHandlers[] = {handler_of<T, static_cast<Compare>(C), kFtz, K>()...};
+  return kHandlers[static_cast<size_t>(compare_by)];
+}
+
+template <class T, bool kFtz = false, int K = 1>
+Handler with_compare(Compare compare_by) {
+  constexpr size_t kCompares = static_cast<size_t>(Compare::kNan) + 1;
+  return find_in<T, kFtz, K>(compare_by, std::make_index_sequence<kCompares>());
 }
 
 }  // namespace
@@ -182,21 +126,21 @@ Handler find_compare(const ArithmeticKey& key) {
   if (key.op == Op::kTestp) return key.type == Type::kF64 ? test<double> : test<float>;
   switch (key.type) {
     case Type::kU16:
-      MC_ROW(Type::kB16, with_compare<uint16_t, false>(key.compare))
-      MC_ROW(Type::kS16, with_compare<int16_t, false>(key.compare))
+      MC_ROW(Type::kB16, with_compare<uint16_t>(key.compare))
+      MC_ROW(Type::kS16, with_compare<int16_t>(key.compare))
     case Type::kU32:
-      MC_ROW(Type::kB32, with_compare<uint32_t, false>(key.compare))
-      MC_ROW(Type::kS32, with_compare<int32_t, false>(key.compare))
+      MC_ROW(Type::kB32, with_compare<uint32_t>(key.compare))
+      MC_ROW(Type::kS32, with_compare<int32_t>(key.compare))
     case Type::kU64:
-      MC_ROW(Type::kB64, with_compare<uint64_t, false>(key.compare))
-      MC_ROW(Type::kS64, with_compare<int64_t, false>(key.compare))
-      MC_ROW(Type::kF32, key.is_ftz ? with_compare<float, true>(key.compare)
-                                    : with_compare<float, false>(key.compare))
-      MC_ROW(Type::kF64, with_compare<double, false>(key.compare))
-      MC_ROW(Type::kF16, with_compare<F16, false>(key.compare))
-      MC_ROW(Type::kBf16, with_compare<Bf16, false>(key.compare))
-      MC_ROW(Type::kF16x2, with_compare_pairs<F16>(key.compare))
-      MC_ROW(Type::kBf16x2, with_compare_pairs<Bf16>(key.compare))
+      MC_ROW(Type::kB64, with_compare<uint64_t>(key.compare))
+      MC_ROW(Type::kS64, with_compare<int64_t>(key.compare))
+      MC_ROW(Type::kF32,
+             key.is_ftz ? with_compare<float, true>(key.compare) : with_compare<float>(key.compare))
+      MC_ROW(Type::kF64, with_compare<double>(key.compare))
+      MC_ROW(Type::kF16, with_compare<F16>(key.compare))
+      MC_ROW(Type::kBf16, with_compare<Bf16>(key.compare))
+      MC_ROW(Type::kF16x2, with_compare<F16, false, 2>(key.compare))
+      MC_ROW(Type::kBf16x2, with_compare<Bf16, false, 2>(key.compare))
     default:
       return nullptr;
   }
