@@ -60,20 +60,20 @@ struct IntegerWords {
 };
 
 // ---- Fragments. M is 8 or 16, N is 8.
-template <class E, int M, int K>
+template <class EA, class EB, int M, int K>
 struct Operands {
-  using Number = typename E::Number;
-  alignas(32) Number a[M][K];
-  alignas(32) Number b[K][8];
+  alignas(32) typename EA::Number a[M][K];
+  alignas(32) typename EB::Number b[K][8];
 
   // The 32 lanes of a register hold eight rows of kRow numbers: four lanes hold one row.
-  static constexpr int kRow = 4 * E::kPer;
+  static constexpr int kRow = 4 * EA::kPer;
+  static constexpr int kInA = M * K / (8 * kRow), kInB = K / kRow;  // Registers.
 
   MC_INLINE void read_a(LaneWarp& w, const uint32_t* places) {
-    constexpr int kRegisters = M * K / (32 * E::kPer), kRows = M / 8;
-    for (int r = 0; r < kRegisters; ++r) {
-      alignas(32) Number numbers[8][kRow];
-      E::row(w.at<uint32_t>(places[r]), numbers[0]);
+    constexpr int kRows = M / 8;
+    for (int r = 0; r < kInA; ++r) {
+      alignas(32) typename EA::Number numbers[8][kRow];
+      EA::row(w.at<uint32_t>(places[r]), numbers[0]);
       for (int g = 0; g < 8; ++g) {
         memcpy(&a[r % kRows * 8 + g][r / kRows * kRow], numbers[g], sizeof numbers[g]);
       }
@@ -81,10 +81,9 @@ struct Operands {
   }
 
   MC_INLINE void read_b(LaneWarp& w, const uint32_t* places) {
-    constexpr int kRegisters = 8 * K / (32 * E::kPer);
-    for (int r = 0; r < kRegisters; ++r) {
-      alignas(32) Number numbers[8][kRow];
-      E::row(w.at<uint32_t>(places[r]), numbers[0]);
+    for (int r = 0; r < kInB; ++r) {
+      alignas(32) typename EB::Number numbers[8][kRow];
+      EB::row(w.at<uint32_t>(places[r]), numbers[0]);
       for (int k = 0; k < kRow; ++k) {
         for (int g = 0; g < 8; ++g) b[r * kRow + k][g] = numbers[g][k];
       }
@@ -116,6 +115,24 @@ MC_INLINE void multiply(const Operands& operands, float (&c)[M][8]) {
     }
   }
 #endif
+}
+
+// Sums of integers do not leave 64 bits before they are saturated. Bits are combined by and or xor.
+constexpr uint32_t kSaturates = 1, kXor = 2;
+
+template <class Operands, int M, int K>
+MC_INLINE void multiply(const Operands& operands, int32_t (&c)[M][8], uint32_t flags) {
+  for (int m = 0; m < M; ++m) {
+    for (int n = 0; n < 8; ++n) {
+      int64_t sum = c[m][n];
+      for (int k = 0; k < K; ++k) {
+        const int32_t x = operands.a[m][k], y = operands.b[k][n];
+        sum += flags & kXor ? x ^ y : x * y;
+      }
+      const int64_t inside = sum < INT32_MIN ? INT32_MIN : sum > INT32_MAX ? INT32_MAX : sum;
+      c[m][n] = static_cast<int32_t>(flags & kSaturates ? inside : sum);
+    }
+  }
 }
 
 // Words of c and d: two for each row of a lane; element e is at column 2 t + e % 2.
@@ -170,90 +187,30 @@ bool all_are_there(LaneWarp& w, const Step* s) {
 }
 
 // The list: registers of d, a, b and c.
-template <class EA, class EB, int M, int K, class C, bool kHalfC, bool kHalfD>
+template <class EA, class EB, int M, int K, bool kHalf>
 const Step* product(Warp& base, const Step* s) {
   LaneWarp& w = lanes_of(base);
   if (!all_are_there(w, s)) return s + 1;
-  constexpr int kSums = M / 4;
-  constexpr int kD = kHalfD ? kSums / 2 : kSums;
-  constexpr int kA = M * K / (32 * EA::kPer), kB = 8 * K / (32 * EB::kPer);
-  const uint32_t *d = s->list, *a = d + kD, *b = a + kA, *c = b + kB;
-  Operands<EA, M, K> left;
-  Operands<EB, M, K> right;
-  left.read_a(w, a);
-  right.read_b(w, b);
-  alignas(32) C sums[M][8];
-  if constexpr (kHalfC) {
+  using Sum = typename EA::Number;
+  Operands<EA, EB, M, K> operands;
+  const uint32_t *d = s->list, *a = d + (kHalf ? M / 8 : M / 4);
+  const uint32_t *b = a + operands.kInA, *c = b + operands.kInB;
+  operands.read_a(w, a);
+  operands.read_b(w, b);
+  alignas(32) Sum sums[M][8];
+  if constexpr (kHalf) {
     read_half_sums<M>(w, c, sums);
-  } else {
-    read_sums<C, M>(w, c, sums);
-  }
-  struct Both {
-    const typename EA::Number (&a)[M][K];
-    const typename EB::Number (&b)[K][8];
-  };
-  multiply<Both, M, K>(Both{left.a, right.b}, sums);
-  if constexpr (kHalfD) {
+    multiply<decltype(operands), M, K>(operands, sums);
     write_half_sums<M>(w, d, sums);
+    return s + 1;
+  }
+  read_sums<Sum, M>(w, c, sums);
+  if constexpr (std::is_same_v<Sum, float>) {
+    multiply<decltype(operands), M, K>(operands, sums);
   } else {
-    write_sums<C, M>(w, d, sums);
+    multiply<decltype(operands), M, K>(operands, sums, s->flags);
   }
-  return s + 1;
-}
-
-// Sums of bytes do not leave 32 bits before they are saturated.
-template <class EA, class EB, int M, int K>
-const Step* integer_product(Warp& base, const Step* s) {
-  LaneWarp& w = lanes_of(base);
-  if (!all_are_there(w, s)) return s + 1;
-  constexpr int kSums = M / 4;
-  constexpr int kA = M * K / (32 * EA::kPer), kB = 8 * K / (32 * EB::kPer);
-  const uint32_t *d = s->list, *a = d + kSums, *b = a + kA, *c = b + kB;
-  Operands<EA, M, K> left;
-  Operands<EB, M, K> right;
-  left.read_a(w, a);
-  right.read_b(w, b);
-  alignas(32) int32_t sums[M][8];
-  read_sums<int32_t, M>(w, c, sums);
-  for (int m = 0; m < M; ++m) {
-    for (int n = 0; n < 8; ++n) {
-      int64_t sum = sums[m][n];
-      for (int k = 0; k < K; ++k) sum += left.a[m][k] * right.b[k][n];
-      const int64_t inside = sum < INT32_MIN ? INT32_MIN : sum > INT32_MAX ? INT32_MAX : sum;
-      sums[m][n] = static_cast<int32_t>(s->flags != 0 ? inside : sum);
-    }
-  }
-  write_sums<int32_t, M>(w, d, sums);
-  return s + 1;
-}
-
-// Single bits: the sum counts those of a and b, or of a xor b.
-template <int M, int K>
-const Step* bit_product(Warp& base, const Step* s) {
-  LaneWarp& w = lanes_of(base);
-  if (!all_are_there(w, s)) return s + 1;
-  constexpr int kWords = K / 32, kA = M * kWords / 32, kB = 8 * kWords / 32;
-  const uint32_t *d = s->list, *a = d + M / 4, *b = a + kA, *c = b + kB;
-  int32_t sums[M][8];
-  read_sums<int32_t, M>(w, c, sums);
-  uint32_t left[M][kWords], right[8][kWords];
-  for (int r = 0; r < kA; ++r) {
-    for (int l = 0; l < 32; ++l) {
-      left[r % (M / 8) * 8 + l / 4][r / (M / 8) * 4 + l % 4] = w.at<uint32_t>(a[r])[l];
-    }
-  }
-  for (int r = 0; r < kB; ++r) {
-    for (int l = 0; l < 32; ++l) right[l / 4][r * 4 + l % 4] = w.at<uint32_t>(b[r])[l];
-  }
-  for (int m = 0; m < M; ++m) {
-    for (int n = 0; n < 8; ++n) {
-      for (int k = 0; k < kWords; ++k) {
-        const uint32_t x = left[m][k], y = right[n][k];
-        sums[m][n] += __builtin_popcount(s->flags & 2 ? x ^ y : x & y);
-      }
-    }
-  }
-  write_sums<int32_t, M>(w, d, sums);
+  write_sums<Sum, M>(w, d, sums);
   return s + 1;
 }
 
@@ -277,70 +234,46 @@ const Step* double_product(Warp& base, const Step* s) {
   return s + 1;
 }
 
-// ---- The tables.
-template <class E, int M, int K>
-Handler with_sums(const MatrixKey& key) {
-  const bool half_c = key.c == Type::kF16, half_d = key.d == Type::kF16;
-  if (half_c != half_d) return nullptr;
-  if (!half_c) return product<E, E, M, K, float, false, false>;
-  return std::is_same_v<E, HalfWords> ? product<E, E, M, K, float, true, true> : nullptr;
-}
-
-template <class EA, class EB>
-Handler find_bytes(const MatrixKey& key) {
-  if (key.m == 8 && key.k == 16) return integer_product<EA, EB, 8, 16>;
-  if (key.m == 16 && key.k == 16) return integer_product<EA, EB, 16, 16>;
-  return key.m == 16 && key.k == 32 ? integer_product<EA, EB, 16, 32> : nullptr;
-}
-
-template <class EA, class EB>
-Handler find_nibbles(const MatrixKey& key) {
-  if (key.m == 8 && key.k == 32) return integer_product<EA, EB, 8, 32>;
-  if (key.m == 16 && key.k == 32) return integer_product<EA, EB, 16, 32>;
-  return key.m == 16 && key.k == 64 ? integer_product<EA, EB, 16, 64> : nullptr;
-}
-
-Handler find_integers(const MatrixKey& key) {
-  const bool signed_a = is_signed(key.a), signed_b = is_signed(key.b);
-  using S8 = IntegerWords<8, true>;
-  using U8 = IntegerWords<8, false>;
-  using S4 = IntegerWords<4, true>;
-  using U4 = IntegerWords<4, false>;
-  if (bytes_of(key.a) == 1) {
-    if (signed_a) return signed_b ? find_bytes<S8, S8>(key) : find_bytes<S8, U8>(key);
-    return signed_b ? find_bytes<U8, S8>(key) : find_bytes<U8, U8>(key);
+// ---- The tables. A row of a and a column of b fill one register of each lane, or two.
+template <class EA, class EB, bool kHalf = false>
+Handler with_shape(const MatrixKey& key) {
+  constexpr int kUnit = 4 * EA::kPer;
+  if (key.m == 16 && key.k == kUnit) return product<EA, EB, 16, kUnit, kHalf>;
+  if (key.m == 16 && key.k == 2 * kUnit) return product<EA, EB, 16, 2 * kUnit, kHalf>;
+  if constexpr (std::is_same_v<typename EA::Number, int32_t>) {
+    if (key.m == 8 && key.k == kUnit) return product<EA, EB, 8, kUnit, false>;
   }
-  if (signed_a) return signed_b ? find_nibbles<S4, S4>(key) : find_nibbles<S4, U4>(key);
-  return signed_b ? find_nibbles<U4, S4>(key) : find_nibbles<U4, U4>(key);
+  return nullptr;
 }
 
-Handler find_bit_product(const MatrixKey& key) {
-  if (key.m == 8 && key.k == 128) return bit_product<8, 128>;
-  if (key.m == 16 && key.k == 128) return bit_product<16, 128>;
-  return key.m == 16 && key.k == 256 ? bit_product<16, 256> : nullptr;
+template <int kBits>
+Handler find_integers(const MatrixKey& key) {
+  using Signed = IntegerWords<kBits, true>;
+  using Unsigned = IntegerWords<kBits, false>;
+  if (is_signed(key.b)) {
+    return is_signed(key.a) ? with_shape<Signed, Signed>(key) : with_shape<Unsigned, Signed>(key);
+  }
+  return is_signed(key.a) ? with_shape<Signed, Unsigned>(key) : with_shape<Unsigned, Unsigned>(key);
 }
 
 }  // namespace
 
 Handler find_matrix(const MatrixKey& key) {
-  if (kLanes != 32 || key.n != 8) return nullptr;
-  const bool is_large = key.m == 16;
+  const bool has_halves = key.c == Type::kF16;
+  if (kLanes != 32 || key.n != 8 || has_halves != (key.d == Type::kF16)) return nullptr;
+  if (has_halves && key.a != Type::kF16) return nullptr;
   switch (key.a) {
     case Type::kF16:
-      if (is_large && key.k == 16) return with_sums<HalfWords, 16, 16>(key);
-      return is_large && key.k == 8 ? with_sums<HalfWords, 16, 8>(key) : nullptr;
-    case Type::kBf16:
-      if (is_large && key.k == 16) return with_sums<BrainWords, 16, 16>(key);
-      return is_large && key.k == 8 ? with_sums<BrainWords, 16, 8>(key) : nullptr;
-    case Type::kTf32:
-      if (is_large && key.k == 8) return with_sums<Tf32Words, 16, 8>(key);
-      return is_large && key.k == 4 ? with_sums<Tf32Words, 16, 4>(key) : nullptr;
+      if (has_halves) return with_shape<HalfWords, HalfWords, true>(key);
+      return with_shape<HalfWords, HalfWords>(key);
+      MC_ROW(Type::kBf16, with_shape<BrainWords, BrainWords>(key))
+      MC_ROW(Type::kTf32, with_shape<Tf32Words, Tf32Words>(key))
       MC_ROW(Type::kF64, key.m == 8 && key.k == 4 ? double_product : nullptr)
-      MC_ROW(Type::kB1, find_bit_product(key))
+      MC_ROW(Type::kB1, with_shape<IntegerWords<1, false>, IntegerWords<1, false>>(key))
     case Type::kU8:
-    case Type::kS8:
+      MC_ROW(Type::kS8, find_integers<8>(key))
     case Type::kU4:
-      MC_ROW(Type::kS4, find_integers(key))
+      MC_ROW(Type::kS4, find_integers<4>(key))
     default:
       return nullptr;
   }
