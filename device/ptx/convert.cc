@@ -35,16 +35,9 @@ const Step* narrow_lanes(Warp& base, const Step* s) {
   return s + 1;
 }
 
-// Floats to integers: NaN is 0, what is too large is the largest.
-template <Rounding R>
-MC_INLINE float integral(float x) {
-  if constexpr (R == Rounding::kNearest) return __builtin_rintf(x);
-  if constexpr (R == Rounding::kZero) return __builtin_truncf(x);
-  if constexpr (R == Rounding::kDown) return __builtin_floorf(x);
-  if constexpr (R == Rounding::kUp) return __builtin_ceilf(x);
-}
-
-template <class D, Rounding R>
+// Floats to integers, in the mode that a step before this one sets: NaN is 0, and what is too
+// large is the largest.
+template <class D>
 const Step* to_integer(Warp& base, const Step* s) {
   LaneWarp& w = lanes_of(base);
   const float* a = w.at<float>(s->a);
@@ -53,7 +46,7 @@ const Step* to_integer(Warp& base, const Step* s) {
   constexpr D kMost = kSigned ? static_cast<D>(0x7FFFFFFF) : static_cast<D>(0xFFFFFFFF);
   constexpr D kLeast = kSigned ? static_cast<D>(0x80000000) : 0;
   each_lane(w, w.at<D>(s->d), [&](int l) -> D {
-    const float x = integral<R>(a[l]);
+    const float x = __builtin_rintf(a[l]);
     const float inside = x >= kBegin && x < kEnd ? x : 0.0F;
     const D value = static_cast<D>(static_cast<int64_t>(inside));
     return x >= kEnd ? kMost : x < kBegin ? kLeast : value;
@@ -71,11 +64,10 @@ const Step* saturated(Warp& base, const Step* s) {
   return s + 1;
 }
 
-template <Rounding R>
 const Step* to_integral(Warp& base, const Step* s) {
   LaneWarp& w = lanes_of(base);
   const float* a = w.at<float>(s->a);
-  each_lane(w, w.at<float>(s->d), [&](int l) { return integral<R>(a[l]); });
+  each_lane(w, w.at<float>(s->d), [&](int l) { return __builtin_rintf(a[l]); });
   return s + 1;
 }
 
@@ -116,16 +108,6 @@ Number read_number(uint64_t bits, Type type) {
   }
 }
 
-double rounded(double x, Rounding rounding) {
-  switch (rounding) {
-    MC_ROW(Rounding::kZero, __builtin_trunc(x))
-    MC_ROW(Rounding::kDown, __builtin_floor(x))
-    MC_ROW(Rounding::kUp, __builtin_ceil(x))
-    default:
-      return __builtin_rint(x);
-  }
-}
-
 uint64_t integer_limit(Type type, bool is_most) {
   const int bits = 8 * bytes_of(type);
   if (!is_signed(type)) return is_most ? ~uint64_t{0} >> (64 - bits) : 0;
@@ -134,7 +116,7 @@ uint64_t integer_limit(Type type, bool is_most) {
 }
 
 uint64_t integer_of_float(double given, const ConvertKey& key) {
-  const double x = rounded(given, key.rounding);
+  const double x = __builtin_rint(given);
   const int bits = 8 * bytes_of(key.to);
   const bool is_signed_type = is_signed(key.to);
   // NaN is 0 from a narrow type to a narrow one, else the highest bit.
@@ -162,7 +144,7 @@ uint64_t integer_of_integer(const Number& from, const ConvertKey& key) {
 
 double float_operand(const Number& from, const ConvertKey& key) {
   double x = from.value;
-  if (key.to_integral) x = rounded(x, key.rounding);
+  if (key.to_integral) x = __builtin_rint(x);
   if (key.is_relu) x = x > 0 ? x : x != x ? x : 0;
   return x;
 }
@@ -245,37 +227,16 @@ Handler find_from_integer(Type to, int to_width) {
   return nullptr;
 }
 
-template <class D>
-Handler find_to_integer(Rounding rounding) {
-  switch (rounding) {
-    MC_ROW(Rounding::kNearest, to_integer<D, Rounding::kNearest>)
-    MC_ROW(Rounding::kZero, to_integer<D, Rounding::kZero>)
-    MC_ROW(Rounding::kDown, to_integer<D, Rounding::kDown>)
-    default:
-      return to_integer<D, Rounding::kUp>;
-  }
-}
-
-Handler find_to_integral(Rounding rounding) {
-  switch (rounding) {
-    MC_ROW(Rounding::kNearest, to_integral<Rounding::kNearest>)
-    MC_ROW(Rounding::kZero, to_integral<Rounding::kZero>)
-    MC_ROW(Rounding::kDown, to_integral<Rounding::kDown>)
-    default:
-      return to_integral<Rounding::kUp>;
-  }
-}
-
 Handler find_common(const ConvertKey& key) {
   const bool is_nearest = key.rounding == Rounding::kNearest;
   if (key.to == Type::kS32 && key.from == Type::kF32 && !key.is_ftz && key.to_width == 4) {
-    return find_to_integer<int32_t>(key.rounding);
+    return to_integer<int32_t>;
   }
   if (key.to == Type::kU32 && key.from == Type::kF32 && !key.is_ftz && key.to_width == 4) {
-    return find_to_integer<uint32_t>(key.rounding);
+    return to_integer<uint32_t>;
   }
   if (key.to == Type::kF32 && key.from == Type::kF32 && !key.is_relu && !key.is_ftz) {
-    if (key.to_integral) return key.is_saturated ? nullptr : find_to_integral(key.rounding);
+    if (key.to_integral) return key.is_saturated ? nullptr : to_integral;
     return key.is_saturated ? saturated : nullptr;
   }
   const bool is_plain = !key.is_saturated && !key.is_relu && !key.to_integral && !key.is_ftz;

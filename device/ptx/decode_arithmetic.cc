@@ -161,7 +161,7 @@ void Decoder::convert(const Instruction& one) {
   key.is_saturated = one.has("sat");
   key.is_relu = one.has("relu");
   key.is_ftz = one.has("ftz") && (key.from == Type::kF32 || key.to == Type::kF32);
-  const bool narrows = !key.to_integral && (key.to == Type::kF32 || key.to == Type::kF64);
+  const bool is_rounded = key.to_integral || key.to == Type::kF32 || key.to == Type::kF64;
   Step step = {.d = result(to, key.to_width), .a = source(from, key.from_width)};
   step.b = static_cast<uint32_t>(key.to);
   step.c = static_cast<uint32_t>(key.from);
@@ -169,7 +169,7 @@ void Decoder::convert(const Instruction& one) {
                                  static_cast<int>(key.rounding) << 8);
   step.flags = (key.to_integral ? 1U : 0U) | (key.is_saturated ? 2U : 0U) |
                (key.is_relu ? 4U : 0U) | (key.is_ftz ? 8U : 0U);
-  if (narrows) round_next(one);
+  if (is_rounded) round_next(one);
   emit(variant_.convert(key), step);
 }
 
