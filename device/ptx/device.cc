@@ -116,7 +116,10 @@ Result<std::unique_ptr<Device>> Device::create(const DeviceOptions& options) {
   auto impl = std::make_unique<Impl>();
   impl->options = options;
   impl->options.workers = std::clamp(options.workers, 1, kWorkersMax);
-  impl->variant = variant_of(options.lanes, options.allows_avx2 ? Isa::kBest : Isa::kPlain);
+  if (!__builtin_cpu_supports("x86-64-v3")) {
+    return Error{ErrorCode::kUnsupported, "PTX is executed with AVX2, which this processor lacks"};
+  }
+  impl->variant = variant_of(options.lanes);
   if (impl->variant == nullptr) {
     return invalid("warps of " + std::to_string(options.lanes) + " lanes; 32 and 128 are possible");
   }

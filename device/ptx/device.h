@@ -41,7 +41,6 @@ struct DeviceOptions {
   size_t memory_bytes = size_t{4} << 30;  // Reserved, taken when touched.
   int lanes = 32;                         // 32, or 128 as on MUSA's mp_21.
   int workers = 1;                        // Threads that run a launch's blocks.
-  bool allows_avx2 = true;                // False: as on a machine without it.
 };
 
 // The arguments of a kernel, one after the other, each aligned to its size.

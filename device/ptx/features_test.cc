@@ -14,14 +14,9 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// With and without AVX2.
-class Features : public Kernels, public testing::WithParamInterface<bool> {
+class Features : public Kernels {
  protected:
-  void SetUp() override {
-    DeviceOptions options;
-    options.allows_avx2 = GetParam();
-    open(read_testdata("features.ptx"), options);
-  }
+  void SetUp() override { open(read_testdata("features.ptx")); }
 
   // Runs one block, or a grid, and expects no findings.
   void run(const char* kernel, uint32_t threads, const Arguments& arguments, uint32_t blocks = 1) {
@@ -59,21 +54,19 @@ TEST_F(Division, ByZeroGivesAllBitsAndItsRemainderTheDividend) {
   EXPECT_THAT(get<int>(out, 2), ElementsAre(-1, 7));
 }
 
-INSTANTIATE_TEST_SUITE_P(Isa, Features, testing::Bool());
-
-TEST_P(Features, VariablesHaveTheirInitialValuesAndPointers) {
+TEST_F(Features, VariablesHaveTheirInitialValuesAndPointers) {
   const uint64_t out = zeros(4);
   run("variables", 4, Arguments().add(out));
   EXPECT_THAT(get<int>(out, 4), ElementsAre(1 + 3 + 3, 2 + 3 + 5, 3 + 3 + 7, 4 + 3 + 3));
 }
 
-TEST_P(Features, LanesCallDifferentFunctionsByPointers) {
+TEST_F(Features, LanesCallDifferentFunctionsByPointers) {
   const uint64_t which = put(std::vector<int>{0, 1, 1, 0}, "which"), out = zeros(4);
   run("pointers", 4, Arguments().add(which).add(out));
   EXPECT_THAT(get<float>(out, 4), ElementsAre(0, 2, 3, 6));
 }
 
-TEST_P(Features, IndirectCallOfNoFunctionIsFound) {
+TEST_F(Features, IndirectCallOfNoFunctionIsFound) {
   // A table of pointers is beyond its end at index 2.
   const uint64_t which = put(std::vector<int>{2}, "which"), out = zeros(1);
   const LaunchReport report = run_badly("pointers", 1, Arguments().add(which).add(out));
@@ -81,7 +74,7 @@ TEST_P(Features, IndirectCallOfNoFunctionIsFound) {
   EXPECT_EQ(report.findings[0].kind, FindingKind::kOutOfBoundsRead);
 }
 
-TEST_P(Features, RecursionOfEachLaneGoesItsOwnDepth) {
+TEST_F(Features, RecursionOfEachLaneGoesItsOwnDepth) {
   const uint64_t out = zeros(64);
   run("recursion", 64, Arguments().add(out));
   const int expected[12] = {0, 1, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89};
@@ -89,14 +82,14 @@ TEST_P(Features, RecursionOfEachLaneGoesItsOwnDepth) {
   for (int k = 0; k < 64; ++k) EXPECT_EQ(results[k], expected[k % 12]) << k;
 }
 
-TEST_P(Features, RecursionWithoutEndIsEnded) {
+TEST_F(Features, RecursionWithoutEndIsEnded) {
   const LaunchReport report = run_badly("recursion_without_end", 32, Arguments().add(zeros(1)));
   ASSERT_EQ(report.findings.size(), 1U);
   EXPECT_EQ(report.findings[0].kind, FindingKind::kStackLimit);
   EXPECT_FALSE(report.is_complete);
 }
 
-TEST_P(Features, LoopWithoutEndIsEndedWithItsLine) {
+TEST_F(Features, LoopWithoutEndIsEndedWithItsLine) {
   const LaunchReport report =
       run_badly("loop_without_end", 32, Arguments().add(zeros(1)), /*steps_max=*/1000);
   ASSERT_EQ(report.findings.size(), 1U);
@@ -105,12 +98,12 @@ TEST_P(Features, LoopWithoutEndIsEndedWithItsLine) {
   EXPECT_GT(report.findings[0].line, 0);
 }
 
-TEST_P(Features, PrintsFormattedText) {
+TEST_F(Features, PrintsFormattedText) {
   run("prints", 32, Arguments().add(7));
   EXPECT_EQ(printed_, "7  1.50 text x ff %\n");
 }
 
-TEST_P(Features, FailedAssertionHasItsText) {
+TEST_F(Features, FailedAssertionHasItsText) {
   const uint64_t x = put(std::vector<int>{0, 0, 1}, "x");
   const LaunchReport report = run_badly("asserts", 3, Arguments().add(x));
   ASSERT_EQ(report.findings.size(), 1U);
@@ -119,14 +112,14 @@ TEST_P(Features, FailedAssertionHasItsText) {
   EXPECT_EQ(report.findings[0].thread->thread[0], 2U);
 }
 
-TEST_P(Features, HeapGivesEachThreadItsOwnBytes) {
+TEST_F(Features, HeapGivesEachThreadItsOwnBytes) {
   const uint64_t out = zeros(40);
   run("heap", 40, Arguments().add(out));
   const std::vector<int> results = get<int>(out, 40);
   for (int k = 0; k < 40; ++k) EXPECT_EQ(results[k], 2 * k + 3);
 }
 
-TEST_P(Features, LocalArraysAreOfEachThread) {
+TEST_F(Features, LocalArraysAreOfEachThread) {
   std::vector<int> index(64);
   for (int k = 0; k < 64; ++k) index[k] = k * 7;
   const uint64_t out = zeros(64);
@@ -135,26 +128,26 @@ TEST_P(Features, LocalArraysAreOfEachThread) {
   for (int k = 0; k < 64; ++k) EXPECT_EQ(results[k], (index[k] & 15) * k);
 }
 
-TEST_P(Features, SwitchesGoToTheirCases) {
+TEST_F(Features, SwitchesGoToTheirCases) {
   const uint64_t x = put(std::vector<int>{0, 1, 2, 3, 4, 5, 6}, "x"), out = zeros(7);
   run("switches", 7, Arguments().add(x).add(out));
   EXPECT_THAT(get<int>(out, 7), ElementsAre(7, 1, 4, -3, 104, 40, -1));
 }
 
-TEST_P(Features, SpinLockWithinAWarpLetsEachLaneIn) {
+TEST_F(Features, SpinLockWithinAWarpLetsEachLaneIn) {
   const uint64_t lock = zeros(1), count = zeros(1);
   run("spin_lock", 64, Arguments().add(lock).add(count), 2);
   EXPECT_THAT(get<int>(count, 1), ElementsAre(128));
 }
 
-TEST_P(Features, BlocksThatWaitForOthersAllRun) {
+TEST_F(Features, BlocksThatWaitForOthersAllRun) {
   constexpr uint32_t kBlocks = 40;
   const uint64_t arrived = zeros(1), out = zeros(kBlocks);
   run("grid_barrier", 32, Arguments().add(arrived).add(out), kBlocks);
   EXPECT_THAT(get<int>(out, kBlocks), testing::Each(static_cast<int>(kBlocks)));
 }
 
-TEST_P(Features, PartsOfAWarpMeetWhereTheyAre) {
+TEST_F(Features, PartsOfAWarpMeetWhereTheyAre) {
   const uint64_t y = zeros(32);
   run("partial_meetings", 32, Arguments().add(y));
   const std::vector<float> results = get<float>(y, 32);
@@ -164,7 +157,7 @@ TEST_P(Features, PartsOfAWarpMeetWhereTheyAre) {
   }
 }
 
-TEST_P(Features, VotesAndReductionsSeeAllLanes) {
+TEST_F(Features, VotesAndReductionsSeeAllLanes) {
   std::vector<int> x(64);
   for (int k = 0; k < 64; ++k) x[k] = k % 7;
   const uint64_t out = zeros(64);
@@ -184,14 +177,14 @@ TEST_P(Features, VotesAndReductionsSeeAllLanes) {
   }
 }
 
-TEST_P(Features, NamedBarrierWaitsForItsOwnThreads) {
+TEST_F(Features, NamedBarrierWaitsForItsOwnThreads) {
   const uint64_t out = zeros(128);
   run("named_barriers", 128, Arguments().add(out));
   const std::vector<int> results = get<int>(out, 128);
   for (int k = 0; k < 128; ++k) EXPECT_EQ(results[k], k < 64 ? 63 - k : k);
 }
 
-TEST_P(Features, AtomicsOfAllBlocksAddUp) {
+TEST_F(Features, AtomicsOfAllBlocksAddUp) {
   const uint64_t x = zeros(4), f = zeros(1), wrapped = zeros(1);
   const uint64_t wide = put(std::vector<uint64_t>(1), "wide");
   run("atomics", 64, Arguments().add(x).add(f).add(wrapped).add(wide), 3);
@@ -201,7 +194,7 @@ TEST_P(Features, AtomicsOfAllBlocksAddUp) {
   EXPECT_THAT(get<uint64_t>(wide, 1), ElementsAre(uint64_t{192} << 33));
 }
 
-TEST_P(Features, AsynchronousCopiesArriveWhenTheyAreWaitedFor) {
+TEST_F(Features, AsynchronousCopiesArriveWhenTheyAreWaitedFor) {
   const std::vector<float> x = random(128, 1);
   const uint64_t y = zeros(128);
   run("copies", 32, Arguments().add(put(x, "x")).add(y));
@@ -209,7 +202,7 @@ TEST_P(Features, AsynchronousCopiesArriveWhenTheyAreWaitedFor) {
   for (int k = 0; k < 128; ++k) EXPECT_EQ(results[k], x[127 - k]);
 }
 
-TEST_P(Features, CopyThatNobodyWaitsForIsUnwritten) {
+TEST_F(Features, CopyThatNobodyWaitsForIsUnwritten) {
   const uint64_t x = zeros(32), y = zeros(32);
   const LaunchReport report = run_badly("copies_without_wait", 32, Arguments().add(x).add(y));
   ASSERT_EQ(report.findings.size(), 1U);
@@ -224,7 +217,7 @@ uint16_t half_bits(int small) {
   return static_cast<uint16_t>((bits >> 16 & 0x8000) | ((bits & 0x7FFFFFFF) - (112U << 23)) >> 13);
 }
 
-TEST_P(Features, FragmentsOfHalvesMultiply) {
+TEST_F(Features, FragmentsOfHalvesMultiply) {
   std::vector<uint16_t> a(256), b(256);
   for (int k = 0; k < 256; ++k) a[k] = half_bits(k % 7 - 3), b[k] = half_bits(k % 5 - 2);
   const uint64_t c = zeros(256);
@@ -239,7 +232,7 @@ TEST_P(Features, FragmentsOfHalvesMultiply) {
   }
 }
 
-TEST_P(Features, FragmentsOfBytesMultiply) {
+TEST_F(Features, FragmentsOfBytesMultiply) {
   std::vector<int8_t> a(256), b(256);
   for (int k = 0; k < 256; ++k) {
     a[k] = static_cast<int8_t>(k);
@@ -257,7 +250,7 @@ TEST_P(Features, FragmentsOfBytesMultiply) {
   }
 }
 
-TEST_P(Features, HalvesComputeAsFloatsRoundedOnce) {
+TEST_F(Features, HalvesComputeAsFloatsRoundedOnce) {
   std::vector<uint16_t> a(32), b(32);
   for (int k = 0; k < 32; ++k) {
     a[k] = half_bits(k - 16);
@@ -274,7 +267,7 @@ TEST_P(Features, HalvesComputeAsFloatsRoundedOnce) {
   }
 }
 
-TEST_P(Features, WideIntegersAndBitsAreExact) {
+TEST_F(Features, WideIntegersAndBitsAreExact) {
   std::vector<uint32_t> a(64), b(64);
   std::mt19937 generator(5);
   for (int k = 0; k < 64; ++k) a[k] = generator(), b[k] = generator();
@@ -304,7 +297,7 @@ TEST_P(Features, WideIntegersAndBitsAreExact) {
   }
 }
 
-TEST_P(Features, TimeGoesOn) {
+TEST_F(Features, TimeGoesOn) {
   const uint64_t out = put(std::vector<int64_t>(32), "out");
   run("wait_for_time", 32, Arguments().add(out));
   EXPECT_THAT(get<int64_t>(out, 32), testing::Each(1));

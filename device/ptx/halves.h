@@ -20,18 +20,7 @@ constexpr bool kIsHalf = std::is_same_v<T, F16> || std::is_same_v<T, Bf16>;
 // Exact.
 MC_INLINE float widen(Bf16 x) { return __builtin_bit_cast(float, uint32_t{x.bits} << 16); }
 
-MC_INLINE float widen(F16 x) {
-#ifdef __F16C__
-  return _cvtsh_ss(x.bits);
-#else
-  // The exponent of a normal number moves by 112; a subnormal one is a small integer.
-  const uint32_t sign = uint32_t{x.bits & 0x8000U} << 16, rest = x.bits & 0x7FFFU;
-  const float small = static_cast<float>(rest) * 0x1p-24F;
-  const uint32_t normal = rest >= 0x7C00 ? 0x7F800000 | rest << 13 : (rest << 13) + (112U << 23);
-  const uint32_t bits = rest < 0x400 ? __builtin_bit_cast(uint32_t, small) : normal;
-  return __builtin_bit_cast(float, bits | sign);
-#endif
-}
+MC_INLINE float widen(F16 x) { return _cvtsh_ss(x.bits); }
 
 // The bits of a float without its low ones, rounded. GPUs make one NaN of all.
 MC_INLINE Bf16 narrow_bf16(float x, Rounding rounding) {
@@ -46,37 +35,20 @@ MC_INLINE Bf16 narrow_bf16(float x, Rounding rounding) {
 }
 
 MC_INLINE F16 narrow_f16(float x, Rounding rounding) {
-  const uint32_t bits = __builtin_bit_cast(uint32_t, x), size = bits & 0x7FFFFFFF;
-  const uint16_t sign = static_cast<uint16_t>(bits >> 16 & 0x8000);
-  if (size > 0x7F800000) return {0x7FFF};
-  const bool away = sign ? rounding == Rounding::kDown : rounding == Rounding::kUp;
-  const bool nearest = rounding == Rounding::kNearest;
-  if (size >= 0x47800000) {  // 65,536 and more.
-    const bool is_infinite = size == 0x7F800000 || nearest || away;
-    return {static_cast<uint16_t>(sign | (is_infinite ? 0x7C00 : 0x7BFF))};
+  if (x != x) return {0x7FFF};
+  const auto half = [](unsigned short bits) { return F16{bits}; };
+  switch (rounding) {
+    MC_ROW(Rounding::kZero, half(_cvtss_sh(x, _MM_FROUND_TO_ZERO)))
+    MC_ROW(Rounding::kDown, half(_cvtss_sh(x, _MM_FROUND_TO_NEG_INF)))
+    MC_ROW(Rounding::kUp, half(_cvtss_sh(x, _MM_FROUND_TO_POS_INF)))
+    default:
+      return half(_cvtss_sh(x, _MM_FROUND_TO_NEAREST_INT));
   }
-  // The number is kept * 2^-24 for subnormal results, where more bits fall off.
-  const int exponent = static_cast<int>(size >> 23);
-  const int drop = exponent >= 113 ? 13 : exponent < 101 ? 25 : 126 - exponent;
-  const uint32_t full = exponent >= 113 ? size - (112U << 23)
-                        : exponent == 0 ? size
-                                        : ((size & 0x7FFFFF) | 0x800000);
-  uint32_t kept = drop >= 25 && exponent < 101 ? 0 : full >> drop;
-  const uint32_t lost = exponent < 101 ? (size != 0 ? 1 : 0) : full & ((1U << drop) - 1);
-  const uint32_t half = exponent < 101 ? 2 : 1U << (drop - 1);
-  const bool up = nearest ? lost > half || (lost == half && (kept & 1)) : away && lost != 0;
-  kept += up ? 1 : 0;
-  return {static_cast<uint16_t>(sign | kept)};
 }
 
 template <class T>
 MC_INLINE T narrow(float x, Rounding rounding = Rounding::kNearest) {
   if constexpr (std::is_same_v<T, Bf16>) return narrow_bf16(x, rounding);
-#ifdef __F16C__
-  if constexpr (std::is_same_v<T, F16>) {
-    if (rounding == Rounding::kNearest && x == x) return {static_cast<uint16_t>(_cvtss_sh(x, 0))};
-  }
-#endif
   if constexpr (std::is_same_v<T, F16>) return narrow_f16(x, rounding);
 }
 
@@ -108,7 +80,6 @@ MC_INLINE uint16_t flush_half(uint16_t bits) {
 // Rows of a multiple of eight.
 template <class T>
 MC_INLINE void widen_row(const T* from, float* to, int count) {
-#ifdef __F16C__
   if constexpr (std::is_same_v<T, F16>) {
     for (int k = 0; k < count; k += 8) {
       const __m128i eight = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + k));
@@ -116,13 +87,11 @@ MC_INLINE void widen_row(const T* from, float* to, int count) {
     }
     return;
   }
-#endif
   for (int k = 0; k < count; ++k) to[k] = widen(from[k]);
 }
 
 template <class T>
 MC_INLINE void narrow_row(const float* from, T* to, int count) {
-#ifdef __F16C__
   if constexpr (std::is_same_v<T, F16>) {
     for (int k = 0; k < count; k += 8) {
       const __m256 eight = _mm256_loadu_ps(from + k);
@@ -132,7 +101,6 @@ MC_INLINE void narrow_row(const float* from, T* to, int count) {
     for (int k = 0; k < count; ++k) to[k].bits = from[k] == from[k] ? to[k].bits : 0x7FFF;
     return;
   }
-#endif
   for (int k = 0; k < count; ++k) to[k] = narrow<T>(from[k]);
 }
 

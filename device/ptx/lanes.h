@@ -123,17 +123,10 @@ MC_INLINE LaneWarp& lanes_of(Warp& warp) { return static_cast<LaneWarp&>(warp); 
 // The lanes whose word is negative.
 MC_INLINE Mask mask_of(const int32_t* words) {
   Mask mask = 0;
-#ifdef __AVX2__
   for (int k = 0; k < kLanes / 8; ++k) {
     const __m256 eight = _mm256_load_ps(reinterpret_cast<const float*>(words) + 8 * k);
     mask |= Mask{static_cast<uint32_t>(_mm256_movemask_ps(eight))} << (8 * k);
   }
-#else
-  for (int k = 0; k < kLanes / 4; ++k) {
-    const __m128 four = _mm_load_ps(reinterpret_cast<const float*>(words) + 4 * k);
-    mask |= Mask{static_cast<uint32_t>(_mm_movemask_ps(four))} << (4 * k);
-  }
-#endif
   return mask;
 }
 

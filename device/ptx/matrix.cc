@@ -94,7 +94,6 @@ struct Operands {
 // The sum c += a b, four rows at a time.
 template <class Operands, int M, int K>
 MC_INLINE void multiply(const Operands& operands, float (&c)[M][8]) {
-#ifdef __FMA__
   for (int m = 0; m < M; m += 4) {
     __m256 sums[4];
     for (int i = 0; i < 4; ++i) sums[i] = _mm256_load_ps(c[m + i]);
@@ -106,15 +105,6 @@ MC_INLINE void multiply(const Operands& operands, float (&c)[M][8]) {
     }
     for (int i = 0; i < 4; ++i) _mm256_store_ps(c[m + i], sums[i]);
   }
-#else
-  for (int m = 0; m < M; ++m) {
-    for (int k = 0; k < K; ++k) {
-      for (int n = 0; n < 8; ++n) {
-        c[m][n] = __builtin_fmaf(operands.a[m][k], operands.b[k][n], c[m][n]);
-      }
-    }
-  }
-#endif
 }
 
 // Sums of integers do not leave 64 bits before they are saturated. Bits are combined by and or xor.

@@ -11,16 +11,10 @@ namespace {
 
 using testing::IsEmpty;
 
-class Matrices : public Kernels, public testing::WithParamInterface<bool> {
+class Matrices : public Kernels {
  protected:
-  void SetUp() override {
-    DeviceOptions options;
-    options.allows_avx2 = GetParam();
-    open(read_testdata("matrix.ptx"), options);
-  }
+  void SetUp() override { open(read_testdata("matrix.ptx")); }
 };
-
-INSTANTIATE_TEST_SUITE_P(Isa, Matrices, testing::Bool());
 
 // Small integers, exact in a half.
 uint16_t small_half(int value) {
@@ -29,7 +23,7 @@ uint16_t small_half(int value) {
   return static_cast<uint16_t>((bits >> 16 & 0x8000) | ((bits & 0x7FFFFFFF) - (112U << 23)) >> 13);
 }
 
-TEST_P(Matrices, HalvesMultiplyThroughCopiesAndLdmatrix) {
+TEST_F(Matrices, HalvesMultiplyThroughCopiesAndLdmatrix) {
   constexpr int kSide = 128;
   std::vector<uint16_t> a(kSide * kSide), b(kSide * kSide);
   auto x = [](int k) { return k * 7 % 11 - 5; };
@@ -55,7 +49,7 @@ TEST_P(Matrices, HalvesMultiplyThroughCopiesAndLdmatrix) {
   }
 }
 
-TEST_P(Matrices, BytesAndBitsMultiply) {
+TEST_F(Matrices, BytesAndBitsMultiply) {
   std::vector<uint32_t> a(128), b(64);
   std::mt19937 generator(11);
   for (uint32_t& word : a) word = generator();
@@ -85,7 +79,7 @@ TEST_P(Matrices, BytesAndBitsMultiply) {
   }
 }
 
-TEST_P(Matrices, DoublesMultiply) {
+TEST_F(Matrices, DoublesMultiply) {
   std::vector<double> a(32), b(32);
   for (int k = 0; k < 32; ++k) {
     a[k] = k * 0.25 - 3;

@@ -2,10 +2,9 @@
 //
 // Operations: what the decoder asks a variant of the handlers for.
 //
-// Handlers are compiled several times: with and without AVX2, for 32 and for 128 lanes. Each
-// variant is a table of functions that find the handler of an operation, null where there is
-// none. The keys are plain values, so that the variants, which may use instructions that this
-// machine lacks, share no code with the rest of the library.
+// Handlers are compiled for 32 and for 128 lanes, with AVX2. Each variant is a table of functions
+// that find the handler of an operation, null where there is none. The keys are plain values, so
+// that the variants share no code with the rest of the library, which any processor can run.
 #ifndef MC_PTX_OPERATIONS_H_
 #define MC_PTX_OPERATIONS_H_
 
@@ -162,9 +161,8 @@ struct Variant {
   void (*work)(Launch&, int worker);
 };
 
-enum class Isa : uint8_t { kPlain, kBest };
-// The variant for this machine, or null where no variant has that many lanes.
-const Variant* variant_of(int lanes, Isa isa);
+// Null where no variant has that many lanes.
+const Variant* variant_of(int lanes);
 
 }  // namespace mc::ptx
 

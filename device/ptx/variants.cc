@@ -3,32 +3,15 @@
 
 namespace mc::ptx {
 
-namespace avx2_32 {
+namespace lanes_32 {
 extern const Variant kVariant;
 }
-namespace plain_32 {
-extern const Variant kVariant;
-}
-namespace plain_128 {
+namespace lanes_128 {
 extern const Variant kVariant;
 }
 
-namespace {
-
-bool has_avx2() {
-#if defined(__x86_64__)
-  return __builtin_cpu_supports("x86-64-v3");
-#else
-  return false;
-#endif
-}
-
-}  // namespace
-
-const Variant* variant_of(int lanes, Isa isa) {
-  if (lanes == 128) return &plain_128::kVariant;
-  if (lanes != 32) return nullptr;
-  return isa == Isa::kBest && has_avx2() ? &avx2_32::kVariant : &plain_32::kVariant;
+const Variant* variant_of(int lanes) {
+  return lanes == 32 ? &lanes_32::kVariant : lanes == 128 ? &lanes_128::kVariant : nullptr;
 }
 
 }  // namespace mc::ptx
