@@ -74,6 +74,7 @@ void Decoder::branch(const Instruction& one) {
 }
 
 void Decoder::indexed_branch(const Instruction& one) {
+  if (one.guard >= 0) return lack("brx with a guard");
   const auto targets = function_.branch_targets.find(operand(one, 1).name);
   if (targets == function_.branch_targets.end()) return fail("its list of targets is missing");
   const uint32_t index = source(one, 0, 4);
