@@ -42,18 +42,21 @@ std::string difference_of(const CaseRunner& runner, const Case& one,
   return actual ? describe_difference(one, expected, *actual) : actual.error().message;
 }
 
-// Both variants of the executor, with AVX2 and without, against one run of the twin.
+// Both variants of the executor, with AVX2 and without, and two workers, against one run of the
+// twin.
 void expect_agreement(const std::vector<CaseModule>& modules) {
   for (const CaseModule& module : modules) {
     const Result<CaseRunner> fast = CaseRunner::create(module);
     const Result<CaseRunner> plain = CaseRunner::create(module, {.allows_avx2 = false});
-    ASSERT_TRUE(fast && plain) << module.name;
+    const Result<CaseRunner> two = CaseRunner::create(module, {.workers = 2});
+    ASSERT_TRUE(fast && plain && two) << module.name;
     for (const Case& one : module.cases) {
       if (is_known(one)) continue;
       const Result<std::vector<uint8_t>> expected = fast->run_twin(one);
       ASSERT_TRUE(expected) << expected.error().message;
       EXPECT_THAT(difference_of(*fast, one, *expected), IsEmpty());
       EXPECT_THAT(difference_of(*plain, one, *expected), IsEmpty()) << "without AVX2";
+      EXPECT_THAT(difference_of(*two, one, *expected), IsEmpty()) << "with two workers";
     }
   }
 }
