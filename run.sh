@@ -124,7 +124,7 @@ case ${1:-} in
   demo) build --target musacoder; exec "$MC_PYTHON" examples/demo.py ;;
   test) run_tests ;;
   gpu-test) shift; build --target musacoder; exec "$MC_PYTHON" tests/gpu_test.py --musacoder build/dev/bin/musacoder "$@" ;;
-  fuzz) shift; setup; install_packages clang-19; exec tools/fuzz.sh "$@" ;;
+  fuzz) shift; setup; install_packages clang-19 libclang-rt-19-dev; exec tools/fuzz.sh "$@" ;;
   bench) shift; build; exec tools/bench.sh "$@" ;;
   bundle) make_bundle "${2:-}" ;;
   wheel) make_wheel "${2:-}" ;;

@@ -98,8 +98,8 @@ MC_INLINE bool is_inside(LaneWarp& w, const SiteRange& range, uint32_t bytes, co
   const uint64_t first = far.at[lowest(w.active)];
   if (far.is_uniform) return first - range.begin <= room && (first & align) == 0;
   if (far.is_contiguous) {
-    const uint64_t end = first + uint64_t{kLanes} * bytes;
-    return first >= range.begin && end <= range.end && (first & align) == 0;
+    const bool begins_inside = first >= range.begin && first <= range.end;
+    return begins_inside && uint64_t{kLanes} * bytes <= range.end - first && (first & align) == 0;
   }
   return !any_outside<uint64_t>(w, far.at, range.begin, room, align);
 }

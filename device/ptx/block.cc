@@ -124,16 +124,22 @@ void close_block(Block& block) {
 
 void next_epoch(Block& block) { ++block.epoch; }
 
-bool take_turn(Block& block) {
+bool take_turns(Block& block, int64_t count) {
   Launch& launch = *block.launch;
   if (block.number > launch.stop_block.load(std::memory_order_relaxed)) block.stopped = true;
-  return launch.turns_left.fetch_sub(1, std::memory_order_relaxed) > 0;
+  return launch.turns_left.fetch_sub(count, std::memory_order_relaxed) >= count;
 }
 
-uint8_t* allocate_frame(Block& block) {
+bool take_bytes(Block& block, size_t bytes) {
+  const int64_t wanted = static_cast<int64_t>(bytes);
+  return block.launch->bytes_left.fetch_sub(wanted, std::memory_order_relaxed) >= wanted;
+}
+
+uint8_t* allocate_frame(Block& block, size_t local_bytes) {
   auto& frames = block.memory->call_frames;
   const size_t bytes = block.program->frame_bytes_max + kSlack;
   if ((frames.size() + 1) * bytes > kCallFramesBytesMax) return nullptr;
+  if (!take_bytes(block, bytes + local_bytes)) return nullptr;
   frames.push_back(zeros<uint8_t>(bytes));
   return frames.back().get();
 }
@@ -171,7 +177,7 @@ Finding finding_at(const Block& block, const Warp& warp, const Step* step, Findi
   const size_t index = static_cast<size_t>(step->instruction);
   if (index >= instructions.size()) return finding;
   const Instruction& instruction = instructions[index];
-  finding.instruction = instruction.full_name();
+  finding.instruction = instruction.full_name().substr(0, kNameMax);
   finding.line = instruction.location.line;
   const auto& files = block.program->module->files;
   const auto file = files.find(instruction.location.file);

@@ -103,12 +103,20 @@ class Builtin {
     uint64_t bits = 0;
     if (!read(next, &bits, size)) return;
     next += size;
-    // Flags, width and precision, without the size, which is ours.
+    out += formatted(plain_form(form), kind, size, bits);
+  }
+
+  // Flags, width and precision, without the size, which is ours. Numbers have up to three digits, as
+  // the host would make a field of any width.
+  static std::string plain_form(const std::string& form) {
     std::string plain = "%";
+    int digits = 0;
     for (size_t k = 1; k + 1 < form.size() && plain.size() < 16; ++k) {
-      if (std::strchr("-+ #0123456789.", form[k]) != nullptr) plain += form[k];
+      const bool is_digit = form[k] >= '0' && form[k] <= '9';
+      digits = is_digit ? digits + 1 : 0;
+      if (std::strchr("-+ #.", form[k]) != nullptr || (is_digit && digits <= 3)) plain += form[k];
     }
-    out += formatted(plain, kind, size, bits);
+    return plain;
   }
 
   std::string formatted(const std::string& plain, char kind, size_t size, uint64_t bits) {

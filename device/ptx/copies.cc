@@ -35,6 +35,15 @@ bool fetch(LaneWarp& w, const Step* s, uint32_t bytes, uint8_t* values) {
   return is_inside;
 }
 
+// Room for one more copy, of which the launch has a limited amount.
+bool has_room(LaneWarp& w) {
+  const size_t size = w.pending.size(), more = size < 16 ? 16 : size;
+  if (size < w.pending.capacity()) return true;
+  if (!take_bytes(*w.block, more * sizeof(PendingCopy))) return false;
+  w.pending.reserve(size + more);
+  return true;
+}
+
 const Step* copy_async(Warp& base, const Step* s) {
   LaneWarp& w = lanes_of(base);
   PendingCopy copy;
@@ -44,7 +53,7 @@ const Step* copy_async(Warp& base, const Step* s) {
   const Operand64 to{s->d, s->immediate, (s->flags & kWideAddress) != 0};
   if (!resolve_near(w, s, {s->c, true}, to, copy.near)) return stop_warp(w);
   if (!fetch(w, s, s->c, copy.values)) return stop_warp(w);
-  if (w.pending.size() >= kPendingMax) {
+  if (w.pending.size() >= kPendingMax || !has_room(w)) {
     report(*w.block, w, s, FindingKind::kStackLimit, w.thread(lowest(w.active)),
            "too many copies are pending without a wait");
     return stop_warp(w);

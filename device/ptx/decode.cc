@@ -11,6 +11,7 @@ namespace {
 // Bytes between shared arrays that belong to none, to see accesses beyond an end.
 constexpr uint32_t kSharedGap = 64;
 constexpr int64_t kSharedBytesMax = 256 << 10;
+constexpr size_t kTextMax = 300;  // Of a part of a message.
 
 // Opcodes whose lanes may wait, so that a guard on one of them is a branch around it.
 constexpr std::string_view kMayWait[] = {"bar",   "barrier", "call", "shfl", "vote", "match",
@@ -101,7 +102,7 @@ class SharedLayout {
 
 bool is_memory(const Instruction& one) {
   return one.opcode == "ld" || one.opcode == "st" || one.opcode == "atom" || one.opcode == "red" ||
-         one.opcode == "cp" || one.opcode == "ldu";
+         one.opcode == "cp" || one.opcode == "ldu" || one.opcode == "wmma";
 }
 
 // Facts that the whole program needs before its first step.
@@ -215,6 +216,9 @@ void Decoder::decode_one(const Instruction& one) {
   const bool is_known = try_flow(one) || try_meeting(one) || try_memory(one) || try_matrix(one) ||
                         try_move(one) || try_arithmetic(one);
   if (!is_known) lack("this instruction is not supported");
+  for (const std::string& modifier : one.modifiers) {
+    if (!is_known_modifier(modifier)) lack("." + modifier + " is not supported");
+  }
 }
 
 void Decoder::guarded_branch(const Instruction& one) {
@@ -258,6 +262,9 @@ void Decoder::resolve() {
   for (const Link& link : links_) {
     Step& step = steps[link.step];
     if (link.target >= 0) step.target = step_of(link.target);
+    if (step.target != nullptr && step.target <= &step) {
+      step.c = 1 + static_cast<uint32_t>((&step - step.target) / kStepsOfBranch);
+    }
     if (link.join >= 0 && link.join != exit) step.join = step_of(link.join);
   }
   for (const auto& [from, to] : step_links_) {
@@ -275,8 +282,8 @@ void Decoder::stop(ErrorCode code, const std::string& what) {
   if (error_) return;
   std::string message = what;
   if (present_ != nullptr) {
-    message = "PTX line " + std::to_string(present_->text_line) + ": " + present_->full_name() +
-              ": " + what;
+    message = "PTX line " + std::to_string(present_->text_line) + ": " +
+              present_->full_name().substr(0, kTextMax) + ": " + what.substr(0, kTextMax);
     const Location& at = present_->location;
     const auto& files = builder_.program.module->files;
     const auto file = files.find(at.file);

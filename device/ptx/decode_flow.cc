@@ -60,6 +60,7 @@ void Decoder::branch(const Instruction& one) {
 }
 
 void Decoder::indexed_branch(const Instruction& one) {
+  if (one.guard >= 0) return lack("brx with a guard");
   const auto targets = function_.branch_targets.find(operand(one, 1).name);
   if (targets == function_.branch_targets.end()) return fail("its list of targets is missing");
   links_.push_back({code_.steps.size(), -1, graph_[static_cast<size_t>(present_block_)].join});

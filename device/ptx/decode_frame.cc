@@ -54,6 +54,9 @@ int register_width(Type type) {
   return bytes == 1 ? 2 : bytes;
 }
 
+// Rows of the frame have elements of these bytes.
+bool is_lane_width(int width) { return width == 2 || width == 4 || width == 8; }
+
 template <size_t N>
 bool contains(const std::string_view (&names)[N], std::string_view name) {
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
@@ -235,6 +238,10 @@ uint32_t Decoder::source(const Instruction& one, size_t index, int width) {
 }
 
 uint32_t Decoder::source(const Operand& operand, int width) {
+  if (!is_lane_width(width)) {
+    lack("operands of this width");
+    return zeros_;
+  }
   switch (operand.kind) {
     case Operand::Kind::kRegister:
       return register_source(operand, width);
@@ -353,8 +360,9 @@ void Decoder::place(Step& step, std::string_view word, const Operand& operand, i
 }
 
 uint32_t Decoder::result(const Operand& operand, int width) {
-  if (operand.kind == Operand::Kind::kDiscard) return discarded_;
-  if (operand.kind != Operand::Kind::kRegister || width_of(operand) != width || width == 0) {
+  if (operand.kind == Operand::Kind::kDiscard && is_lane_width(width)) return discarded_;
+  if (operand.kind != Operand::Kind::kRegister || width_of(operand) != width ||
+      !is_lane_width(width)) {
     fail("the result's register has the wrong width");
     return discarded_;
   }

@@ -13,6 +13,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -22,6 +23,9 @@
 #include "ptx/operations.h"
 
 namespace mc::ptx {
+
+// False for a modifier that may mean something that no handler does.
+bool is_known_modifier(std::string_view modifier);
 
 // The state that the functions of a program share while it is decoded.
 struct ProgramBuilder {

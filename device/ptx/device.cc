@@ -23,6 +23,7 @@ constexpr uint32_t kSharedStaticMax = 48 << 10, kSharedMax = 227 << 10;
 constexpr uint32_t kEpochsEnd = 0x70000000;
 constexpr size_t kContextsBytesMax = size_t{512} << 20;
 constexpr int kWorkersMax = 256;
+constexpr int64_t kLaunchBytesMax = 1 << 30;  // Frames of calls and copies under way.
 constexpr int64_t kHeapBytes = 64 << 20;  // For malloc of kernels.
 
 struct Loaded {
@@ -251,8 +252,7 @@ void Device::Impl::prepare(Launch& launch, const LaunchOptions& given, const Pro
   const uint64_t most = program.blocks_communicate ? 1 : static_cast<uint64_t>(options.workers);
   launch.workers = static_cast<int>(std::min(most, launch.blocks));
   const size_t warps = launch.threads / static_cast<uint32_t>(variant->lanes) + 1;
-  // Local memory takes room only where it is touched.
-  const size_t local_bytes = program.codes.front()->local_bytes * size_t{launch.threads} / 8;
+  const size_t local_bytes = program.codes.front()->local_bytes * size_t{launch.threads};
   const size_t context_bytes = warps * (program.frame_bytes_max + 1024) + local_bytes +
                                24 * (program.shared_bytes + given.shared_bytes);
   const size_t contexts = std::max<size_t>(kContextsBytesMax / context_bytes, 2);
@@ -266,6 +266,7 @@ void Device::Impl::prepare(Launch& launch, const LaunchOptions& given, const Pro
   launch.highest_epoch = next_epoch;
   launch.turns_left = given.steps_max * 1000 / kTurn;
   launch.heap_left = kHeapBytes;
+  launch.bytes_left = kLaunchBytesMax;
 }
 
 void Device::Impl::run(Launch& launch) {

@@ -12,6 +12,9 @@ namespace mc::ptx::MC_PTX_VARIANT {
 namespace {
 
 constexpr int kDepthMax = 1000;
+constexpr int kBuiltinPrice = 8;  // In backward branches, for each thread.
+
+int32_t price_of(int64_t steps) { return 1 + static_cast<int32_t>(steps / kStepsOfBranch); }
 
 Leaf& current(LaneWarp& w) { return w.leaves[static_cast<size_t>(w.current)]; }
 
@@ -130,8 +133,9 @@ const Step* diverge(LaneWarp& w, const Step* s, Mask yes, Mask no) {
 
 // False: the launch has used up its budget.
 bool begin_turn(LaneWarp& w, const Step* s) {
+  const int64_t turns = 1 - w.turn / kTurn;
   w.turn = kTurn;
-  if (take_turn(*w.block)) return true;
+  if (take_turns(*w.block, turns)) return true;
   report(*w.block, w, s, FindingKind::kStepLimit, w.thread(lowest(w.active)),
          "the launch ran for longer than its budget of steps");
   return false;
@@ -147,7 +151,7 @@ const Step* end_turn(LaneWarp& w, const Step* s, const Step* next) {
 const Step* branch(Warp& base, const Step* s) {
   LaneWarp& w = lanes_of(base);
   const Mask taken = condition(w, s) & w.active;
-  if (s->target <= s && --w.turn <= 0 && taken == w.active) {
+  if (s->target <= s && (w.turn -= static_cast<int32_t>(s->c)) <= 0 && taken == w.active) {
     return end_turn(w, s, s->target);
   }
   if (taken == w.active) return s->target;
@@ -176,7 +180,7 @@ const Step* indexed_branch(Warp& base, const Step* s) {
     }
     first = targets[wanted];
     if (same == w.active && !divided) {
-      if (first > s || --w.turn > 0) break;
+      if (first > s || (w.turn -= price_of(s - first)) > 0) break;
       return end_turn(w, s, first);
     }
     if (!divided) {
@@ -238,22 +242,23 @@ const Step* give_back(Warp& base, const Step* s) {
   return without(w, s, gone);
 }
 
-uint8_t* new_frame(LaneWarp& w) {
+uint8_t* new_frame(LaneWarp& w, const Code& callee) {
   if (!w.spare_frames.empty()) {
     uint8_t* frame = w.spare_frames.back();
     w.spare_frames.pop_back();
     return frame;
   }
-  return allocate_frame(*w.block);
+  return allocate_frame(*w.block, callee.local_bytes * size_t{kLanes});
 }
 
 const Step* enter(LaneWarp& w, const Step* s, const Code& callee) {
   const int me = w.current;
-  if (--w.turn <= 0 && !begin_turn(w, s)) return stop_warp(w);
+  w.turn -= price_of(std::ssize(callee.steps)) + static_cast<int32_t>(callee.frame_bytes >> 12);
+  if (w.turn <= 0 && !begin_turn(w, s)) return stop_warp(w);
   const uint32_t local_base = w.local_base + w.code->local_bytes;
   const bool is_deep =
       current(w).depth >= kDepthMax || local_base + callee.local_bytes > w.block->local_stride;
-  uint8_t* frame = is_deep ? nullptr : new_frame(w);
+  uint8_t* frame = is_deep ? nullptr : new_frame(w, callee);
   if (frame == nullptr) {
     report(*w.block, w, s, FindingKind::kStackLimit, w.thread(lowest(w.active)),
            "calls are nested too deeply");
@@ -333,6 +338,8 @@ const Step* clock(Warp& base, const Step* s) {
 // Functions that the runtime brings: printf, malloc and others.
 const Step* builtin_call(Warp& base, const Step* s) {
   LaneWarp& w = lanes_of(base);
+  w.turn -= kBuiltinPrice * count(w.active);
+  if (w.turn <= 0 && !begin_turn(w, s)) return stop_warp(w);
   uint8_t arguments[64];
   for (int l = 0; l < kLanes && !w.block->stopped; ++l) {
     if (!has(w.active, l)) continue;
@@ -390,7 +397,7 @@ bool part(LaneWarp& w) {
     alone.is_call = false;
     alone.callee_frame = nullptr;
     if (alone.parent >= 0) ++w.leaves[static_cast<size_t>(alone.parent)].children;
-    w.leaves.push_back(alone);
+    w.leaves[static_cast<size_t>(new_leaf(w))] = alone;
     return true;
   }
   return false;

@@ -12,8 +12,10 @@ namespace mc::ptx {
 namespace {
 
 constexpr size_t kBlocksMax = 1 << 15;
+constexpr size_t kEdgesMax = 1 << 18;
 constexpr size_t kWordsMax = 8 << 20;
 constexpr int kRoundsMax = 1000;
+constexpr int64_t kWorkMax = 2'000'000'000;
 
 using Graph = std::vector<BasicBlock>;
 
@@ -30,6 +32,17 @@ std::vector<int> targets_of(const Function& function, const Instruction& one) {
   if (one.opcode == "bra") return {static_cast<int>(last.value)};
   const auto list = function.branch_targets.find(last.name);
   return list == function.branch_targets.end() ? std::vector<int>() : list->second;
+}
+
+size_t count_targets(const Function& function) {
+  size_t count = 0;
+  for (const Instruction& one : function.instructions) {
+    if (one.opcode == "bra") ++count;
+    if (one.opcode != "brx") continue;
+    const auto list = function.branch_targets.find(one.operands.back().name);
+    if (list != function.branch_targets.end()) count += list->second.size();
+  }
+  return count;
 }
 
 // Beginnings of blocks: targets, and what follows a branch.
@@ -94,11 +107,12 @@ std::vector<int> order_from_exit(const Graph& graph) {
   return order;
 }
 
-int common_join(const Graph& graph, const std::vector<int>& number, int x, int y) {
+// Counts its steps down in work.
+int common_join(const Graph& graph, const std::vector<int>& number, int x, int y, int64_t& work) {
   auto at = [&](int block) { return number[static_cast<size_t>(block)]; };
-  while (x != y) {
-    while (at(x) > at(y)) x = graph[static_cast<size_t>(x)].join;
-    while (at(y) > at(x)) y = graph[static_cast<size_t>(y)].join;
+  for (; x != y; --work) {
+    int& later = at(x) > at(y) ? x : y;
+    later = graph[static_cast<size_t>(later)].join;
   }
   return x;
 }
@@ -111,16 +125,18 @@ Status find_joins(Graph& graph) {
     number[static_cast<size_t>(order[k])] = static_cast<int>(k);
   graph.back().join = exit;
   bool changed = true;
+  int64_t work = kWorkMax;
   for (int round = 0; changed; ++round) {
-    if (round > kRoundsMax) return Error{ErrorCode::kUnsupported, "its flow is too complex"};
+    if (round > kRoundsMax || work < 0) return Error{ErrorCode::kUnsupported, "its flow is too complex"};
     changed = false;
     for (const int block : order) {
       if (block == exit) continue;
       int join = -1;
       for (const int next : graph[static_cast<size_t>(block)].next) {
         if (graph[static_cast<size_t>(next)].join < 0) continue;
-        join = join < 0 ? next : common_join(graph, number, next, join);
+        join = join < 0 ? next : common_join(graph, number, next, join, work);
       }
+      if (work < 0) break;
       if (join == graph[static_cast<size_t>(block)].join) continue;
       graph[static_cast<size_t>(block)].join = join;
       changed = true;
@@ -162,9 +178,12 @@ class Liveness {
       rows->assign(words_ * graph_.size(), 0);
     }
     for (size_t b = 0; b + 1 < graph_.size(); ++b) scan(b);
-    int rounds = 0;
+    size_t edges = 0;
+    for (const BasicBlock& block : graph_) edges += block.next.size();
+    int64_t work = kWorkMax;
     while (flow_back()) {
-      if (++rounds > kRoundsMax) return too_complex();
+      work -= static_cast<int64_t>(words_ * (edges + graph_.size()));
+      if (work < 0) return too_complex();
     }
     for (size_t b = 0; b + 1 < graph_.size(); ++b) extend(b);
     return std::move(lives_);
@@ -241,6 +260,9 @@ class Liveness {
 }  // namespace
 
 Result<std::vector<BasicBlock>> flow_graph(const Function& function) {
+  if (count_targets(function) > kEdgesMax) {
+    return Error{ErrorCode::kUnsupported, "it has too many branches"};
+  }
   const std::vector<int> starts = block_starts(function);
   const int size = static_cast<int>(function.instructions.size());
   if (starts.size() > kBlocksMax) {

@@ -48,13 +48,14 @@ Result<std::unique_ptr<GlobalMemory>> GlobalMemory::create(size_t bytes) {
 }
 
 Result<uint64_t> GlobalMemory::allocate(size_t bytes, std::string name) {
-  const size_t place = rounded_up(bytes) + kGap;
+  // Sizes near the end of their type would wrap around.
+  const size_t place = bytes > size_ ? SIZE_MAX : rounded_up(bytes) + kGap;
   uint64_t begin = 0;
   if (const auto spare = spare_.find(place); spare != spare_.end()) {
     begin = spare->second;
     spare_.erase(spare);
   } else {
-    if (bytes > size_ || place > size_ - used_) {
+    if (place > size_ - used_) {
       return Error{ErrorCode::kExhausted, "device memory is full: " + std::to_string(bytes) +
                                               " bytes are wanted, " + std::to_string(used_) +
                                               " of " + std::to_string(size_) + " are used"};

@@ -101,6 +101,7 @@ struct Launch {
   std::atomic<uint64_t> next_block{0};
   std::atomic<uint32_t> highest_epoch{1};
   std::atomic<int64_t> turns_left{0};
+  std::atomic<int64_t> bytes_left{0};  // Of this process, for what kernels make grow.
   // The first block that ended the launch. Those before it run to their ends, so that the findings
   // do not depend on the workers.
   std::atomic<uint64_t> stop_block{UINT64_MAX};
@@ -121,7 +122,9 @@ void start_block(Block& block, uint64_t number);
 void close_block(Block& block);
 void next_epoch(Block& block);
 // False: the launch's budget is used up.
-bool take_turn(Block& block);
+bool take_turns(Block& block, int64_t count);
+// False: the launch has used its share of this process's memory.
+bool take_bytes(Block& block, size_t bytes);
 
 // A thread is its number in its block. The launch ends where ends_launch(kind) says so.
 void report(Block& block, const Warp& warp, const Step* step, FindingKind kind, int thread,
@@ -138,8 +141,9 @@ void report_global(Block& block, const Warp& warp, const Step* step, uint64_t ad
 uint64_t call_builtin(Block& block, const Warp& warp, const Step* step, int thread,
                       const uint8_t* arguments);
 
-// A frame for a call, of the program's largest size. Null where the block has used its share.
-uint8_t* allocate_frame(Block& block);
+// A frame for a call, of the program's largest size. Null where the block has used its share, to
+// which the bytes of the callee's local variables count.
+uint8_t* allocate_frame(Block& block, size_t local_bytes);
 
 }  // namespace mc::ptx
 

@@ -33,13 +33,8 @@ const Variable* Function::find_parameter(std::string_view parameter) const {
 }
 
 const Function* Module::find_function(std::string_view function) const {
-  const Function* declaration = nullptr;
-  for (const Function& one : functions) {
-    if (one.name != function) continue;
-    if (!one.is_declaration) return &one;
-    declaration = &one;
-  }
-  return declaration;
+  const auto found = function_index.find(function);
+  return found == function_index.end() ? nullptr : &functions[found->second];
 }
 
 const Variable* Module::find_variable(std::string_view variable) const {

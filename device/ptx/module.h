@@ -17,6 +17,7 @@
 #define MC_PTX_MODULE_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -94,7 +95,7 @@ struct Variable {
   int64_t offset = 0;       // A parameter's place among its function's parameters.
   bool is_dynamic = false;  // A launch gives the size of `extern .shared x[]`.
   bool is_external = false;
-  std::vector<uint8_t> initial;  // Empty, or as many as bytes.
+  std::vector<uint8_t> initial;  // The first ones; zeros follow.
   std::vector<Relocation> relocations;
 };
 
@@ -127,6 +128,8 @@ struct Module {
   std::vector<Function> functions;
   std::vector<Variable> variables;  // The global, const and shared ones of all functions.
   std::map<int, std::string> files;
+  // Positions of functions with a body, or of declarations where there is no body.
+  std::map<std::string, size_t, std::less<>> function_index;
 
   // A function with a body, or else a declaration of it, or null.
   const Function* find_function(std::string_view function) const;
@@ -139,6 +142,11 @@ struct ParseLimits {
   int64_t instructions_max = 1 << 19;
   int scopes_max = 64;     // Nested blocks of a function.
   int operands_max = 512;  // Operands of an instruction, or parts of a vector.
+  int modifiers_max = 32;
+  int64_t path_bytes_max = 4096;
+  // Instructions, operands, blocks, variables and functions of a module, each of which takes some
+  // 200 bytes.
+  int64_t parts_max = 1 << 21;
 };
 
 // The module, or kInvalidInput with the line of the text and what was wrong there. Directives for

@@ -123,6 +123,10 @@ void Parser::skip_to(std::string_view word) {
   expect(word);
 }
 
+void Parser::count_part() {
+  if (++num_parts_ > limits_.parts_max) fail("a module of too many parts");
+}
+
 void Parser::top_level() {
   const Token token = next();
   const std::string_view word = token.text;
@@ -152,6 +156,8 @@ void Parser::file_directive() {
   const int64_t index = integer(0, INT32_MAX, ".file");
   const Token path = next();
   if (path.text.size() < 2 || path.text[0] != '"') return fail(".file: expected a path in quotes");
+  if (std::ssize(path.text) > limits_.path_bytes_max) return fail(".file: the path is too long");
+  count_part();
   module_.files[static_cast<int>(index)] = path.text.substr(1, path.text.size() - 2);
   lexer_.skip_line(path.line);
 }
@@ -163,6 +169,7 @@ void Parser::section() {
 }
 
 Variable Parser::variable(Space space) {
+  count_part();
   Variable variable;
   variable.space = space;
   variable_attributes(variable);
@@ -217,7 +224,6 @@ void Parser::variable_size(Variable& variable) {
 void Parser::initial_value(Variable& variable) {
   int64_t at = 0;
   if (variable.is_dynamic) return fail("an array without a size has initial values");
-  variable.initial.assign(static_cast<size_t>(variable.bytes), 0);
   initial_element(variable, at, 0);
 }
 
@@ -266,10 +272,12 @@ void Parser::initial_symbol(Variable& variable, int64_t at, std::string symbol) 
   relocation.symbol = std::move(symbol);
   if (take("+")) relocation.offset = integer(0, limits_.variable_bytes_max, "an offset");
   if (take("-")) relocation.offset = -integer(0, limits_.variable_bytes_max, "an offset");
+  put_bytes(variable, at, 0);
   variable.relocations.push_back(std::move(relocation));
 }
 
 void Parser::put_bytes(Variable& variable, int64_t at, uint64_t bits) {
+  variable.initial.resize(static_cast<size_t>(at + bytes_of(variable.type)));
   for (int byte = 0; byte < std::min(bytes_of(variable.type), 8); ++byte) {
     variable.initial[static_cast<size_t>(at + byte)] = static_cast<uint8_t>(bits >> (8 * byte));
   }
@@ -281,7 +289,13 @@ void Parser::check_symbols() {
   for (const Variable& one : module_.variables) {
     if (!names.insert(one.name).second) return fail("\"" + one.name + "\" is there twice");
   }
-  for (const Function& one : module_.functions) {
+  for (size_t k = 0; k < module_.functions.size(); ++k) {
+    const Function& one = module_.functions[k];
+    if (one.is_declaration) {
+      module_.function_index.emplace(one.name, k);
+    } else {
+      module_.function_index[one.name] = k;
+    }
     const bool is_new = names.insert(one.name).second || one.is_declaration;
     if (!is_new && !declared.contains(one.name)) return fail("\"" + one.name + "\" is there twice");
     if (one.is_declaration) {

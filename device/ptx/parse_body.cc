@@ -39,6 +39,7 @@ int64_t index_in_family(std::string_view word, std::string_view& family) {
 
 void Parser::function(bool is_kernel) {
   Function function;
+  count_part();
   function.is_kernel = is_kernel;
   function.text_line = last_line_;
   while (peek() == ".attribute") skip_to(")");
@@ -115,6 +116,7 @@ void Parser::body_item() {
   const std::string_view word = peek();
   if (take("{")) {
     if (++depth_ > limits_.scopes_max) return fail("blocks are nested too deeply");
+    count_part();
     scopes_.push_back({scope_, {}, {}, {}, {}});
     scope_ = static_cast<int>(scopes_.size()) - 1;
   } else if (take("}")) {
@@ -151,7 +153,10 @@ void Parser::body_item() {
 // where it was inlined.
 void Parser::location_directive() {
   const Token directive = next();
+  const Location previous = location_;
   location_ = file_and_line();
+  // Code that compilers merged from several lines has line 0.
+  if (location_.line == 0) location_ = previous;
   if (main_file_ == 0) main_file_ = location_.file;
   while (!error_ && !ended() && lexer_.peek().line == directive.line) {
     if (next().text != "inlined_at") continue;
@@ -209,8 +214,10 @@ void Parser::label(const std::string& label) {
 void Parser::branch_target_list(const std::string& label) {
   next();
   std::vector<std::string>& targets = scopes_[static_cast<size_t>(scope_)].branch_targets[label];
-  do targets.push_back(name());
-  while (take(","));
+  do {
+    count_part();
+    targets.push_back(name());
+  } while (take(","));
   expect(";");
 }
 
@@ -236,7 +243,9 @@ void Parser::statement() {
     one.modifiers.emplace_back(word.substr(0, word.find('.')));
     const Type type = type_of(one.modifiers.back());
     if (type != Type::kNone) one.types.push_back(type);
+    if (std::ssize(one.modifiers) > limits_.modifiers_max) return fail("too many modifiers");
   }
+  count_part();
   if (one.opcode == "bra" || one.opcode == "brx") {
     branches_.push_back({function_->instructions.size(), scope_});
   }
@@ -253,6 +262,7 @@ void Parser::statement() {
 }
 
 Operand Parser::operand(int depth) {
+  count_part();
   if (depth > kVectorDepthMax) {
     fail("operands are nested too deeply");
     return {};

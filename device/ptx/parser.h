@@ -55,6 +55,8 @@ class Parser {
   // A number's value or bits; false if the word is not a number.
   bool number(std::string_view word, Operand& operand);
   void skip_to(std::string_view word);
+  // Counts one more part of the module.
+  void count_part();
 
   // Declarations of a module.
   void top_level();
@@ -99,6 +101,7 @@ class Parser {
   Module module_;
   std::optional<Error> error_;
   int last_line_ = 1;
+  int64_t num_parts_ = 0;
 
   // The function at hand.
   struct Branch {

@@ -25,6 +25,10 @@ namespace mc::ptx {
 // Backward branches of a warp until other lanes, warps and blocks have their turn.
 constexpr int kTurn = 256;
 
+// So many steps of a loop, a function or a block cost as much as a backward branch, so that few
+// turns of a long loop use up a budget as many turns of a short one do.
+constexpr int64_t kStepsOfBranch = 64;
+
 struct Warp;
 struct Step;
 struct Code;

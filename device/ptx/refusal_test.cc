@@ -51,6 +51,8 @@ TEST_F(Refusals, NameWhatTheExecutorLacks) {
       {"cvt.rn.tf32.f32 %r1, %f1;", "this conversion is not supported"},
       {"cvt.rn.satfinite.f16.f32 %h1, %f1;", "cvt with .satfinite is not supported"},
       {"call k;", "a kernel that calls a kernel"},
+      {"add.f32.unheard_of %f1, %f2, %f3;", ".unheard_of is not supported"},
+      {"ld.global.u32.unified %r1, [%l1];", ".unified is not supported"},
   };
   for (const Case& one : cases) {
     const Error error = error_of(one.body);

@@ -13,8 +13,8 @@ namespace mc::ptx::MC_PTX_VARIANT {
 namespace {
 
 constexpr int kIdleTurnsMax = 2;
-// Blocks that cost as much of a launch's budget as a turn.
-constexpr uint64_t kBlocksOfTurn = 16;
+// The price of a block without its steps, in backward branches.
+constexpr uint64_t kBlockPrice = 16;
 constexpr int kBarriers = 16;
 
 struct LaneBlock : Block {
@@ -369,8 +369,17 @@ bool run_block(LaneBlock& block) {
   return true;
 }
 
-void spend_turn(LaneBlock& block) {
-  if (take_turn(block)) return;
+// The turns that the blocks up to this one cost, without those up to the one before.
+int64_t turns_of_block(const LaneBlock& block) {
+  const int64_t steps = std::ssize(block.warps[0].code->steps);
+  const uint64_t price =
+      kBlockPrice + block.num_warps * static_cast<uint64_t>(steps / kStepsOfBranch);
+  return static_cast<int64_t>((block.number + 1) * price / kTurn - block.number * price / kTurn);
+}
+
+void pay_for_block(LaneBlock& block) {
+  const int64_t turns = turns_of_block(block);
+  if (turns == 0 || take_turns(block, turns)) return;
   const LaneWarp& w = block.warps[0];
   report(block, w, w.code->steps.data(), FindingKind::kStepLimit, 0,
          "the launch ran for longer than its budget of steps");
@@ -406,7 +415,7 @@ class Worker {
     for (uint64_t number = first; number < end && number <= launch_.stop_block; ++number) {
       Context* context = spare();
       start(*context, number);
-      if (number % kBlocksOfTurn == 0) spend_turn(context->block);
+      pay_for_block(context->block);
       advance(context);
     }
     return true;

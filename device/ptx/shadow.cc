@@ -36,9 +36,10 @@ bool reads_race(const Block& block, const Warp& warp, uint32_t reader, int threa
 }
 
 void race(Block& block, const Warp& warp, const Step* step, uint32_t granule, int thread,
-          uint32_t other, const char* detail) {
-  report_shared(block, warp, step, FindingKind::kSharedRace, granule, thread,
-                static_cast<int>(thread_of(other)), detail);
+          uint32_t word, const char* detail) {
+  // One of several readers is known, which may be the thread itself.
+  const int known = static_cast<int>(thread_of(word)), other = known == thread ? -1 : known;
+  report_shared(block, warp, step, FindingKind::kSharedRace, granule, thread, other, detail);
 }
 
 void record_read(Block& block, const Warp& warp, uint32_t granule, int thread, bool many_lanes) {

@@ -6,6 +6,7 @@
 
 #include <gmock/gmock.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <memory>
 #include <random>
@@ -18,8 +19,11 @@
 
 namespace mc::ptx {
 
+// A file of testdata/, or of the folder $MC_PTX_TESTDATA with modules that a compiler made anew.
 inline std::string read_testdata(const std::string& name) {
-  std::ifstream file(std::string(MC_PTX_DIR) + "/testdata/" + name);
+  const char* other = std::getenv("MC_PTX_TESTDATA");
+  const std::string folder = other != nullptr ? other : std::string(MC_PTX_DIR) + "/testdata";
+  std::ifstream file(folder + "/" + name);
   std::ostringstream text;
   text << file.rdbuf();
   return text.str();

@@ -42,15 +42,18 @@ std::string difference_of(const CaseRunner& runner, const Case& one,
   return actual ? describe_difference(one, expected, *actual) : actual.error().message;
 }
 
+// The executor with one worker and with two, against one run of the twin.
 void expect_agreement(const std::vector<CaseModule>& modules) {
   for (const CaseModule& module : modules) {
     const Result<CaseRunner> runner = CaseRunner::create(module);
-    ASSERT_TRUE(runner) << module.name;
+    const Result<CaseRunner> two = CaseRunner::create(module, {.workers = 2});
+    ASSERT_TRUE(runner && two) << module.name;
     for (const Case& one : module.cases) {
       if (is_known(one)) continue;
       const Result<std::vector<uint8_t>> expected = runner->run_twin(one);
       ASSERT_TRUE(expected) << expected.error().message;
       EXPECT_THAT(difference_of(*runner, one, *expected), IsEmpty());
+      EXPECT_THAT(difference_of(*two, one, *expected), IsEmpty()) << "with two workers";
     }
   }
 }
