@@ -61,6 +61,15 @@ MC_INLINE bool read_plain(const LaneWarp& w, uint32_t granule, uint32_t mine, bo
   return true;
 }
 
+// Calls f with a number of granules, a power of two up to 16, as a constant.
+template <class F>
+MC_INLINE void by_count(uint32_t per, F f) {
+  if (per == 1) return f(std::integral_constant<uint32_t, 1>());
+  if (per == 2) return f(std::integral_constant<uint32_t, 2>());
+  if (per == 4) return f(std::integral_constant<uint32_t, 4>());
+  per == 8 ? f(std::integral_constant<uint32_t, 8>()) : f(std::integral_constant<uint32_t, 16>());
+}
+
 // Reads by a thread, and by another one of its warp if that is not negative.
 void read_words(LaneWarp& w, const Step* s, uint32_t granule, uint32_t per, int thread, int other) {
   for (const uint32_t end = granule + per; granule < end && !w.block->stopped; ++granule) {
@@ -70,30 +79,41 @@ void read_words(LaneWarp& w, const Step* s, uint32_t granule, uint32_t per, int 
   }
 }
 
-// Reads of a row of words that were written before the last barrier and not read since. False
-// where some are others.
-bool read_fresh(LaneWarp& w, uint32_t granule, uint32_t count, int shift, uint32_t thread,
-                bool repeats) {
+// Reads of a row of words that were all written before the last barrier, and since then not read,
+// or only by other warps. False where some are others.
+MC_INLINE bool read_row(LaneWarp& w, uint32_t granule, uint32_t count, int shift, int thread,
+                        bool repeats) {
   const Block& block = *w.block;
   const SharedShadow& shadow = block.shared_shadow;
   const uint32_t *written = shadow.written + granule, since = w.since;
-  uint32_t *read = shadow.read + granule, *reader = shadow.reader + granule, other = 0;
+  uint32_t *read = shadow.read + granule, *reader = shadow.reader + granule;
+  uint32_t* quiet = shadow.quiet + granule;
+  uint32_t closer = 0, is_read = 0, is_near = 0;
   for (uint32_t k = 0; k < count; ++k) {
-    other |= static_cast<uint32_t>(written[k] >= block.since) |
-             static_cast<uint32_t>(written[k] < block.begin) |
-             static_cast<uint32_t>(read[k] >= block.since);
+    closer |= static_cast<uint32_t>(written[k] >= block.since) |
+              static_cast<uint32_t>(written[k] < block.begin);
+    const uint32_t again = static_cast<uint32_t>(read[k] >= block.since);
+    const uint32_t is_own = static_cast<uint32_t>((reader[k] & ~kManyLanes) / kLanes == w.index);
+    is_read |= again;
+    is_near |= (again ^ 1) | is_own;
   }
-  if (other != 0) return false;
-  const uint32_t mine = thread | (repeats ? kManyLanes : 0);
+  if (closer != 0) return false;
+  if (is_near == 0) {
+    for (uint32_t k = 0; k < count; ++k) reader[k] |= kManyWarps;
+    for (uint32_t k = 0; k < count; ++k) quiet[k] = block.since;
+    return true;
+  }
+  if (is_read != 0) return false;
+  const uint32_t mine = static_cast<uint32_t>(thread) | (repeats ? kManyLanes : 0);
   for (uint32_t k = 0; k < count; ++k) read[k] = since;
   for (uint32_t k = 0; k < count; ++k) reader[k] = mine + (k >> shift);
   if (!repeats) return true;
-  for (uint32_t k = 0; k < count; ++k) shadow.quiet[granule + k] = since;
+  for (uint32_t k = 0; k < count; ++k) quiet[k] = since;
   return true;
 }
 
 // Writes of a row of words that no thread touched since the last barrier. False where one did.
-MC_INLINE bool write_fresh(LaneWarp& w, uint32_t granule, uint32_t count, int shift, int thread) {
+MC_INLINE bool write_row(LaneWarp& w, uint32_t granule, uint32_t count, int shift, int thread) {
   const SharedShadow& shadow = w.block->shared_shadow;
   const uint32_t since = w.block->since, now = w.since;
   uint32_t *written = shadow.written + granule, *quiet = shadow.quiet + granule;
@@ -113,24 +133,31 @@ MC_INLINE bool write_fresh(LaneWarp& w, uint32_t granule, uint32_t count, int sh
 // ---- Global memory.
 
 // Writes of a row by lanes that no other thread touched in this launch. False where one did.
-MC_INLINE bool write_fresh_global(LaneWarp& w, uint64_t address, uint32_t bytes, int lane,
-                                  int lanes) {
+MC_INLINE bool write_global_row(LaneWarp& w, uint64_t address, uint32_t bytes, int lane,
+                                int lanes) {
   Block& block = *w.block;
   const uint32_t per = granules(bytes, block.program->granule_shift);
   const uint64_t granule = global_granule(block, address);
   const uint32_t count = per * static_cast<uint32_t>(lanes);
-  bool is_fresh = true;
+  uint32_t touched = 0;
   each_line(w, granule, count, shift_of(per), lane, [&](uint64_t index, const Touch& touch) {
     const Line& line = block.global_shadow.lines[index];
-    const bool is_unread = line.read.since < block.launch_since ||
-                           (line.read.who ^ touch.who) >> kBlockShift == 0;
     const bool is_own = line.written.who == touch.who && line.written.mask == touch.mask &&
                         line.written.shift == touch.shift;
-    is_fresh &= is_unread && (is_own || line.written.since < block.launch_since);
+    const bool is_unread =
+        line.read.since < block.launch_since || (line.read.who ^ touch.who) >> kBlockShift == 0;
+    if (line.written.since >= block.launch_since && !is_own)
+      touched |= line.written.mask & touch.mask;
+    if (!is_unread) touched |= line.read.mask & touch.mask;
   });
-  if (!is_fresh) return false;
+  if (touched != 0) return false;
   each_line(w, granule, count, shift_of(per), lane, [&](uint64_t index, const Touch& touch) {
-    block.global_shadow.lines[index].written = touch;
+    Touch& written = block.global_shadow.lines[index].written;
+    if (written.since < block.launch_since || written.mask == touch.mask) {
+      written = touch;
+    } else {
+      add_writes(block.global_shadow, index, touch);
+    }
   });
   return true;
 }
@@ -209,13 +236,20 @@ Space generic_space(LaneWarp& w, Operand64 operand, Mask& same) {
   return first == kParamWindow >> kWindowShift ? Space::kParam : Space::kGlobal;
 }
 
-void read_lanes(LaneWarp& w, const Step* s, uint32_t bytes, const Near& near, Mask lanes) {
-  const int shift = w.block->program->granule_shift;
-  const uint32_t per = granules(bytes, shift);
+template <uint32_t kPer>
+MC_INLINE void read_each(LaneWarp& w, const Step* s, const Near& near, Mask lanes, int shift) {
   for (; lanes != 0 && !w.block->stopped; lanes &= lanes - 1) {
     const int lane = lowest(lanes);
-    read_words(w, s, near.at[lane] >> shift, per, w.thread(lane), -1);
+    const uint32_t granule = near.at[lane] >> shift;
+    if (kPer > 1 && read_row(w, granule, kPer, shift_of(kPer), w.thread(lane), false)) continue;
+    read_words(w, s, granule, kPer, w.thread(lane), -1);
   }
+}
+
+void read_lanes(LaneWarp& w, const Step* s, uint32_t bytes, const Near& near, Mask lanes) {
+  const int shift = w.block->program->granule_shift;
+  by_count(granules(bytes, shift),
+           [&](auto per) { read_each<decltype(per)::value>(w, s, near, lanes, shift); });
 }
 
 void read_run(LaneWarp& w, const Step* s, uint32_t bytes, Run<uint32_t> run, int first_lane,
@@ -223,12 +257,31 @@ void read_run(LaneWarp& w, const Step* s, uint32_t bytes, Run<uint32_t> run, int
   const int shift = w.block->program->granule_shift, thread = w.thread(first_lane);
   const uint32_t per = granules(bytes, shift), granule = run.base >> shift;
   if (!run.is_row) return read_words(w, s, granule, per, thread, thread + 1);
-  if (read_fresh(w, granule, kRun * per, shift_of(per), static_cast<uint32_t>(thread), repeats)) {
-    return;
-  }
+  if (read_row(w, granule, kRun * per, shift_of(per), thread, repeats)) return;
   for (int k = 0; k < kRun && !w.block->stopped; ++k) {
     read_words(w, s, granule + static_cast<uint32_t>(k) * per, per, thread + k,
                repeats ? thread + k + kRun : -1);
+  }
+}
+
+template <uint32_t kPer>
+MC_INLINE void store_each(LaneWarp& w, const Step* s, uint32_t bytes, const Near& near,
+                          const uint8_t* values) {
+  Block& block = *w.block;
+  const int shift = block.program->granule_shift;
+  const uint32_t part = bytes < 1U << shift ? bytes : 1U << shift;
+  for (Mask left = w.active; left != 0 && !block.stopped; left &= left - 1) {
+    const int l = lowest(left);
+    const uint8_t* value = values + static_cast<uint32_t>(l) * bytes;
+    uint8_t* memory = block.shared + near.at[l];
+    const uint32_t granule = near.at[l] >> shift;
+    const bool is_fresh =
+        !block.checks_races || write_row(w, granule, kPer, shift_of(kPer), w.thread(l));
+    for (uint32_t k = 0; k < kPer && !is_fresh; ++k) {
+      const bool changes = memcmp(value + k * part, memory + k * part, part) != 0;
+      write_shared(block, w, s, granule + k, w.thread(l), changes);
+    }
+    memcpy(memory, value, bytes);
   }
 }
 
@@ -237,28 +290,19 @@ void store_near(LaneWarp& w, const Step* s, uint32_t bytes, const Near& near,
   Block& block = *w.block;
   const int shift = block.program->granule_shift;
   const uint32_t per = granules(bytes, shift);
-  const bool checks = block.checks_races;
   Run<uint32_t> runs[kRuns];
   if (w.is_full() && find_runs(near.at, bytes, runs) && is_one_row(runs, bytes) &&
-      (!checks ||
-       write_fresh(w, near.at[0] >> shift, kLanes * per, shift_of(per), w.thread(0)))) {
+      (!block.checks_races ||
+       write_row(w, near.at[0] >> shift, kLanes * per, shift_of(per), w.thread(0)))) {
     memcpy(block.shared + near.at[0], values, uint64_t{kLanes} * bytes);
     return;
   }
-  const uint32_t part = bytes < 1U << shift ? bytes : 1U << shift;
-  for (Mask left = w.active; left != 0 && !block.stopped; left &= left - 1) {
-    const int l = lowest(left);
-    const uint8_t* value = values + static_cast<uint32_t>(l) * bytes;
-    uint8_t* memory = block.shared + near.at[l];
-    const uint32_t granule = near.at[l] >> shift;
-    if (checks && !write_fresh(w, granule, per, shift_of(per), w.thread(l))) {
-      for (uint32_t k = 0; k < per; ++k) {
-        const bool changes = memcmp(value + k * part, memory + k * part, part) != 0;
-        write_shared(block, w, s, granule + k, w.thread(l), changes);
-      }
-    }
-    memcpy(memory, value, bytes);
-  }
+  by_count(per, [&](auto count) {
+    constexpr uint32_t kPer = decltype(count)::value;
+    // Most accesses have words as granules, and so a known number of bytes.
+    if (bytes == 4 * kPer) return store_each<kPer>(w, s, 4 * kPer, near, values);
+    store_each<kPer>(w, s, bytes, near, values);
+  });
 }
 
 void check_read_far(LaneWarp& w, const Step* s, uint32_t bytes, const Far& far) {
@@ -275,7 +319,7 @@ void check_read_far(LaneWarp& w, const Step* s, uint32_t bytes, const Far& far) 
 
 bool store_row(LaneWarp& w, uint32_t bytes, uint64_t address, const uint8_t* values) {
   Block& block = *w.block;
-  if (block.checks_races && !write_fresh_global(w, address, bytes, 0, kLanes)) return false;
+  if (block.checks_races && !write_global_row(w, address, bytes, 0, kLanes)) return false;
   if (block.saves) save_bytes(block, address, uint64_t{kLanes} * bytes);
   memcpy(block.global + address, values, uint64_t{kLanes} * bytes);
   return true;
@@ -290,7 +334,7 @@ void store_far(LaneWarp& w, const Step* s, uint32_t bytes, const Far& far, const
     const int l = lowest(left);
     const uint8_t* value = values + static_cast<uint32_t>(l) * bytes;
     if (is_global && block.saves) save_bytes(block, far.at[l], bytes);
-    if (checks && !write_fresh_global(w, far.at[l], bytes, l, 1)) {
+    if (checks && !write_global_row(w, far.at[l], bytes, l, 1)) {
       write_words(w, s, bytes, far, l, value);
     }
     memcpy(far.host(l), value, bytes);

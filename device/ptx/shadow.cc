@@ -143,9 +143,8 @@ void expand_writes(GlobalShadow& shadow, uint64_t line) {
 void expand_reads(GlobalShadow& shadow, uint64_t line) {
   Touch& touch = shadow.lines[line].read;
   if (touch.who == kByWords) return;
-  each_bit(touch.mask, [&](uint32_t k) {
-    shadow.reader[(line << kLineShift) + k] = who_at(touch, k);
-  });
+  each_bit(touch.mask,
+           [&](uint32_t k) { shadow.reader[(line << kLineShift) + k] = who_at(touch, k); });
   touch.who = kByWords;
 }
 
@@ -167,7 +166,8 @@ bool is_unordered(const Block& block, const Warp& warp, uint32_t since, uint32_t
 void race_global(Block& block, const Warp& warp, const Step* step, uint64_t granule, int thread,
                  uint32_t who, const char* detail) {
   report_global(block, warp, step, kGlobalBase + (granule << block.program->granule_shift), thread,
-                block_of(who), is_own(block, who) && who & kManyBlocks ? -1 : thread_of(who), detail);
+                block_of(who), is_own(block, who) && who & kManyBlocks ? -1 : thread_of(who),
+                detail);
 }
 
 void check_reads(Block& block, const Warp& warp, const Step* step, uint64_t line,
@@ -230,6 +230,16 @@ void read_global(Block& block, const Warp& warp, const Step* step, uint64_t line
   } else {
     record_reads(block.global_shadow, line, read);
   }
+}
+
+void add_writes(GlobalShadow& shadow, uint64_t line, const Touch& touch) {
+  expand_writes(shadow, line);
+  each_bit(touch.mask, [&](uint32_t k) {
+    shadow.written[(line << kLineShift) + k] = touch.since;
+    shadow.writer[(line << kLineShift) + k] = who_at(touch, k);
+  });
+  shadow.lines[line].written.mask |= touch.mask;
+  shadow.lines[line].written.since = touch.since;
 }
 
 void write_global(Block& block, const Warp& warp, const Step* step, uint64_t granule, int thread,

@@ -88,6 +88,8 @@ void touch_shared_atomically(Block& block, const Warp& warp, const Step* step, u
 // A read of granules of a line by threads that follow one another.
 void read_global(Block& block, const Warp& warp, const Step* step, uint64_t line,
                  const Touch& touch);
+// Records writes of granules of a line that the launch did not write before.
+void add_writes(GlobalShadow& shadow, uint64_t line, const Touch& touch);
 void write_global(Block& block, const Warp& warp, const Step* step, uint64_t granule, int thread,
                   bool changes);
 
