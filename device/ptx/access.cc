@@ -18,229 +18,9 @@ bool report_outside_of(LaneWarp& w, const Step* s, Access access, const T* at, S
   return false;
 }
 
-// ---- Reads of shared memory.
-// A read of a word that was written before the last barrier, by a lane or by several ones of this
-// warp. False where it needs a closer look.
-MC_INLINE bool read_plain(const Block& block, uint32_t granule, uint32_t warp, uint32_t mine,
-                          uint32_t own) {
-  const SharedShadow& shadow = block.shadow;
-  const uint32_t written = shadow.written_in[granule];
-  if (written >= block.epoch || written < block.first_epoch) return false;
-  uint32_t& reader = shadow.reader[granule];
-  if (shadow.read_in[granule] < block.epoch) {
-    shadow.read_in[granule] = block.epoch;
-    reader = mine;
-    if (mine & kManyLanes) shadow.quiet[granule] = own;
-    return true;
-  }
-  if (reader & kManyWarps || (reader & kThreadMask) / kLanes != warp) {
-    reader |= kManyWarps;
-    shadow.quiet[granule] = block.epoch;
-    return true;
-  }
-  const bool is_alone = !((reader | mine) & kManyLanes) && !((reader ^ mine) & kThreadMask);
-  reader = is_alone ? mine : mine | kManyLanes;
-  if (!is_alone) shadow.quiet[granule] = own;
-  return true;
-}
-
-constexpr int kRun = 16;  // Lanes whose words are looked at together where they are in a row.
-
-struct RowState {
-  uint32_t is_plain, is_fresh, is_again, is_far, is_near;
-};
-
-// The words of a row have this in common: plain ones were written before the last barrier; fresh
-// ones were not read since; far ones were read by other warps, near ones by other lanes of this.
-template <uint32_t kPer>
-MC_INLINE RowState state_of_row(const Block& block, uint32_t granule, uint32_t warp,
-                                uint32_t first_thread) {
-  const SharedShadow& shadow = block.shadow;
-  const uint32_t *written = shadow.written_in + granule, *read = shadow.read_in + granule;
-  const uint32_t *reader = shadow.reader + granule, epoch = block.epoch;
-  RowState state{1, 1, 1, 1, 1};
-  for (uint32_t k = 0; k < kRun * kPer; ++k) {
-    const uint32_t many = reader[k] >> 31, thread = reader[k] & kThreadMask;
-    const uint32_t other_warp = static_cast<uint32_t>(thread / kLanes != warp);
-    const uint32_t lanes = reader[k] >> 30 & 1;
-    state.is_plain &= static_cast<uint32_t>(written[k] < epoch) &
-                      static_cast<uint32_t>(written[k] >= block.first_epoch);
-    state.is_fresh &= static_cast<uint32_t>(read[k] < epoch);
-    state.is_again &= static_cast<uint32_t>(read[k] == epoch);
-    state.is_far &= many | other_warp;
-    state.is_near &= (many ^ 1) & (other_warp ^ 1) &
-                     (lanes | static_cast<uint32_t>(thread != first_thread + k / kPer));
-  }
-  return state;
-}
-
-// Lanes that read words in a row. False where they need a closer look.
-template <uint32_t kPer>
-bool read_row(LaneWarp& w, uint32_t granule, uint32_t first_thread) {
-  const Block& block = *w.block;
-  const SharedShadow& shadow = block.shadow;
-  const RowState state = state_of_row<kPer>(block, granule, w.index, first_thread);
-  if (!state.is_plain) return false;
-  uint32_t *read = shadow.read_in + granule, *reader = shadow.reader + granule;
-  uint32_t* quiet = shadow.quiet + granule;
-  const uint32_t epoch = block.epoch, own = quiet_stamp(w);
-  const uint32_t mine = (w.sync & kReaderSyncMask) << kSyncShift | first_thread;
-  constexpr uint32_t kWords = kRun * kPer;
-  if (state.is_fresh) {
-    for (uint32_t k = 0; k < kWords; ++k) read[k] = epoch;
-    for (uint32_t k = 0; k < kWords; ++k) reader[k] = mine + k / kPer;
-  } else if (state.is_again && state.is_far) {
-    for (uint32_t k = 0; k < kWords; ++k) reader[k] |= kManyWarps;
-    for (uint32_t k = 0; k < kWords; ++k) quiet[k] = epoch;
-  } else if (state.is_again && state.is_near) {
-    for (uint32_t k = 0; k < kWords; ++k) reader[k] = (mine + k / kPer) | kManyLanes;
-    for (uint32_t k = 0; k < kWords; ++k) quiet[k] = own;
-  } else {
-    return false;
-  }
-  return true;
-}
-
-template <uint32_t kPer>
-MC_INLINE bool is_row(const LaneWarp& w, const Near& near, int first) {
-  const uint32_t bytes = kPer << w.block->program->granule_shift;
-  const uint32_t* at = near.at + first;
-  if (!w.is_full() || at[1] - at[0] != bytes || at[kRun - 1] - at[0] != (kRun - 1) * bytes) {
-    return false;
-  }
-  uint32_t gap = 0;
-  for (uint32_t k = 0; k < kRun; ++k) gap |= at[k] - at[0] - k * bytes;
-  return gap == 0;
-}
-
-// The lanes with the address of the lane before them.
-MC_INLINE Mask repeated_lanes(const Near& near) {
-#ifdef __AVX2__
-  Mask mask = 0;
-  __m256i before = _mm256_set1_epi32(-1);
-  for (int k = 0; k < kLanes; k += 8) {
-    const __m256i now = _mm256_load_si256(reinterpret_cast<const __m256i*>(near.at + k));
-    const __m256i middle = _mm256_permute2x128_si256(before, now, 0x21);
-    const __m256i same = _mm256_cmpeq_epi32(now, _mm256_alignr_epi8(now, middle, 12));
-    const int bits = _mm256_movemask_ps(_mm256_castsi256_ps(same));
-    mask |= Mask{static_cast<uint32_t>(bits)} << k;
-    before = now;
-  }
-  return mask;
-#else
-  Mask mask = 0;
-  for (int l = 1; l < kLanes; ++l) mask |= Mask{near.at[l] == near.at[l - 1]} << l;
-  return mask;
-#endif
-}
-
-template <uint32_t kPer>
-void read_lanes(LaneWarp& w, const Step* s, const Near& near, Mask loud, Mask shared) {
-  Block& block = *w.block;
-  const int shift = block.program->granule_shift;
-  const uint32_t sync = (w.sync & kReaderSyncMask) << kSyncShift, own = quiet_stamp(w);
-  for (Mask left = loud; left != 0 && !block.stopped; left &= left - 1) {
-    const int lane = lowest(left);
-    const bool many = has(shared, lane);
-    const int thread = w.thread(lane);
-    const uint32_t mine = sync | static_cast<uint32_t>(thread) | (many ? kManyLanes : 0);
-    const uint32_t first = near.at[lane] >> shift;
-    for (uint32_t granule = first; granule < first + kPer; ++granule) {
-      if (read_plain(block, granule, w.index, mine, own)) continue;
-      read_shared(block, w, s, granule, thread, false);
-      if (many) read_shared(block, w, s, granule, thread + 1, true);
-    }
-  }
-}
-
-// ---- Writes of shared memory.
-// Lanes that write consecutive words, which no thread accessed since the last barrier.
-bool write_fresh(LaneWarp& w, uint32_t per, uint32_t granule) {
-  const SharedShadow& shadow = w.block->shadow;
-  const uint32_t epoch = w.block->epoch, count = kLanes * per;
-  const uint32_t *written = shadow.written_in + granule, *read = shadow.read_in + granule;
-  uint32_t touched = 0;
-  for (uint32_t k = 0; k < count; ++k) {
-    touched |= static_cast<uint32_t>(written[k] == epoch) | static_cast<uint32_t>(read[k] >= epoch);
-  }
-  if (touched) return false;
-  uint32_t* writer = shadow.writer + granule;
-  const uint32_t first =
-      (w.sync & kWriterSyncMask) << kSyncShift | static_cast<uint32_t>(w.thread(0));
-  for (uint32_t k = 0; k < count; ++k) shadow.written_in[granule + k] = epoch;
-  for (uint32_t k = 0; k < count; ++k) shadow.quiet[granule + k] = 0;
-  if (per == 1) {
-    for (uint32_t k = 0; k < kLanes; ++k) writer[k] = first + k;
-  } else {
-    for (uint32_t k = 0; k < count; ++k) writer[k] = first + k / per;
-  }
-  return true;
-}
-
-MC_INLINE bool write_lane_fresh(LaneWarp& w, uint32_t granule, uint32_t per, int thread) {
-  const SharedShadow& shadow = w.block->shadow;
-  const uint32_t epoch = w.block->epoch;
-  uint32_t touched = 0;
-  for (uint32_t k = granule; k < granule + per; ++k) {
-    touched |= static_cast<uint32_t>(shadow.written_in[k] == epoch) |
-               static_cast<uint32_t>(shadow.read_in[k] >= epoch);
-  }
-  if (touched) return false;
-  const uint32_t mine = (w.sync & kWriterSyncMask) << kSyncShift | static_cast<uint32_t>(thread);
-  for (uint32_t k = granule; k < granule + per; ++k) {
-    shadow.written_in[k] = epoch;
-    shadow.writer[k] = mine;
-    shadow.quiet[k] = 0;
-  }
-  return true;
-}
-
-bool changes(const uint8_t* value, const uint8_t* memory, uint32_t bytes) {
-  return memcmp(value, memory, bytes) != 0;
-}
-
-bool is_contiguous(LaneWarp& w, uint32_t bytes, const Near& near) {
-  if (!w.is_full()) return false;
-  uint32_t gap = 0;
-  MC_LANES gap |= near.at[l] - near.at[0] - static_cast<uint32_t>(l) * bytes;
-  return gap == 0;
-}
-
-// ---- Global memory.
-// A word that no thread wrote in this launch. False if a thread did.
-MC_INLINE bool write_fresh_granule(const Block& block, const LaneWarp& w, uint64_t granule,
-                                   int thread) {
-  if (block.global_written_in[granule] >= block.launch_epoch) return false;
-  block.global_written_in[granule] = block.epoch;
-  block.global_writer[granule] = (w.sync & kGlobalSyncMask) << kGlobalSyncShift |
-                                 block.context << kContextShift | static_cast<uint32_t>(thread);
-  return true;
-}
-
-bool write_fresh_global(LaneWarp& w, uint32_t per, uint64_t granule) {
-  Block& block = *w.block;
-  const uint32_t count = kLanes * per, epoch = block.epoch;
-  if (!is_untouched(block, granule, count)) return false;
-  uint32_t *written = block.global_written_in + granule, *writer = block.global_writer + granule;
-  const uint32_t first = (w.sync & kGlobalSyncMask) << kGlobalSyncShift |
-                         block.context << kContextShift | static_cast<uint32_t>(w.thread(0));
-  for (uint32_t k = 0; k < count; ++k) written[k] = epoch;
-  if (per == 1) {
-    for (uint32_t k = 0; k < kLanes; ++k) writer[k] = first + k;
-  } else {
-    for (uint32_t k = 0; k < count; ++k) writer[k] = first + k / per;
-  }
-  return true;
-}
-
-}  // namespace
-
-bool report_outside(LaneWarp& w, const Step* s, Access access, const Near& near) {
-  const uint32_t bytes = w.block->shared_bytes;
-  const bool is_empty = bytes < access.bytes;
-  return report_outside_of<uint32_t>(w, s, access, near.at, Space::kShared,
-                                     is_empty ? UINT32_MAX : 0,
-                                     is_empty ? 0 : bytes - access.bytes);
+bool is_inside(LaneWarp& w, const SiteRange& range, uint32_t bytes, const Far& far) {
+  if (range.end < range.begin + bytes) return false;
+  return !any_outside<uint64_t>(w, far.at, range.begin, range.end - range.begin - bytes, bytes - 1);
 }
 
 // Lanes in several allocations, or outside of all.
@@ -259,10 +39,170 @@ bool resolve_each(LaneWarp& w, const Step* s, Access access, const Far& far) {
   return true;
 }
 
+// ---- Shared memory.
+
+// A read of a word that was written before the last barrier. False where it needs a closer look.
+MC_INLINE bool read_plain(const LaneWarp& w, uint32_t granule, uint32_t mine, bool many_lanes) {
+  const Block& block = *w.block;
+  const SharedShadow& shadow = block.shared_shadow;
+  const uint32_t written = shadow.written[granule], read = shadow.read[granule];
+  if (written >= block.since || written < block.begin) return false;
+  uint32_t& reader = shadow.reader[granule];
+  if (read >= block.since && (reader & kManyWarps || (reader & kThreadMask) / kLanes != w.index)) {
+    reader |= kManyWarps;
+    shadow.quiet[granule] = block.since;
+    return true;
+  }
+  const bool is_first = read < w.since;
+  many_lanes |= !is_first && reader != mine;
+  shadow.read[granule] = w.since;
+  reader = mine | (many_lanes ? kManyLanes : 0);
+  if (many_lanes) shadow.quiet[granule] = w.since;
+  return true;
+}
+
+// Calls f with a number of granules, a power of two up to 16, as a constant.
+template <class F>
+MC_INLINE void by_count(uint32_t per, F f) {
+  if (per == 1) return f(std::integral_constant<uint32_t, 1>());
+  if (per == 2) return f(std::integral_constant<uint32_t, 2>());
+  if (per == 4) return f(std::integral_constant<uint32_t, 4>());
+  per == 8 ? f(std::integral_constant<uint32_t, 8>()) : f(std::integral_constant<uint32_t, 16>());
+}
+
+// Reads by a thread, and by another one of its warp if that is not negative.
+void read_words(LaneWarp& w, const Step* s, uint32_t granule, uint32_t per, int thread, int other) {
+  for (const uint32_t end = granule + per; granule < end && !w.block->stopped; ++granule) {
+    if (read_plain(w, granule, static_cast<uint32_t>(thread), other >= 0)) continue;
+    read_shared(*w.block, w, s, granule, thread);
+    if (other >= 0) read_shared(*w.block, w, s, granule, other);
+  }
+}
+
+// Reads of a row of words that were all written before the last barrier, and since then not read,
+// or only by other warps. False where some are others.
+MC_INLINE bool read_row(LaneWarp& w, uint32_t granule, uint32_t count, int shift, int thread,
+                        bool repeats) {
+  const Block& block = *w.block;
+  const SharedShadow& shadow = block.shared_shadow;
+  const uint32_t *written = shadow.written + granule, since = w.since;
+  uint32_t *read = shadow.read + granule, *reader = shadow.reader + granule;
+  uint32_t* quiet = shadow.quiet + granule;
+  uint32_t closer = 0, is_read = 0, is_near = 0;
+  for (uint32_t k = 0; k < count; ++k) {
+    closer |= static_cast<uint32_t>(written[k] >= block.since) |
+              static_cast<uint32_t>(written[k] < block.begin);
+    const uint32_t again = static_cast<uint32_t>(read[k] >= block.since);
+    const uint32_t is_own = static_cast<uint32_t>((reader[k] & ~kManyLanes) / kLanes == w.index);
+    is_read |= again;
+    is_near |= (again ^ 1) | is_own;
+  }
+  if (closer != 0) return false;
+  if (is_near == 0) {
+    for (uint32_t k = 0; k < count; ++k) reader[k] |= kManyWarps;
+    for (uint32_t k = 0; k < count; ++k) quiet[k] = block.since;
+    return true;
+  }
+  if (is_read != 0) return false;
+  const uint32_t mine = static_cast<uint32_t>(thread) | (repeats ? kManyLanes : 0);
+  for (uint32_t k = 0; k < count; ++k) read[k] = since;
+  for (uint32_t k = 0; k < count; ++k) reader[k] = mine + (k >> shift);
+  if (!repeats) return true;
+  for (uint32_t k = 0; k < count; ++k) quiet[k] = since;
+  return true;
+}
+
+// Writes of a row of words that no thread touched since the last barrier. False where one did.
+MC_INLINE bool write_row(LaneWarp& w, uint32_t granule, uint32_t count, int shift, int thread) {
+  const SharedShadow& shadow = w.block->shared_shadow;
+  const uint32_t since = w.block->since, now = w.since;
+  uint32_t *written = shadow.written + granule, *quiet = shadow.quiet + granule;
+  const uint32_t* read = shadow.read + granule;
+  uint32_t touched = 0;
+  for (uint32_t k = 0; k < count; ++k) {
+    touched |= static_cast<uint32_t>(written[k] >= since) | static_cast<uint32_t>(read[k] >= since);
+  }
+  if (touched) return false;
+  uint32_t* writer = shadow.writer + granule;
+  for (uint32_t k = 0; k < count; ++k) written[k] = now;
+  for (uint32_t k = 0; k < count; ++k) quiet[k] = 0;
+  for (uint32_t k = 0; k < count; ++k) writer[k] = static_cast<uint32_t>(thread) + (k >> shift);
+  return true;
+}
+
+// ---- Global memory.
+
+// Writes of a row by lanes that no other thread touched in this launch. False where one did.
+MC_INLINE bool write_global_row(LaneWarp& w, uint64_t address, uint32_t bytes, int lane,
+                                int lanes) {
+  Block& block = *w.block;
+  const uint32_t per = granules(bytes, block.program->granule_shift);
+  const uint64_t granule = global_granule(block, address);
+  const uint32_t count = per * static_cast<uint32_t>(lanes);
+  uint32_t touched = 0;
+  each_line(w, granule, count, shift_of(per), lane, [&](uint64_t index, const Touch& touch) {
+    const Line& line = block.global_shadow.lines[index];
+    const bool is_own = line.written.who == touch.who && line.written.mask == touch.mask &&
+                        line.written.shift == touch.shift;
+    const bool is_unread =
+        line.read.since < block.launch_since || (line.read.who ^ touch.who) >> kBlockShift == 0;
+    if (line.written.since >= block.launch_since && !is_own)
+      touched |= line.written.mask & touch.mask;
+    if (!is_unread) touched |= line.read.mask & touch.mask;
+  });
+  if (touched != 0) return false;
+  each_line(w, granule, count, shift_of(per), lane, [&](uint64_t index, const Touch& touch) {
+    Touch& written = block.global_shadow.lines[index].written;
+    if (written.since < block.launch_since || written.mask == touch.mask) {
+      written = touch;
+    } else {
+      add_writes(block.global_shadow, index, touch);
+    }
+  });
+  return true;
+}
+
+void write_words(LaneWarp& w, const Step* s, uint32_t bytes, const Far& far, int lane,
+                 const uint8_t* value) {
+  Block& block = *w.block;
+  const int shift = block.program->granule_shift;
+  const uint32_t part = bytes < 1U << shift ? bytes : 1U << shift;
+  const uint64_t first = global_granule(block, far.at[lane]);
+  for (uint32_t k = 0; k < granules(bytes, shift); ++k) {
+    const bool changes = memcmp(value + k * part, far.host(lane) + k * part, part) != 0;
+    write_global(block, w, s, first + k, w.thread(lane), changes);
+  }
+}
+
+}  // namespace
+
+bool report_outside(LaneWarp& w, const Step* s, Access access, const Near& near) {
+  const uint32_t bytes = w.block->shared_bytes;
+  const bool is_empty = bytes < access.bytes;
+  return report_outside_of<uint32_t>(w, s, access, near.at, Space::kShared,
+                                     is_empty ? UINT32_MAX : 0,
+                                     is_empty ? 0 : bytes - access.bytes);
+}
+
+bool resolve_global(LaneWarp& w, const Step* s, Access access, Far& far) {
+  Block& block = *w.block;
+  far.base = reinterpret_cast<uint64_t>(block.global);
+  SiteRange& range = block.sites[s->site];
+  if (is_inside(w, range, access.bytes, far)) return true;
+  SiteRange found;
+  if (find_allocation(block, far.at[lowest(w.active)], found)) {
+    range = found;
+    if (is_inside(w, range, access.bytes, far)) return true;
+  }
+  return resolve_each(w, s, access, far);
+}
+
 // Local memory and parameters: a window of bytes for each thread, or one for all.
 bool resolve_window(LaneWarp& w, const Step* s, Access access, Space space, Far& far) {
   const Block& block = *w.block;
   const bool is_local = space == Space::kLocal;
+  const uint64_t window = is_local ? kLocalWindow : kParamWindow;
+  MC_LANES far.at[l] = far.at[l] >= window ? far.at[l] - window : far.at[l];
   const uint64_t bytes = is_local ? block.local_stride : block.program->parameter_bytes;
   const uint64_t room = bytes >= access.bytes ? bytes - access.bytes : 0;
   const bool is_empty = bytes < access.bytes || (access.is_write && !is_local);
@@ -274,7 +214,6 @@ bool resolve_window(LaneWarp& w, const Step* s, Access access, Space space, Far&
   const uint64_t first = reinterpret_cast<uint64_t>(base);
   const uint64_t stride = is_local ? block.local_stride : 0;
   MC_LANES far.at[l] += first + stride * static_cast<uint64_t>(w.thread(l));
-  far.is_contiguous = far.is_uniform = false;
   return true;
 }
 
@@ -298,94 +237,105 @@ Space generic_space(LaneWarp& w, Operand64 operand, Mask& same) {
 }
 
 template <uint32_t kPer>
-void read_loud(LaneWarp& w, const Step* s, const Near& near, Mask loud) {
-  const int shift = w.block->program->granule_shift;
-  for (int first = 0; first < kLanes; first += kRun) {
-    const Mask run = ((Mask{1} << kRun) - 1) << first;
-    const bool is_in_row = (loud & run) != 0 && is_row<kPer>(w, near, first);
-    if (is_in_row &&
-        read_row<kPer>(w, near.at[first] >> shift, static_cast<uint32_t>(w.thread(first)))) {
-      loud &= ~run;
-    }
+MC_INLINE void read_each(LaneWarp& w, const Step* s, const Near& near, Mask lanes, int shift) {
+  for (; lanes != 0 && !w.block->stopped; lanes &= lanes - 1) {
+    const int lane = lowest(lanes);
+    const uint32_t granule = near.at[lane] >> shift;
+    if (kPer > 1 && read_row(w, granule, kPer, shift_of(kPer), w.thread(lane), false)) continue;
+    read_words(w, s, granule, kPer, w.thread(lane), -1);
   }
-  if (loud == 0) return;
-  // A lane with the address of the one before it counts with that one.
-  const Mask repeats = repeated_lanes(near) & w.active & (w.active << 1);
-  read_lanes<kPer>(w, s, near, loud & ~repeats, repeats >> 1);
 }
 
-template void read_loud<1>(LaneWarp&, const Step*, const Near&, Mask);
-template void read_loud<2>(LaneWarp&, const Step*, const Near&, Mask);
-template void read_loud<4>(LaneWarp&, const Step*, const Near&, Mask);
-template void read_loud<8>(LaneWarp&, const Step*, const Near&, Mask);
-template void read_loud<16>(LaneWarp&, const Step*, const Near&, Mask);
+void read_lanes(LaneWarp& w, const Step* s, uint32_t bytes, const Near& near, Mask lanes) {
+  const int shift = w.block->program->granule_shift;
+  by_count(granules(bytes, shift),
+           [&](auto per) { read_each<decltype(per)::value>(w, s, near, lanes, shift); });
+}
+
+void read_run(LaneWarp& w, const Step* s, uint32_t bytes, Run<uint32_t> run, int first_lane,
+              bool repeats) {
+  const int shift = w.block->program->granule_shift, thread = w.thread(first_lane);
+  const uint32_t per = granules(bytes, shift), granule = run.base >> shift;
+  if (!run.is_row) return read_words(w, s, granule, per, thread, thread + 1);
+  if (read_row(w, granule, kRun * per, shift_of(per), thread, repeats)) return;
+  for (int k = 0; k < kRun && !w.block->stopped; ++k) {
+    read_words(w, s, granule + static_cast<uint32_t>(k) * per, per, thread + k,
+               repeats ? thread + k + kRun : -1);
+  }
+}
+
+template <uint32_t kPer>
+MC_INLINE void store_each(LaneWarp& w, const Step* s, uint32_t bytes, const Near& near,
+                          const uint8_t* values) {
+  Block& block = *w.block;
+  const int shift = block.program->granule_shift;
+  const uint32_t part = bytes < 1U << shift ? bytes : 1U << shift;
+  for (Mask left = w.active; left != 0 && !block.stopped; left &= left - 1) {
+    const int l = lowest(left);
+    const uint8_t* value = values + static_cast<uint32_t>(l) * bytes;
+    uint8_t* memory = block.shared + near.at[l];
+    const uint32_t granule = near.at[l] >> shift;
+    const bool is_fresh =
+        !block.checks_races || write_row(w, granule, kPer, shift_of(kPer), w.thread(l));
+    for (uint32_t k = 0; k < kPer && !is_fresh; ++k) {
+      const bool changes = memcmp(value + k * part, memory + k * part, part) != 0;
+      write_shared(block, w, s, granule + k, w.thread(l), changes);
+    }
+    memcpy(memory, value, bytes);
+  }
+}
 
 void store_near(LaneWarp& w, const Step* s, uint32_t bytes, const Near& near,
                 const uint8_t* values) {
   Block& block = *w.block;
   const int shift = block.program->granule_shift;
   const uint32_t per = granules(bytes, shift);
-  const bool checks = block.checks_races;
-  if (is_contiguous(w, bytes, near) && (!checks || write_fresh(w, per, near.at[0] >> shift))) {
+  Run<uint32_t> runs[kRuns];
+  if (w.is_full() && find_runs(near.at, bytes, runs) && is_one_row(runs, bytes) &&
+      (!block.checks_races ||
+       write_row(w, near.at[0] >> shift, kLanes * per, shift_of(per), w.thread(0)))) {
     memcpy(block.shared + near.at[0], values, uint64_t{kLanes} * bytes);
     return;
   }
-  const uint32_t part = bytes < 1U << shift ? bytes : 1U << shift;
-  for (int l = 0; l < kLanes && !block.stopped; ++l) {
-    if (!has(w.active, l)) continue;
-    const uint8_t* value = values + static_cast<uint32_t>(l) * bytes;
-    uint8_t* memory = block.shared + near.at[l];
-    const uint32_t granule = near.at[l] >> shift;
-    if (checks && !write_lane_fresh(w, granule, per, w.thread(l))) {
-      for (uint32_t k = 0; k < per; ++k) {
-        const bool is_new = changes(value + k * part, memory + k * part, part);
-        write_shared(block, w, s, granule + k, w.thread(l), is_new);
-      }
-    }
-    memcpy(memory, value, bytes);
+  by_count(per, [&](auto count) {
+    constexpr uint32_t kPer = decltype(count)::value;
+    // Most accesses have words as granules, and so a known number of bytes.
+    if (bytes == 4 * kPer) return store_each<kPer>(w, s, 4 * kPer, near, values);
+    store_each<kPer>(w, s, bytes, near, values);
+  });
+}
+
+void check_read_far(LaneWarp& w, const Step* s, uint32_t bytes, const Far& far) {
+  if (far.space != Space::kGlobal) return;
+  if (s->flags & kStrong) return acquire(*w.block, w);
+  if (!w.block->checks_races) return;
+  uint64_t before = 0;
+  for (Mask left = w.active; left != 0; left &= left - 1) {
+    const int l = lowest(left);
+    if (far.at[l] != before) check_read_row(w, s, far.at[l], bytes, l, 1);
+    before = far.at[l];
   }
 }
 
-void check_read_each(LaneWarp& w, const Step* s, uint32_t per, const Far& far) {
+bool store_row(LaneWarp& w, uint32_t bytes, uint64_t address, const uint8_t* values) {
   Block& block = *w.block;
-  if (w.is_full() && per == 1 && !far.is_uniform) {
-    uint32_t touched = 0;
-    for (int l = 0; l < kLanes; ++l) {
-      const uint32_t written = block.global_written_in[global_granule(block, far, l)];
-      touched |= static_cast<uint32_t>(written >= block.launch_epoch);
-    }
-    if (touched == 0) return;
-  }
-  for (int l = 0; l < kLanes; ++l) {
-    if (!has(w.active, l)) continue;
-    const uint64_t granule = global_granule(block, far, l);
-    for (uint32_t k = 0; k < per; ++k) {
-      if (block.global_written_in[granule + k] < block.launch_epoch) continue;
-      read_global(block, w, s, granule + k, w.thread(l));
-    }
-    if (far.is_uniform) return;
-  }
+  if (block.checks_races && !write_global_row(w, address, bytes, 0, kLanes)) return false;
+  if (block.saves) save_bytes(block, address, uint64_t{kLanes} * bytes);
+  memcpy(block.global + address, values, uint64_t{kLanes} * bytes);
+  return true;
 }
 
 void store_far(LaneWarp& w, const Step* s, uint32_t bytes, const Far& far, const uint8_t* values) {
   Block& block = *w.block;
-  const int shift = block.program->granule_shift;
-  const uint32_t per = granules(bytes, shift);
-  const bool checks = far.space == Space::kGlobal && block.checks_races && !(s->flags & kStrong);
-  const bool is_row = w.is_full() && far.is_contiguous;
-  if (is_row && (!checks || write_fresh_global(w, per, global_granule(block, far, 0)))) {
-    memcpy(far.host(0), values, uint64_t{kLanes} * bytes);
-    return;
-  }
-  const uint32_t part = bytes < 1U << shift ? bytes : 1U << shift;
-  for (int l = 0; l < kLanes; ++l) {
-    if (!has(w.active, l)) continue;
+  const bool is_global = far.space == Space::kGlobal, is_strong = (s->flags & kStrong) != 0;
+  const bool checks = is_global && block.checks_races && !is_strong;
+  if (is_global && is_strong) release(block, w);
+  for (Mask left = w.active; left != 0; left &= left - 1) {
+    const int l = lowest(left);
     const uint8_t* value = values + static_cast<uint32_t>(l) * bytes;
-    const uint64_t first = checks ? global_granule(block, far, l) : 0;
-    for (uint32_t k = 0; checks && k < per; ++k) {
-      if (write_fresh_granule(block, w, first + k, w.thread(l))) continue;
-      const bool is_new = changes(value + k * part, far.host(l) + k * part, part);
-      write_global(block, w, s, first + k, w.thread(l), is_new);
+    if (is_global && block.saves) save_bytes(block, far.at[l], bytes);
+    if (checks && !write_global_row(w, far.at[l], bytes, l, 1)) {
+      write_words(w, s, bytes, far, l, value);
     }
     memcpy(far.host(l), value, bytes);
   }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Accesses of a warp to memory, for handlers: addresses of the lanes, bounds, races.
+//
+// Where all lanes take part and the addresses of each Run of lanes follow one another or are all
+// the same, one look at the run does for all its lanes. Others are looked at lane by lane.
 #ifndef MC_PTX_ACCESS_H_
 #define MC_PTX_ACCESS_H_
 
@@ -22,12 +25,11 @@ MC_INLINE Operand64 address_operand(const Step* s) {
 
 MC_INLINE Space space_of(const Step* s) { return static_cast<Space>(s->flags & kSpaceMask); }
 
-// Addresses of other spaces, and what makes them those of this process.
+// Addresses of other spaces than the shared one, and what makes them those of this process.
 struct Far {
   alignas(32) uint64_t at[kLanes];
   uint64_t base = 0;
   Space space = Space::kGlobal;
-  bool is_contiguous = false, is_uniform = false;
 
   MC_INLINE uint8_t* host(int lane) const { return reinterpret_cast<uint8_t*>(at[lane] + base); }
 };
@@ -36,10 +38,6 @@ struct Access {
   uint32_t bytes = 4;  // A lane's part, a power of two.
   bool is_write = false;
 };
-
-MC_INLINE uint32_t quiet_stamp(const LaneWarp& w) {
-  return 1U << 31 | (w.block->epoch & 0xFFFF) << 15 | w.index << 10 | (w.sync & 0x3FF);
-}
 
 template <class T>
 MC_INLINE void add_offset(LaneWarp& w, Operand64 operand, T* at) {
@@ -68,60 +66,80 @@ MC_INLINE bool any_outside(LaneWarp& w, const T* at, T begin, T room, T align) {
   return bad != 0;
 }
 
+// ---- Runs of lanes.
+constexpr int kRun = 16, kRuns = kLanes / kRun;
+
+template <class T>
+struct Run {
+  T base = 0;
+  bool is_row = false;  // Each lane's bytes are behind those of the lane before; else all the same.
+};
+
+// False if the addresses have no such order.
+template <class T>
+MC_INLINE bool find_runs(const T* at, uint32_t bytes, Run<T> (&runs)[kRuns]) {
+  constexpr int kParts = 32 / sizeof(T);
+  using Part [[gnu::vector_size(32)]] = T;
+  Part first, gap = {};
+  for (int k = 0; k < kParts; ++k) first[k] = static_cast<T>(k) * bytes;
+  for (int r = 0; r < kRuns; ++r) {
+    const T *lane = at + r * kRun, base = lane[0], step = lane[1] - base;
+    if (step != 0 && step != bytes) return false;
+    Part expected = (step != 0 ? first : Part{}) + base;
+    for (int k = 0; k < kRun; k += kParts) {
+      Part part;
+      memcpy(&part, lane + k, sizeof part);
+      gap |= part ^ expected;
+      expected += kParts * step;
+    }
+    runs[r] = {base, step != 0};
+  }
+  T any = 0;
+  for (int k = 0; k < kParts; ++k) any |= gap[k];
+  return any == 0;
+}
+
+// True if all runs are within a range of memory, and aligned.
+template <class T>
+MC_INLINE bool are_inside(const Run<T> (&runs)[kRuns], T begin, T end, uint32_t bytes) {
+  bool inside = true;
+  for (const Run<T>& run : runs) {
+    const T size = run.is_row ? kRun * bytes : bytes;
+    inside &= run.base >= begin && run.base <= end && end - run.base >= size &&
+              (run.base & (bytes - 1)) == 0;
+  }
+  return inside;
+}
+
+// Runs that are one row of the whole warp.
+template <class T>
+MC_INLINE bool is_one_row(const Run<T> (&runs)[kRuns], uint32_t bytes) {
+  bool is_row = true;
+  for (int r = 0; r < kRuns; ++r) {
+    is_row &= runs[r].is_row && runs[r].base - runs[0].base == static_cast<T>(r) * kRun * bytes;
+  }
+  return is_row;
+}
+
+// The addresses of a whole warp, if they have runs where the code hit last.
+MC_INLINE bool find_global_runs(LaneWarp& w, const Step* s, uint32_t bytes,
+                                Run<uint64_t> (&runs)[kRuns]) {
+  const SiteRange& range = w.block->sites[s->site];
+  if (!w.is_full() || (s->flags & (kWideAddress | kStrong)) != kWideAddress) return false;
+  if (!find_runs(w.at<uint64_t>(s->a), bytes, runs)) return false;
+  for (Run<uint64_t>& run : runs) run.base += static_cast<uint64_t>(s->immediate);
+  return are_inside(runs, range.begin, range.end, bytes);
+}
+
+// ---- Addresses within memory and aligned. False: the launch ended.
+
 // Out of line: reports the first lane that is outside, and is false.
 bool report_outside(LaneWarp& w, const Step* s, Access access, const Near& near);
-// True if each lane is in an allocation, not all in one. Reports a lane that is not.
-bool resolve_each(LaneWarp& w, const Step* s, Access access, const Far& far);
+bool resolve_global(LaneWarp& w, const Step* s, Access access, Far& far);
 // Local memory and parameters.
 bool resolve_window(LaneWarp& w, const Step* s, Access access, Space space, Far& far);
 
-// The lanes' addresses, within memory and aligned. False: the launch ended.
-MC_INLINE void find_patterns(LaneWarp& w, uint32_t bytes, Far& far) {
-  uint64_t gap = 0, difference = 0;
-  far.is_contiguous = far.is_uniform = false;
-  if (!w.is_full()) {
-    const uint64_t first = far.at[lowest(w.active)];
-    MC_LANES difference |= w.chosen[l] ? far.at[l] ^ first : 0;
-    far.is_uniform = difference == 0;
-  } else if (far.at[1] - far.at[0] == bytes) {
-    MC_LANES gap |= far.at[l] - far.at[0] - static_cast<uint64_t>(l) * bytes;
-    far.is_contiguous = gap == 0;
-  } else if (far.at[1] == far.at[0]) {
-    MC_LANES difference |= far.at[l] ^ far.at[0];
-    far.is_uniform = difference == 0;
-  }
-}
-
-MC_INLINE bool is_inside(LaneWarp& w, const SiteRange& range, uint32_t bytes, const Far& far) {
-  if (range.end < range.begin + bytes) return false;
-  const uint64_t room = range.end - range.begin - bytes, align = bytes - 1;
-  const uint64_t first = far.at[lowest(w.active)];
-  if (far.is_uniform) return first - range.begin <= room && (first & align) == 0;
-  if (far.is_contiguous) {
-    const bool begins_inside = first >= range.begin && first <= range.end;
-    return begins_inside && uint64_t{kLanes} * bytes <= range.end - first && (first & align) == 0;
-  }
-  return !any_outside<uint64_t>(w, far.at, range.begin, room, align);
-}
-
-MC_INLINE bool resolve_global(LaneWarp& w, const Step* s, Access access, Far& far) {
-  Block& block = *w.block;
-  SiteRange& range = block.sites[s->site];
-  if (!is_inside(w, range, access.bytes, far)) {
-    SiteRange found;
-    const bool is_known = find_allocation(block, far.at[lowest(w.active)], found);
-    if (is_known) range = found;
-    if (!is_known || !is_inside(w, range, access.bytes, far)) {
-      if (!resolve_each(w, s, access, far)) return false;
-    }
-  }
-  far.base = reinterpret_cast<uint64_t>(block.global);
-  return true;
-}
-
-MC_INLINE bool resolve_near(LaneWarp& w, const Step* s, Access access, Operand64 operand,
-                            Near& near) {
-  add_offset(w, operand, near.at);
+MC_INLINE bool check_near(LaneWarp& w, const Step* s, Access access, const Near& near) {
   const uint32_t bytes = w.block->shared_bytes;
   if (bytes >= access.bytes &&
       !any_outside<uint32_t>(w, near.at, 0, bytes - access.bytes, access.bytes - 1)) {
@@ -130,17 +148,18 @@ MC_INLINE bool resolve_near(LaneWarp& w, const Step* s, Access access, Operand64
   return report_outside(w, s, access, near);
 }
 
+MC_INLINE bool resolve_near(LaneWarp& w, const Step* s, Access access, Operand64 operand,
+                            Near& near) {
+  add_offset(w, operand, near.at);
+  return check_near(w, s, access, near);
+}
+
 MC_INLINE bool resolve_far(LaneWarp& w, const Step* s, Access access, Operand64 operand,
                            Space space, Far& far) {
   add_offset(w, operand, far.at);
   far.space = space;
-  if (space == Space::kLocal || space == Space::kParam) {
-    const uint64_t window = space == Space::kLocal ? kLocalWindow : kParamWindow;
-    MC_LANES far.at[l] = far.at[l] >= window ? far.at[l] - window : far.at[l];
-    return resolve_window(w, s, access, space, far);
-  }
-  find_patterns(w, access.bytes, far);
-  return resolve_global(w, s, access, far);
+  if (space == Space::kGlobal) return resolve_global(w, s, access, far);
+  return resolve_window(w, s, access, space, far);
 }
 
 // The space that the lowest active lane's generic address is in, and the lanes that share it.
@@ -168,10 +187,6 @@ MC_INLINE uint32_t granules(uint32_t bytes, int shift) {
   return per == 0 ? 1 : per;
 }
 
-// Out of line: reads of words that are not quiet.
-template <uint32_t kPer>
-void read_loud(LaneWarp& w, const Step* s, const Near& near, Mask loud);
-
 // The words at byte offsets from memory.
 MC_INLINE void gather(const uint8_t* memory, const uint32_t* at, uint32_t* words) {
 #ifdef __AVX2__
@@ -185,84 +200,116 @@ MC_INLINE void gather(const uint8_t* memory, const uint32_t* at, uint32_t* words
 #endif
 }
 
-// The lanes whose words are not all quiet.
-template <uint32_t kPer>
-MC_INLINE Mask loud_lanes(LaneWarp& w, const Near& near, int shift) {
-  const uint32_t *quiet = w.block->shadow.quiet, many = w.block->epoch, own = quiet_stamp(w);
-  alignas(32) int32_t loud[kLanes];
-  if constexpr (kPer == 1) {
-    alignas(32) uint32_t places[kLanes], stamps[kLanes];
-    MC_LANES places[l] = near.at[l] >> shift << 2;
-    gather(reinterpret_cast<const uint8_t*>(quiet), places, stamps);
-    MC_LANES loud[l] = (stamps[l] != many) & (stamps[l] != own) ? -1 : 0;
-    return mask_of(loud) & w.active;
+MC_INLINE bool are_quiet(const LaneWarp& w, uint32_t granule, uint32_t count) {
+  const uint32_t *quiet = w.block->shared_shadow.quiet + granule, many = w.block->since;
+  uint32_t loud = 0;
+  for (uint32_t k = 0; k < count; ++k) {
+    loud |= static_cast<uint32_t>(quiet[k] != many) & static_cast<uint32_t>(quiet[k] != w.since);
   }
-  for (int l = 0; l < kLanes; ++l) {
-    const uint32_t* stamps = quiet + (near.at[l] >> shift);
-    uint32_t any = 0;
-    for (uint32_t k = 0; k < kPer; ++k) {
-      any |= static_cast<uint32_t>(stamps[k] != many) & static_cast<uint32_t>(stamps[k] != own);
-    }
-    loud[l] = -static_cast<int32_t>(any);
-  }
-  return mask_of(loud) & w.active;
+  return loud == 0;
 }
 
-template <uint32_t kPer>
-MC_INLINE void check_read_of(LaneWarp& w, const Step* s, const Near& near, int shift) {
-  const Mask loud = loud_lanes<kPer>(w, near, shift);
-  if (loud != 0) read_loud<kPer>(w, s, near, loud);
+// Out of line: reads of words that are not quiet, by lanes.
+void read_lanes(LaneWarp& w, const Step* s, uint32_t bytes, const Near& near, Mask lanes);
+// The same of a run; repeats: the next run reads the same words.
+void read_run(LaneWarp& w, const Step* s, uint32_t bytes, Run<uint32_t> run, int first_lane,
+              bool repeats);
+
+// The lanes whose words are not all quiet.
+MC_INLINE Mask loud_lanes(LaneWarp& w, uint32_t per, int shift, const Near& near) {
+  if (per != 1) {
+    Mask loud = 0;
+    for (int l = 0; l < kLanes; ++l) {
+      loud |= Mask{!are_quiet(w, near.at[l] >> shift, per)} << l;
+    }
+    return loud & w.active;
+  }
+  const uint32_t many = w.block->since, own = w.since;
+  alignas(32) uint32_t places[kLanes], stamps[kLanes];
+  alignas(32) int32_t loud[kLanes];
+  MC_LANES places[l] = near.at[l] >> shift << 2;
+  gather(reinterpret_cast<const uint8_t*>(w.block->shared_shadow.quiet), places, stamps);
+  MC_LANES loud[l] = (stamps[l] != many) & (stamps[l] != own) ? -1 : 0;
+  return mask_of(loud) & w.active;
 }
 
 MC_INLINE void check_read_near(LaneWarp& w, const Step* s, uint32_t bytes, Near& near) {
   if (!w.block->checks_races) return;
-  const int shift = w.block->program->granule_shift;
   if (!w.is_full()) {
     // Lanes that do not take part have no address that could be looked at.
     const uint32_t first = near.at[lowest(w.active)];
     MC_LANES near.at[l] = w.chosen[l] ? near.at[l] : first;
   }
-  switch (granules(bytes, shift)) {
-    case 1:
-      return check_read_of<1>(w, s, near, shift);
-    case 2:
-      return check_read_of<2>(w, s, near, shift);
-    case 4:
-      return check_read_of<4>(w, s, near, shift);
-    case 8:
-      return check_read_of<8>(w, s, near, shift);
-    default:
-      return check_read_of<16>(w, s, near, shift);
+  const int shift = w.block->program->granule_shift;
+  const uint32_t per = granules(bytes, shift);
+  const Mask loud = per == 4 ? loud_lanes(w, 4, shift, near) : loud_lanes(w, per, shift, near);
+  if (loud != 0) read_lanes(w, s, bytes, near, loud);
+}
+
+MC_INLINE void check_read_runs(LaneWarp& w, const Step* s, uint32_t bytes,
+                               const Run<uint32_t> (&runs)[kRuns]) {
+  const int shift = w.block->program->granule_shift;
+  const uint32_t per = granules(bytes, shift);
+  for (int r = 0; r < kRuns; ++r) {
+    const bool repeats = r + 1 < kRuns && runs[r].base == runs[r + 1].base &&
+                         runs[r].is_row == runs[r + 1].is_row;
+    const uint32_t granule = runs[r].base >> shift;
+    const bool is_quiet =
+        runs[r].is_row ? are_quiet(w, granule, kRun * per) : are_quiet(w, granule, per);
+    if (!is_quiet) read_run(w, s, bytes, runs[r], r * kRun, repeats);
+    if (repeats) ++r;
   }
 }
 
-// True if no granule of a row was written in this launch.
-MC_INLINE bool is_untouched(const Block& block, uint64_t granule, uint32_t count) {
-  const uint32_t *written = block.global_written_in + granule, launch = block.launch_epoch;
-  uint32_t touched = 0;
-  for (uint32_t k = 0; k < count; ++k) touched |= static_cast<uint32_t>(written[k] >= launch);
-  return touched == 0;
-}
-
-MC_INLINE uint64_t global_granule(const Block& block, const Far& far, int lane) {
-  return (far.at[lane] - kGlobalBase) >> block.program->granule_shift;
-}
-
-// Out of line: reads that are no row of untouched words.
-void check_read_each(LaneWarp& w, const Step* s, uint32_t per, const Far& far);
-
-MC_INLINE void check_read_far(LaneWarp& w, const Step* s, uint32_t bytes, const Far& far) {
+// Calls f with each line of a row of granules, and with those of the line that lanes touch.
+template <class F>
+MC_INLINE void each_line(LaneWarp& w, uint64_t granule, uint32_t count, int shift_per, int lane,
+                         F f) {
   const Block& block = *w.block;
-  if (far.space != Space::kGlobal || !block.checks_races || (s->flags & kStrong)) return;
-  const uint32_t per = granules(bytes, block.program->granule_shift);
-  if (far.is_contiguous && is_untouched(block, global_granule(block, far, 0), kLanes * per)) return;
-  check_read_each(w, s, per, far);
+  const uint32_t who = static_cast<uint32_t>(block.number % kBlocksNamed) << kBlockShift |
+                       static_cast<uint32_t>(w.thread(lane));
+  for (uint32_t done = 0; done < count;) {
+    const uint32_t index = static_cast<uint32_t>(granule + done) & 31, left = count - done;
+    const uint32_t here = left < 32 - index ? left : 32 - index;
+    const uint32_t bits = static_cast<uint32_t>((uint64_t{1} << here) - 1) << index;
+    f((granule + done) >> kLineShift,
+      Touch{w.since, bits, who + (done >> shift_per), static_cast<uint32_t>(shift_per)});
+    done += here;
+  }
 }
+
+MC_INLINE int shift_of(uint32_t per) { return __builtin_ctz(per); }
+
+MC_INLINE uint64_t global_granule(const Block& block, uint64_t address) {
+  return (address - kGlobalBase) >> block.program->granule_shift;
+}
+
+// Reads of bytes in a row from an address on, by a lane and those behind it.
+MC_INLINE void check_read_row(LaneWarp& w, const Step* s, uint64_t address, uint32_t bytes,
+                              int lane, int lanes) {
+  Block& block = *w.block;
+  const uint32_t per = granules(bytes, block.program->granule_shift);
+  each_line(w, global_granule(block, address), per * static_cast<uint32_t>(lanes), shift_of(per),
+            lane, [&](uint64_t index, const Touch& touch) {
+              Line& line = block.global_shadow.lines[index];
+              const bool is_unwritten = line.written.since < block.launch_since;
+              if (is_unwritten && line.read.since < block.launch_since) {
+                line.read = touch;
+              } else if (!is_unwritten || line.read.who != touch.who ||
+                         line.read.mask != touch.mask) {
+                read_global(block, w, s, index, touch);
+              }
+            });
+}
+
+void check_read_far(LaneWarp& w, const Step* s, uint32_t bytes, const Far& far);
 
 // Stores values, bytes a lane, with the checks of the space.
 void store_near(LaneWarp& w, const Step* s, uint32_t bytes, const Near& near,
                 const uint8_t* values);
 void store_far(LaneWarp& w, const Step* s, uint32_t bytes, const Far& far, const uint8_t* values);
+// A row of the whole warp. False, and nothing is stored, where other threads touched it.
+bool store_row(LaneWarp& w, uint32_t bytes, uint64_t address, const uint8_t* values);
 
 }  // namespace mc::ptx::MC_PTX_VARIANT
 

@@ -78,6 +78,10 @@ template <Op O, class T>
 bool update_far(LaneWarp& w, const Step* s, Space space) {
   Far far;
   if (!resolve_far(w, s, {sizeof(T), true}, address_operand(s), space, far)) return false;
+  if (space == Space::kGlobal) {
+    acquire(*w.block, w);
+    release(*w.block, w);
+  }
   for (int l = 0; l < kLanes; ++l) {
     if (has(w.active, l)) update<O, T>(w, s, far.host(l), l, space);
   }

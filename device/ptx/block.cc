@@ -5,20 +5,21 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <numeric>
 #include <vector>
 
 #include "core/check.h"
-#include "ptx/block_starts.h"
 #include "ptx/finding_log.h"
 #include "ptx/global_memory.h"
-#include "ptx/shadow.h"
+#include "ptx/machine.h"
+#include "ptx/order.h"
+#include "ptx/undo_log.h"
 
 namespace mc::ptx {
 
 constexpr size_t kVector = 64;    // Frames and memory begin at multiples of it.
 constexpr uint32_t kSlack = 256;  // Words and bytes behind a row, which vectors may touch.
 constexpr uint32_t kStackBytes = 32 << 10;  // Local memory for the functions that are called.
-constexpr int64_t kStartsMax = 1 << 16;     // For each context.
 constexpr size_t kNameMax = 200;
 constexpr size_t kCallFramesBytesMax = 256 << 20;
 
@@ -52,12 +53,12 @@ void lay_shadow(Block& block, BlockMemory& memory) {
   const size_t words = (block.shared_bytes >> block.program->granule_shift) + kSlack;
   memory.shadow = zeros<uint32_t>(5 * words);
   uint32_t* rows = memory.shadow.get();
-  block.shadow = {rows, rows + words, rows + 2 * words, rows + 3 * words, rows + 4 * words};
+  block.shared_shadow = {rows, rows + words, rows + 2 * words, rows + 3 * words, rows + 4 * words};
   const int shift = block.program->granule_shift;
   uint32_t end = 0;
   for (const SharedArray& array : block.program->shared_arrays) {
     for (uint32_t at = (end + (1U << shift) - 1) >> shift; at < array.begin >> shift; ++at) {
-      block.shadow.read_in[at] = kNoArray;
+      block.shared_shadow.read[at] = kNoArray;
     }
     end = std::max(end, array.end);
   }
@@ -65,7 +66,7 @@ void lay_shadow(Block& block, BlockMemory& memory) {
 
 }  // namespace
 
-BlockMemory* open_block(Block& block, Launch& launch, uint32_t context, int lanes) {
+BlockMemory* open_block(Block& block, Launch& launch, int worker, int lanes) {
   auto memory = std::make_unique<BlockMemory>();
   const Program& program = *launch.program;
   const size_t warps =
@@ -73,9 +74,9 @@ BlockMemory* open_block(Block& block, Launch& launch, uint32_t context, int lane
   block.launch = &launch;
   block.program = &program;
   block.threads = launch.threads;
-  block.context = context;
+  block.worker = worker;
   block.parameters = launch.parameters;
-  block.checks_races = launch.checks.races;
+  block.checks_races = launch.checks_races;
   block.shared_bytes = program.shared_bytes + launch.shared_dynamic;
   memory->frame_bytes = rounded_up(program.codes.front()->frame_bytes) + kSlack;
   memory->frames = zeros<uint8_t>(memory->frame_bytes * warps);
@@ -87,11 +88,13 @@ BlockMemory* open_block(Block& block, Launch& launch, uint32_t context, int lane
   MC_CHECK(memory->local != nullptr);
   block.local = memory->local.get();
   block.global = launch.memory->origin();
-  block.global_written_in = launch.memory->written_in();
-  block.global_writer = launch.memory->writer();
+  ShadowMemory& shadow = *launch.shadows[worker];
+  block.global_shadow = shadow.rows();
+  block.now = shadow.now();
+  block.launch_since = shadow.launch_since();
+  block.saves = launch.undo != nullptr;
   memory->sites.resize(static_cast<size_t>(program.num_sites) + 1);
   block.sites = memory->sites.data();
-  block.launch_epoch = block.epoch = launch.launch_epoch;
   lay_shadow(block, *memory);
   block.memory = memory.get();
   return memory.release();
@@ -109,31 +112,45 @@ void start_block(Block& block, uint64_t number) {
   block.id[1] = static_cast<uint32_t>(number / launch.grid[0] % launch.grid[1]);
   block.id[2] = static_cast<uint32_t>(number / launch.grid[0] / launch.grid[1]);
   block.number = number;
-  block.first_epoch = ++block.epoch;
-  block.stopped = false;
+  block.begin = block.since = ++*block.now;
+  block.acquired = block.acquired_next = block.covered = 0;
+  block.is_fenced = block.stopped = false;
   block.clock = 0;
-  launch.starts->add(block.context, block.epoch, number);
 }
 
-void close_block(Block& block) {
-  std::atomic<uint32_t>& highest = block.launch->highest_epoch;
-  uint32_t seen = highest;
-  while (seen < block.epoch && !highest.compare_exchange_weak(seen, block.epoch)) {
-  }
+Turns turns_of(uint64_t count, uint64_t seed) {
+  if (seed == 0 || count < 2) return {count};
+  uint64_t mixed = seed * 0x9E3779B97F4A7C15;
+  mixed = (mixed ^ mixed >> 29) * 0xBF58476D1CE4E5B9;
+  Turns turns{count, 1 + (mixed >> 32) % count, mixed % count};
+  while (std::gcd(turns.factor, count) != 1) ++turns.factor;
+  return turns;
 }
 
-void next_epoch(Block& block) { ++block.epoch; }
+uint64_t number_at(const Turns& turns, uint64_t turn) {
+  __extension__ using Wide = unsigned __int128;
+  return static_cast<uint64_t>((Wide{turn} * turns.factor + turns.offset) % turns.count);
+}
 
 bool take_turns(Block& block, int64_t count) {
   Launch& launch = *block.launch;
-  if (block.number > launch.stop_block.load(std::memory_order_relaxed)) block.stopped = true;
-  return launch.turns_left.fetch_sub(count, std::memory_order_relaxed) >= count;
+  if (launch.stopped.load(std::memory_order_relaxed)) block.stopped = true;
+  return launch.turns_left.fetch_sub(count, std::memory_order_relaxed) >= count &&
+         *block.now < kTimesEnd;
 }
 
 bool take_bytes(Block& block, size_t bytes) {
   const int64_t wanted = static_cast<int64_t>(bytes);
   return block.launch->bytes_left.fetch_sub(wanted, std::memory_order_relaxed) >= wanted;
 }
+
+void save_bytes(Block& block, uint64_t address, uint64_t bytes) {
+  block.launch->undo->save(block.worker, address, bytes);
+}
+
+void acquire(Block& block, Warp& warp) { block.launch->order->acquire(block, warp); }
+void release(Block& block, Warp& warp) { block.launch->order->release(block, warp); }
+void fence(Block& block, Warp& warp) { block.launch->order->fence(block, warp); }
 
 uint8_t* allocate_frame(Block& block, size_t local_bytes) {
   auto& frames = block.memory->call_frames;
@@ -186,9 +203,15 @@ Finding finding_at(const Block& block, const Warp& warp, const Step* step, Findi
 }
 
 void add(Block& block, Finding finding) {
-  if (ends_launch(finding.kind)) block.stopped = true;
+  Launch& launch = *block.launch;
+  if (ends_launch(finding.kind) || launch.undo != nullptr) {
+    block.stopped = true;
+    launch.stopped = true;
+  }
+  // Findings of several workers are found again by one.
+  if (launch.undo != nullptr) return;
   finding.array.resize(std::min(finding.array.size(), kNameMax));
-  block.launch->log->add(block.number, std::move(finding));
+  launch.log->add(std::move(finding));
 }
 
 const SharedArray* array_at(const Program& program, uint32_t at) {
@@ -284,34 +307,12 @@ void report_shared(Block& block, const Warp& warp, const Step* step, FindingKind
 }
 
 void report_global(Block& block, const Warp& warp, const Step* step, uint64_t address, int thread,
-                   uint32_t other_context, uint32_t other_epoch, int other, const char* detail) {
+                   uint64_t other_block, int other, const char* detail) {
   Finding finding = finding_at(block, warp, step, FindingKind::kGlobalRace, thread, detail);
   const Allocation* allocation = block.launch->memory->find(address);
   if (allocation != nullptr) finding.array = allocation->name;
-  const int64_t number = block.launch->starts->find(other_context, other_epoch);
-  if (number >= 0) {
-    finding.other = place_of(*block.launch, static_cast<uint64_t>(number), other);
-  }
+  if (other >= 0) finding.other = place_of(*block.launch, other_block, other);
   add(block, std::move(finding));
-}
-
-void BlockStarts::add(uint32_t context, uint32_t epoch, uint64_t block) {
-  const std::lock_guard lock(mutex_);
-  if (rows_.size() <= context) rows_.resize(context + 1);
-  std::vector<Start>& row = rows_[context];
-  // Blocks of long ago are forgotten.
-  if (std::ssize(row) >= kStartsMax) row.erase(row.begin(), row.begin() + kStartsMax / 2);
-  row.push_back({epoch, block});
-}
-
-int64_t BlockStarts::find(uint32_t context, uint32_t epoch) const {
-  const std::lock_guard lock(mutex_);
-  if (context >= rows_.size()) return -1;
-  const auto& row = rows_[context];
-  const auto next =
-      std::upper_bound(row.begin(), row.end(), epoch,
-                       [](uint32_t wanted, const Start& one) { return wanted < one.epoch; });
-  return next == row.begin() ? -1 : static_cast<int64_t>(std::prev(next)->block);
 }
 
 }  // namespace mc::ptx

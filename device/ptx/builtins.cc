@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Functions that CUDA's runtime brings to kernels: vprintf, __assertfail, malloc and free.
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <string>
@@ -156,15 +157,16 @@ class Builtin {
     Result<uint64_t> address = block_.launch->memory->allocate(size, "malloc");
     if (!address) return 0;
     left -= static_cast<int64_t>(size) + 512;
-    forget_writes(*address, size);
+    forget_accesses(*address, size);
     return *address;
   }
 
-  // The heap orders what its last owner wrote before all that the next one does.
-  void forget_writes(uint64_t address, uint64_t size) {
-    const int shift = block_.program->granule_shift;
+  // The heap orders what its last owner did before all that the next one does.
+  void forget_accesses(uint64_t address, uint64_t size) {
+    // Allocations begin and end between lines of the shadow.
+    const int shift = block_.program->granule_shift + kLineShift;
     const uint64_t first = (address - kGlobalBase) >> shift;
-    std::memset(block_.global_written_in + first, 0, ((size >> shift) + 1) * sizeof(uint32_t));
+    std::fill_n(block_.global_shadow.lines + first, (size >> shift) + 1, Line{});
   }
 
   uint64_t release() {

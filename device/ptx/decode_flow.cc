@@ -8,7 +8,7 @@
 namespace mc::ptx {
 namespace {
 
-// Instructions without effect here: the executor has no caches, and its memory is consistent.
+// Instructions without effect on values: the executor has no caches, and its memory is consistent.
 constexpr std::string_view kNothing[] = {"membar",         "fence",     "prefetch", "prefetchu",
                                          "nanosleep",      "discard",   "pmevent",  "applypriority",
                                          "griddepcontrol", "setmaxnreg"};
@@ -43,6 +43,7 @@ bool Decoder::try_flow(const Instruction& one) {
          {.d = result(operand(one, 0), 8), .a = zeros_});
   } else if (std::find(std::begin(kNothing), std::end(kNothing), op) != std::end(kNothing)) {
     if (one.has("cluster")) lack("clusters of blocks are not supported");
+    if ((op == "fence" || op == "membar") && !one.has("cta")) emit(variant_.plain.fence);
   } else {
     return false;
   }

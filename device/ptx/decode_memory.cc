@@ -50,6 +50,7 @@ bool Decoder::try_memory(const Instruction& one) {
       return true;
     }
   }
+  if (one.has("release") || one.has("acq_rel")) emit(variant_.plain.fence);
   if (op == "ld" || op == "ldu") {
     load(one);
   } else if (op == "st") {

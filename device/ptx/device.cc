@@ -7,12 +7,12 @@
 #include <thread>
 #include <utility>
 
-#include "ptx/block_starts.h"
 #include "ptx/decode.h"
 #include "ptx/finding_log.h"
 #include "ptx/global_memory.h"
 #include "ptx/machine.h"
-#include "ptx/shadow.h"
+#include "ptx/order.h"
+#include "ptx/undo_log.h"
 
 namespace mc::ptx {
 namespace {
@@ -20,8 +20,8 @@ namespace {
 constexpr uint32_t kThreadsMax = 1024;
 constexpr uint32_t kGridMaxX = 0x7FFFFFFF, kGridMaxYZ = 65535;
 constexpr uint32_t kSharedStaticMax = 48 << 10, kSharedMax = 227 << 10;
-constexpr uint32_t kEpochsEnd = 0x70000000;
 constexpr size_t kContextsBytesMax = size_t{512} << 20;
+constexpr size_t kContextsMax = 4096;
 constexpr int kWorkersMax = 256;
 constexpr int64_t kLaunchBytesMax = 1 << 30;  // Frames of calls and copies under way.
 constexpr int64_t kHeapBytes = 64 << 20;  // For malloc of kernels.
@@ -102,12 +102,14 @@ struct Device::Impl {
   std::unique_ptr<GlobalMemory> memory;
   std::map<ModuleId, Loaded> modules;
   ModuleId next_module = 1;
-  uint32_t next_epoch = 1;
+  std::vector<std::unique_ptr<ShadowMemory>> shadows;  // One for each worker.
+  std::unique_ptr<UndoLog> undo;                       // Null where there is one worker.
 
   Status place_variables(Loaded& loaded);
   Result<const Program*> program(ModuleId module, std::string_view kernel);
   void prepare(Launch& launch, const LaunchOptions& options, const Program& program);
   void run(Launch& launch);
+  bool depends_on_order(const Launch& launch) const;
 };
 
 Device::Device(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -125,6 +127,14 @@ Result<std::unique_ptr<Device>> Device::create(const DeviceOptions& options) {
     return invalid("warps of " + std::to_string(options.lanes) + " lanes; 32 and 128 are possible");
   }
   MC_TRY(impl->memory, GlobalMemory::create(options.memory_bytes), "ptx device");
+  for (int k = 0; k < impl->options.workers; ++k) {
+    MC_TRY(std::unique_ptr<ShadowMemory> shadow, ShadowMemory::create(options.memory_bytes),
+           "ptx device");
+    impl->shadows.push_back(std::move(shadow));
+  }
+  if (impl->options.workers > 1) {
+    MC_TRY(impl->undo, UndoLog::create(*impl->memory, impl->options.workers), "ptx device");
+  }
   return std::unique_ptr<Device>(new Device(std::move(impl)));
 }
 
@@ -248,7 +258,7 @@ void Device::Impl::prepare(Launch& launch, const LaunchOptions& given, const Pro
   launch.blocks = uint64_t{given.grid[0]} * given.grid[1] * given.grid[2];
   launch.shared_dynamic = given.shared_bytes;
   launch.parameters = given.arguments.bytes().data();
-  launch.checks.races = given.checks_races;
+  launch.checks_races = given.checks_races;
   const uint64_t most = program.blocks_communicate ? 1 : static_cast<uint64_t>(options.workers);
   launch.workers = static_cast<int>(std::min(most, launch.blocks));
   const size_t warps = launch.threads / static_cast<uint32_t>(variant->lanes) + 1;
@@ -258,28 +268,30 @@ void Device::Impl::prepare(Launch& launch, const LaunchOptions& given, const Pro
   const size_t contexts = std::max<size_t>(kContextsBytesMax / context_bytes, 2);
   launch.contexts_max = std::max<size_t>(
       std::min<size_t>(contexts, kContextsMax) / static_cast<size_t>(launch.workers), 1);
-  if (next_epoch > kEpochsEnd) {
-    memory->clear_shadow();
-    next_epoch = 1;
-  }
-  launch.launch_epoch = next_epoch;
-  launch.highest_epoch = next_epoch;
+  launch.seed = given.seed;
+  launch.turns = turns_of(launch.blocks, given.seed);
   launch.turns_left = given.steps_max * 1000 / kTurn;
   launch.heap_left = kHeapBytes;
   launch.bytes_left = kLaunchBytesMax;
 }
 
 void Device::Impl::run(Launch& launch) {
-  if (launch.workers == 1) {
-    variant->work(launch, 0);
-  } else {
-    std::vector<std::thread> threads;
-    for (int k = 0; k < launch.workers; ++k) {
-      threads.emplace_back([&launch, k, this] { variant->work(launch, k); });
-    }
-    for (std::thread& thread : threads) thread.join();
+  for (const auto& shadow : shadows) shadow->begin_launch();
+  launch.shadows = shadows.data();
+  launch.undo = launch.workers > 1 ? undo.get() : nullptr;
+  if (launch.workers == 1) return variant->work(launch, 0);
+  undo->begin_launch();
+  std::vector<std::thread> threads;
+  for (int k = 0; k < launch.workers; ++k) {
+    threads.emplace_back([&launch, k, this] { variant->work(launch, k); });
   }
-  next_epoch = launch.highest_epoch + 1;
+  for (std::thread& thread : threads) thread.join();
+}
+
+// True for blocks of several workers whose results depend on the order in which they ran.
+bool Device::Impl::depends_on_order(const Launch& launch) const {
+  return launch.workers > 1 &&
+         (launch.stopped || undo->workers_conflict(shadows, launch.program->granule_shift));
 }
 
 Result<LaunchReport> Device::launch(const LaunchOptions& options) {
@@ -295,14 +307,23 @@ Result<LaunchReport> Device::launch(const LaunchOptions& options) {
     return report;
   }
   FindingLog log;
-  BlockStarts starts;
+  Order order;
   Launch launch;
   launch.log = &log;
-  launch.starts = &starts;
+  launch.order = &order;
   impl_->prepare(launch, options, *program);
   impl_->run(launch);
-  report.is_complete = launch.stop_block == UINT64_MAX;
-  report.findings = log.findings(launch.stop_block);
+  if (impl_->depends_on_order(launch)) {
+    impl_->undo->restore();
+    launch.workers = 1;
+    launch.next_block = 0;
+    launch.stopped = false;
+    launch.turns_left = options.steps_max * 1000 / kTurn;
+    launch.bytes_left = kLaunchBytesMax;
+    impl_->run(launch);
+  }
+  report.is_complete = !launch.stopped;
+  report.findings = log.findings();
   report.printed = log.printed();
   return report;
 }

@@ -69,6 +69,8 @@ struct LaunchOptions {
   Arguments arguments = {};
   bool is_cooperative = false;  // All blocks are under way at once.
   bool checks_races = true;
+  // The order in which blocks and warps have their turns; 0 is that of their numbers.
+  uint64_t seed = 0;
   // Backward branches of warps, in thousands, until a launch is ended.
   int64_t steps_max = 2'000'000;
 };

@@ -187,5 +187,38 @@ TEST_F(Kernels, TwoWorkersGiveTheSameBytesAndFindings) {
   }
 }
 
+// Kernels whose results depend on the order of blocks, or that end before all blocks ran.
+TEST_F(Kernels, WorkersGiveTheBytesAndFindingsOfOneWhereBlocksRaceOrFail) {
+  struct Case {
+    const char* kernel;
+    uint32_t blocks, threads;
+    int64_t words, limit;
+  };
+  const Case cases[] = {{"global_race", 64, 1, 64, 0},
+                        {"shift_in_place", 64, 64, 4097, 0},
+                        {"shift_in_place", 2, 64, 129, 0},
+                        {"beyond_global", 64, 64, 3000, 4095}};
+  for (const Case& one : cases) {
+    for (const uint64_t seed : {0, 5}) {
+      std::vector<std::pair<std::vector<std::string>, std::vector<float>>> outcomes;
+      for (const int workers : {1, 2, 2, 2}) {
+        DeviceOptions options;
+        options.workers = workers;
+        open(read_testdata("faults.ptx"), options);
+        const uint64_t y = put(random(static_cast<size_t>(one.words), 1), "y");
+        const LaunchReport report = launch({.kernel = one.kernel,
+                                            .grid = {one.blocks, 1, 1},
+                                            .block = {one.threads, 1, 1},
+                                            .arguments = Arguments().add(y).add(one.limit),
+                                            .seed = seed});
+        EXPECT_FALSE(report.findings.empty());
+        outcomes.push_back(
+            {lines_of(report.findings), get<float>(y, static_cast<size_t>(one.words))});
+      }
+      for (const auto& outcome : outcomes) EXPECT_EQ(outcome, outcomes[0]) << one.kernel;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace mc::ptx

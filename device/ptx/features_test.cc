@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -301,6 +302,61 @@ TEST_F(Features, TimeGoesOn) {
   const uint64_t out = put(std::vector<int64_t>(32), "out");
   run("wait_for_time", 32, Arguments().add(out));
   EXPECT_THAT(get<int64_t>(out, 32), testing::Each(1));
+}
+
+// ---- Blocks that synchronise through words of global memory: no races.
+TEST_F(Features, LastBlockReadsWhatAllHaveFenced) {
+  const uint64_t sum = put(std::vector<float>(1), "sum");
+  run("last_block", 64, Arguments().add(zeros(64 * 9)).add(zeros(1)).add(sum), 9);
+  EXPECT_EQ(get<float>(sum, 1)[0], 9 * 63 * 32);
+}
+
+TEST_F(Features, AtomicSumsArePublishedByTheLastBlock) {
+  const uint64_t out = put(std::vector<float>(64), "out");
+  const uint64_t x = put(std::vector<float>(64 * 7, 1.5F), "x");
+  run("split_k", 64, Arguments().add(x).add(zeros(64)).add(zeros(1)).add(out), 7);
+  EXPECT_THAT(get<float>(out, 64), testing::Each(21));
+}
+
+TEST_F(Features, BarriersOfAGridOrderReadsAndWrites) {
+  const uint64_t x = zeros(32 * 6);
+  run("phases", 32, Arguments().add(zeros(1)).add(x).add(zeros(32 * 6)), 6);
+  EXPECT_EQ(get<int>(x, 1)[0], 96);
+  EXPECT_EQ(get<int>(x, 192)[191], 95);
+}
+
+TEST_F(Features, BlocksWaitForTheOneBefore) {
+  const uint64_t out = zeros(20);
+  const uint64_t x = put(std::vector<int>(20, 3), "x");
+  run("chained_scan", 1, Arguments().add(x).add(zeros(20)).add(zeros(20)).add(out), 20);
+  EXPECT_EQ(get<int>(out, 20)[19], 57);
+}
+
+TEST_F(Features, LockOrdersPlainAccesses) {
+  const uint64_t count = zeros(1);
+  run("guarded_count", 64, Arguments().add(zeros(1)).add(count), 3);
+  EXPECT_EQ(get<int>(count, 1)[0], 192);
+}
+
+TEST_F(Features, SeedPermutesTheTurnsOfBlocksAndWarps) {
+  std::vector<std::vector<int>> orders;
+  for (const uint64_t seed : {uint64_t{0}, uint64_t{7}, uint64_t{7}, uint64_t{8}}) {
+    const uint64_t out = zeros(8 * 4);
+    launch({.kernel = "turns",
+            .grid = {8, 1, 1},
+            .block = {128, 1, 1},
+            .arguments = Arguments().add(zeros(1)).add(out),
+            .seed = seed});
+    orders.push_back(get<int>(out, 8 * 4));
+  }
+  for (const std::vector<int>& order : orders) {
+    std::vector<int> sorted = order;
+    std::sort(sorted.begin(), sorted.end());
+    EXPECT_EQ(sorted, orders[0]);
+  }
+  EXPECT_NE(orders[1], orders[0]);
+  EXPECT_EQ(orders[2], orders[1]);
+  EXPECT_NE(orders[3], orders[1]);
 }
 
 }  // namespace

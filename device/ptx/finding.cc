@@ -72,44 +72,25 @@ std::string describe(const Finding& finding) {
   return text;
 }
 
-void FindingLog::add(uint64_t block, Finding finding) {
+void FindingLog::add(Finding finding) {
   Key key(finding.file, finding.line, finding.kind, finding.instruction, finding.array,
           finding.detail);
-  const std::lock_guard lock(mutex_);
   const auto found = findings_.find(key);
-  if (found == findings_.end()) {
-    if (findings_.size() < kFindingsMax) findings_[key] = {block, std::move(finding)};
-    return;
-  }
-  auto& [first_block, first] = found->second;
-  finding.count = first.count + 1;
-  if (block < first_block) {
-    first_block = block;
-    first = std::move(finding);
-  } else {
-    first.count = finding.count;
+  if (found != findings_.end()) {
+    ++found->second.count;
+  } else if (findings_.size() < kFindingsMax) {
+    findings_.emplace(std::move(key), std::move(finding));
   }
 }
 
 void FindingLog::print(std::string_view text) {
-  const std::lock_guard lock(mutex_);
   if (printed_.size() < kPrintedMax) printed_ += text.substr(0, kPrintedMax - printed_.size());
 }
 
-std::vector<Finding> FindingLog::findings(uint64_t stop_block) const {
-  const std::lock_guard lock(mutex_);
+std::vector<Finding> FindingLog::findings() const {
   std::vector<Finding> all;
-  for (const auto& [key, entry] : findings_) {
-    if (entry.first > stop_block) continue;
-    all.push_back(entry.second);
-    if (stop_block != UINT64_MAX) all.back().count = 1;
-  }
+  for (const auto& [key, finding] : findings_) all.push_back(finding);
   return all;
-}
-
-std::string FindingLog::printed() const {
-  const std::lock_guard lock(mutex_);
-  return printed_;
 }
 
 }  // namespace mc::ptx

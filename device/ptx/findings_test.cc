@@ -142,6 +142,38 @@ TEST_F(Faults, ThreadsOfABlockRaceInGlobalMemory) {
   EXPECT_EQ(race.kind, FindingKind::kGlobalRace);
 }
 
+TEST_F(Faults, BlockThatWritesWhatAnEarlierOneReadRaces) {
+  const LaunchReport report =
+      run("read_before_write", 64, Arguments().add(zeros(64)).add(zeros(64)), 5);
+  const Finding race = one("read_before_write", report);
+  EXPECT_EQ(race.kind, FindingKind::kGlobalRace);
+  EXPECT_EQ(race.count, 64);
+  ASSERT_TRUE(race.thread && race.other);
+  EXPECT_EQ(race.thread->block[0], 4U);
+  EXPECT_EQ(race.other->block[0], 0U);
+  EXPECT_EQ(race.other->thread[0], race.thread->thread[0]);
+  EXPECT_THAT(race.detail, HasSubstr("writes what another thread read"));
+}
+
+TEST_F(Faults, ReadOfTheNextBlocksFirstWordRacesWithItsWrite) {
+  const Finding race =
+      one("shift_in_place", run("shift_in_place", 48, Arguments().add(zeros(200)), 4));
+  EXPECT_EQ(race.kind, FindingKind::kGlobalRace);
+  EXPECT_EQ(race.count, 3);
+  ASSERT_TRUE(race.other);
+  EXPECT_EQ(race.thread->thread[0], 0U);
+  EXPECT_EQ(race.other->thread[0], 47U);
+  EXPECT_EQ(race.other->block[0] + 1, race.thread->block[0]);
+}
+
+TEST_F(Faults, AtomicWithoutAFencePublishesNothing) {
+  const Finding race = one("last_block_without_fence",
+                           run("last_block_without_fence", 1,
+                               Arguments().add(zeros(8)).add(zeros(1)).add(zeros(1)), 8));
+  EXPECT_EQ(race.kind, FindingKind::kGlobalRace);
+  EXPECT_EQ(race.count, 7);
+}
+
 TEST_F(Faults, ShuffleOfAnAbsentLaneIsFound) {
   const Finding found = one("absent_lane", run("absent_lane", 32, Arguments().add(zeros(32))));
   EXPECT_EQ(found.kind, FindingKind::kShuffleSource);

@@ -316,6 +316,11 @@ const Step* indirect_call(Warp& base, const Step* s) {
 
 const Step* nothing(Warp&, const Step* s) { return s + 1; }
 
+const Step* fence_step(Warp& warp, const Step* s) {
+  fence(*warp.block, warp);
+  return s + 1;
+}
+
 const Step* trap(Warp& base, const Step* s) {
   LaneWarp& w = lanes_of(base);
   report(*w.block, w, s, FindingKind::kTrap, w.thread(lowest(w.active)), "the kernel traps");
@@ -413,6 +418,7 @@ void add_flow(PlainHandlers& handlers) {
   handlers.call = call;
   handlers.indirect_call = indirect_call;
   handlers.nothing = nothing;
+  handlers.fence = fence_step;
   handlers.trap = trap;
   handlers.clock = clock;
   handlers.builtin_call = builtin_call;

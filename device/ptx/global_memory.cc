@@ -38,13 +38,8 @@ Reserved::~Reserved() {
 void Reserved::clear() { madvise(data_, bytes_, MADV_DONTNEED); }
 
 Result<std::unique_ptr<GlobalMemory>> GlobalMemory::create(size_t bytes) {
-  // A word for each byte, for kernels whose narrowest access is one byte.
-  const size_t shadow = 4 * bytes + kShadowSlack;
   MC_TRY(Reserved memory, Reserved::create(bytes + kGap), "device memory");
-  MC_TRY(Reserved written_in, Reserved::create(shadow), "shadow memory");
-  MC_TRY(Reserved writer, Reserved::create(shadow), "shadow memory");
-  return std::unique_ptr<GlobalMemory>(
-      new GlobalMemory(std::move(memory), std::move(written_in), std::move(writer), bytes));
+  return std::unique_ptr<GlobalMemory>(new GlobalMemory(std::move(memory), bytes));
 }
 
 Result<uint64_t> GlobalMemory::allocate(size_t bytes, std::string name) {
@@ -97,9 +92,38 @@ uint8_t* GlobalMemory::origin() const {
   return reinterpret_cast<uint8_t*>(reinterpret_cast<uint64_t>(bytes_.data()) - kGlobalBase);
 }
 
-void GlobalMemory::clear_shadow() {
-  written_in_.clear();
-  writer_.clear();
+Result<std::unique_ptr<ShadowMemory>> ShadowMemory::create(size_t memory_bytes) {
+  // Room for kernels whose narrowest access, and so their granule, is one byte.
+  const size_t granules = memory_bytes + kShadowSlack, lines = (granules >> kLineShift) + 1;
+  MC_TRY(Reserved rows, Reserved::create(3 * granules * sizeof(uint32_t)), "shadow memory");
+  MC_TRY(Reserved all, Reserved::create(lines * sizeof(Line)), "shadow memory");
+  auto memory =
+      std::unique_ptr<ShadowMemory>(new ShadowMemory(std::move(all), std::move(rows)));
+  memory->row_ = granules;
+  return memory;
+}
+
+void ShadowMemory::begin_launch() {
+  if (now_ > kTimesFull) {
+    lines_.clear();
+    now_ = 0;
+  }
+  launch_since_ = ++now_;
+}
+
+GlobalShadow ShadowMemory::rows() const {
+  uint32_t* words = reinterpret_cast<uint32_t*>(words_.data());
+  return {reinterpret_cast<Line*>(lines_.data()), words, words + row_, words + 2 * row_};
+}
+
+uint32_t ShadowMemory::written_in(uint64_t line) const {
+  const Touch& touch = rows().lines[line].written;
+  return touch.since >= launch_since_ ? touch.mask : 0;
+}
+
+uint32_t ShadowMemory::read_in(uint64_t line) const {
+  const Touch& touch = rows().lines[line].read;
+  return touch.since >= launch_since_ ? touch.mask : 0;
 }
 
 }  // namespace mc::ptx

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GlobalMemory: the memory of a device, and its shadow.
+// GlobalMemory: the memory of a device. ShadowMemory: a worker's shadow of it (shadow.h).
 //
 // Device addresses begin at kGlobalBase and grow with each allocation, so that they are the same in
-// each run. The memory and its shadow are reserved at once and take room when they are touched.
+// each run. The memory and its shadows are reserved at once and take room when they are touched.
 // Not thread-safe but for find().
 #ifndef MC_PTX_GLOBAL_MEMORY_H_
 #define MC_PTX_GLOBAL_MEMORY_H_
@@ -12,8 +12,10 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "core/result.h"
+#include "ptx/shadow.h"
 
 namespace mc::ptx {
 
@@ -56,23 +58,37 @@ class GlobalMemory {
 
   // The place in this process where device address 0 would be.
   uint8_t* origin() const;
-  uint32_t* written_in() const { return reinterpret_cast<uint32_t*>(written_in_.data()); }
-  uint32_t* writer() const { return reinterpret_cast<uint32_t*>(writer_.data()); }
-  // Epochs begin anew.
-  void clear_shadow();
+  size_t size() const { return size_; }
 
  private:
-  GlobalMemory(Reserved bytes, Reserved written_in, Reserved writer, size_t size)
-      : bytes_(std::move(bytes)),
-        written_in_(std::move(written_in)),
-        writer_(std::move(writer)),
-        size_(size) {}
+  GlobalMemory(Reserved bytes, size_t size) : bytes_(std::move(bytes)), size_(size) {}
 
-  Reserved bytes_, written_in_, writer_;
+  Reserved bytes_;
   size_t size_ = 0;
   std::map<uint64_t, Allocation> allocations_;  // The key is their begin.
   std::multimap<size_t, uint64_t> spare_;       // Released places by their bytes.
   uint64_t used_ = 0;
+};
+
+class ShadowMemory {
+ public:
+  static Result<std::unique_ptr<ShadowMemory>> create(size_t memory_bytes);
+
+  // The clock goes on, and what is older than this time is of earlier launches.
+  void begin_launch();
+  uint32_t launch_since() const { return launch_since_; }
+  uint32_t* now() { return &now_; }
+  GlobalShadow rows() const;
+  // The granules of a line that the launch wrote and read.
+  uint32_t written_in(uint64_t line) const;
+  uint32_t read_in(uint64_t line) const;
+
+ private:
+  ShadowMemory(Reserved lines, Reserved words) : lines_(std::move(lines)), words_(std::move(words)) {}
+
+  Reserved lines_, words_;
+  size_t row_ = 0;  // The words of each of the three rows.
+  uint32_t now_ = 0, launch_since_ = 1;
 };
 
 }  // namespace mc::ptx

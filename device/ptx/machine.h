@@ -11,38 +11,27 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "ptx/finding.h"
 #include "ptx/operations.h"
 #include "ptx/program.h"
+#include "ptx/shadow.h"
 
 namespace mc::ptx {
 
 struct Block;
+struct BlockMemory;
 struct Launch;
-class BlockStarts;
 class FindingLog;
 class GlobalMemory;
-struct BlockMemory;
-
-// Shadow memory of a block's shared memory, one word a granule in each row. An epoch is the time
-// between two barriers of the block.
-struct SharedShadow {
-  uint32_t* written_in;  // The epoch of the last write.
-  uint32_t* writer;      // Its sync count (16 bits) and thread (10 bits).
-  uint32_t* read_in;     // The epoch of the last reads.
-  uint32_t* reader;      // Flags, sync count (14 bits) and one of the threads.
-  uint32_t* quiet;       // A stamp of reads that would change nothing: see shadow.h.
-};
+class Order;
+class ShadowMemory;
+class UndoLog;
 
 // The range that an access of the code hit last, so that the next need not search for it.
 struct SiteRange {
   uint64_t begin = 1, end = 0;
-};
-
-// Checks that a launch may do without; reads and writes stay within memory in any case.
-struct Checks {
-  bool races = true;
 };
 
 struct Block {
@@ -56,17 +45,24 @@ struct Block {
   uint32_t local_stride = 0;
   const uint8_t* parameters = nullptr;
   uint8_t* global = nullptr;  // The place where device address 0 would be.
-  uint32_t* global_written_in = nullptr;
-  uint32_t* global_writer = nullptr;
-  SharedShadow shadow{};
+  SharedShadow shared_shadow;
+  GlobalShadow global_shadow;
+  bool saves = false;  // Bytes are saved before they are overwritten: undo_log.h.
+  int worker = 0;
   SiteRange* sites = nullptr;
   // Shape.
   uint32_t id[3] = {};
   uint64_t number = 0;
   uint32_t threads = 0;
-  uint32_t context = 0;  // A number of its own among the blocks that are under way.
-  // Time: epochs of all launches are in one row, so that old shadow words need no clearing.
-  uint32_t launch_epoch = 1, first_epoch = 1, epoch = 1;
+  // Times of its worker's clock: shadow.h.
+  uint32_t* now = nullptr;
+  uint32_t launch_since = 1;  // The launch began.
+  uint32_t begin = 1;         // The block began.
+  uint32_t since = 1;         // The last barrier.
+  // Of order.h: what the block knows of others, and what of it is fenced.
+  uint32_t acquired = 0, acquired_next = 0;  // From the last barrier on; from the next one on.
+  uint32_t covered = 0;                      // Accesses before this time.
+  bool is_fenced = false;                    // A fence was executed since the last barrier.
   bool checks_races = true;
   bool stopped = false;
   uint64_t clock = 0;
@@ -76,51 +72,64 @@ struct Warp {
   uint8_t* frame = nullptr;
   Block* block = nullptr;
   uint32_t index = 0;
-  uint32_t sync = 0;  // Counts the times when lanes met.
-  int32_t turn = 0;   // Backward branches until others have their turn.
+  uint32_t since = 1;     // The last time when lanes of the warp met, a time of this warp alone.
+  uint32_t acquired = 0, fenced = 0;  // The warp's own: order.h.
+  int32_t turn = 0;       // Backward branches until others have their turn.
   uint32_t local_base = 0;
   const Code* code = nullptr;
+};
+
+// The order in which blocks, or the warps of a block, have their turns.
+struct Turns {
+  uint64_t count = 1, factor = 1, offset = 0;
 };
 
 struct Launch {
   GlobalMemory* memory = nullptr;
   FindingLog* log = nullptr;
-  BlockStarts* starts = nullptr;
+  Order* order = nullptr;
+  UndoLog* undo = nullptr;  // Not null where several workers run the blocks.
+  const std::unique_ptr<ShadowMemory>* shadows = nullptr;  // One for each worker.
   const Program* program = nullptr;
   const Variant* variant = nullptr;
   uint32_t grid[3] = {1, 1, 1}, block[3] = {1, 1, 1};
   uint32_t threads = 1;
   uint32_t shared_dynamic = 0;
   const uint8_t* parameters = nullptr;
-  Checks checks;
+  bool checks_races = true;
+  uint64_t seed = 0;
+  Turns turns;
   int workers = 1;
   size_t contexts_max = 1;  // Blocks that a worker may have under way.
   uint64_t blocks = 1;
-  uint32_t launch_epoch = 1;
   int64_t heap_left = 0;  // Bytes for malloc; kernels that call it have one worker.
   std::atomic<uint64_t> next_block{0};
-  std::atomic<uint32_t> highest_epoch{1};
   std::atomic<int64_t> turns_left{0};
   std::atomic<int64_t> bytes_left{0};  // Of this process, for what kernels make grow.
-  // The first block that ended the launch. Those before it run to their ends, so that the findings
-  // do not depend on the workers.
-  std::atomic<uint64_t> stop_block{UINT64_MAX};
+  std::atomic<bool> stopped{false};
 };
 
 // ---- Functions that handlers call on their slow paths.
 
 // The allocation that holds the address. False if no allocation does.
 bool find_allocation(Block& block, uint64_t address, SiteRange& range);
+// Saves the bytes from an address on, which a store is about to overwrite.
+void save_bytes(Block& block, uint64_t address, uint64_t bytes);
+// Accesses that order threads: atomics, strong reads and writes, fences.
+void acquire(Block& block, Warp& warp);
+void release(Block& block, Warp& warp);
+void fence(Block& block, Warp& warp);
 
 // ---- A block's memory and time: block.cc.
 
 // Sets up what all blocks of a launch share in one context. The result owns the memory.
-BlockMemory* open_block(Block& block, Launch& launch, uint32_t context, int lanes);
+BlockMemory* open_block(Block& block, Launch& launch, int worker, int lanes);
 void release_memory(BlockMemory* memory);
 uint8_t* frame_of_warp(BlockMemory* memory, uint32_t warp);
 void start_block(Block& block, uint64_t number);
-void close_block(Block& block);
-void next_epoch(Block& block);
+// Seed 0 is the order of their numbers.
+Turns turns_of(uint64_t count, uint64_t seed);
+uint64_t number_at(const Turns& turns, uint64_t turn);
 // False: the launch's budget is used up.
 bool take_turns(Block& block, int64_t count);
 // False: the launch has used its share of this process's memory.
@@ -135,7 +144,7 @@ void report_access(Block& block, const Warp& warp, const Step* step, bool is_wri
 void report_shared(Block& block, const Warp& warp, const Step* step, FindingKind kind,
                    uint32_t granule, int thread, int other, const char* detail);
 void report_global(Block& block, const Warp& warp, const Step* step, uint64_t address, int thread,
-                   uint32_t other_context, uint32_t other_epoch, int other, const char* detail);
+                   uint64_t other_block, int other, const char* detail);
 
 // A call of vprintf, malloc, free or the like by one thread, with its bytes of the arguments.
 uint64_t call_builtin(Block& block, const Warp& warp, const Step* step, int thread,

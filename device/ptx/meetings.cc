@@ -62,7 +62,7 @@ MC_INLINE const Step* together(LaneWarp& w, const Step* s, Mask mask, F f) {
       ++leaf.at;
     }
   }
-  ++w.sync;
+  w.since = ++*w.block->now;
   if (here != mine) w.set(here);
   f();
   if (here != mine) w.set(mine);

@@ -8,14 +8,42 @@ namespace {
 
 // M: an element in memory, R: its register, N: elements.
 template <class M, class R, int N>
-MC_INLINE void registers_of(LaneWarp& w, const Step* s, R** d) {
-  for (int k = 0; k < N; ++k) d[k] = w.at<R>(N == 1 ? s->d : s->list[k]);
-}
+struct Registers {
+  R* d[N];
 
-template <class M, class R, int N>
-MC_INLINE void scatter(const M* from, R** d, int l) {
-  for (int k = 0; k < N; ++k) d[k][l] = static_cast<R>(from[k]);
-}
+  MC_INLINE Registers(LaneWarp& w, const Step* s) {
+    for (int k = 0; k < N; ++k) d[k] = w.at<R>(N == 1 ? s->d : s->list[k]);
+  }
+  // The element of a lane, and those behind it for the lanes behind it.
+  MC_INLINE void put_row(int first, int lanes, const uint8_t* memory) {
+    const M* row = reinterpret_cast<const M*>(memory);
+    for (int k = 0; k < N; ++k) {
+      R* to = d[k] + first;
+      _Pragma("GCC ivdep") for (int l = 0; l < lanes; ++l) to[l] = static_cast<R>(row[l * N + k]);
+    }
+  }
+  // The same element for lanes of a run.
+  MC_INLINE void put_all(int first, const uint8_t* memory) {
+    const M* one = reinterpret_cast<const M*>(memory);
+    for (int k = 0; k < N; ++k) {
+      const R value = static_cast<R>(one[k]);
+      R* to = d[k] + first;
+      _Pragma("GCC ivdep") for (int l = 0; l < kRun; ++l) to[l] = value;
+    }
+  }
+  MC_INLINE void put(int lane, const uint8_t* memory) {
+    const M* one = reinterpret_cast<const M*>(memory);
+    for (int k = 0; k < N; ++k) d[k][lane] = static_cast<R>(one[k]);
+  }
+  template <class T>
+  MC_INLINE void put_runs(const Run<T> (&runs)[kRuns], const uint8_t* memory) {
+    if (is_one_row(runs, sizeof(M) * N)) return put_row(0, kLanes, memory + runs[0].base);
+    for (int r = 0; r < kRuns; ++r) {
+      const uint8_t* from = memory + runs[r].base;
+      runs[r].is_row ? put_row(r * kRun, kRun, from) : put_all(r * kRun, from);
+    }
+  }
+};
 
 // Four words a lane, for four lanes at a time.
 template <class R>
@@ -35,31 +63,52 @@ MC_INLINE void transpose_words(const uint8_t* memory, const uint32_t* at, R** d)
 
 template <class M, class R, int N>
 MC_INLINE bool load_near(LaneWarp& w, const Step* s) {
-  Near near;
   constexpr uint32_t kBytes = sizeof(M) * N;
-  if (!resolve_near(w, s, {kBytes, false}, address_operand(s), near)) return false;
+  const uint8_t* memory = w.block->shared;
+  Registers<M, R, N> to(w, s);
+  Near near;
+  add_offset(w, address_operand(s), near.at);
+  Run<uint32_t> runs[kRuns];
+  if (w.is_full() && find_runs(near.at, kBytes, runs) &&
+      are_inside<uint32_t>(runs, 0, w.block->shared_bytes, kBytes)) {
+    if (w.block->checks_races) check_read_runs(w, s, kBytes, runs);
+    if (w.block->stopped) return false;
+    to.put_runs(runs, memory);
+    return true;
+  }
+  if (!check_near(w, s, {kBytes, false}, near)) return false;
   check_read_near(w, s, kBytes, near);
   if (w.block->stopped) return false;
-  R* d[N];
-  registers_of<M, R, N>(w, s, d);
-  const uint8_t* memory = w.block->shared;
   if (w.is_full()) {
     if constexpr (N == 4 && sizeof(M) == 4 && sizeof(R) == 4) {
-      transpose_words(memory, near.at, d);
+      transpose_words(memory, near.at, to.d);
       return true;
     }
     if constexpr (N == 1 && sizeof(M) == 4 && sizeof(R) == 4) {
-      gather(memory, near.at, reinterpret_cast<uint32_t*>(d[0]));
+      gather(memory, near.at, reinterpret_cast<uint32_t*>(to.d[0]));
       return true;
     }
-    for (int k = 0; k < N; ++k) {
-      MC_LANES d[k][l] = static_cast<R>(reinterpret_cast<const M*>(memory + near.at[l])[k]);
-    }
-    return true;
   }
   for (int l = 0; l < kLanes; ++l) {
-    if (has(w.active, l)) scatter<M, R, N>(reinterpret_cast<const M*>(memory + near.at[l]), d, l);
+    if (has(w.active, l)) to.put(l, memory + near.at[l]);
   }
+  return true;
+}
+
+template <class M, class R, int N>
+MC_INLINE bool load_global_runs(LaneWarp& w, const Step* s) {
+  constexpr uint32_t kBytes = sizeof(M) * N;
+  const Block& block = *w.block;
+  Run<uint64_t> runs[kRuns];
+  if (!find_global_runs(w, s, kBytes, runs)) return false;
+  if (block.checks_races && is_one_row(runs, kBytes)) {
+    check_read_row(w, s, runs[0].base, kBytes, 0, kLanes);
+  } else if (block.checks_races) {
+    for (int r = 0; r < kRuns; ++r) {
+      check_read_row(w, s, runs[r].base, kBytes, r * kRun, runs[r].is_row ? kRun : 1);
+    }
+  }
+  Registers<M, R, N>(w, s).put_runs(runs, block.global);
   return true;
 }
 
@@ -67,25 +116,12 @@ template <class M, class R, int N>
 MC_INLINE bool load_far(LaneWarp& w, const Step* s, Space space) {
   Far far;
   constexpr uint32_t kBytes = sizeof(M) * N;
+  if (space == Space::kGlobal && load_global_runs<M, R, N>(w, s)) return true;
   if (!resolve_far(w, s, {kBytes, false}, address_operand(s), space, far)) return false;
   check_read_far(w, s, kBytes, far);
-  R* d[N];
-  registers_of<M, R, N>(w, s, d);
-  if (w.is_full() && far.is_contiguous) {
-    const M* row = reinterpret_cast<const M*>(far.host(0));
-    for (int k = 0; k < N; ++k) MC_LANES d[k][l] = static_cast<R>(row[l * N + k]);
-    return true;
-  }
-  if (w.is_full() && far.is_uniform) {
-    const M* one = reinterpret_cast<const M*>(far.host(0));
-    for (int k = 0; k < N; ++k) {
-      const R value = static_cast<R>(one[k]);
-      MC_LANES d[k][l] = value;
-    }
-    return true;
-  }
+  Registers<M, R, N> to(w, s);
   for (int l = 0; l < kLanes; ++l) {
-    if (has(w.active, l)) scatter<M, R, N>(reinterpret_cast<const M*>(far.host(l)), d, l);
+    if (has(w.active, l)) to.put(l, far.host(l));
   }
   return true;
 }
@@ -115,6 +151,11 @@ bool store_in(LaneWarp& w, const Step* s, Space space, const uint8_t* values) {
     store_near(w, s, kAccess.bytes, near, values);
     return !w.block->stopped;
   }
+  Run<uint64_t> runs[kRuns];
+  if (space == Space::kGlobal && find_global_runs(w, s, kAccess.bytes, runs) &&
+      is_one_row(runs, kAccess.bytes) && store_row(w, kAccess.bytes, runs[0].base, values)) {
+    return true;
+  }
   Far far;
   if (!resolve_far(w, s, kAccess, address_operand(s), space, far)) return false;
   store_far(w, s, kAccess.bytes, far, values);
@@ -129,9 +170,8 @@ const Step* store(Warp& base, const Step* s) {
   if constexpr (N == 1 && sizeof(M) == sizeof(R)) {
     bytes = w.frame + s->d;
   } else {
-    R* d[N];
-    registers_of<M, R, N>(w, s, d);
-    for (int k = 0; k < N; ++k) MC_LANES values[l * N + k] = static_cast<M>(d[k][l]);
+    const Registers<M, R, N> from(w, s);
+    for (int k = 0; k < N; ++k) MC_LANES values[l * N + k] = static_cast<M>(from.d[k][l]);
   }
   const Space space = space_of(s);
   if (space == Space::kGeneric) {

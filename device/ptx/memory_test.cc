@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
-#include "ptx/block_starts.h"
 #include "ptx/finding_log.h"
 #include "ptx/global_memory.h"
 #include "ptx/lexer.h"
@@ -43,16 +42,6 @@ TEST(PtxGlobalMemory, TakesReleasedPlacesAgain) {
   EXPECT_EQ(memory->allocate(2000, "b").error().code, ErrorCode::kExhausted);
 }
 
-TEST(PtxBlockStarts, NameTheBlockOfAnEpoch) {
-  BlockStarts starts;
-  starts.add(2, 10, 0);
-  starts.add(2, 15, 7);
-  EXPECT_EQ(starts.find(2, 9), -1);
-  EXPECT_EQ(starts.find(2, 14), 0);
-  EXPECT_EQ(starts.find(2, 15), 7);
-  EXPECT_EQ(starts.find(3, 15), -1);
-}
-
 Finding finding_at(int line) {
   Finding finding;
   finding.kind = FindingKind::kSharedRace;
@@ -63,26 +52,19 @@ Finding finding_at(int line) {
   return finding;
 }
 
-TEST(PtxFindingLog, CountsEqualFindingsAndKeepsThatOfTheFirstBlock) {
+TEST(PtxFindingLog, CountsEqualFindingsAndKeepsTheFirst) {
   FindingLog log;
-  Finding second = finding_at(3), first = finding_at(3);
-  second.thread = ThreadPlace{{9, 0, 0}, {1, 0, 0}};
+  Finding first = finding_at(3), second = finding_at(3);
   first.thread = ThreadPlace{{2, 0, 0}, {5, 0, 0}};
-  log.add(9, second);
-  log.add(2, first);
-  log.add(4, finding_at(2));
-  const std::vector<Finding> all = log.findings(UINT64_MAX);
+  second.thread = ThreadPlace{{9, 0, 0}, {1, 0, 0}};
+  log.add(first);
+  log.add(second);
+  log.add(finding_at(2));
+  const std::vector<Finding> all = log.findings();
   ASSERT_EQ(all.size(), 2U);
   EXPECT_EQ(all[0].line, 2);
   EXPECT_EQ(describe(all[1]),
             "shared_race: kernel k, a.cu:3: text; thread (5,0,0) of block (2,0,0); 2 times");
-}
-
-TEST(PtxFindingLog, LeavesOutBlocksBehindTheOneThatEnded) {
-  FindingLog log;
-  log.add(5, finding_at(1));
-  log.add(9, finding_at(2));
-  EXPECT_EQ(log.findings(6).size(), 1U);
 }
 
 TEST(PtxFindingLog, KeepsABoundedText) {

@@ -20,6 +20,7 @@ constexpr int kBarriers = 16;
 struct LaneBlock : Block {
   LaneWarp* warps = nullptr;
   uint32_t num_warps = 0;
+  Turns turns;  // Of the warps.
   uint32_t arrived[kBarriers] = {};  // Threads that did not stay.
 };
 
@@ -121,9 +122,9 @@ void fill_value(const LaneWarp& w, const FrameValue& value, uint8_t* frame) {
   }
 }
 
-void open(Context& context, Launch& launch, uint32_t number) {
+void open(Context& context, Launch& launch, int worker) {
   LaneBlock& block = context.block;
-  context.memory = open_block(block, launch, number, kLanes);
+  context.memory = open_block(block, launch, worker, kLanes);
   block.num_warps = (launch.threads + kLanes - 1) / kLanes;
   context.warps = std::make_unique<LaneWarp[]>(block.num_warps);
   block.warps = context.warps.get();
@@ -152,7 +153,8 @@ void start_warp(LaneWarp& w, uint8_t* frame, const Code& code, uint32_t threads)
   root.lanes = w.live;
   root.frame = w.frame = frame;
   root.code = w.code = &code;
-  w.sync = 0;
+  w.since = ++*w.block->now;
+  w.acquired = w.fenced = 0;
   w.current = 0;
   w.turn = kTurn;
   w.local_base = 0;
@@ -164,6 +166,7 @@ void start(Context& context, uint64_t number) {
   LaneBlock& block = context.block;
   const Launch& launch = *block.launch;
   start_block(block, number);
+  block.turns = turns_of(block.num_warps, launch.seed == 0 ? 0 : launch.seed + number + 1);
   for (uint32_t& count : block.arrived) count = 0;
   const Code& code = *launch.program->codes.front();
   for (uint32_t k = 0; k < block.num_warps; ++k) {
@@ -227,9 +230,13 @@ void give_result(const Leaf& leaf, const Waiting& waiting) {
 }
 
 void release(LaneBlock& block, uint32_t number, const Waiting& waiting) {
-  next_epoch(block);
+  block.since = ++*block.now;
+  block.acquired = block.acquired_next;
+  if (block.is_fenced) block.covered = block.since;
+  block.is_fenced = false;
   block.arrived[number] = 0;
   for (uint32_t k = 0; k < block.num_warps; ++k) {
+    block.warps[k].since = ++*block.now;
     for (Leaf& leaf : block.warps[k].leaves) {
       if (leaf.state != Leaf::State::kAtBarrier || barrier_number(leaf) != number) continue;
       if (leaf.at->flags & kBarrierReduces) give_result(leaf, waiting);
@@ -352,7 +359,10 @@ bool part_any(LaneBlock& block) {
 bool run_block(LaneBlock& block) {
   for (int idle = 0; !block.stopped;) {
     bool ran = false;
-    for (uint32_t k = 0; k < block.num_warps; ++k) ran |= run_warp(block.warps[k], idle);
+    for (uint32_t k = 0; k < block.num_warps; ++k) {
+      const uint64_t warp = block.launch->seed == 0 ? k : number_at(block.turns, k);
+      ran |= run_warp(block.warps[warp], idle);
+    }
     if (block.stopped) break;
     if (is_over(block)) return true;
     if (open_barriers(block)) {
@@ -391,60 +401,45 @@ class Worker {
   Worker(Launch& launch, int number) : launch_(launch), number_(number) {}
 
   void run() {
-    const uint64_t chunk = chunk_size();
     for (bool more = true; more || !waiting_.empty();) {
-      if (more && waiting_.size() < launch_.contexts_max) more = take(chunk);
+      if (more && waiting_.size() < launch_.contexts_max) more = take();
       // Those that wait have a turn each, in their order.
       std::vector<Context*> turn;
       turn.swap(waiting_);
       for (Context* context : turn) advance(context);
     }
-    for (const auto& context : all_) close_block(context->block);
   }
 
  private:
-  uint64_t chunk_size() const {
-    const uint64_t chunk = launch_.blocks / (static_cast<uint64_t>(launch_.workers) * 16);
-    return chunk == 0 || launch_.workers == 1 ? 1 : chunk;
-  }
-
-  bool take(uint64_t chunk) {
+  bool take() {
+    const uint64_t wanted = launch_.blocks / (static_cast<uint64_t>(launch_.workers) * 16);
+    const uint64_t chunk = launch_.workers == 1 || wanted == 0 ? 1 : wanted;
     const uint64_t first = launch_.next_block.fetch_add(chunk);
-    if (first >= launch_.blocks || first > launch_.stop_block) return false;
+    if (first >= launch_.blocks) return false;
     const uint64_t end = first + chunk < launch_.blocks ? first + chunk : launch_.blocks;
-    for (uint64_t number = first; number < end && number <= launch_.stop_block; ++number) {
+    for (uint64_t turn = first; turn < end && !launch_.stopped; ++turn) {
       Context* context = spare();
-      start(*context, number);
+      start(*context, launch_.seed == 0 ? turn : number_at(launch_.turns, turn));
       pay_for_block(context->block);
       advance(context);
     }
-    return true;
+    return !launch_.stopped;
   }
 
   Context* spare() {
-    if (!spare_.empty()) {
-      Context* context = spare_.back();
-      spare_.pop_back();
-      return context;
+    if (spare_.empty()) {
+      all_.push_back(std::make_unique<Context>());
+      open(*all_.back(), launch_, number_);
+      return all_.back().get();
     }
-    const uint32_t number =
-        static_cast<uint32_t>(all_.size()) * static_cast<uint32_t>(launch_.workers) +
-        static_cast<uint32_t>(number_);
-    all_.push_back(std::make_unique<Context>());
-    open(*all_.back(), launch_, number);
-    return all_.back().get();
+    Context* context = spare_.back();
+    spare_.pop_back();
+    return context;
   }
 
   void advance(Context* context) {
-    LaneBlock& block = context->block;
-    std::atomic<uint64_t>& stop = launch_.stop_block;
-    const bool is_done = block.number > stop || run_block(block);
-    if (block.stopped) {
-      uint64_t seen = stop;
-      while (block.number < seen && !stop.compare_exchange_weak(seen, block.number)) {
-      }
-    }
-    (is_done || block.stopped ? spare_ : waiting_).push_back(context);
+    const bool is_done = launch_.stopped || run_block(context->block);
+    (is_done ? spare_ : waiting_).push_back(context);
   }
 
   Launch& launch_;

@@ -1,57 +1,97 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shadow memory: who touched which word since the last barrier, so that races are found.
+// Shadow memory: which thread touched which word when, so that races are found.
 //
-// Two accesses of different threads race if one of them writes and nothing orders them: a barrier
-// of the block (another epoch), or a meeting of their warp (another sync count). A write that
-// leaves the bytes as they are races with nothing: flags that many threads set are common.
+// A worker has a clock, which ticks when a barrier of a block opens and when lanes of a warp meet.
+// `block.since` is the time of the block's last barrier, and `warp.since` the time when lanes of
+// the warp met last; no two warps share such a time. An access is recorded with the `since` of its
+// warp. It is ordered before an access of another thread of the block if its time is before
+// `block.since`, and before one of the same warp if it is before `warp.since`. Two accesses of
+// different threads race if one of them writes and nothing orders them. A write that leaves the
+// bytes as they are races with nothing: flags that many threads set are common.
 //
-// Shared memory has its last write and its last readers. The row `quiet` makes checks of reads
-// cheap: a stamp there says that one more read by these lanes changes nothing, because several
-// lanes of this warp read the word since the last sync already, or several warps did. Vectors of
-// stamps are compared at a time.
+//   `clock`   1    2    3    4    5    6    7
+//             |    warp.since of warps 0, 1     |
+//             block.since         shuffle of warp 1, a barrier, warps 0, 1
 //
-// Global memory has its last write alone. The order of blocks is the executor's, so a read before
-// a write of another block is seen only if it comes later.
+// Shared memory has rows with a word for each granule: the last write and the last reads. The row
+// `quiet` makes checks of reads cheap: a time there says that one more read changes nothing, as
+// several warps read the word since that barrier, or several lanes of a warp since they met.
+//
+// Global memory has a Line for 32 granules, as most accesses of a warp are to whole lines: the last
+// touch of each kind, and the mask of granules that it is for. Where the accesses of a line differ,
+// its granules have words of their own. Reads are recorded to find writes of other blocks, whatever
+// the order in which the executor runs them. Each worker has its own shadow; undo_log.h says how
+// the races of two workers' blocks are found. order.h says what orders blocks.
 #ifndef MC_PTX_SHADOW_H_
 #define MC_PTX_SHADOW_H_
 
 #include <cstdint>
 
-#include "ptx/machine.h"
-
 namespace mc::ptx {
 
-// Words of readers.
+struct Block;
+struct Step;
+struct Warp;
+
+struct SharedShadow {
+  uint32_t* written = nullptr;
+  uint32_t* writer = nullptr;  // A thread.
+  uint32_t* read = nullptr;    // A time, or kNoArray.
+  uint32_t* reader = nullptr;  // A thread, with kManyLanes or kManyWarps.
+  uint32_t* quiet = nullptr;
+};
+
 constexpr uint32_t kManyWarps = 1U << 31;
 constexpr uint32_t kManyLanes = 1U << 30;
 constexpr uint32_t kThreadMask = 0x3FF;
-constexpr int kSyncShift = 16;
-constexpr uint32_t kReaderSyncMask = 0x3FFF;
-constexpr uint32_t kWriterSyncMask = 0xFFFF;
-// read_in of bytes between arrays, which no thread may access.
+// The time of reads of bytes between arrays, which no thread may access.
 constexpr uint32_t kNoArray = 0xFFFFFFFF;
-// Words of writers of global memory: thread (10 bits), context (12), sync count (10).
-constexpr int kContextShift = 10;
-constexpr uint32_t kContextMask = 0xFFF;
-constexpr int kGlobalSyncShift = 22;
-constexpr uint32_t kGlobalSyncMask = 0x3FF;
-constexpr uint32_t kContextsMax = kContextMask + 1;
+// A launch ends at this time, and a shadow begins anew where a launch would begin beyond the other.
+constexpr uint32_t kTimesEnd = 0xF0000000, kTimesFull = 0x70000000;
 
-// A read of a granule by a thread and, if others of its warp read with it, by many lanes. Finds
-// races and unwritten words, and records the read.
-void read_shared(Block& block, const Warp& warp, const Step* step, uint32_t granule, int thread,
-                 bool many_lanes);
+// Accesses of granules of a line, whose threads follow one another: one for each `1 << shift`.
+struct Touch {
+  uint32_t since = 0;
+  uint32_t mask = 0;
+  uint32_t who = 0;  // The thread of the lowest granule, its block, and kManyBlocks; or kByWords.
+  uint32_t shift = 0;
+};
+
+constexpr int kBlockShift = 10;
+constexpr uint64_t kBlocksNamed = (1 << 21) - 1;  // Others have the names of these.
+constexpr uint32_t kManyBlocks = 1U << 31;
+constexpr uint32_t kByWords = 0xFFFFFFFF;
+constexpr int kLineShift = 5;
+
+struct Line {
+  Touch written, read;
+};
+
+struct GlobalShadow {
+  Line* lines = nullptr;
+  // Words of granules, valid where the line's touch is kByWords.
+  uint32_t* written = nullptr;
+  uint32_t* writer = nullptr;
+  uint32_t* reader = nullptr;
+};
+
+// A read of a granule by a thread. Finds races and unwritten words, and records the read.
+void read_shared(Block& block, const Warp& warp, const Step* step, uint32_t granule, int thread);
 // A write, before it is done; changes: the bytes will be others.
 void write_shared(Block& block, const Warp& warp, const Step* step, uint32_t granule, int thread,
-                  bool changes);
-// A granule by its number from kGlobalBase on.
-void read_global(Block& block, const Warp& warp, const Step* step, uint64_t granule, int thread);
-void write_global(Block& block, const Warp& warp, const Step* step, uint64_t granule, int thread,
                   bool changes);
 // The reads and writes of atomics: they race with plain accesses alone.
 void touch_shared_atomically(Block& block, const Warp& warp, const Step* step, uint32_t granule,
                              int thread, bool is_exchange);
+
+// A read of granules of a line by threads that follow one another.
+void read_global(Block& block, const Warp& warp, const Step* step, uint64_t line,
+                 const Touch& touch);
+// Records writes of granules of a line that the launch did not write before.
+void add_writes(GlobalShadow& shadow, uint64_t line, const Touch& touch);
+void write_global(Block& block, const Warp& warp, const Step* step, uint64_t granule, int thread,
+                  bool changes);
 
 }  // namespace mc::ptx
 

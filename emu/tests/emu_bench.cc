@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How fast kernels run, compiled and checked as candidates are.  On one worker, so that figures are
-// CPU time; items are elements, multiply-adds or operations as the name says.
+// CPU time; items are elements, multiply-adds or operations as the name says. Those that ptx_bench
+// has, too, have the same names there.
 #include <benchmark/benchmark.h>
 
 #include "runtime/mc_emu.h"
@@ -73,6 +74,69 @@ __global__ void tiled_matmul(const float* a, const float* b, float* c, int n) {
   c[row * n + column] = sum;
 }
 
+__global__ void softmax(const float* x, float* y, int n) {
+  __shared__ float s[256];
+  const unsigned t = threadIdx.x;
+  const float* row = x + static_cast<size_t>(blockIdx.x) * n;
+  float* out = y + static_cast<size_t>(blockIdx.x) * n;
+  float most = -1e30f;
+  for (int i = t; i < n; i += blockDim.x) most = fmaxf(most, row[i]);
+  s[t] = most;
+  __syncthreads();
+  for (unsigned d = blockDim.x / 2; d > 0; d /= 2) {
+    if (t < d) s[t] = fmaxf(s[t], s[t + d]);
+    __syncthreads();
+  }
+  most = s[0];
+  __syncthreads();
+  float sum = 0;
+  for (int i = t; i < n; i += blockDim.x) sum += expf(row[i] - most);
+  s[t] = sum;
+  __syncthreads();
+  for (unsigned d = blockDim.x / 2; d > 0; d /= 2) {
+    if (t < d) s[t] += s[t + d];
+    __syncthreads();
+  }
+  sum = s[0];
+  for (int i = t; i < n; i += blockDim.x) out[i] = expf(row[i] - most) / sum;
+}
+
+__global__ void gelu(const float* x, float* y, int n) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = 0.5f * x[i] * (1.0f + erff(x[i] * 0.70710678f));
+}
+
+// Tiles of 64 x 64, 256 threads, 4 x 4 sums in each thread's registers.
+__global__ void register_matmul(const float* a, const float* b, float* c, int n) {
+  __shared__ float as[16][64 + 4];
+  __shared__ float bs[16][64];
+  const int t = threadIdx.x, tx = t % 16, ty = t / 16;
+  const int row = blockIdx.y * 64, column = blockIdx.x * 64;
+  float sums[4][4] = {};
+  for (int k = 0; k < n; k += 16) {
+    const float4 four = *reinterpret_cast<const float4*>(a + (row + t / 4) * n + k + t % 4 * 4);
+    as[t % 4 * 4 + 0][t / 4] = four.x;
+    as[t % 4 * 4 + 1][t / 4] = four.y;
+    as[t % 4 * 4 + 2][t / 4] = four.z;
+    as[t % 4 * 4 + 3][t / 4] = four.w;
+    *reinterpret_cast<float4*>(&bs[t / 16][t % 16 * 4]) =
+        *reinterpret_cast<const float4*>(b + (k + t / 16) * n + column + t % 16 * 4);
+    __syncthreads();
+    for (int i = 0; i < 16; ++i) {
+      float x[4], y[4];
+      for (int q = 0; q < 4; ++q) x[q] = as[i][ty * 4 + q];
+      for (int q = 0; q < 4; ++q) y[q] = bs[i][tx * 4 + q];
+      for (int p = 0; p < 4; ++p) {
+        for (int q = 0; q < 4; ++q) sums[p][q] += x[p] * y[q];
+      }
+    }
+    __syncthreads();
+  }
+  for (int p = 0; p < 4; ++p) {
+    for (int q = 0; q < 4; ++q) c[(row + ty * 4 + p) * n + column + tx * 4 + q] = sums[p][q];
+  }
+}
+
 __global__ void wait(int n) {
   for (int i = 0; i < n; ++i) __syncthreads();
 }
@@ -97,7 +161,30 @@ void ReductionElements(benchmark::State& state) {
 }
 BENCHMARK(ReductionElements)->MeasureProcessCPUTime();
 
-void MatmulMultiplyAdds(benchmark::State& state) {
+void SoftmaxElements(benchmark::State& state) {
+  const Buffers& m = buffers();
+  for (auto _ : state) MC_LAUNCH(softmax, 256, 256, m.a, m.c, kElements / 256);
+  state.SetItemsProcessed(state.iterations() * kElements);
+}
+BENCHMARK(SoftmaxElements)->MeasureProcessCPUTime();
+
+void GeluElements(benchmark::State& state) {
+  const Buffers& m = buffers();
+  for (auto _ : state) MC_LAUNCH(gelu, kElements / 256, 256, m.a, m.c, kElements);
+  state.SetItemsProcessed(state.iterations() * kElements);
+}
+BENCHMARK(GeluElements)->MeasureProcessCPUTime();
+
+void RegisterMatmulMultiplyAdds(benchmark::State& state) {
+  const Buffers& m = buffers();
+  for (auto _ : state) {
+    MC_LAUNCH(register_matmul, dim3(kSide / 64, kSide / 64), 256, m.a, m.b, m.c, kSide);
+  }
+  state.SetItemsProcessed(state.iterations() * kSide * kSide * kSide);
+}
+BENCHMARK(RegisterMatmulMultiplyAdds)->MeasureProcessCPUTime();
+
+void TiledMatmulMultiplyAdds(benchmark::State& state) {
   const Buffers& m = buffers();
   for (auto _ : state) {
     MC_LAUNCH(tiled_matmul, dim3(kSide / kTile, kSide / kTile), dim3(kTile, kTile), m.a, m.b, m.c,
@@ -105,7 +192,7 @@ void MatmulMultiplyAdds(benchmark::State& state) {
   }
   state.SetItemsProcessed(state.iterations() * kSide * kSide * kSide);
 }
-BENCHMARK(MatmulMultiplyAdds)->MeasureProcessCPUTime();
+BENCHMARK(TiledMatmulMultiplyAdds)->MeasureProcessCPUTime();
 
 void BarrierWaits(benchmark::State& state) {
   buffers();

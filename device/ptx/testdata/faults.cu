@@ -111,3 +111,25 @@ extern "C" __global__ void beyond_local(const int* index, float* y) {
   for (int k = 0; k < 8; ++k) a[k] = k * threadIdx.x;
   y[threadIdx.x] = a[index[threadIdx.x]];  // Out of bounds.
 }
+
+extern "C" __global__ void read_before_write(float* y, float* out) {
+  if (blockIdx.x == 0) {
+    out[threadIdx.x] = y[threadIdx.x];
+  } else if (blockIdx.x == gridDim.x - 1) {
+    y[threadIdx.x] = 1;  // Race.
+  }
+}
+
+extern "C" __global__ void shift_in_place(float* y) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  const float next = y[i + 1];
+  y[i] = next + 1;  // Race.
+}
+
+extern "C" __global__ void last_block_without_fence(float* partial, int* arrived, float* sum) {
+  partial[blockIdx.x] = blockIdx.x;
+  if (atomicAdd(arrived, 1) != static_cast<int>(gridDim.x) - 1) return;
+  float all = 0;
+  for (unsigned k = 0; k < gridDim.x; ++k) all += partial[k];  // Race.
+  *sum = all;
+}

@@ -215,3 +215,86 @@ extern "C" __global__ void wait_for_time(long long* out) {
   }
   out[threadIdx.x] = 1;
 }
+
+// The last block that arrives adds what all have written.
+extern "C" __global__ void last_block(float* partial, int* arrived, float* sum) {
+  __shared__ bool is_last;
+  partial[blockIdx.x * blockDim.x + threadIdx.x] = threadIdx.x;
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) is_last = atomicAdd(arrived, 1) == static_cast<int>(gridDim.x) - 1;
+  __syncthreads();
+  if (!is_last || threadIdx.x != 0) return;
+  float all = 0;
+  for (unsigned k = 0; k < gridDim.x * blockDim.x; ++k) all += partial[k];
+  *sum = all;
+}
+
+// Sums over parts of k, by atomics; the last block of each place finishes it.
+extern "C" __global__ void split_k(const float* x, float* sums, int* arrived, float* out) {
+  __shared__ int count;
+  const int t = threadIdx.x;
+  atomicAdd(sums + t, x[blockIdx.x * blockDim.x + t]);
+  __syncthreads();
+  if (t == 0) {
+    __threadfence();
+    count = atomicAdd(arrived, 1);
+  }
+  __syncthreads();
+  if (count == static_cast<int>(gridDim.x) - 1) out[t] = 2 * sums[t];
+}
+
+__device__ void wait_for_grid(int* arrived, int until) {
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    __threadfence();
+    atomicAdd(arrived, 1);
+    while (*static_cast<volatile int*>(arrived) < until) {
+    }
+    __threadfence();
+  }
+  __syncthreads();
+}
+
+// Each block reads what its neighbour wrote, and then writes what the neighbour read.
+extern "C" __global__ void phases(int* arrived, int* x, int* y) {
+  const int n = gridDim.x * blockDim.x, i = blockIdx.x * blockDim.x + threadIdx.x;
+  x[i] = i;
+  for (int k = 0; k < 3; ++k) {
+    wait_for_grid(arrived, (2 * k + 1) * gridDim.x);
+    y[i] = x[(i + blockDim.x) % n];
+    wait_for_grid(arrived, (2 * k + 2) * gridDim.x);
+    x[i] = y[i];
+  }
+}
+
+// A block goes on when the one before it has published its sum.
+extern "C" __global__ void chained_scan(const int* x, int* sums, volatile int* flags, int* out) {
+  const int b = blockIdx.x;
+  int before = 0;
+  if (b > 0) {
+    while (flags[b - 1] == 0) {
+    }
+    __threadfence();
+    before = sums[b - 1];
+  }
+  sums[b] = before + x[b];
+  __threadfence();
+  flags[b] = 1;
+  out[b] = before;
+}
+
+extern "C" __global__ void guarded_count(int* lock, int* count) {
+  while (atomicCAS(lock, 0, 1) != 0) {
+  }
+  __threadfence();
+  *count += 1;
+  __threadfence();
+  atomicExch(lock, 0);
+}
+
+extern "C" __global__ void turns(int* next, int* out) {
+  if (threadIdx.x % warpSize == 0) {
+    out[(blockIdx.x * blockDim.x + threadIdx.x) / warpSize] = atomicAdd(next, 1);
+  }
+}
