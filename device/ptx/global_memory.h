@@ -32,6 +32,8 @@ class Reserved {
   uint8_t* data() const { return data_; }
   // All bytes are zero again.
   void clear();
+  // Whole pages between the two are zero again, and take no room.
+  void clear(size_t begin, size_t end);
 
  private:
   Reserved(uint8_t* data, size_t bytes) : data_(data), bytes_(bytes) {}
@@ -45,7 +47,11 @@ class GlobalMemory {
 
   // A device address, aligned to 256 bytes. kExhausted if there is no room.
   Result<uint64_t> allocate(size_t bytes, std::string name);
-  // False if no allocation begins there.
+  // Addresses for allocate_at() alone, from a multiple of 2 MiB on. kExhausted if there is no room.
+  Result<uint64_t> reserve(size_t bytes);
+  // kInvalidInput unless all bytes are in a reserved range and in no other allocation.
+  Status allocate_at(uint64_t address, size_t bytes, std::string name);
+  // False if no allocation begins there. Bytes of reserved ranges are given back to the system.
   bool release(uint64_t address);
   // The allocation that holds the address, or null.
   const Allocation* find(uint64_t address) const;
@@ -68,9 +74,13 @@ class GlobalMemory {
         writer_(std::move(writer)),
         size_(size) {}
 
+  bool is_reserved(uint64_t address, size_t bytes) const;
+  void clear(size_t begin, size_t end);
+
   Reserved bytes_, written_in_, writer_;
   size_t size_ = 0;
   std::map<uint64_t, Allocation> allocations_;  // The key is their begin.
+  std::map<uint64_t, uint64_t> reserved_;       // Ends of reserved ranges by their begins.
   std::multimap<size_t, uint64_t> spare_;       // Released places by their bytes.
   uint64_t used_ = 0;
 };
