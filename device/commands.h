@@ -72,7 +72,7 @@ constexpr uint32_t kReplyBytesMax = 1u << 20;
 constexpr uint32_t kNameBytesMax = 1u << 16;  // Names of template kernels are long.
 constexpr uint32_t kParametersMax = 1024;
 constexpr uint32_t kArgumentBytesMax = 32764;  // CUDA's limit from sm_70 on.
-constexpr uint64_t kGranularity = 2u << 20;    // The unit of kMap's addresses and sizes.
+constexpr uint64_t kGranularity = 2u << 20;    // The unit of kMap's addresses.
 
 constexpr uint32_t kWholeDevice = ~0u;
 // The first streams exist: the legacy default stream, CUDA's two names of it, and the default
@@ -85,7 +85,7 @@ struct Handle {
 
 struct Map {
   uint64_t address;
-  uint64_t bytes;
+  uint64_t bytes;  // As the candidate asked for them; the device rounds them up to its own unit.
 };
 
 struct Write {

@@ -85,6 +85,12 @@ std::unique_ptr<Executor> Executor::create(const Options& options, std::string& 
       failed("cuCtxSetCurrent", cuCtxSetCurrent(executor->context_))) {
     return nullptr;
   }
+  const CUmemAllocationProp properties = properties_of_memory(executor->device_);
+  if (failed("cuMemGetAllocationGranularity",
+             cuMemGetAllocationGranularity(&executor->granularity_, &properties,
+                                           CU_MEM_ALLOC_GRANULARITY_MINIMUM))) {
+    return nullptr;
+  }
   if (options.memory_bytes_max == 0) {
     size_t total = 0;
     if (failed("cuDeviceTotalMem", cuDeviceTotalMem(&total, executor->device_))) return nullptr;
@@ -117,7 +123,9 @@ bool Executor::attach(int descriptor) {
   use_ = {};
   page_->arena = arena_;
   page_->arena_bytes = options_.arena_bytes;
-  page_->memory_bytes_max = options_.memory_bytes_max;
+  // The client counts whole units of addresses, the executor the bytes of the device.
+  const bool counts_alike = granularity_ == kGranularity;
+  page_->memory_bytes_max = counts_alike ? options_.memory_bytes_max : options_.arena_bytes;
   page_->regions = regions_;
   page_->regions_bytes = options_.regions_bytes;
   size_t total = 0;

@@ -19,6 +19,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -70,8 +71,13 @@ class Executor : private CallContext {
 
   // ---- For the judge's side of the process.  A mutex lets them run beside serve().
   // Maps memory that another process exported (cuMemExportToShareableHandle): its address here, or
-  // 0 where that fails.
-  uint64_t import_region(int descriptor, uint64_t bytes);
+  // 0 where that fails.  `extents` are the places of its tensors: a device that allocates by the
+  // byte maps these alone, so that an access beyond the end of one is an access to nothing.
+  struct Extent {
+    uint64_t offset;
+    uint64_t bytes;
+  };
+  uint64_t import_region(int descriptor, uint64_t bytes, std::span<const Extent> extents = {});
   void release_region(uint64_t address);
   // Copies parts of the candidate's memory, one behind the other, each to its offset, into new
   // memory that is exported as a descriptor; -1 where a part is not the candidate's, kNoRoom where
@@ -186,6 +192,7 @@ class Executor : private CallContext {
   CUresult end_call(const Call& command, const char* parts, uint32_t bytes);
   bool is_allowed_now(Op op, uint32_t bytes);
   void count_entries(uint32_t number);
+  static CUmemAllocationProp properties_of_memory(CUdevice device);
   // New memory, exportable, at an address for regions; 0 where there is none.
   uint64_t map_new_region(uint64_t bytes, Block& block);
   int exported(uint64_t place, const Block& block, CUresult status);
@@ -197,6 +204,8 @@ class Executor : private CallContext {
   bool is_capturing(CUstream stream) const;
 
   CUresult map_at(uint64_t address, uint64_t bytes, CUmemGenericAllocationHandle handle);
+  CUresult map_part(uint64_t address, Extent part, CUmemGenericAllocationHandle handle);
+  CUresult map_extents(uint64_t address, std::span<const Extent> extents, const Block& block);
   void unmap_block(uint64_t address, const Block& block);
 
   std::mutex mutex_;  // Held for each command, and by what the judge's side calls.
@@ -205,6 +214,7 @@ class Executor : private CallContext {
   CUcontext context_ = nullptr;
   CUdevice device_ = 0;
   Options options_;
+  uint64_t granularity_ = kGranularity;  // The device's unit of memory.
   uint64_t arena_ = 0;
   uint64_t regions_ = 0;
 

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the device process (harness/device/process.py) finds in this library besides the executor's
+// C functions, and the kernels that only timing needs.
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "cuda/kernels.h"
+#include "ptx_driver/driver.h"
+
+extern "C" {
+
+// The findings since the last call, as lines of JSON; valid until the next call.
+[[gnu::visibility("default")]] const char* mc_executor_take_report() {
+  static std::string lines;
+  lines = mc::ptx_driver::Driver::get().report().take();
+  return lines.c_str();
+}
+
+}  // extern "C"
+
+namespace mc::device {
+
+CUresult copy_masked(CUdeviceptr, CUdeviceptr, uint64_t, const Mask&, uint64_t, CUstream) {
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+CUresult store_word(CUdeviceptr, uint64_t, CUstream) { return CUDA_ERROR_NOT_SUPPORTED; }
+CUresult read_through(CUdeviceptr, uint64_t, CUdeviceptr, CUstream) {
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+}  // namespace mc::device
