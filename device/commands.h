@@ -56,6 +56,8 @@ enum class Op : uint32_t {
   kBeginCall,         // Call: the next timed call's inputs appear, and its time begins.
   kEndCall,           // Call, then an OutputPart for each tensor of its outputs.
   kLibraryCall,       // LibraryCall, then its words; where it says so, answered with words.
+  kOperator,          // Operator, then its bytes (operators/operators.h); answered with a reply.
+  kOperatorResult,    // OperatorResult: a result of it goes to an address.
   kUnsupported,       // A name: what the client was asked for and cannot do.
 };
 constexpr uint32_t kOps = static_cast<uint32_t>(Op::kUnsupported) + 1;
@@ -232,6 +234,16 @@ struct LibraryCall {
   uint32_t num_words;
   uint32_t is_answered;
   uint32_t unused = 0;
+};
+
+struct Operator {
+  uint64_t bytes;  // That follow.
+};
+
+struct OperatorResult {
+  uint64_t target;
+  uint64_t bytes;
+  uint32_t slot;
 };
 
 // ---- Timing (cuda/timed_batch.h).  While a batch runs, the device works in calls alone.

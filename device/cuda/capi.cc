@@ -79,6 +79,12 @@ void mc_executor_serve(void* process) {
   p->thread = std::thread([p] { p->executor->serve(p->is_over); });
 }
 
+// Executor::set_operators.
+void mc_executor_set_operators(void* process, decltype(Executor::Operators::run) run,
+                               decltype(Executor::Operators::fetch) fetch) {
+  static_cast<Process*>(process)->executor->set_operators({run, fetch});
+}
+
 // Executor::import_region.
 uint64_t mc_executor_import(void* process, int descriptor, uint64_t bytes,
                             const Executor::Extent* extents, size_t num_extents) {

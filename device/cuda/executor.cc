@@ -379,7 +379,7 @@ void Executor::execute(Op op, const char* body, uint32_t bytes) {
   if (!is_allowed_now(op, bytes)) {
     has_failed_ = true;
     LibraryCall call{};
-    const bool is_answered = op == Op::kRead || op == Op::kMap ||
+    const bool is_answered = op == Op::kRead || op == Op::kMap || op == Op::kOperator ||
                              (op == Op::kLibraryCall && take(call) && call.is_answered != 0);
     return is_answered ? reply(CUDA_ERROR_NOT_PERMITTED) : fail(CUDA_ERROR_NOT_PERMITTED);
   }
@@ -636,6 +636,15 @@ void Executor::execute(Op op, const char* body, uint32_t bytes) {
       const bool is_done = status == CUDA_SUCCESS && answer[0] == 0;
       has_failed_ = has_failed_ || !is_done;
       return fail(is_done || status != CUDA_SUCCESS ? status : CUDA_ERROR_UNKNOWN);
+    }
+    case Op::kOperator: {
+      Operator command;
+      if (!take(command)) return reply(CUDA_ERROR_INVALID_VALUE);
+      return run_operator(command, body, bytes);
+    }
+    case Op::kOperatorResult: {
+      OperatorResult command;
+      return fail(take(command) ? fetch_result(command) : CUDA_ERROR_INVALID_VALUE);
     }
     case Op::kUnsupported: {
       const char* name = take(handle) ? text_in(body, bytes) : nullptr;

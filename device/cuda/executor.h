@@ -38,6 +38,7 @@ namespace mc::device {
 struct Use {
   uint64_t launches = 0;
   uint64_t launches_own = 0;
+  uint64_t operators = 0;
   uint64_t bytes_to_host = 0;  // Those of elapsed times and of answers that work is done, too.
   std::string unsupported;     // The first thing that was asked for and is not there.
   std::string forbidden;       // The first kernel of PyTorch's that the candidate may not have.
@@ -91,6 +92,14 @@ class Executor : private CallContext {
   };
   static constexpr int kNoRoom = -2;
   int export_parts(const Part* parts, size_t num_parts, uint64_t bytes);
+
+  // A library that runs PyTorch's operators on the device's memory (operators/operators.h).
+  struct Operators {
+    size_t (*run)(const void* call, size_t bytes, void* reply, size_t reply_max) = nullptr;
+    int (*fetch)(uint32_t slot, uint64_t address, uint64_t bytes) = nullptr;
+  };
+  // Without one, operators are not supported.
+  void set_operators(const Operators& operators) { operators_ = operators; }
 
   // ---- Timing, for the judge's side too (timed_batch.h).
   // Room for batches of at most so many calls, whose inputs and outputs take so many bytes each.
@@ -185,6 +194,8 @@ class Executor : private CallContext {
   void end_item(CallItem item);
   CUresult call_library(const LibraryCall& command, const char* data, uint32_t bytes,
                         std::vector<uint64_t>& answer);
+  void run_operator(const Operator& command, const char* call, uint32_t bytes);
+  CUresult fetch_result(const OperatorResult& command);
   void answer_query(CUresult status);
   CUresult elapsed(const Elapsed& command, float& ms);
   CUresult begin_call(const Call& command);
@@ -259,6 +270,7 @@ class Executor : private CallContext {
   bool has_failed_ = false;
 
   Libraries libraries_{*this};
+  Operators operators_;
 
   // PyTorch's modules stay from one candidate to the next, but for those that one may have changed.
   using ModulePlace = std::pair<std::string, uint64_t>;

@@ -12,10 +12,15 @@
 extern "C" {
 
 // The findings since the last call, as lines of JSON; valid until the next call.
-[[gnu::visibility("default")]] const char* mc_executor_take_report() {
+const char* mc_executor_take_report() {
   static std::string lines;
   lines = mc::ptx_driver::Driver::get().report().take();
   return lines.c_str();
+}
+
+// The place of bytes of the device in this process; null where they are not in one allocation.
+void* mc_executor_host(uint64_t address, uint64_t bytes) {
+  return mc::ptx_driver::Driver::get().device().host(address, bytes);
 }
 
 }  // extern "C"
