@@ -56,6 +56,8 @@ enum class Op : uint32_t {
   kBeginCall,         // Call: the next timed call's inputs appear, and its time begins.
   kEndCall,           // Call, then an OutputPart for each tensor of its outputs.
   kLibraryCall,       // LibraryCall, then its words; where it says so, answered with words.
+  kOperator,          // Operator, then its bytes (operators/operators.h); answered with a reply.
+  kOperatorResult,    // OperatorResult: a result of it goes to an address.
   kUnsupported,       // A name: what the client was asked for and cannot do.
 };
 constexpr uint32_t kOps = static_cast<uint32_t>(Op::kUnsupported) + 1;
@@ -72,7 +74,7 @@ constexpr uint32_t kReplyBytesMax = 1u << 20;
 constexpr uint32_t kNameBytesMax = 1u << 16;  // Names of template kernels are long.
 constexpr uint32_t kParametersMax = 1024;
 constexpr uint32_t kArgumentBytesMax = 32764;  // CUDA's limit from sm_70 on.
-constexpr uint64_t kGranularity = 2u << 20;    // The unit of kMap's addresses and sizes.
+constexpr uint64_t kGranularity = 2u << 20;    // The unit of kMap's addresses.
 
 constexpr uint32_t kWholeDevice = ~0u;
 // The first streams exist: the legacy default stream, CUDA's two names of it, and the default
@@ -85,7 +87,7 @@ struct Handle {
 
 struct Map {
   uint64_t address;
-  uint64_t bytes;
+  uint64_t bytes;  // As the candidate asked for them; the device rounds them up to its own unit.
 };
 
 struct Write {
@@ -232,6 +234,16 @@ struct LibraryCall {
   uint32_t num_words;
   uint32_t is_answered;
   uint32_t unused = 0;
+};
+
+struct Operator {
+  uint64_t bytes;  // That follow.
+};
+
+struct OperatorResult {
+  uint64_t target;
+  uint64_t bytes;
+  uint32_t slot;
 };
 
 // ---- Timing (cuda/timed_batch.h).  While a batch runs, the device works in calls alone.

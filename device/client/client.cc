@@ -178,7 +178,8 @@ cudaError_t Client::allocate(void** pointer, uint64_t bytes) {
   }
   if (!block) return cudaErrorMemoryAllocation;
   // The device may be short of memory that others hold.
-  const uint32_t status = device.call(Op::kMap, Map{block->address, block->bytes});
+  const uint32_t status =
+      device.call(Op::kMap, Map{block->address, std::max<uint64_t>(bytes, 1)});
   if (status != 0) {
     arena_.release(block->address);
     return static_cast<cudaError_t>(status);
@@ -192,22 +193,23 @@ cudaError_t Client::release(void* pointer) {
   const std::lock_guard lock(mutex_);
   const auto block = arena_.release(reinterpret_cast<uint64_t>(pointer));
   if (!block) return cudaErrorInvalidValue;
+  bytes_in_order_.erase(block->address);
   sender().send(Op::kUnmap, Map{block->address, block->bytes});
   return cudaSuccess;
 }
 
 cudaError_t Client::allocate_in_order(void** pointer, uint64_t bytes, cudaStream_t stream) {
   const std::lock_guard lock(mutex_);
-  const uint64_t rounded =
-      std::max<uint64_t>(1, (bytes + kGranularity - 1) / kGranularity) * kGranularity;
-  const auto [first, last] = kept_.equal_range(rounded);
+  const auto [first, last] = kept_.equal_range(bytes);
   for (auto kept = first; kept != last; ++kept) {
     if (kept->second.stream != stream) continue;
     *pointer = reinterpret_cast<void*>(kept->second.address);
     kept_.erase(kept);
     return cudaSuccess;
   }
-  return allocate(pointer, bytes);
+  const cudaError_t status = allocate(pointer, bytes);
+  if (status == cudaSuccess) bytes_in_order_[reinterpret_cast<uint64_t>(*pointer)] = bytes;
+  return status;
 }
 
 cudaError_t Client::release_in_order(void* pointer, cudaStream_t stream) {
@@ -215,7 +217,9 @@ cudaError_t Client::release_in_order(void* pointer, cudaStream_t stream) {
   const std::lock_guard lock(mutex_);
   const auto block = arena_.block_of(reinterpret_cast<uint64_t>(pointer));
   if (!block || block->address != reinterpret_cast<uint64_t>(pointer)) return cudaErrorInvalidValue;
-  kept_.emplace(block->bytes, Kept{block->address, stream});
+  const auto known = bytes_in_order_.find(block->address);
+  if (known == bytes_in_order_.end()) return release(pointer);
+  kept_.emplace(known->second, Kept{block->address, stream});
   return cudaSuccess;
 }
 

@@ -20,6 +20,7 @@ namespace mc::device {
 namespace {
 
 constexpr uint64_t kWriteBytesMax = 512u << 10;
+constexpr uint64_t kOperatorBytesMax = kCommandBytesMax - 256;
 constexpr int kConfigurationsMax = 16;
 constexpr int kClock = 13, kMemoryClock = 36;  // CUdevice_attribute
 
@@ -301,6 +302,17 @@ extern "C" {
 int mc_device_open(int descriptor) { return Client::get().open(descriptor) ? 0 : 1; }
 
 // For the harness: a timed call begins, and ends with these outputs (commands.h).
+// An operator of PyTorch's (operators/operators.h): its reply, of at most `reply_max` bytes.
+int mc_device_operator(const void* call, size_t bytes, void* reply, size_t reply_max) {
+  if (bytes > kOperatorBytesMax) return cudaErrorInvalidValue;
+  const mc::device::Operator command{bytes};
+  return note(device().call(Op::kOperator, command, reply, reply_max, {call, bytes}));
+}
+
+void mc_device_operator_result(uint32_t slot, uint64_t address, uint64_t bytes) {
+  send(Op::kOperatorResult, mc::device::OperatorResult{address, bytes, slot});
+}
+
 void mc_device_begin_call(uint32_t call) {
   // Calls of the first batch may be the process's first ones, in which libraries may refuse things.
   static uint32_t batches = 0;

@@ -79,8 +79,17 @@ void mc_executor_serve(void* process) {
   p->thread = std::thread([p] { p->executor->serve(p->is_over); });
 }
 
-uint64_t mc_executor_import(void* process, int descriptor, uint64_t bytes) {
-  return static_cast<Process*>(process)->executor->import_region(descriptor, bytes);
+// Executor::set_operators.
+void mc_executor_set_operators(void* process, decltype(Executor::Operators::run) run,
+                               decltype(Executor::Operators::fetch) fetch) {
+  static_cast<Process*>(process)->executor->set_operators({run, fetch});
+}
+
+// Executor::import_region.
+uint64_t mc_executor_import(void* process, int descriptor, uint64_t bytes,
+                            const Executor::Extent* extents, size_t num_extents) {
+  return static_cast<Process*>(process)->executor->import_region(descriptor, bytes,
+                                                                 {extents, num_extents});
 }
 
 void mc_executor_release(void* process, uint64_t address) {

@@ -85,6 +85,12 @@ std::unique_ptr<Executor> Executor::create(const Options& options, std::string& 
       failed("cuCtxSetCurrent", cuCtxSetCurrent(executor->context_))) {
     return nullptr;
   }
+  const CUmemAllocationProp properties = properties_of_memory(executor->device_);
+  if (failed("cuMemGetAllocationGranularity",
+             cuMemGetAllocationGranularity(&executor->granularity_, &properties,
+                                           CU_MEM_ALLOC_GRANULARITY_MINIMUM))) {
+    return nullptr;
+  }
   if (options.memory_bytes_max == 0) {
     size_t total = 0;
     if (failed("cuDeviceTotalMem", cuDeviceTotalMem(&total, executor->device_))) return nullptr;
@@ -117,7 +123,9 @@ bool Executor::attach(int descriptor) {
   use_ = {};
   page_->arena = arena_;
   page_->arena_bytes = options_.arena_bytes;
-  page_->memory_bytes_max = options_.memory_bytes_max;
+  // The client counts whole units of addresses, the executor the bytes of the device.
+  const bool counts_alike = granularity_ == kGranularity;
+  page_->memory_bytes_max = counts_alike ? options_.memory_bytes_max : options_.arena_bytes;
   page_->regions = regions_;
   page_->regions_bytes = options_.regions_bytes;
   size_t total = 0;
@@ -371,7 +379,7 @@ void Executor::execute(Op op, const char* body, uint32_t bytes) {
   if (!is_allowed_now(op, bytes)) {
     has_failed_ = true;
     LibraryCall call{};
-    const bool is_answered = op == Op::kRead || op == Op::kMap ||
+    const bool is_answered = op == Op::kRead || op == Op::kMap || op == Op::kOperator ||
                              (op == Op::kLibraryCall && take(call) && call.is_answered != 0);
     return is_answered ? reply(CUDA_ERROR_NOT_PERMITTED) : fail(CUDA_ERROR_NOT_PERMITTED);
   }
@@ -628,6 +636,15 @@ void Executor::execute(Op op, const char* body, uint32_t bytes) {
       const bool is_done = status == CUDA_SUCCESS && answer[0] == 0;
       has_failed_ = has_failed_ || !is_done;
       return fail(is_done || status != CUDA_SUCCESS ? status : CUDA_ERROR_UNKNOWN);
+    }
+    case Op::kOperator: {
+      Operator command;
+      if (!take(command)) return reply(CUDA_ERROR_INVALID_VALUE);
+      return run_operator(command, body, bytes);
+    }
+    case Op::kOperatorResult: {
+      OperatorResult command;
+      return fail(take(command) ? fetch_result(command) : CUDA_ERROR_INVALID_VALUE);
     }
     case Op::kUnsupported: {
       const char* name = take(handle) ? text_in(body, bytes) : nullptr;

@@ -19,6 +19,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -37,6 +38,7 @@ namespace mc::device {
 struct Use {
   uint64_t launches = 0;
   uint64_t launches_own = 0;
+  uint64_t operators = 0;
   uint64_t bytes_to_host = 0;  // Those of elapsed times and of answers that work is done, too.
   std::string unsupported;     // The first thing that was asked for and is not there.
   std::string forbidden;       // The first kernel of PyTorch's that the candidate may not have.
@@ -70,8 +72,13 @@ class Executor : private CallContext {
 
   // ---- For the judge's side of the process.  A mutex lets them run beside serve().
   // Maps memory that another process exported (cuMemExportToShareableHandle): its address here, or
-  // 0 where that fails.
-  uint64_t import_region(int descriptor, uint64_t bytes);
+  // 0 where that fails.  `extents` are the places of its tensors: a device that allocates by the
+  // byte maps these alone, so that an access beyond the end of one is an access to nothing.
+  struct Extent {
+    uint64_t offset;
+    uint64_t bytes;
+  };
+  uint64_t import_region(int descriptor, uint64_t bytes, std::span<const Extent> extents = {});
   void release_region(uint64_t address);
   // Copies parts of the candidate's memory, one behind the other, each to its offset, into new
   // memory that is exported as a descriptor; -1 where a part is not the candidate's, kNoRoom where
@@ -85,6 +92,14 @@ class Executor : private CallContext {
   };
   static constexpr int kNoRoom = -2;
   int export_parts(const Part* parts, size_t num_parts, uint64_t bytes);
+
+  // A library that runs PyTorch's operators on the device's memory (operators/operators.h).
+  struct Operators {
+    size_t (*run)(const void* call, size_t bytes, void* reply, size_t reply_max) = nullptr;
+    int (*fetch)(uint32_t slot, uint64_t address, uint64_t bytes) = nullptr;
+  };
+  // Without one, operators are not supported.
+  void set_operators(const Operators& operators) { operators_ = operators; }
 
   // ---- Timing, for the judge's side too (timed_batch.h).
   // Room for batches of at most so many calls, whose inputs and outputs take so many bytes each.
@@ -179,6 +194,8 @@ class Executor : private CallContext {
   void end_item(CallItem item);
   CUresult call_library(const LibraryCall& command, const char* data, uint32_t bytes,
                         std::vector<uint64_t>& answer);
+  void run_operator(const Operator& command, const char* call, uint32_t bytes);
+  CUresult fetch_result(const OperatorResult& command);
   void answer_query(CUresult status);
   CUresult elapsed(const Elapsed& command, float& ms);
   CUresult begin_call(const Call& command);
@@ -186,6 +203,7 @@ class Executor : private CallContext {
   CUresult end_call(const Call& command, const char* parts, uint32_t bytes);
   bool is_allowed_now(Op op, uint32_t bytes);
   void count_entries(uint32_t number);
+  static CUmemAllocationProp properties_of_memory(CUdevice device);
   // New memory, exportable, at an address for regions; 0 where there is none.
   uint64_t map_new_region(uint64_t bytes, Block& block);
   int exported(uint64_t place, const Block& block, CUresult status);
@@ -197,6 +215,8 @@ class Executor : private CallContext {
   bool is_capturing(CUstream stream) const;
 
   CUresult map_at(uint64_t address, uint64_t bytes, CUmemGenericAllocationHandle handle);
+  CUresult map_part(uint64_t address, Extent part, CUmemGenericAllocationHandle handle);
+  CUresult map_extents(uint64_t address, std::span<const Extent> extents, const Block& block);
   void unmap_block(uint64_t address, const Block& block);
 
   std::mutex mutex_;  // Held for each command, and by what the judge's side calls.
@@ -205,6 +225,7 @@ class Executor : private CallContext {
   CUcontext context_ = nullptr;
   CUdevice device_ = 0;
   Options options_;
+  uint64_t granularity_ = kGranularity;  // The device's unit of memory.
   uint64_t arena_ = 0;
   uint64_t regions_ = 0;
 
@@ -249,6 +270,7 @@ class Executor : private CallContext {
   bool has_failed_ = false;
 
   Libraries libraries_{*this};
+  Operators operators_;
 
   // PyTorch's modules stay from one candidate to the next, but for those that one may have changed.
   using ModulePlace = std::pair<std::string, uint64_t>;

@@ -7,56 +7,86 @@
 #include "cuda/executor.h"
 
 namespace mc::device {
+namespace {
+
+uint64_t rounded_up(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+}  // namespace
+
+CUmemAllocationProp Executor::properties_of_memory(CUdevice device) {
+  CUmemAllocationProp properties{};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {device}};
+  return properties;
+}
 
 // ---- Memory -------------------------------------------------------------------------------------
 
 CUresult Executor::map(const Map& command) {
-  const uint64_t end = command.address + command.bytes;
+  const uint64_t arena_end = arena_ + options_.arena_bytes;
+  if (command.bytes == 0 || command.bytes > options_.memory_bytes_max ||
+      command.address % kGranularity != 0 || command.address < arena_ ||
+      command.address > arena_end || command.bytes > arena_end - command.address) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  const uint64_t bytes = rounded_up(command.bytes, granularity_);
+  const uint64_t end = command.address + bytes;
   const auto next = blocks_.lower_bound(command.address);
   const bool overlaps = (next != blocks_.end() && next->first < end) ||
                         (next != blocks_.begin() &&
                          std::prev(next)->first + std::prev(next)->second.bytes > command.address);
-  if (command.bytes == 0 || command.bytes > options_.memory_bytes_max ||
-      command.address % kGranularity != 0 || command.bytes % kGranularity != 0 ||
-      command.address < arena_ || command.address > arena_ + options_.arena_bytes ||
-      end > arena_ + options_.arena_bytes || overlaps) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
-  if (mapped_bytes_ + command.bytes > options_.memory_bytes_max) return CUDA_ERROR_OUT_OF_MEMORY;
-  CUmemAllocationProp properties{};
-  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {device_}};
-  Block block{command.bytes, 0};
-  if (const CUresult status = cuMemCreate(&block.handle, command.bytes, &properties, 0)) {
-    return status;
-  }
-  if (const CUresult status = map_at(command.address, command.bytes, block.handle)) return status;
+  if (end > arena_end || overlaps) return CUDA_ERROR_INVALID_VALUE;
+  if (mapped_bytes_ + bytes > options_.memory_bytes_max) return CUDA_ERROR_OUT_OF_MEMORY;
+  const CUmemAllocationProp properties = properties_of_memory(device_);
+  Block block{bytes, 0};
+  if (const CUresult status = cuMemCreate(&block.handle, bytes, &properties, 0)) return status;
+  if (const CUresult status = map_at(command.address, bytes, block.handle)) return status;
   // All ones is NaN for every floating type.  Streams that do not wait for the default one may use
   // the memory next.
-  CUresult status = cuMemsetD32Async(command.address, ~0u, command.bytes / 4, CU_STREAM_PER_THREAD);
+  CUresult status = cuMemsetD8Async(command.address, 0xFF, bytes, CU_STREAM_PER_THREAD);
   if (status == CUDA_SUCCESS) status = cuStreamSynchronize(CU_STREAM_PER_THREAD);
   if (status != CUDA_SUCCESS) {  // It may hold what others left in it.
     unmap_block(command.address, block);
     return status;
   }
   blocks_.emplace(command.address, block);
-  mapped_bytes_ += command.bytes;
+  mapped_bytes_ += bytes;
   mapped_bytes_peak_ = std::max(mapped_bytes_peak_, mapped_bytes_);
   return CUDA_SUCCESS;
 }
 
 // Takes the handle: it is released where the memory cannot be mapped.
 CUresult Executor::map_at(uint64_t address, uint64_t bytes, CUmemGenericAllocationHandle handle) {
+  const CUresult status = map_part(address, {0, bytes}, handle);
+  if (status != CUDA_SUCCESS) cuMemRelease(handle);
+  return status;
+}
+
+CUresult Executor::map_part(uint64_t address, Extent part, CUmemGenericAllocationHandle handle) {
   CUmemAccessDesc access{};
   access.location = {CU_MEM_LOCATION_TYPE_DEVICE, {device_}};
   access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-  CUresult status = cuMemMap(address, bytes, 0, handle, 0);
+  const uint64_t at = address + part.offset;
+  CUresult status = cuMemMap(at, part.bytes, part.offset, handle, 0);
   if (status == CUDA_SUCCESS) {
-    status = cuMemSetAccess(address, bytes, &access, 1);
-    if (status != CUDA_SUCCESS) cuMemUnmap(address, bytes);
+    status = cuMemSetAccess(at, part.bytes, &access, 1);
+    if (status != CUDA_SUCCESS) cuMemUnmap(at, part.bytes);
   }
-  if (status != CUDA_SUCCESS) cuMemRelease(handle);
   return status;
+}
+
+// Takes the block's handle, as map_at() does.
+CUresult Executor::map_extents(uint64_t address, std::span<const Extent> extents,
+                               const Block& block) {
+  for (const Extent& part : extents) {
+    const bool is_inside = part.offset <= block.bytes && part.bytes <= block.bytes - part.offset;
+    CUresult status = is_inside ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    if (is_inside && part.bytes > 0) status = map_part(address, part, block.handle);
+    if (status == CUDA_SUCCESS) continue;
+    unmap_block(address, block);
+    return status;
+  }
+  return CUDA_SUCCESS;
 }
 
 void Executor::unmap_block(uint64_t address, const Block& block) {
@@ -146,10 +176,10 @@ CUresult Executor::fill(const Fill& command) {
 
 // ---- The judge's side ---------------------------------------------------------------------------
 
-uint64_t Executor::import_region(int descriptor, uint64_t bytes) {
+uint64_t Executor::import_region(int descriptor, uint64_t bytes, std::span<const Extent> extents) {
   const std::lock_guard lock(mutex_);
   cuCtxSetCurrent(context_);
-  if (bytes == 0 || bytes % kGranularity != 0) return 0;
+  if (bytes == 0 || bytes % granularity_ != 0) return 0;
   Block block{bytes, 0};
   // The driver takes the descriptor's number in place of a pointer.
   void* source = reinterpret_cast<void*>(static_cast<intptr_t>(descriptor));
@@ -162,7 +192,10 @@ uint64_t Executor::import_region(int descriptor, uint64_t bytes) {
     cuMemRelease(block.handle);
     return 0;
   }
-  if (map_at(place->address, bytes, block.handle) != CUDA_SUCCESS) {
+  const bool by_extents = granularity_ == 1 && !extents.empty();
+  const CUresult status = by_extents ? map_extents(place->address, extents, block)
+                                     : map_at(place->address, bytes, block.handle);
+  if (status != CUDA_SUCCESS) {
     region_map_.release(place->address);
     return 0;
   }
@@ -224,9 +257,7 @@ int Executor::exported(uint64_t place, const Block& block, CUresult status) {
 }
 
 uint64_t Executor::map_new_region(uint64_t bytes, Block& block) {
-  CUmemAllocationProp properties{};
-  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {device_}};
+  CUmemAllocationProp properties = properties_of_memory(device_);
   properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
   block = {bytes, 0};
   if (cuMemCreate(&block.handle, bytes, &properties, 0) != CUDA_SUCCESS) return 0;

@@ -164,6 +164,23 @@ CUresult Executor::call_library(const LibraryCall& command, const char* data, ui
   return CUDA_SUCCESS;
 }
 
+// The device's work ends first.
+void Executor::run_operator(const Operator& command, const char* call, uint32_t bytes) {
+  if (operators_.run == nullptr) return reply(CUDA_ERROR_NOT_SUPPORTED);
+  if (command.bytes > bytes) return reply(CUDA_ERROR_INVALID_VALUE);
+  if (num_captures_ > 0) return reply(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  if (const CUresult status = cuCtxSynchronize()) return reply(status);
+  ++use_.operators;
+  const size_t size = operators_.run(call, command.bytes, reply_area_, kReplyBytesMax);
+  reply(size > 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE, reply_area_, size);
+}
+
+CUresult Executor::fetch_result(const OperatorResult& command) {
+  if (operators_.fetch == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+  const bool is_there = operators_.fetch(command.slot, command.target, command.bytes) != 0;
+  return is_there ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
 // An answer is a byte, of which a candidate that asks until it is done has one.
 void Executor::answer_query(CUresult status) {
   if (status == CUDA_SUCCESS) ++use_.bytes_to_host;

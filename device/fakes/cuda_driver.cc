@@ -159,6 +159,11 @@ CUresult cuGetErrorName(CUresult, const char** name) {
 
 // ---- Memory -------------------------------------------------------------------------------------
 
+CUresult cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocationProp*,
+                                       CUmemAllocationGranularity_flags) {
+  *granularity = size_t{2} << 20;
+  return CUDA_SUCCESS;
+}
 CUresult cuMemAddressReserve(CUdeviceptr* address, size_t bytes, size_t, CUdeviceptr wanted,
                              unsigned long long) {
   constexpr size_t kAlignment = 2u << 20;
@@ -287,13 +292,10 @@ CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* copy, CUstream stream) {
   return settled();
 }
 CUresult cuMemsetD8Async(CUdeviceptr target, unsigned char value, size_t count, CUstream) {
+  if (std::exchange(fails_next_fill, false)) return CUDA_ERROR_LAUNCH_FAILED;
   if (!is_mapped(target, count)) return CUDA_ERROR_INVALID_VALUE;
   std::memset(reinterpret_cast<void*>(target), value, count);
   return settled();
-}
-CUresult cuMemsetD32Async(CUdeviceptr target, unsigned value, size_t count, CUstream stream) {
-  if (std::exchange(fails_next_fill, false)) return CUDA_ERROR_LAUNCH_FAILED;
-  return cuMemsetD8Async(target, static_cast<unsigned char>(value), count * 4, stream);
 }
 CUresult cuMemsetD2D8Async(CUdeviceptr target, size_t pitch, unsigned char value, size_t width,
                            size_t height, CUstream stream) {

@@ -142,8 +142,23 @@ Result<uint64_t> Device::allocate(size_t bytes, std::string name) {
   return impl_->memory->allocate(bytes, std::move(name));
 }
 
+Result<uint64_t> Device::reserve(size_t bytes) { return impl_->memory->reserve(bytes); }
+
+Status Device::allocate_at(uint64_t address, size_t bytes, std::string name) {
+  return impl_->memory->allocate_at(address, bytes, std::move(name));
+}
+
+uint8_t* Device::host(uint64_t address, size_t bytes) const {
+  return impl_->memory->host(address, bytes);
+}
+
 Status Device::release(uint64_t address) {
+  const Allocation* allocation = impl_->memory->find(address);
+  const uint64_t end = allocation == nullptr ? address : allocation->end;
   if (!impl_->memory->release(address)) return invalid("no allocation begins at this address");
+  for (const auto& shadow : impl_->shadows) {
+    shadow->forget(address - kGlobalBase, end - kGlobalBase);
+  }
   return ok();
 }
 
@@ -227,6 +242,12 @@ Result<uint64_t> Device::variable(ModuleId module, std::string_view name) const 
   return Error{ErrorCode::kNotFound, "the module has no variable " + std::string(name)};
 }
 
+Result<size_t> Device::variable_bytes(ModuleId module, std::string_view name) const {
+  MC_TRY(const uint64_t address, variable(module, name), "variable");
+  const Allocation* allocation = impl_->memory->find_before(address);
+  return static_cast<size_t>(allocation->end - allocation->begin);
+}
+
 Result<const Program*> Device::Impl::program(ModuleId module, std::string_view kernel) {
   const auto found = modules.find(module);
   if (found == modules.end()) return invalid("the module is not loaded");
@@ -244,8 +265,16 @@ Result<const Program*> Device::Impl::program(ModuleId module, std::string_view k
 
 Result<KernelFacts> Device::decode(ModuleId module, std::string_view kernel) {
   MC_TRY(const Program* program, impl_->program(module, kernel), "decode");
-  return KernelFacts{program->parameter_bytes, program->shared_bytes,
-                     program->codes.front()->local_bytes, program->kernel->threads_max};
+  KernelFacts facts{{},
+                    program->parameter_bytes,
+                    program->shared_bytes,
+                    program->codes.front()->local_bytes,
+                    program->kernel->threads_max};
+  for (const Variable& one : program->kernel->parameters) {
+    facts.parameters.push_back(
+        {static_cast<uint32_t>(one.offset), static_cast<uint32_t>(one.bytes)});
+  }
+  return facts;
 }
 
 void Device::Impl::prepare(Launch& launch, const LaunchOptions& given, const Program& program) {

@@ -81,8 +81,15 @@ struct LaunchReport {
   bool is_complete = true;        // No finding ended the launch.
 };
 
+// The place of a parameter among a kernel's arguments.
+struct ParameterPlace {
+  uint32_t offset = 0;
+  uint32_t bytes = 0;
+};
+
 // Facts that a launch of a kernel needs.
 struct KernelFacts {
+  std::vector<ParameterPlace> parameters;
   uint32_t parameter_bytes = 0;
   uint32_t shared_bytes = 0;  // Static shared memory.
   uint32_t local_bytes = 0;
@@ -96,8 +103,15 @@ class Device {
 
   // A device address, aligned to 256 bytes. The name is for findings.
   Result<uint64_t> allocate(size_t bytes, std::string name);
+  // Addresses that allocate() leaves alone, from a multiple of 2 MiB on, for allocate_at().
+  Result<uint64_t> reserve(size_t bytes);
+  // kInvalidInput unless all bytes are in a range of reserve() and in no other allocation.
+  Status allocate_at(uint64_t address, size_t bytes, std::string name);
   // kInvalidInput if no allocation begins there.
   Status release(uint64_t address);
+  // The place of these bytes in this process, until their allocation is released. Null unless one
+  // allocation holds them all.
+  uint8_t* host(uint64_t address, size_t bytes) const;
   // Bytes of one allocation. kInvalidInput where they are not in one.
   Status copy_in(uint64_t to, std::span<const uint8_t> bytes);
   Status copy_out(uint64_t from, std::span<uint8_t> bytes) const;
@@ -111,6 +125,8 @@ class Device {
   std::vector<std::string> kernels(ModuleId module) const;
   // The address of a variable.
   Result<uint64_t> variable(ModuleId module, std::string_view name) const;
+  // Its bytes.
+  Result<size_t> variable_bytes(ModuleId module, std::string_view name) const;
   // kUnsupported with the line and the instruction where the executor lacks something.
   Result<KernelFacts> decode(ModuleId module, std::string_view kernel);
 

@@ -3,6 +3,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "ptx/program.h"
@@ -13,6 +14,8 @@ namespace {
 constexpr size_t kAlign = 256;
 // Between allocations, so that an access beyond the end of one is not in the next.
 constexpr size_t kGap = 256;
+constexpr size_t kRangeAlign = 2 << 20;
+constexpr size_t kPage = 4096;
 constexpr size_t kShadowSlack = 1 << 16;
 
 size_t rounded_up(size_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
@@ -36,6 +39,12 @@ Reserved::~Reserved() {
 }
 
 void Reserved::clear() { madvise(data_, bytes_, MADV_DONTNEED); }
+
+void Reserved::clear(size_t begin, size_t end) {
+  begin = (begin + kPage - 1) / kPage * kPage;
+  end = std::min(end, bytes_) / kPage * kPage;
+  if (begin < end) madvise(data_ + begin, end - begin, MADV_DONTNEED);
+}
 
 Result<std::unique_ptr<GlobalMemory>> GlobalMemory::create(size_t bytes) {
   MC_TRY(Reserved memory, Reserved::create(bytes + kGap), "device memory");
@@ -62,9 +71,45 @@ Result<uint64_t> GlobalMemory::allocate(size_t bytes, std::string name) {
   return begin;
 }
 
+Result<uint64_t> GlobalMemory::reserve(size_t bytes) {
+  const uint64_t begin = kGlobalBase + (used_ + kRangeAlign - 1) / kRangeAlign * kRangeAlign;
+  const uint64_t place = begin - kGlobalBase;
+  if (place > size_ || bytes > size_ - place) {
+    return Error{ErrorCode::kExhausted,
+                 "no room for a range of " + std::to_string(bytes) + " addresses"};
+  }
+  reserved_[begin] = begin + bytes;
+  used_ = place + rounded_up(bytes);
+  return begin;
+}
+
+bool GlobalMemory::is_reserved(uint64_t address, size_t bytes) const {
+  const auto next = reserved_.upper_bound(address);
+  if (next == reserved_.begin()) return false;
+  const uint64_t end = std::prev(next)->second;
+  return address < end && bytes <= end - address;
+}
+
+Status GlobalMemory::allocate_at(uint64_t address, size_t bytes, std::string name) {
+  if (bytes == 0 || !is_reserved(address, bytes)) {
+    return Error{ErrorCode::kInvalidInput, "an allocation is not within a reserved range"};
+  }
+  const Allocation* before = find_before(address + bytes - 1);
+  if (before != nullptr && before->end > address) {
+    return Error{ErrorCode::kInvalidInput, "an allocation overlaps another one"};
+  }
+  allocations_[address] = {address, address + bytes, std::move(name)};
+  return ok();
+}
+
 bool GlobalMemory::release(uint64_t address) {
   const auto found = allocations_.find(address);
   if (found == allocations_.end()) return false;
+  if (is_reserved(address, 1)) {
+    bytes_.clear(address - kGlobalBase, found->second.end - kGlobalBase);
+    allocations_.erase(found);
+    return true;
+  }
   spare_.emplace(rounded_up(found->second.end - found->second.begin) + kGap, address);
   allocations_.erase(found);
   return true;
@@ -109,6 +154,17 @@ void ShadowMemory::begin_launch() {
     now_ = 0;
   }
   launch_since_ = ++now_;
+}
+
+// Kernels of each granule have shadows of their own. Between launches none of them is needed.
+void ShadowMemory::forget(size_t begin, size_t end) {
+  for (int shift = 0; shift <= 2; ++shift) {
+    const size_t first = begin >> shift, last = end >> shift;
+    lines_.clear((first >> kLineShift) * sizeof(Line), (last >> kLineShift) * sizeof(Line));
+    for (size_t row = 0; row < 3 * row_; row += row_) {
+      words_.clear((row + first) * sizeof(uint32_t), (row + last) * sizeof(uint32_t));
+    }
+  }
 }
 
 GlobalShadow ShadowMemory::rows() const {

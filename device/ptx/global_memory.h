@@ -34,6 +34,8 @@ class Reserved {
   uint8_t* data() const { return data_; }
   // All bytes are zero again.
   void clear();
+  // Whole pages between the two are zero again, and take no room.
+  void clear(size_t begin, size_t end);
 
  private:
   Reserved(uint8_t* data, size_t bytes) : data_(data), bytes_(bytes) {}
@@ -47,7 +49,11 @@ class GlobalMemory {
 
   // A device address, aligned to 256 bytes. kExhausted if there is no room.
   Result<uint64_t> allocate(size_t bytes, std::string name);
-  // False if no allocation begins there.
+  // Addresses for allocate_at() alone, from a multiple of 2 MiB on. kExhausted if there is no room.
+  Result<uint64_t> reserve(size_t bytes);
+  // kInvalidInput unless all bytes are in a reserved range and in no other allocation.
+  Status allocate_at(uint64_t address, size_t bytes, std::string name);
+  // False if no allocation begins there. Bytes of reserved ranges are given back to the system.
   bool release(uint64_t address);
   // The allocation that holds the address, or null.
   const Allocation* find(uint64_t address) const;
@@ -63,9 +69,12 @@ class GlobalMemory {
  private:
   GlobalMemory(Reserved bytes, size_t size) : bytes_(std::move(bytes)), size_(size) {}
 
+  bool is_reserved(uint64_t address, size_t bytes) const;
+
   Reserved bytes_;
   size_t size_ = 0;
   std::map<uint64_t, Allocation> allocations_;  // The key is their begin.
+  std::map<uint64_t, uint64_t> reserved_;       // Ends of reserved ranges by their begins.
   std::multimap<size_t, uint64_t> spare_;       // Released places by their bytes.
   uint64_t used_ = 0;
 };
@@ -76,6 +85,8 @@ class ShadowMemory {
 
   // The clock goes on, and what is older than this time is of earlier launches.
   void begin_launch();
+  // Gives pages back that are for memory in a range of offsets, which was released.
+  void forget(size_t begin, size_t end);
   uint32_t launch_since() const { return launch_since_; }
   uint32_t* now() { return &now_; }
   GlobalShadow rows() const;

@@ -42,6 +42,31 @@ TEST(PtxGlobalMemory, TakesReleasedPlacesAgain) {
   EXPECT_EQ(memory->allocate(2000, "b").error().code, ErrorCode::kExhausted);
 }
 
+TEST(PtxGlobalMemory, AllocatesAtAGivenAddressOfAReservedRange) {
+  const auto memory = GlobalMemory::create(8 << 20).value();
+  ASSERT_TRUE(memory->allocate(100, "before"));
+  const uint64_t range = memory->reserve(4 << 20).value();
+  EXPECT_EQ(range % (2 << 20), 0U);
+  ASSERT_TRUE(memory->allocate_at(range + 512, 10, "a"));
+  EXPECT_EQ(memory->find(range + 521)->name, "a");
+  EXPECT_EQ(memory->find(range + 522), nullptr);
+  EXPECT_FALSE(memory->allocate_at(range + 500, 13, "overlaps its begin"));
+  EXPECT_FALSE(memory->allocate_at(range + 521, 5, "overlaps its end"));
+  EXPECT_FALSE(memory->allocate_at(range + (4 << 20) - 4, 5, "runs out of the range"));
+  EXPECT_TRUE(memory->allocate_at(range + 522, 5, "beside it"));
+  EXPECT_GE(memory->allocate(100, "after").value(), range + (4 << 20));
+}
+
+TEST(PtxGlobalMemory, GivesPagesOfAReservedRangeBack) {
+  const auto memory = GlobalMemory::create(8 << 20).value();
+  const uint64_t range = memory->reserve(4 << 20).value();
+  ASSERT_TRUE(memory->allocate_at(range, 3 * 4096, "a"));
+  memory->host(range + 4096, 1)[0] = 7;
+  ASSERT_TRUE(memory->release(range));
+  ASSERT_TRUE(memory->allocate_at(range, 3 * 4096, "b"));
+  EXPECT_EQ(memory->host(range + 4096, 1)[0], 0);
+}
+
 Finding finding_at(int line) {
   Finding finding;
   finding.kind = FindingKind::kSharedRace;

@@ -209,7 +209,8 @@ class CandidateProcess:
                 self._end_build(reference)  # A constructor that failed on the device began before.
                 return construct(model_class, init, seed, Constants(body["constants"]))
 
-            model = made_on(self._place.device, make)
+            draws_on_host = self._place.draws_on_host
+            model = made_on(self._place.device, make, draws_on_host=draws_on_host)
             cast_model(model, body["precision"])
             self._end_build(reference)
         except BaseException as error:

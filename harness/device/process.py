@@ -39,6 +39,12 @@ class _Part(ctypes.Structure):
     ]
 
 
+class _Extent(ctypes.Structure):
+    """Executor::Extent."""
+
+    _fields_ = [("offset", ctypes.c_uint64), ("bytes", ctypes.c_uint64)]
+
+
 class _TimedCall(ctypes.Structure):
     """Executor::TimedCall."""
 
@@ -72,9 +78,14 @@ class DeviceProcess:
     """
 
     def __init__(
-        self, library: str, kernels: tuple[str, str] = ("torch", "libtorch_cuda*.so")
+        self,
+        library: str,
+        kernels: tuple[str, str] = ("torch", "libtorch_cuda*.so"),
+        operators: str = "",
     ) -> None:
-        """`kernels` is the Place's: the files of PyTorch's own kernels."""
+        """`kernels` is the Place's: the files of PyTorch's own kernels. `operators` is the library
+        that runs PyTorch's operators, where the device cannot run those kernels.
+        """
         native = ctypes.CDLL(library)
         self._kernels = kernels
         native.mc_executor_create.restype = ctypes.c_void_p
@@ -82,12 +93,25 @@ class DeviceProcess:
         native.mc_executor_import.restype = ctypes.c_uint64
         native.mc_executor_prepare_batches.restype = ctypes.c_uint64
         native.mc_executor_batch_memory_bytes.restype = ctypes.c_uint64
+        # A device in software reports what it finds in kernels (device/ptx_driver/capi.cc).
+        self._take_report = getattr(native, "mc_executor_take_report", None)
+        if self._take_report is not None:
+            self._take_report.restype = ctypes.c_char_p
         self._native = native
         why = ctypes.create_string_buffer(500)
         handle = native.mc_executor_create(ctypes.c_uint64(0), why, ctypes.c_size_t(len(why)))
         if not handle:
             raise RuntimeError(why.value.decode())
         self._handle = ctypes.c_void_p(handle)
+        if operators:
+            self._open_operators(operators)
+
+    def _open_operators(self, path: str) -> None:
+        """The library's functions (device/operators/operators.h) go to the executor."""
+        library, native = ctypes.CDLL(path), self._native
+        library.mc_operators_open(native.mc_executor_host)
+        functions = library.mc_operators_run, library.mc_operators_fetch
+        native.mc_executor_set_operators(self._handle, *functions)
 
     def answer(self, question: Question) -> Answer:
         operations = {
@@ -138,8 +162,16 @@ class DeviceProcess:
         """Maps memory of the judge; the address that it has here."""
         nodes = [node for tree in question.body["trees"] for node in region.tensor_nodes(tree)]
         nbytes = int(nodes[0]["region_bytes"]) if nodes else GRANULARITY
-        descriptor = ctypes.c_int(question.descriptors[0])
-        address = self._native.mc_executor_import(self._handle, descriptor, ctypes.c_uint64(nbytes))
+        extents = (_Extent * max(1, len(nodes)))(
+            *(_Extent(node["offset"], region.extent_of(node)) for node in nodes)
+        )
+        address = self._native.mc_executor_import(
+            self._handle,
+            ctypes.c_int(question.descriptors[0]),
+            ctypes.c_uint64(nbytes),
+            extents,
+            ctypes.c_size_t(len(nodes)),
+        )
         if not address:
             raise MemoryError("the device process has no room for the region")
         return Answer({"address": address})
@@ -255,6 +287,7 @@ class DeviceProcess:
         texts = [ctypes.create_string_buffer(1000) for _ in range(2)]
         self._native.mc_executor_use(self._handle, counts, *texts, ctypes.c_size_t(1000))
         unsupported, forbidden = (text.value.decode("utf-8", "replace") for text in texts)
+        report = b"" if self._take_report is None else self._take_report()
         return Answer(
             {
                 "launches": counts[0],
@@ -262,6 +295,7 @@ class DeviceProcess:
                 "bytes_to_host": counts[2],
                 "unsupported": unsupported,
                 "forbidden": forbidden,
+                "report": report.decode("utf-8", "replace"),
             }
         )
 

@@ -4,5 +4,11 @@
 from harness.worker.cuda_place import CudaPlace
 from harness.worker.musa_place import MusaPlace
 from harness.worker.place import Place
+from harness.worker.ptx_place import PtxPlace
 
-BACKENDS: dict[str, type[Place]] = {"cpu": Place, "cuda": CudaPlace, "musa": MusaPlace}
+BACKENDS: dict[str, type[Place]] = {
+    "cpu": Place,
+    "cuda": CudaPlace,
+    "musa": MusaPlace,
+    "ptx": PtxPlace,
+}

@@ -141,9 +141,11 @@ def _methods_replaced(
             delattr(torch.Tensor, name)
 
 
-def made_on(device: torch.device, make: Callable[[], torch.nn.Module]) -> torch.nn.Module:
+def made_on(
+    device: torch.device, make: Callable[[], torch.nn.Module], *, draws_on_host: bool = False
+) -> torch.nn.Module:
     """The model that `make` constructs under a seed of its own, on `device`."""
-    if device.type in _IN_HOST_MEMORY:
+    if draws_on_host or device.type in _IN_HOST_MEMORY:
         return make().to(device)
     with large_draws(device) as generator:
         try:

@@ -35,6 +35,8 @@ class Place:
     builder: str = "torch.utils.cpp_extension"  # The module that builds a candidate's extensions.
     # The package, and files in its lib folder, that hold PyTorch's own kernels.
     kernels: tuple[str, str] = ("torch", "libtorch_cuda*.so")
+    # A candidate's models are drawn on the host, however large they are (draws.py).
+    draws_on_host: bool = False
 
     @staticmethod
     def open_device() -> torch.device:

@@ -271,6 +271,14 @@ def _tensor_node(tensor: torch.Tensor, tensors: list[tuple[Json, torch.Tensor]])
     return node
 
 
+def extent_of(node: Json) -> int:
+    """The bytes of a region between a tensor's first and its last element."""
+    stride = node.get("stride")
+    if stride is None or not node["nbytes"]:
+        return int(node["nbytes"])
+    return _extent(node["shape"], stride) * DTYPES[node["dtype"]].itemsize
+
+
 def form_of(value: object) -> Json:
     """The tree of tensors that stay where they are, which is told beside it."""
     tensors: list[tuple[Json, torch.Tensor]] = []

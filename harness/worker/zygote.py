@@ -3,7 +3,8 @@
 
   zygote.py --roles judge|candidate --channel FD --sandbox-lib PATH|off
             [--emu-lib PATH --shim PATH [--warp-size N]
-             | --device NAME --aten-lib PATH --executor-lib PATH [--client-lib PATH]]
+             | --device NAME --aten-lib PATH --executor-lib PATH [--client-lib PATH]
+               [--operators-lib PATH]]
             [--twin '[CHANNEL, OUTPUT, [ARGUMENT, ...]]']
 
 There are two, since a fork has all that its zygote has: those who run candidate code come from one
@@ -101,11 +102,15 @@ class Libraries:
     backend: type[Place]
     executor_library: str = ""  # Path of the device process's native code, or "".
     client_library: str = ""  # Path of libcudart's substitute, for candidates without a device.
+    # Path of what sends and runs PyTorch's operators, where the device cannot run its kernels.
+    operators_library: str = ""
 
     def candidates_place(self) -> Place:
         """On the CPU backend, the emulated device."""
         if self.client_library:
             _call_client(self.client_library)
+            if self.operators_library:
+                _replace_operators(self.operators_library)
             return self.backend.open_remote()
         is_emulated = self.emulator is not None and self.emulator.has_shim
         return replace(HOST_PLACE, device=DEVICE) if is_emulated else self.backend.open()
@@ -126,6 +131,7 @@ def main() -> int:
     parser.add_argument("--aten-lib")
     parser.add_argument("--executor-lib", default="")
     parser.add_argument("--client-lib", default="")
+    parser.add_argument("--operators-lib", default="")
     parser.add_argument("--device", choices=BACKENDS, default="cpu")
     arguments = parser.parse_args()
     sandbox = None if arguments.sandbox_lib == "off" else ctypes.CDLL(arguments.sandbox_lib)
@@ -139,6 +145,7 @@ def main() -> int:
     backend = BACKENDS[arguments.device]
     libraries = Libraries(
         sandbox, emulator, aten, backend, arguments.executor_lib, arguments.client_lib,
+        arguments.operators_lib,
     )  # fmt: skip
     channel = wire.Channel(arguments.channel)
     roles = _judge_roles() if arguments.roles == "judge" else _candidate_roles()
@@ -190,7 +197,7 @@ def _judge_roles() -> Roles:
         ).answer,
         "baseline": baseline,
         "device": lambda libraries: process.DeviceProcess(
-            libraries.executor_library, libraries.backend.kernels
+            libraries.executor_library, libraries.backend.kernels, libraries.operators_library
         ).answer,
     }
 
@@ -219,7 +226,7 @@ def _hello(libraries: Libraries) -> wire.Json:
         "include_dirs": [str(path) for path in _include_dirs()],
         "cxx11_abi": bool(torch._C._GLIBCXX_USE_CXX11_ABI),
         "shim": libraries.emulator is not None and libraries.emulator.has_shim,
-        "files": view.files_of([libraries.executor_library]),
+        "files": view.files_of([libraries.executor_library, libraries.operators_library]),
     }
 
 
@@ -371,6 +378,12 @@ def _call_client(path: str) -> None:
     """Libcudart's substitute serves this process from now on, over the channel it was given."""
     if ctypes.CDLL(path).mc_device_open(REPORT):
         raise RuntimeError("the channel to the device process cannot be mapped")
+
+
+def _replace_operators(path: str) -> None:
+    """PyTorch's operators on CUDA tensors become commands (device/operators/operators.h)."""
+    if ctypes.CDLL(path).mc_operators_install() <= 0:
+        raise RuntimeError("PyTorch's operators cannot be replaced")
 
 
 def _candidate(libraries: Libraries) -> Answering:

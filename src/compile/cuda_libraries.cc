@@ -108,33 +108,104 @@ Result<fs::path> library(const std::string& kind, const std::string& name,
   return folder / name;
 }
 
+// PyTorch's kernels on the host, and the client by the candidate's process, which preloads it.
+std::vector<std::string> operators_command(const PyTorch& pytorch, const fs::path& toolkit,
+                                           const fs::path& sources) {
+  std::vector<std::string> argv = {"g++", "-std=c++17", "-O1", "-fPIC", "-shared", "-w",
+                                   "-I" + sources.string()};
+  for (const fs::path& include : pytorch.include_dirs()) argv.push_back("-I" + include.string());
+  argv.push_back("-isystem" + (toolkit / "include").string());
+  for (const char* name : {"candidate.cc", "device.cc"}) {
+    argv.push_back((sources / "operators" / name).string());
+  }
+  argv.insert(argv.end(), {"-L" + (pytorch.root / "lib").string(), "-ltorch_cuda", "-ltorch_cpu",
+                           "-lc10_cuda", "-lc10"});
+  return argv;
+}
+
+// A folder of device/, and what both sides of the channel share.
+Result<std::string> hash_in(const fs::path& device, const char* folder) {
+  return hash_of_files(device, {folder, "arena_map.cc", "arena_map.h", "channel.h", "check.h",
+                                "commands.h", "library_calls.h", "library_calls.inc"});
+}
+
+// Libraries that are made side by side, since each takes a compiler up to a minute.
+class Builds {
+ public:
+  static Result<Builds> create(const PyTorch& pytorch, const CudaRuntime& runtime,
+                               const Layout& layout, const Progress& progress) {
+    Builds builds(pytorch, runtime, progress);
+    builds.share_ = fs::weakly_canonical(layout.share("emu")).parent_path();
+    builds.device_ = fs::weakly_canonical(layout.share("device"));
+    MC_TRY(builds.aten_files_,
+           hash_of_files(builds.share_,
+                         {"emu/torch", "facade/runtime", "facade/bind", "facade/include"}),
+           "ATen library");
+    MC_TRY(builds.executor_files_, hash_in(builds.device_, "cuda"), "executor library");
+    MC_TRY(builds.client_files_, hash_in(builds.device_, "client"), "client library");
+    MC_TRY(builds.operators_files_, hash_of_files(builds.device_, {"operators"}),
+           "operators library");
+    return builds;
+  }
+
+  using Library = std::future<Result<fs::path>>;
+  Library aten() const {
+    return start("aten", "aten.so", aten_command(pytorch_, runtime_.root, share_), aten_files_);
+  }
+  Library client() const {
+    return start("client", kClientName, client_command(runtime_.root, device_), client_files_);
+  }
+  Library executor() const {
+    return start("executor", "executor.so", executor_command(runtime_, device_), executor_files_);
+  }
+  Library operators() const {
+    return start("operators", "operators.so",
+                 operators_command(pytorch_, runtime_.root, device_), operators_files_);
+  }
+
+ private:
+  Builds(const PyTorch& pytorch, const CudaRuntime& runtime, const Progress& progress)
+      : pytorch_(pytorch), runtime_(runtime), progress_(progress) {}
+
+  Library start(const std::string& kind, const std::string& name, std::vector<std::string> argv,
+                const std::string& files) const {
+    const Progress note = [this](std::string_view step) {
+      const std::lock_guard lock(*mutex_);
+      progress_(step);
+    };
+    return std::async(std::launch::async, library, kind, name, std::move(argv), files,
+                      std::cref(pytorch_), note);
+  }
+
+  // Constant after construction.
+  const PyTorch& pytorch_;
+  const CudaRuntime& runtime_;
+  const Progress& progress_;
+  fs::path share_, device_;
+  std::string aten_files_, executor_files_, client_files_, operators_files_;
+  std::unique_ptr<std::mutex> mutex_ = std::make_unique<std::mutex>();
+};
+
 }  // namespace
 
-// They are made side by side, since each takes a compiler up to a minute.
 Result<CudaLibraries> prepare_cuda_libraries(const PyTorch& pytorch, const CudaRuntime& runtime,
                                              const Layout& layout, const Progress& progress) {
-  const fs::path share = fs::weakly_canonical(layout.share("emu")).parent_path();
-  const fs::path device = fs::weakly_canonical(layout.share("device"));
-  MC_TRY(const std::string aten_files,
-         hash_of_files(share, {"emu/torch", "facade/runtime", "facade/bind", "facade/include"}),
-         "ATen library");
-  MC_TRY(const std::string device_files, hash_of_files(device, {""}), "device library");
-  std::mutex mutex;
-  const Progress note = [&](std::string_view step) {
-    const std::lock_guard lock(mutex);
-    progress(step);
-  };
-  const auto start = [&](const std::string& kind, const std::string& name,
-                         std::vector<std::string> argv, const std::string& files) {
-    return std::async(std::launch::async, library, kind, name, std::move(argv), files,
-                      std::cref(pytorch), std::cref(note));
-  };
-  auto aten = start("aten", "aten.so", aten_command(pytorch, runtime.root, share), aten_files);
-  auto executor = start("executor", "executor.so", executor_command(runtime, device), device_files);
-  auto client = start("client", kClientName, client_command(runtime.root, device), device_files);
+  MC_TRY(const Builds builds, Builds::create(pytorch, runtime, layout, progress), "set-up");
+  auto aten = builds.aten(), executor = builds.executor(), client = builds.client();
   CudaLibraries libraries;
   MC_TRY(libraries.aten, aten.get(), "set-up");
   MC_TRY(libraries.executor, executor.get(), "set-up");
+  MC_TRY(libraries.client, client.get(), "set-up");
+  return libraries;
+}
+
+Result<PtxLibraries> prepare_ptx_libraries(const PyTorch& pytorch, const CudaRuntime& runtime,
+                                           const Layout& layout, const Progress& progress) {
+  MC_TRY(const Builds builds, Builds::create(pytorch, runtime, layout, progress), "set-up");
+  auto aten = builds.aten(), operators = builds.operators(), client = builds.client();
+  PtxLibraries libraries;
+  MC_TRY(libraries.aten, aten.get(), "set-up");
+  MC_TRY(libraries.operators, operators.get(), "set-up");
   MC_TRY(libraries.client, client.get(), "set-up");
   return libraries;
 }

@@ -13,18 +13,28 @@
 
 namespace mc::compile {
 
-struct CudaLibraries {
+struct CandidateLibraries {
   // Counts ATen operators and takes away those that it may not use (emu/torch/shim_record.cc,
   // shim_guard.cc); and the runtime of candidates that the facade served: their binding
   // (emu/torch/shim.cc) and facade/runtime.
   std::filesystem::path aten;
-  // The device process's side, and the libcudart.so.13 of candidate processes that have no device
-  // (device/commands.h).
-  std::filesystem::path executor;
+  // The libcudart.so.13 of candidate processes that have no device (device/commands.h).
   std::filesystem::path client;
 };
 
+// With PyTorch's operators as commands (device/operators), for a device that cannot run PyTorch's
+// kernels.
+struct PtxLibraries : CandidateLibraries {
+  std::filesystem::path operators;
+};
+
+struct CudaLibraries : CandidateLibraries {
+  std::filesystem::path executor;  // The device process's side.
+};
+
 // kUnavailable where a compiler fails.
+Result<PtxLibraries> prepare_ptx_libraries(const PyTorch& pytorch, const CudaRuntime& runtime,
+                                           const Layout& layout, const Progress& progress);
 Result<CudaLibraries> prepare_cuda_libraries(const PyTorch& pytorch, const CudaRuntime& runtime,
                                              const Layout& layout, const Progress& progress);
 

@@ -120,8 +120,15 @@ std::vector<std::string> nvcc_flags(const std::vector<std::string>& includes,
   flags.insert(flags.end(),
                {"-D__CUDA_NO_HALF_OPERATORS__", "-D__CUDA_NO_HALF_CONVERSIONS__",
                 "-D__CUDA_NO_BFLOAT16_CONVERSIONS__", "-D__CUDA_NO_HALF2_OPERATORS__",
-                "-DNVTX_DISABLE", "--expt-relaxed-constexpr", gencode_flag(runtime.architecture),
-                "--compiler-options=-fPIC", "-ccbin=" + runtime.compiler.string()});
+                "-DNVTX_DISABLE", "--expt-relaxed-constexpr", "--compiler-options=-fPIC",
+                "-ccbin=" + runtime.compiler.string()});
+  const std::string& name = runtime.architecture;
+  if (runtime.code == CodeKind::kMachine) {
+    flags.push_back(gencode_flag(name));
+  } else {
+    flags.insert(flags.end(), {"-gencode=arch=compute_" + name + ",code=compute_" + name,
+                               "--fatbin-options=-compress=false", "-lineinfo"});
+  }
   return flags;
 }
 
@@ -249,9 +256,13 @@ fs::path find_sanitizer(const fs::path& root) {
   return {};
 }
 
-Result<CudaRuntime> find_cuda_runtime(const PyTorch& pytorch, const std::string& architecture) {
+Result<CudaRuntime> find_cuda_runtime(const PyTorch& pytorch, const std::string& architecture,
+                                      CodeKind code) {
   CudaRuntime runtime;
   runtime.architecture = architecture;
+  runtime.code = code;
+  // There is no machine code, of whose resources nvcc could report.
+  if (code == CodeKind::kPtx) std::erase(runtime.print_flags, "--resource-usage");
   MC_TRY(runtime.nvcc, find_nvcc(pytorch), "CUDA backend");
   MC_TRY(runtime.compiler, find_program("g++"), "CUDA backend");
   MC_TRY(runtime.nm, find_program("nm"), "CUDA backend");

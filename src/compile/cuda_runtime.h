@@ -9,6 +9,7 @@
 #ifndef MC_COMPILE_CUDA_RUNTIME_H_
 #define MC_COMPILE_CUDA_RUNTIME_H_
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -31,6 +32,12 @@ struct CudaFacade {
   std::vector<std::string> link_flags;
 };
 
+// What nvcc makes for the device.
+enum class CodeKind : uint8_t {
+  kMachine,
+  kPtx,  // Alone and as text, with the lines of the source.
+};
+
 struct CudaRuntime {
   std::string fingerprint;  // The fingerprint of all that decides what a compilation yields.
   std::filesystem::path nvcc;
@@ -39,6 +46,7 @@ struct CudaRuntime {
   std::filesystem::path compiler;  // g++
   std::filesystem::path nm;
   std::string architecture;             // Compute capability without a point: "90".
+  CodeKind code = CodeKind::kMachine;
   std::vector<std::string> visible;     // Paths that compilers read, should they lie below /tmp.
   std::vector<std::string> nvcc_flags;  // For every CUDA source.
   // Flags that change what nvcc prints, not what it compiles.
@@ -61,7 +69,8 @@ std::string release_of_nvcc(const std::string& version_text);
 // The compiler for an architecture, and its flags.
 // kUnavailable, with what to install, when nvcc, g++ or a PyTorch for CUDA is missing or they do
 // not fit together; kInvalidInput when `architecture` is no compute capability.
-Result<CudaRuntime> find_cuda_runtime(const PyTorch& pytorch, const std::string& architecture);
+Result<CudaRuntime> find_cuda_runtime(const PyTorch& pytorch, const std::string& architecture,
+                                      CodeKind code = CodeKind::kMachine);
 
 // Adds the facade; finds out once per PyTorch and toolkit what names it lacks.
 Status add_facade(CudaRuntime& runtime, const PyTorch& pytorch, const Layout& layout,

@@ -204,12 +204,22 @@ execute::Program Evaluation::program() {
 // With what finds the places of the emulator's findings.
 execute::Program Evaluation::located_program() {
   execute::Program program = this->program();
-  if (!context_.machine.emulator) return program;
-  program.is_emulated = true;
-  if (locator_ == nullptr) {
+  const bool has_findings = context_.machine.emulator || context_.machine.has_ptx_device;
+  if (!has_findings) return program;
+  if (mapper_ == nullptr) {
     const auto extensions = compile::parse_extensions(prepared_.recorded);
     MC_CHECK(extensions.has_value());  // They were compiled.
     mapper_ = std::make_unique<compile::LocationMapper>(prepared_.source, *extensions);
+  }
+  if (context_.machine.has_ptx_device) {
+    program.locate = [this](std::string_view file, uint64_t line) {
+      return mapper_->map(std::filesystem::path(file).filename().string(), static_cast<int>(line),
+                          0);
+    };
+    return program;
+  }
+  program.is_emulated = true;
+  if (locator_ == nullptr) {
     locator_ = std::make_unique<compile::Locator>(*context_.machine.emulator, prepared_.artifacts,
                                                   *mapper_);
   }

@@ -12,7 +12,8 @@
 namespace mc::eval {
 
 std::span<const Backend* const> backends() {
-  static constexpr const Backend* kBackends[] = {&kCudaBackend, &kMusaBackend, &kCpuBackend};
+  static constexpr const Backend* kBackends[] = {&kCudaBackend, &kMusaBackend, &kPtxBackend,
+                                                &kCpuBackend};
   return kBackends;
 }
 

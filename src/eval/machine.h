@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Machine: what this machine has for one backend, found once.  And the backends: each is one source
-// (cpu_backend.cc, cuda_backend.cc, musa_backend.cc) that fills in a Machine.  Nobody else asks
+// (cpu_backend.cc, cuda_backend.cc, musa_backend.cc, ptx_backend.cc) that fills in a Machine.  Nobody else asks
 // which backend it is: what differs is told by what the Machine has.
 #ifndef MC_EVAL_MACHINE_H_
 #define MC_EVAL_MACHINE_H_
@@ -46,6 +46,8 @@ struct Machine {
   std::string architecture;     // That the toolchain compiles for: "90"; "" where there is but one.
   std::vector<Device> devices;  // All of one kind; none where kernels run by emulation.
   std::optional<compile::CpuRuntime> emulator;  // The place where kernels run by emulation.
+  // Kernels run in a device process that needs no GPU and reports what it finds in them.
+  bool has_ptx_device = false;
   std::filesystem::path sanitizer;              // The compute-sanitizer; "" where there is none.
   std::filesystem::path aten;  // The library that candidates' extensions need on a device; or "".
   // The limits of one forward at the sizes that are judged.
@@ -80,6 +82,7 @@ struct Backend {
 extern const Backend kCpuBackend;
 extern const Backend kCudaBackend;
 extern const Backend kMusaBackend;
+extern const Backend kPtxBackend;
 std::span<const Backend* const> backends();  // Those that are preferred first.
 const Backend& backend_of(task::Backend name);
 

@@ -50,8 +50,9 @@ struct InspectorAnswer {
   std::vector<task::RuleFinding> unsupported;  // Kernels in a language that is not judged.
 };
 
-// The place in its source of a program counter of a compiled candidate.
-using Locate = std::function<task::SourceLocation(std::string_view module, uint64_t pc)>;
+// The place in the candidate's source of what a finding names: a program counter of a compiled
+// library, or a line of a file that was compiled.
+using Locate = std::function<task::SourceLocation(std::string_view module_or_file, uint64_t place)>;
 
 InspectorAnswer inspection_of(worker::InspectorInspectAnswer said);
 JudgePlan plan_of(worker::Plan plan);

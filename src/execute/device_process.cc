@@ -59,6 +59,7 @@ Result<worker::Response<Question>> DeviceProcess::call(const Question& question,
 }
 
 Result<Fd> DeviceProcess::open(const std::vector<std::string>& foreign_kernels) {
+  report_.clear();
   MC_TRY(auto opened, call(worker::DeviceOpenQuestion{foreign_kernels}), "open");
   return std::move(opened.region);
 }
@@ -86,6 +87,7 @@ Answer DeviceProcess::take(const worker::Tree& outputs,
 
 Result<worker::DeviceUsedAnswer> DeviceProcess::used() {
   MC_TRY(auto used, call(worker::DeviceUsedQuestion{}), "used");
+  report_ += used.body.report;
   return std::move(used.body);
 }
 

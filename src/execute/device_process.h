@@ -52,6 +52,8 @@ class DeviceProcess {
   Answer take(const worker::Tree& outputs, const std::vector<worker::NamedTree>& buffers);
   // The candidate's use of the device so far.
   Result<worker::DeviceUsedAnswer> used();
+  // What the device found in kernels, of all answers of used(), as decode_findings() reads it.
+  const std::string& report() const { return report_; }
 
   // ---- Timing (device/cuda/timed_batch.h).
   // Room for batches of at most so many calls; the address at which their inputs appear.  From now
@@ -80,6 +82,7 @@ class DeviceProcess {
   Session session_;
   double limit_s_;
   bool has_ended_ = false;
+  std::string report_;
 };
 
 }  // namespace mc::execute

@@ -43,6 +43,7 @@ struct StageLimits {
   double judge_s = 300;
   ChildLimits child{};
   bool has_device_process = false;  // Candidate processes have no device: another process holds it.
+  bool device_reports = false;  // It reports what it finds in kernels.
   // Patterns of the kernels of PyTorch's that candidate processes may launch there.
   std::vector<std::string> foreign_kernels{};
 };

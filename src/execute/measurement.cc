@@ -313,7 +313,9 @@ task::Outcome Measurement::out_of_memory(const char* stage) const {
 }
 
 std::string_view Measurement::fresh_report() {
-  const std::string_view report = session_.report();
+  // An error is the end of the device process, which the next request to it shows.
+  if (limits_.device_reports) static_cast<void>(device_->used());
+  const std::string_view report = device_ == nullptr ? session_.report() : device_->report();
   const std::string_view fresh = report.substr(std::min(report_read_, report.size()));
   report_read_ = report.size();
   return fresh;

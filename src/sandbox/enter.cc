@@ -136,11 +136,13 @@ uint64_t inherited_data_bytes() {
   return uint64_t{kib} * 1024;
 }
 
-// RLIMIT_DATA, not RLIMIT_AS: reserving address space costs nothing, and is done by terabytes.  A
+// RLIMIT_DATA, not RLIMIT_AS: reserving address space costs nothing, and is done by terabytes.
+// RLIMIT_DATA counts what is reserved and may be written, too, so the profile says how much.  A
 // program that is executed starts afresh, so the last thing before that is this.
 Status limit_memory(const Profile& profile) {
   const uint64_t inherited = profile.allow_exec ? 0 : inherited_data_bytes();
-  const uint64_t bytes = profile.limits.memory_bytes + inherited;
+  const Limits& limits = profile.limits;
+  const uint64_t bytes = limits.memory_bytes + limits.reserved_bytes + inherited;
   return set_limit(RLIMIT_DATA, bytes, bytes);
 }
 

@@ -91,6 +91,7 @@ Status read(const Json& json, const std::string& name, Limits& limits) {
     Status status = key == "cpu_s"            ? read(value, key, limits.cpu)
                     : key == "wall_ms"        ? read(value, key, limits.wall)
                     : key == "memory_bytes"   ? read(value, key, limits.memory_bytes)
+                    : key == "reserved_bytes" ? read(value, key, limits.reserved_bytes)
                     : key == "file_bytes_max" ? read(value, key, limits.file_bytes_max)
                     : key == "files_max"      ? read(value, key, limits.files_max)
                     : key == "threads_max"    ? read(value, key, limits.threads_max)
@@ -161,6 +162,7 @@ std::string to_json(const Profile& profile) {
        {{"cpu_s", limits.cpu.count()},
         {"wall_ms", limits.wall.count()},
         {"memory_bytes", limits.memory_bytes},
+        {"reserved_bytes", limits.reserved_bytes},
         {"file_bytes_max", limits.file_bytes_max},
         {"files_max", limits.files_max},
         {"threads_max", limits.threads_max},

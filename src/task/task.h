@@ -29,7 +29,7 @@ struct Candidate {
   std::string answer;  // Raw answer or module text.
 };
 
-enum class Backend { kCpu, kCuda, kMusa };
+enum class Backend { kCpu, kCuda, kMusa, kPtx };
 const char* to_string(Backend backend);
 
 // The platform that a candidate is written for.  A MUSA candidate is judged as its port to CUDA.

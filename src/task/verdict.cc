@@ -17,6 +17,8 @@ const char* to_string(Backend backend) {
       return "cuda";
     case Backend::kMusa:
       return "musa";
+    case Backend::kPtx:
+      return "ptx";
   }
   MC_CHECK(false);
 }
@@ -50,7 +52,7 @@ std::string dialect_note(const Verdict& verdict) {
                           : ", judged by the MUSA backend, which nobody has verified on hardware "
                             "yet (docs/musa_hardware.md)");
   }
-  const char* place = verdict.backend == Backend::kCpu ? "the CPU" : "an NVIDIA GPU";
+  const char* place = verdict.backend == Backend::kCuda ? "an NVIDIA GPU" : "the CPU";
   return dialect + ", judged as its port to CUDA on " + place;
 }
 

@@ -66,6 +66,9 @@ constexpr uint64_t kFilesMaxWithDevices = 1024;  // The CUDA driver opens some f
 // candidates leave there must not keep a judge from sending its own.
 constexpr uint64_t kFilesMaxOfTrusted = 1 << 16;
 
+// The memory of a device in software and its shadow, of which little is touched.
+constexpr uint64_t kReservedByDevice = uint64_t{8} << 40;
+
 bool has_device(Role role, const ChildLimits& limits) {
   return role != Role::kInspector && role != Role::kRecorder &&
          (role != Role::kCandidate || limits.device_channel < 0);
@@ -83,6 +86,7 @@ sandbox::Profile profile_for(Role role, const ChildLimits& limits,
   if (kind_of(role) == Roles::kTrusted) profile.limits.files_max = kFilesMaxOfTrusted;
   profile.limits.cpu = std::chrono::seconds(static_cast<int64_t>(limits.cpu_s));
   profile.limits.memory_bytes = static_cast<uint64_t>(limits.memory_bytes);
+  if (role == Role::kDevice) profile.limits.reserved_bytes = kReservedByDevice;
   profile.limits.tmp_bytes = static_cast<uint64_t>(limits.tmp_bytes);
   profile.limits.threads_max = static_cast<uint64_t>(limits.threads_max);
   profile.only_visible = kind_of(role) == Roles::kCandidates;

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ptx_driver/fat_binary.h"
+
+#include <cstdint>
+#include <cstring>
+#include <optional>
+
+namespace mc::ptx_driver {
+namespace {
+
+constexpr uint16_t kPtx = 1;
+constexpr uint64_t kCompressed = 0x2000 | 0x8000;  // By LZ4, by zstd.
+
+struct Header {
+  uint32_t magic;
+  uint16_t version;
+  uint16_t header_bytes;
+  uint64_t bytes;  // Of all entries.
+};
+
+struct Entry {
+  uint16_t kind;
+  uint16_t unknown;
+  uint32_t header_bytes;
+  uint64_t bytes;  // Behind its header.
+  uint32_t compressed_bytes;
+  uint32_t options_offset;
+  uint16_t minor;
+  uint16_t major;
+  uint32_t architecture;
+  uint32_t name_offset;
+  uint32_t name_bytes;
+  uint64_t flags;
+};
+
+struct Best {
+  uint32_t architecture = 0;
+  bool is_compressed = false;
+  std::string_view text;
+};
+
+}  // namespace
+
+Result<std::string_view> ptx_in(const void* fat_binary, int architecture) {
+  const char* const data = static_cast<const char*>(fat_binary);
+  Header header{};
+  std::memcpy(&header, data, sizeof header);
+  const char* at = data + header.header_bytes;
+  const char* const end = at + header.bytes;
+  std::optional<Best> best;
+  while (static_cast<size_t>(end - at) >= sizeof(Entry)) {
+    Entry entry{};
+    std::memcpy(&entry, at, sizeof entry);
+    const auto left = static_cast<uint64_t>(end - at);
+    if (entry.header_bytes < sizeof entry || entry.header_bytes > left ||
+        entry.bytes > left - entry.header_bytes) {
+      return Error{ErrorCode::kUnsupported, "the fat binary is malformed"};
+    }
+    const std::string_view padded(at + entry.header_bytes, entry.bytes);
+    const bool fits = entry.kind == kPtx && entry.architecture <= static_cast<uint32_t>(architecture);
+    if (fits && (!best || entry.architecture > best->architecture)) {
+      best = {entry.architecture, (entry.flags & kCompressed) != 0,
+              padded.substr(0, padded.find('\0'))};
+    }
+    at += entry.header_bytes + entry.bytes;
+  }
+  if (!best) {
+    return Error{ErrorCode::kUnsupported, "the binary has no PTX for compute capability " +
+                                              std::to_string(architecture / 10) + "." +
+                                              std::to_string(architecture % 10)};
+  }
+  if (best->is_compressed) return Error{ErrorCode::kUnsupported, "the PTX is compressed"};
+  return best->text;
+}
+
+}  // namespace mc::ptx_driver
