@@ -71,6 +71,13 @@ bool is_half(Type type) {
   return type == Type::kF16 || type == Type::kF16x2 || type == Type::kBf16 || type == Type::kBf16x2;
 }
 
+// The value of a type that set gives where its comparison holds.
+uint64_t true_of(Type type) {
+  if (type == Type::kF32) return 0x3F800000;
+  if (type == Type::kF16 || type == Type::kF16x2) return 0x3C00;
+  return type == Type::kBf16 || type == Type::kBf16x2 ? 0x3F80 : 0xFFFFFFFF;
+}
+
 bool is_pair(Type type) { return type == Type::kF16x2 || type == Type::kBf16x2; }
 
 // The part of the product that mul, mad, mul24 and mad24 name.
@@ -223,30 +230,64 @@ void Decoder::set_predicate(const Instruction& one) {
 
 // `set.lt{.and}.u32.f32 d, a, b{, c}`: all bits, or 1.0, where it holds.
 void Decoder::set_value(const Instruction& one) {
-  if (one.types.size() != 2 || is_pair(one.types[1])) {
-    return lack("this form of set is not supported");
+  if (one.types.size() != 2) return lack("this form of set is not supported");
+  if (is_pair(one.types[1])) return set_pair(one);
+  const int from = bytes_of(one.types[1]), to = bytes_of(one.types[0]);
+  const uint32_t a = source(one, 1, from), b = source(one, 2, from);
+  const uint32_t d = result(operand(one, 0), to), yes = constant(true_of(one.types[0]), to);
+  choose_where(one, one.types[1], a, b, {.d = d, .yes = yes, .width = to});
+}
+
+// `set.lt.f16x2.f16x2 d, a, b`: the same for each half.
+void Decoder::set_pair(const Instruction& one) {
+  const Type to = one.types[0], half = one.types[1] == Type::kF16x2 ? Type::kF16 : Type::kBf16;
+  const bool is_known = to == one.types[1] || (is_integer(to) && bytes_of(to) == 4);
+  if (!is_known) return lack("this form of set is not supported");
+  const uint32_t a = source(one, 1, 4), b = source(one, 2, 4), d = result(operand(one, 0), 4);
+  const uint32_t yes = constant(true_of(to), 2);
+  if (halves_[0] == 0) {
+    for (uint32_t& place : halves_) place = row(2);
   }
+  const uint32_t* results = halves_ + 4;
+  move_parts(a, {halves_[0], halves_[1]}, true);
+  move_parts(b, {halves_[2], halves_[3]}, true);
+  for (int k = 0; k < 2; ++k) {
+    choose_where(one, half, halves_[k], halves_[2 + k], {.d = results[k], .yes = yes, .width = 2});
+  }
+  move_parts(d, {results[0], results[1]}, false);
+}
+
+// A row of zeros, with another value where a comparison holds.
+void Decoder::choose_where(const Instruction& one, Type type, uint32_t a, uint32_t b,
+                           const Choice& choice) {
   const int64_t combination = combination_of(one);
-  const int width = bytes_of(one.types[1]);
-  const bool is_float = one.types[0] == Type::kF32;
-  const uint32_t a = source(one, 1, width), b = source(one, 2, width);
   const uint32_t c = combination != 0 ? predicate_source(operand(one, 3)) : 0;
-  const uint32_t d = result(operand(one, 0), 4), p = row(0);
-  const uint32_t yes = constant(is_float ? 0x3F800000 : 0xFFFFFFFF, 4);
-  ArithmeticKey key{Op::kSetp, one.types[1], compare_of(one), one.has("ftz"), false};
-  Step& compare = emit(key.compare == Compare::kNone ? nullptr : variant_.arithmetic(key));
-  compare.d = p;
-  compare.a = a;
-  compare.b = b;
-  compare.c = c;
-  compare.immediate = combination;
-  compare.flags = combination != 0 && operand(one, 3).is_negated ? kNegated : 0;
-  if (is_half(one.types[1]) && one.has("ftz")) compare.flags |= 8U;
-  Step& step = emit(variant_.arithmetic({Op::kSelp, Type::kB32}));
-  step.d = d;
-  step.a = yes;
-  step.b = zeros_;
-  step.c = p;
+  if (condition_ == 0) condition_ = row(0);
+  const Compare compare = compare_of(one);
+  ArithmeticKey key{Op::kSetp, type, compare, one.has("ftz"), false};
+  Step& step = emit(compare == Compare::kNone ? nullptr : variant_.arithmetic(key));
+  step.d = condition_;
+  step.a = a;
+  step.b = b;
+  step.c = c;
+  step.immediate = combination;
+  step.flags = combination != 0 && operand(one, 3).is_negated ? kNegated : 0;
+  if (is_half(type) && one.has("ftz")) step.flags |= 8U;
+  Step& chosen = emit(variant_.arithmetic({Op::kSelp, bits_type(choice.width)}));
+  chosen.d = choice.d;
+  chosen.a = choice.yes;
+  chosen.b = zeros_;
+  chosen.c = condition_;
+}
+
+// Halves of a register of 32 bits to rows of their own, or back.
+void Decoder::move_parts(uint32_t whole, std::vector<uint32_t> parts, bool unpacks) {
+  Step& step = emit(variant_.plain.pack);
+  step.d = whole;
+  step.b = 4;
+  step.c = 2;
+  step.flags = unpacks ? 1 : 0;
+  list(std::move(parts));
 }
 
 // `selp d, a, b, p` and `slct.type.ctype d, a, b, c`

@@ -27,6 +27,9 @@ namespace mc::ptx {
 // False for a modifier that may mean something that no handler does.
 bool is_known_modifier(std::string_view modifier);
 
+// The name of a shared variable of a function's body among those of all functions.
+std::string shared_key(const Function& function, const std::string& variable);
+
 // The state that the functions of a program share while it is decoded.
 struct ProgramBuilder {
   Program& program;
@@ -133,7 +136,15 @@ class Decoder {
   void convert(const Instruction& one);
   void convert_pair(const Instruction& one);
   void set_predicate(const Instruction& one);
+  struct Choice {
+    uint32_t d = 0, yes = 0;  // Places of the result and of its value.
+    int width = 4;
+  };
   void set_value(const Instruction& one);
+  void set_pair(const Instruction& one);
+  void choose_where(const Instruction& one, Type type, uint32_t a, uint32_t b,
+                    const Choice& choice);
+  void move_parts(uint32_t whole, std::vector<uint32_t> parts, bool unpacks);
   void choose(const Instruction& one);
   void predicate_logic(const Instruction& one);
   void pack(const Instruction& one);
@@ -175,6 +186,7 @@ class Decoder {
   std::map<std::string, ParamArea> areas_;
   std::map<std::string, uint32_t> local_;
   uint32_t top_ = 0, zeros_ = 0, discarded_ = 0, carries_ = 0;
+  uint32_t halves_[6] = {}, condition_ = 0;  // Rows for the steps of one instruction.
 
   struct Link {
     size_t step;
