@@ -101,7 +101,7 @@ struct Launch {
   std::atomic<uint64_t> next_block{0};
   std::atomic<uint32_t> highest_epoch{1};
   std::atomic<int64_t> turns_left{0};
-  std::atomic<int64_t> bytes_left{0};  // Of this process, for what kernels make grow.
+  std::atomic<int64_t> bytes_left{0};  // Memory of this process that kernels may still take.
   // The first block that ended the launch. Those before it run to their ends, so that the findings
   // do not depend on the workers.
   std::atomic<uint64_t> stop_block{UINT64_MAX};
