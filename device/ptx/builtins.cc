@@ -107,8 +107,8 @@ class Builtin {
     out += formatted(plain_form(form), kind, size, bits);
   }
 
-  // Flags, width and precision, without the size, which is ours. Numbers have up to three digits, as
-  // the host would make a field of any width.
+  // Flags, width and precision, without the size, which is ours. Numbers have up to three digits,
+  // as the host would make a field of any width.
   static std::string plain_form(const std::string& form) {
     std::string plain = "%";
     int digits = 0;

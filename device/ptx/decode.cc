@@ -11,7 +11,7 @@ namespace {
 // Bytes between shared arrays that belong to none, to see accesses beyond an end.
 constexpr uint32_t kSharedGap = 64;
 constexpr int64_t kSharedBytesMax = 256 << 10;
-constexpr size_t kTextMax = 300;  // Of a part of a message.
+constexpr size_t kTextMax = 300;  // The limit of a part of a message.
 
 // Opcodes whose lanes may wait, so that a guard on one of them is a branch around it.
 constexpr std::string_view kMayWait[] = {"bar",   "barrier", "call", "shfl", "vote", "match",
@@ -67,11 +67,12 @@ class SharedLayout {
     std::vector<const Variable*> dynamic;
     for (const Variable& one : builder_.program.module->variables) {
       if (one.space != Space::kShared || !names.contains(one.name)) continue;
-      one.is_dynamic || one.is_external ? dynamic.push_back(&one) : put(one);
+      one.is_dynamic || one.is_external ? dynamic.push_back(&one) : put(one, one.name);
     }
     for (const Function* function : functions) {
       for (const Variable& one : function->variables) {
-        if (one.space == Space::kShared) one.is_dynamic ? dynamic.push_back(&one) : put(one);
+        if (one.space != Space::kShared) continue;
+        one.is_dynamic ? dynamic.push_back(&one) : put(one, shared_key(*function, one.name));
       }
     }
     if (at_ > kSharedBytesMax) return invalid("more than 256 KiB of shared memory");
@@ -84,7 +85,7 @@ class SharedLayout {
   }
 
  private:
-  void put(const Variable& one) {
+  void put(const Variable& one, const std::string& key) {
     if (at_ > kSharedBytesMax) return;
     const int64_t align = std::max<int64_t>(one.align, 4);
     if (at_ > 0) at_ += kSharedGap;
@@ -92,7 +93,7 @@ class SharedLayout {
     const uint32_t begin = static_cast<uint32_t>(at_);
     at_ += one.bytes;
     if (at_ > kSharedBytesMax) return;
-    builder_.shared[one.name] = begin;
+    builder_.shared[key] = begin;
     builder_.program.shared_arrays.push_back({begin, static_cast<uint32_t>(at_), one.name});
   }
 
@@ -123,6 +124,10 @@ void note(Program& program, const Instruction& one) {
 }
 
 }  // namespace
+
+std::string shared_key(const Function& function, const std::string& variable) {
+  return function.name + '/' + variable;
+}
 
 Code* ProgramBuilder::code_of(const Function& function) {
   Code*& code = codes[&function];

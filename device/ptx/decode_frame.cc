@@ -291,8 +291,9 @@ uint32_t Decoder::special_source(const std::string& name, int width) {
 uint32_t Decoder::symbol_source(const std::string& name, int64_t offset, int width) {
   const uint64_t added = static_cast<uint64_t>(offset);
   if (name == "WARP_SZ") return constant(lanes_, width);
-  if (const auto shared = builder_.shared.find(name); shared != builder_.shared.end()) {
-    return constant(shared->second + added, width);
+  for (const std::string& key : {shared_key(function_, name), name}) {
+    const auto shared = builder_.shared.find(key);
+    if (shared != builder_.shared.end()) return constant(shared->second + added, width);
   }
   if (const auto local = local_.find(name); local != local_.end()) {
     FrameValue value;

@@ -9,6 +9,7 @@
 #ifndef MC_PTX_DECODER_H_
 #define MC_PTX_DECODER_H_
 
+#include <array>
 #include <map>
 #include <optional>
 #include <set>
@@ -26,6 +27,9 @@ namespace mc::ptx {
 
 // False for a modifier that may mean something that no handler does.
 bool is_known_modifier(std::string_view modifier);
+
+// The name of a shared variable of a function's body among those of all functions.
+std::string shared_key(const Function& function, const std::string& variable);
 
 // The state that the functions of a program share while it is decoded.
 struct ProgramBuilder {
@@ -197,6 +201,7 @@ class Decoder {
   std::map<std::string, ParamArea> areas_;
   std::map<std::string, uint32_t> local_;
   uint32_t top_ = 0, zeros_ = 0, discarded_ = 0, carries_ = 0;
+  std::array<uint32_t, 3> second_{};  // Rows between the steps of one instruction.
 
   struct Link {
     size_t step;

@@ -24,7 +24,7 @@ constexpr size_t kContextsBytesMax = size_t{512} << 20;
 constexpr size_t kContextsMax = 4096;
 constexpr int kWorkersMax = 256;
 constexpr int64_t kLaunchBytesMax = 1 << 30;  // Frames of calls and copies under way.
-constexpr int64_t kHeapBytes = 64 << 20;  // For malloc of kernels.
+constexpr int64_t kHeapBytes = 64 << 20;      // For malloc of kernels.
 
 struct Loaded {
   std::shared_ptr<const Module> module;

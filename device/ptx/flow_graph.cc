@@ -127,7 +127,9 @@ Status find_joins(Graph& graph) {
   bool changed = true;
   int64_t work = kWorkMax;
   for (int round = 0; changed; ++round) {
-    if (round > kRoundsMax || work < 0) return Error{ErrorCode::kUnsupported, "its flow is too complex"};
+    if (round > kRoundsMax || work < 0) {
+      return Error{ErrorCode::kUnsupported, "its flow is too complex"};
+    }
     changed = false;
     for (const int block : order) {
       if (block == exit) continue;

@@ -23,7 +23,8 @@ constexpr const char* kHead =
     ".extern .func free(.param .b64 p);\n";
 
 constexpr const char* kRegisters =
-    ".loc 1 7 1\n.reg .pred %p<9>; .reg .b16 %h<9>; .reg .b32 %r<9>; .reg .b64 %l<9>; .reg .f32 %f<9>;\n"
+    ".loc 1 7 1\n.reg .pred %p<9>; .reg .b16 %h<9>; .reg .b32 %r<9>; .reg .b64 %l<9>; .reg .f32 "
+    "%f<9>;\n"
     ".param .b64 a0; .param .b64 a1; .param .b32 out; .param .b64 out8;\n"
     "ld.param.u64 %l1, [p]; mov.u32 %r1, %tid.x;\n";
 
@@ -136,7 +137,8 @@ TEST_F(HostileKernels, ThatPrintForEverAreEnded) {
 
 // A field of 10^9 characters would take the host a second each time.
 TEST_F(HostileKernels, HaveFieldsOfFewCharacters) {
-  for (const char* format : {"%999999999d", "%.999999999f", "%999999999.999999999e", "%0999999999x"}) {
+  for (const char* format :
+       {"%999999999d", "%.999999999f", "%999999999.999999999e", "%0999999999x"}) {
     const std::string body = "mov.u32 %r2, 0;\n$L:\n" + std::string(kPrint) +
                              "add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, 50; @%p1 bra $L;";
     const LaunchReport report = run(kernel(body, printing(format)));
@@ -240,10 +242,12 @@ TEST_F(HostileKernels, ThatLeaveTheirMemoryAreEnded) {
 // The second turn's addresses are in a row that ends behind 2^64, after a first turn in bounds.
 TEST_F(HostileKernels, WhoseRowsOfAddressesWrapAroundAreEnded) {
   for (const char* start : {"-128", "-64"}) {
-    const std::string body = "mul.wide.u32 %l3, %r1, 4; add.u64 %l4, %l1, %l3; mov.u32 %r2, 0;\n"
-                             "$L: st.global.u32 [%l4], %r1;\nmov.u64 %l4, " + std::string(start) +
-                             "; add.u64 %l4, %l4, %l3; add.u32 %r2, %r2, 1;\n"
-                             "setp.lt.u32 %p1, %r2, 2; @%p1 bra $L;";
+    const std::string body =
+        "mul.wide.u32 %l3, %r1, 4; add.u64 %l4, %l1, %l3; mov.u32 %r2, 0;\n"
+        "$L: st.global.u32 [%l4], %r1;\nmov.u64 %l4, " +
+        std::string(start) +
+        "; add.u64 %l4, %l4, %l3; add.u32 %r2, %r2, 1;\n"
+        "setp.lt.u32 %p1, %r2, 2; @%p1 bra $L;";
     expect_end(run(kernel(body)), FindingKind::kOutOfBoundsWrite, "st.global.u32");
   }
 }
@@ -252,6 +256,19 @@ TEST_F(HostileKernels, WithoutTheirArgumentsDoNotStart) {
   open(kernel(""));
   const LaunchReport report = launch({.kernel = "k"});
   EXPECT_EQ(report.findings.at(0).kind, FindingKind::kLaunchLimit);
+}
+
+// Two functions may have shared variables of one name.
+TEST_F(HostileKernels, HaveSharedVariablesOfTheirOwn) {
+  const std::string function =
+      ".func f() {\n.shared .align 4 .b32 s;\nst.shared.b32 [s], 2;\nret; }\n";
+  const std::string body =
+      ".shared .align 4 .b32 s;\nst.shared.b32 [s], 1;\ncall f;\n"
+      "ld.shared.b32 %r2, [s]; st.global.b32 [%l1], %r2;";
+  open(kernel(body, function));
+  const uint64_t x = put(std::vector<int>(1), "x");
+  EXPECT_TRUE(launch({.kernel = "k", .arguments = Arguments().add(x)}).findings.empty());
+  EXPECT_EQ(get<int>(x, 1)[0], 1);
 }
 
 // ---- Memory of the host.
@@ -281,8 +298,8 @@ TEST_F(HostileKernels, HaveLimitedFramesOfCalls) {
       "st.param.b8 [big+4], 1;\nst.param.b32 [m], %r1;\n.loc 1 7 1\ncall f, (m);\nret; }\n";
   const std::string body = ".param .b32 m; st.param.b32 [m], 900; call f, (m);";
   const size_t before = memory_peak_mib();
-  const LaunchReport report = run(
-      kernel(body, function), {.grid = {64, 1, 1}, .block = {64, 1, 1}, .steps_max = 10'000});
+  const LaunchReport report =
+      run(kernel(body, function), {.grid = {64, 1, 1}, .block = {64, 1, 1}, .steps_max = 10'000});
   EXPECT_FALSE(report.is_complete);
   EXPECT_LT(memory_peak_mib(), before + 1536);
 }
@@ -320,8 +337,10 @@ TEST(HostileTexts, OfManyPartsAreRefused) {
     variables += ".shared .b8 s" + std::to_string(k) + ";\n";
   }
   const std::string texts[] = {
-      kernel(repeated("{}", 1001)),           kernel(repeated("x;", 1001)),
-      kernel(repeated("x 1, 2, 3, 4;", 201)), kernel(variables),
+      kernel(repeated("{}", 1001)),
+      kernel(repeated("x;", 1001)),
+      kernel(repeated("x 1, 2, 3, 4;", 201)),
+      kernel(variables),
       kernel("", functions),
   };
   for (const std::string& text : texts) {

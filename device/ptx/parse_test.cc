@@ -113,8 +113,7 @@ TEST(PtxParse, ReadsInitialValuesAndRelocations) {
                                   ".const .f32 c = 0f3F800000;\n"
                                   ".global .align 8 .u64 p[2] = {generic(x)+8, x};\n"
                                   ".extern .shared .align 16 .b8 s[];\n");
-  EXPECT_THAT(module.variables.at(0).initial,
-              ElementsAre(1, 0, 0, 0, 255, 255, 255, 255));
+  EXPECT_THAT(module.variables.at(0).initial, ElementsAre(1, 0, 0, 0, 255, 255, 255, 255));
   const auto& relocations = module.variables.at(2).relocations;
   EXPECT_TRUE(relocations.at(0).is_generic);
   EXPECT_EQ(relocations.at(0).offset, 8);

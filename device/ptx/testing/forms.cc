@@ -197,6 +197,17 @@ void add_comparisons(List& list) {
     list.add(op + ".f32.f64", "fdd");
     list.add(op + ".and.u32.u32", "rrrp");
   }
+  for (const std::string& name : unordered) {
+    const std::string op = "set." + name;
+    list.add(op + ".f16.f16", "eee");
+    list.add(op + ".f16x2.f16x2", "EEE");
+    list.add(op + ".u32.f16x2", "rEE");
+  }
+  list.add("set.lt.ftz.f16x2.f16x2", "EEE");
+  list.add("set.gt.ftz.f16.f16", "eee");
+  list.add("set.le.u16.f16", "hee");
+  list.add("set.ge.f32.f16", "fee");
+  list.add("set.eq.or.f16x2.f16x2", "EEEp");
 }
 
 void add_choices(List& list) {

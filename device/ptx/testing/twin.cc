@@ -584,20 +584,38 @@ class Twin {
     write(thread, one.operands[0], one.has("to") ? address - window : address + window);
   }
 
+  static uint64_t true_of(Type type) {
+    const std::pair<Type, uint64_t> rows[] = {{Type::kF32, 0x3F800000}, {Type::kF16, 0x3C00},
+                                              {Type::kF16x2, 0x3C00},   {Type::kBf16, 0x3F80},
+                                              {Type::kBf16x2, 0x3F80},  {Type::kU16, 0xFFFF},
+                                              {Type::kS16, 0xFFFF}};
+    for (const auto& [one, value] : rows) {
+      if (one == type) return value;
+    }
+    return 0xFFFFFFFF;
+  }
+
   // `setp.lt.and.s32 p|q, a, b, c` and `set.lt.u32.s32 d, a, b`.
   void set(Thread& thread, const Instruction& one) {
     const Type type = one.type();
-    const bool holds = compare(one, type, read(thread, one.operands[1], type),
-                               read(thread, one.operands[2], type));
+    const uint64_t a = read(thread, one.operands[1], type);
+    const uint64_t b = read(thread, one.operands[2], type);
     auto combined = [&](bool value) {
       if (one.operands.size() < 4) return value;
       const bool c = read(thread, one.operands[3], Type::kPred) != 0;
       const std::string& name = one.modifiers[1];
       return name == "and" ? value && c : name == "or" ? value || c : value != c;
     };
+    if (type == Type::kF16x2 || type == Type::kBf16x2) {
+      const Type half = type == Type::kF16x2 ? Type::kF16 : Type::kBf16;
+      const uint64_t yes = true_of(one.types[0]) & 0xFFFF;
+      const uint64_t low = combined(compare(one, half, a & 0xFFFF, b & 0xFFFF)) ? yes : 0;
+      const uint64_t high = combined(compare(one, half, a >> 16, b >> 16)) ? yes : 0;
+      return write(thread, one.operands[0], high << 16 | low);
+    }
+    const bool holds = compare(one, type, a, b);
     if (one.opcode == "set") {
-      const uint64_t yes = one.types[0] == Type::kF32 ? 0x3F800000 : 0xFFFFFFFF;
-      return write(thread, one.operands[0], combined(holds) ? yes : 0);
+      return write(thread, one.operands[0], combined(holds) ? true_of(one.types[0]) : 0);
     }
     const std::span<const Operand> to = parts_of(one.operands[0]);
     const bool first = combined(holds), second = combined(!holds);
