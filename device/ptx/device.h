@@ -17,9 +17,10 @@
 //                          .block = {256}, .arguments = arguments}), "launch");
 //   for (const Finding& finding : report.findings) puts(describe(finding).c_str());
 //
-// The same calls give the same bytes and findings each time, with any number of workers: kernels
-// whose blocks communicate (by atomics or volatile accesses) run on one. One thread uses a device
-// at a time.
+// The same calls give the same bytes and findings each time, with any number of workers, as long as
+// races are checked. Kernels whose blocks communicate (by atomics or volatile accesses) run on one
+// worker. Launches whose blocks race or fail are undone and run again on one. One thread uses a
+// device at a time.
 #ifndef MC_PTX_DEVICE_H_
 #define MC_PTX_DEVICE_H_
 

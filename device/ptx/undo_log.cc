@@ -30,8 +30,7 @@ void UndoLog::save(int worker, uint64_t address, uint64_t bytes) {
     if (seen == launch_) continue;
     Saved copy;
     copy.line = line;
-    std::memcpy(copy.bytes.data(), origin_ + kGlobalBase + (line << kLineShift),
-                copy.bytes.size());
+    std::memcpy(copy.bytes.data(), origin_ + kGlobalBase + (line << kLineShift), copy.bytes.size());
     if (mark.compare_exchange_strong(seen, launch_)) {
       saved_[static_cast<size_t>(worker)].push_back(copy);
     }
