@@ -245,8 +245,10 @@ MC_INLINE void read_each(LaneWarp& w, const Step* s, const Near& near, Mask lane
   for (; lanes != 0 && !w.block->stopped; lanes &= lanes - 1) {
     const int lane = lowest(lanes);
     const uint32_t granule = near.at[lane] >> shift;
-    if (kPer > 1 && read_row(w, granule, kPer, shift_of(kPer), w.thread(lane), false)) continue;
-    read_words(w, s, granule, kPer, w.thread(lane), -1);
+    const int thread = w.thread(lane);
+    const bool is_plain = kPer == 1 ? read_plain(w, granule, static_cast<uint32_t>(thread), false)
+                                    : read_row(w, granule, kPer, shift_of(kPer), thread, false);
+    if (!is_plain) read_words(w, s, granule, kPer, thread, -1);
   }
 }
 

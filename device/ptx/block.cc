@@ -81,7 +81,7 @@ void lay_shadow(Block& block, BlockMemory& memory) {
 // The bytes do not depend on the blocks that ran before: those of kernels with calls, whose memory
 // would be large, run on one worker.
 void clear_local(Block& block) {
-  if (block.program->has_calls) return;
+  if (block.program->has_calls || block.local_stride == 0) return;
   const size_t bytes = size_t{block.threads} * block.local_stride;
   std::memset(block.local, 0, bytes);
   block.launch->turns_left -= static_cast<int64_t>(bytes / kBytesOfTurn);
@@ -131,8 +131,7 @@ uint8_t* frame_of_warp(BlockMemory* memory, uint32_t warp) {
 
 void start_block(Block& block, uint64_t number) {
   const Launch& launch = *block.launch;
-  const ThreadPlace at = place_of(launch, number, 0);
-  std::copy_n(at.block, 3, block.id);
+  place(number, launch.grid, block.id);
   clear_local(block);
   block.number = number;
   block.begin = block.since = ++*block.now;
