@@ -160,31 +160,28 @@ struct Waiting {
   uint32_t threads = 0;
   uint32_t expected = 0;  // 0: all that live.
   int64_t reduced = 0;    // Threads whose predicate holds.
-  bool is_one_place = true;
   const Step* place = nullptr;
   const LaneWarp* warp = nullptr;
-  const LaneWarp* other_warp = nullptr;
-  int lane = 0, other_lane = 0;
+  int thread = 0, other = -1;  // Not negative: that thread waits at another place.
 };
 
-void add(Waiting& waiting, LaneWarp& w, const Leaf& leaf) {
+void add(Waiting& waiting, const LaneWarp& w, const Leaf& leaf) {
   const Step* s = leaf.at;
   waiting.threads += static_cast<uint32_t>(count(leaf.lanes));
   if (s->flags & kBarrierReduces) {
     const Mask mask = *reinterpret_cast<const Mask*>(leaf.frame + s->a);
     waiting.reduced += count((s->flags & kNegated ? ~mask : mask) & leaf.lanes);
   }
+  const int lane = lowest(leaf.lanes);
   if (s->flags & kBarrierCounts) {
-    waiting.expected = reinterpret_cast<const uint32_t*>(leaf.frame + s->b)[lowest(leaf.lanes)];
+    waiting.expected = reinterpret_cast<const uint32_t*>(leaf.frame + s->b)[lane];
   }
   if (waiting.place == nullptr) {
     waiting.place = s;
     waiting.warp = &w;
-    waiting.lane = lowest(leaf.lanes);
-  } else if (waiting.place != s && waiting.is_one_place) {
-    waiting.is_one_place = false;
-    waiting.other_warp = &w;
-    waiting.other_lane = lowest(leaf.lanes);
+    waiting.thread = w.thread(lane);
+  } else if (waiting.place != s) {
+    waiting.other = w.thread(lane);
   }
 }
 
@@ -198,8 +195,8 @@ void give_result(const Leaf& leaf, const Waiting& waiting) {
   const Step* s = leaf.at;
   if (s->immediate == 0) {
     uint32_t* d = reinterpret_cast<uint32_t*>(leaf.frame + s->d);
-    for (int l = 0; l < kLanes; ++l) {
-      if (has(leaf.lanes, l)) d[l] = static_cast<uint32_t>(waiting.reduced);
+    for (Mask left = leaf.lanes; left != 0; left &= left - 1) {
+      d[lowest(left)] = static_cast<uint32_t>(waiting.reduced);
     }
     return;
   }
@@ -240,12 +237,6 @@ bool pass_arrivals(LaneBlock& block) {
   return any;
 }
 
-void report_divergence(LaneBlock& block, const Waiting& waiting) {
-  report(block, *waiting.warp, waiting.place, FindingKind::kDivergentBarrier,
-         waiting.warp->thread(waiting.lane), "threads of a block wait at different barriers",
-         waiting.other_warp->thread(waiting.other_lane));
-}
-
 // True if a barrier let its threads go on, or ended the block.
 bool open_barriers(LaneBlock& block) {
   bool opened = pass_arrivals(block);
@@ -262,8 +253,9 @@ bool open_barriers(LaneBlock& block) {
     if (waiting.threads == 0) continue;
     const uint32_t wanted = waiting.expected != 0 ? waiting.expected : live;
     if (waiting.threads + block.arrived[number] < wanted) continue;
-    if (waiting.expected == 0 && !waiting.is_one_place) {
-      report_divergence(block, waiting);
+    if (waiting.expected == 0 && waiting.other >= 0) {
+      report(block, *waiting.warp, waiting.place, FindingKind::kDivergentBarrier, waiting.thread,
+             "threads of a block wait at different barriers", waiting.other);
       return true;
     }
     release(block, number, waiting);
