@@ -5,16 +5,28 @@ namespace mc::ptx::MC_PTX_VARIANT {
 namespace {
 
 // ---- Addresses.
+
+// Bytes from an address on that an access may begin at: none where it has no room at all.
 template <class T>
-bool report_outside_of(LaneWarp& w, const Step* s, Access access, const T* at, Space space, T begin,
-                       T room) {
-  for (int l = 0; l < kLanes; ++l) {
-    const bool is_bad = at[l] - begin > room || (at[l] & (access.bytes - 1)) != 0;
-    if (!has(w.active, l) || !is_bad) continue;
-    report_access(*w.block, w, s, access.is_write, w.thread(l), space, at[l],
-                  static_cast<int>(access.bytes));
-    break;
-  }
+struct Room {
+  T begin = 0, bytes = 0;
+
+  Room(T end, Access access)
+      : begin(end < access.bytes ? ~T{0} : 0), bytes(end < access.bytes ? 0 : end - access.bytes) {}
+};
+
+// Reports the first lane that is outside. False if there is one.
+template <class T>
+bool check_inside(LaneWarp& w, const Step* s, Access access, const T* at, Space space, T end) {
+  const Room<T> room(end, access);
+  if (!any_outside<T>(w, at, room.begin, room.bytes, access.bytes - 1)) return true;
+  Mask left = w.active;
+  auto is_bad = [&](T one) {
+    return one - room.begin > room.bytes || (one & (access.bytes - 1)) != 0;
+  };
+  while (!is_bad(at[lowest(left)])) left &= left - 1;
+  report_access(*w.block, w, s, access.is_write, w.thread(lowest(left)), space, at[lowest(left)],
+                static_cast<int>(access.bytes));
   return false;
 }
 
@@ -177,11 +189,7 @@ void write_words(LaneWarp& w, const Step* s, uint32_t bytes, const Far& far, int
 }  // namespace
 
 bool report_outside(LaneWarp& w, const Step* s, Access access, const Near& near) {
-  const uint32_t bytes = w.block->shared_bytes;
-  const bool is_empty = bytes < access.bytes;
-  return report_outside_of<uint32_t>(w, s, access, near.at, Space::kShared,
-                                     is_empty ? UINT32_MAX : 0,
-                                     is_empty ? 0 : bytes - access.bytes);
+  return check_inside<uint32_t>(w, s, access, near.at, Space::kShared, w.block->shared_bytes);
 }
 
 bool resolve_global(LaneWarp& w, const Step* s, Access access, Far& far) {
@@ -204,12 +212,8 @@ bool resolve_window(LaneWarp& w, const Step* s, Access access, Space space, Far&
   const uint64_t window = is_local ? kLocalWindow : kParamWindow;
   MC_LANES far.at[l] = far.at[l] >= window ? far.at[l] - window : far.at[l];
   const uint64_t bytes = is_local ? block.local_stride : block.program->parameter_bytes;
-  const uint64_t room = bytes >= access.bytes ? bytes - access.bytes : 0;
-  const bool is_empty = bytes < access.bytes || (access.is_write && !is_local);
-  if (is_empty || any_outside<uint64_t>(w, far.at, 0, room, access.bytes - 1)) {
-    const uint64_t none = is_empty ? UINT64_MAX : 0;
-    return report_outside_of<uint64_t>(w, s, access, far.at, space, none, is_empty ? 0 : room);
-  }
+  const uint64_t end = access.is_write && !is_local ? 0 : bytes;
+  if (!check_inside<uint64_t>(w, s, access, far.at, space, end)) return false;
   const uint8_t* base = is_local ? block.local : block.parameters;
   const uint64_t first = reinterpret_cast<uint64_t>(base);
   const uint64_t stride = is_local ? block.local_stride : 0;
@@ -241,8 +245,10 @@ MC_INLINE void read_each(LaneWarp& w, const Step* s, const Near& near, Mask lane
   for (; lanes != 0 && !w.block->stopped; lanes &= lanes - 1) {
     const int lane = lowest(lanes);
     const uint32_t granule = near.at[lane] >> shift;
-    if (kPer > 1 && read_row(w, granule, kPer, shift_of(kPer), w.thread(lane), false)) continue;
-    read_words(w, s, granule, kPer, w.thread(lane), -1);
+    const int thread = w.thread(lane);
+    const bool is_plain = kPer == 1 ? read_plain(w, granule, static_cast<uint32_t>(thread), false)
+                                    : read_row(w, granule, kPer, shift_of(kPer), thread, false);
+    if (!is_plain) read_words(w, s, granule, kPer, thread, -1);
   }
 }
 

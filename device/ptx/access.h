@@ -2,8 +2,8 @@
 //
 // Accesses of a warp to memory, for handlers: addresses of the lanes, bounds, races.
 //
-// Where all lanes take part and the addresses of each Run of lanes follow one another or are all
-// the same, one look at the run does for all its lanes. Others are looked at lane by lane.
+// If all lanes take part, and the addresses of each Run of lanes follow one another or are all the
+// same, one look at the run does for all its lanes. Other accesses are looked at lane by lane.
 #ifndef MC_PTX_ACCESS_H_
 #define MC_PTX_ACCESS_H_
 
@@ -242,6 +242,7 @@ MC_INLINE void check_read_near(LaneWarp& w, const Step* s, uint32_t bytes, Near&
   }
   const int shift = w.block->program->granule_shift;
   const uint32_t per = granules(bytes, shift);
+  // Four words, as in ldmatrix, are worth a loop of their own.
   const Mask loud = per == 4 ? loud_lanes(w, 4, shift, near) : loud_lanes(w, per, shift, near);
   if (loud != 0) read_lanes(w, s, bytes, near, loud);
 }
@@ -251,8 +252,8 @@ MC_INLINE void check_read_runs(LaneWarp& w, const Step* s, uint32_t bytes,
   const int shift = w.block->program->granule_shift;
   const uint32_t per = granules(bytes, shift);
   for (int r = 0; r < kRuns; ++r) {
-    const bool repeats = r + 1 < kRuns && runs[r].base == runs[r + 1].base &&
-                         runs[r].is_row == runs[r + 1].is_row;
+    const bool repeats =
+        r + 1 < kRuns && runs[r].base == runs[r + 1].base && runs[r].is_row == runs[r + 1].is_row;
     const uint32_t granule = runs[r].base >> shift;
     const bool is_quiet =
         runs[r].is_row ? are_quiet(w, granule, kRun * per) : are_quiet(w, granule, per);
@@ -289,17 +290,17 @@ MC_INLINE void check_read_row(LaneWarp& w, const Step* s, uint64_t address, uint
                               int lane, int lanes) {
   Block& block = *w.block;
   const uint32_t per = granules(bytes, block.program->granule_shift);
-  each_line(w, global_granule(block, address), per * static_cast<uint32_t>(lanes), shift_of(per),
-            lane, [&](uint64_t index, const Touch& touch) {
-              Line& line = block.global_shadow.lines[index];
-              const bool is_unwritten = line.written.since < block.launch_since;
-              if (is_unwritten && line.read.since < block.launch_since) {
-                line.read = touch;
-              } else if (!is_unwritten || line.read.who != touch.who ||
-                         line.read.mask != touch.mask) {
-                read_global(block, w, s, index, touch);
-              }
-            });
+  each_line(
+      w, global_granule(block, address), per * static_cast<uint32_t>(lanes), shift_of(per), lane,
+      [&](uint64_t index, const Touch& touch) {
+        Line& line = block.global_shadow.lines[index];
+        const bool is_unwritten = line.written.since < block.launch_since;
+        if (is_unwritten && line.read.since < block.launch_since) {
+          line.read = touch;
+        } else if (!is_unwritten || line.read.who != touch.who || line.read.mask != touch.mask) {
+          read_global(block, w, s, index, touch);
+        }
+      });
 }
 
 void check_read_far(LaneWarp& w, const Step* s, uint32_t bytes, const Far& far);

@@ -20,6 +20,7 @@ namespace mc::ptx {
 constexpr size_t kVector = 64;    // Frames and memory begin at multiples of it.
 constexpr uint32_t kSlack = 256;  // Words and bytes behind a row, which vectors may touch.
 constexpr uint32_t kStackBytes = 32 << 10;  // Local memory for the functions that are called.
+constexpr size_t kBytesOfTurn = 128 << 10;  // Local memory that costs as much as a turn.
 constexpr size_t kNameMax = 200;
 constexpr size_t kCallFramesBytesMax = 256 << 20;
 
@@ -49,6 +50,19 @@ std::unique_ptr<T, Freed> zeros(size_t count) {
   return std::unique_ptr<T, Freed>(static_cast<T*>(memory));
 }
 
+void place(uint64_t number, const uint32_t (&shape)[3], uint32_t (&at)[3]) {
+  at[0] = static_cast<uint32_t>(number % shape[0]);
+  at[1] = static_cast<uint32_t>(number / shape[0] % shape[1]);
+  at[2] = static_cast<uint32_t>(number / shape[0] / shape[1]);
+}
+
+ThreadPlace place_of(const Launch& launch, uint64_t block, int thread) {
+  ThreadPlace at;
+  place(block, launch.grid, at.block);
+  place(static_cast<uint64_t>(thread), launch.block, at.thread);
+  return at;
+}
+
 void lay_shadow(Block& block, BlockMemory& memory) {
   const size_t words = (block.shared_bytes >> block.program->granule_shift) + kSlack;
   memory.shadow = zeros<uint32_t>(5 * words);
@@ -62,6 +76,15 @@ void lay_shadow(Block& block, BlockMemory& memory) {
     }
     end = std::max(end, array.end);
   }
+}
+
+// The bytes do not depend on the blocks that ran before: those of kernels with calls, whose memory
+// would be large, run on one worker.
+void clear_local(Block& block) {
+  if (block.program->has_calls || block.local_stride == 0) return;
+  const size_t bytes = size_t{block.threads} * block.local_stride;
+  std::memset(block.local, 0, bytes);
+  block.launch->turns_left -= static_cast<int64_t>(bytes / kBytesOfTurn);
 }
 
 }  // namespace
@@ -108,9 +131,8 @@ uint8_t* frame_of_warp(BlockMemory* memory, uint32_t warp) {
 
 void start_block(Block& block, uint64_t number) {
   const Launch& launch = *block.launch;
-  block.id[0] = static_cast<uint32_t>(number % launch.grid[0]);
-  block.id[1] = static_cast<uint32_t>(number / launch.grid[0] % launch.grid[1]);
-  block.id[2] = static_cast<uint32_t>(number / launch.grid[0] / launch.grid[1]);
+  place(number, launch.grid, block.id);
+  clear_local(block);
   block.number = number;
   block.begin = block.since = ++*block.now;
   block.acquired = block.acquired_next = block.covered = 0;
@@ -171,25 +193,15 @@ bool find_allocation(Block& block, uint64_t address, SiteRange& range) {
 // ---- Reports.
 namespace {
 
-ThreadPlace place_of(const Launch& launch, const uint32_t (&block)[3], int thread) {
-  const uint32_t t = static_cast<uint32_t>(thread), x = launch.block[0], y = launch.block[1];
-  return {{block[0], block[1], block[2]}, {t % x, t / x % y, t / x / y}};
-}
-
-ThreadPlace place_of(const Launch& launch, uint64_t block, int thread) {
-  const uint64_t x = launch.grid[0], y = launch.grid[1];
-  const uint32_t id[3] = {static_cast<uint32_t>(block % x), static_cast<uint32_t>(block / x % y),
-                          static_cast<uint32_t>(block / x / y)};
-  return place_of(launch, id, thread);
-}
-
+// The second thread is of the same block; negative: there is none.
 Finding finding_at(const Block& block, const Warp& warp, const Step* step, FindingKind kind,
-                   int thread, const char* detail) {
+                   int thread, const char* detail, int other = -1) {
   Finding finding;
   finding.kind = kind;
   finding.kernel = block.program->kernel->name.substr(0, kNameMax);
   finding.detail = detail;
-  finding.thread = place_of(*block.launch, block.id, thread);
+  finding.thread = place_of(*block.launch, block.number, thread);
+  if (other >= 0) finding.other = place_of(*block.launch, block.number, other);
   const auto& instructions = warp.code->function->instructions;
   const size_t index = static_cast<size_t>(step->instruction);
   if (index >= instructions.size()) return finding;
@@ -214,15 +226,8 @@ void add(Block& block, Finding finding) {
   launch.log->add(std::move(finding));
 }
 
-const SharedArray* array_at(const Program& program, uint32_t at) {
-  for (const SharedArray& array : program.shared_arrays) {
-    if (at >= array.begin && at < array.end) return &array;
-  }
-  return nullptr;
-}
-
-// The array that ends nearest before an address, for accesses beyond it.
-std::string array_before(const Program& program, uint64_t at) {
+// The shared array with an address, or the one that ends nearest before it.
+std::string array_at(const Program& program, uint64_t at) {
   std::string name;
   for (const SharedArray& array : program.shared_arrays) {
     if (at >= array.begin) name = array.name;
@@ -249,30 +254,15 @@ std::string global_detail(const Block& block, uint64_t address, uint64_t bytes,
 }
 
 std::string space_name(Space space) {
-  switch (space) {
-    case Space::kShared:
-      return "shared memory";
-    case Space::kLocal:
-      return "local memory";
-    case Space::kParam:
-      return "the parameters";
-    default:
-      return "global memory";
-  }
+  if (space == Space::kShared) return "shared memory";
+  return space == Space::kLocal ? "local memory" : "the parameters";
 }
 
 }  // namespace
 
 void report(Block& block, const Warp& warp, const Step* step, FindingKind kind, int thread,
-            const char* detail) {
-  add(block, finding_at(block, warp, step, kind, thread, detail));
-}
-
-void report_barrier(Block& block, const Warp& warp, const Step* step, int thread, int other) {
-  Finding finding = finding_at(block, warp, step, FindingKind::kDivergentBarrier, thread,
-                               "threads of a block wait at different barriers");
-  finding.other = place_of(*block.launch, block.id, other);
-  add(block, std::move(finding));
+            const char* detail, int other) {
+  add(block, finding_at(block, warp, step, kind, thread, detail, other));
 }
 
 void report_access(Block& block, const Warp& warp, const Step* step, bool is_write, int thread,
@@ -286,7 +276,7 @@ void report_access(Block& block, const Warp& warp, const Step* step, bool is_wri
   if (space == Space::kGlobal) {
     finding.detail = global_detail(block, address, size, finding.array);
   } else {
-    if (space == Space::kShared) finding.array = array_before(*block.program, address);
+    if (space == Space::kShared) finding.array = array_at(*block.program, address);
     const uint64_t end = space == Space::kShared  ? block.shared_bytes
                          : space == Space::kLocal ? block.local_stride
                                                   : block.program->parameter_bytes;
@@ -299,10 +289,8 @@ void report_access(Block& block, const Warp& warp, const Step* step, bool is_wri
 
 void report_shared(Block& block, const Warp& warp, const Step* step, FindingKind kind,
                    uint32_t granule, int thread, int other, const char* detail) {
-  Finding finding = finding_at(block, warp, step, kind, thread, detail);
-  const SharedArray* array = array_at(*block.program, granule << block.program->granule_shift);
-  if (array != nullptr) finding.array = array->name;
-  if (other >= 0) finding.other = place_of(*block.launch, block.id, other);
+  Finding finding = finding_at(block, warp, step, kind, thread, detail, other);
+  finding.array = array_at(*block.program, uint64_t{granule} << block.program->granule_shift);
   add(block, std::move(finding));
 }
 

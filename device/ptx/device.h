@@ -17,9 +17,10 @@
 //                          .block = {256}, .arguments = arguments}), "launch");
 //   for (const Finding& finding : report.findings) puts(describe(finding).c_str());
 //
-// The same calls give the same bytes and findings each time, with any number of workers: kernels
-// whose blocks communicate (by atomics or volatile accesses) run on one. One thread uses a device
-// at a time.
+// The same calls give the same bytes and findings each time, with any number of workers, as long as
+// races are checked. Kernels whose blocks communicate (by atomics or volatile accesses) run on one
+// worker. Launches whose blocks race or fail are undone and run again on one. One thread uses a
+// device at a time.
 #ifndef MC_PTX_DEVICE_H_
 #define MC_PTX_DEVICE_H_
 
@@ -67,7 +68,6 @@ struct LaunchOptions {
   std::array<uint32_t, 3> block = {1, 1, 1};
   uint32_t shared_bytes = 0;  // Dynamic shared memory.
   Arguments arguments = {};
-  bool is_cooperative = false;  // All blocks are under way at once.
   bool checks_races = true;
   // The order in which blocks and warps have their turns; 0 is that of their numbers.
   uint64_t seed = 0;

@@ -319,10 +319,18 @@ TEST_F(Features, AtomicSumsArePublishedByTheLastBlock) {
 }
 
 TEST_F(Features, BarriersOfAGridOrderReadsAndWrites) {
-  const uint64_t x = zeros(32 * 6);
-  run("phases", 32, Arguments().add(zeros(1)).add(x).add(zeros(32 * 6)), 6);
-  EXPECT_EQ(get<int>(x, 1)[0], 96);
-  EXPECT_EQ(get<int>(x, 192)[191], 95);
+  for (const uint64_t seed : {0, 1, 2}) {
+    const uint64_t x = zeros(32 * 6);
+    const LaunchReport report =
+        launch({.kernel = "phases",
+                .grid = {6, 1, 1},
+                .block = {32, 1, 1},
+                .arguments = Arguments().add(zeros(1)).add(x).add(zeros(32 * 6)),
+                .seed = seed});
+    EXPECT_THAT(lines_of(report.findings), IsEmpty());
+    EXPECT_EQ(get<int>(x, 1)[0], 96);
+    EXPECT_EQ(get<int>(x, 192)[191], 95);
+  }
 }
 
 TEST_F(Features, BlocksWaitForTheOneBefore) {

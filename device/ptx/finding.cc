@@ -8,6 +8,13 @@ namespace {
 
 constexpr size_t kFindingsMax = 1000;
 constexpr size_t kPrintedMax = 1 << 20;
+// In the order of FindingKind.
+constexpr std::string_view kNames[] = {
+    "shared_race",    "global_race",        "unwritten_shared",
+    "shuffle_source", "out_of_bounds_read", "out_of_bounds_write",
+    "misaligned",     "divergent_barrier",  "deadlock",
+    "trap",           "assertion",          "bad_call",
+    "step_limit",     "stack_limit",        "launch_limit"};
 
 std::string triple(const uint32_t (&three)[3]) {
   return "(" + std::to_string(three[0]) + "," + std::to_string(three[1]) + "," +
@@ -20,41 +27,7 @@ std::string describe(const ThreadPlace& place) {
 
 }  // namespace
 
-std::string_view name_of(FindingKind kind) {
-  switch (kind) {
-    case FindingKind::kSharedRace:
-      return "shared_race";
-    case FindingKind::kGlobalRace:
-      return "global_race";
-    case FindingKind::kUnwrittenShared:
-      return "unwritten_shared";
-    case FindingKind::kShuffleSource:
-      return "shuffle_source";
-    case FindingKind::kOutOfBoundsRead:
-      return "out_of_bounds_read";
-    case FindingKind::kOutOfBoundsWrite:
-      return "out_of_bounds_write";
-    case FindingKind::kMisaligned:
-      return "misaligned";
-    case FindingKind::kDivergentBarrier:
-      return "divergent_barrier";
-    case FindingKind::kDeadlock:
-      return "deadlock";
-    case FindingKind::kTrap:
-      return "trap";
-    case FindingKind::kAssertion:
-      return "assertion";
-    case FindingKind::kBadCall:
-      return "bad_call";
-    case FindingKind::kStepLimit:
-      return "step_limit";
-    case FindingKind::kStackLimit:
-      return "stack_limit";
-    case FindingKind::kLaunchLimit:
-      return "launch_limit";
-  }
-  return "";
-}
+std::string_view name_of(FindingKind kind) { return kNames[static_cast<size_t>(kind)]; }
 
 bool ends_launch(FindingKind kind) { return kind >= FindingKind::kOutOfBoundsRead; }
 

@@ -167,9 +167,9 @@ TEST_F(Faults, ReadOfTheNextBlocksFirstWordRacesWithItsWrite) {
 }
 
 TEST_F(Faults, AtomicWithoutAFencePublishesNothing) {
-  const Finding race = one("last_block_without_fence",
-                           run("last_block_without_fence", 1,
-                               Arguments().add(zeros(8)).add(zeros(1)).add(zeros(1)), 8));
+  const Finding race = one(
+      "last_block_without_fence",
+      run("last_block_without_fence", 1, Arguments().add(zeros(8)).add(zeros(1)).add(zeros(1)), 8));
   EXPECT_EQ(race.kind, FindingKind::kGlobalRace);
   EXPECT_EQ(race.count, 7);
 }

@@ -63,6 +63,14 @@ Mask condition(LaneWarp& w, const Step* s) {
   return predicate(w, s, s->a, kNegated);
 }
 
+// The present leaf waits at a step for the children that it will be divided into.
+int become_parent(LaneWarp& w, const Step* at) {
+  wait(w, Leaf::State::kWaitsForChildren, at);
+  current(w).arrived = 0;
+  current(w).children = 0;
+  return w.current;
+}
+
 // A part of the present lanes, as a child of the leaf that they were. Lanes that are at the join
 // already have arrived.
 void divide(LaneWarp& w, int parent, const Step* at, Mask lanes) {
@@ -111,7 +119,6 @@ const Step* guard(Warp& base, const Step* s) {
 }
 
 const Step* diverge(LaneWarp& w, const Step* s, Mask yes, Mask no) {
-  const int me = w.current;
   const Step *to = s->target, *next = s + 1;
   Leaf& leaf = current(w);
   const bool leaves_loop = s->join != nullptr && leaf.join == s->join && leaf.parent >= 0 &&
@@ -123,9 +130,7 @@ const Step* diverge(LaneWarp& w, const Step* s, Mask yes, Mask no) {
     leaf.lanes = w.active;
     return to == s->join ? next : to;
   }
-  wait(w, Leaf::State::kWaitsForChildren, s->join);
-  leaf.arrived = 0;
-  leaf.children = 0;
+  const int me = become_parent(w, s->join);
   divide(w, me, to, yes);
   divide(w, me, next, no);
   return resume(w, w.current);
@@ -159,46 +164,39 @@ const Step* branch(Warp& base, const Step* s) {
   return diverge(w, s, taken, w.active & ~taken);
 }
 
-// The lanes of each target one after the other: all but the last one's part from the leaf.
+// The active lanes whose value is that of the lowest one.
+template <class T>
+Mask equal_lanes(const LaneWarp& w, const T* values) {
+  Mask same = 0;
+  for (int l = 0; l < kLanes; ++l) same |= Mask{values[l] == values[lowest(w.active)]} << l;
+  return same & w.active;
+}
+
+// Some lanes go on at a step; the others execute the present one again.
+const Step* divide_off(LaneWarp& w, const Step* s, const Step* join, const Step* to, Mask lanes) {
+  const Mask others = w.active & ~lanes;
+  const int me = become_parent(w, join);
+  divide(w, me, s, others);
+  divide(w, me, to, lanes);
+  return resume(w, w.current);
+}
+
+// The lanes of each target part one after the other.
 const Step* indexed_branch(Warp& base, const Step* s) {
   LaneWarp& w = lanes_of(base);
   const auto& targets = w.code->targets[s->c];
   const uint32_t* index = w.at<uint32_t>(s->a);
-  Mask left = w.active;
-  const int me = w.current;
-  const Step* first = nullptr;
-  for (bool divided = false; left != 0;) {
-    const uint32_t wanted = index[lowest(left)];
-    if (wanted >= targets.size()) {
-      report(*w.block, w, s, FindingKind::kTrap, w.thread(lowest(left)),
-             "the index of a branch is beyond its targets");
-      return stop_warp(w);
-    }
-    Mask same = 0;
-    for (int l = 0; l < kLanes; ++l) {
-      if (has(left, l) && index[l] == wanted) same |= bit(l);
-    }
-    first = targets[wanted];
-    if (same == w.active && !divided) {
-      if (first > s || (w.turn -= price_of(s - first)) > 0) break;
-      return end_turn(w, s, first);
-    }
-    if (!divided) {
-      wait(w, Leaf::State::kWaitsForChildren, s->join);
-      current(w).arrived = 0;
-      current(w).children = 0;
-      divided = true;
-    }
-    divide(w, me, first, same);
-    left &= ~same;
-    if (left == 0) {
-      Leaf& parent = w.leaves[static_cast<size_t>(me)];
-      if (parent.children > 0) return resume(w, w.current);
-      parent.children = 1;
-      return child_done(w, me);
-    }
+  const uint32_t wanted = index[lowest(w.active)];
+  if (wanted >= targets.size()) {
+    report(*w.block, w, s, FindingKind::kTrap, w.thread(lowest(w.active)),
+           "the index of a branch is beyond its targets");
+    return stop_warp(w);
   }
-  return first;
+  const Step* target = targets[wanted];
+  const Mask same = equal_lanes(w, index);
+  if (same != w.active) return divide_off(w, s, s->join, target, same);
+  if (target <= s && (w.turn -= price_of(s - target)) <= 0) return end_turn(w, s, target);
+  return target;
 }
 
 // Lanes leave by exit, and by ret of a kernel.
@@ -252,7 +250,6 @@ uint8_t* new_frame(LaneWarp& w, const Code& callee) {
 }
 
 const Step* enter(LaneWarp& w, const Step* s, const Code& callee) {
-  const int me = w.current;
   w.turn -= price_of(std::ssize(callee.steps)) + static_cast<int32_t>(callee.frame_bytes >> 12);
   if (w.turn <= 0 && !begin_turn(w, s)) return stop_warp(w);
   const uint32_t local_base = w.local_base + w.code->local_bytes;
@@ -269,9 +266,7 @@ const Step* enter(LaneWarp& w, const Step* s, const Code& callee) {
   for (size_t k = 0; k < callee.parameters.size() && k < s->c; ++k) {
     copy_params(w, w.active, w.frame, area(s, s->b + k), frame, callee.parameters[k]);
   }
-  wait(w, Leaf::State::kWaitsForChildren, s + 1);
-  current(w).arrived = 0;
-  current(w).children = 0;
+  const int me = become_parent(w, s + 1);
   divide(w, me, callee.steps.data(), w.active);
   Leaf& caller = w.leaves[static_cast<size_t>(me)];
   caller.is_call = true;
@@ -299,19 +294,9 @@ const Step* indirect_call(Warp& base, const Step* s) {
            "an indirect call of an address that is no function's");
     return stop_warp(w);
   }
-  Mask same = 0;
-  for (int l = 0; l < kLanes; ++l) {
-    if (has(w.active, l) && address[l] == address[first]) same |= bit(l);
-  }
+  const Mask same = equal_lanes(w, address);
   if (same == w.active) return enter(w, s, *callable[number]);
-  const int me = w.current;
-  const Mask others = w.active & ~same;
-  wait(w, Leaf::State::kWaitsForChildren, s + 1);
-  current(w).arrived = 0;
-  current(w).children = 0;
-  divide(w, me, s, others);
-  divide(w, me, s, same);
-  return resume(w, w.current);
+  return divide_off(w, s, s + 1, s, same);
 }
 
 const Step* nothing(Warp&, const Step* s) { return s + 1; }

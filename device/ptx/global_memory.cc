@@ -142,8 +142,7 @@ Result<std::unique_ptr<ShadowMemory>> ShadowMemory::create(size_t memory_bytes) 
   const size_t granules = memory_bytes + kShadowSlack, lines = (granules >> kLineShift) + 1;
   MC_TRY(Reserved rows, Reserved::create(3 * granules * sizeof(uint32_t)), "shadow memory");
   MC_TRY(Reserved all, Reserved::create(lines * sizeof(Line)), "shadow memory");
-  auto memory =
-      std::unique_ptr<ShadowMemory>(new ShadowMemory(std::move(all), std::move(rows)));
+  auto memory = std::unique_ptr<ShadowMemory>(new ShadowMemory(std::move(all), std::move(rows)));
   memory->row_ = granules;
   return memory;
 }

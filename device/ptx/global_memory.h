@@ -95,7 +95,8 @@ class ShadowMemory {
   uint32_t read_in(uint64_t line) const;
 
  private:
-  ShadowMemory(Reserved lines, Reserved words) : lines_(std::move(lines)), words_(std::move(words)) {}
+  ShadowMemory(Reserved lines, Reserved words)
+      : lines_(std::move(lines)), words_(std::move(words)) {}
 
   Reserved lines_, words_;
   size_t row_ = 0;  // The words of each of the three rows.

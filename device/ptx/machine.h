@@ -59,7 +59,7 @@ struct Block {
   uint32_t launch_since = 1;  // The launch began.
   uint32_t begin = 1;         // The block began.
   uint32_t since = 1;         // The last barrier.
-  // Of order.h: what the block knows of others, and what of it is fenced.
+  // The block's part of order.h.
   uint32_t acquired = 0, acquired_next = 0;  // From the last barrier on; from the next one on.
   uint32_t covered = 0;                      // Accesses before this time.
   bool is_fenced = false;                    // A fence was executed since the last barrier.
@@ -72,9 +72,9 @@ struct Warp {
   uint8_t* frame = nullptr;
   Block* block = nullptr;
   uint32_t index = 0;
-  uint32_t since = 1;     // The last time when lanes of the warp met, a time of this warp alone.
+  uint32_t since = 1;  // The last time when lanes of the warp met, a time of this warp alone.
   uint32_t acquired = 0, fenced = 0;  // The warp's own: order.h.
-  int32_t turn = 0;       // Backward branches until others have their turn.
+  int32_t turn = 0;                   // Backward branches until others have their turn.
   uint32_t local_base = 0;
   const Code* code = nullptr;
 };
@@ -137,8 +137,7 @@ bool take_bytes(Block& block, size_t bytes);
 
 // A thread is its number in its block. The launch ends where ends_launch(kind) says so.
 void report(Block& block, const Warp& warp, const Step* step, FindingKind kind, int thread,
-            const char* detail);
-void report_barrier(Block& block, const Warp& warp, const Step* step, int thread, int other);
+            const char* detail, int other = -1);
 void report_access(Block& block, const Warp& warp, const Step* step, bool is_write, int thread,
                    Space space, uint64_t address, int bytes);
 void report_shared(Block& block, const Warp& warp, const Step* step, FindingKind kind,

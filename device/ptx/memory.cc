@@ -183,98 +183,67 @@ const Step* store(Warp& base, const Step* s) {
 
 // .param variables of calls: a place in the frame, c bytes for each lane, at the immediate. The
 // list has the registers, b is the bytes of each and e the width of its register.
-const Step* frame_load(Warp& base, const Step* s) {
+template <bool kLoads>
+const Step* access_frame(Warp& base, const Step* s) {
   LaneWarp& w = lanes_of(base);
-  const uint64_t sign = uint64_t{1} << (8 * s->b - 1);
+  const uint64_t sign = kLoads && s->flags != 0 ? uint64_t{1} << (8 * s->b - 1) : 0;
   for (uint32_t k = 0; k < s->d; ++k) {
-    uint8_t* row = w.frame + s->list[k];
-    for (int l = 0; l < kLanes; ++l) {
-      if (!has(w.active, l)) continue;
+    for (Mask left = w.active; left != 0; left &= left - 1) {
+      const uint32_t lane = static_cast<uint32_t>(lowest(left));
+      uint8_t* element = w.frame + s->list[k] + lane * s->e;
+      uint8_t* memory = w.frame + s->a + lane * s->c + s->immediate + k * s->b;
       uint64_t value = 0;
-      const uint64_t lane = static_cast<uint64_t>(l);
-      memcpy(&value, w.frame + s->a + lane * s->c + s->immediate + k * s->b, s->b);
-      if (s->flags != 0) value = (value ^ sign) - sign;
-      memcpy(row + lane * s->e, &value, s->e);
-    }
-  }
-  return s + 1;
-}
-
-const Step* frame_store(Warp& base, const Step* s) {
-  LaneWarp& w = lanes_of(base);
-  for (uint32_t k = 0; k < s->d; ++k) {
-    const uint8_t* row = w.frame + s->list[k];
-    for (int l = 0; l < kLanes; ++l) {
-      const uint64_t lane = static_cast<uint64_t>(l);
-      if (!has(w.active, l)) continue;
-      memcpy(w.frame + s->a + lane * s->c + s->immediate + k * s->b, row + lane * s->e, s->b);
+      memcpy(&value, kLoads ? memory : element, s->b);
+      value = (value ^ sign) - sign;
+      memcpy(kLoads ? element : memory, &value, kLoads ? s->e : s->b);
     }
   }
   return s + 1;
 }
 
 template <class M, class R>
-Handler find_load_of(int elements) {
-  if (elements == 1) return load<M, R, 1>;
-  if (elements == 2) return load<M, R, 2>;
-  return elements == 4 ? load<M, R, 4> : nullptr;
+Handler find_of(const AccessKey& key, bool is_store) {
+  switch (key.bytes * key.elements <= 16 ? key.elements : 0) {
+    MC_ROW(1, is_store ? store<M, R, 1> : load<M, R, 1>)
+    MC_ROW(2, is_store ? store<M, R, 2> : load<M, R, 2>)
+    MC_ROW(4, is_store ? store<M, R, 4> : load<M, R, 4>)
+    default:
+      return nullptr;
+  }
 }
 
-template <class M, class R>
-Handler find_store_of(int elements) {
-  if (elements == 1) return store<M, R, 1>;
-  if (elements == 2) return store<M, R, 2>;
-  return elements == 4 ? store<M, R, 4> : nullptr;
+// A register may be wider than the element: integers are extended.
+Handler find_access(const AccessKey& key, bool is_store) {
+  const bool is_signed = key.is_signed && key.bytes < key.width;
+  switch (100 * key.bytes + 10 * key.width + (is_signed ? 1 : 0)) {
+    MC_ROW(120, find_of<uint8_t, uint16_t>(key, is_store))
+    MC_ROW(121, find_of<int8_t, int16_t>(key, is_store))
+    MC_ROW(140, find_of<uint8_t, uint32_t>(key, is_store))
+    MC_ROW(141, find_of<int8_t, int32_t>(key, is_store))
+    MC_ROW(180, find_of<uint8_t, uint64_t>(key, is_store))
+    MC_ROW(181, find_of<int8_t, int64_t>(key, is_store))
+    MC_ROW(220, find_of<uint16_t, uint16_t>(key, is_store))
+    MC_ROW(240, find_of<uint16_t, uint32_t>(key, is_store))
+    MC_ROW(241, find_of<int16_t, int32_t>(key, is_store))
+    MC_ROW(280, find_of<uint16_t, uint64_t>(key, is_store))
+    MC_ROW(281, find_of<int16_t, int64_t>(key, is_store))
+    MC_ROW(440, find_of<uint32_t, uint32_t>(key, is_store))
+    MC_ROW(480, find_of<uint32_t, uint64_t>(key, is_store))
+    MC_ROW(481, find_of<int32_t, int64_t>(key, is_store))
+    MC_ROW(880, find_of<uint64_t, uint64_t>(key, is_store))
+    default:
+      return nullptr;
+  }
 }
 
 }  // namespace
 
-// A register may be wider than the element: integers are extended.
-Handler find_load(const AccessKey& key) {
-  const int n = key.elements;
-  if (key.bytes * n > 16) return nullptr;
-  if (key.bytes == 1 && key.width == 2) {
-    return key.is_signed ? find_load_of<int8_t, int16_t>(n) : find_load_of<uint8_t, uint16_t>(n);
-  }
-  if (key.bytes == 1 && key.width == 4) {
-    return key.is_signed ? find_load_of<int8_t, int32_t>(n) : find_load_of<uint8_t, uint32_t>(n);
-  }
-  if (key.bytes == 1 && key.width == 8) {
-    return key.is_signed ? find_load_of<int8_t, int64_t>(n) : find_load_of<uint8_t, uint64_t>(n);
-  }
-  if (key.bytes == 2 && key.width == 2) return find_load_of<uint16_t, uint16_t>(n);
-  if (key.bytes == 2 && key.width == 4) {
-    return key.is_signed ? find_load_of<int16_t, int32_t>(n) : find_load_of<uint16_t, uint32_t>(n);
-  }
-  if (key.bytes == 2 && key.width == 8) {
-    return key.is_signed ? find_load_of<int16_t, int64_t>(n) : find_load_of<uint16_t, uint64_t>(n);
-  }
-  if (key.bytes == 4 && key.width == 4) return find_load_of<uint32_t, uint32_t>(n);
-  if (key.bytes == 4 && key.width == 8) {
-    return key.is_signed ? find_load_of<int32_t, int64_t>(n) : find_load_of<uint32_t, uint64_t>(n);
-  }
-  if (key.bytes == 8 && key.width == 8) return find_load_of<uint64_t, uint64_t>(n);
-  return nullptr;
-}
-
-Handler find_store(const AccessKey& key) {
-  const int n = key.elements;
-  if (key.bytes * n > 16) return nullptr;
-  if (key.bytes == 1 && key.width == 2) return find_store_of<uint8_t, uint16_t>(n);
-  if (key.bytes == 1 && key.width == 4) return find_store_of<uint8_t, uint32_t>(n);
-  if (key.bytes == 1 && key.width == 8) return find_store_of<uint8_t, uint64_t>(n);
-  if (key.bytes == 2 && key.width == 2) return find_store_of<uint16_t, uint16_t>(n);
-  if (key.bytes == 2 && key.width == 4) return find_store_of<uint16_t, uint32_t>(n);
-  if (key.bytes == 2 && key.width == 8) return find_store_of<uint16_t, uint64_t>(n);
-  if (key.bytes == 4 && key.width == 4) return find_store_of<uint32_t, uint32_t>(n);
-  if (key.bytes == 4 && key.width == 8) return find_store_of<uint32_t, uint64_t>(n);
-  if (key.bytes == 8 && key.width == 8) return find_store_of<uint64_t, uint64_t>(n);
-  return nullptr;
-}
+Handler find_load(const AccessKey& key) { return find_access(key, false); }
+Handler find_store(const AccessKey& key) { return find_access(key, true); }
 
 void add_memory(PlainHandlers& handlers) {
-  handlers.frame_load = frame_load;
-  handlers.frame_store = frame_store;
+  handlers.frame_load = access_frame<true>;
+  handlers.frame_store = access_frame<false>;
 }
 
 }  // namespace mc::ptx::MC_PTX_VARIANT

@@ -31,6 +31,20 @@ TEST(PtxGlobalMemory, KnowsTheAllocationOfAnAddress) {
   EXPECT_EQ(memory->host(a + 50, 51), nullptr);
 }
 
+TEST(PtxShadowMemory, BeginsAnewWhereItsClockIsFull) {
+  const auto shadow = ShadowMemory::create(1 << 12).value();
+  shadow->begin_launch();
+  shadow->rows().lines[3].written = {*shadow->now(), 0xF, 0, 0};
+  EXPECT_EQ(shadow->written_in(3), 0xFU);
+  shadow->begin_launch();
+  EXPECT_EQ(shadow->written_in(3), 0U);
+  shadow->rows().lines[3].written = {kTimesFull + 1, 0xF, 0, 0};
+  *shadow->now() = kTimesFull + 1;
+  shadow->begin_launch();
+  EXPECT_EQ(*shadow->now(), 1U);
+  EXPECT_EQ(shadow->written_in(3), 0U);
+}
+
 TEST(PtxGlobalMemory, TakesReleasedPlacesAgain) {
   const auto memory = GlobalMemory::create(1 << 12).value();
   for (int k = 0; k < 100; ++k) {

@@ -18,9 +18,7 @@ void Order::fence(Block& block, Warp& warp) {
   warp.fenced = warp.since;
 }
 
-void Order::acquire(Block& block, Warp& warp) {
-  warp.acquired = block.acquired_next = number_;
-}
+void Order::acquire(Block& block, Warp& warp) { warp.acquired = block.acquired_next = number_; }
 
 void Order::release(Block& block, Warp& warp) {
   if (block.covered == 0) return;

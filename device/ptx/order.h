@@ -35,7 +35,7 @@ class Order {
     uint32_t warp = 0;
     uint32_t fenced = 0;  // Accesses of the warp until this time.
   };
-  std::map<uint32_t, std::vector<Release>> releases_;  // By block, modulo kBlocksNamed.
+  std::map<uint32_t, std::vector<Release>> releases_;  // The key is a block, modulo kBlocksNamed.
   uint32_t number_ = 0;
 };
 

@@ -6,6 +6,7 @@
 // so that the block for which it waits can run: grid barriers and locks between blocks work on one
 // worker. The flags of a barrier's step are in program.h.
 #include <memory>
+#include <span>
 
 #include "ptx/lanes.h"
 
@@ -18,16 +19,15 @@ constexpr uint64_t kBlockPrice = 16;
 constexpr int kBarriers = 16;
 
 struct LaneBlock : Block {
-  LaneWarp* warps = nullptr;
-  uint32_t num_warps = 0;
-  Turns turns;  // Of the warps.
+  std::span<LaneWarp> warps;
+  Turns turns;
   uint32_t arrived[kBarriers] = {};  // Threads that did not stay.
 };
 
 // One block that is under way, and its memory; reused for the next block.
 struct Context {
   LaneBlock block;
-  std::unique_ptr<LaneWarp[]> warps;
+  std::vector<LaneWarp> warps;
   std::vector<const FrameValue*> of_block;  // Those that differ between blocks.
   BlockMemory* memory = nullptr;
   ~Context() { release_memory(memory); }
@@ -52,59 +52,37 @@ uint64_t parameter_bits(const FrameValue& value, const uint8_t* parameters) {
   return static_cast<uint64_t>(static_cast<int64_t>(bits << shift) >> shift);
 }
 
-uint32_t axis(Source source, Source first) {
-  return static_cast<uint32_t>(source) - static_cast<uint32_t>(first);
-}
-
 // A special register of one lane.
 uint32_t special(const LaneWarp& w, Source source, int lane) {
   const Block& block = *w.block;
   const Launch& launch = *block.launch;
+  const auto& [x, y, z] = launch.block;
   const uint32_t thread = static_cast<uint32_t>(w.thread(lane)), bits = 1U << (lane & 31);
-  switch (source) {
-    case Source::kTidX:
-      return thread % launch.block[0];
-    case Source::kTidY:
-      return thread / launch.block[0] % launch.block[1];
-    case Source::kTidZ:
-      return thread / launch.block[0] / launch.block[1];
-    case Source::kNtidX:
-    case Source::kNtidY:
-    case Source::kNtidZ:
-      return launch.block[axis(source, Source::kNtidX)];
-    case Source::kCtaidX:
-    case Source::kCtaidY:
-    case Source::kCtaidZ:
-      return block.id[axis(source, Source::kCtaidX)];
-    case Source::kNctaidX:
-    case Source::kNctaidY:
-    case Source::kNctaidZ:
-      return launch.grid[axis(source, Source::kNctaidX)];
-    case Source::kLaneId:
-      return static_cast<uint32_t>(lane);
-    case Source::kWarpId:
-      return w.index;
-    case Source::kNumWarps:
-      return (launch.threads + kLanes - 1) / kLanes;
-    case Source::kLanesEqual:
-      return bits;
-    case Source::kLanesLess:
-      return bits - 1;
-    case Source::kLanesLessEqual:
-      return bits | (bits - 1);
-    case Source::kLanesGreater:
-      return ~(bits | (bits - 1));
-    case Source::kLanesGreaterEqual:
-      return ~(bits - 1);
-    case Source::kSharedDynamic:
-      return launch.shared_dynamic;
-    case Source::kSharedTotal:
-      return block.shared_bytes;
-    case Source::kLocalAddress:
-      return w.local_base;
-    default:
-      return 0;
-  }
+  // The order of Source, from kTidX on.
+  const uint32_t values[] = {thread % x,
+                             thread / x % y,
+                             thread / x / y,
+                             x,
+                             y,
+                             z,
+                             block.id[0],
+                             block.id[1],
+                             block.id[2],
+                             launch.grid[0],
+                             launch.grid[1],
+                             launch.grid[2],
+                             static_cast<uint32_t>(lane),
+                             w.index,
+                             (launch.threads + kLanes - 1) / kLanes,
+                             bits,
+                             bits - 1,
+                             bits | (bits - 1),
+                             ~(bits | (bits - 1)),
+                             ~(bits - 1),
+                             launch.shared_dynamic,
+                             block.shared_bytes,
+                             w.local_base};
+  return values[static_cast<int>(source) - static_cast<int>(Source::kTidX)];
 }
 
 bool is_of_block(Source source) { return source >= Source::kCtaidX && source <= Source::kCtaidZ; }
@@ -115,7 +93,10 @@ void fill_value(const LaneWarp& w, const FrameValue& value, uint8_t* frame) {
   if (value.source == Source::kParameter) {
     return fill(row, value.width, parameter_bits(value, w.block->parameters));
   }
-  if (is_of_block(value.source)) return fill(row, value.width, special(w, value.source, 0));
+  if (is_of_block(value.source)) {
+    const int axis = static_cast<int>(value.source) - static_cast<int>(Source::kCtaidX);
+    return fill(row, value.width, w.block->id[axis]);
+  }
   for (int l = 0; l < kLanes; ++l) {
     const uint64_t bits = special(w, value.source, l) + value.bits;
     memcpy(row + l * value.width, &bits, static_cast<size_t>(value.width));
@@ -125,18 +106,17 @@ void fill_value(const LaneWarp& w, const FrameValue& value, uint8_t* frame) {
 void open(Context& context, Launch& launch, int worker) {
   LaneBlock& block = context.block;
   context.memory = open_block(block, launch, worker, kLanes);
-  block.num_warps = (launch.threads + kLanes - 1) / kLanes;
-  context.warps = std::make_unique<LaneWarp[]>(block.num_warps);
-  block.warps = context.warps.get();
+  context.warps.resize((launch.threads + kLanes - 1) / kLanes);
+  block.warps = context.warps;
   const Code& code = *launch.program->codes.front();
   for (const FrameValue& value : code.values) {
     if (is_of_block(value.source)) context.of_block.push_back(&value);
   }
-  for (uint32_t k = 0; k < block.num_warps; ++k) {
-    LaneWarp& w = block.warps[k];
+  uint32_t index = 0;
+  for (LaneWarp& w : block.warps) {
     w.block = &block;
-    w.index = k;
-    w.frame = frame_of_warp(context.memory, k);
+    w.index = index++;
+    w.frame = frame_of_warp(context.memory, w.index);
     w.code = &code;
     fill_frame(w, code, w.frame);
   }
@@ -166,13 +146,12 @@ void start(Context& context, uint64_t number) {
   LaneBlock& block = context.block;
   const Launch& launch = *block.launch;
   start_block(block, number);
-  block.turns = turns_of(block.num_warps, launch.seed == 0 ? 0 : launch.seed + number + 1);
+  block.turns = turns_of(block.warps.size(), launch.seed == 0 ? 0 : launch.seed + number + 1);
   for (uint32_t& count : block.arrived) count = 0;
   const Code& code = *launch.program->codes.front();
-  for (uint32_t k = 0; k < block.num_warps; ++k) {
-    uint8_t* frame = frame_of_warp(context.memory, k);
-    start_warp(block.warps[k], frame, code, launch.threads);
-    for (const FrameValue* value : context.of_block) fill_value(block.warps[k], *value, frame);
+  for (LaneWarp& w : block.warps) {
+    start_warp(w, frame_of_warp(context.memory, w.index), code, launch.threads);
+    for (const FrameValue* value : context.of_block) fill_value(w, *value, w.frame);
   }
 }
 
@@ -181,31 +160,28 @@ struct Waiting {
   uint32_t threads = 0;
   uint32_t expected = 0;  // 0: all that live.
   int64_t reduced = 0;    // Threads whose predicate holds.
-  bool is_one_place = true;
   const Step* place = nullptr;
   const LaneWarp* warp = nullptr;
-  const LaneWarp* other_warp = nullptr;
-  int lane = 0, other_lane = 0;
+  int thread = 0, other = -1;  // Not negative: that thread waits at another place.
 };
 
-void add(Waiting& waiting, LaneWarp& w, const Leaf& leaf) {
+void add(Waiting& waiting, const LaneWarp& w, const Leaf& leaf) {
   const Step* s = leaf.at;
   waiting.threads += static_cast<uint32_t>(count(leaf.lanes));
   if (s->flags & kBarrierReduces) {
     const Mask mask = *reinterpret_cast<const Mask*>(leaf.frame + s->a);
     waiting.reduced += count((s->flags & kNegated ? ~mask : mask) & leaf.lanes);
   }
+  const int lane = lowest(leaf.lanes);
   if (s->flags & kBarrierCounts) {
-    waiting.expected = reinterpret_cast<const uint32_t*>(leaf.frame + s->b)[lowest(leaf.lanes)];
+    waiting.expected = reinterpret_cast<const uint32_t*>(leaf.frame + s->b)[lane];
   }
   if (waiting.place == nullptr) {
     waiting.place = s;
     waiting.warp = &w;
-    waiting.lane = lowest(leaf.lanes);
-  } else if (waiting.place != s && waiting.is_one_place) {
-    waiting.is_one_place = false;
-    waiting.other_warp = &w;
-    waiting.other_lane = lowest(leaf.lanes);
+    waiting.thread = w.thread(lane);
+  } else if (waiting.place != s) {
+    waiting.other = w.thread(lane);
   }
 }
 
@@ -219,8 +195,8 @@ void give_result(const Leaf& leaf, const Waiting& waiting) {
   const Step* s = leaf.at;
   if (s->immediate == 0) {
     uint32_t* d = reinterpret_cast<uint32_t*>(leaf.frame + s->d);
-    for (int l = 0; l < kLanes; ++l) {
-      if (has(leaf.lanes, l)) d[l] = static_cast<uint32_t>(waiting.reduced);
+    for (Mask left = leaf.lanes; left != 0; left &= left - 1) {
+      d[lowest(left)] = static_cast<uint32_t>(waiting.reduced);
     }
     return;
   }
@@ -235,9 +211,9 @@ void release(LaneBlock& block, uint32_t number, const Waiting& waiting) {
   if (block.is_fenced) block.covered = block.since;
   block.is_fenced = false;
   block.arrived[number] = 0;
-  for (uint32_t k = 0; k < block.num_warps; ++k) {
-    block.warps[k].since = ++*block.now;
-    for (Leaf& leaf : block.warps[k].leaves) {
+  for (LaneWarp& w : block.warps) {
+    w.since = ++*block.now;
+    for (Leaf& leaf : w.leaves) {
       if (leaf.state != Leaf::State::kAtBarrier || barrier_number(leaf) != number) continue;
       if (leaf.at->flags & kBarrierReduces) give_result(leaf, waiting);
       leaf.state = Leaf::State::kRuns;
@@ -249,8 +225,8 @@ void release(LaneBlock& block, uint32_t number, const Waiting& waiting) {
 // Threads of bar.arrive go on and are counted.
 bool pass_arrivals(LaneBlock& block) {
   bool any = false;
-  for (uint32_t k = 0; k < block.num_warps; ++k) {
-    for (Leaf& leaf : block.warps[k].leaves) {
+  for (LaneWarp& w : block.warps) {
+    for (Leaf& leaf : w.leaves) {
       if (leaf.state != Leaf::State::kAtBarrier || !(leaf.at->flags & kBarrierArrives)) continue;
       block.arrived[barrier_number(leaf)] += static_cast<uint32_t>(count(leaf.lanes));
       leaf.state = Leaf::State::kRuns;
@@ -261,19 +237,12 @@ bool pass_arrivals(LaneBlock& block) {
   return any;
 }
 
-void report_divergence(LaneBlock& block, const Waiting& waiting) {
-  report_barrier(block, *waiting.warp, waiting.place, waiting.warp->thread(waiting.lane),
-                 waiting.other_warp->thread(waiting.other_lane));
-  block.stopped = true;
-}
-
 // True if a barrier let its threads go on, or ended the block.
 bool open_barriers(LaneBlock& block) {
   bool opened = pass_arrivals(block);
   Waiting all[kBarriers];
   uint32_t live = 0;
-  for (uint32_t k = 0; k < block.num_warps; ++k) {
-    LaneWarp& w = block.warps[k];
+  for (LaneWarp& w : block.warps) {
     live += static_cast<uint32_t>(count(w.live));
     for (const Leaf& leaf : w.leaves) {
       if (leaf.state == Leaf::State::kAtBarrier) add(all[barrier_number(leaf)], w, leaf);
@@ -284,8 +253,9 @@ bool open_barriers(LaneBlock& block) {
     if (waiting.threads == 0) continue;
     const uint32_t wanted = waiting.expected != 0 ? waiting.expected : live;
     if (waiting.threads + block.arrived[number] < wanted) continue;
-    if (waiting.expected == 0 && !waiting.is_one_place) {
-      report_divergence(block, waiting);
+    if (waiting.expected == 0 && waiting.other >= 0) {
+      report(block, *waiting.warp, waiting.place, FindingKind::kDivergentBarrier, waiting.thread,
+             "threads of a block wait at different barriers", waiting.other);
       return true;
     }
     release(block, number, waiting);
@@ -325,23 +295,20 @@ bool run_warp(LaneWarp& w, int& idle) {
 
 bool is_over(const LaneBlock& block) {
   Mask live = 0;
-  for (uint32_t k = 0; k < block.num_warps; ++k) live |= block.warps[k].live;
+  for (const LaneWarp& w : block.warps) live |= w.live;
   return live == 0;
 }
 
 void report_deadlock(LaneBlock& block) {
-  for (uint32_t k = 0; k < block.num_warps; ++k) {
-    for (const Leaf& leaf : block.warps[k].leaves) {
-      const bool waits =
-          leaf.state == Leaf::State::kAtBarrier || leaf.state == Leaf::State::kAtMeeting;
-      if (!waits) continue;
-      resume(block.warps[k], static_cast<int>(&leaf - block.warps[k].leaves.data()));
-      report(block, block.warps[k], leaf.at, FindingKind::kDeadlock,
-             block.warps[k].thread(lowest(leaf.lanes)),
-             leaf.state == Leaf::State::kAtBarrier
+  for (LaneWarp& w : block.warps) {
+    for (size_t k = 0; k < w.leaves.size(); ++k) {
+      const Leaf::State state = w.leaves[k].state;
+      if (state != Leaf::State::kAtBarrier && state != Leaf::State::kAtMeeting) continue;
+      const Step* at = resume(w, static_cast<int>(k));
+      report(block, w, at, FindingKind::kDeadlock, w.thread(lowest(w.active)),
+             state == Leaf::State::kAtBarrier
                  ? "a thread waits at a barrier that others of its block never reach"
                  : "a thread waits for lanes of its warp that never come");
-      block.stopped = true;
       return;
     }
   }
@@ -349,8 +316,8 @@ void report_deadlock(LaneBlock& block) {
 
 // Lanes that wait at a join for those at a barrier: they may have to leave first.
 bool part_any(LaneBlock& block) {
-  for (uint32_t k = 0; k < block.num_warps; ++k) {
-    if (part(block.warps[k])) return true;
+  for (LaneWarp& w : block.warps) {
+    if (part(w)) return true;
   }
   return false;
 }
@@ -359,7 +326,7 @@ bool part_any(LaneBlock& block) {
 bool run_block(LaneBlock& block) {
   for (int idle = 0; !block.stopped;) {
     bool ran = false;
-    for (uint32_t k = 0; k < block.num_warps; ++k) {
+    for (size_t k = 0; k < block.warps.size(); ++k) {
       const uint64_t warp = block.launch->seed == 0 ? k : number_at(block.turns, k);
       ran |= run_warp(block.warps[warp], idle);
     }

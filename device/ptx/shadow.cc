@@ -121,7 +121,7 @@ uint32_t who_of(const Block& block, int thread) {
          static_cast<uint32_t>(thread);
 }
 
-// Who touched a granule of a line, not by words.
+// The thread that touched a granule of a line, not by words.
 uint32_t who_at(const Touch& touch, uint32_t index) {
   return touch.who + ((index - static_cast<uint32_t>(std::countr_zero(touch.mask))) >> touch.shift);
 }
@@ -131,19 +131,22 @@ void each_bit(uint32_t mask, F f) {
   for (; mask != 0; mask &= mask - 1) f(static_cast<uint32_t>(std::countr_zero(mask)));
 }
 
-void expand_writes(GlobalShadow& shadow, uint64_t line) {
-  Touch& touch = shadow.lines[line].written;
-  if (touch.who == kByWords) return;
+// Words take the touches of a line.
+void add_words(GlobalShadow& shadow, uint64_t line, const Touch& touch) {
   each_bit(touch.mask, [&](uint32_t k) {
     shadow.written[(line << kLineShift) + k] = touch.since;
     shadow.writer[(line << kLineShift) + k] = who_at(touch, k);
   });
+}
+
+void expand_writes(GlobalShadow& shadow, uint64_t line) {
+  Touch& touch = shadow.lines[line].written;
+  if (touch.who != kByWords) add_words(shadow, line, touch);
   touch.who = kByWords;
 }
 
 void expand_reads(GlobalShadow& shadow, uint64_t line) {
   Touch& touch = shadow.lines[line].read;
-  if (touch.who == kByWords) return;
   each_bit(touch.mask,
            [&](uint32_t k) { shadow.reader[(line << kLineShift) + k] = who_at(touch, k); });
   touch.who = kByWords;
@@ -235,10 +238,7 @@ void read_global(Block& block, const Warp& warp, const Step* step, uint64_t line
 
 void add_writes(GlobalShadow& shadow, uint64_t line, const Touch& touch) {
   expand_writes(shadow, line);
-  each_bit(touch.mask, [&](uint32_t k) {
-    shadow.written[(line << kLineShift) + k] = touch.since;
-    shadow.writer[(line << kLineShift) + k] = who_at(touch, k);
-  });
+  add_words(shadow, line, touch);
   shadow.lines[line].written.mask |= touch.mask;
   shadow.lines[line].written.since = touch.since;
 }

@@ -7,6 +7,12 @@
 #include "ptx/program.h"
 
 namespace mc::ptx {
+namespace {
+
+// Room for these lines is kept from launch to launch.
+constexpr size_t kLinesKept = 1 << 19;
+
+}  // namespace
 
 Result<std::unique_ptr<UndoLog>> UndoLog::create(const GlobalMemory& memory, int workers) {
   const size_t lines = (memory.size() >> kLineShift) + 2;
@@ -15,7 +21,10 @@ Result<std::unique_ptr<UndoLog>> UndoLog::create(const GlobalMemory& memory, int
 }
 
 void UndoLog::begin_launch() {
-  for (auto& saved : saved_) saved.clear();
+  for (auto& saved : saved_) {
+    saved.clear();
+    if (saved.capacity() > kLinesKept) saved.shrink_to_fit();
+  }
   if (++launch_ != 0) return;
   marks_.clear();
   launch_ = 1;
@@ -30,8 +39,7 @@ void UndoLog::save(int worker, uint64_t address, uint64_t bytes) {
     if (seen == launch_) continue;
     Saved copy;
     copy.line = line;
-    std::memcpy(copy.bytes.data(), origin_ + kGlobalBase + (line << kLineShift),
-                copy.bytes.size());
+    std::memcpy(copy.bytes.data(), origin_ + kGlobalBase + (line << kLineShift), copy.bytes.size());
     if (mark.compare_exchange_strong(seen, launch_)) {
       saved_[static_cast<size_t>(worker)].push_back(copy);
     }

@@ -45,7 +45,7 @@ class UndoLog {
 
   Reserved marks_;  // For each line the last launch that wrote it.
   uint8_t* origin_;
-  std::vector<std::vector<Saved>> saved_;  // By workers.
+  std::vector<std::vector<Saved>> saved_;  // One row for each worker.
   uint32_t launch_ = 0;
 };
 

@@ -298,3 +298,24 @@ extern "C" __global__ void turns(int* next, int* out) {
     out[(blockIdx.x * blockDim.x + threadIdx.x) / warpSize] = atomicAdd(next, 1);
   }
 }
+
+// One access of a word or of a pair of words by each thread.
+__device__ void touch(int what, int at, float* y, float* out, int i) {
+  float2* pair = reinterpret_cast<float2*>(y + at);
+  switch (what) {
+    case 0: out[i] = y[at]; break;
+    case 1: y[at] = i + 1; break;
+    case 2: out[i] = pair->x + pair->y; break;
+    case 3: *pair = make_float2(i + 1, i + 1.5f); break;
+  }
+}
+extern "C" __global__ void touches(const int* what, const int* at, float* y, float* out) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  touch(what[i], at[i], y, out, i);
+}
+// An access of a byte, though not executed, makes bytes the granules of shadow memory.
+extern "C" __global__ void touches_by_bytes(const int* what, const int* at, float* y, float* out) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  touch(what[i], at[i], y, out, i);
+  if (what[i] == 4) *reinterpret_cast<char*>(out + i) = 1;
+}
