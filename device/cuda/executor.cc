@@ -178,6 +178,8 @@ bool Executor::detach() {
   const auto also = [&](CUresult next) {
     if (status == CUDA_SUCCESS) status = next;
   };
+  // A hostile argument may have misled an operator, which ran in this process.
+  if (use_.operators > 0) also(CUDA_ERROR_UNKNOWN);
   if (status == CUDA_SUCCESS && !libraries_.reset()) status = CUDA_ERROR_UNKNOWN;
   for (const auto& [handle, exec] : graph_execs_) also(cuGraphExecDestroy(exec.exec));
   for (const auto& [handle, graph] : graphs_) also(cuGraphDestroy(graph.graph));

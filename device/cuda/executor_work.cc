@@ -14,6 +14,9 @@ namespace {
 
 constexpr uint32_t kHandlesMax = 1u << 20;
 constexpr uint32_t kEntriesOfLibraryCall = 3;
+// The first byte of a reply of operators/operators.h, and the place of its text.
+constexpr char kLackingOperator = 2;
+constexpr size_t kOperatorTextAt = 5;
 
 }  // namespace
 
@@ -172,6 +175,9 @@ void Executor::run_operator(const Operator& command, const char* call, uint32_t 
   if (const CUresult status = cuCtxSynchronize()) return reply(status);
   ++use_.operators;
   const size_t size = operators_.run(call, command.bytes, reply_area_, kReplyBytesMax);
+  if (size > kOperatorTextAt && reply_area_[0] == kLackingOperator && use_.unsupported.empty()) {
+    use_.unsupported.assign(reply_area_ + kOperatorTextAt, size - kOperatorTextAt);
+  }
   reply(size > 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE, reply_area_, size);
 }
 

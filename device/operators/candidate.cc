@@ -156,6 +156,16 @@ at::Tensor get_new(Reader& in) {
   return made;
 }
 
+at::Tensor get_resized(Reader& in, const Given& given) {
+  const at::Tensor& tensor = given.at(in.get<uint32_t>());
+  const auto slot = in.get<uint32_t>();
+  TORCH_CHECK(in.get<at::ScalarType>() == tensor.scalar_type(), "an output has another type");
+  tensor.resize_(in.get_list());
+  in.get_list();  // Its strides, which are those of its sizes.
+  mc_device_operator_result(slot, reinterpret_cast<uint64_t>(tensor.data_ptr()), tensor.nbytes());
+  return tensor;
+}
+
 at::Tensor get_view(Reader& in, const Given& given) {
   const at::Tensor& base = given.at(in.get<uint32_t>());
   const auto type = in.get<at::ScalarType>();
@@ -171,6 +181,8 @@ c10::IValue get_result(Reader& in, const Given& given) {
       return {};
     case Tag::kSame:
       return given.at(in.get<uint32_t>());
+    case Tag::kResized:
+      return get_resized(in, given);
     case Tag::kView:
       return get_view(in, given);
     case Tag::kNew:
@@ -221,8 +233,10 @@ void call_there(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
                                         reply.size());
   TORCH_CHECK(status == 0, "CUDA error: ", cudaGetErrorString(static_cast<cudaError_t>(status)));
   Reader in(reply.data(), reply.size());
-  if (in.get<uint8_t>() == 0) {
+  const End end = in.get<End>();
+  if (end != End::kDone) {
     const std::string message = in.get_text();
+    TORCH_CHECK_NOT_IMPLEMENTED(end != End::kLacking, message);
     TORCH_CHECK(false, message);
   }
   torch::jit::drop(*stack, count);
@@ -266,17 +280,66 @@ void copy_down(const at::Tensor& target, const at::Tensor& source) {
   target.copy_(host.expand(target.sizes()));
 }
 
-// Between two tensors on the device it is an operator like the others.
+// Equal bytes in equal order, which are copied as on a GPU.
+bool are_alike(const at::Tensor& target, const at::Tensor& source) {
+  return target.scalar_type() == source.scalar_type() && target.sizes() == source.sizes() &&
+         target.strides() == source.strides() && is_packed(target) && is_packed(source);
+}
+
+// Between two tensors on the device it is an operator like the others, where they differ in form.
 void copy(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const auto arguments = torch::jit::last(*stack, 3);
   const at::Tensor target = arguments[0].toTensor(), source = arguments[1].toTensor();
-  if (target.is_cuda() && source.is_cuda()) return call_there(op, stack);
-  if (target.numel() > 0) {
+  const bool are_there = target.is_cuda() && source.is_cuda();
+  if (are_there && !are_alike(target, source)) return call_there(op, stack);
+  if (target.numel() > 0 && are_there) {
+    check(cudaMemcpy(target.data_ptr(), source.data_ptr(), target.nbytes(),
+                     cudaMemcpyDeviceToDevice));
+  } else if (target.numel() > 0) {
     target.is_cuda() ? copy_up(target, source) : copy_down(target, source);
   }
   torch::jit::drop(*stack, 3);
   torch::jit::push(*stack, target);
 }
+
+// ---- Operators that PyTorch has for CUDA alone ---------------------------------------------------
+
+using Cell = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
+
+at::Tensor with_bias(const at::Tensor& gates, const std::optional<at::Tensor>& bias) {
+  return bias && bias->defined() ? gates + *bias : gates;
+}
+
+// The cell of an LSTM; the third result is for the gradient alone.
+Cell lstm_cell(const at::Tensor& input_gates, const at::Tensor& hidden_gates, const at::Tensor& cx,
+               const std::optional<at::Tensor>& input_bias,
+               const std::optional<at::Tensor>& hidden_bias) {
+  const at::Tensor gates =
+      with_bias(input_gates, input_bias) + with_bias(hidden_gates, hidden_bias);
+  const std::vector<at::Tensor> parts = gates.chunk(4, 1);
+  const at::Tensor input = parts[0].sigmoid(), forget = parts[1].sigmoid();
+  const at::Tensor cell = parts[2].tanh(), output = parts[3].sigmoid();
+  const at::Tensor cy = forget * cx + input * cell;
+  return {output * cy.tanh(), cy, at::cat({input, forget, cell, output}, 1)};
+}
+
+// The cell of a GRU.
+std::tuple<at::Tensor, at::Tensor> gru_cell(const at::Tensor& input_gates,
+                                            const at::Tensor& hidden_gates, const at::Tensor& hx,
+                                            const std::optional<at::Tensor>& input_bias,
+                                            const std::optional<at::Tensor>& hidden_bias) {
+  const std::vector<at::Tensor> x = with_bias(input_gates, input_bias).chunk(3, 1);
+  const std::vector<at::Tensor> h = with_bias(hidden_gates, hidden_bias).chunk(3, 1);
+  const at::Tensor reset = (x[0] + h[0]).sigmoid(), update = (x[1] + h[1]).sigmoid();
+  const at::Tensor fresh = (x[2] + reset * h[2]).tanh();
+  return {fresh + update * (hx - fresh), at::cat({reset, update, fresh, hx, h[2]}, 1)};
+}
+
+// PyTorch says once that a kernel is replaced, which nobody needs to know here.
+class Quiet : public c10::WarningHandler {
+ public:
+  void process(const c10::Warning&) override {}
+};
 
 }  // namespace
 }  // namespace mc::operators
@@ -285,6 +348,8 @@ int mc_operators_install() {
   if (mc_device_operator == nullptr || mc_device_operator_result == nullptr) return -1;
   using mc::operators::kept_operators;
   constexpr std::string_view kAten = "aten::";
+  mc::operators::Quiet quiet;
+  const c10::WarningUtils::WarningHandlerGuard while_quiet(&quiet);
   // They stay for the whole of the process.
   auto* library = new torch::Library(torch::Library::IMPL, "aten", c10::DispatchKey::CUDA,
                                      __FILE__, __LINE__);
@@ -296,11 +361,13 @@ int mc_operators_install() {
     if (!op || !op->hasKernelForDispatchKey(c10::DispatchKey::CUDA)) continue;
     std::string full = name.name.substr(kAten.size());
     if (!name.overload_name.empty()) full += "." + name.overload_name;
-    if (kept_operators().count(full) != 0) continue;
+    if (kept_operators().count(full) != 0 || full.rfind("_thnn_fused_", 0) == 0) continue;
     library->impl(full.c_str(),
                   torch::CppFunction::makeFromBoxedFunction<&mc::operators::call_there>());
     ++replaced;
   }
   library->impl("copy_", torch::CppFunction::makeFromBoxedFunction<&mc::operators::copy>());
+  library->impl("_thnn_fused_lstm_cell", TORCH_FN(mc::operators::lstm_cell));
+  library->impl("_thnn_fused_gru_cell", TORCH_FN(mc::operators::gru_cell));
   return replaced + 1;
 }

@@ -21,6 +21,7 @@ namespace mc::operators {
 namespace {
 
 constexpr uint32_t kArgumentsMax = 64;
+constexpr size_t kErrorBytesMax = 4000;
 constexpr uint32_t kItemsMax = 1 << 14;
 constexpr size_t kResultsMax = 1 << 10;  // That wait; threads of a candidate fetch their own.
 
@@ -38,6 +39,7 @@ State& state() {
 // One call's arguments.
 struct Call {
   std::vector<at::Tensor> tensors;
+  std::vector<std::vector<int64_t>> sizes;  // Theirs, before the operator ran.
   std::map<std::pair<uint64_t, uint64_t>, c10::Storage> storages;
 };
 
@@ -46,8 +48,10 @@ c10::Storage storage_at(Call& call, uint64_t address, uint64_t bytes) {
   if (known != call.storages.end()) return known->second;
   void* data = bytes == 0 ? nullptr : state().host(address, bytes);
   TORCH_CHECK(data != nullptr || bytes == 0, "a tensor's memory is not the candidate's");
-  c10::Storage storage(c10::Storage::use_byte_size_t(), bytes, at::DataPtr(data, at::kCPU), nullptr,
-                       false);
+  // An operator gives a form to an output that has none, and memory of this process.
+  const bool may_grow = bytes == 0;
+  c10::Storage storage(c10::Storage::use_byte_size_t(), bytes, at::DataPtr(data, at::kCPU),
+                       may_grow ? c10::GetAllocator(at::kCPU) : nullptr, may_grow);
   call.storages.emplace(std::pair(address, bytes), storage);
   return storage;
 }
@@ -63,6 +67,7 @@ at::Tensor get_tensor(Reader& in, Call& call) {
   tensor._set_conj((flags & 1) != 0);
   tensor._set_neg((flags & 2) != 0);
   call.tensors.push_back(tensor);
+  call.sizes.push_back(sizes);
   return tensor;
 }
 
@@ -82,6 +87,7 @@ at::Tensor get_host_tensor(Reader& in, Call& call) {
   if (bytes > 0) std::memcpy(tensor.data_ptr(), data, bytes);
   if (is_wrapped != 0) tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
   call.tensors.push_back(tensor);
+  call.sizes.push_back(sizes);
   return tensor;
 }
 
@@ -171,12 +177,24 @@ void put_form(Writer& out, const at::Tensor& tensor) {
   out.put_list(tensor.strides());
 }
 
+// A tensor that waits for its address.
+void put_new(Writer& out, const at::Tensor& tensor) {
+  out.put(state().next_slot);
+  out.put(tensor.scalar_type());
+  put_form(out, tensor);
+  auto& results = state().results;
+  results[state().next_slot++] = tensor;
+  if (results.size() > kResultsMax) results.erase(results.begin());
+}
+
 void put_tensor(Writer& out, const at::Tensor& given, const Call& call) {
   if (!given.defined()) return out.put(Tag::kNone);
   for (size_t i = 0; i < call.tensors.size(); ++i) {
     if (!call.tensors[i].is_same(given)) continue;
-    out.put(Tag::kSame);
-    return out.put(static_cast<uint32_t>(i));
+    const bool has_grown = given.sizes() != at::IntArrayRef(call.sizes[i]);
+    out.put(has_grown ? Tag::kResized : Tag::kSame);
+    out.put(static_cast<uint32_t>(i));
+    return has_grown ? put_new(out, given.contiguous()) : void();
   }
   TORCH_CHECK_NOT_IMPLEMENTED(given.layout() == at::kStrided, "the device has no ", given.layout(),
                               " tensors");
@@ -191,12 +209,7 @@ void put_tensor(Writer& out, const at::Tensor& given, const Call& call) {
   at::Tensor made = given.resolve_conj().resolve_neg();
   if (!made.is_non_overlapping_and_dense()) made = made.contiguous();
   out.put(Tag::kNew);
-  out.put(state().next_slot);
-  out.put(made.scalar_type());
-  put_form(out, made);
-  auto& results = state().results;
-  results[state().next_slot++] = std::move(made);
-  if (results.size() > kResultsMax) results.erase(results.begin());
+  put_new(out, made);
 }
 
 void put_result(Writer& out, const c10::IValue& value, const Call& call) {
@@ -255,10 +268,10 @@ std::string text_of(const std::exception& error) {
   return known == nullptr ? error.what() : known->what_without_backtrace();
 }
 
-size_t write_reply(const Writer& body, bool has_succeeded, void* reply, size_t reply_max) {
+size_t write_reply(const Writer& body, End end, void* reply, size_t reply_max) {
   auto* target = static_cast<char*>(reply);
   if (body.bytes().size() + 1 > reply_max) return 0;
-  target[0] = has_succeeded ? 1 : 0;
+  target[0] = static_cast<char>(end);
   std::memcpy(target + 1, body.bytes().data(), body.bytes().size());
   return body.bytes().size() + 1;
 }
@@ -272,15 +285,17 @@ void mc_operators_open(void* (*host)(uint64_t address, uint64_t bytes)) {
 
 size_t mc_operators_run(const void* call, size_t bytes, void* reply, size_t reply_max) {
   using namespace mc::operators;
-  Writer body;
+  Writer body, failed;
   try {
     Reader in(call, bytes);
     run(in, body);
-    return write_reply(body, true, reply, reply_max);
+    return write_reply(body, End::kDone, reply, reply_max);
+  } catch (const c10::NotImplementedError& error) {
+    failed.put_text(text_of(error).substr(0, kErrorBytesMax));
+    return write_reply(failed, End::kLacking, reply, reply_max);
   } catch (const std::exception& error) {
-    Writer failed;
-    failed.put_text(text_of(error).substr(0, 4000));
-    return write_reply(failed, false, reply, reply_max);
+    failed.put_text(text_of(error).substr(0, kErrorBytesMax));
+    return write_reply(failed, End::kFailed, reply, reply_max);
   }
 }
 

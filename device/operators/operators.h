@@ -8,7 +8,7 @@
 // by one function that writes its arguments down (values.h):
 //
 //   call:  name, overload, number of arguments, arguments
-//   reply: its size, whether it succeeded; then an error's text, or the number of results, results
+//   reply: how it ended (End); then an error's text, or the number of results, and results
 //
 // A tensor is the address of its memory and its form.  A result that is an argument is named by its
 // place among the tensors of the call; a new one stays in the device process until the candidate

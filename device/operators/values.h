@@ -18,6 +18,13 @@
 
 namespace mc::operators {
 
+// How a call ended.
+enum class End : uint8_t {
+  kFailed,
+  kDone,
+  kLacking,  // PyTorch has no such operator for the CPU.
+};
+
 enum class Tag : uint8_t {
   kNone,
   kBool,
@@ -36,6 +43,7 @@ enum class Tag : uint8_t {
   kOptionalTensors,
   kScalars,
   kSame,             // A result: that tensor of the call.
+  kResized,          // The same, which has another form now and a new memory.
   kView,             // A result in the memory of that tensor of the call.
   kNew,              // A result that waits in the device process.
 };

@@ -3,8 +3,8 @@
 // The driver's calls about memory.
 //
 // A handle of an allocation that another process exported holds a file, whose bytes are copied when
-// they are mapped; one that is exported becomes a new file with the bytes.  So no memory is shared
-// with a process that is not the device's.
+// they are mapped, and copied back when they are unmapped; one that is exported becomes a new file
+// with the bytes.  So no memory is shared with a process that is not the device's.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -31,10 +31,10 @@ bool read_all(int descriptor, uint8_t* target, uint64_t bytes, uint64_t offset) 
   return true;
 }
 
-bool write_all(int descriptor, const uint8_t* source, uint64_t bytes) {
+bool write_all(int descriptor, const uint8_t* source, uint64_t bytes, uint64_t offset) {
   for (uint64_t done = 0; done < bytes;) {
     const ssize_t step =
-        pwrite(descriptor, source + done, bytes - done, static_cast<off_t>(done));
+        pwrite(descriptor, source + done, bytes - done, static_cast<off_t>(offset + done));
     if (step <= 0) return false;
     done += static_cast<uint64_t>(step);
   }
@@ -118,7 +118,7 @@ CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset,
     return CUDA_ERROR_INVALID_VALUE;
   }
   allocation.mapped = address;
-  driver.mappings[address] = bytes;
+  driver.mappings[address] = {bytes, offset, handle};
   driver.bytes_used += bytes;
   return CUDA_SUCCESS;
 }
@@ -132,12 +132,21 @@ CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) {
   Driver& driver = Driver::get();
   const auto first = driver.mappings.lower_bound(address);
   const auto last = driver.mappings.lower_bound(address + bytes);
+  CUresult status = CUDA_SUCCESS;
   for (auto one = first; one != last; ++one) {
-    static_cast<void>(driver.device().release(one->first));
-    driver.bytes_used -= one->second;
+    const auto& [mapped, mapping] = *one;
+    const auto allocation = driver.allocations.find(mapping.handle);
+    const bool is_shared =
+        allocation != driver.allocations.end() && allocation->second.descriptor >= 0;
+    if (is_shared && !write_all(allocation->second.descriptor, host(mapped, mapping.bytes),
+                                mapping.bytes, mapping.offset)) {
+      status = CUDA_ERROR_OPERATING_SYSTEM;
+    }
+    static_cast<void>(driver.device().release(mapped));
+    driver.bytes_used -= mapping.bytes;
   }
   driver.mappings.erase(first, last);
-  return CUDA_SUCCESS;
+  return status;
 }
 
 CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, void* source,
@@ -162,7 +171,7 @@ CUresult cuMemExportToShareableHandle(void* target, CUmemGenericAllocationHandle
   const int file = memfd_create("exported", MFD_CLOEXEC);
   if (file < 0) return CUDA_ERROR_OPERATING_SYSTEM;
   if (ftruncate(file, static_cast<off_t>(bytes)) != 0 ||
-      !write_all(file, host(found->second.mapped, bytes), bytes)) {
+      !write_all(file, host(found->second.mapped, bytes), bytes, 0)) {
     close(file);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }

@@ -34,8 +34,16 @@ namespace mc::ptx_driver {
 // Memory that has a handle: new, or what another process exported.
 struct Allocation {
   uint64_t bytes = 0;
-  int descriptor = -1;     // Of another process's bytes, which are copied when they are mapped.
+  // Of another process's bytes, which are copied when they are mapped, and back when they are
+  // unmapped.
+  int descriptor = -1;
   CUdeviceptr mapped = 0;  // 0: not yet.
+};
+
+struct Mapping {
+  uint64_t bytes = 0;
+  uint64_t offset = 0;  // In the allocation.
+  CUmemGenericAllocationHandle handle = 0;
 };
 
 struct Function {
@@ -80,7 +88,7 @@ class Driver {
   uint64_t bytes_used = 0;
   std::map<CUmemGenericAllocationHandle, Allocation> allocations;
   CUmemGenericAllocationHandle next_allocation = 1;
-  std::map<CUdeviceptr, uint64_t> mappings;  // Bytes.
+  std::map<CUdeviceptr, Mapping> mappings;
   std::map<CUstream, Graph> captures;
 
  private:

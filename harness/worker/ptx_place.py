@@ -66,4 +66,9 @@ class PtxPlace(CudaPlace):
 
     @classmethod
     def open_remote(cls) -> Place:
+        # The operators of attention that PyTorch has for CUDA alone.
+        torch.backends.cuda.enable_flash_sdp(False)
+        torch.backends.cuda.enable_mem_efficient_sdp(False)
+        torch.backends.cuda.enable_cudnn_sdp(False)
+        torch.backends.cudnn.enabled = False
         return cls(cls.names.torch_device, RemoteMemory(cls.names, cls.tensor_of), digest_by_sums)

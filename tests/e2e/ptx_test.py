@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Candidates on the ptx device through the command line: `musacoder eval --backend ptx`."""
+
+from __future__ import annotations
+
+import json
+import unittest
+from pathlib import Path
+from typing import Any
+
+from program import BAD_INPUT, InFolder, run
+
+TASK = """import torch
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return x.flip(1) * 2
+def get_inputs(): return [torch.rand(30, 64)]
+def get_init_inputs(): return []
+"""
+CANDIDATE = """import torch
+from torch.utils.cpp_extension import load_inline
+
+SOURCE = r'''
+#include <torch/extension.h>
+template <class T>
+__global__ void reverse(const T* x, T* y, int n) {
+  __shared__ T row[64];
+  const int i = blockIdx.x * 64 + threadIdx.x;
+  row[threadIdx.x] = 2 * x[i];
+  BARRIER
+  y[i OFFSET] = row[63 - threadIdx.x];
+}
+torch::Tensor run(torch::Tensor x) {
+  TORCH_CHECK(x.is_cuda(), "x must be on the device");
+  auto y = torch::empty_like(x);
+  reverse<float><<<x.size(0), 64>>>(x.data_ptr<float>(), y.data_ptr<float>(), x.size(1));
+  return y;
+}
+'''
+ext = load_inline(name="reverse", cpp_sources="torch::Tensor run(torch::Tensor x);",
+                  cuda_sources=SOURCE, functions=["run"])
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        assert x.is_cuda and x.device == torch.device("cuda", 0)
+        return ext.run(x)
+"""
+
+
+def candidate(barrier: str = "__syncthreads();", offset: str = "") -> str:
+    return CANDIDATE.replace("BARRIER", barrier).replace("OFFSET", offset)
+
+
+class Ptx(InFolder):
+    def eval(self, candidates: dict[str, str]) -> dict[str, Any]:
+        """The outcomes by candidate."""
+        given = ["--backend", "ptx", "--task", str(self.write("task.py", TASK))]
+        for name, text in candidates.items():
+            given += ["--candidate", str(self.write(f"{name}.py", text))]
+        done = run("eval", *given, "--json", "--jobs", "2")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        verdicts = [json.loads(line)["verdict"] for line in done.stdout.splitlines()]
+        return {Path(one["candidate"]).stem: one["outcome"] for one in verdicts}
+
+    def test_judges_what_kernels_compute_and_how(self) -> None:
+        outcomes = self.eval(
+            {
+                "right": candidate(),
+                "races": candidate(barrier=""),
+                "overruns": candidate(offset="+ 1"),
+                "does_not_compile": candidate(offset="+ nothing"),
+            }
+        )
+        kinds = {name: outcome["kind"] for name, outcome in outcomes.items()}
+        expected = {
+            "right": "pass",
+            "races": "wrong",
+            "overruns": "runtime",
+            "does_not_compile": "compile",
+        }
+        self.assertEqual(kinds, expected)
+        race = outcomes["races"]["trials"][0]["findings"][0]
+        self.assertEqual(race["kind"], "shared_race")
+        self.assertIn("row[63 - threadIdx.x]", race["location"]["excerpt"])
+        overrun = outcomes["overruns"]["findings"][0]
+        self.assertEqual(overrun["kind"], "out_of_bounds_write")
+        self.assertIn("y[i + 1]", overrun["location"]["excerpt"])
+
+    def test_names_what_it_does_not_support(self) -> None:
+        task = self.write("task.py", TASK)
+        text = self.write("candidate.py", candidate())
+        given = ["eval", "--backend", "ptx", "--task", str(task), "--candidate", str(text)]
+        done = run(*given, "--dialect", "musa", "--musa-arch", "mp_21")
+        self.assertEqual(done.returncode, BAD_INPUT)
+        self.assertIn("--backend ptx has no warps of 128 threads yet", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
