@@ -213,10 +213,10 @@ void Decoder::set_value(const Instruction& one) {
   const uint32_t d = std::exchange(step.d, condition);
   if (has_pairs) step.e = other;
   const uint64_t yes = has_pairs ? true_of(to) & 0xFFFF : true_of(to);
-  const Handler choose = variant_.arithmetic({Op::kSelp, bits_type(width)});
-  emit(choose, {.d = d, .a = constant(yes, width), .b = zeros_, .c = condition});
+  const Handler select = variant_.arithmetic({Op::kSelp, bits_type(width)});
+  emit(select, {.d = d, .a = constant(yes, width), .b = zeros_, .c = condition});
   if (!has_pairs) return;
-  emit(choose, {.d = rest, .a = constant(yes << 16, width), .b = zeros_, .c = other});
+  emit(select, {.d = rest, .a = constant(yes << 16, width), .b = zeros_, .c = other});
   emit(variant_.arithmetic({Op::kOr, Type::kB32}), {.d = d, .a = d, .b = rest});
 }
 
@@ -228,112 +228,114 @@ Step& Decoder::compare(const Instruction& one, const std::string& results) {
   step.immediate = combination;
   if (is_half(one.type()) && one.has("ftz")) step.flags |= 8U;
   return emit(key.compare == Compare::kNone ? nullptr : variant_.arithmetic(key), step);
-  // `selp d, a, b, p` and `slct.type.ctype d, a, b, c`
-  void Decoder::choose(const Instruction& one) {
-    const bool is_selp = one.opcode == "selp";
-    if (one.types.empty()) return fail("it has no type");
-    const Type type = one.types[0];
-    Step step = operands(one, is_selp ? "dw aw bw cp" : "dw aw bw c4", type);
-    if (!is_selp) step.flags = one.type() != Type::kF32 ? 0 : one.has("ftz") ? 3 : 1;
-    emit(variant_.arithmetic({is_selp ? Op::kSelp : Op::kSlct, bits_type(bytes_of(type))}), step);
-  }
+}
 
-  // Predicates have and, or, xor, not and mov.
-  void Decoder::predicate_logic(const Instruction& one) {
-    const std::string& op = one.opcode;
-    const bool is_unary = op == "not" || op == "mov";
-    const int64_t position =
-        std::find(std::begin(kCombinations), std::end(kCombinations), op) - kCombinations;
-    if (!is_unary && position == std::ssize(kCombinations))
-      return lack("this instruction has no predicates");
-    Step step = operands(one, is_unary ? "dp ap" : "dp ap bp");
-    if (is_unary) step.b = zeros_;
-    if (op == "not") step.flags ^= kNegated;
-    step.immediate = is_unary ? 2 : position;
-    emit(variant_.plain.predicate, step);
-  }
+// `selp d, a, b, p` and `slct.type.ctype d, a, b, c`
+void Decoder::choose(const Instruction& one) {
+  const bool is_selp = one.opcode == "selp";
+  if (one.types.empty()) return fail("it has no type");
+  const Type type = one.types[0];
+  Step step = operands(one, is_selp ? "dw aw bw cp" : "dw aw bw c4", type);
+  if (!is_selp) step.flags = one.type() != Type::kF32 ? 0 : one.has("ftz") ? 3 : 1;
+  emit(variant_.arithmetic({is_selp ? Op::kSelp : Op::kSlct, bits_type(bytes_of(type))}), step);
+}
 
-  // `mov.b32 d, {a, b}` and `mov.b32 {a, b}, d`
-  void Decoder::pack(const Instruction& one) {
-    const Operand &to = operand(one, 0), &from = operand(one, 1);
-    const bool unpacks = to.kind == Operand::Kind::kVector;
-    const std::vector<Operand>& parts = unpacks ? to.parts : from.parts;
-    const int whole = bytes_of(one.type());
-    if (whole > 8) return lack("registers of 128 bits");
-    const int part = parts.empty() ? 0 : whole / static_cast<int>(parts.size());
-    if (part < 2 || part * std::ssize(parts) != whole) {
-      return lack("these parts of a register are not supported");
-    }
-    std::vector<uint32_t> places;
-    for (const Operand& operand : parts) {
-      places.push_back(unpacks ? result(operand, part) : source(operand, part));
-    }
-    emit(variant_.plain.pack, {.d = unpacks ? source(from, whole) : result(to, whole),
-                               .b = static_cast<uint32_t>(whole),
-                               .c = static_cast<uint32_t>(part),
-                               .flags = unpacks ? 1U : 0U});
-    list(places);
-  }
+// Predicates have and, or, xor, not and mov.
+void Decoder::predicate_logic(const Instruction& one) {
+  const std::string& op = one.opcode;
+  const bool is_unary = op == "not" || op == "mov";
+  const int64_t position =
+      std::find(std::begin(kCombinations), std::end(kCombinations), op) - kCombinations;
+  if (!is_unary && position == std::ssize(kCombinations))
+    return lack("this instruction has no predicates");
+  Step step = operands(one, is_unary ? "dp ap" : "dp ap bp");
+  if (is_unary) step.b = zeros_;
+  if (op == "not") step.flags ^= kNegated;
+  step.immediate = is_unary ? 2 : position;
+  emit(variant_.plain.predicate, step);
+}
 
-  bool Decoder::try_arithmetic(const Instruction& one) {
-    if (one.opcode == "testp") {
-      Step step = operands(one, "dp aw");
-      step.immediate = position_of(one, kTests);
-      emit(step.immediate < 0 ? nullptr : variant_.arithmetic({Op::kTestp, one.type()}), step);
-      return true;
-    }
-    if (one.opcode == "addc" || one.opcode == "subc" || one.opcode == "madc" || one.has("cc")) {
-      carry(one);
-      return true;
-    }
-    for (const OpRow& row : kOps) {
-      if (row.name != one.opcode) continue;
-      arithmetic(one, row.op, row.form);
-      return true;
-    }
-    return false;
+// `mov.b32 d, {a, b}` and `mov.b32 {a, b}, d`
+void Decoder::pack(const Instruction& one) {
+  const Operand &to = operand(one, 0), &from = operand(one, 1);
+  const bool unpacks = to.kind == Operand::Kind::kVector;
+  const std::vector<Operand>& parts = unpacks ? to.parts : from.parts;
+  const int whole = bytes_of(one.type());
+  if (whole > 8) return lack("registers of 128 bits");
+  const int part = parts.empty() ? 0 : whole / static_cast<int>(parts.size());
+  if (part < 2 || part * std::ssize(parts) != whole) {
+    return lack("these parts of a register are not supported");
   }
+  std::vector<uint32_t> places;
+  for (const Operand& operand : parts) {
+    places.push_back(unpacks ? result(operand, part) : source(operand, part));
+  }
+  emit(variant_.plain.pack, {.d = unpacks ? source(from, whole) : result(to, whole),
+                             .b = static_cast<uint32_t>(whole),
+                             .c = static_cast<uint32_t>(part),
+                             .flags = unpacks ? 1U : 0U});
+  list(places);
+}
 
-  // add{.cc}, addc{.cc}, sub, subc, mad.lo, mad.hi, madc
-  void Decoder::carry(const Instruction& one) {
-    const int width = bytes_of(one.type());
-    if (width != 4 && width != 8) return lack("carries of this width");
-    if (carries_ == 0) carries_ = row(4);
-    const bool is_product = one.opcode.starts_with("mad");
-    Step step = operands(one, is_product ? kThree : kTwo);
-    step.e = carries_;
-    step.flags = (one.opcode.ends_with("c") ? 1U : 0U) | (one.has("cc") ? 2U : 0U) |
-                 (one.opcode.starts_with("sub") ? 4U : 0U) |
-                 (is_product ? (one.has("hi") ? 16U : 8U) : 0U);
-    step.immediate = is_signed(one.type()) ? 1 : 0;
-    emit(variant_.arithmetic({Op::kAddCarry, width == 8 ? Type::kU64 : Type::kU32}), step);
+bool Decoder::try_arithmetic(const Instruction& one) {
+  if (one.opcode == "testp") {
+    Step step = operands(one, "dp aw");
+    step.immediate = position_of(one, kTests);
+    emit(step.immediate < 0 ? nullptr : variant_.arithmetic({Op::kTestp, one.type()}), step);
+    return true;
   }
+  if (one.opcode == "addc" || one.opcode == "subc" || one.opcode == "madc" || one.has("cc")) {
+    carry(one);
+    return true;
+  }
+  for (const OpRow& row : kOps) {
+    if (row.name != one.opcode) continue;
+    arithmetic(one, row.op, row.form);
+    return true;
+  }
+  return false;
+}
 
-  void Decoder::round_next(const Instruction& one) {
-    const Rounding rounding = rounding_of(one);
-    if (rounding == Rounding::kNearest) return;
-    emit(variant_.plain.rounded, {.immediate = static_cast<int64_t>(rounding)});
-  }
+// add{.cc}, addc{.cc}, sub, subc, mad.lo, mad.hi, madc
+void Decoder::carry(const Instruction& one) {
+  const int width = bytes_of(one.type());
+  if (width != 4 && width != 8) return lack("carries of this width");
+  if (carries_ == 0) carries_ = row(4);
+  const bool is_product = one.opcode.starts_with("mad");
+  Step step = operands(one, is_product ? kThree : kTwo);
+  step.e = carries_;
+  step.flags = (one.opcode.ends_with("c") ? 1U : 0U) | (one.has("cc") ? 2U : 0U) |
+               (one.opcode.starts_with("sub") ? 4U : 0U) |
+               (is_product ? (one.has("hi") ? 16U : 8U) : 0U);
+  step.immediate = is_signed(one.type()) ? 1 : 0;
+  emit(variant_.arithmetic({Op::kAddCarry, width == 8 ? Type::kU64 : Type::kU32}), step);
+}
 
-  void Decoder::arithmetic(const Instruction& one, Op op, std::string_view form) {
-    const Type type = one.type();
-    const int width = bytes_of(type);
-    if (width == 0 || width > 8 || (is_integer(type) && width == 1)) return lack("this type");
-    if (one.has("xorsign")) return lack("xorsign is not supported");
-    if (op == Op::kLop3 && one.has("BoolOp")) return lack("lop3 of predicates");
-    op = part_of_product(one, op);
-    if (op == Op::kMulWide) form = "dx aw bw";
-    if (op == Op::kMadWide) form = "dx aw bw cx";
-    if (one.has("NaN")) op = op == Op::kMin ? Op::kMinNan : Op::kMaxNan;
-    const bool is_float = type == Type::kF32 || type == Type::kF64, saturates = one.has("sat");
-    if (is_half(type) && rounding_of(one) != Rounding::kNearest) return lack("this rounding");
-    Step step = operands(one, form);
-    step.flags = flags_of(one, op);
-    if (is_float) round_next(one);
-    const bool is_saturated = is_integer(type) && saturates;
-    emit(variant_.arithmetic({op, type, Compare::kNone, one.has("ftz"), is_saturated}), step);
-    if (!is_float || !saturates) return;
-    emit(variant_.arithmetic({Op::kNone, type, Compare::kNone, false, true}), {.d = step.d});
-  }
+void Decoder::round_next(const Instruction& one) {
+  const Rounding rounding = rounding_of(one);
+  if (rounding == Rounding::kNearest) return;
+  emit(variant_.plain.rounded, {.immediate = static_cast<int64_t>(rounding)});
+}
+
+void Decoder::arithmetic(const Instruction& one, Op op, std::string_view form) {
+  const Type type = one.type();
+  const int width = bytes_of(type);
+  if (width == 0 || width > 8 || (is_integer(type) && width == 1)) return lack("this type");
+  if (one.has("xorsign")) return lack("xorsign is not supported");
+  if (op == Op::kLop3 && one.has("BoolOp")) return lack("lop3 of predicates");
+  op = part_of_product(one, op);
+  if (op == Op::kMulWide) form = "dx aw bw";
+  if (op == Op::kMadWide) form = "dx aw bw cx";
+  if (one.has("NaN")) op = op == Op::kMin ? Op::kMinNan : Op::kMaxNan;
+  const bool is_float = type == Type::kF32 || type == Type::kF64, saturates = one.has("sat");
+  if (is_half(type) && rounding_of(one) != Rounding::kNearest) return lack("this rounding");
+  Step step = operands(one, form);
+  step.flags = flags_of(one, op);
+  if (is_float) round_next(one);
+  const bool is_saturated = is_integer(type) && saturates;
+  emit(variant_.arithmetic({op, type, Compare::kNone, one.has("ftz"), is_saturated}), step);
+  if (!is_float || !saturates) return;
+  emit(variant_.arithmetic({Op::kNone, type, Compare::kNone, false, true}), {.d = step.d});
+}
 
 }  // namespace mc::ptx
