@@ -63,50 +63,33 @@ Bench& basic() {
   return bench;
 }
 
+// Kernels of rows or of single elements, with blocks of 256 threads.
+void elements(benchmark::State& state, const char* kernel, uint32_t blocks, Arguments arguments) {
+  basic().run(state,
+              {.kernel = kernel,
+               .grid = {blocks, 1, 1},
+               .block = {256, 1, 1},
+               .shared_bytes = 1024,
+               .arguments = std::move(arguments)},
+              kElements);
+}
+
 void ElementwiseElements(benchmark::State& state) {
-  Bench& m = basic();
-  Arguments arguments;
-  arguments.add(m.a).add(m.b).add(m.c).add(kElements);
-  m.run(state,
-        {.kernel = "add",
-         .grid = {kElements / 256, 1, 1},
-         .block = {256, 1, 1},
-         .arguments = arguments},
-        kElements);
-}
-
-void ReductionElements(benchmark::State& state) {
-  Bench& m = basic();
-  Arguments arguments;
-  arguments.add(m.a).add(m.c).add(kElements / 256);
-  m.run(state,
-        {.kernel = "row_sums", .grid = {256, 1, 1}, .block = {256, 1, 1}, .arguments = arguments},
-        kElements);
-}
-
-void SoftmaxElements(benchmark::State& state) {
-  Bench& m = basic();
-  Arguments arguments;
-  arguments.add(m.a).add(m.c).add(kElements / 256);
-  m.run(state,
-        {.kernel = "softmax",
-         .grid = {256, 1, 1},
-         .block = {256, 1, 1},
-         .shared_bytes = 1024,
-         .arguments = arguments},
-        kElements);
+  const Bench& m = basic();
+  elements(state, "add", kElements / 256, Arguments().add(m.a).add(m.b).add(m.c).add(kElements));
 }
 
 void GeluElements(benchmark::State& state) {
-  Bench& m = basic();
-  Arguments arguments;
-  arguments.add(m.a).add(m.c).add(kElements);
-  m.run(state,
-        {.kernel = "gelu",
-         .grid = {kElements / 256, 1, 1},
-         .block = {256, 1, 1},
-         .arguments = arguments},
-        kElements);
+  elements(state, "gelu", kElements / 256,
+           Arguments().add(basic().a).add(basic().c).add(kElements));
+}
+
+void ReductionElements(benchmark::State& state) {
+  elements(state, "row_sums", 256, Arguments().add(basic().a).add(basic().c).add(kElements / 256));
+}
+
+void SoftmaxElements(benchmark::State& state) {
+  elements(state, "softmax", 256, Arguments().add(basic().a).add(basic().c).add(kElements / 256));
 }
 
 void matmul(benchmark::State& state, const char* kernel, uint32_t tile,
