@@ -350,7 +350,7 @@ bool run_block(LaneBlock& block) {
 int64_t turns_of_block(const LaneBlock& block) {
   const int64_t steps = std::ssize(block.warps[0].code->steps);
   const uint64_t price =
-      kBlockPrice + block.num_warps * static_cast<uint64_t>(steps / kStepsOfBranch);
+      kBlockPrice + block.warps.size() * static_cast<uint64_t>(steps / kStepsOfBranch);
   return static_cast<int64_t>((block.number + 1) * price / kTurn - block.number * price / kTurn);
 }
 
