@@ -35,13 +35,6 @@ bool has_cluster(const CUlaunchConfig& config) {
   });
 }
 
-bool is_cooperative(const CUlaunchConfig& config) {
-  const std::span attributes(config.attrs, config.numAttrs);
-  return std::ranges::any_of(attributes, [](const CUlaunchAttribute& one) {
-    return one.id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE && one.value.cooperative != 0;
-  });
-}
-
 // The arguments as cuLaunchKernelEx has them in `extra`: a pointer behind its name, and a size.
 ptx::Arguments arguments_in(void** extra) {
   ptx::Arguments arguments;
@@ -180,8 +173,7 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, voi
                              .grid = {config->gridDimX, config->gridDimY, config->gridDimZ},
                              .block = {config->blockDimX, config->blockDimY, config->blockDimZ},
                              .shared_bytes = config->sharedMemBytes,
-                             .arguments = arguments_in(extra),
-                             .is_cooperative = is_cooperative(*config)};
+                             .arguments = arguments_in(extra)};
   return driver.queue(config->hStream, [options = std::move(options)] {
     return Driver::get().launch(options);
   });
