@@ -18,8 +18,8 @@
 //   for (const Finding& finding : report.findings) puts(describe(finding).c_str());
 //
 // The same calls give the same bytes and findings each time, with any number of workers: kernels
-// whose blocks communicate (by atomics or volatile accesses) run on one. One thread uses a device
-// at a time.
+// whose blocks communicate (by atomics or volatile accesses) run on one. With several workers both
+// may differ where blocks race in global memory. One thread uses a device at a time.
 #ifndef MC_PTX_DEVICE_H_
 #define MC_PTX_DEVICE_H_
 
