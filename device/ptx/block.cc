@@ -22,6 +22,7 @@ constexpr uint32_t kSlack = 256;  // Words and bytes behind a row, which vectors
 constexpr uint32_t kStackBytes = 32 << 10;  // Local memory for the functions that are called.
 constexpr size_t kBytesOfTurn = 128 << 10;  // Local memory that costs as much as a turn.
 constexpr size_t kNameMax = 200;
+constexpr uint64_t kNearBytes = uint64_t{1} << 32;  // Accesses beyond an array's end name it.
 constexpr size_t kCallFramesBytesMax = 256 << 20;
 
 struct Freed {
@@ -246,7 +247,8 @@ std::string global_detail(const Block& block, uint64_t address, uint64_t bytes,
   const Allocation* inside = memory.find(address);
   const Allocation* before = inside != nullptr ? inside : memory.find_before(address);
   if (address < 4096) return "an access at a null pointer";
-  if (before == nullptr) return "an access outside of all allocations";
+  const bool is_far = before == nullptr || address - before->end > kNearBytes;
+  if (inside == nullptr && is_far) return "an access outside of all allocations";
   array = before->name;
   const std::string size = bytes_text(before->end - before->begin);
   return "an access of " + bytes_text(bytes) + " at byte " +

@@ -2,11 +2,10 @@
 //
 // Hostile text: modules of the tests with some characters, words and lines changed. Whatever comes
 // of them is an error, a finding or a result, and ends. The seed is in the test's output; more of
-// them run with MC_PTX_MUTATIONS=count. Texts that the fuzzer found are in testdata/found/.
+// them run with MC_PTX_MUTATIONS=count.
 #include <gmock/gmock.h>
 
 #include <cstdlib>
-#include <filesystem>
 
 #include "ptx/test_device.h"
 #include "ptx/testing/hostile.h"
