@@ -182,9 +182,8 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, voi
                              .shared_bytes = config->sharedMemBytes,
                              .arguments = arguments_in(extra),
                              .is_cooperative = is_cooperative(*config)};
-  return driver.queue(config->hStream, [options = std::move(options)] {
-    return Driver::get().launch(options);
-  });
+  return driver.queue(config->hStream,
+                      [options = std::move(options)] { return Driver::get().launch(options); });
 }
 
 }  // extern "C"
