@@ -87,7 +87,7 @@ struct Handle {
 
 struct Map {
   uint64_t address;
-  uint64_t bytes;  // As the candidate asked for them; the device rounds them up to its own unit.
+  uint64_t bytes;  // The candidate's wish, which the device rounds up to its own unit.
 };
 
 struct Write {

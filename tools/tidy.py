@@ -36,7 +36,7 @@ BACKEND_BLIND = re.compile(
     r"harness/.*\.py$|src/(cli|compile|core|eval|execute|reward|timing|worker)/"
 )
 OF_BACKENDS = re.compile(
-    r"(^|/)(cuda|cpu|musa)_[^/]*$"
+    r"(^|/)(cuda|cpu|musa|ptx)_[^/]*$"
     r"|^harness/(tests/|forge/|worker/backends\.py)|_test\.cc$|^src/cli/learn/"
 )
 NAMES_BACKEND = re.compile(

@@ -178,8 +178,7 @@ cudaError_t Client::allocate(void** pointer, uint64_t bytes) {
   }
   if (!block) return cudaErrorMemoryAllocation;
   // The device may be short of memory that others hold.
-  const uint32_t status =
-      device.call(Op::kMap, Map{block->address, std::max<uint64_t>(bytes, 1)});
+  const uint32_t status = device.call(Op::kMap, Map{block->address, std::max<uint64_t>(bytes, 1)});
   if (status != 0) {
     arena_.release(block->address);
     return static_cast<cudaError_t>(status);

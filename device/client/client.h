@@ -104,7 +104,7 @@ class Client {
   std::unordered_map<const void*, Function*> functions_by_host_;
   std::unordered_map<const void*, std::unique_ptr<Variable>> variables_;
   ArenaMap arena_;
-  std::map<uint64_t, uint64_t> bytes_in_order_;  // Of what allocate_in_order() allocated.
+  std::map<uint64_t, uint64_t> bytes_in_order_;  // The bytes of allocations of allocate_in_order().
   std::multimap<uint64_t, Kept> kept_;           // Freed in the order of a stream, by their bytes.
   std::map<const void*, uint64_t> host_blocks_;
   std::atomic<uint32_t> next_handle_{kFirstStream};

@@ -18,8 +18,8 @@
 #include "operators/operators.h"
 #include "operators/values.h"
 
-// Of the client (device/client/cudart.cc), which the device process does not load.  The first sends
-// a call and waits for the reply, whose beginning is written to `reply`; a cudaError_t.
+// Functions of the client (device/client/cudart.cc), which the device process does not load.  The
+// first sends a call and waits for the reply, whose beginning is written to `reply`; a cudaError_t.
 extern "C" [[gnu::weak]] int mc_device_operator(const void* call, size_t bytes, void* reply,
                                                 size_t reply_max);
 extern "C" [[gnu::weak]] void mc_device_operator_result(uint32_t slot, uint64_t address,
@@ -34,11 +34,26 @@ constexpr uint64_t kOffsetStep = 4;  // The generator's, for each draw.
 
 // Operators that PyTorch has for CUDA and that need no kernel.
 const std::set<std::string>& kept_operators() {
-  static const auto* const names = new std::set<std::string>{
-      "empty.memory_format", "empty_strided", "as_strided", "view", "view.dtype", "_reshape_alias",
-      "resize_", "set_", "set_.source_Storage", "set_.source_Storage_storage_offset",
-      "set_.source_Tensor", "unfold", "view_as_real", "view_as_complex", "is_set_to",
-      "record_stream", "_local_scalar_dense", "is_pinned", "_pin_memory", "copy_"};
+  static const auto* const names = new std::set<std::string>{"empty.memory_format",
+                                                             "empty_strided",
+                                                             "as_strided",
+                                                             "view",
+                                                             "view.dtype",
+                                                             "_reshape_alias",
+                                                             "resize_",
+                                                             "set_",
+                                                             "set_.source_Storage",
+                                                             "set_.source_Storage_storage_offset",
+                                                             "set_.source_Tensor",
+                                                             "unfold",
+                                                             "view_as_real",
+                                                             "view_as_complex",
+                                                             "is_set_to",
+                                                             "record_stream",
+                                                             "_local_scalar_dense",
+                                                             "is_pinned",
+                                                             "_pin_memory",
+                                                             "copy_"};
   return *names;
 }
 
@@ -229,8 +244,8 @@ void call_there(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const bool draws = op.hasTag(at::Tag::nondeterministic_seeded) && !takes_generator(schema);
   draws ? put_generator(out, std::nullopt) : out.put(Tag::kNone);
   std::vector<char> reply(kReplyMax);
-  const int status = mc_device_operator(out.bytes().data(), out.bytes().size(), reply.data(),
-                                        reply.size());
+  const int status =
+      mc_device_operator(out.bytes().data(), out.bytes().size(), reply.data(), reply.size());
   TORCH_CHECK(status == 0, "CUDA error: ", cudaGetErrorString(static_cast<cudaError_t>(status)));
   Reader in(reply.data(), reply.size());
   const End end = in.get<End>();
@@ -262,8 +277,8 @@ void copy_up(const at::Tensor& target, const at::Tensor& source) {
     target.copy_(dense);
     return;
   }
-  at::Tensor host = at::empty_strided(target.sizes(), target.strides(),
-                                      target.options().device(at::kCPU));
+  at::Tensor host =
+      at::empty_strided(target.sizes(), target.strides(), target.options().device(at::kCPU));
   host.copy_(source.expand(target.sizes()));
   check(cudaMemcpy(target.data_ptr(), host.data_ptr(), host.nbytes(), cudaMemcpyHostToDevice));
 }
@@ -274,8 +289,8 @@ void copy_down(const at::Tensor& target, const at::Tensor& source) {
     dense.copy_(source);
     return copy_down(target, dense);
   }
-  at::Tensor host = at::empty_strided(source.sizes(), source.strides(),
-                                      source.options().device(at::kCPU));
+  at::Tensor host =
+      at::empty_strided(source.sizes(), source.strides(), source.options().device(at::kCPU));
   check(cudaMemcpy(host.data_ptr(), source.data_ptr(), host.nbytes(), cudaMemcpyDeviceToHost));
   target.copy_(host.expand(target.sizes()));
 }
@@ -302,7 +317,7 @@ void copy(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   torch::jit::push(*stack, target);
 }
 
-// ---- Operators that PyTorch has for CUDA alone ---------------------------------------------------
+// ---- Operators that PyTorch has for CUDA alone --------------------------------------------------
 
 using Cell = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
 
@@ -351,8 +366,8 @@ int mc_operators_install() {
   mc::operators::Quiet quiet;
   const c10::WarningUtils::WarningHandlerGuard while_quiet(&quiet);
   // They stay for the whole of the process.
-  auto* library = new torch::Library(torch::Library::IMPL, "aten", c10::DispatchKey::CUDA,
-                                     __FILE__, __LINE__);
+  auto* library =
+      new torch::Library(torch::Library::IMPL, "aten", c10::DispatchKey::CUDA, __FILE__, __LINE__);
   auto& dispatcher = c10::Dispatcher::singleton();
   int replaced = 0;
   for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {

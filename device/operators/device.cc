@@ -246,8 +246,8 @@ void run(Reader& in, Writer& out) {
   const std::string name = in.get_text();
   const c10::OperatorHandle op = find(name, in.get_text());
   const auto count = in.get<uint32_t>();
-  TORCH_CHECK(count == op.schema().arguments().size() && count <= kArgumentsMax,
-              "a call of ", name, " has another number of arguments");
+  TORCH_CHECK(count == op.schema().arguments().size() && count <= kArgumentsMax, "a call of ", name,
+              " has another number of arguments");
   Call call;
   torch::jit::Stack stack;
   for (uint32_t i = 0; i < count; ++i) stack.push_back(get_value(in, call));

@@ -5,10 +5,9 @@
 //
 // PyTorch's CUDA kernels are machine code, which such a device cannot run.  So mc_operators_install
 // replaces all operators that PyTorch has for CUDA, but for those that only hold memory and views,
-// by one function that writes its arguments down (values.h):
-//
-//   call:  name, overload, number of arguments, arguments
-//   reply: how it ended (End); then an error's text, or the number of results, and results
+// by one function that writes its arguments down (values.h).  A call is the operator's name and
+// overload, the number of its arguments and these.  A reply is how the operator ended (End), and
+// then an error's text, or the number of results and these.
 //
 // A tensor is the address of its memory and its form.  A result that is an argument is named by its
 // place among the tensors of the call; a new one stays in the device process until the candidate

@@ -32,20 +32,20 @@ enum class Tag : uint8_t {
   kDouble,
   kComplex,
   kString,
-  kDevice,           // Which one is for the device process to say.
-  kGenerator,        // Seed and offset.
-  kTensor,           // On the device.
-  kHostTensor,       // With its bytes.
-  kInts,             // The lists, with the number of their items.
+  kDevice,      // Which one is for the device process to say.
+  kGenerator,   // Seed and offset.
+  kTensor,      // On the device.
+  kHostTensor,  // With its bytes.
+  kInts,        // The lists, with the number of their items.
   kDoubles,
   kBools,
   kTensors,
   kOptionalTensors,
   kScalars,
-  kSame,             // A result: that tensor of the call.
-  kResized,          // The same, which has another form now and a new memory.
-  kView,             // A result in the memory of that tensor of the call.
-  kNew,              // A result that waits in the device process.
+  kSame,     // A result: that tensor of the call.
+  kResized,  // The same, which has another form now and a new memory.
+  kView,     // A result in the memory of that tensor of the call.
+  kNew,      // A result that waits in the device process.
 };
 
 class Writer {

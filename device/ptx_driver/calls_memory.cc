@@ -205,8 +205,8 @@ CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr target, CUdeviceptr source, size_t byt
 CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* given, CUstream stream) {
   return Driver::get().queue(stream, [c = *given] {
     for (size_t row = 0; row < c.Height; ++row) {
-      const CUresult status = copy(c.dstDevice + row * c.dstPitch, c.srcDevice + row * c.srcPitch,
-                                   c.WidthInBytes);
+      const CUresult status =
+          copy(c.dstDevice + row * c.dstPitch, c.srcDevice + row * c.srcPitch, c.WidthInBytes);
       if (status != CUDA_SUCCESS) return status;
     }
     return CUDA_SUCCESS;

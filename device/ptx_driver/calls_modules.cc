@@ -174,9 +174,8 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, voi
                              .block = {config->blockDimX, config->blockDimY, config->blockDimZ},
                              .shared_bytes = config->sharedMemBytes,
                              .arguments = arguments_in(extra)};
-  return driver.queue(config->hStream, [options = std::move(options)] {
-    return Driver::get().launch(options);
-  });
+  return driver.queue(config->hStream,
+                      [options = std::move(options)] { return Driver::get().launch(options); });
 }
 
 }  // extern "C"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the device process (harness/device/process.py) finds in this library besides the executor's
-// C functions, and the kernels that only timing needs.
+// The C functions that the device process (harness/device/process.py) finds in this library besides
+// the executor's, and the kernels that only timing needs.
 #include <algorithm>
 #include <cstring>
 #include <string>

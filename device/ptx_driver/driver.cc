@@ -11,8 +11,9 @@ namespace {
 
 // The executor reserves two ranges of 256 GiB of addresses; variables of modules lie behind them.
 constexpr uint64_t kAddresses = uint64_t{520} << 30;
-// Backward branches of warps, in thousands: some ten seconds of one core.
-constexpr int64_t kStepsMax = 400'000;
+// Backward branches of warps, in thousands: some seconds of one core, and more than one thread
+// makes that does all of the largest task that is judged (JudgeOptions::cost_max).
+constexpr int64_t kStepsMax = 100'000;
 
 CUresult fault_of(ptx::FindingKind kind) {
   switch (kind) {

@@ -34,8 +34,8 @@ namespace mc::ptx_driver {
 // Memory that has a handle: new, or what another process exported.
 struct Allocation {
   uint64_t bytes = 0;
-  // Of another process's bytes, which are copied when they are mapped, and back when they are
-  // unmapped.
+  // A file with another process's bytes, which are copied when they are mapped, and back when they
+  // are unmapped; -1 where there is none.
   int descriptor = -1;
   CUdeviceptr mapped = 0;  // 0: not yet.
 };

@@ -171,8 +171,9 @@ TEST_F(PtxDriver, CopiesPartsOfAnExportedAllocationAndBackAgain) {
   const std::vector<uint32_t> given = {1, 2, 3};
   ASSERT_EQ(cuMemcpyHtoDAsync(x, given.data(), 12, nullptr), CUDA_SUCCESS);
   int file = -1;
-  ASSERT_EQ(cuMemExportToShareableHandle(&file, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
-            CUDA_SUCCESS);
+  ASSERT_EQ(
+      cuMemExportToShareableHandle(&file, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+      CUDA_SUCCESS);
   CUmemGenericAllocationHandle copy = 0;
   ASSERT_EQ(cuMemImportFromShareableHandle(&copy, reinterpret_cast<void*>(intptr_t{file}),
                                            CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),

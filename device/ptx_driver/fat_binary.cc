@@ -9,13 +9,13 @@ namespace mc::ptx_driver {
 namespace {
 
 constexpr uint16_t kPtx = 1;
-constexpr uint64_t kCompressed = 0x2000 | 0x8000;  // By LZ4, by zstd.
+constexpr uint64_t kCompressed = 0x2000 | 0x8000;  // The flags for LZ4 and for zstd.
 
 struct Header {
   uint32_t magic;
   uint16_t version;
   uint16_t header_bytes;
-  uint64_t bytes;  // Of all entries.
+  uint64_t bytes;  // All entries together.
 };
 
 struct Entry {
@@ -57,7 +57,8 @@ Result<std::string_view> ptx_in(const void* fat_binary, int architecture) {
       return Error{ErrorCode::kUnsupported, "the fat binary is malformed"};
     }
     const std::string_view padded(at + entry.header_bytes, entry.bytes);
-    const bool fits = entry.kind == kPtx && entry.architecture <= static_cast<uint32_t>(architecture);
+    const bool fits =
+        entry.kind == kPtx && entry.architecture <= static_cast<uint32_t>(architecture);
     if (fits && (!best || entry.architecture > best->architecture)) {
       best = {entry.architecture, (entry.flags & kCompressed) != 0,
               padded.substr(0, padded.find('\0'))};

@@ -21,7 +21,6 @@ std::string_view kind_in_verdicts(FindingKind kind) {
     case FindingKind::kUnwrittenShared:
       return "uninitialised_shared";
     case FindingKind::kShuffleSource:
-    case FindingKind::kStepLimit:
       return "deadlock";
     case FindingKind::kTrap:
     case FindingKind::kAssertion:
@@ -67,7 +66,8 @@ void Report::add(const ptx::Finding& finding) {
   const std::lock_guard lock(mutex_);
   const std::string place = std::string(kind) + " " + finding.kernel + " " + finding.file + ":" +
                             std::to_string(finding.line);
-  if (seen_.insert(place).second) add_line(line.dump(-1, ' ', false, Json::error_handler_t::replace));
+  if (seen_.insert(place).second)
+    add_line(line.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 void Report::add_unsupported(const std::string& kernel, const std::string& detail) {

@@ -51,7 +51,7 @@ class JudgeMemory:
 
 @dataclass(frozen=True)
 class PtxPlace(CudaPlace):
-    draws_on_host: bool = True  # As in the judge, so that the numbers are the same.
+    draws_on_host: bool = True  # The judge does so, too: the numbers are the same.
 
     @classmethod
     def open_device(cls) -> torch.device:

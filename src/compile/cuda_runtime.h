@@ -32,7 +32,7 @@ struct CudaFacade {
   std::vector<std::string> link_flags;
 };
 
-// What nvcc makes for the device.
+// The code that nvcc makes for the device.
 enum class CodeKind : uint8_t {
   kMachine,
   kPtx,  // Alone and as text, with the lines of the source.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Machine: what this machine has for one backend, found once.  And the backends: each is one source
-// (cpu_backend.cc, cuda_backend.cc, musa_backend.cc, ptx_backend.cc) that fills in a Machine.  Nobody else asks
-// which backend it is: what differs is told by what the Machine has.
+// (cpu_backend.cc, cuda_backend.cc, musa_backend.cc, ptx_backend.cc) that fills in a Machine.
+// Nobody else asks which backend it is: what differs is told by what the Machine has.
 #ifndef MC_EVAL_MACHINE_H_
 #define MC_EVAL_MACHINE_H_
 

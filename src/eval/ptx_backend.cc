@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kArchitecture = "90";  // Of the device (device/ptx_driver/description.h).
+constexpr const char* kArchitecture = "90";  // The device's (device/ptx_driver/description.h).
 constexpr const char* kExecutor = "libmc_ptx_executor.so";
 
 Status check_options(const Options& options) {

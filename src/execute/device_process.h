@@ -52,7 +52,7 @@ class DeviceProcess {
   Answer take(const worker::Tree& outputs, const std::vector<worker::NamedTree>& buffers);
   // The candidate's use of the device so far.
   Result<worker::DeviceUsedAnswer> used();
-  // What the device found in kernels, of all answers of used(), as decode_findings() reads it.
+  // The findings in all answers of used(), for decode_findings().
   const std::string& report() const { return report_; }
 
   // ---- Timing (device/cuda/timed_batch.h).

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "execute/failure.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -52,6 +53,10 @@ task::Outcome Failure::operator()(const ErrorReply& refusal) const {
   if (refusal.kind == "oom") return task::OutOfMemory{stage, limits.child.memory_bytes};
   if (refusal.kind == "link") return unlinked(refusal.exception);
   if (refusal.kind == "operator") return illegal("run.aten", refusal.exception);
+  const auto is_endless = [](const auto& finding) { return finding.kind == "step_limit"; };
+  if (std::ranges::any_of(findings, is_endless)) {
+    return task::TimedOut{stage, limit_s, findings};
+  }
   // Not "unsupported": a candidate that could say so of itself would never be scored.
   task::Crashed crashed = crashed_with(*this, refusal.exception);
   if (!refusal.stage.empty()) crashed.stage = refusal.stage;

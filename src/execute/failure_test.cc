@@ -48,6 +48,16 @@ TEST(Failure, WhatACandidateDoesNotHaveIsIllegal) {
   EXPECT_EQ(illegal->findings, std::vector<task::RuleFinding>{expected});
 }
 
+TEST(Failure, AKernelThatReachedItsBudgetOfStepsTimesOut) {
+  task::KernelFinding endless;
+  endless.kind = "step_limit";
+  const ErrorReply refusal{"exception", "", {"CudaError", "launch timed out", {}, {}}};
+  const task::Outcome outcome = Failure{StageLimits(), "forward", 1, {endless}}(refusal);
+  const auto* late = std::get_if<task::TimedOut>(&outcome);
+  ASSERT_NE(late, nullptr);
+  EXPECT_EQ(late->findings, std::vector<task::KernelFinding>{endless});
+}
+
 TEST(Failure, ADefectOfTheEmulatorSaysNothingOfTheCandidate) {
   const StageLimits limits;
   task::KernelFinding defect;

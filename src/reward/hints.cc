@@ -43,6 +43,9 @@ constexpr Hint kKernelHints[] = {
     {"deadlock",
      "threads wait for something that cannot happen: a warp operation whose mask names lanes that "
      "do not take part, or a flag that nobody sets."},
+    {"step_limit",
+     "the kernel was ended after its budget of steps: a loop whose condition stays true, a flag "
+     "that no thread sets, or far more work than the task needs."},
     {"device_assert", "an assert or trap in the kernel fired."},
     {"sanitizer", "run compute-sanitizer on the kernel: it reports an error in it."},
     {"launch_error",

@@ -30,7 +30,7 @@ struct Limits {
   std::chrono::seconds cpu{60};                 // RLIMIT_CPU: of one process, all its threads.
   std::chrono::milliseconds wall{60'000};       // Kept by the supervisor, not by the process.
   uint64_t memory_bytes = uint64_t{4} << 30;    // Beyond what the process has when it enters.
-  uint64_t reserved_bytes = 0;                  // Of addresses alone, which take no memory.
+  uint64_t reserved_bytes = 0;                  // Addresses alone, which take no memory.
   uint64_t file_bytes_max = uint64_t{1} << 30;  // The bytes of one file, memfds included.
   uint64_t files_max = 256;                     // Open descriptors.
   uint64_t threads_max = 64;                    // Tasks in the whole tree.

@@ -46,15 +46,24 @@ class ModelNew(torch.nn.Module):
         return ext.run(x)
 """
 
+LAYERS = """class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(32, 48)
+        self.cell = torch.nn.LSTM(48, 64)
+"""
+
 
 def candidate(barrier: str = "__syncthreads();", offset: str = "") -> str:
     return CANDIDATE.replace("BARRIER", barrier).replace("OFFSET", offset)
 
 
 class Ptx(InFolder):
-    def eval(self, candidates: dict[str, str]) -> dict[str, Any]:
+    def eval(
+        self, candidates: dict[str, str], *options: str, task: str = TASK
+    ) -> dict[str, Any]:
         """The outcomes by candidate."""
-        given = ["--backend", "ptx", "--task", str(self.write("task.py", TASK))]
+        given = ["--backend", "ptx", "--task", str(self.write("task.py", task)), *options]
         for name, text in candidates.items():
             given += ["--candidate", str(self.write(f"{name}.py", text))]
         done = run("eval", *given, "--json", "--jobs", "2")
@@ -85,6 +94,27 @@ class Ptx(InFolder):
         overrun = outcomes["overruns"]["findings"][0]
         self.assertEqual(overrun["kind"], "out_of_bounds_write")
         self.assertIn("y[i + 1]", overrun["location"]["excerpt"])
+
+    def test_operators_of_pytorch_compute_on_the_device(self) -> None:
+        layers = {
+            "right": "torch.softmax(self.cell(self.linear(x))[0], 1)",
+            "wrong": "torch.softmax(self.cell(self.linear(x))[0], 0)",
+        }
+        outcomes = self.eval(
+            {
+                name: candidate()
+                .replace("class ModelNew(torch.nn.Module):", LAYERS.replace("Model", "ModelNew"))
+                .replace("return ext.run(x)", f"return ext.run({layers[name]})")
+                for name in layers
+            },
+            *("--policy", "kernelbench"),
+            task=f"import torch\n{LAYERS}\n    def forward(self, x):\n"
+            f"        return {layers['right']}.flip(1) * 2\n"
+            "def get_inputs(): return [torch.randn(5, 32)]\n"
+            "def get_init_inputs(): return []\n",
+        )
+        kinds = {name: outcome["kind"] for name, outcome in outcomes.items()}
+        self.assertEqual(kinds, {"right": "pass", "wrong": "wrong"})
 
     def test_names_what_it_does_not_support(self) -> None:
         task = self.write("task.py", TASK)
