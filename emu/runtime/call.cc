@@ -73,10 +73,10 @@ int Call::describe(char* text, size_t capacity) const {
       "\"digest\":\"%016zx\",\"kernel\":%zu,\"fill\":%zu,"
       "\"given\":%zu,\"host\":%zu,\"nowhere\":%zu,\"reads_given\":%s,\"unknown_reads\":%zu",
       static_cast<size_t>(number_), static_cast<size_t>(launches_),
-      static_cast<size_t>(kernel_ns_ / 1000),
-      static_cast<size_t>(digest_.total), bytes(Origin::kKernel), bytes(Origin::kFill),
-      bytes(Origin::kGiven), bytes(Origin::kHost), bytes(Origin::kNowhere),
-      reads_given_ ? "true" : "false", static_cast<size_t>(unknown_reads_));
+      static_cast<size_t>(kernel_ns_ / 1000), static_cast<size_t>(digest_.total),
+      bytes(Origin::kKernel), bytes(Origin::kFill), bytes(Origin::kGiven), bytes(Origin::kHost),
+      bytes(Origin::kNowhere), reads_given_ ? "true" : "false",
+      static_cast<size_t>(unknown_reads_));
 }
 
 }  // namespace mc::emu

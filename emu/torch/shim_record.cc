@@ -236,16 +236,16 @@ bool scales(const std::string& name) {
 }
 
 bool makes_draws(const std::string& name) {
-  static const std::set<std::string> kNames = {"normal", "uniform", "random", "bernoulli", "rand",
-                                               "randn",  "fill",    "zero",   "zeros",     "ones",
-                                               "full"};
+  static const std::set<std::string> kNames = {"normal", "uniform", "random", "bernoulli",
+                                               "rand",   "randn",   "fill",   "zero",
+                                               "zeros",  "ones",    "full"};
   return kNames.count(name) != 0;
 }
 
 // Products of weights count inside of other operators too.
 bool is_product(const std::string& name) {
-  static const std::set<std::string> kNames = {"mm", "bmm", "addmm", "baddbmm", "addbmm",
-                                               "mv", "addmv", "dot", "vdot", "convolution"};
+  static const std::set<std::string> kNames = {"mm", "bmm",   "addmm", "baddbmm", "addbmm",
+                                               "mv", "addmv", "dot",   "vdot",    "convolution"};
   return kNames.count(name) != 0;
 }
 

@@ -34,8 +34,9 @@ Result<std::string> find_learner(const Layout& layout) {
   std::error_code ignored;
   if (std::filesystem::exists(program, ignored)) return program;
   return Error{ErrorCode::kInvalidInput,
-               program + " is not there: use build/dev/bin/musacoder of MusaCoder's source tree, "
-                         "beside which ./run.sh build makes it (docs/learn.md)"};
+               program +
+                   " is not there: use build/dev/bin/musacoder of MusaCoder's source tree, "
+                   "beside which ./run.sh build makes it (docs/learn.md)"};
 }
 
 Status run_learner(const Layout& layout, const std::vector<std::string>& arguments) {

@@ -97,18 +97,16 @@ inline CLI::Validator byte_size(uint64_t least, const std::string& least_name) {
 }
 
 // A file, or a folder, that can be written: found out before any work is done for it.
-inline const CLI::Validator kOutputFile = {
-    [](const std::string& path) {
-      const Status fit = check_output(path);
-      return fit ? std::string() : fit.error().message;
-    },
-    ""};
-inline const CLI::Validator kOutputFolder = {
-    [](const std::string& path) {
-      const Status fit = check_output_folder(path);
-      return fit ? std::string() : fit.error().message;
-    },
-    ""};
+inline const CLI::Validator kOutputFile = {[](const std::string& path) {
+                                             const Status fit = check_output(path);
+                                             return fit ? std::string() : fit.error().message;
+                                           },
+                                           ""};
+inline const CLI::Validator kOutputFolder = {[](const std::string& path) {
+                                               const Status fit = check_output_folder(path);
+                                               return fit ? std::string() : fit.error().message;
+                                             },
+                                             ""};
 
 inline const CLI::Validator kNotNegative = number_check(/*takes_zero=*/true);
 inline const CLI::Validator kPositive = number_check(/*takes_zero=*/false);

@@ -400,8 +400,9 @@ void add_module(CLI::App& command, OptimizeArguments& arguments) {
   command.add_option("--class", arguments.class_name,
                      "The class (default: Model, or the only nn.Module of the file)");
   command.add_option("--init", arguments.init, "Arguments of its constructor: '64, bias=False'");
-  command.add_option("--out,-o", arguments.out,
-                     "Folder for all of it (default: optimized/MODULE); taken up where it is")
+  command
+      .add_option("--out,-o", arguments.out,
+                  "Folder for all of it (default: optimized/MODULE); taken up where it is")
       ->check(kOutputFolder);
   add_source_options(command, arguments);
 }

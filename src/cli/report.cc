@@ -166,8 +166,7 @@ Status run_report(const ReportArguments& arguments) {
                                                            .created = store::now_text(),
                                                            .program = kProgram,
                                                            .missing = arguments.missing});
-  if (!arguments.json.empty())
-    MC_TRY_VOID(write_output(arguments.json, document), "--json");
+  if (!arguments.json.empty()) MC_TRY_VOID(write_output(arguments.json, document), "--json");
   if (!arguments.kernelbench.empty()) {
     MC_TRY_VOID(write_kernelbench(arguments.kernelbench, runs), "report");
   }

@@ -111,8 +111,8 @@ Result<fs::path> library(const std::string& kind, const std::string& name,
 // PyTorch's kernels on the host, and the client by the candidate's process, which preloads it.
 std::vector<std::string> operators_command(const PyTorch& pytorch, const fs::path& toolkit,
                                            const fs::path& sources) {
-  std::vector<std::string> argv = {"g++", "-std=c++17", "-O1", "-fPIC", "-shared", "-w",
-                                   "-I" + sources.string()};
+  std::vector<std::string> argv = {"g++", "-std=c++17",           "-O1", "-fPIC", "-shared",
+                                   "-w",  "-I" + sources.string()};
   for (const fs::path& include : pytorch.include_dirs()) argv.push_back("-I" + include.string());
   argv.push_back("-isystem" + (toolkit / "include").string());
   for (const char* name : {"candidate.cc", "device.cc"}) {
@@ -159,8 +159,8 @@ class Builds {
     return start("executor", "executor.so", executor_command(runtime_, device_), executor_files_);
   }
   Library operators() const {
-    return start("operators", "operators.so",
-                 operators_command(pytorch_, runtime_.root, device_), operators_files_);
+    return start("operators", "operators.so", operators_command(pytorch_, runtime_.root, device_),
+                 operators_files_);
   }
 
  private:

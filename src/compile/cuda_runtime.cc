@@ -117,11 +117,10 @@ std::vector<std::string> nvcc_flags(const std::vector<std::string>& includes,
                                     const CudaRuntime& runtime) {
   std::vector<std::string> flags = {"-DTORCH_API_INCLUDE_EXTENSION_H"};
   flags.insert(flags.end(), includes.begin(), includes.end());
-  flags.insert(flags.end(),
-               {"-D__CUDA_NO_HALF_OPERATORS__", "-D__CUDA_NO_HALF_CONVERSIONS__",
-                "-D__CUDA_NO_BFLOAT16_CONVERSIONS__", "-D__CUDA_NO_HALF2_OPERATORS__",
-                "-DNVTX_DISABLE", "--expt-relaxed-constexpr", "--compiler-options=-fPIC",
-                "-ccbin=" + runtime.compiler.string()});
+  flags.insert(flags.end(), {"-D__CUDA_NO_HALF_OPERATORS__", "-D__CUDA_NO_HALF_CONVERSIONS__",
+                             "-D__CUDA_NO_BFLOAT16_CONVERSIONS__", "-D__CUDA_NO_HALF2_OPERATORS__",
+                             "-DNVTX_DISABLE", "--expt-relaxed-constexpr",
+                             "--compiler-options=-fPIC", "-ccbin=" + runtime.compiler.string()});
   const std::string& name = runtime.architecture;
   if (runtime.code == CodeKind::kMachine) {
     flags.push_back(gencode_flag(name));

@@ -45,7 +45,7 @@ struct CudaRuntime {
   std::filesystem::path root;      // The toolkit: root/include, root/lib64.
   std::filesystem::path compiler;  // g++
   std::filesystem::path nm;
-  std::string architecture;             // Compute capability without a point: "90".
+  std::string architecture;  // Compute capability without a point: "90".
   CodeKind code = CodeKind::kMachine;
   std::vector<std::string> visible;     // Paths that compilers read, should they lie below /tmp.
   std::vector<std::string> nvcc_flags;  // For every CUDA source.

@@ -49,13 +49,12 @@ std::optional<EmulatorLimitation> excuse_for(const task::Outcome& outcome,
                            : crashed && fails_throughout(crashed->trials) &&
                                  (crashed->stage == "init" || crashed->stage == "forward");
   if (!fails) return std::nullopt;
-  return EmulatorLimitation{
-      .shapes = kAtNamedSizes,
-      .forward_s = kNativeForwardSeconds,
-      .why = {"task.fixed_size",
-              "made for the task's own sizes alone, at which it is right; "
-              "the CPU backend judges it at smaller ones",
-              {}}};
+  return EmulatorLimitation{.shapes = kAtNamedSizes,
+                            .forward_s = kNativeForwardSeconds,
+                            .why = {"task.fixed_size",
+                                    "made for the task's own sizes alone, at which it is right; "
+                                    "the CPU backend judges it at smaller ones",
+                                    {}}};
 }
 
 bool is_unsupported(const EmulatorLimitation& excuse, std::span<const execute::Tried> tried,

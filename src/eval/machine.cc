@@ -13,7 +13,7 @@ namespace mc::eval {
 
 std::span<const Backend* const> backends() {
   static constexpr const Backend* kBackends[] = {&kCudaBackend, &kMusaBackend, &kPtxBackend,
-                                                &kCpuBackend};
+                                                 &kCpuBackend};
   return kBackends;
 }
 

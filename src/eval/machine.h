@@ -48,7 +48,7 @@ struct Machine {
   std::optional<compile::CpuRuntime> emulator;  // The place where kernels run by emulation.
   // Kernels run in a device process that needs no GPU and reports what it finds in them.
   bool has_ptx_device = false;
-  std::filesystem::path sanitizer;              // The compute-sanitizer; "" where there is none.
+  std::filesystem::path sanitizer;  // The compute-sanitizer; "" where there is none.
   std::filesystem::path aten;  // The library that candidates' extensions need on a device; or "".
   // The limits of one forward at the sizes that are judged.
   double cost_max = execute::JudgeOptions().cost_max;

@@ -35,9 +35,9 @@ struct JudgePlan {
   std::vector<ShapePlan> shapes;
   std::vector<TrialPlan> trials;
   worker::CallMemory call_memory;  // At the main shape.
-  bool needs_general = false;  // The trials at other shapes count.
-  bool only_moves = false;     // Copies of PyTorch's could do the reference's work.
-  std::string mode;            // The mode of reference and candidate: "train" or "eval".
+  bool needs_general = false;      // The trials at other shapes count.
+  bool only_moves = false;         // Copies of PyTorch's could do the reference's work.
+  std::string mode;                // The mode of reference and candidate: "train" or "eval".
   task::TaskGrade grade;
 };
 
@@ -66,7 +66,7 @@ struct CallRecord {
   int64_t number = 0;
   int64_t launches = 0;
   int64_t kernel_us = 0;  // Processor time of the kernels.
-  std::string digest;  // The digest of the outputs, as they left the device.
+  std::string digest;     // The digest of the outputs, as they left the device.
   // Bytes of the outputs by where their values came from.
   int64_t from_kernels = 0;
   int64_t from_fills = 0;

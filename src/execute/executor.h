@@ -39,11 +39,11 @@ struct StageLimits {
   double load_s = 60;
   double forward_s = 30;
   double candidate_s = 120;  // All answers of one candidate together, by the clock.
-  double queue_s = 2;  // A batch that is not enqueued by then waits for the device.
+  double queue_s = 2;        // A batch that is not enqueued by then waits for the device.
   double judge_s = 300;
   ChildLimits child{};
   bool has_device_process = false;  // Candidate processes have no device: another process holds it.
-  bool device_reports = false;  // It reports what it finds in kernels.
+  bool device_reports = false;      // It reports what it finds in kernels.
   // Patterns of the kernels of PyTorch's that candidate processes may launch there.
   std::vector<std::string> foreign_kernels{};
 };

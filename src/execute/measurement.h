@@ -74,8 +74,8 @@ class Measurement {
   std::optional<task::Outcome> spoilt_by_;       // At a shape that does not count.
   bool has_thrown_ = false;                      // Likewise, by an exception alone.
   Trials trials_;
-  task::StateMatch state_;     // At the main shape.
-  double kernel_s_ = 0;  // The last call's kernels took so long on the emulator.
+  task::StateMatch state_;  // At the main shape.
+  double kernel_s_ = 0;     // The last call's kernels took so long on the emulator.
   std::optional<Error> check_error_;
   bool is_judge_crowded_out_ = false;  // The candidate process's hold on the device is the cause.
   size_t report_read_ = 0;             // Bytes of the emulator's report that were read.

@@ -50,8 +50,8 @@ class Trials {
   struct Call {
     const TrialPlan& plan;
     task::Trial trial;
-    std::optional<CallRecord> record;  // The emulator's; absent unless there is exactly one.
-    bool returns_inputs = false;       // The reference computes nothing.
+    std::optional<CallRecord> record;        // The emulator's; absent unless there is exactly one.
+    bool returns_inputs = false;             // The reference computes nothing.
     std::optional<task::Outcome> lacking{};  // Unsupported: the emulator lacks something for it.
   };
 
@@ -111,7 +111,7 @@ class Trials {
   std::vector<task::Trial> trials_;
   std::map<std::string, int64_t> aten_ops_;
   int64_t last_number_ = 0;  // The emulator's number of the call before.
-  EarlyOutcome lacking_;  // The first, of the trials that count.
+  EarlyOutcome lacking_;     // The first, of the trials that count.
 };
 
 }  // namespace mc::execute

@@ -85,10 +85,7 @@ TEST_F(TrialsTest, TheFirstRuleInTheOrderDecides) {
     std::function<void()> mend;
   };
   const std::vector<Step> steps = {
-      {"run.aten",
-       [&] {
-         call.run.aten = {{"aten::empty", 1}};
-       }},
+      {"run.aten", [&] { call.run.aten = {{"aten::empty", 1}}; }},
       {"runtime", [&] { call.run.sticky.clear(); }},
       {"run.forged_report", [&] { call.findings.erase(0, finding("forged_report").size()); }},
       {"run.host_compute", [&] { call.findings.erase(0, finding("host_compute").size()); }},
@@ -147,9 +144,7 @@ TEST_F(TrialsTest, ARefusedLaunchIsAFindingAndNoLackOfLaunches) {
 TEST_F(TrialsTest, ALackOfLaunchesNamesTheModeThatWasJudged) {
   program_.is_emulated = false;
   plan_.mode = "train";
-  const auto message = [&] {
-    return std::get<task::Illegal>(*make({})).findings.at(0).message;
-  };
+  const auto message = [&] { return std::get<task::Illegal>(*make({})).findings.at(0).message; };
   EXPECT_THAT(message(), ::testing::HasSubstr("in training mode"));
   plan_.mode = "eval";
   EXPECT_THAT(message(), ::testing::HasSubstr("in eval mode"));

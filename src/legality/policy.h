@@ -77,7 +77,7 @@ struct Policy {
   Words operators;      // ATen operators that may run in forward: "empty"; "*" for all.
   // Those that may, besides, put in place in __init__ what forward uses, and compute nothing.
   Words init_operators;
-  Words overloads;      // Suffixes that PyTorch appends to an operator's name for its overloads.
+  Words overloads;  // Suffixes that PyTorch appends to an operator's name for its overloads.
   int own_launches_min = 0;  // Launches of the candidate's own kernels in each forward.
   std::string python_json;   // {"python": {...}}: for the inspector, with `operators` added.
   std::vector<SourceRule> source_rules;

@@ -49,14 +49,14 @@ TEST_F(Answers, ThatCannotBeUsedAreNamed) {
   const struct {
     std::string text;
     std::string words;
-  } kTable[] = {{good + '\n' + good, "a second answer a#0"},
-                {good + "\n{", "line 2: not a JSON object"},
-                {R"({"id": "a", "completion": "x"})", "\"sample\" is missing"},
-                {R"({"id": "b", "sample": 0, "completion": "x"})",
-                 "line 1: the suite has no task b"},
-                {R"({"id": "a", "sample": 0})", "\"completion\" is missing"},
-                {R"({"id": "a", "sample": -1, "completion": "x"})", "\"sample\" is not a number"},
-                {"", "holds no answer"}};
+  } kTable[] = {
+      {good + '\n' + good, "a second answer a#0"},
+      {good + "\n{", "line 2: not a JSON object"},
+      {R"({"id": "a", "completion": "x"})", "\"sample\" is missing"},
+      {R"({"id": "b", "sample": 0, "completion": "x"})", "line 1: the suite has no task b"},
+      {R"({"id": "a", "sample": 0})", "\"completion\" is missing"},
+      {R"({"id": "a", "sample": -1, "completion": "x"})", "\"sample\" is not a number"},
+      {"", "holds no answer"}};
   for (const auto& row : kTable) {
     const auto answers = load_answers(write("a.jsonl", row.text), items_of({"a"}));
     ASSERT_FALSE(answers) << row.words;

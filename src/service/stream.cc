@@ -90,8 +90,8 @@ void Stream::take(const std::string& line) {
   if (!request) return write(error_line(request_id(line), request.error().message));
   if (request->verb == Verb::kCancel) return cancel(request->id);
   if (request->verb == Verb::kAbout) {
-    return write(
-        dump({{"id", request->id}, {"about", options_.about}, {"jobs", options_.jobs}}) + "\n");
+    return write(dump({{"id", request->id}, {"about", options_.about}, {"jobs", options_.jobs}}) +
+                 "\n");
   }
   submit(std::move(*request));
 }

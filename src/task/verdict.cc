@@ -27,7 +27,7 @@ const char* to_string(Dialect dialect) { return dialect == Dialect::kMusa ? "mus
 
 bool ends_kernel(const KernelFinding& finding) {
   constexpr std::string_view kKinds[] = {
-      "out_of_bounds_read", "out_of_bounds_write", "misaligned",  "divergent_barrier",
+      "out_of_bounds_read", "out_of_bounds_write", "misaligned",   "divergent_barrier",
       "deadlock",           "device_assert",       "launch_error", "step_limit"};
   return std::ranges::find(kKinds, finding.kind) != std::end(kKinds);
 }

@@ -28,16 +28,15 @@ TEST(Protocol, WritesEachMemberOfAQuestionAndItsOperation) {
                                    .artifacts = {{"k", {"/a/0/m.so", "m"}}},
                                    .policy = {"musacoder", {"empty"}, {}, {"cat"}},
                                    .schedule_seed = UINT64_MAX};
-  const Json expected = {
-      {"op", "load"},
-      {"source", "x"},
-      {"artifacts", {{"k", {{"path", "/a/0/m.so"}, {"module", "m"}}}}},
-      {"policy",
-       {{"name", "musacoder"},
-        {"device_allowed", {"empty"}},
-        {"host_allowed", Json::array()},
-        {"init_allowed", {"cat"}}}},
-      {"schedule_seed", UINT64_MAX}};
+  const Json expected = {{"op", "load"},
+                         {"source", "x"},
+                         {"artifacts", {{"k", {{"path", "/a/0/m.so"}, {"module", "m"}}}}},
+                         {"policy",
+                          {{"name", "musacoder"},
+                           {"device_allowed", {"empty"}},
+                           {"host_allowed", Json::array()},
+                           {"init_allowed", {"cat"}}}},
+                         {"schedule_seed", UINT64_MAX}};
   EXPECT_EQ(Json::parse(load.to_json()), expected);
 }
 

@@ -28,9 +28,9 @@ struct Session::Impl {
   bool sees_shelf = false;
   std::optional<Answer> unsent = std::nullopt;  // Why the last question did not get through.
   bool rests = false;
-  bool owes_answer = false;  // It was asked, and the answer was not received yet.
-  bool was_shown = false;    // The libraries on its shelf were shown.
-  AnswerTime* time = nullptr;                    // The limit of all answers together, if any.
+  bool owes_answer = false;    // It was asked, and the answer was not received yet.
+  bool was_shown = false;      // The libraries on its shelf were shown.
+  AnswerTime* time = nullptr;  // The limit of all answers together, if any.
   sandbox::Child::Clock::time_point asked = {};  // The time of the last question.
   // For the log:
   std::string name = {};      // "judge 1234"

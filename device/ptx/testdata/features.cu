@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Kernels that use one feature each, for the tests.
-#include <cassert>
-#include <cstdio>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_pipeline.h>
 #include <mma.h>
+#include <cassert>
+#include <cstdio>
 
 __device__ int table[4] = {1, 2, 3, 4};
 __device__ int* third = table + 2;
@@ -64,13 +64,26 @@ extern "C" __global__ void local_array(const int* index, int* out) {
 extern "C" __global__ void switches(const int* x, int* out) {
   const int i = threadIdx.x;
   switch (x[i]) {
-    case 0: out[i] = 7; break;
-    case 1: out[i] = i; break;
-    case 2: out[i] = i * i; break;
-    case 3: out[i] = -i; break;
-    case 4: out[i] = i + 100; break;
-    case 5: out[i] = i << 3; break;
-    default: out[i] = -1;
+    case 0:
+      out[i] = 7;
+      break;
+    case 1:
+      out[i] = i;
+      break;
+    case 2:
+      out[i] = i * i;
+      break;
+    case 3:
+      out[i] = -i;
+      break;
+    case 4:
+      out[i] = i + 100;
+      break;
+    case 5:
+      out[i] = i << 3;
+      break;
+    default:
+      out[i] = -1;
   }
 }
 
@@ -303,10 +316,18 @@ extern "C" __global__ void turns(int* next, int* out) {
 __device__ void touch(int what, int at, float* y, float* out, int i) {
   float2* pair = reinterpret_cast<float2*>(y + at);
   switch (what) {
-    case 0: out[i] = y[at]; break;
-    case 1: y[at] = i + 1; break;
-    case 2: out[i] = pair->x + pair->y; break;
-    case 3: *pair = make_float2(i + 1, i + 1.5f); break;
+    case 0:
+      out[i] = y[at];
+      break;
+    case 1:
+      y[at] = i + 1;
+      break;
+    case 2:
+      out[i] = pair->x + pair->y;
+      break;
+    case 3:
+      *pair = make_float2(i + 1, i + 1.5f);
+      break;
   }
 }
 extern "C" __global__ void touches(const int* what, const int* at, float* y, float* out) {

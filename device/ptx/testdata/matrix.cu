@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Products of matrices by tensor cores, for the tests and the benchmark.
-#include <cstdint>
 #include <cuda_fp16.h>
+#include <cstdint>
 
 __device__ inline unsigned shared_address(const void* p) {
   return static_cast<unsigned>(__cvta_generic_to_shared(p));
@@ -12,7 +12,8 @@ __device__ inline void copy16(void* to, const void* from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from));
 }
 
-// The product c = a b of halves with sums of floats: tiles of 64 x 64, 4 warps with 32 x 32 each, two stages.
+// The product c = a b of halves with sums of floats: tiles of 64 x 64, 4 warps with 32 x 32 each,
+// two stages.
 extern "C" __global__ void mma_matmul(const half* a, const half* b, float* c, int n) {
   __shared__ __align__(16) half as[2][64][40];
   __shared__ __align__(16) half bs[2][32][72];
@@ -39,15 +40,15 @@ extern "C" __global__ void mma_matmul(const half* a, const half* b, float* c, in
     for (int part = 0; part < 32; part += 16) {
       unsigned x[2][4], y[2][4];
       for (int m = 0; m < 2; ++m) {
-        const unsigned at = shared_address(
-            &as[stage][warp_row + m * 16 + lane % 16][part + lane / 16 * 8]);
+        const unsigned at =
+            shared_address(&as[stage][warp_row + m * 16 + lane % 16][part + lane / 16 * 8]);
         asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                      : "=r"(x[m][0]), "=r"(x[m][1]), "=r"(x[m][2]), "=r"(x[m][3])
                      : "r"(at));
       }
       for (int m = 0; m < 2; ++m) {
-        const unsigned at = shared_address(
-            &bs[stage][part + lane % 16][warp_column + m * 16 + lane / 16 * 8]);
+        const unsigned at =
+            shared_address(&bs[stage][part + lane % 16][warp_column + m * 16 + lane / 16 * 8]);
         asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
                      : "=r"(y[m][0]), "=r"(y[m][1]), "=r"(y[m][2]), "=r"(y[m][3])
                      : "r"(at));

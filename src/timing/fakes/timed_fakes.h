@@ -39,18 +39,17 @@ class TimedFakes {
   int64_t launches_own = 2;     // A call's.
   int64_t long_calls = 0;       // A batch's.
   std::vector<worker::Kernel> kernels{{.name = "kernel", .owner = "", .launches = 1, .us = 8}};
-  worker::JudgeTimePlanAnswer plan{
-      .inputs_bytes = 512,
-      .outputs_bytes = 512,
-      .operations = 1,
-      .written = {1},
-      .draws_again = true};
+  worker::JudgeTimePlanAnswer plan{.inputs_bytes = 512,
+                                   .outputs_bytes = 512,
+                                   .operations = 1,
+                                   .written = {1},
+                                   .draws_again = true};
   std::string problem;  // Every output's.
 
   // ---- The events so far.
   // The calls whose outputs the judge compared.
   std::vector<int64_t> checked;
-  std::vector<int64_t> drawn;  // The number of each batch whose inputs were drawn.
+  std::vector<int64_t> drawn;               // The number of each batch whose inputs were drawn.
   std::vector<int64_t> drawn_when_checked;  // The last of these at each comparison.
   // Three for each batch that a device process began.
   std::vector<int64_t> calls;
