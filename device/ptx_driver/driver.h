@@ -84,6 +84,8 @@ class Driver {
   CUresult fault() const { return fault_; }
   CUresult launch(ptx::LaunchOptions options);
 
+  // Bytes that copies on the device put into another place of their allocation, in all.
+  uint64_t bytes_moved = 0;
   // Memory that is mapped, in all.
   uint64_t bytes_used = 0;
   std::map<CUmemGenericAllocationHandle, Allocation> allocations;
