@@ -265,9 +265,14 @@ Result<const Program*> Device::Impl::program(ModuleId module, std::string_view k
 
 Result<KernelFacts> Device::decode(ModuleId module, std::string_view kernel) {
   MC_TRY(const Program* program, impl_->program(module, kernel), "decode");
+  // The program has gaps between arrays, which a GPU has not.
+  uint32_t shared_bytes = 0;
+  for (const SharedArray& one : program->shared_arrays) {
+    if (one.end != UINT32_MAX) shared_bytes += (one.end - one.begin + 3) / 4 * 4;
+  }
   KernelFacts facts{{},
                     program->parameter_bytes,
-                    program->shared_bytes,
+                    shared_bytes,
                     program->codes.front()->local_bytes,
                     program->kernel->threads_max};
   for (const Variable& one : program->kernel->parameters) {

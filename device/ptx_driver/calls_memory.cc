@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "ptx_driver/description.h"
 #include "ptx_driver/driver.h"
@@ -55,11 +56,19 @@ CUresult fill(CUdeviceptr target, unsigned char value, size_t pitch, size_t widt
   return CUDA_SUCCESS;
 }
 
+// The place of an address in its allocation.
+uint64_t offset_of(CUdeviceptr address) {
+  const auto& mappings = Driver::get().mappings;
+  const auto next = mappings.upper_bound(address);
+  return next == mappings.begin() ? address : address - std::prev(next)->first;
+}
+
 CUresult copy(CUdeviceptr target, CUdeviceptr source, size_t bytes) {
   uint8_t* to = host(target, bytes);
   const uint8_t* from = host(source, bytes);
   if (to == nullptr || from == nullptr) return CUDA_ERROR_INVALID_VALUE;
   std::memmove(to, from, bytes);
+  if (offset_of(target) != offset_of(source)) Driver::get().bytes_moved += bytes;
   return CUDA_SUCCESS;
 }
 

@@ -82,6 +82,11 @@ CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* 
       known->functions.erase(name);
       return status_of(facts.error());
     }
+    if (facts->shared_bytes > uint32_t{mc::ptx_driver::kSharedBytesDefault}) {
+      known->functions.erase(name);
+      return driver.refuse(name, std::to_string(facts->shared_bytes) +
+                                     " bytes of static shared memory; at most 49152 are possible");
+    }
     const int dynamic = mc::ptx_driver::kSharedBytesDefault - static_cast<int>(facts->shared_bytes);
     entry = std::make_unique<Function>(
         Function{known->id, name, std::move(*facts), std::max(dynamic, 0)});

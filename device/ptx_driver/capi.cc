@@ -18,6 +18,9 @@ const char* mc_executor_take_report() {
   return lines.c_str();
 }
 
+// Driver::bytes_moved.
+uint64_t mc_executor_moved_bytes() { return mc::ptx_driver::Driver::get().bytes_moved; }
+
 // The place of bytes of the device in this process; null where they are not in one allocation.
 void* mc_executor_host(uint64_t address, uint64_t bytes) {
   return mc::ptx_driver::Driver::get().device().host(address, bytes);

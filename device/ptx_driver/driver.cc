@@ -55,6 +55,15 @@ CUresult Driver::queue(CUstream stream, Work work) {
   return work();
 }
 
+CUresult Driver::refuse(const std::string& kernel, std::string why) {
+  ptx::Finding finding;
+  finding.kind = ptx::FindingKind::kLaunchLimit;
+  finding.kernel = kernel;
+  finding.detail = std::move(why);
+  report_.add(finding);
+  return fault_ = CUDA_ERROR_INVALID_PTX;
+}
+
 CUresult Driver::launch(ptx::LaunchOptions options) {
   options.steps_max = kStepsMax;
   auto report = device_->launch(options);

@@ -83,7 +83,11 @@ class Driver {
   CUresult queue(CUstream stream, Work work);
   CUresult fault() const { return fault_; }
   CUresult launch(ptx::LaunchOptions options);
+  // A kernel of which no machine code could be made: nothing of its module works on a GPU.
+  CUresult refuse(const std::string& kernel, std::string why);
 
+  // Bytes that copies on the device put into another place of their allocation, in all.
+  uint64_t bytes_moved = 0;
   // Memory that is mapped, in all.
   uint64_t bytes_used = 0;
   std::map<CUmemGenericAllocationHandle, Allocation> allocations;

@@ -191,6 +191,16 @@ TEST_F(PtxDriver, CopiesPartsOfAnExportedAllocationAndBackAgain) {
   EXPECT_EQ(cuMemsetD8Async(there + 4, 0, 4, nullptr), CUDA_ERROR_INVALID_VALUE);
 }
 
+TEST_F(PtxDriver, CountsBytesThatCopiesPutIntoAnotherPlace) {
+  const CUdeviceptr x = map(40);
+  const uint64_t before = Driver::get().bytes_moved;
+  ASSERT_EQ(cuMemsetD8Async(x, 0, 40, nullptr), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemcpyDtoDAsync(x + 4, x + 4, 8, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(Driver::get().bytes_moved, before);
+  ASSERT_EQ(cuMemcpyDtoDAsync(x + 20, x, 8, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(Driver::get().bytes_moved, before + 8);
+}
+
 TEST_F(PtxDriver, AGraphRunsWhatItsStreamGotWhileItWasCaptured) {
   const CUdeviceptr x = map(4);
   ASSERT_EQ(cuMemsetD8Async(x, 0, 4, nullptr), CUDA_SUCCESS);
@@ -209,6 +219,33 @@ TEST_F(PtxDriver, AGraphRunsWhatItsStreamGotWhileItWasCaptured) {
   cuGraphExecDestroy(exec);
   cuGraphDestroy(graph);
   cuStreamDestroy(stream);
+}
+
+TEST(PtxReport, NamesKernelsAndArraysAsTheSourceDoes) {
+  ptx::Finding finding;
+  finding.kernel = "_Z3sumIfEvPT_i";
+  finding.array = "_ZZ3sumIfEvPT_iE9partial_2";
+  Report report;
+  report.add(finding);
+  const std::string line = report.take();
+  EXPECT_THAT(line, HasSubstr("\"kernel\":\"sum<float>\""));
+  EXPECT_THAT(line, HasSubstr("\\\"partial_2\\\": "));
+  report.add(finding);
+  EXPECT_THAT(report.take(), IsEmpty());  // The place was reported.
+}
+
+TEST_F(PtxDriver, RefusesMoreStaticSharedMemoryThanABlockHas) {
+  std::string text(kAddOne);
+  text.insert(text.find("  .reg .pred"), "  .shared .align 4 .b8 large[49156];\n");
+  text.insert(text.find("  ld.param.u64"), "  st.shared.u32 [large], 1;\n");
+  const std::vector<char> image = fat_binary(text);
+  CUmodule module = nullptr;
+  CUfunction function = nullptr;
+  ASSERT_EQ(cuModuleLoadData(&module, image.data()), CUDA_SUCCESS);
+  EXPECT_EQ(cuModuleGetFunction(&function, module, "add_one"), CUDA_ERROR_INVALID_PTX);
+  EXPECT_THAT(Driver::get().report().take(), HasSubstr("49156 bytes of static shared memory"));
+  EXPECT_EQ(cuCtxSynchronize(), CUDA_ERROR_INVALID_PTX);
+  cuModuleUnload(module);
 }
 
 // Each test is a process of its own, so that the fault stays here.

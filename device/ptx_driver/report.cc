@@ -7,6 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/demangle.h"
+
 namespace mc::ptx_driver {
 namespace {
 
@@ -34,12 +36,25 @@ std::string_view kind_in_verdicts(FindingKind kind) {
   }
 }
 
+// "row" of "_ZZ3sumPfE3row", a variable of a function; of others what demangle() makes of them.
+std::string array_name(const std::string& symbol) {
+  if (!symbol.starts_with("_ZZ")) return demangle(symbol);
+  for (size_t at = symbol.size(); at-- > 0;) {
+    size_t length = 0, begin = at;
+    while (begin < symbol.size() && symbol[begin] >= '0' && symbol[begin] <= '9' && length < 1000) {
+      length = 10 * length + static_cast<size_t>(symbol[begin++] - '0');
+    }
+    if (length > 0 && begin + length == symbol.size()) return symbol.substr(begin);
+  }
+  return symbol;
+}
+
 Json triple(const uint32_t (&three)[3]) { return Json::array({three[0], three[1], three[2]}); }
 
 std::string text_of(const ptx::Finding& finding) {
   std::string text = finding.detail;
   if (!finding.instruction.empty()) text = finding.instruction + ": " + text;
-  if (!finding.array.empty()) text = "\"" + finding.array + "\": " + text;
+  if (!finding.array.empty()) text = "\"" + array_name(finding.array) + "\": " + text;
   if (finding.other) {
     const auto& [block, thread] = *finding.other;
     text += "; the other thread is (" + std::to_string(thread[0]) + "," +
@@ -55,7 +70,7 @@ std::string text_of(const ptx::Finding& finding) {
 void Report::add(const ptx::Finding& finding) {
   const std::string_view kind = kind_in_verdicts(finding.kind);
   Json line{{"kind", kind},
-            {"kernel", finding.kernel},
+            {"kernel", demangle(finding.kernel)},
             {"file", finding.file},
             {"line", finding.line},
             {"detail", text_of(finding)}};
@@ -71,7 +86,7 @@ void Report::add(const ptx::Finding& finding) {
 }
 
 void Report::add_unsupported(const std::string& kernel, const std::string& detail) {
-  const Json line{{"kind", "unsupported"}, {"kernel", kernel}, {"detail", detail}};
+  const Json line{{"kind", "unsupported"}, {"kernel", demangle(kernel)}, {"detail", detail}};
   const std::lock_guard lock(mutex_);
   add_line(line.dump(-1, ' ', false, Json::error_handler_t::replace));
 }

@@ -97,6 +97,8 @@ class DeviceProcess:
         self._take_report = getattr(native, "mc_executor_take_report", None)
         if self._take_report is not None:
             self._take_report.restype = ctypes.c_char_p
+            native.mc_executor_moved_bytes.restype = ctypes.c_uint64
+        self._moved_before = 0
         self._native = native
         why = ctypes.create_string_buffer(500)
         handle = native.mc_executor_create(ctypes.c_uint64(0), why, ctypes.c_size_t(len(why)))
@@ -174,7 +176,12 @@ class DeviceProcess:
         )
         if not address:
             raise MemoryError("the device process has no room for the region")
+        self._moved_before = self._moved_bytes()
         return Answer({"address": address})
+
+    def _moved_bytes(self) -> int:
+        """How much copies on the device put into another place, as far as it is counted."""
+        return 0 if self._take_report is None else int(self._native.mc_executor_moved_bytes())
 
     def _release(self, question: Question) -> Answer:
         self._native.mc_executor_release(self._handle, ctypes.c_uint64(question.body["address"]))
@@ -185,6 +192,8 @@ class DeviceProcess:
         body = question.body
         entries: list[Json] = [{"name": "", "tree": body["outputs"]}, *body["buffers"]]
         nodes = _nodes_of([entry["tree"] for entry in entries])
+        output_bytes = sum(node["nbytes"] for node in _nodes_of([body["outputs"]]))
+        moved_percent = 100 * (self._moved_bytes() - self._moved_before) // max(1, output_bytes)
         parts = (_Part * max(1, len(nodes)))()
         end = 0
         for part, node in zip(parts, nodes):
@@ -201,7 +210,8 @@ class DeviceProcess:
             self._handle, parts, ctypes.c_size_t(len(nodes)), ctypes.c_uint64(nbytes)
         )
         _check(descriptor, "an output is not in the candidate's memory")
-        return Answer({"outputs": entries[0]["tree"], "buffers": entries[1:]}, [descriptor])
+        answer = {"outputs": entries[0]["tree"], "buffers": entries[1:]}
+        return Answer({**answer, "moved_percent": moved_percent}, [descriptor])
 
     # ---- Timing (device/cuda/timed_batch.h) -----------------------------------------------------
 

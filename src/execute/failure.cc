@@ -55,7 +55,7 @@ task::Outcome Failure::operator()(const ErrorReply& refusal) const {
   if (refusal.kind == "operator") return illegal("run.aten", refusal.exception);
   const auto is_endless = [](const auto& finding) { return finding.kind == "step_limit"; };
   if (std::ranges::any_of(findings, is_endless)) {
-    return task::TimedOut{stage, limit_s, findings};
+    return task::TimedOut{stage, 0, findings};  // No clock ended it.
   }
   // Not "unsupported": a candidate that could say so of itself would never be scored.
   task::Crashed crashed = crashed_with(*this, refusal.exception);

@@ -301,7 +301,10 @@ struct Writer {
     write_output();
   }
   void operator()(const task::TimedOut& x) const {
-    page.say(fmt::format("Result: stopped after {:.4g} s {}.", x.limit_s, stage_text(x.stage)));
+    page.say(x.limit_s > 0
+                 ? fmt::format("Result: stopped after {:.4g} s {}.", x.limit_s, stage_text(x.stage))
+                 : fmt::format("Result: a kernel was stopped {}, which does not end.",
+                               stage_text(x.stage)));
     write_findings(page, x.findings);
     page.say(
         "Hint: look for a loop whose end is never reached, threads that wait for each other, or "
