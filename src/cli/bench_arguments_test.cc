@@ -107,7 +107,7 @@ TEST(OtherProtocol, ThatIsWrongIsNamed) {
       {"nosuch", "--also nosuch: unknown option --nosuch"},
       {"trials=0", "--also trials=0: --trials: expected a whole number from 1 to 100, got \"0\""},
       {"backend=tpu",
-       "--also: no backend or architecture is called 'tpu': use auto, cuda, musa, cpu"},
+       "--also: no backend or architecture is called 'tpu': use auto, cuda, musa, ptx, cpu"},
   };
   for (const auto& row : kTable) {
     const auto other = other_protocol(arguments_of_answers(), row.protocol);

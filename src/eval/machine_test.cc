@@ -21,7 +21,7 @@ TEST(BackendNamed, KnowsABackendByItsNameAndByItsDevicesArchitecture) {
 }
 
 TEST(BackendNames, AreThoseThatAnOptionTakes) {
-  EXPECT_EQ(backend_names(), "auto, cuda, musa, cpu");
+  EXPECT_EQ(backend_names(), "auto, cuda, musa, ptx, cpu");
 }
 
 TEST(BestBackend, IsNotOneThatHasMetNoHardware) {
