@@ -252,13 +252,13 @@ Result<Answer> Measurement::take_outputs(Answer answer) {
   }
   MC_TRY(auto copied, worker::parse_response<worker::DeviceTakeQuestion>(std::move(*reply)),
          "outputs");
-  worker::CandidateRunAnswer said{.aten = std::move(ran->body.aten),
-                                  .moved_percent =
-                                      ran->body.moved_percent + copied.body.moved_percent,
-                                  .launches = launches_own_,
-                                  .sticky = std::move(ran->body.sticky),
-                                  .outputs = std::move(copied.body.outputs),
-                                  .buffers = std::move(copied.body.buffers)};
+  worker::CandidateRunAnswer said{
+      .aten = std::move(ran->body.aten),
+      .moved_percent = ran->body.moved_percent + copied.body.moved_percent,
+      .launches = launches_own_,
+      .sticky = std::move(ran->body.sticky),
+      .outputs = std::move(copied.body.outputs),
+      .buffers = std::move(copied.body.buffers)};
   return Answer(Reply{said.to_json(), std::move(copied.region)});
 }
 
