@@ -19,7 +19,7 @@ enum class FindingKind : uint8_t {
   kSharedRace,       // Two threads touch a word, one writes, and no barrier is between them.
   kGlobalRace,       // The same of global memory, within a block or between blocks.
   kUnwrittenShared,  // A read of shared memory that no thread of the block wrote.
-  kShuffleSource,    // A shuffle or vote reads a lane that does not take part.
+  kShuffleSource,    // A thread is not in the mask of its own instruction, or lanes are missing.
   // The launch ends.
   kOutOfBoundsRead,
   kOutOfBoundsWrite,

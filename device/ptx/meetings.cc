@@ -109,18 +109,14 @@ const Step* shuffle(Warp& base, const Step* s) {
   return together(w, s, members(w, s->e), [&] {
     const uint32_t *a = w.at<uint32_t>(s->a), *b = w.at<uint32_t>(s->b), *c = w.at<uint32_t>(s->c);
     alignas(32) uint32_t values[kLanes];
-    Mask in_ranges = 0, absent = 0;
+    Mask in_ranges = 0;
     for (int l = 0; l < kLanes; ++l) {
       bool in_range = false;
       const int source = source_lane(static_cast<Shuffle>(s->flags), l, b[l], c[l], in_range);
       in_ranges |= Mask{in_range} << l;
-      const bool is_there = has(w.active, source);
-      absent |= Mask{!is_there} << l;
-      values[l] = is_there ? a[source] : 0xFFFFFFFF;
-    }
-    if ((absent & w.active) != 0) {
-      report(*w.block, w, s, FindingKind::kShuffleSource, w.thread(lowest(absent & w.active)),
-             "a shuffle reads a lane that does not take part");
+      // The value of an absent lane is undefined. Kernels may read it and not use it; those that
+      // use it compute with a NaN.
+      values[l] = has(w.active, source) ? a[source] : 0xFFFFFFFF;
     }
     each_lane(w, w.at<uint32_t>(s->d), [&](int l) { return values[l]; });
     if (s->immediate != 0) set_predicate(w, static_cast<uint32_t>(s->immediate), in_ranges);
