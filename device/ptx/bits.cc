@@ -55,10 +55,14 @@ const Step* prmt(Warp& base, const Step* s) {
                [&](uint32_t a, uint32_t b, uint32_t c) { return permuted(a, b, rows[c & 3]); });
 }
 
+// A GPU takes the low eight bits of a field's place and length for 32 bits, and all for 64.
+template <class T>
+constexpr uint32_t kFieldMask = sizeof(T) == 8 ? ~uint32_t{0} : 255;
+
 template <class T>
 MC_INLINE T extracted(T a, uint32_t position, uint32_t length) {
   constexpr uint32_t kBits = 8 * sizeof(T);
-  const uint32_t at = position & 255, n = length & 255;
+  const uint32_t at = position & kFieldMask<T>, n = length & kFieldMask<T>;
   if (n == 0) return 0;
   const T moved = static_cast<T>(a >> (at < kBits ? at : kBits - 1));
   const T shifted = at < kBits || std::is_signed_v<T> ? moved : T(0);
@@ -85,7 +89,7 @@ const Step* bfi(Warp& base, const Step* s) {
   const T *a = w.at<T>(s->a), *b = w.at<T>(s->b);
   const uint32_t *c = w.at<uint32_t>(s->c), *e = w.at<uint32_t>(s->e);
   each_lane(w, w.at<T>(s->d), [&](int l) -> T {
-    const uint32_t at = c[l] & 255, n = e[l] & 255;
+    const uint32_t at = c[l] & kFieldMask<T>, n = e[l] & kFieldMask<T>;
     const T ones = n >= kBits ? ~T(0) : static_cast<T>((T(1) << (n & (kBits - 1))) - 1);
     const T mask = at >= kBits ? T(0) : static_cast<T>(ones << (at & (kBits - 1)));
     return (b[l] & ~mask) | (static_cast<T>(a[l] << (at & (kBits - 1))) & mask);

@@ -217,7 +217,11 @@ class CudaMemory:
 
     def reserve(self, nbytes: int) -> tuple[torch.Tensor, int]:
         nbytes = _round_up(max(1, nbytes), self._driver.granularity)
-        handle, descriptor = self._driver.create(nbytes)
+        try:
+            handle, descriptor = self._driver.create(nbytes)
+        except MemoryError:  # PyTorch's allocator may keep what nobody uses.
+            self._names.module.empty_cache()
+            handle, descriptor = self._driver.create(nbytes)
         try:
             return self._driver.tensor_of(_Mapped(self._driver, handle, nbytes)), descriptor
         except BaseException:

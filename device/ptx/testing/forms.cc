@@ -206,7 +206,6 @@ void add_comparisons(List& list) {
   list.add("set.lt.ftz.f16x2.f16x2", "EEE");
   list.add("set.gt.ftz.f16.f16", "eee");
   list.add("set.le.u16.f16", "hee");
-  list.add("set.ge.f32.f16", "fee");
   list.add("set.eq.or.f16x2.f16x2", "EEEp");
 }
 

@@ -343,12 +343,17 @@ uint64_t find_bit(const Instruction& one, Wide a, int width) {
   return 0xFFFFFFFF;
 }
 
+// A field's place or length as a GPU reads it: eight bits where the value has 32.
+int64_t field_bound(uint64_t word, int width) {
+  return static_cast<int64_t>(width == 64 ? word : word & 0xFF);
+}
+
 uint64_t extract_field(uint64_t a, uint64_t b, uint64_t c, int width, bool has_sign) {
-  const int position = static_cast<int>(b & 0xFF), length = static_cast<int>(c & 0xFF);
-  const int last = std::min(position + length - 1, width - 1);
+  const int64_t position = field_bound(b, width), length = field_bound(c, width);
+  const int64_t last = std::min<int64_t>(position + length - 1, width - 1);
   const uint64_t fill = has_sign && length > 0 ? (a >> last) & 1 : 0;
   uint64_t d = 0;
-  for (int k = 0; k < width; ++k) {
+  for (int64_t k = 0; k < width; ++k) {
     const bool is_inside = k < length && position + k < width;
     d |= (is_inside ? (a >> (position + k)) & 1 : fill) << k;
   }
@@ -356,9 +361,8 @@ uint64_t extract_field(uint64_t a, uint64_t b, uint64_t c, int width, bool has_s
 }
 
 uint64_t insert_field(uint64_t a, uint64_t b, uint64_t c, uint64_t length_source, int width) {
-  const int position = static_cast<int>(c & 0xFF);
-  const int length = static_cast<int>(length_source & 0xFF);
-  for (int k = 0; k < length && position + k < width; ++k) {
+  const int64_t position = field_bound(c, width), length = field_bound(length_source, width);
+  for (int64_t k = 0; k < length && position + k < width; ++k) {
     const uint64_t bit = 1ULL << (position + k);
     b = (b & ~bit) | (((a >> k) & 1) != 0 ? bit : 0);
   }
