@@ -17,7 +17,7 @@ from harness.worker.program import call
 from harness.worker.wire import Json
 
 
-# Calls that got new memory are made again: the first kernel that writes to it is 11 % slower.
+# Calls that got new memory are made again: PyTorch waits for the device as it asks for more.
 TRIES_MAX = 3
 
 

@@ -129,6 +129,9 @@ class CallComparison {
   Result<EarlyOutcome> check_kept(const std::function<void()>& pause);
   Status draw_again(int64_t number);
   void measure_memory();
+  // The driver clears memory that was freed in the background, which slows down what runs then.
+  void note_freed(int64_t bytes);
+  void wait_until_cleared() const;
   bool is_far_slower() const;
   Status run_baseline(Side& side, int64_t calls);
   Result<EarlyOutcome> run_pieces();
@@ -149,6 +152,7 @@ class CallComparison {
   std::mt19937_64 random_;
   worker::JudgeTimePlanAnswer plan_;
   Shared shared_;
+  Clock::TimePoint cleared_at_{};  // By then all that was freed is cleared.
   Side own_;
   Side other_;  // The baseline's.
   std::vector<worker::Kernel> kernels_;

@@ -105,6 +105,23 @@ TEST_F(CallComparisonTest, ComparesAtOnceWhatIsLargeOrHasInputsThatCannotBeDrawn
   EXPECT_EQ(num_compared_early_, 9u);
 }
 
+TEST_F(CallComparisonTest, WaitsUntilTheDriverHasClearedWhatWasFreed) {
+  double slept_s = 0;
+  const auto start = std::chrono::steady_clock::now();
+  const auto now = [&] {
+    return start + std::chrono::nanoseconds(static_cast<int64_t>(slept_s * 1e9));
+  };
+  options_.clock = {now, [&](Clock::Seconds time) { slept_s += time.count(); }};
+  timed();
+  EXPECT_LT(slept_s, 1e-3);
+  slept_s = 0;
+  fakes_.checked.clear();
+  fakes_.plan.outputs_bytes = int64_t{5} << 30;  // Compared at once.
+  timed();
+  const auto copies = static_cast<double>(fakes_.checked.size() - 1);  // The last one is free.
+  EXPECT_NEAR(slept_s, copies * static_cast<double>(int64_t{5} << 30) / 2.5e11, 0.01);
+}
+
 TEST_F(CallComparisonTest, TakesFewerRoundsOfACandidateThatIsFarSlower) {
   fakes_.own_us = 201;
   EXPECT_EQ(timed().performance.timing.batches, 3);
