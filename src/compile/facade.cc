@@ -22,8 +22,8 @@ constexpr size_t kNamesBytesMax = 64 << 20;
 constexpr size_t kNameBytesMin = 3;
 constexpr std::array<std::string_view, 6> kNamespaces = {"at",     "torch",    "c10",
                                                          "caffe2", "pybind11", "py"};
-constexpr std::array<std::string_view, 6> kFolders = {"torch",  "ATen", "c10",
-                                                      "caffe2", "TH",   "pybind11"};
+constexpr std::array<std::string_view, 7> kFolders = {"torch", "ATen", "c10",     "caffe2",
+                                                      "TH",    "THC",  "pybind11"};
 constexpr std::array<std::string_view, 7> kMacros = {"AT_",       "TORCH_",       "C10_", "CAFFE2_",
                                                      "PYBIND11_", "CUDA_KERNEL_", "THC"};
 constexpr std::string_view kGiven = "TORCH_EXTENSION_NAME";  // The name comes with a flag.

@@ -105,6 +105,17 @@ TEST_F(CallComparisonTest, ComparesAtOnceWhatIsLargeOrHasInputsThatCannotBeDrawn
   EXPECT_EQ(num_compared_early_, 9u);
 }
 
+TEST_F(CallComparisonTest, ComparesTheLastCallAloneWhereNumbersComeOnlyWithIt) {
+  fakes_.candidates.say<Calls>(
+      {.outputs = {R"({"t":"tuple","items":[{"t":"dict","items":[["x",{"t":"float","hex":"0x1p0"}]]}]})"}});
+  timed();
+  const int64_t last = fakes_.room.back() - 1;
+  ASSERT_GT(last, 0);
+  EXPECT_EQ(std::vector<int64_t>(fakes_.checked.end() - 6, fakes_.checked.end() - 1),
+            std::vector<int64_t>(5, last))
+      << "a check for each round; the piecewise call comes last";
+}
+
 TEST_F(CallComparisonTest, WaitsUntilTheDriverHasClearedWhatWasFreed) {
   double slept_s = 0;
   const auto start = std::chrono::steady_clock::now();
