@@ -58,7 +58,7 @@ int64_t bytes_of_call(int64_t inputs_bytes, int64_t outputs_bytes) {
 
 constexpr int kTreeDepthMax = 16;
 
-// Whether a candidate's value has numbers beside its tensors: they come with the last call alone.
+// Numbers in a candidate's value, beside its tensors: they come with the last call alone.
 bool has_numbers(const nlohmann::json& tree, int depth = 0) {
   if (!tree.is_object() || depth > kTreeDepthMax) return false;
   const auto items = tree.find("items"), value = tree.find("value");

@@ -152,7 +152,7 @@ class CallComparison {
   std::mt19937_64 random_;
   worker::JudgeTimePlanAnswer plan_;
   Shared shared_;
-  Clock::TimePoint cleared_at_{};  // By then all that was freed is cleared.
+  Clock::TimePoint cleared_at_{};  // The time when all that was freed is cleared.
   Side own_;
   Side other_;  // The baseline's.
   std::vector<worker::Kernel> kernels_;

@@ -107,7 +107,8 @@ TEST_F(CallComparisonTest, ComparesAtOnceWhatIsLargeOrHasInputsThatCannotBeDrawn
 
 TEST_F(CallComparisonTest, ComparesTheLastCallAloneWhereNumbersComeOnlyWithIt) {
   fakes_.candidates.say<Calls>(
-      {.outputs = {R"({"t":"tuple","items":[{"t":"dict","items":[["x",{"t":"float","hex":"0x1p0"}]]}]})"}});
+      {.outputs = {
+           R"({"t":"tuple","items":[{"t":"dict","items":[["x",{"t":"float","hex":"0x1p0"}]]}]})"}});
   timed();
   const int64_t last = fakes_.room.back() - 1;
   ASSERT_GT(last, 0);
