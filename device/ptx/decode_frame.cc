@@ -40,6 +40,9 @@ constexpr SpecialName kSpecials[] = {
     {"%lanemask_ge", Source::kLanesGreaterEqual},
     {"%dynamic_smem_size", Source::kSharedDynamic},
     {"%total_smem_size", Source::kSharedTotal},
+    // cooperative_groups/details/driver_abi.h reads the grid's workspace there.
+    {"%envreg1", Source::kGridWorkspaceHigh},
+    {"%envreg2", Source::kGridWorkspaceLow},
 };
 
 // Registers that say where the thread runs. A device has one multiprocessor here.

@@ -22,6 +22,8 @@ constexpr uint32_t kGridMaxX = 0x7FFFFFFF, kGridMaxYZ = 65535;
 constexpr uint32_t kSharedStaticMax = 48 << 10, kSharedMax = 227 << 10;
 constexpr size_t kContextsBytesMax = size_t{512} << 20;
 constexpr size_t kContextsMax = 4096;
+// Two words that are zero when a launch begins: cooperative_groups/details/driver_abi.h.
+constexpr size_t kGridWorkspaceBytes = 8;
 constexpr int kWorkersMax = 256;
 constexpr int64_t kLaunchBytesMax = 1 << 30;  // Frames of calls and copies under way.
 constexpr int64_t kHeapBytes = 64 << 20;      // For malloc of kernels.
@@ -104,9 +106,11 @@ struct Device::Impl {
   ModuleId next_module = 1;
   std::vector<std::unique_ptr<ShadowMemory>> shadows;  // One for each worker.
   std::unique_ptr<UndoLog> undo;                       // Null where there is one worker.
+  uint64_t grid_workspace = 0;  // Of cooperative launches, once there is one.
 
   Status place_variables(Loaded& loaded);
   Result<const Program*> program(ModuleId module, std::string_view kernel);
+  Result<uint64_t> cleared_grid_workspace();
   void prepare(Launch& launch, const LaunchOptions& options, const Program& program);
   void run(Launch& launch);
   bool depends_on_order(const Launch& launch) const;
@@ -282,6 +286,14 @@ Result<KernelFacts> Device::decode(ModuleId module, std::string_view kernel) {
   return facts;
 }
 
+Result<uint64_t> Device::Impl::cleared_grid_workspace() {
+  if (grid_workspace == 0) {
+    MC_TRY(grid_workspace, memory->allocate(kGridWorkspaceBytes, "the grid's barrier"), "launch");
+  }
+  std::memset(memory->host(grid_workspace, kGridWorkspaceBytes), 0, kGridWorkspaceBytes);
+  return grid_workspace;
+}
+
 void Device::Impl::prepare(Launch& launch, const LaunchOptions& given, const Program& program) {
   launch.memory = memory.get();
   launch.program = &program;
@@ -302,6 +314,11 @@ void Device::Impl::prepare(Launch& launch, const LaunchOptions& given, const Pro
   const size_t contexts = std::max<size_t>(kContextsBytesMax / context_bytes, 2);
   launch.contexts_max = std::max<size_t>(
       std::min<size_t>(contexts, kContextsMax) / static_cast<size_t>(launch.workers), 1);
+  if (given.is_cooperative) {
+    launch.workers = 1;
+    launch.contexts_max =
+        std::max<size_t>(launch.contexts_max, std::min<uint64_t>(launch.blocks, kContextsMax));
+  }
   launch.seed = given.seed;
   launch.turns = turns_of(launch.blocks, given.seed);
   launch.turns_left = given.steps_max * 1000 / kTurn;
@@ -346,6 +363,9 @@ Result<LaunchReport> Device::launch(const LaunchOptions& options) {
   launch.log = &log;
   launch.order = &order;
   impl_->prepare(launch, options, *program);
+  if (options.is_cooperative) {
+    MC_TRY(launch.grid_workspace, impl_->cleared_grid_workspace(), "launch");
+  }
   impl_->run(launch);
   if (impl_->depends_on_order(launch)) {
     impl_->undo->restore();

@@ -68,6 +68,7 @@ struct LaunchOptions {
   std::array<uint32_t, 3> block = {1, 1, 1};
   uint32_t shared_bytes = 0;  // Dynamic shared memory.
   Arguments arguments = {};
+  bool is_cooperative = false;  // All blocks are under way at once, and have a grid barrier.
   bool checks_races = true;
   // The order in which blocks and warps have their turns; 0 is that of their numbers.
   uint64_t seed = 0;

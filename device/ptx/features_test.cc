@@ -55,6 +55,22 @@ TEST_F(Division, ByZeroGivesAllBitsAndItsRemainderTheDividend) {
   EXPECT_THAT(get<int>(out, 2), ElementsAre(-1, 7));
 }
 
+TEST_F(Features, BlocksOfACooperativeLaunchWaitForEachOther) {
+  const uint64_t sum = zeros(1), seen = zeros(5);
+  LaunchOptions options{.kernel = "sum_of_grid",
+                        .grid = {5, 1, 1},
+                        .block = {64, 1, 1},
+                        .arguments = Arguments().add(sum).add(seen),
+                        .is_cooperative = true};
+  for (int k = 0; k < 2; ++k) {  // The barrier is as new for each launch.
+    EXPECT_THAT(lines_of(launch(options).findings), IsEmpty());
+    const int whole = 15 + 20 * k;
+    EXPECT_THAT(get<int>(seen, 5), ElementsAre(whole, whole, whole, whole, whole));
+  }
+  options.is_cooperative = false;
+  EXPECT_THAT(lines_of(launch(options).findings), testing::Not(IsEmpty()));
+}
+
 TEST_F(Features, VariablesHaveTheirInitialValuesAndPointers) {
   const uint64_t out = zeros(4);
   run("variables", 4, Arguments().add(out));

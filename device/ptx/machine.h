@@ -96,6 +96,7 @@ struct Launch {
   uint32_t threads = 1;
   uint32_t shared_dynamic = 0;
   const uint8_t* parameters = nullptr;
+  uint64_t grid_workspace = 0;  // The barrier of a cooperative launch.
   bool checks_races = true;
   uint64_t seed = 0;
   Turns turns;

@@ -104,6 +104,8 @@ enum class Source : uint8_t {
   kLanesGreaterEqual,
   kSharedDynamic,
   kSharedTotal,
+  kGridWorkspaceHigh,  // The upper half of an address: Launch::grid_workspace.
+  kGridWorkspaceLow,
   kLocalAddress,  // The bits are an offset among the function's local variables.
 };
 

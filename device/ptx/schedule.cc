@@ -81,6 +81,8 @@ uint32_t special(const LaneWarp& w, Source source, int lane) {
                              ~(bits - 1),
                              launch.shared_dynamic,
                              block.shared_bytes,
+                             static_cast<uint32_t>(launch.grid_workspace >> 32),
+                             static_cast<uint32_t>(launch.grid_workspace),
                              w.local_base};
   return values[static_cast<int>(source) - static_cast<int>(Source::kTidX)];
 }

@@ -35,6 +35,22 @@ bool has_cluster(const CUlaunchConfig& config) {
   });
 }
 
+bool is_cooperative(const CUlaunchConfig& config) {
+  const std::span attributes(config.attrs, config.numAttrs);
+  return std::ranges::any_of(attributes, [](const CUlaunchAttribute& one) {
+    return one.id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE && one.value.cooperative != 0;
+  });
+}
+
+// The blocks of a cooperative launch wait for each other, so all of them must be resident.
+bool is_too_large(const CUlaunchConfig& config, uint64_t shared_bytes) {
+  const uint64_t threads = uint64_t{config.blockDimX} * config.blockDimY * config.blockDimZ;
+  const uint64_t blocks = uint64_t{config.gridDimX} * config.gridDimY * config.gridDimZ;
+  const int resident = mc::ptx_driver::resident_blocks(
+      static_cast<int>(std::min<uint64_t>(threads, 1025)), shared_bytes + config.sharedMemBytes);
+  return blocks > static_cast<uint64_t>(resident) * mc::ptx_driver::kMultiprocessors;
+}
+
 // The arguments as cuLaunchKernelEx has them in `extra`: a pointer behind its name, and a size.
 ptx::Arguments arguments_in(void** extra) {
   ptx::Arguments arguments;
@@ -173,12 +189,17 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, voi
   if (config->sharedMemBytes > static_cast<unsigned>(known->dynamic_bytes_max)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
+  const bool cooperates = is_cooperative(*config);
+  if (cooperates && is_too_large(*config, known->facts.shared_bytes)) {
+    return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+  }
   ptx::LaunchOptions options{.module = known->module,
                              .kernel = known->name,
                              .grid = {config->gridDimX, config->gridDimY, config->gridDimZ},
                              .block = {config->blockDimX, config->blockDimY, config->blockDimZ},
                              .shared_bytes = config->sharedMemBytes,
-                             .arguments = arguments_in(extra)};
+                             .arguments = arguments_in(extra),
+                             .is_cooperative = cooperates};
   return driver.queue(config->hStream,
                       [options = std::move(options)] { return Driver::get().launch(options); });
 }

@@ -25,6 +25,8 @@ inline constexpr int kRegisters = 32;
 // 0 for what the device does not have.
 int attribute_of(CUdevice_attribute attribute);
 
+inline constexpr int kMultiprocessors = 8;
+
 // Blocks that a multiprocessor holds at once, by threads and shared memory.
 int resident_blocks(int threads, uint64_t shared_bytes);
 

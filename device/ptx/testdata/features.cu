@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Kernels that use one feature each, for the tests.
+#include <cooperative_groups.h>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_pipeline.h>
@@ -339,4 +340,14 @@ extern "C" __global__ void touches_by_bytes(const int* what, const int* at, floa
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   touch(what[i], at[i], y, out, i);
   if (what[i] == 4) *reinterpret_cast<char*>(out + i) = 1;
+}
+
+// Each block adds its number to a sum twice; between these all of them see the whole first sum.
+extern "C" __global__ void sum_of_grid(int* sum, int* seen) {
+  const auto grid = cooperative_groups::this_grid();
+  if (threadIdx.x == 0) atomicAdd(sum, static_cast<int>(blockIdx.x) + 1);
+  grid.sync();
+  if (threadIdx.x == 0) seen[blockIdx.x] = *sum;
+  grid.sync();
+  if (threadIdx.x == 0) atomicAdd(sum, 1);
 }
