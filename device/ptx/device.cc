@@ -106,7 +106,7 @@ struct Device::Impl {
   ModuleId next_module = 1;
   std::vector<std::unique_ptr<ShadowMemory>> shadows;  // One for each worker.
   std::unique_ptr<UndoLog> undo;                       // Null where there is one worker.
-  uint64_t grid_workspace = 0;  // Of cooperative launches, once there is one.
+  uint64_t grid_workspace = 0;                         // Memory of cooperative launches.
 
   Status place_variables(Loaded& loaded);
   Result<const Program*> program(ModuleId module, std::string_view kernel);

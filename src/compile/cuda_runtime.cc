@@ -48,7 +48,9 @@ std::vector<fs::path> program_folders() {
 
 std::vector<fs::path> nvcc_candidates(const PyTorch& pytorch) {
   std::vector<fs::path> folders = program_folders();
-  folders.push_back(pytorch.root.parent_path() / "nvidia/cu13/bin");
+  if (!pytorch.root.empty()) {
+    folders.push_back(pytorch.root.parent_path() / "nvidia/cu13/bin");
+  }
   return folders;
 }
 
@@ -56,8 +58,8 @@ std::vector<fs::path> nvcc_candidates(const PyTorch& pytorch) {
 Status check_fit(const PyTorch& pytorch, const std::string& nvcc_version) {
   if (!is_there(pytorch.root / "lib/libtorch_cuda.so")) {
     return Error{ErrorCode::kUnavailable,
-                 "PyTorch " + pytorch.version + " was built without CUDA: pip install " +
-                     "torch==2.11.0 --index-url https://download.pytorch.org/whl/cu130"};
+                 "PyTorch " + pytorch.version + " was built without CUDA: " +
+                     pytorch.python.string() + " -m pip install --force-reinstall torch==2.11.0"};
   }
   const std::string release = release_of_nvcc(nvcc_version);
   const size_t suffix = pytorch.version.find("+cu");

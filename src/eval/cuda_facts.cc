@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "compile/cuda_runtime.h"
 #include "compile/tool.h"
 #include "core/file.h"
 
@@ -54,13 +55,13 @@ fs::path find_tool(const char* name) {
   return {};
 }
 
-std::optional<Nvcc> find_nvcc() {
-  const fs::path path = find_tool("nvcc");
-  if (path.empty()) return std::nullopt;
-  const auto text = compile::run_tool({path.string(), "--version"});
+std::optional<Nvcc> nvcc_for(const compile::PyTorch& pytorch) {
+  const auto path = compile::find_nvcc(pytorch);
+  if (!path) return std::nullopt;
+  const auto text = compile::run_tool({path->string(), "--version"});
   const size_t at = text ? text->find(", V") : std::string::npos;
-  if (at == std::string::npos) return Nvcc{path, ""};
-  return Nvcc{path, dotted_number(text->substr(at + 3))};
+  if (at == std::string::npos) return Nvcc{*path, ""};
+  return Nvcc{*path, dotted_number(text->substr(at + 3))};
 }
 
 // The place where the wheels of NVIDIA, which PyTorch's wheels require, put it.
@@ -96,6 +97,16 @@ std::string install(const char* package, CudaVersion version) {
       "apt-get install {}-{}-{} (after adding https://developer.nvidia.com/cuda-downloads), "
       "or set CUDA_HOME",
       package, version.major, version.minor);
+}
+
+// The compiler and what it needs, as wheels; those before 13 go by other names.
+std::string install_toolkit(const GpuFindings& found, CudaVersion version) {
+  if (version.major < 13) return install("cuda-toolkit", version);
+  const std::string python = found.pytorch ? found.pytorch->python.string() : "python3";
+  return fmt::format(
+      "{} -m pip install 'cuda-toolkit[nvcc,nvvm,crt,cccl,cudart]=={}.{}.*', "
+      "or set CUDA_HOME",
+      python, version.major, version.minor);
 }
 
 // Its library may be there without its module's files, as in some virtual machines.
@@ -151,9 +162,10 @@ void add_devices(const GpuFindings& found, Facts& facts) {
 
 Fact nvcc_fact(const GpuFindings& found) {
   const CudaVersion wanted = cuda_wanted(found);
-  const std::string remedy = install("cuda-toolkit", wanted);
+  const std::string remedy = install_toolkit(found, wanted);
   if (!found.nvcc) {
-    return absent("nvcc", "not in $CUDA_HOME/bin, PATH or /usr/local/cuda/bin", remedy);
+    return absent("nvcc", "not in $CUDA_HOME/bin, PATH, /usr/local/cuda/bin or beside PyTorch",
+                  remedy);
   }
   const std::string detail = fmt::format("{}, {}", found.nvcc->version, found.nvcc->path.string());
   if (found.nvcc->version.starts_with(std::to_string(wanted.major) + ".")) {
@@ -171,10 +183,8 @@ Fact pytorch_fact(const GpuFindings& found) {
                    fmt::format("{}, built for CUDA {}.{}", version, cuda->major, cuda->minor));
   }
   return absent("PyTorch for CUDA", version + " is not built for CUDA",
-                fmt::format("{} -m pip install --force-reinstall torch=={} --index-url "
-                            "https://download.pytorch.org/whl/cu{}{}",
-                            found.pytorch->python.string(), version.substr(0, version.find('+')),
-                            kCudaDefault.major, kCudaDefault.minor));
+                fmt::format("{} -m pip install --force-reinstall torch=={}",
+                            found.pytorch->python.string(), version.substr(0, version.find('+'))));
 }
 
 Fact sanitizer_fact(const GpuFindings& found) {
@@ -217,7 +227,7 @@ GpuFindings look_for_gpu(const compile::PyTorch* pytorch) {
   if (module) found.driver_version = dotted_number(*module);
   found.cuda = execute::ask_cuda_driver();
   found.hides_devices = std::getenv("CUDA_VISIBLE_DEVICES") != nullptr;
-  found.nvcc = find_nvcc();
+  found.nvcc = nvcc_for(pytorch == nullptr ? compile::PyTorch() : *pytorch);
   found.sanitizer = find_tool("compute-sanitizer");
   if (pytorch != nullptr) {
     found.pytorch = *pytorch;
