@@ -2,6 +2,7 @@
 #include "arena_map.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "check.h"
 #include "commands.h"
@@ -10,7 +11,7 @@ namespace mc::device {
 
 void ArenaMap::open(uint64_t base, uint64_t bytes, uint64_t bytes_max) {
   MC_CHECK(blocks_.empty() && bytes <= UINT64_MAX - base);
-  base_ = base;
+  base_ = next_ = base;
   end_ = base + bytes;
   bytes_max_ = bytes_max;
 }
@@ -19,16 +20,26 @@ std::optional<ArenaMap::Block> ArenaMap::allocate(uint64_t bytes) {
   if (bytes > bytes_max_) return std::nullopt;
   bytes = std::max<uint64_t>(1, (bytes + kGranularity - 1) / kGranularity) * kGranularity;
   if (used_ + bytes > bytes_max_) return std::nullopt;
-  uint64_t start = base_;
-  for (const auto& [address, size] : blocks_) {
-    if (address >= start + bytes + kGranularity) break;
-    start = address + size + kGranularity;
-  }
+  uint64_t start = free_from(next_, bytes);
+  if (start + bytes > end_) start = free_from(base_, bytes);
   if (start + bytes > end_) return std::nullopt;
   MC_CHECK(!block_of(start) && !block_of(start + bytes - 1));
   blocks_.emplace(start, bytes);
   used_ += bytes;
+  next_ = start + bytes + kGranularity;
   return Block{start, bytes};
+}
+
+uint64_t ArenaMap::free_from(uint64_t start, uint64_t bytes) const {
+  auto next = blocks_.lower_bound(start);
+  if (next != blocks_.begin()) {
+    const auto& [address, size] = *std::prev(next);
+    start = std::max(start, address + size + kGranularity);
+  }
+  for (; next != blocks_.end() && next->first < start + bytes + kGranularity; ++next) {
+    start = next->first + next->second + kGranularity;
+  }
+  return start;
 }
 
 std::optional<ArenaMap::Block> ArenaMap::release(uint64_t address) {

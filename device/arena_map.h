@@ -3,7 +3,8 @@
 // ArenaMap: which addresses of a range are allocated.  Not thread-safe.
 //
 // Each allocation has granules of its own with an unmapped one behind them, so that running past
-// its end faults.
+// its end faults.  Addresses that were released come again only when all others had their turn, so
+// that late uses fault, too.
 #ifndef MC_DEVICE_ARENA_MAP_H_
 #define MC_DEVICE_ARENA_MAP_H_
 
@@ -34,8 +35,12 @@ class ArenaMap {
   uint64_t bytes_max() const { return bytes_max_; }
 
  private:
+  // The first address from `start` on with room for so many bytes and the gaps around them.
+  uint64_t free_from(uint64_t start, uint64_t bytes) const;
+
   std::map<uint64_t, uint64_t> blocks_;  // Bytes by address.
   uint64_t base_ = 0;
+  uint64_t next_ = 0;  // Behind the last allocation.
   uint64_t end_ = 0;
   uint64_t bytes_max_ = 0;
   uint64_t used_ = 0;

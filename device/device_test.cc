@@ -784,7 +784,7 @@ TEST_F(Library, SurvivesRandomCalls) {
   EXPECT_EQ(synchronize(), 0u);
 }
 
-TEST(ArenaMap, KeepsAGapBehindEachBlockAndReusesWhatWasReleased) {
+TEST(ArenaMap, KeepsAGapBehindEachBlockAndReusesWhatWasReleasedLast) {
   ArenaMap map;
   map.open(16 * kGranularity, 8 * kGranularity, 4 * kGranularity);
   const auto first = map.allocate(1);
@@ -798,7 +798,12 @@ TEST(ArenaMap, KeepsAGapBehindEachBlockAndReusesWhatWasReleased) {
   EXPECT_EQ(map.block_of(19 * kGranularity + 5)->address, second->address);
   EXPECT_TRUE(map.release(first->address));
   EXPECT_FALSE(map.release(first->address));
+  const auto third = map.allocate(1);
+  EXPECT_EQ(third->address, 21 * kGranularity);
+  EXPECT_TRUE(map.release(third->address));
+  EXPECT_EQ(map.allocate(1)->address, 23 * kGranularity);
   EXPECT_EQ(map.allocate(1)->address, first->address);
+  EXPECT_FALSE(map.allocate(1)) << "over the limit";
 }
 
 }  // namespace
