@@ -11,27 +11,45 @@ namespace {
 
 constexpr size_t kPendingMax = 1 << 12;
 
-// The lanes' bytes from global memory, read when the copy is issued.
-bool fetch(LaneWarp& w, const Step* s, uint32_t bytes, uint8_t* values) {
-  const uint32_t* sizes = s->e != 0 ? w.at<uint32_t>(s->e) : nullptr;
-  const Mask all = w.active;
-  Mask reads = 0;
-  for (int l = 0; l < kLanes; ++l) {
-    if (has(all, l) && (sizes == nullptr || sizes[l] != 0)) reads |= bit(l);
-  }
-  if (reads == 0) return true;
-  if (reads != all) w.set(reads);
+// A part of each active lane's bytes from global memory. The row of a lane has `bytes` bytes.
+struct Piece {
+  uint32_t at, size;
+};
+
+bool fetch_piece(LaneWarp& w, const Step* s, uint32_t bytes, Piece piece, uint8_t* values) {
   Far far;
-  const int64_t offset = static_cast<int64_t>(w.at<uint64_t>(s->b)[0]);
+  const int64_t offset = static_cast<int64_t>(w.at<uint64_t>(s->b)[0]) + piece.at;
   const Operand64 from{s->a, offset, (s->flags & kFromWide) != 0};
-  const bool is_inside = resolve_far(w, s, {bytes, false}, from, Space::kGlobal, far);
-  if (is_inside) check_read_far(w, s, bytes, far);
-  for (int l = 0; is_inside && l < kLanes; ++l) {
-    if (!has(reads, l)) continue;
-    const uint32_t size = sizes == nullptr || sizes[l] > bytes ? bytes : sizes[l];
-    memcpy(values + static_cast<uint32_t>(l) * bytes, far.host(l), size);
+  if (!resolve_far(w, s, {piece.size, false}, from, Space::kGlobal, far)) return false;
+  check_read_far(w, s, piece.size, far);
+  for (int l = 0; l < kLanes; ++l) {
+    if (!has(w.active, l)) continue;
+    memcpy(values + static_cast<uint32_t>(l) * bytes + piece.at, far.host(l), piece.size);
   }
-  if (reads != all) w.set(all);
+  return true;
+}
+
+// The lanes' bytes from global memory, read when the copy is issued. A lane may read fewer than the
+// copy has; those of such a lane are read in pieces whose size is a power of two.
+bool fetch(LaneWarp& w, const Step* s, uint32_t bytes, uint8_t* values) {
+  if (s->e == 0) return fetch_piece(w, s, bytes, {0, bytes}, values);
+  const uint32_t* sizes = w.at<uint32_t>(s->e);
+  const Mask all = w.active;
+  bool is_inside = true;
+  for (Mask left = all; is_inside && left != 0;) {
+    const uint32_t given = sizes[lowest(left)], size = given > bytes ? bytes : given;
+    Mask alike = 0;
+    for (int l = 0; l < kLanes; ++l) {
+      if (has(left, l) && sizes[l] == given) alike |= bit(l);
+    }
+    left &= ~alike;
+    w.set(alike);
+    const uint32_t piece = size & (~size + 1);
+    for (uint32_t at = 0; is_inside && at < size; at += piece) {
+      is_inside = fetch_piece(w, s, bytes, {at, piece}, values);
+    }
+  }
+  w.set(all);
   return is_inside;
 }
 

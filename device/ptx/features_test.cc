@@ -71,6 +71,28 @@ TEST_F(Features, BlocksOfACooperativeLaunchWaitForEachOther) {
   EXPECT_THAT(lines_of(launch(options).findings), testing::Not(IsEmpty()));
 }
 
+using Copies = Kernels;
+
+// The last lane reads the 12 bytes that its array has, and the copy's rest is zeros.
+TEST_F(Copies, ReadNoMoreThanTheSizeOfTheirSource) {
+  open(
+      ".version 8.0\n.target sm_80\n.address_size 64\n.entry k(.param .u64 x, .param .u64 y)\n{\n"
+      ".shared .align 16 .b8 s[64]; .reg .b32 %t, %n, %s, %a, %b, %c, %d; .reg .b64 %x, %y, %o;\n"
+      "ld.param.u64 %x, [x]; ld.param.u64 %y, [y]; mov.u32 %t, %tid.x; mov.u32 %s, s;\n"
+      "mad.lo.u32 %s, %t, 16, %s; mul.wide.u32 %o, %t, 16; add.u64 %x, %x, %o;\n"
+      "add.u64 %y, %y, %o; shl.b32 %n, %t, 2;\n"
+      "cp.async.ca.shared.global [%s], [%x], 16, %n; cp.async.wait_all;\n"
+      "ld.shared.v4.b32 {%a, %b, %c, %d}, [%s]; st.global.v4.b32 [%y], {%a, %b, %c, "
+      "%d};\nret;\n}\n");
+  std::vector<int> values(15);
+  for (size_t k = 0; k < values.size(); ++k) values[k] = static_cast<int>(k) + 1;
+  const uint64_t x = put(values, "x"), y = put(std::vector<int>(16, -1), "y");
+  const LaunchReport report =
+      launch({.kernel = "k", .block = {4, 1, 1}, .arguments = Arguments().add(x).add(y)});
+  EXPECT_THAT(lines_of(report.findings), IsEmpty());
+  EXPECT_THAT(get<int>(y, 16), ElementsAre(0, 0, 0, 0, 5, 0, 0, 0, 9, 10, 0, 0, 13, 14, 15, 0));
+}
+
 TEST_F(Features, VariablesHaveTheirInitialValuesAndPointers) {
   const uint64_t out = zeros(4);
   run("variables", 4, Arguments().add(out));
