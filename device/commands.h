@@ -28,6 +28,7 @@ enum class Op : uint32_t {
   kCopy,              // Copy: device to device.
   kFill,              // Fill
   kLoadModule,        // LoadModule, then the path of the file that holds the image.
+  kLoadText,          // LoadText, then a part of a module's PTX; answered.
   kUnloadModule,      // Handle
   kFindFunction,      // Find, then the name; answered with FunctionFacts.
   kFindVariable,      // Find, then the name; answered with VariableFacts.
@@ -128,6 +129,17 @@ struct Fill {
 struct LoadModule {
   uint64_t offset;  // The fat binary's place in its file.
   uint32_t module;
+};
+
+constexpr uint32_t kTextPartMax = 1u << 19;
+constexpr uint32_t kTextBytesMax = 64u << 20;  // A candidate's parts that wait for their last one.
+
+// A part of a text that a program has in its memory: Triton, NVRTC and CuPy make such.  The module
+// is there after the last part.
+struct LoadText {
+  uint32_t module;
+  uint32_t bytes;  // That follow.
+  uint32_t is_last;
 };
 
 struct Find {

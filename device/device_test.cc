@@ -163,6 +163,34 @@ TEST_F(Device, RunsAKernelOnWrittenMemory) {
   EXPECT_EQ(executor->use().bytes_to_host, 12u);
 }
 
+TEST_F(Device, LoadsATextInParts) {
+  const auto load = [&](uint32_t module, std::string_view part, bool is_last) {
+    return sender.call(Op::kLoadText,
+                       LoadText{module, static_cast<uint32_t>(part.size()), is_last ? 1u : 0u},
+                       nullptr, 0, {part.data(), part.size()});
+  };
+  EXPECT_EQ(load(0, ".version 8.0\n", false), 0u);
+  FunctionFacts facts{};
+  EXPECT_NE(find("add_one", 5, facts), 0u) << "a part is missing";
+  EXPECT_EQ(load(0, ".target sm_80\n", true), 0u);
+  EXPECT_EQ(find("add_one", 5, facts), 0u);
+  EXPECT_NE(load(0, ".version 8.0\n", true), 0u) << "the handle is taken";
+  using std::string_view_literals::operator""sv;
+  EXPECT_NE(load(1,
+                 "\x7F"
+                 "ELF\2\1\1\0 .version"sv,
+                 true),
+            0u)
+      << "machine code is no text";
+  EXPECT_NE(load(2, "", true), 0u);
+  const std::string large(kTextPartMax, ' ');
+  uint32_t status = 0;
+  for (uint64_t sent = 0; status == 0 && sent <= kTextBytesMax; sent += large.size()) {
+    status = load(3, large, false);
+  }
+  EXPECT_EQ(status, static_cast<uint32_t>(cudaErrorMemoryAllocation));
+}
+
 TEST_F(Device, MakesATensorMap) {
   TensorMap command{};
   command.address = arena();

@@ -122,8 +122,42 @@ Function* Client::find_function(const void* host) {
   return functions_by_host_.find(host)->second;
 }
 
+cudaError_t Client::add_text(std::string text, Binary** binary) {
+  const std::lock_guard lock(mutex_);
+  *binary = add_binary(nullptr);
+  (*binary)->text = std::move(text);
+  return load(**binary);
+}
+
+cudaError_t Client::add_function_of_text(Binary* binary, const char* name, Function** function) {
+  const std::lock_guard lock(mutex_);
+  auto made = std::make_unique<Function>();
+  made->binary = binary;
+  made->text_name = name;
+  made->name = made->text_name.c_str();
+  made->handle = static_cast<uint32_t>(functions_.size());
+  *function = made.get();
+  functions_by_host_[made.get()] = made.get();
+  functions_.push_back(std::move(made));
+  return prepare(**function);
+}
+
+cudaError_t Client::load_text(Binary& binary) {
+  uint32_t status = 0;
+  for (size_t at = 0; status == 0 && at < binary.text.size(); at += kTextPartMax) {
+    const size_t bytes = std::min<size_t>(kTextPartMax, binary.text.size() - at);
+    const LoadText command{binary.module, static_cast<uint32_t>(bytes),
+                           at + bytes == binary.text.size() ? 1u : 0u};
+    const Tail part{binary.text.data() + at, bytes};
+    status = sender().call(Op::kLoadText, command, nullptr, 0, part);
+  }
+  binary.is_loaded = status == 0 && !binary.text.empty();
+  return static_cast<cudaError_t>(status);
+}
+
 cudaError_t Client::load(Binary& binary) {
   if (binary.is_loaded) return cudaSuccess;
+  if (binary.image == nullptr) return load_text(binary);
   const FilePlace place = place_of(binary.image);
   if (place.path.empty()) return cudaErrorInvalidKernelImage;
   const LoadModule command{place.offset, binary.module};

@@ -24,16 +24,18 @@
 
 namespace mc::device {
 
-// A fat binary that a library registered.
+// A fat binary that a library registered, or a text that a program loaded.
 struct Binary {
   const void* image = nullptr;  // In the library's file.
+  std::string text;             // PTX; then there is no image.
   uint32_t module = 0;          // Its handle.
   bool is_loaded = false;
 };
 
 struct Function {
   Binary* binary = nullptr;
-  const char* name = nullptr;  // In the library's memory.
+  const char* name = nullptr;  // In the library's memory, or `text_name`.
+  std::string text_name;       // The name of a function of a text.
   uint32_t handle = 0;
   std::unique_ptr<FunctionFacts> facts;  // Null until it is first used.
 };
@@ -58,6 +60,10 @@ class Client {
   // ---- What libraries register.
   Binary* add_binary(const void* image);
   void remove_binary(Binary* binary);
+  // Loads a module's PTX.
+  cudaError_t add_text(std::string text, Binary** binary);
+  // A function of it, by which find_function() finds it, too.
+  cudaError_t add_function_of_text(Binary* binary, const char* name, Function** function);
   void add_function(Binary* binary, const void* host, const char* name);
   void add_variable(Binary* binary, const void* host, const char* name, uint64_t bytes);
   // The function of a host's stub, or of what find_function() returned before; null for others.
@@ -93,6 +99,7 @@ class Client {
     cudaStream_t stream;
   };
   cudaError_t load(Binary& binary);
+  cudaError_t load_text(Binary& binary);
   void drop_kept();
 
   Sender sender_;

@@ -213,6 +213,8 @@ bool Executor::detach() {
   streams_.clear();
   functions_.clear();
   modules_.clear();
+  texts_.clear();
+  text_bytes_ = 0;
   variables_.clear();
   blocks_.clear();
   region_blocks_.clear();
@@ -417,6 +419,11 @@ void Executor::execute(Op op, const char* body, uint32_t bytes) {
       LoadModule command;
       const char* path = take(command) ? text_in(body, bytes) : nullptr;
       return reply(path == nullptr ? CUDA_ERROR_INVALID_VALUE : load_module(command, path));
+    }
+    case Op::kLoadText: {
+      LoadText command;
+      if (!take(command) || command.bytes > bytes) return reply(CUDA_ERROR_INVALID_VALUE);
+      return reply(load_text(command, {static_cast<const char*>(body), command.bytes}));
     }
     case Op::kUnloadModule: {
       if (!take(handle)) return fail(CUDA_ERROR_INVALID_VALUE);

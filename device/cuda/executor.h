@@ -184,6 +184,7 @@ class Executor : private CallContext {
   CUresult copy(const Copy& command);
   CUresult fill(const Fill& command);
   CUresult load_module(const LoadModule& command, std::string_view path);
+  CUresult load_text(const LoadText& command, std::string_view part);
   CUresult set_attribute(const SetAttribute& command);
   void forget_after_this(const Module& module);
   CUresult find_function(const Find& command, const char* name, FunctionFacts& facts);
@@ -274,6 +275,8 @@ class Executor : private CallContext {
 
   // PyTorch's modules stay from one candidate to the next, but for those that one may have changed.
   using ModulePlace = std::pair<std::string, uint64_t>;
+  std::map<uint32_t, std::string> texts_;  // Parts of modules, by their handles.
+  uint64_t text_bytes_ = 0;                // The bytes of all of them.
   std::map<ModulePlace, CUmodule> kept_modules_;
   std::set<ModulePlace> changed_modules_;
 };

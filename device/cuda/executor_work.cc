@@ -42,6 +42,29 @@ CUresult Executor::load_module(const LoadModule& command, std::string_view path)
   return CUDA_SUCCESS;
 }
 
+// A text is the candidate's own: libraries bring their images in files.  The driver would take
+// machine code for one, so that a text has to be one.
+CUresult Executor::load_text(const LoadText& command, std::string_view part) {
+  if (command.module > kHandlesMax || modules_.contains(command.module)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (part.size() > kTextBytesMax - text_bytes_) return CUDA_ERROR_OUT_OF_MEMORY;
+  std::string& text = texts_[command.module];
+  text += part;
+  text_bytes_ += part.size();
+  if (command.is_last == 0) return CUDA_SUCCESS;
+  const std::string whole = std::move(texts_.extract(command.module).mapped());
+  text_bytes_ -= whole.size();
+  const bool is_text = std::ranges::none_of(whole, [](char c) {
+    return static_cast<unsigned char>(c) < ' ' && c != '\n' && c != '\t' && c != '\r';
+  });
+  if (!is_text || whole.find(".version") == std::string::npos) return CUDA_ERROR_INVALID_IMAGE;
+  Module module{nullptr, /*is_own=*/true, {}, 0};
+  if (const CUresult status = cuModuleLoadData(&module.module, whole.c_str())) return status;
+  modules_.emplace(command.module, module);
+  return CUDA_SUCCESS;
+}
+
 CUresult Executor::find_function(const Find& command, const char* name, FunctionFacts& facts) {
   const auto module = modules_.find(command.module);
   if (module == modules_.end() || command.function > kHandlesMax || name == nullptr) {

@@ -8,6 +8,7 @@
 namespace mc::ptx_driver {
 namespace {
 
+constexpr uint32_t kMagic = 0xBA55ED50;
 constexpr uint16_t kPtx = 1;
 constexpr uint64_t kCompressed = 0x2000 | 0x8000;  // The flags for LZ4 and for zstd.
 
@@ -41,8 +42,11 @@ struct Best {
 
 }  // namespace
 
-Result<std::string_view> ptx_in(const void* fat_binary, int architecture) {
-  const char* const data = static_cast<const char*>(fat_binary);
+Result<std::string_view> ptx_in(const void* image, int architecture) {
+  const char* const data = static_cast<const char*>(image);
+  uint32_t magic = 0;
+  std::memcpy(&magic, data, strnlen(data, sizeof magic));
+  if (magic != kMagic) return std::string_view(data);
   Header header{};
   std::memcpy(&header, data, sizeof header);
   const char* at = data + header.header_bytes;
