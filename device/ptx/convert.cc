@@ -145,7 +145,7 @@ uint64_t integer_of_integer(const Number& from, const ConvertKey& key) {
 double float_operand(const Number& from, const ConvertKey& key) {
   double x = from.value;
   if (key.to_integral) x = __builtin_rint(x);
-  if (key.is_relu) x = x > 0 ? x : x != x ? x : 0;
+  if (key.is_relu) x = rectified(x);
   return x;
 }
 
