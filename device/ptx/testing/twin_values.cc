@@ -105,6 +105,7 @@ uint64_t flush(uint64_t bits, Type type) {
 // .ftz of a result: it is zero if rounding as if there were no least exponent leaves it below the
 // least normal number. On an H100, mul.rn.ftz.f32 gives 0 for 0.99999994 * 2^-126, and fma.rn.ftz
 // of halves gives 0 for 2^-14 * (1 - 1.06 * 2^-12), but 2^-14 for 2^-14 * (1 - 2^-14).
+// The code that ptxas makes of cvt.ftz.f32.f64 has the limits of this rule, in each mode.
 enum class Flush : uint8_t { kNothing, kTiny };
 
 long double flush_tiny(long double value, Type type, RoundingMode mode) {
@@ -526,8 +527,8 @@ uint64_t convert_one(const Instruction& one, uint64_t a, Type to, Type from) {
   if (!is_float(to)) return convert_to_integer(value, to, from, mode);
   const bool is_whole = one.has("rni") || one.has("rzi") || one.has("rmi") || one.has("rpi");
   if (is_whole) value = round_integral(value, mode);
+  if (flushes && to == Type::kF32) value = flush_tiny(value, to, mode);
   uint64_t bits = encode(value, to, is_whole ? RoundingMode::kNearest : mode);
-  if (flushes && to == Type::kF32) bits = flush(bits, to);
   if (one.has("sat")) bits = saturate(bits, to);
   return one.has("relu") ? rectify(bits, to) : bits;
 }
