@@ -195,7 +195,8 @@ const Step* pack(Warp& base, const Step* s) {
 }
 
 // Two floats become a pair of halves, a the upper one. The flags: 1 bf16, 2 relu; the immediate is
-// the rounding. With flag 4 one float becomes tf32.
+// the rounding. With flag 4 one float becomes tf32. That keeps the upper bits of a NaN, as GPUs do,
+// so that 0x7F800001 becomes an infinity.
 const Step* convert_pack(Warp& base, const Step* s) {
   LaneWarp& w = lanes_of(base);
   const float *a = w.at<float>(s->a), *b = w.at<float>(s->b);
@@ -204,13 +205,13 @@ const Step* convert_pack(Warp& base, const Step* s) {
   if (flags & 4) {
     each_lane(w, w.at<uint32_t>(s->d), [&](int l) {
       const uint32_t bits = __builtin_bit_cast(uint32_t, a[l]);
-      const uint32_t size = bits & 0x7FFFFFFF, nan = 0x7FFFE000;
-      return size < 0x7F800000 ? (bits + 0x1000) & 0xFFFFE000 : size > 0x7F800000 ? nan : bits;
+      const bool is_finite = (bits & 0x7F800000) != 0x7F800000;
+      return (is_finite ? bits + 0x1000 : bits) & 0xFFFFE000;
     });
     return s + 1;
   }
   auto half = [&](float x) -> uint32_t {
-    const float y = flags & 2 && x < 0 ? 0 : x;
+    const float y = flags & 2 ? rectified(x) : x;
     return flags & 1 ? narrow<Bf16>(y, rounding).bits : narrow<F16>(y, rounding).bits;
   };
   each_lane(w, w.at<uint32_t>(s->d), [&](int l) { return half(a[l]) << 16 | half(b[l]); });

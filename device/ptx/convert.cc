@@ -145,7 +145,7 @@ uint64_t integer_of_integer(const Number& from, const ConvertKey& key) {
 double float_operand(const Number& from, const ConvertKey& key) {
   double x = from.value;
   if (key.to_integral) x = __builtin_rint(x);
-  if (key.is_relu) x = x > 0 ? x : x != x ? x : 0;
+  if (key.is_relu) x = rectified(x);
   return x;
 }
 
@@ -157,16 +157,20 @@ double of_integer(const Number& from, bool to_double) {
                           : static_cast<float>(from.bits);
 }
 
-float flushed(float x) { return __builtin_fabsf(x) < 0x1p-126F ? __builtin_copysignf(0.0F, x) : x; }
+// The rule of .ftz is that of arithmetic.cc: the number is rounded far above the least exponent.
+float flushed(double x) {
+  const float rounded = static_cast<float>(x), scaled = static_cast<float>(x * 0x1p64);
+  return __builtin_fabsf(scaled) < 0x1p-62F ? __builtin_copysignf(0.0F, rounded) : rounded;
+}
 
 uint64_t float_bits(const Number& from, const ConvertKey& key) {
   double x = from.is_float ? float_operand(from, key) : of_integer(from, key.to != Type::kF32);
   if (key.is_saturated) x = x > 0 ? (x < 1 ? x : 1) : 0;
-  const float single = static_cast<float>(x);
   switch (key.to) {
     MC_ROW(Type::kF16, narrow<F16>(to_odd(x), key.rounding).bits)
     MC_ROW(Type::kBf16, narrow<Bf16>(to_odd(x), key.rounding).bits)
-    MC_ROW(Type::kF32, __builtin_bit_cast(uint32_t, key.is_ftz ? flushed(single) : single))
+    MC_ROW(Type::kF32,
+           __builtin_bit_cast(uint32_t, key.is_ftz ? flushed(x) : static_cast<float>(x)))
     default:
       return __builtin_bit_cast(uint64_t, x);
   }

@@ -326,6 +326,7 @@ void Decoder::arithmetic(const Instruction& one, Op op, std::string_view form) {
   op = part_of_product(one, op);
   if (op == Op::kMulWide) form = "dx aw bw";
   if (op == Op::kMadWide) form = "dx aw bw cx";
+  if (op == Op::kDiv && one.has("approx")) op = Op::kDivApprox;
   if (one.has("NaN")) op = op == Op::kMin ? Op::kMinNan : Op::kMaxNan;
   const bool is_float = type == Type::kF32 || type == Type::kF64, saturates = one.has("sat");
   if (is_half(type) && rounding_of(one) != Rounding::kNearest) return lack("this rounding");

@@ -77,6 +77,12 @@ MC_INLINE uint16_t flush_half(uint16_t bits) {
   return static_cast<uint16_t>(bits & 0x7C00 ? bits : bits & 0x8000);
 }
 
+// .relu: what is not above 0 gives +0, -0 too; a NaN remains one.
+template <class T>
+MC_INLINE T rectified(T x) {
+  return x > 0 || x != x ? x : T(0);
+}
+
 // Rows of a multiple of eight.
 template <class T>
 MC_INLINE void widen_row(const T* from, float* to, int count) {

@@ -31,6 +31,7 @@ enum class Op : uint8_t {
   kMadWide,
   kFma,
   kDiv,
+  kDivApprox,
   kRem,
   kAbs,
   kNeg,

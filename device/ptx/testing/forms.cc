@@ -360,6 +360,51 @@ void add_float_conversions(List& list) {
            "ff");
 }
 
+// Results just below the least normal number, where .ftz depends on when it looks: before rounding,
+// after it, or after one without a least exponent. The source's low bits are the distance j, its
+// sign is that of the result.
+void add_tiny_results(List& list) {
+  auto add = [&](const std::string& text, const std::string& kinds) {
+    list.raw(text, kinds);
+    list.forms.back().is_table_only = true;
+  };
+  const std::string begin =
+      "{ .reg .b32 %j, %k, %x, %y, %z; and.b32 %j, $1, 4095; and.b32 %k, $1, 0x80000000; ";
+  // The product of 1 - j 2^-23 and 2^-126 (1 + j 2^-23) is 2^-126 (1 - j^2 2^-46).
+  const std::string product =
+      begin + "mad.lo.s32 %x, %j, -2, 0x3F800000; add.u32 %y, %j, 0x00800000; or.b32 %y, %y, %k; ";
+  // The same distance by a product and an addend of opposite signs: j 2^-86 and 2^-126.
+  const std::string sum =
+      begin +
+      "cvt.rn.f32.u32 %x, %j; mul.rn.f32 %x, %x, 0f14800000; "
+      "xor.b32 %y, %x, 0x80000000; xor.b32 %y, %y, %k; or.b32 %z, %k, 0x00800000; ";
+  // Quotients of neighbours, and reciprocals of numbers above 2^126.
+  const std::string quotient = begin +
+                               "add.u32 %x, %j, 0x00800000; or.b32 %x, %x, %k; "
+                               "add.u32 %y, %j, 0x3F800001; ";
+  const std::string reciprocal = begin + "add.u32 %x, %j, 0x7E800000; or.b32 %x, %x, %k; ";
+  // The double 2^-126 (1 - j 2^-53).
+  const std::string narrowed =
+      "{ .reg .b64 %j, %k; .reg .f64 %x; and.b64 %j, $1, 0x3FFFFFFF; "
+      "and.b64 %k, $1, 0x8000000000000000; sub.u64 %j, 0x3810000000000000, %j; "
+      "or.b64 %j, %j, %k; mov.b64 %x, %j; ";
+  for (const std::string& mode : kModes) {
+    const std::string ftz = "." + mode + ".ftz.f32 $0, ";
+    add(product + "mul" + ftz + "%x, %y; }", "fr");
+    add(product + "fma" + ftz + "%x, %y, 0f00000000; }", "fr");
+    add(sum + "fma" + ftz + "%x, %y, %z; }", "fr");
+    add(quotient + "div" + ftz + "%x, %y; }", "fr");
+    add(reciprocal + "rcp" + ftz + "%x; }", "fr");
+    add(narrowed + "cvt." + mode + ".ftz.f32.f64 $0, %x; }", "fl");
+  }
+  // The product of 1 - j 2^-10 and 2^-14 (1 + j 2^-10).
+  const std::string half =
+      "{ .reg .b16 %j, %k, %x, %y, %z; and.b16 %j, $1, 31; and.b16 %k, $1, 0x8000; "
+      "mad.lo.s16 %x, %j, -2, 0x3C00; add.u16 %y, %j, 0x0400; or.b16 %y, %y, %k; ";
+  add(half + "mul.rn.ftz.f16 $0, %x, %y; }", "eh");
+  add(half + "mov.b16 %z, 0; fma.rn.ftz.f16 $0, %x, %y, %z; }", "eh");
+}
+
 std::vector<uint64_t> float_edges(Type type) {
   const double values[] = {0.0,
                            1.0,
@@ -506,6 +551,7 @@ std::vector<Form> instruction_forms() {
   add_approximations(list);
   add_integer_conversions(list);
   add_float_conversions(list);
+  add_tiny_results(list);
   return std::move(list.forms);
 }
 

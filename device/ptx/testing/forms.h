@@ -25,7 +25,8 @@ struct Form {
   std::string kinds;
   Tolerance tolerance;
   bool is_approximate = false;
-  bool has_divisor = false;  // The second source may not be zero.
+  bool has_divisor = false;    // The second source may not be zero.
+  bool is_table_only = false;  // The generator does not draw it.
   // `add.s32`: the first opcode of the text.
   std::string name() const;
 };

@@ -6,6 +6,7 @@
 
 #include <bit>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 
 #include "ptx/testing/case.h"
@@ -17,18 +18,6 @@ namespace {
 
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-// Forms whose results in the executor differ from the ISA, or on which the ISA is not clear. Each
-// has a disabled test below, which fails until the executor is right; then the form leaves this
-// list.
-const std::vector<std::string> kKnownDifferences = {"relu", "div.approx"};
-
-bool is_known(const Case& one) {
-  for (const std::string& form : kKnownDifferences) {
-    if (one.results[0].name.find(form) != std::string::npos) return true;
-  }
-  return false;
-}
 
 uint64_t number_of_environment(const char* name, uint64_t otherwise) {
   const char* text = std::getenv(name);
@@ -49,7 +38,6 @@ void expect_agreement(const std::vector<CaseModule>& modules) {
     const Result<CaseRunner> two = CaseRunner::create(module, {.workers = 2});
     ASSERT_TRUE(runner && two) << module.name;
     for (const Case& one : module.cases) {
-      if (is_known(one)) continue;
       const Result<std::vector<uint8_t>> expected = runner->run_twin(one);
       ASSERT_TRUE(expected) << expected.error().message;
       EXPECT_THAT(difference_of(*runner, one, *expected), IsEmpty());
@@ -58,30 +46,12 @@ void expect_agreement(const std::vector<CaseModule>& modules) {
   }
 }
 
-// The cases of the table whose form contains a text must agree.
-void expect_agreement_of(const std::string& form) {
-  int num_cases = 0;
-  for (const CaseModule& module : table_cases()) {
-    const Result<CaseRunner> runner = CaseRunner::create(module);
-    ASSERT_TRUE(runner) << runner.error().message;
-    for (const Case& one : module.cases) {
-      if (one.results[0].name.find(form) == std::string::npos) continue;
-      ++num_cases;
-      const Result<std::vector<uint8_t>> expected = runner->run_twin(one);
-      ASSERT_TRUE(expected) << expected.error().message;
-      EXPECT_THAT(difference_of(*runner, one, *expected), IsEmpty());
-    }
-  }
-  EXPECT_GT(num_cases, 0);
-}
-
 TEST(InstructionTable, ExecutorAndTwinAgree) { expect_agreement(table_cases()); }
 
 TEST(GeneratedKernels, ExecutorAndTwinAgree) {
   GenerateOptions options;
   options.seed = number_of_environment("MC_PTX_SEED", 1);
   options.count = static_cast<int>(number_of_environment("MC_PTX_KERNELS", 100));
-  options.without = kKnownDifferences;
   SCOPED_TRACE("MC_PTX_SEED=" + std::to_string(options.seed));
   expect_agreement(generate_cases(options));
 }
@@ -93,11 +63,71 @@ TEST(GeneratedKernels, AreTheSameForASeed) {
   EXPECT_NE(a.at(0).text(), generate_cases({8, 5, {}}).at(0).text());
 }
 
-// -0 gives +0.
-TEST(KnownDifference, DISABLED_ReluGivesPlusZero) { expect_agreement_of("relu"); }
+// A result of an H100.
+struct Fact {
+  std::string instruction;
+  std::vector<const char*> sources;
+  uint32_t result;
+};
 
-// Quotients by more than 2^126 are 0, or NaN for an infinity.
-TEST(KnownDifference, DISABLED_DivApproxByLargeNumbersIsZero) { expect_agreement_of("div.approx"); }
+// A kernel of one thread that stores the result of an instruction of constants of a type.
+Case case_of(const Fact& fact, Type type) {
+  const std::string width = std::to_string(8 * bytes_of(type));
+  Case one;
+  one.name = "fact";
+  one.results.push_back({fact.instruction, type, 0, 0, {}});
+  one.output_bytes = bytes_of(type);
+  one.input.resize(8);
+  one.num_records = 1;
+  std::string moves, operands;
+  for (size_t k = 0; k < fact.sources.size(); ++k) {
+    const std::string name = "%s" + std::to_string(k);
+    moves += "mov.b" + width + " " + name + ", " + fact.sources[k] + ";\n";
+    operands += ", " + name;
+  }
+  one.text = ".visible .entry fact(.param .u64 in, .param .u64 out)\n{\n.reg .b64 %out;\n.reg .b" +
+             width + " %d, %s<3>;\nld.param.u64 %out, [out];\n" + moves + fact.instruction + " %d" +
+             operands + ";\nst.global.b" + width + " [%out], %d;\nret;\n}\n";
+  return one;
+}
+
+void expect_fact(const Fact& fact) {
+  const Type type = fact.instruction.ends_with(".f16") ? Type::kB16 : Type::kB32;
+  const Case one = case_of(fact, type);
+  const Result<CaseRunner> runner =
+      CaseRunner::create({"fact", ".version 8.0\n.target sm_80\n.address_size 64\n", {one}});
+  ASSERT_TRUE(runner) << runner.error().message;
+  std::vector<uint8_t> expected(static_cast<size_t>(one.output_bytes));
+  std::memcpy(expected.data(), &fact.result, expected.size());
+  EXPECT_THAT(difference_of(*runner, one, expected), IsEmpty()) << "the executor";
+  const Result<std::vector<uint8_t>> twin = runner->run_twin(one);
+  ASSERT_TRUE(twin) << twin.error().message;
+  EXPECT_THAT(describe_difference(one, expected, *twin), IsEmpty()) << "the twin";
+}
+
+TEST(GpuResult, ReluMakesPlusZeroOfMinusZero) {
+  expect_fact({"fma.rn.ftz.relu.f16", {"0x03FF", "0xB64C", "0x80A8"}, 0});
+  expect_fact({"fma.rn.relu.f16x2", {"0x4F18AE12", "0x8000193F", "0x8000FC00"}, 0});
+  expect_fact({"fma.rn.relu.bf16x2", {"0x00004020", "0x80013300", "0x80004120"}, 0x4120});
+  expect_fact({"cvt.rn.relu.f16x2.f32", {"0x80000000", "0x3F7FFFFF"}, 0x3C00});
+}
+
+TEST(GpuResult, DivApproxByNumbersAbove2To126IsZero) {
+  expect_fact({"div.approx.f32", {"0xBF7FFFFF", "0x7E967699"}, 0x80000000});
+  expect_fact({"div.approx.ftz.f32", {"0x477FE000", "0x7E967699"}, 0});
+}
+
+TEST(GpuResult, FtzFlushesWhatIsTinyWhenRoundedWithoutALeastExponent) {
+  expect_fact({"mul.rn.ftz.f32", {"0x3F7FFFFF", "0x00800000"}, 0});
+  expect_fact({"fma.rn.ftz.f16", {"0x8400", "0x8F24", "0x8400"}, 0x8000});
+  expect_fact({"fma.rn.ftz.f16x2", {"0x5C000400", "0xD7F08C41", "0x5C000400"}, 0xF7E00000});
+  expect_fact({"fma.rn.ftz.f16x2", {"0x8400FC00", "0x8400FC00", "0x8400FC00"}, 0x84007FFF});
+}
+
+TEST(GpuResult, Tf32KeepsTheUpperBitsOfANan) {
+  expect_fact({"cvt.rna.tf32.f32", {"0x7F800001"}, 0x7F800000});
+  expect_fact({"cvt.rna.tf32.f32", {"0x7FE9873C"}, 0x7FE98000});
+}
 
 // Encode rounds as the hardware of the host does.
 TEST(TwinValues, RoundsToFloat32AsTheHostDoes) {

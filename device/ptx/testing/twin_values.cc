@@ -102,6 +102,21 @@ uint64_t flush(uint64_t bits, Type type) {
   return exponent == 0 ? bits & (1ULL << (f.bits() - 1)) : bits;
 }
 
+// .ftz of a result: it is zero if rounding as if there were no least exponent leaves it below the
+// least normal number. On an H100, mul.rn.ftz.f32 gives 0 for 0.99999994 * 2^-126, and fma.rn.ftz
+// of halves gives 0 for 2^-14 * (1 - 1.06 * 2^-12), but 2^-14 for 2^-14 * (1 - 2^-14).
+// The code that ptxas makes of cvt.ftz.f32.f64 has the limits of this rule, in each mode.
+enum class Flush : uint8_t { kNothing, kTiny };
+
+long double flush_tiny(long double value, Type type, RoundingMode mode) {
+  if (value == 0 || !std::isfinite(value)) return value;
+  const Format f = format_of(type);
+  const int unit = std::ilogb(value) - f.mantissa;
+  const long double size = std::ldexp(std::fabs(value), -unit);
+  const long double rounded = std::ldexp(round_whole(size, std::signbit(value), mode), unit);
+  return rounded < std::ldexp(1.0L, 1 - f.bias()) ? std::copysign(0.0L, value) : value;
+}
+
 // .sat of floats: 0 to 1, NaN and -0 give +0.
 uint64_t saturate(uint64_t bits, Type type) {
   const long double value = float_as(bits, type);
@@ -121,8 +136,8 @@ bool is_zero(long double value) { return value == 0; }
 // One rounding of add, sub, mul, fma, div and sqrt. Formats below double take the result of double
 // towards zero with a last bit that is set when the result is inexact, which rounds as the exact
 // result would.
-uint64_t round_operation(const std::string& op, const long double* x, Type type,
-                         RoundingMode mode) {
+uint64_t round_operation(const std::string& op, const long double* x, Type type, RoundingMode mode,
+                         Flush flushes) {
   auto operate = [&]() -> double {
     const volatile double a = static_cast<double>(x[0]), b = static_cast<double>(x[1]);
     const volatile double c = static_cast<double>(x[2]);
@@ -147,7 +162,8 @@ uint64_t round_operation(const std::string& op, const long double* x, Type type,
   }
   uint64_t bits = std::bit_cast<uint64_t>(double{result});
   if (is_inexact && std::isfinite(result)) bits |= 1;
-  return encode(std::bit_cast<double>(bits), type, mode);
+  const double exact = std::bit_cast<double>(bits);
+  return encode(flushes == Flush::kTiny ? flush_tiny(exact, type, mode) : exact, type, mode);
 }
 
 // The rule of min and max: a number wins over NaN unless .NaN is there, and -0 is less than +0.
@@ -222,13 +238,13 @@ bool compute_float_one(const Instruction& one, const uint64_t* bits, Type type, 
   } else if (op == "min" || op == "max") {
     d = encode(least_or_most(one, x[0], x[1]), type, RoundingMode::kNearest);
   } else if (op == "div" && is_approximate) {
-    value = has_no_quotient(one, x[1]) ? (std::isfinite(x[0]) ? 0.0L : kNan) : x[0] / x[1];
+    value = has_no_quotient(one, x[1]) ? x[0] * std::copysign(0.0L, x[1]) : x[0] / x[1];
     d = encode(value, type, RoundingMode::kNearest);
   } else if (is_approximate && approximate(op, x[0], value)) {
     d = encode(value, type, RoundingMode::kNearest);
   } else if (op == "add" || op == "sub" || op == "mul" || op == "div" || op == "rcp" ||
              op == "sqrt" || op == "fma" || op == "mad") {
-    d = round_operation(op, x, type, mode);
+    d = round_operation(op, x, type, mode, one.has("ftz") ? Flush::kTiny : Flush::kNothing);
   } else {
     return false;
   }
@@ -506,11 +522,13 @@ uint64_t convert_one(const Instruction& one, uint64_t a, Type to, Type from) {
   uint64_t in = bits_as(a, from);
   if (flushes && from == Type::kF32) in = flush(in, from);
   long double value = float_as(in, from);
+  // GPUs keep the upper bits of a NaN, which may be those of an infinity.
+  if (to == Type::kTf32 && std::isnan(value)) return in & 0xFFFFE000;
   if (!is_float(to)) return convert_to_integer(value, to, from, mode);
   const bool is_whole = one.has("rni") || one.has("rzi") || one.has("rmi") || one.has("rpi");
   if (is_whole) value = round_integral(value, mode);
+  if (flushes && to == Type::kF32) value = flush_tiny(value, to, mode);
   uint64_t bits = encode(value, to, is_whole ? RoundingMode::kNearest : mode);
-  if (flushes && to == Type::kF32) bits = flush(bits, to);
   if (one.has("sat")) bits = saturate(bits, to);
   return one.has("relu") ? rectify(bits, to) : bits;
 }
