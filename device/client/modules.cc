@@ -64,8 +64,8 @@ CUresult cuModuleUnload(CUmodule module) {
 CUresult cuModuleGetFunction(CUfunction* made, CUmodule module, const char* name) {
   if (made == nullptr || module == nullptr || name == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Function* function = nullptr;
-  const cudaError_t status = Client::get().add_function_of_text(
-      reinterpret_cast<Binary*>(module), name, &function);
+  const cudaError_t status =
+      Client::get().add_function_of_text(reinterpret_cast<Binary*>(module), name, &function);
   if (status == cudaSuccess) *made = reinterpret_cast<CUfunction>(function);
   return result(status);
 }
@@ -98,13 +98,12 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, voi
   same.stream = reinterpret_cast<cudaStream_t>(config->hStream);
   same.attrs = reinterpret_cast<cudaLaunchAttribute*>(config->attrs);
   same.numAttrs = config->numAttrs;
-  return result(
-      cudaLaunchKernelExC(&same, reinterpret_cast<const void*>(function), arguments));
+  return result(cudaLaunchKernelExC(&same, reinterpret_cast<const void*>(function), arguments));
 }
 
 CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
-                        unsigned block_x, unsigned block_y, unsigned block_z,
-                        unsigned shared_bytes, CUstream stream, void** arguments, void** extra) {
+                        unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
+                        CUstream stream, void** arguments, void** extra) {
   CUlaunchConfig config{};
   config.gridDimX = grid_x;
   config.gridDimY = grid_y;

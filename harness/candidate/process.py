@@ -19,7 +19,13 @@ from typing import Any
 
 import torch
 
-from harness.candidate import cuda_on_cpu, extensions, own_operators, remote_calls
+from harness.candidate import (
+    cuda_on_cpu,
+    extensions,
+    own_operators,
+    remote_calls,
+    triton_driver,
+)
 from harness.worker import region
 from harness.candidate.aten import AtenRecorder, require_none, without_free_casts
 from harness.candidate.emulator import DeviceMapping, Emulator, ExportedMemory
@@ -141,6 +147,8 @@ class CandidateProcess:
         if self._recorder is not None and not self._policy.allows_everything:
             self._watch = self._recorder
             self._watch.watch_construction(self._policy.init_allowed)
+        if self._place.triton_names is not None and "triton" in body["source"]:
+            triton_driver.install(self._place.triton_names)
         try:
             self._module = run_module(body["source"], CANDIDATE_FILE)
             self._end_build({})

@@ -44,7 +44,10 @@ def inspect_source(source: str, rules: Json) -> Json:
         "functions": [],
         "findings": [],
         "unsupported": [],
+        "languages": [],
     }
+    judged = rules.get("judged_languages", [])
+    rules = {name: [one for one in texts if one not in judged] for name, texts in rules.items()}
     if len(source) > SOURCE_BYTES_MAX:
         return nothing | {"syntax_error": _syntax_error("the program is too long")}
     try:
@@ -54,6 +57,7 @@ def inspect_source(source: str, rules: Json) -> Json:
             program = Program.of(tree)
             checker = _Rules(rules, program, source.splitlines())
             findings, unsupported = checker.findings(), [*checker.unsupported()]
+            languages = [language for language in judged if checker.is_written_in(language)]
     except SyntaxError as error:
         text = (error.text or "").rstrip()[:200]
         message = error.msg or "invalid syntax"
@@ -72,6 +76,7 @@ def inspect_source(source: str, rules: Json) -> Json:
         "functions": functions,
         "findings": findings,
         "unsupported": unsupported,
+        "languages": languages,
     }
 
 
@@ -259,18 +264,30 @@ class _Rules:
 
     def unsupported(self) -> Iterator[Json]:
         """Kernels of ModelNew in languages that are not judged, where it has no native ones."""
-        if any(dotted in _COMPILING for _, dotted in self.program.uses()):
+        if self._compiles_native_source():
             return
+        for language in self._list("unsupported_languages"):
+            if place := self._first_kernel(language):
+                message = (
+                    f"{language} kernels are not judged: compile native source with "
+                    "load_inline or load when the module is imported"
+                )
+                yield self._finding("unsupported_language", message, place)
+                return
+
+    def is_written_in(self, language: str) -> bool:
+        """Whether ModelNew has kernels in the language, and no native source beside them."""
+        return not self._compiles_native_source() and self._first_kernel(language) is not None
+
+    def _compiles_native_source(self) -> bool:
+        return any(dotted in _COMPILING for _, dotted in self.program.uses())
+
+    def _first_kernel(self, language: str) -> ast.AST | None:
         for definition in self.program.within("ModelNew"):
             for node in ast.walk(definition):
-                for language in self._list("unsupported_languages"):
-                    if place := self._maker_of(node, language):
-                        message = (
-                            f"{language} kernels are not judged: compile native source with "
-                            "load_inline or load when the module is imported"
-                        )
-                        yield self._finding("unsupported_language", message, place)
-                        return
+                if place := self._maker_of(node, language):
+                    return place
+        return None
 
     def _maker_of(self, node: ast.AST, language: str) -> ast.AST | None:
         """What makes a kernel: a decorator from the language, or a call of exactly that name."""

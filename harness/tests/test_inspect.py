@@ -178,6 +178,18 @@ class RuleTest(unittest.TestCase):
                 rules = ["python.unsupported_language"] if is_unsupported else []
                 self.assertEqual([item["rule"] for item in found], rules)
 
+    def test_a_language_that_is_judged_is_no_finding(self) -> None:
+        rules = {**RULES, "judged_languages": ["triton"]}
+        kernel = "@triton.jit\ndef run(x):\n    pass"
+        source = forward("return run[(1,)](x)", extra=f"import triton\n{kernel}")
+        found = inspect_source(source, rules)
+        self.assertEqual(found["languages"], ["triton"])
+        self.assertEqual(found["findings"] + found["unsupported"], [])
+        found = inspect_source(f"ext = load_inline('e', 'x')\n{source}", rules)
+        self.assertEqual(found["languages"], [], "it has native source, too")
+        found = inspect_source(forward("return x", extra=f"import triton\n{kernel}"), rules)
+        self.assertEqual(found["languages"], [], "no kernel of ModelNew's")
+
     def test_a_finding_has_its_place(self) -> None:
         source = forward("return torch.matmul(x, x)")
         [found] = inspect_source(source, RULES)["findings"]

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from harness.worker import pieces, region
+from harness.worker.cuda_names import Names
 from harness.worker.wire import Json
 
 COLUMNS = 1 << 16
@@ -37,6 +38,8 @@ class Place:
     kernels: tuple[str, str] = ("torch", "libtorch_cuda*.so")
     # A candidate's models are drawn on the host, however large they are (draws.py).
     draws_on_host: bool = False
+    # The names of the device for Triton, where a candidate process may compile its kernels.
+    triton_names: Names | None = None
 
     @staticmethod
     def open_device() -> torch.device:

@@ -16,6 +16,7 @@ import torch
 
 from harness.worker import region
 from harness.worker.cuda_memory import ALIGNMENT, RemoteMemory
+from harness.worker.cuda_names import Names
 from harness.worker.cuda_place import CudaPlace
 from harness.worker.place import HOST_PLACE, Place, digest_by_sums
 from harness.worker.wire import Json
@@ -52,6 +53,7 @@ class JudgeMemory:
 @dataclass(frozen=True)
 class PtxPlace(CudaPlace):
     draws_on_host: bool = True  # The judge does so, too: the numbers are the same.
+    triton_names: Names | None = CudaPlace.names
 
     @classmethod
     def open_device(cls) -> torch.device:

@@ -16,6 +16,7 @@ namespace {
 
 constexpr size_t kExcerptBytesMax = 200;
 
+constexpr const char* kModuleFile = "candidate.py";  // CANDIDATE_FILE of harness/worker/wire.py.
 constexpr const char* kPrelude = "dialect";
 constexpr const char* kBinding = "binding";  // The piece that is written for the candidate.
 
@@ -334,6 +335,9 @@ task::SourceLocation LocationMapper::map(const std::string& piece_name, int line
     const int only = only_line(candidate_lines_, excerpt);
     if (only > 0) return {"candidate", only, column, excerpt};
     if (!excerpt.empty()) return {piece_name, line, column, excerpt};
+  }
+  if (piece_name == kModuleFile) {
+    return {"candidate", line, column, excerpt_of(candidate_lines_, line)};
   }
   return {piece_name, line, column, ""};
 }

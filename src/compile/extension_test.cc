@@ -119,6 +119,13 @@ TEST(LocationMapper, FindsTheLineInTheCandidate) {
   EXPECT_EQ(location.excerpt, "int f() { return undefined_name; }");
 }
 
+TEST(LocationMapper, ALineOfTheModuleIsOneOfTheCandidate) {
+  const auto found = LocationMapper("import torch\nx = 1\n", {}).map("candidate.py", 2, 3);
+  EXPECT_EQ(found.source, "candidate");
+  EXPECT_EQ(found.line, 2);
+  EXPECT_EQ(found.excerpt, "x = 1");
+}
+
 TEST(LocationMapper, KeepsThePieceWhereTheCandidateMadeTheTextItself) {
   const LocationMapper mapper(kModule, {with_source("int g() {\n  return 1;\n}\n")});
   const task::SourceLocation location = mapper.map("cuda_sources[0]", 2, 1);

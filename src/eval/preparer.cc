@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "compile/extension.h"
 #include "compile/toolchain.h"
@@ -39,6 +40,7 @@ class Candidate {
   Stage extract();
   Stage port();
   Stage inspect();
+  std::string python_rules() const;
   Stage record();
   Stage check_flags();
   std::vector<legality::NativeSource> native_sources() const;
@@ -54,6 +56,8 @@ class Candidate {
   Prepared prepared_;
   std::string inspected_;  // The module as the rules know it.
   bool is_ported_ = false;
+  bool is_in_python_ =
+      false;             // Its kernels are in a language of Python's, and compiled as it runs.
   std::string written_;  // A MUSA candidate's module before its port.
   std::vector<compile::Extension> extensions_;
   std::unique_ptr<compile::LocationMapper> mapper_;
@@ -117,9 +121,17 @@ Stage Candidate::port() {
   return EarlyOutcome();
 }
 
+// The rules for Python, with the languages that the backend judges.
+std::string Candidate::python_rules() const {
+  if (!preparer_.machine().has_ptx_device) return preparer_.policy().python_json;
+  auto rules = nlohmann::json::parse(preparer_.policy().python_json, nullptr, false);
+  if (rules.is_discarded()) return preparer_.policy().python_json;  // The inspector will say so.
+  rules["python"]["judged_languages"] = {"triton"};
+  return rules.dump();
+}
+
 Stage Candidate::inspect() {
-  MC_TRY(auto stage, preparer_.executor().inspect(inspected_, preparer_.policy().python_json),
-         "inspect");
+  MC_TRY(auto stage, preparer_.executor().inspect(inspected_, python_rules()), "inspect");
   if (auto* outcome = std::get_if<task::Outcome>(&stage)) return EarlyOutcome(std::move(*outcome));
   auto& inspection = std::get<execute::InspectorAnswer>(stage);
   if (!inspection.syntax_error.empty()) {
@@ -136,10 +148,16 @@ Stage Candidate::inspect() {
   if (preparer_.options().static_rules && !inspection.findings.empty()) {
     return EarlyOutcome(task::Illegal{"static", std::move(inspection.findings)});
   }
+  is_in_python_ = !inspection.languages.empty();
   return EarlyOutcome();
 }
 
 Stage Candidate::record() {
+  if (is_in_python_) {
+    prepared_.recorded = R"({"extensions":[]})";
+    mapper_ = std::make_unique<compile::LocationMapper>(prepared_.source, extensions_);
+    return EarlyOutcome();
+  }
   MC_TRY(auto found, preparer_.initials_of(prepared_.task, prepared_.verdict.protocol.correctness),
          "initial arguments");
   if (auto* outcome = std::get_if<task::Outcome>(&found)) return EarlyOutcome(std::move(*outcome));

@@ -129,6 +129,7 @@ InspectorAnswer inspection_of(worker::InspectorInspectAnswer said) {
   inspection.functions = std::move(said.functions);
   inspection.findings = converted(std::move(said.findings), rule_finding_of);
   inspection.unsupported = converted(std::move(said.unsupported), rule_finding_of);
+  inspection.languages = std::move(said.languages);
   return inspection;
 }
 

@@ -48,6 +48,8 @@ struct InspectorAnswer {
   std::vector<std::string> functions;
   std::vector<task::RuleFinding> findings;
   std::vector<task::RuleFinding> unsupported;  // Kernels in a language that is not judged.
+  std::vector<std::string>
+      languages;  // Languages of its kernels beside C++, where no source is native.
 };
 
 // The place in the candidate's source of what a finding names: a program counter of a compiled

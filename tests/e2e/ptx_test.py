@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import unittest
 from pathlib import Path
@@ -46,6 +47,32 @@ class ModelNew(torch.nn.Module):
         return ext.run(x)
 """
 
+TRITON = """import torch
+import triton
+import triton.language as tl
+
+@triton.autotune([triton.Config({"BLOCK": 128}), triton.Config({"BLOCK": 256})], key=["columns"])
+@triton.jit
+def reverse(x, y, columns, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    for start in range(0, columns, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        mask = at < columns LIMIT
+        value = tl.load(x + row * columns + columns - 1 - at, mask=mask)
+        tl.store(y + PLACE * columns + at, 2 * value, mask=mask)
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        y = torch.empty_like(x)
+        reverse[(x.size(0),)](x, y, x.size(1))
+        return y
+"""
+
+
+def in_triton(limit: str = "", place: str = "row") -> str:
+    return TRITON.replace("LIMIT", limit).replace("PLACE", place)
+
+
 LAYERS = """class Model(torch.nn.Module):
     def __init__(self):
         super().__init__()
@@ -70,6 +97,33 @@ class Ptx(InFolder):
         self.assertEqual(done.returncode, 0, done.stderr)
         verdicts = [json.loads(line)["verdict"] for line in done.stdout.splitlines()]
         return {Path(one["candidate"]).stem: one["outcome"] for one in verdicts}
+
+    @unittest.skipUnless(importlib.util.find_spec("triton"), "PyTorch came without Triton")
+    def test_judges_triton(self) -> None:
+        outcomes = self.eval(
+            {
+                "right": in_triton(),
+                "races": in_triton(place="(row % 2)"),
+                "overruns": in_triton(limit="+ 100"),
+                "does_not_compile": in_triton(place="nothing"),
+            }
+        )
+        self.assertEqual(
+            {name: outcome["kind"] for name, outcome in outcomes.items()},
+            {
+                "right": "pass",
+                "races": "wrong",
+                "overruns": "runtime",
+                "does_not_compile": "runtime",
+            },
+        )
+        [found, *_] = outcomes["overruns"]["findings"]
+        self.assertEqual(found["kind"], "out_of_bounds_read")
+        self.assertIn("tl.load", found["location"]["excerpt"])
+        [found, *_] = outcomes["races"]["trials"][0]["findings"]
+        self.assertEqual(found["kind"], "global_race")
+        self.assertIn("tl.store", found["location"]["excerpt"])
+        self.assertIn("nothing is not defined", json.dumps(outcomes["does_not_compile"]))
 
     def test_judges_what_kernels_compute_and_how(self) -> None:
         outcomes = self.eval(
