@@ -90,6 +90,19 @@ std::string lacking(const std::string& text) {
 
 TEST(Lacks, NothingWhereAllNamesAreThere) { EXPECT_EQ(lacking("at::zeros"), ""); }
 
+// Extensions of research code include it for torch::Tensor alone.
+TEST(Lacks, NoHeaderThatExtensionsIncludeForTensors) {
+  const TemporaryDirectory folder = TemporaryDirectory::create("mc-facade-test").value();
+  const auto names = folder.path() / "names";
+  ASSERT_TRUE(write_file_atomically(names, ""));
+  const Facade facade = Facade::read({MC_SOURCE_DIR "/facade/include"}, names).value();
+  const auto lacks = [&](const std::string& text) {
+    return facade.lacks({"ext", "ext", {}, {text}, {}, {}, {}, {}, {}});
+  };
+  EXPECT_EQ(lacks("#include <torch/serialize/tensor.h>\nvoid f(at::Tensor x);\n"), "");
+  EXPECT_EQ(lacks("#include <torch/serialize/archive.h>\n"), "<torch/serialize/archive.h>");
+}
+
 TEST(Lacks, WhatItDoesNotHave) {
   EXPECT_EQ(lacking("int i = at::fft;"), "at::fft");
   EXPECT_EQ(lacking("#include <ATen/native/x.h>\n"), "<ATen/native/x.h>");
