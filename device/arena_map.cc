@@ -9,18 +9,19 @@
 
 namespace mc::device {
 
-void ArenaMap::open(uint64_t base, uint64_t bytes, uint64_t bytes_max) {
+void ArenaMap::open(uint64_t base, uint64_t bytes, uint64_t bytes_max, Order order) {
   MC_CHECK(blocks_.empty() && bytes <= UINT64_MAX - base);
   base_ = next_ = base;
   end_ = base + bytes;
   bytes_max_ = bytes_max;
+  order_ = order;
 }
 
 std::optional<ArenaMap::Block> ArenaMap::allocate(uint64_t bytes) {
   if (bytes > bytes_max_) return std::nullopt;
   bytes = std::max<uint64_t>(1, (bytes + kGranularity - 1) / kGranularity) * kGranularity;
   if (used_ + bytes > bytes_max_) return std::nullopt;
-  uint64_t start = free_from(next_, bytes);
+  uint64_t start = free_from(order_ == Order::kOldest ? next_ : base_, bytes);
   if (start + bytes > end_) start = free_from(base_, bytes);
   if (start + bytes > end_) return std::nullopt;
   MC_CHECK(!block_of(start) && !block_of(start + bytes - 1));

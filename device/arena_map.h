@@ -3,8 +3,8 @@
 // ArenaMap: which addresses of a range are allocated.  Not thread-safe.
 //
 // Each allocation has granules of its own with an unmapped one behind them, so that running past
-// its end faults.  Addresses that were released come again only when all others had their turn, so
-// that late uses fault, too.
+// its end faults.  By Order::kOldest late uses fault, too; by Order::kFirst inputs come again at
+// the addresses of earlier ones, so that a result that was kept for an address is wrong.
 #ifndef MC_DEVICE_ARENA_MAP_H_
 #define MC_DEVICE_ARENA_MAP_H_
 
@@ -21,8 +21,12 @@ class ArenaMap {
     uint64_t bytes;  // A multiple of kGranularity.
   };
 
+  // The address that an allocation gets: the first one that is free, or one that was not used for
+  // the longest time.
+  enum class Order { kFirst, kOldest };
+
   // At most `bytes_max` bytes are allocated at once.
-  void open(uint64_t base, uint64_t bytes, uint64_t bytes_max);
+  void open(uint64_t base, uint64_t bytes, uint64_t bytes_max, Order order);
 
   // None where it does not fit.  Zero bytes count as one.
   std::optional<Block> allocate(uint64_t bytes);
@@ -40,7 +44,8 @@ class ArenaMap {
 
   std::map<uint64_t, uint64_t> blocks_;  // Bytes by address.
   uint64_t base_ = 0;
-  uint64_t next_ = 0;  // Behind the last allocation.
+  Order order_ = Order::kFirst;
+  uint64_t next_ = 0;  // The place behind the last allocation.
   uint64_t end_ = 0;
   uint64_t bytes_max_ = 0;
   uint64_t used_ = 0;

@@ -814,7 +814,7 @@ TEST_F(Library, SurvivesRandomCalls) {
 
 TEST(ArenaMap, KeepsAGapBehindEachBlockAndReusesWhatWasReleasedLast) {
   ArenaMap map;
-  map.open(16 * kGranularity, 8 * kGranularity, 4 * kGranularity);
+  map.open(16 * kGranularity, 8 * kGranularity, 4 * kGranularity, ArenaMap::Order::kOldest);
   const auto first = map.allocate(1);
   const auto second = map.allocate(kGranularity + 1);
   ASSERT_TRUE(first && second);
@@ -832,6 +832,15 @@ TEST(ArenaMap, KeepsAGapBehindEachBlockAndReusesWhatWasReleasedLast) {
   EXPECT_EQ(map.allocate(1)->address, 23 * kGranularity);
   EXPECT_EQ(map.allocate(1)->address, first->address);
   EXPECT_FALSE(map.allocate(1)) << "over the limit";
+}
+
+TEST(ArenaMap, ReusesTheFirstAddressInTheOrderOfInputs) {
+  ArenaMap map;
+  map.open(16 * kGranularity, 8 * kGranularity, 4 * kGranularity, ArenaMap::Order::kFirst);
+  const auto first = map.allocate(1);
+  EXPECT_TRUE(map.allocate(1));
+  EXPECT_TRUE(map.release(first->address));
+  EXPECT_EQ(map.allocate(1)->address, first->address);
 }
 
 }  // namespace

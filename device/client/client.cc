@@ -55,7 +55,7 @@ bool Client::open(int descriptor) {
   const std::lock_guard lock(mutex_);
   if (!sender_.open(descriptor)) return false;
   const Page& page = sender_.page();
-  arena_.open(page.arena, page.arena_bytes, page.memory_bytes_max);
+  arena_.open(page.arena, page.arena_bytes, page.memory_bytes_max, ArenaMap::Order::kOldest);
   // Nothing of this process shall come to lie there.  What lies there already stays.
   for (const auto& [address, bytes] :
        {std::pair(page.arena, page.arena_bytes), std::pair(page.regions, page.regions_bytes)}) {

@@ -622,8 +622,8 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
 
 cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* total_bytes) {
   const Page& page = device().page();
-  *free_bytes =
-      page.memory_bytes_max - std::min<uint64_t>(Client::get().bytes_used(), page.memory_bytes_max);
+  const uint64_t most = std::min<uint64_t>(page.memory_bytes_max, page.total_bytes);
+  *free_bytes = most - std::min<uint64_t>(Client::get().bytes_used(), most);
   *total_bytes = page.total_bytes;
   return cudaSuccess;
 }

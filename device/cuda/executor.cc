@@ -103,7 +103,8 @@ std::unique_ptr<Executor> Executor::create(const Options& options, std::string& 
     return nullptr;
   }
   const uint64_t regions = executor->regions_;
-  executor->region_map_.open(regions, options.regions_bytes, options.regions_bytes);
+  executor->region_map_.open(regions, options.regions_bytes, options.regions_bytes,
+                             ArenaMap::Order::kFirst);
   return executor;
 }
 
@@ -657,7 +658,7 @@ void Executor::execute(Op op, const char* body, uint32_t bytes) {
     }
     case Op::kUnsupported: {
       const char* name = take(handle) ? text_in(body, bytes) : nullptr;
-      if (name != nullptr && use_.unsupported.empty()) use_.unsupported = name;
+      if (name != nullptr) note_unsupported(name);
       return;
     }
     case Op::kPad:

@@ -185,6 +185,9 @@ class Executor : private CallContext {
   CUresult fill(const Fill& command);
   CUresult load_module(const LoadModule& command, std::string_view path);
   CUresult load_text(const LoadText& command, std::string_view part);
+  void note_unsupported(std::string_view what) {
+    if (use_.unsupported.empty()) use_.unsupported = what;
+  }
   CUresult set_attribute(const SetAttribute& command);
   void forget_after_this(const Module& module);
   CUresult find_function(const Find& command, const char* name, FunctionFacts& facts);

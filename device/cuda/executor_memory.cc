@@ -111,7 +111,10 @@ CUresult Executor::write(const Write& command, const char* data, uint32_t bytes)
     return CUDA_ERROR_INVALID_VALUE;
   }
   if (!stream_of(command.stream, stream)) return CUDA_ERROR_INVALID_HANDLE;
-  if (is_capturing(stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  if (is_capturing(stream)) {
+    note_unsupported("a copy from the host in a graph");
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  }
   // The driver has copied pageable memory before it returns.
   return cuMemcpyHtoDAsync(command.target, data, command.bytes, stream);
 }
@@ -123,6 +126,10 @@ void Executor::read(const Read& command) {
     return reply(CUDA_ERROR_INVALID_VALUE);
   }
   if (!stream_of(command.stream, stream)) return reply(CUDA_ERROR_INVALID_HANDLE);
+  if (is_capturing(stream)) {
+    note_unsupported("a copy to the host in a graph");
+    return reply(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  }
   use_.bytes_to_host += command.bytes;
   CUresult status = cuMemcpyDtoHAsync(reply_area_, command.source, command.bytes, stream);
   if (status == CUDA_SUCCESS) status = cuStreamSynchronize(stream);

@@ -80,11 +80,12 @@ void lay_shadow(Block& block, BlockMemory& memory) {
 }
 
 // The bytes do not depend on the blocks that ran before: those of kernels with calls, whose memory
-// would be large, run on one worker.
+// would be large, run on one worker. All ones are NaN for every floating type, so that a sum into
+// an array that nobody cleared is wrong.
 void clear_local(Block& block) {
   if (block.program->has_calls || block.local_stride == 0) return;
   const size_t bytes = size_t{block.threads} * block.local_stride;
-  std::memset(block.local, 0, bytes);
+  std::memset(block.local, 0xFF, bytes);
   block.launch->turns_left -= static_cast<int64_t>(bytes / kBytesOfTurn);
 }
 

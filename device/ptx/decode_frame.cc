@@ -99,7 +99,7 @@ void Decoder::lay_out_variables() {
       local = (local + one.align - 1) / one.align * one.align;
       local_[one.name] = static_cast<uint32_t>(local);
       local += one.bytes;
-      if (local > 512 << 10) return lack("more than 512 KiB of local memory for a thread");
+      if (local > 16 << 20) return lack("more than 16 MiB of local memory for a thread");
     }
     if (one.space == Space::kParam) {
       if (one.bytes > 4096) return lack("a call's argument of more than 4096 bytes");

@@ -22,6 +22,7 @@ constexpr uint32_t kGridMaxX = 0x7FFFFFFF, kGridMaxYZ = 65535;
 constexpr uint32_t kSharedStaticMax = 48 << 10, kSharedMax = 227 << 10;
 constexpr size_t kContextsBytesMax = size_t{512} << 20;
 constexpr size_t kContextsMax = 4096;
+constexpr uint32_t kLocalMax = 512 << 10;  // Bytes of a thread, of every compute capability.
 // Two words that are zero when a launch begins: cooperative_groups/details/driver_abi.h.
 constexpr size_t kGridWorkspaceBytes = 8;
 constexpr int kWorkersMax = 256;
@@ -63,6 +64,11 @@ std::string shape_fault(const LaunchOptions& options, const Program& program) {
   if (options.shared_bytes > kSharedMax ||
       options.shared_bytes + program.shared_bytes > kSharedMax + 4096) {
     return std::to_string(options.shared_bytes) + " bytes of dynamic shared memory are too many";
+  }
+  if (program.codes.front()->local_bytes > kLocalMax) {
+    return std::to_string(program.codes.front()->local_bytes) +
+           " bytes of local memory for a thread; at most " + std::to_string(kLocalMax) +
+           " are possible";
   }
   if (options.arguments.bytes().size() < program.parameter_bytes) {
     return "the arguments have " + std::to_string(options.arguments.bytes().size()) +

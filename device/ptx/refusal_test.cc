@@ -101,8 +101,8 @@ TEST_F(Refusals, HaveTheLineOfTheSource) {
 TEST_F(Refusals, ComeFromLoadingTooLargeSharedMemory) {
   EXPECT_THAT(error_of(".shared .b8 s[300000]; mov.u32 %r1, s;").message,
               HasSubstr("more than 256 KiB of shared memory"));
-  EXPECT_THAT(error_of(".local .b8 s[3000000]; mov.u32 %r1, s;").message,
-              HasSubstr("more than 512 KiB of local memory"));
+  EXPECT_THAT(error_of(".local .b8 s[30000000]; mov.u32 %r1, s;").message,
+              HasSubstr("more than 16 MiB of local memory"));
 }
 
 TEST_F(Refusals, DoNotReachWhatIsRight) {

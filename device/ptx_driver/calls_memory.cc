@@ -47,10 +47,22 @@ uint8_t* host(CUdeviceptr address, size_t bytes) {
   return Driver::get().device().host(address, bytes);
 }
 
+// A fill or copy that leaves its allocation.  A GPU would find none of it within two megabytes.
+CUresult refuse(const char* what, mc::ptx::FindingKind kind, size_t bytes) {
+  mc::ptx::Finding finding;
+  finding.kind = kind;
+  finding.kernel = what;
+  finding.detail = std::to_string(bytes) + " bytes are not within one allocation";
+  Driver::get().report().add(finding);
+  return CUDA_ERROR_INVALID_VALUE;
+}
+
 CUresult fill(CUdeviceptr target, unsigned char value, size_t pitch, size_t width, size_t height) {
   for (size_t row = 0; row < height; ++row) {
     uint8_t* bytes = host(target + row * pitch, width);
-    if (bytes == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (bytes == nullptr) {
+      return refuse("[memset]", mc::ptx::FindingKind::kOutOfBoundsWrite, width);
+    }
     std::memset(bytes, value, width);
   }
   return CUDA_SUCCESS;
@@ -66,7 +78,8 @@ uint64_t offset_of(CUdeviceptr address) {
 CUresult copy(CUdeviceptr target, CUdeviceptr source, size_t bytes) {
   uint8_t* to = host(target, bytes);
   const uint8_t* from = host(source, bytes);
-  if (to == nullptr || from == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (to == nullptr) return refuse("[memcpy]", mc::ptx::FindingKind::kOutOfBoundsWrite, bytes);
+  if (from == nullptr) return refuse("[memcpy]", mc::ptx::FindingKind::kOutOfBoundsRead, bytes);
   std::memmove(to, from, bytes);
   if (offset_of(target) != offset_of(source)) Driver::get().bytes_moved += bytes;
   return CUDA_SUCCESS;

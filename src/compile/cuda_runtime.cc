@@ -127,7 +127,9 @@ std::vector<std::string> nvcc_flags(const std::vector<std::string>& includes,
   if (runtime.code == CodeKind::kMachine) {
     flags.push_back(gencode_flag(name));
   } else {
-    flags.insert(flags.end(), {"-gencode=arch=compute_" + name + ",code=compute_" + name,
+    // Sources that ptxas refuses do not compile; its code is not used.
+    flags.insert(flags.end(), {"-gencode=arch=compute_" + name + "a,code=[compute_" + name +
+                                   "a,sm_" + name + "a]",
                                "--fatbin-options=-compress=false", "-lineinfo"});
   }
   return flags;
@@ -262,8 +264,6 @@ Result<CudaRuntime> find_cuda_runtime(const PyTorch& pytorch, const std::string&
   CudaRuntime runtime;
   runtime.architecture = architecture;
   runtime.code = code;
-  // There is no machine code, of whose resources nvcc could report.
-  if (code == CodeKind::kPtx) std::erase(runtime.print_flags, "--resource-usage");
   MC_TRY(runtime.nvcc, find_nvcc(pytorch), "CUDA backend");
   MC_TRY(runtime.compiler, find_program("g++"), "CUDA backend");
   MC_TRY(runtime.nm, find_program("nm"), "CUDA backend");
