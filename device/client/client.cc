@@ -143,6 +143,7 @@ cudaError_t Client::add_function_of_text(Binary* binary, const char* name, Funct
 }
 
 cudaError_t Client::load_text(Binary& binary) {
+  if (binary.text.empty()) return cudaErrorInvalidKernelImage;
   uint32_t status = 0;
   for (size_t at = 0; status == 0 && at < binary.text.size(); at += kTextPartMax) {
     const size_t bytes = std::min<size_t>(kTextPartMax, binary.text.size() - at);
@@ -151,7 +152,7 @@ cudaError_t Client::load_text(Binary& binary) {
     const Tail part{binary.text.data() + at, bytes};
     status = sender().call(Op::kLoadText, command, nullptr, 0, part);
   }
-  binary.is_loaded = status == 0 && !binary.text.empty();
+  binary.is_loaded = status == 0;
   return static_cast<cudaError_t>(status);
 }
 
