@@ -104,9 +104,9 @@ std::string install_toolkit(const GpuFindings& found, CudaVersion version) {
   if (version.major < 13) return install("cuda-toolkit", version);
   const std::string python = found.pytorch ? found.pytorch->python.string() : "python3";
   return fmt::format(
-      "{} -m pip install 'cuda-toolkit[nvcc,nvvm,crt,cccl,cudart]=={}.{}.*', "
-      "or set CUDA_HOME",
-      python, version.major, version.minor);
+      "{} -m pip install 'cuda-toolkit[nvcc,nvvm,crt,cccl,cudart]=={}.{}.*' "
+      "for the ptx backend alone; for a GPU {}",
+      python, version.major, version.minor, install("cuda-toolkit", version));
 }
 
 // Its library may be there without its module's files, as in some virtual machines.
