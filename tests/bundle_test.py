@@ -52,7 +52,9 @@ class BundleTest(unittest.TestCase):
 
     def programs(self) -> list[Path]:
         found = [path for path in self.files() if path.read_bytes()[:4] == b"\x7fELF"]
-        self.assertEqual(len(found), 3, str(found))
+        # The ptx device is built where CUDA's headers are.
+        names = {path.name for path in found} - {"libmc_ptx_executor.so"}
+        self.assertEqual(names, {"musacoder", "libmc_emu.so", "libmc_sandbox.so"})
         return found
 
     def run_moved(self, *arguments: str) -> str:
