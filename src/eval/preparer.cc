@@ -56,9 +56,8 @@ class Candidate {
   Prepared prepared_;
   std::string inspected_;  // The module as the rules know it.
   bool is_ported_ = false;
-  bool is_in_python_ =
-      false;             // Its kernels are in a language of Python's, and compiled as it runs.
-  std::string written_;  // A MUSA candidate's module before its port.
+  bool is_in_python_ = false;  // Its kernels are Triton's, say, and compiled when it runs.
+  std::string written_;        // A MUSA candidate's module before its port.
   std::vector<compile::Extension> extensions_;
   std::unique_ptr<compile::LocationMapper> mapper_;
 };
