@@ -30,6 +30,7 @@ from harness.worker import region
 from harness.candidate.aten import AtenRecorder, require_none, without_free_casts
 from harness.candidate.emulator import DeviceMapping, Emulator, ExportedMemory
 from harness.candidate.guard import OperatorGuard
+from harness.candidate.triton_tuner import Tuner
 from harness.worker.cuda_memory import RemoteMemory
 from harness.worker.draws import made_on
 from harness.worker.place import HOST_PLACE, Place
@@ -99,6 +100,7 @@ class CandidateProcess:
         self._outputs: list[torch.Tensor] = []  # They live until the device process copied them.
         self._artifacts: Json = {}
         self._modules: dict[str, ModuleType | str] = {}
+        self._tuner: Tuner | None = None  # Of Triton's autotuners.
 
     def answer(self, question: Question) -> Answer:
         operations = {
@@ -147,8 +149,9 @@ class CandidateProcess:
         if self._recorder is not None and not self._policy.allows_everything:
             self._watch = self._recorder
             self._watch.watch_construction(self._policy.init_allowed)
-        if self._place.triton_names is not None and "triton" in body["source"]:
-            triton_driver.install(self._place.triton_names)
+        triton = self._place.triton()
+        if triton is not None and "triton" in body["source"]:
+            self._tuner = triton_driver.install(*triton)
         try:
             self._module = run_module(body["source"], CANDIDATE_FILE)
             self._end_build({})
@@ -248,7 +251,7 @@ class CandidateProcess:
         if self._emulator is not None:
             self._emulator.begin_call()
         try:
-            return self._call(built, inputs, question.body["written"])
+            return self._call(built, inputs, question.body)
         finally:
             if self._emulator is not None:
                 self._emulator.end_call()
@@ -264,7 +267,7 @@ class CandidateProcess:
         copy_state(built.state, built.model)  # Each trial starts from the reference's buffers.
         self._place.poison(sum(tensor.nbytes for tensor in region.tensors_of(inputs)))
         self._place.finish()
-        answer = self._call(built, inputs, question.body["written"])
+        answer = self._call(built, inputs, question.body)
         self._place.trim()  # The judge is next.
         return answer
 
@@ -274,15 +277,20 @@ class CandidateProcess:
         if built is None:
             raise Refusal("protocol", "time before build")
         self._end_init()
+        if self._tuner is not None:
+            self._tuner.begin(None)
         try:
             return Answer({"outputs": remote_calls.make(built.model, question.body, self._place)})
         except BaseException as error:
             set_stage(error, "forward")
             raise
 
-    def _call(self, built: _Built, inputs: Any, written: list[int]) -> Answer:
+    def _call(self, built: _Built, inputs: Any, asked: Json) -> Answer:
         """One call of forward, and its outputs in a region, with the inputs that it is to write."""
         model, reference = built.model, built.reference
+        written: list[int] = asked["written"]
+        if self._tuner is not None:
+            self._tuner.begin(asked.get("configuration", 0))
         given = region.tensors_of(inputs)
         aten: Json = {}
         sticky = ""
@@ -308,6 +316,8 @@ class CandidateProcess:
         moved += sum(one.nbytes for one in returned if is_moving_view(one, given))
         percent = 100 * max(0, moved) // max(1, sum(one.nbytes for one in returned))
         body: Json = {"aten": aten, "sticky": sticky, "moved_percent": percent}
+        if self._tuner is not None:
+            body["triton"] = self._tuner.found()
         try:
             return self._pack((outputs, [given[number] for number in written]), model, body)
         except BaseException as error:

@@ -89,6 +89,10 @@ class MusaPlace(CudaPlace):
     def open_remote(cls) -> Place:
         return cls(cls.open_device(), RemoteMemory(cls.names, cls.tensor_of), digest_by_sums)
 
+    def triton(self) -> tuple[Names, int] | None:
+        """Its compiler is another one."""
+        return None
+
     def set_tf32(self, is_allowed: bool) -> None:
         _set_tf32(is_allowed)
 

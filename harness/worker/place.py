@@ -38,8 +38,6 @@ class Place:
     kernels: tuple[str, str] = ("torch", "libtorch_cuda*.so")
     # A candidate's models are drawn on the host, however large they are (draws.py).
     draws_on_host: bool = False
-    # The names of the device for Triton, where a candidate process may compile its kernels.
-    triton_names: Names | None = None
 
     @staticmethod
     def open_device() -> torch.device:
@@ -50,6 +48,12 @@ class Place:
     def open(cls) -> Place:
         """The place in this process: a device's context cannot be forked."""
         return HOST_PLACE
+
+    def triton(self) -> tuple[Names, int] | None:
+        """The device's names, and the compute capability (90) that a candidate process compiles
+        Triton's kernels for; None where it has none.
+        """
+        return None
 
     @classmethod
     def open_remote(cls) -> Place:

@@ -53,7 +53,10 @@ class JudgeMemory:
 @dataclass(frozen=True)
 class PtxPlace(CudaPlace):
     draws_on_host: bool = True  # The judge does so, too: the numbers are the same.
-    triton_names: Names | None = CudaPlace.names
+
+    def triton(self) -> tuple[Names, int] | None:
+        """For 90 Triton makes wgmma, which this device lacks."""
+        return self.names, 80
 
     @classmethod
     def open_device(cls) -> torch.device:

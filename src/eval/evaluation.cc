@@ -259,7 +259,7 @@ Stage Evaluation::measure() {
   const execute::Program program = located_program();
   hold_memory(need_of_trials(judge_->plan().call_memory, judge_->plan().shapes.size()));
   std::optional<Scheduler::Hold> turn(take_turn());
-  MC_TRY(execute::CandidateProcess candidate, context_.executor.candidate(), "measure");
+  MC_TRY(execute::CandidateProcess candidate, context_.executor.candidate(program), "measure");
   // A candidate that is to be timed need not wait for all trials of the others.
   const auto pause = [&](execute::Session& running) {
     if (use_ == Schedule::Use::kExclusive || !context_.device.is_exclusive_wanted()) return;
@@ -273,6 +273,12 @@ Stage Evaluation::measure() {
          "measure");
   for (const auto& [name, count] : measured.aten_ops) verdict_.telemetry.aten_ops[name] = count;
   verdict_.telemetry.memory_peak_bytes = measured.memory_peak_bytes;
+  if (measured.compile_s > 0) {
+    verdict_.telemetry.stages.push_back({"compile.triton", 1e3 * measured.compile_s});
+  }
+  if (measured.are_configurations_left) {
+    verdict_.not_tried.emplace_back("some configurations of an autotuned kernel: time was up");
+  }
   verdict_.telemetry.output_tail = measured.output_tail;
   // It ends before its device may be another's.
   device_ = std::move(measured.device);

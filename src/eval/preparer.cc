@@ -122,10 +122,10 @@ Stage Candidate::port() {
 
 // The rules for Python, with the languages that the backend judges.
 std::string Candidate::python_rules() const {
-  if (!preparer_.machine().has_ptx_device) return preparer_.policy().python_json;
+  if (preparer_.machine().languages.empty()) return preparer_.policy().python_json;
   auto rules = nlohmann::json::parse(preparer_.policy().python_json, nullptr, false);
   if (rules.is_discarded()) return preparer_.policy().python_json;  // The inspector will say so.
-  rules["python"]["judged_languages"] = {"triton"};
+  rules["python"]["judged_languages"] = preparer_.machine().languages;
   return rules.dump();
 }
 

@@ -64,6 +64,7 @@ Status set_up(Machine& machine, const Options& options, const Progress& progress
          compile::prepare_ptx_libraries(machine.pytorch, runtime, machine.layout, progress),
          "set-up");
   machine.has_ptx_device = true;
+  machine.languages = {"triton"};
   machine.environment = {"CUDA_VISIBLE_DEVICES=0"};
   machine.arguments = {"--executor-lib", executor.string(), "--operators-lib",
                        libraries.operators.string()};

@@ -77,6 +77,7 @@ execute::Stage<TimingStage::Timed> TimingStage::compare(const Contenders& conten
   options.clock = context_.clock;
   options.tf32 = context_.options.timing.tf32;
   options.batch_bytes_max = batch_bytes_max(context_.device.capacity());
+  if (subject_.artifacts.empty()) options.first_s = context_.executor.limits().load_s;
   timing::CallComparison comparison(subject_.judge, own, other, context_.executor.limits(), options,
                                     context_.nvml);
   lap(name + ".start");

@@ -161,6 +161,7 @@ worker::CandidateRunAnswer bounded(worker::CandidateRunAnswer said) {
   }
   said.aten = std::move(aten);
   said.sticky = cut(std::move(said.sticky));
+  if (said.triton) said.triton->taken = cut(std::move(said.triton->taken));
   return said;
 }
 

@@ -226,14 +226,15 @@ Stage<std::string> Executor::record(const std::string& source, const Initials& i
   return Recorded(std::visit(Failure{limits_, "record", limits_.load_s, {}}, answer));
 }
 
-Result<CandidateProcess> Executor::candidate() {
+Result<CandidateProcess> Executor::candidate(const Program& program) {
+  ChildLimits limits = limits_.child;
+  if (program.is_in_triton()) limits.imports = {"triton"};
   if (!limits_.has_device_process) {
-    MC_TRY(Session session, zygotes_.spawn(Role::kCandidate, limits_.child), "candidate");
+    MC_TRY(Session session, zygotes_.spawn(Role::kCandidate, limits), "candidate");
     return CandidateProcess{std::move(session)};
   }
   MC_TRY(auto device, device_process(), "candidate");
   MC_TRY(const Fd channel, device->open(limits_.foreign_kernels), "candidate");
-  ChildLimits limits = limits_.child;
   limits.device_channel = channel.get();
   MC_TRY(Session session, zygotes_.spawn(Role::kCandidate, limits), "candidate");
   return CandidateProcess{std::move(session), std::move(device)};
@@ -304,7 +305,7 @@ Result<Tried> Executor::measure_last(const Program& program, Judge& judge, const
                                      uint64_t schedule_seed, double forward_s) {
   StageLimits limits = limits_;
   limits.forward_s = forward_s;
-  MC_TRY(CandidateProcess candidate, this->candidate(), "candidate");
+  MC_TRY(CandidateProcess candidate, this->candidate(program), "candidate");
   MC_CHECK(candidate.device == nullptr);  // It is for emulated candidates.
   return Measurement(limits, program, judge, policy, schedule_seed, std::move(candidate.session),
                      nullptr)
@@ -357,7 +358,7 @@ bool changes_settings(std::string_view task_source) {
 Stage<CandidateProcess> Executor::start_candidate(const Program& program, Judge& judge,
                                                   const RunPolicy& policy, uint64_t schedule_seed) {
   using Started = std::variant<CandidateProcess, task::Outcome>;
-  MC_TRY(CandidateProcess candidate, this->candidate(), "candidate");
+  MC_TRY(CandidateProcess candidate, this->candidate(program), "candidate");
   MC_TRY(auto started,
          Measurement(limits_, program, judge, policy, schedule_seed, std::move(candidate.session),
                      candidate.device.get())

@@ -133,6 +133,9 @@ struct Program {
   bool is_emulated = false;  // On the CPU backend: the emulator reports on each call.
   // The rest of StageLimits::candidate_s; null where nothing limits it.
   worker::AnswerTime* time = nullptr;
+
+  // Nothing of it is compiled before it runs: the rules let only Triton's kernels do without.
+  bool is_in_triton() const { return libraries.empty(); }
 };
 
 // The trials at one shape by themselves.
@@ -156,6 +159,8 @@ struct Measured {
   // it either.
   std::optional<Error> check_error;
   bool has_failed = false;  // A trial that counts, whatever the outcome is.
+  bool are_configurations_left = false;  // Of autotuned kernels: the time for them was up.
+  double compile_s = 0;  // Says the candidate process, of kernels that it compiled in calls.
 };
 
 // The outcome of a candidate whose device process ended once more.
@@ -182,7 +187,7 @@ class Executor {
   Stage<InspectorAnswer> inspect(const std::string& source, const std::string& policy_json);
 
   // A new one, with a device process where the backend has a device.
-  Result<CandidateProcess> candidate();
+  Result<CandidateProcess> candidate(const Program& program);
   // A spare one, where spares are kept: kWait waits for it (the caller must have no turn of the
   // device, since a spare is made under one), kIfReady makes one where none is ready.
   enum class Spare { kWait, kIfReady };

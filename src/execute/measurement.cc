@@ -11,6 +11,7 @@
 #include "execute/measurement.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "core/check.h"
 #include "execute/failure.h"
@@ -23,6 +24,9 @@ using Seconds = std::chrono::duration<double>;
 constexpr size_t kDetailBytesMax = 300;
 
 constexpr double kWallFactor = 4;
+
+constexpr int64_t kConfigurationsMax = 64;  // Of one autotuned kernel.
+constexpr double kConfigurations_s = 30;    // By the clock, for all but the first.
 
 }  // namespace
 
@@ -66,7 +70,39 @@ Result<Measured> Measurement::run(const Pause& pause) {
     trials_.fail(plan, &*outcome);
     spoilt_by_ = std::move(outcome);
   }
-  return finish(trials_.outcome());
+  MC_TRY(EarlyOutcome outcome, run_configurations(pause), "configurations");
+  return finish(outcome ? std::move(*outcome) : trials_.outcome());
+}
+
+// An autotuner takes another one on another device, and at another time.
+Result<EarlyOutcome> Measurement::run_configurations(const Pause& pause) {
+  const auto start = std::chrono::steady_clock::now();
+  for (const TrialPlan& plan : plans_of_configurations()) {
+    for (configuration_ = 1; configuration_ < num_configurations_; ++configuration_) {
+      const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
+      if (trials_.has_failed() || spent_up(spent.count())) return EarlyOutcome();
+      trials_.repeat(configuration_, num_configurations_);
+      MC_TRY(EarlyOutcome outcome, run_trial(plan, pause), "trial " + std::to_string(plan.index));
+      if (outcome) return outcome;
+    }
+  }
+  return EarlyOutcome();
+}
+
+bool Measurement::spent_up(double spent_s) {
+  are_configurations_left_ = spent_s > kConfigurations_s;
+  return are_configurations_left_;
+}
+
+// The first trial, and the first one that counts at another shape.
+std::vector<TrialPlan> Measurement::plans_of_configurations() const {
+  std::vector<TrialPlan> plans;
+  if (num_configurations_ <= 1 || spoilt_by_) return plans;
+  for (const TrialPlan& plan : judge_.plan().trials) {
+    const bool is_new = plans.empty() || (plans.size() == 1 && plan.shape != plans[0].shape);
+    if (is_new && trials_.counts(plan)) plans.push_back(plan);
+  }
+  return plans;
 }
 
 Result<Tried> Measurement::run_last() {
@@ -181,12 +217,20 @@ Result<EarlyOutcome> Measurement::run_trial(const TrialPlan& plan, const Pause& 
   auto ran = worker::parse_response<worker::CandidateRunQuestion>(std::move(*outputs));
   if (!ran) return trials_.fail(call, MalformedReply{ran.error().message});
   const RunAnswer run = bounded(std::move(ran->body));
+  note_configurations(run);
   if (EarlyOutcome decided = trials_.admit(call, run); decided || call.lacking) return decided;
   pause(session_);
   auto checked = check(run, ran->region, call);
   if (!checked) return EarlyOutcome(uncheckable(checked.error(), std::move(call)));
   if (EarlyOutcome late = trials_.check_idle(fresh_report())) return late;
   return trials_.add(std::move(call), run, std::move(checked->body));
+}
+
+void Measurement::note_configurations(const RunAnswer& run) {
+  if (!run.triton) return;
+  if (run.triton->compile_s > 0) compile_s_ += run.triton->compile_s;
+  num_configurations_ =
+      std::clamp(run.triton->configurations, num_configurations_, kConfigurationsMax);
 }
 
 Result<Answer> Measurement::ask_to_build(int shape, const Initial& init) {
@@ -210,7 +254,8 @@ Result<Answer> Measurement::ask_to_build(int shape, const Initial& init) {
 Result<Answer> Measurement::ask_to_run(const TrialPlan& plan,
                                        const worker::Response<worker::JudgeTrialQuestion>& given) {
   if (device_ == nullptr) {
-    return ask(worker::CandidateRunQuestion{plan.shape, given.body.inputs, given.body.written},
+    return ask(worker::CandidateRunQuestion{plan.shape, given.body.inputs, given.body.written,
+                                            configuration_},
                &given.region, limits_.forward_s);
   }
   MC_TRY(const auto before, device_->used(), "before the call");
@@ -223,9 +268,12 @@ Result<Answer> Measurement::ask_to_run(const TrialPlan& plan,
     return Answer(ErrorReply{.kind = "exception", .stage = "forward", .exception = fault});
   }
   MC_TRY(const int64_t address, put, "inputs");
-  Answer answer = ask(
-      worker::CandidateRunThereQuestion{plan.shape, given.body.inputs, given.body.written, address},
-      nullptr, limits_.forward_s);
+  // Kernels of Triton are compiled as they are called.
+  const double compile_s = program_.is_in_triton() ? limits_.load_s : 0;
+  Answer answer =
+      ask(worker::CandidateRunThereQuestion{plan.shape, given.body.inputs, given.body.written,
+                                            configuration_, address},
+          nullptr, limits_.forward_s + compile_s);
   if (std::holds_alternative<Reply>(answer)) {
     MC_TRY(const auto after, device_->used(), "after the call");
     launches_own_ = after.launches_own - before.launches_own;
@@ -258,7 +306,8 @@ Result<Answer> Measurement::take_outputs(Answer answer) {
       .launches = launches_own_,
       .sticky = std::move(ran->body.sticky),
       .outputs = std::move(copied.body.outputs),
-      .buffers = std::move(copied.body.buffers)};
+      .buffers = std::move(copied.body.buffers),
+      .triton = std::move(ran->body.triton)};
   return Answer(Reply{said.to_json(), std::move(copied.region)});
 }
 
@@ -347,7 +396,9 @@ Measured Measurement::finish(task::Outcome outcome) {
                     std::nullopt,
                     nullptr,
                     check_error_,
-                    trials_.has_failed()};
+                    trials_.has_failed(),
+                    are_configurations_left_,
+                    compile_s_};
   // The fault of a kernel is an exception too, and what is left on the device fails later calls.
   const bool may_be_faulty = device_ != nullptr && has_thrown_;
   if (std::holds_alternative<task::Passed>(measured.outcome) && !spoilt_by_ && !may_be_faulty) {

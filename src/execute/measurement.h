@@ -38,6 +38,10 @@ class Measurement {
   Result<EarlyOutcome> load();
   Result<EarlyOutcome> build(int shape);
   Result<EarlyOutcome> run_trial(const TrialPlan& plan, const Pause& pause);
+  Result<EarlyOutcome> run_configurations(const Pause& pause);
+  std::vector<TrialPlan> plans_of_configurations() const;
+  bool spent_up(double spent_s);
+  void note_configurations(const RunAnswer& run);
   const task::Outcome* cannot_run(const TrialPlan& plan) const;  // Why; null where it can.
   Result<Checked> check(const RunAnswer& run, const Fd& region, const Trials::Call& call);
   task::Outcome uncheckable(Error error, Trials::Call call);
@@ -77,6 +81,10 @@ class Measurement {
   task::StateMatch state_;  // At the main shape.
   double kernel_s_ = 0;     // The last call's kernels took so long on the emulator.
   std::optional<Error> check_error_;
+  int64_t configuration_ = 0;         // Of autotuned kernels, in the next call.
+  int64_t num_configurations_ = 1;    // The most that one of them had in a call.
+  bool are_configurations_left_ = false;
+  double compile_s_ = 0;  // Says the candidate process, of kernels that it compiled in calls.
   bool is_judge_crowded_out_ = false;  // The candidate process's hold on the device is the cause.
   size_t report_read_ = 0;             // Bytes of the emulator's report that were read.
 };

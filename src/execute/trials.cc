@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "core/check.h"
 #include "execute/failure.h"
 #include "task/text.h"
 
@@ -122,9 +123,38 @@ double share_passed(std::span<task::Trial> trials) {
 
 }  // namespace
 
+void Trials::repeat(int64_t configuration, int64_t num_configurations) {
+  MC_CHECK(trials_.size() == plan_.trials.size());
+  repetition_ = {configuration, num_configurations};
+}
+
+void Trials::put(task::Trial trial, const std::string& taken) {
+  if (!repetition_) {
+    trials_.push_back(std::move(trial));
+    return;
+  }
+  const auto before = std::ranges::find(trials_, trial.index, &task::Trial::index);
+  MC_CHECK(before != trials_.end());
+  if (trial.passed || !before->passed) return;
+  trial.findings.push_back(configuration_finding(taken));
+  *before = std::move(trial);
+}
+
+task::KernelFinding Trials::configuration_finding(const std::string& taken) const {
+  MC_CHECK(repetition_.has_value());
+  task::KernelFinding finding;
+  finding.kind = "configuration";
+  finding.detail =
+      fmt::format("configuration {} of {}, counted from 0, that the autotuner may take{}{}; with "
+                  "configuration 0 the trial passed",
+                  repetition_->configuration, repetition_->num_configurations,
+                  taken.empty() ? "" : " ", taken.empty() ? "" : "(" + taken + ")");
+  return finding;
+}
+
 Trials::Call Trials::begin(const TrialPlan& plan, const worker::JudgeTrialAnswer& given,
                            std::string_view report) {
-  Call call{plan, trial_of(plan), std::nullopt, given.returns_inputs, std::nullopt};
+  Call call{plan, trial_of(plan), std::nullopt, given.returns_inputs};
   call.trial.inputs_digest = given.digest;
   call.trial.findings = decode_findings(report, program_.locate);
   call.lacking = take_lack(call.trial.findings);
@@ -155,6 +185,7 @@ EarlyOutcome Trials::fail(const Call& call, const Answer& answer) {
 
 EarlyOutcome Trials::admit(Call& call, const worker::CandidateRunAnswer& run) {
   if (EarlyOutcome forbidden = note_aten(run.aten)) return forbidden;
+  if (run.triton) call.taken = run.triton->taken;
   if (call.lacking) {
     fail(call.plan, &*call.lacking);
     return std::nullopt;
@@ -174,7 +205,7 @@ EarlyOutcome Trials::add(Call call, const worker::CandidateRunAnswer& run,
     if (EarlyOutcome idle = made_without_kernel(call, run)) return idle;
   }
   trial.passed = trial.passed && trial.findings.empty() && trial.inputs_mutated.empty();
-  trials_.push_back(std::move(trial));
+  put(std::move(trial), call.taken);
   return std::nullopt;
 }
 
@@ -201,7 +232,7 @@ void Trials::fail(const TrialPlan& plan, const task::Outcome* why) {
     const bool is_lack = std::holds_alternative<task::Unsupported>(*why);
     if (is_lack && counts(plan) && !lacking_) lacking_ = *why;
   }
-  trials_.push_back(std::move(trial));
+  put(std::move(trial), "");
 }
 
 task::Outcome Trials::outcome() {
@@ -222,7 +253,10 @@ task::Outcome Trials::outcome() {
 }
 
 task::Outcome Trials::with_trials(task::Outcome early) {
-  if (auto* crashed = std::get_if<task::Crashed>(&early)) crashed->trials = trials_;
+  if (auto* crashed = std::get_if<task::Crashed>(&early)) {
+    crashed->trials = trials_;
+    if (repetition_) crashed->findings.push_back(configuration_finding(""));
+  }
   if (!std::holds_alternative<task::Unsupported>(early) || !has_failed()) return early;
   while (trials_.size() < plan_.trials.size()) fail(plan_.trials[trials_.size()], &early);
   return outcome();

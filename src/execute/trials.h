@@ -52,6 +52,7 @@ class Trials {
     task::Trial trial;
     std::optional<CallRecord> record;        // The emulator's; absent unless there is exactly one.
     bool returns_inputs = false;             // The reference computes nothing.
+    std::string taken{};                     // The configuration of an autotuned kernel, in words.
     std::optional<task::Outcome> lacking{};  // Unsupported: the emulator lacks something for it.
   };
 
@@ -60,6 +61,10 @@ class Trials {
          const Program& program)
       : plan_(plan), policy_(policy), limits_(limits), program_(program) {}
 
+  // From now on, calls run trials that passed again, with this configuration of the candidate's
+  // autotuned kernels.  One that fails now fails its trial, with a finding that names it.
+  // REQUIRES: there was one trial of each plan.
+  void repeat(int64_t configuration, int64_t num_configurations);
   // `report` is what the emulator reported since the call before.
   Call begin(const TrialPlan& plan, const worker::JudgeTrialAnswer& given, std::string_view report);
   // The call ended without a reply.
@@ -98,7 +103,15 @@ class Trials {
   const std::map<std::string, int64_t>& aten_ops() const { return aten_ops_; }
 
  private:
+  // Configurations of autotuned kernels beside the first.
+  struct Repetition {
+    int64_t configuration;
+    int64_t num_configurations;
+  };
+
   task::Trial trial_of(const TrialPlan& plan) const;
+  void put(task::Trial trial, const std::string& taken);
+  task::KernelFinding configuration_finding(const std::string& taken) const;
   EarlyOutcome note_aten(const std::map<std::string, int64_t>& calls);
   EarlyOutcome note_record(Call& call) const;
   EarlyOutcome made_without_kernel(const Call& call, const worker::CandidateRunAnswer& run) const;
@@ -112,6 +125,7 @@ class Trials {
   std::map<std::string, int64_t> aten_ops_;
   int64_t last_number_ = 0;  // The emulator's number of the call before.
   EarlyOutcome lacking_;     // The first, of the trials that count.
+  std::optional<Repetition> repetition_;
 };
 
 }  // namespace mc::execute

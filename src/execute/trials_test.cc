@@ -114,6 +114,44 @@ TEST_F(TrialsTest, AFindingFailsAllTrialsThatCount) {
   EXPECT_EQ(std::get<task::Wrong>(trials_.outcome()).q, 0);
 }
 
+TEST_F(TrialsTest, AConfigurationThatFailsFailsItsTrialAndIsNamed) {
+  const Reported right{.num_records = 0};
+  program_.is_emulated = false;
+  policy_.operators = {"*"};
+  policy_.own_launches_min = 0;
+  for (size_t i = 0; i < plan_.trials.size(); ++i) EXPECT_EQ(make(right, i), std::nullopt);
+  trials_.repeat(1, 8);
+  EXPECT_EQ(make(right, 1), std::nullopt);
+  EXPECT_EQ(trials_.all().size(), plan_.trials.size());
+  EXPECT_FALSE(trials_.has_failed());
+  trials_.repeat(5, 8);
+  Reported wrong = right;
+  wrong.check = {.passed = false, .checks = {{.path = "output", .problem = "value"}}};
+  wrong.run.triton = worker::Triton{8, "BLOCK: 64", 0};
+  EXPECT_EQ(make(wrong, 1), std::nullopt);
+  EXPECT_TRUE(trials_.all()[0].passed);
+  const task::Trial& failed = trials_.all()[1];
+  EXPECT_FALSE(failed.passed);
+  ASSERT_EQ(failed.findings.size(), 1u);
+  EXPECT_EQ(failed.findings[0].kind, "configuration");
+  EXPECT_NE(failed.findings[0].detail.find("5 of 8"), std::string::npos);
+  EXPECT_NE(failed.findings[0].detail.find("(BLOCK: 64)"), std::string::npos);
+  EXPECT_STREQ(task::outcome_name(trials_.outcome()), "wrong");
+}
+
+TEST_F(TrialsTest, ACrashOfAConfigurationNamesIt) {
+  const Reported right{.num_records = 0};
+  program_.is_emulated = false;
+  policy_.operators = {"*"};
+  policy_.own_launches_min = 0;
+  for (size_t i = 0; i < plan_.trials.size(); ++i) EXPECT_EQ(make(right, i), std::nullopt);
+  trials_.repeat(2, 3);
+  const task::Outcome ended = trials_.with_trials(task::Crashed{"forward", {}, 11, 0, {}, {}});
+  const auto& findings = std::get<task::Crashed>(ended).findings;
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].kind, "configuration");
+}
+
 TEST_F(TrialsTest, AnExceptionDecidesAtTheMainShapeOrBesideAFatalFinding) {
   const ErrorReply refusal{"exception", "", {"ValueError", "no", {"candidate", 3, 0, ""}, {}}};
   EXPECT_EQ(name_of(fail(refusal, "", 0)), "runtime");

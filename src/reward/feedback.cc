@@ -69,6 +69,11 @@ std::string triple(const std::array<int64_t, 3>& values) {
 }
 
 void write_finding(Page& page, const task::KernelFinding& finding) {
+  if (finding.kind == "configuration") {  // It is of no thread.
+    page.say("Found a wrong configuration.");
+    page.quote(finding.detail);
+    return;
+  }
   const std::string kernel = finding.kernel.empty() ? "" : " in kernel " + named(finding.kernel);
   page.say(fmt::format("Found {}{}, block {}, thread {}{}.", named(finding.kind), kernel,
                        triple(finding.block), triple(finding.thread), at(finding.location)));

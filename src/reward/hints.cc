@@ -25,6 +25,9 @@ constexpr Hint kKernelHints[] = {
     {"host_crash",
      "no kernel did this: code on the host, the candidate's own or PyTorch's that it called, used "
      "an invalid address or all of its stack."},
+    {"configuration",
+     "an autotuner takes the configuration that is fastest on its device, so each of them must be "
+     "right at every size."},
     {"misaligned",
      "a vector access (float4 and the like) needs an address that is a multiple of its size; rows "
      "of odd length start at unaligned addresses."},

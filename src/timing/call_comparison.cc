@@ -275,7 +275,8 @@ Result<CallComparison::EarlyOutcome> CallComparison::run_candidate(Side& side, i
                           .frees_cache = is_itemised};
   // The device is this candidate's alone, so who was fast before does not get all of the limit.
   const double expected_s = static_cast<double>(calls) * (side.call_us + kBetweenCalls_us) * 1e-6;
-  const double limit_s = std::min(limits_.forward_s, options_.patience_s + kSlowerMax * expected_s);
+  double limit_s = std::min(limits_.forward_s, options_.patience_s + kSlowerMax * expected_s);
+  if (number_ == 1) limit_s += options_.first_s;
   Answer made = session.ask(question.to_json(), nullptr, Seconds(limit_s));
   auto* reply = std::get_if<Reply>(&made);
   if (reply == nullptr) return failed("forward", made, limit_s);

@@ -39,6 +39,9 @@ struct CallOptions {
   double budget_s = 6;
   // Seconds that a batch may take, beside some times what its calls took before.
   double patience_s = 5;
+  // Besides, for the first batch: kernels of Triton are compiled in their first call, and an
+  // autotuner times its configurations.
+  double first_s = 0;
   uint64_t seed = 0;  // It decides the order and the inputs.
   bool tf32 = false;  // The judge's reference may use it.
   Clock clock{};

@@ -347,6 +347,7 @@ Result<Session> Zygote::spawn_once(Role role, const ChildLimits& limits) {
     const Json question{
         {"op", "spawn"},
         {"role", name_of(role)},
+        {"imports", limits.imports},
         {"environment", has_device(role, limits) ? limits.environment : std::vector<std::string>()},
         {"sandbox", Json::parse(sandbox::to_json(profile))}};
     std::vector<int> given = {ends.second.get(), output.second.get()};

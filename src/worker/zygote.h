@@ -58,6 +58,9 @@ struct ChildLimits {
   std::vector<std::string> devices;  // Device nodes, for those who compute on a device.
   // Variables, "NAME=value", that these have besides the zygote's: which device they see.
   std::vector<std::string> environment;
+  // Packages that the zygote imports before it makes this child, for it and for all that follow:
+  // "triton".
+  std::vector<std::string> imports;
   bool runs_programs = false;  // May start processes: torch.compile's compilers.
   bool weak_sandbox = false;   // Go on where a protection cannot be had.
   // A candidate process's channel to the process that holds its device; -1: it has the device

@@ -106,6 +106,8 @@ class Ptx(InFolder):
                 "races": in_triton(place="(row % 2)"),
                 "overruns": in_triton(limit="+ 100"),
                 "does_not_compile": in_triton(place="nothing"),
+                # The second configuration leaves out the last columns.
+                "one_is_wrong": in_triton(limit="- (BLOCK // 256)"),
             }
         )
         self.assertEqual(
@@ -115,8 +117,13 @@ class Ptx(InFolder):
                 "races": "wrong",
                 "overruns": "runtime",
                 "does_not_compile": "runtime",
+                "one_is_wrong": "wrong",
             },
         )
+        findings = [one for trial in outcomes["one_is_wrong"]["trials"] for one in trial["findings"]]
+        self.assertEqual([one["kind"] for one in findings], ["configuration"])
+        self.assertIn("1 of 2", findings[0]["detail"])
+        self.assertIn("reverse: BLOCK: 256", findings[0]["detail"])
         [found, *_] = outcomes["overruns"]["findings"]
         self.assertEqual(found["kind"], "out_of_bounds_read")
         self.assertIn("tl.load", found["location"]["excerpt"])
