@@ -218,12 +218,12 @@ Finding finding_at(const Block& block, const Warp& warp, const Step* step, Findi
 
 void add(Block& block, Finding finding) {
   Launch& launch = *block.launch;
-  if (ends_launch(finding.kind) || launch.undo != nullptr) {
+  if (ends_launch(finding.kind) || launch.workers > 1) {
     block.stopped = true;
     launch.stopped = true;
   }
   // Findings of several workers are found again by one.
-  if (launch.undo != nullptr) return;
+  if (launch.workers > 1) return;
   finding.array.resize(std::min(finding.array.size(), kNameMax));
   launch.log->add(std::move(finding));
 }

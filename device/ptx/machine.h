@@ -88,7 +88,9 @@ struct Launch {
   GlobalMemory* memory = nullptr;
   FindingLog* log = nullptr;
   Order* order = nullptr;
-  UndoLog* undo = nullptr;  // Not null where several workers run the blocks.
+  UndoLog* undo = nullptr;   // Not null where the launch may be undone.
+  bool may_settle = false;   // Doubtful races are settled by a second run: device.cc.
+  bool is_reversed = false;  // The warps of a block have their turns in the opposite order.
   const std::unique_ptr<ShadowMemory>* shadows = nullptr;  // One for each worker.
   const Program* program = nullptr;
   const Variant* variant = nullptr;

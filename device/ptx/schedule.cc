@@ -329,7 +329,8 @@ bool run_block(LaneBlock& block) {
   for (int idle = 0; !block.stopped;) {
     bool ran = false;
     for (size_t k = 0; k < block.warps.size(); ++k) {
-      const uint64_t warp = block.launch->seed == 0 ? k : number_at(block.turns, k);
+      const size_t turn = block.launch->is_reversed ? block.warps.size() - 1 - k : k;
+      const uint64_t warp = block.launch->seed == 0 ? turn : number_at(block.turns, turn);
       ran |= run_warp(block.warps[warp], idle);
     }
     if (block.stopped) break;

@@ -185,7 +185,8 @@ void check_reads(Block& block, const Warp& warp, const Step* step, uint64_t line
     const uint32_t writer = by_words ? shadow.writer[granule] : who_at(written, k);
     const int thread = thread_of(who_at(read, k));
     if (!is_unordered(block, warp, since, writer, thread)) return;
-    race_global(block, warp, step, granule, thread, writer, kReadAfterWrite);
+    race_global(block, warp, step, granule, thread, writer,
+                is_own(block, writer) ? kReadAfterWriteInBlock : kReadAfterWrite);
   });
 }
 

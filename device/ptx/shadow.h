@@ -34,6 +34,10 @@ struct Block;
 struct Step;
 struct Warp;
 
+// The race of a read of global memory with an earlier write in the same block.
+inline constexpr const char* kReadAfterWriteInBlock =
+    "a thread reads what another thread of its block wrote, without a barrier between";
+
 struct SharedShadow {
   uint32_t* written = nullptr;
   uint32_t* writer = nullptr;  // A thread.

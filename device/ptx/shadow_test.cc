@@ -42,7 +42,7 @@ struct Accesses {
 };
 
 using Counts = std::map<std::string, int64_t>;
-constexpr const char* kReadAfterWrite = "reads what another thread wrote";
+constexpr const char* kReadAfterWrite = "reads what another thread";
 constexpr const char* kWriteAfterWrite = "two threads write the same word";
 constexpr const char* kWriteAfterRead = "writes what another thread read";
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ptx/undo_log.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <set>
 
 #include "ptx/program.h"
 
@@ -66,11 +68,39 @@ bool UndoLog::workers_conflict(std::span<const std::unique_ptr<ShadowMemory>> sh
   return false;
 }
 
+uint8_t* UndoLog::place_of(const Saved& line) const {
+  return origin_ + kGlobalBase + (line.line << kLineShift);
+}
+
+std::vector<UndoLog::Saved> UndoLog::written() const {
+  std::vector<Saved> lines;
+  for (const auto& saved : saved_) {
+    for (Saved one : saved) {
+      std::memcpy(one.bytes.data(), place_of(one), one.bytes.size());
+      lines.push_back(one);
+    }
+  }
+  return lines;
+}
+
+bool UndoLog::is_as(const std::vector<Saved>& written) const {
+  const auto is_there = [this](const Saved& line) {
+    return std::memcmp(place_of(line), line.bytes.data(), line.bytes.size()) == 0;
+  };
+  std::set<uint64_t> lines;
+  for (const Saved& line : written) lines.insert(line.line);
+  return std::ranges::all_of(written, is_there) &&
+         std::ranges::all_of(saved_, [&](const std::vector<Saved>& saved) {
+           return std::ranges::all_of(saved, [&](const Saved& line) {
+             return lines.contains(line.line) || is_there(line);
+           });
+         });
+}
+
 void UndoLog::restore() {
   for (const auto& saved : saved_) {
     for (const Saved& one : saved) {
-      std::memcpy(origin_ + kGlobalBase + (one.line << kLineShift), one.bytes.data(),
-                  one.bytes.size());
+      std::memcpy(place_of(one), one.bytes.data(), one.bytes.size());
     }
   }
 }

@@ -33,15 +33,21 @@ class UndoLog {
                         int granule_shift) const;
   void restore();
 
- private:
   static constexpr int kLineShift = 7;  // A line of the shadow, if granules have four bytes.
   struct Saved {
     uint64_t line = 0;
     std::array<uint8_t, 1 << kLineShift> bytes;
   };
+  // The lines that the launch wrote, as they are now.
+  std::vector<Saved> written() const;
+  // True if memory is as another launch left it, which began with the same bytes and was undone.
+  bool is_as(const std::vector<Saved>& written) const;
 
+ private:
   UndoLog(Reserved marks, uint8_t* origin, int workers)
       : marks_(std::move(marks)), origin_(origin), saved_(static_cast<size_t>(workers)) {}
+
+  uint8_t* place_of(const Saved& line) const;
 
   Reserved marks_;  // For each line the last launch that wrote it.
   uint8_t* origin_;

@@ -53,7 +53,8 @@ Result<Strict::EarlyOutcome> Strict::repeat(int number) {
   MC_TRY_VOID(
       judge.begin(derive_seed(subject_.seed, label + " judge"), context_.executor.limits().judge_s),
       "judge");
-  MC_TRY(execute::CandidateProcess candidate, context_.executor.candidate(subject_.program), "measure");
+  MC_TRY(execute::CandidateProcess candidate, context_.executor.candidate(subject_.program),
+         "measure");
   MC_TRY(
       execute::Measured measured,
       context_.executor.measure(std::move(candidate), subject_.program, judge, context_.run_policy,

@@ -159,7 +159,8 @@ struct Measured {
   // it either.
   std::optional<Error> check_error;
   bool has_failed = false;  // A trial that counts, whatever the outcome is.
-  bool are_configurations_left = false;  // Of autotuned kernels: the time for them was up.
+  // Configurations of autotuned kernels for which time was up.
+  bool are_configurations_left = false;
   double compile_s = 0;  // Says the candidate process, of kernels that it compiled in calls.
 };
 

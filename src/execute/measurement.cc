@@ -25,8 +25,8 @@ constexpr size_t kDetailBytesMax = 300;
 
 constexpr double kWallFactor = 4;
 
-constexpr int64_t kConfigurationsMax = 64;  // Of one autotuned kernel.
-constexpr double kConfigurations_s = 30;    // By the clock, for all but the first.
+constexpr int64_t kConfigurationsMax = 64;  // An autotuned kernel's.
+constexpr double kConfigurations_s = 30;    // The clock's seconds for all but the first.
 
 }  // namespace
 

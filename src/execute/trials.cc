@@ -144,11 +144,11 @@ task::KernelFinding Trials::configuration_finding(const std::string& taken) cons
   MC_CHECK(repetition_.has_value());
   task::KernelFinding finding;
   finding.kind = "configuration";
-  finding.detail =
-      fmt::format("configuration {} of {}, counted from 0, that the autotuner may take{}{}; with "
-                  "configuration 0 the trial passed",
-                  repetition_->configuration, repetition_->num_configurations,
-                  taken.empty() ? "" : " ", taken.empty() ? "" : "(" + taken + ")");
+  finding.detail = fmt::format(
+      "configuration {} of {}, counted from 0, that the autotuner may take{}{}; with "
+      "configuration 0 the trial passed",
+      repetition_->configuration, repetition_->num_configurations, taken.empty() ? "" : " ",
+      taken.empty() ? "" : "(" + taken + ")");
   return finding;
 }
 

@@ -120,7 +120,8 @@ class Ptx(InFolder):
                 "one_is_wrong": "wrong",
             },
         )
-        findings = [one for trial in outcomes["one_is_wrong"]["trials"] for one in trial["findings"]]
+        trials = outcomes["one_is_wrong"]["trials"]
+        findings = [one for trial in trials for one in trial["findings"]]
         self.assertEqual([one["kind"] for one in findings], ["configuration"])
         self.assertIn("1 of 2", findings[0]["detail"])
         self.assertIn("reverse: BLOCK: 256", findings[0]["detail"])
