@@ -100,7 +100,7 @@ class CandidateProcess:
         self._outputs: list[torch.Tensor] = []  # They live until the device process copied them.
         self._artifacts: Json = {}
         self._modules: dict[str, ModuleType | str] = {}
-        self._tuner: Tuner | None = None  # Of Triton's autotuners.
+        self._tuner: Tuner | None = None  # The tuner of Triton, if it is used.
 
     def answer(self, question: Question) -> Answer:
         operations = {
