@@ -147,6 +147,8 @@ class CandidateProcess:
         if self._recorder is not None and not self._policy.allows_everything:
             self._watch = self._recorder
             self._watch.watch_construction(self._policy.init_allowed)
+        if isinstance(self._place.memory, RemoteMemory):
+            self._place.forget_environment()
         if self._place.triton_names is not None and "triton" in body["source"]:
             triton_driver.install(self._place.triton_names)
         try:
