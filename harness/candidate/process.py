@@ -131,6 +131,8 @@ class CandidateProcess:
     def _load(self, question: Question) -> Answer:
         body = question.body
         self._policy = _Policy(**body["policy"])
+        if isinstance(self._place.memory, RemoteMemory):
+            self._place.forget_environment()
         if self._emulator is not None:
             self._emulator.set_schedule(body["schedule_seed"])
             self._emulator.allow(self._policy.device_allowed)
@@ -147,8 +149,6 @@ class CandidateProcess:
         if self._recorder is not None and not self._policy.allows_everything:
             self._watch = self._recorder
             self._watch.watch_construction(self._policy.init_allowed)
-        if isinstance(self._place.memory, RemoteMemory):
-            self._place.forget_environment()
         if self._place.triton_names is not None and "triton" in body["source"]:
             triton_driver.install(self._place.triton_names)
         try:
