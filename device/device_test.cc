@@ -36,9 +36,9 @@ int new_channel() {
 }
 
 // A file with one empty fat binary at offset 64, until the process ends.
-class ImageFile {
+class EmptyImage {
  public:
-  ImageFile() {
+  EmptyImage() {
     const int descriptor = mkstemp(path.data());
     struct {
       char before[64] = {};
@@ -50,15 +50,15 @@ class ImageFile {
     EXPECT_EQ(write(descriptor, &image, sizeof image), static_cast<ssize_t>(sizeof image));
     close(descriptor);
   }
-  ~ImageFile() { unlink(path.c_str()); }
-  ImageFile(const ImageFile&) = delete;
-  ImageFile& operator=(const ImageFile&) = delete;
+  ~EmptyImage() { unlink(path.c_str()); }
+  EmptyImage(const EmptyImage&) = delete;
+  EmptyImage& operator=(const EmptyImage&) = delete;
 
   std::string path = testing::TempDir() + "imageXXXXXX";
 };
 
 std::string image_file() {
-  static const ImageFile file;
+  static const EmptyImage file;
   return file.path;
 }
 

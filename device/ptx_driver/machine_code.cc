@@ -16,6 +16,7 @@ namespace {
 constexpr uint8_t kBytesFollow = 4, kRegisterCount = 0x2F;
 constexpr uint32_t kSymbolMask = 0xFFFFFF;
 constexpr int kRegistersShift = 24;
+constexpr uint32_t kRegistersMax = 255;
 constexpr std::string_view kText = ".text.";
 
 template <class T>
@@ -86,10 +87,12 @@ std::map<std::string, int, std::less<>> registers_in(std::string_view elf) {
   }
   for (const Elf64_Shdr& section : sections) {
     const std::string_view name = text_at(names, section.sh_name);
-    const uint32_t count = section.sh_info >> kRegistersShift;
-    const auto again = counts.find(section.sh_info & kSymbolMask);
-    if (!name.starts_with(kText) || again == counts.end() || again->second != count) continue;
-    registers[std::string(name.substr(kText.size()))] = static_cast<int>(count);
+    const auto count = counts.find(section.sh_info & kSymbolMask);
+    if (!name.starts_with(kText) || count == counts.end() || count->second > kRegistersMax)
+      continue;
+    const uint32_t again = section.sh_info >> kRegistersShift;
+    if (again != 0 && again != count->second) continue;
+    registers[std::string(name.substr(kText.size()))] = static_cast<int>(count->second);
   }
   return registers;
 }
