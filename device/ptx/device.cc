@@ -332,6 +332,8 @@ void Device::Impl::prepare(Launch& launch, const LaunchOptions& given, const Pro
       std::min<size_t>(contexts, kContextsMax) / static_cast<size_t>(launch.workers), 1);
   if (given.is_cooperative) {
     launch.workers = 1;
+    launch.turn = kCooperativeTurn;
+    launch.starts_all = true;
     launch.contexts_max =
         std::max<size_t>(launch.contexts_max, std::min<uint64_t>(launch.blocks, kContextsMax));
   }
@@ -339,7 +341,7 @@ void Device::Impl::prepare(Launch& launch, const LaunchOptions& given, const Pro
   launch.turns = turns_of(launch.blocks, given.seed);
   launch.noise = (given.seed << 32) + ++launches * kNoiseOfLaunch;
   launch.began = launches * kTicksOfLaunch;
-  launch.turns_left = given.steps_max * 1000 / kTurn;
+  launch.turns_left = given.steps_max * 1000 / launch.turn;
   launch.heap_left = kHeapBytes;
   launch.bytes_left = kLaunchBytesMax;
 }
@@ -394,7 +396,7 @@ Result<LaunchReport> Device::launch(const LaunchOptions& options) {
     launch.workers = 1;
     launch.next_block = 0;
     launch.stopped = false;
-    launch.turns_left = options.steps_max * 1000 / kTurn;
+    launch.turns_left = options.steps_max * 1000 / launch.turn;
     launch.bytes_left = kLaunchBytesMax;
     impl_->run(launch);
   }

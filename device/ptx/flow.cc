@@ -140,8 +140,9 @@ const Step* diverge(LaneWarp& w, const Step* s, Mask yes, Mask no) {
 
 // False: the launch has used up its budget.
 bool begin_turn(LaneWarp& w, const Step* s) {
-  const int64_t turns = 1 - w.turn / kTurn;
-  w.turn = kTurn;
+  const int32_t turn = w.block->launch->turn;
+  const int64_t turns = 1 - w.turn / turn;
+  w.turn = turn;
   if (take_turns(*w.block, turns)) return true;
   report(*w.block, w, s, FindingKind::kStepLimit, w.thread(lowest(w.active)),
          "the launch ran for longer than its budget of steps");

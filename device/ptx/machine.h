@@ -102,6 +102,8 @@ struct Launch {
   uint64_t noise = 0;  // The seed of noise_at().
   uint64_t began = 0;  // The time of the device's clock.
   Turns turns;
+  int32_t turn = kTurn;
+  bool starts_all = false;  // Blocks begin before those that wait have another turn.
   int workers = 1;
   size_t contexts_max = 1;  // Blocks that a worker may have under way.
   uint64_t blocks = 1;

@@ -26,6 +26,8 @@ namespace mc::ptx {
 
 // Backward branches of a warp until other lanes, warps and blocks have their turn.
 constexpr int kTurn = 256;
+// The same in a cooperative launch, most of whose blocks spin at the grid's barrier.
+constexpr int kCooperativeTurn = 16;
 
 // So many steps of a loop, a function or a block cost as much as a backward branch, so that few
 // turns of a long loop use up a budget as many turns of a short one do.

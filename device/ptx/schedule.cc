@@ -162,7 +162,7 @@ void start_warp(LaneWarp& w, uint8_t* frame, const Code& code, uint32_t threads)
   w.since = ++*w.block->now;
   w.acquired = w.fenced = 0;
   w.current = 0;
-  w.turn = kTurn;
+  w.turn = w.block->launch->turn;
   w.local_base = 0;
   w.pending.clear();
   w.next_group = 1;
@@ -377,7 +377,8 @@ int64_t turns_of_block(const LaneBlock& block) {
   const int64_t steps = std::ssize(block.warps[0].code->steps);
   const uint64_t price =
       kBlockPrice + block.warps.size() * static_cast<uint64_t>(steps / kStepsOfBranch);
-  return static_cast<int64_t>((block.number + 1) * price / kTurn - block.number * price / kTurn);
+  const auto turn = static_cast<uint64_t>(block.launch->turn);
+  return static_cast<int64_t>((block.number + 1) * price / turn - block.number * price / turn);
 }
 
 void pay_for_block(LaneBlock& block) {
@@ -395,7 +396,9 @@ class Worker {
 
   void run() {
     for (bool more = true; more || !waiting_.empty();) {
-      if (more && waiting_.size() < launch_.contexts_max) more = take();
+      do {
+        if (more && waiting_.size() < launch_.contexts_max) more = take();
+      } while (launch_.starts_all && more && waiting_.size() < launch_.contexts_max);
       // Those that wait have a turn each, in their order.
       std::vector<Context*> turn;
       turn.swap(waiting_);
