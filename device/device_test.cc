@@ -35,23 +35,31 @@ int new_channel() {
   return descriptor;
 }
 
-// A file with one empty fat binary at offset 64.
-std::string image_file() {
-  static const std::string path = [] {
-    std::string name = testing::TempDir() + "imageXXXXXX";
-    const int descriptor = mkstemp(name.data());
+// A file with one empty fat binary at offset 64, until the process ends.
+class EmptyImage {
+ public:
+  EmptyImage() {
+    const int descriptor = mkstemp(path.data());
     struct {
       char before[64] = {};
       uint32_t magic = 0xBA55ED50;
       uint16_t version = 1, header_bytes = 16;
       uint64_t bytes = 8;
       char body[8] = {};
-    } file;
-    EXPECT_EQ(write(descriptor, &file, sizeof file), static_cast<ssize_t>(sizeof file));
+    } image;
+    EXPECT_EQ(write(descriptor, &image, sizeof image), static_cast<ssize_t>(sizeof image));
     close(descriptor);
-    return name;
-  }();
-  return path;
+  }
+  ~EmptyImage() { unlink(path.c_str()); }
+  EmptyImage(const EmptyImage&) = delete;
+  EmptyImage& operator=(const EmptyImage&) = delete;
+
+  std::string path = testing::TempDir() + "imageXXXXXX";
+};
+
+std::string image_file() {
+  static const EmptyImage file;
+  return file.path;
 }
 
 class Device : public testing::Test {

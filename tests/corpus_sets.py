@@ -132,6 +132,11 @@ def kernelbench_mutants() -> list[Case]:
     return cases
 
 
+def ptx() -> list[Case]:
+    """Candidates that a GPU would show to be wrong, and other backends than ptx would not."""
+    return [replace(case, options=(*case.options, "--backend", "ptx")) for case in listed("ptx")]
+
+
 def contest() -> list[Case]:
     """Candidates written by one who had not seen the defences; each says itself what it expects.
     Those that need a GPU are left out. Those of known.json get through, or are honest and have the
@@ -172,6 +177,7 @@ SETS: dict[str, Callable[[], list[Case]]] = {
     "answers": lambda: listed("answers"),
     "hostile": lambda: listed("hostile"),
     "contest": contest,
+    "ptx": ptx,
     "forms": lambda: edits_of_files("forms"),
     "warp128": warp128,
     "musa_programs": musa_programs,
@@ -189,6 +195,7 @@ BARS = {
     "answers": 1.0,
     "hostile": 0.95,
     "contest": 1.0,
+    "ptx": 1.0,
     "forms": 1.0,
     "warp128": 1.0,
     "musa_programs": 1.0,

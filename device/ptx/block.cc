@@ -39,6 +39,11 @@ struct BlockMemory {
 
 namespace {
 
+uint64_t mix(uint64_t seed) {
+  const uint64_t mixed = seed * 0x9E3779B97F4A7C15;
+  return (mixed ^ mixed >> 29) * 0xBF58476D1CE4E5B9;
+}
+
 size_t rounded_up(size_t bytes) { return (bytes + kVector - 1) / kVector * kVector; }
 
 // Zeros that take room when they are touched, aligned for vectors.
@@ -139,13 +144,17 @@ void start_block(Block& block, uint64_t number) {
   block.begin = block.since = ++*block.now;
   block.acquired = block.acquired_next = block.covered = 0;
   block.is_fenced = block.stopped = false;
-  block.clock = 0;
+  block.clock = launch.began;
+}
+
+uint64_t noise_at(const Launch& launch, uint64_t number) {
+  const uint64_t mixed = mix(launch.noise + number + 1);
+  return mixed ^ mixed >> 32;
 }
 
 Turns turns_of(uint64_t count, uint64_t seed) {
   if (seed == 0 || count < 2) return {count};
-  uint64_t mixed = seed * 0x9E3779B97F4A7C15;
-  mixed = (mixed ^ mixed >> 29) * 0xBF58476D1CE4E5B9;
+  const uint64_t mixed = mix(seed);
   Turns turns{count, 1 + (mixed >> 32) % count, mixed % count};
   while (std::gcd(turns.factor, count) != 1) ++turns.factor;
   return turns;

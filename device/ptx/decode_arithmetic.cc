@@ -142,6 +142,7 @@ bool Decoder::try_move(const Instruction& one) {
   if (from.kind == Operand::Kind::kSpecial &&
       (from.name.starts_with("%clock") || from.name.starts_with("%globaltimer"))) {
     emit(variant_.plain.clock, {.d = result(to, width),
+                                .c = from.name.starts_with("%g") ? 1U : 0U,
                                 .flags = width == 8 ? 1U : 0U,
                                 .immediate = from.name.ends_with("_hi") ? 32 : 0});
     return true;

@@ -9,9 +9,9 @@ namespace mc::ptx {
 namespace {
 
 // Instructions without effect on values: the executor has no caches, and its memory is consistent.
-constexpr std::string_view kNothing[] = {"membar",         "fence",     "prefetch", "prefetchu",
-                                         "nanosleep",      "discard",   "pmevent",  "applypriority",
-                                         "griddepcontrol", "setmaxnreg"};
+constexpr std::string_view kNothing[] = {"membar",        "fence",          "prefetch",
+                                         "prefetchu",     "discard",        "pmevent",
+                                         "applypriority", "griddepcontrol", "setmaxnreg"};
 constexpr size_t kBuiltinArguments = 8;
 
 bool is_builtin(std::string_view name) {
@@ -38,6 +38,8 @@ bool Decoder::try_flow(const Instruction& one) {
     emit(variant_.plain.nothing);
   } else if (op == "call") {
     call(one);
+  } else if (op == "nanosleep") {
+    emit(variant_.plain.sleep, {.a = source(one, 0, 4)});
   } else if (op == "createpolicy") {
     emit(variant_.arithmetic({Op::kMov, Type::kB64}),
          {.d = result(operand(one, 0), 8), .a = zeros_});

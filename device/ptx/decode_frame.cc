@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "ptx/decoder.h"
+#include "ptx/device.h"
 
 namespace mc::ptx {
 namespace {
@@ -27,6 +28,7 @@ constexpr SpecialName kSpecials[] = {
     {"%ctaid.x", Source::kCtaidX},
     {"%ctaid.y", Source::kCtaidY},
     {"%ctaid.z", Source::kCtaidZ},
+    {"%smid", Source::kMultiprocessor},
     {"%nctaid.x", Source::kNctaidX},
     {"%nctaid.y", Source::kNctaidY},
     {"%nctaid.z", Source::kNctaidZ},
@@ -45,11 +47,11 @@ constexpr SpecialName kSpecials[] = {
     {"%envreg2", Source::kGridWorkspaceLow},
 };
 
-// Registers that say where the thread runs. A device has one multiprocessor here.
+// Registers that say where the thread runs.
 constexpr std::string_view kZeroSpecials[] = {
-    "%smid",        "%gridid",          "%cluster_ctarank", "%clusterid.x",    "%clusterid.y",
+    "%gridid",      "%cluster_ctarank", "%clusterid.x",     "%clusterid.y",
     "%clusterid.z", "%cluster_ctaid.x", "%cluster_ctaid.y", "%cluster_ctaid.z"};
-constexpr std::string_view kOneSpecials[] = {"%nsmid", "%cluster_nctarank", "%cluster_nctaid.x",
+constexpr std::string_view kOneSpecials[] = {"%cluster_nctarank", "%cluster_nctaid.x",
                                              "%cluster_nctaid.y", "%cluster_nctaid.z"};
 
 int register_width(Type type) {
@@ -126,7 +128,8 @@ void Decoder::fold_values() {
     if (one.guard >= 0 || one.operands.size() != 2) continue;
     const Operand& to = one.operands[0];
     if (to.kind != Operand::Kind::kRegister || to.type == Type::kPred) continue;
-    if (lives_[static_cast<size_t>(to.id)].writes != 1) continue;
+    const Life& life = lives_[static_cast<size_t>(to.id)];
+    if (life.writes != 1 || life.is_unset) continue;
     FrameValue value;
     value.width = register_width(to.type);
     if (folds(one, value)) folded_[static_cast<size_t>(to.id)] = value;
@@ -189,13 +192,20 @@ void Decoder::share_places() {
       spare[register_width(function_.registers[over].type)].push_back(places_[over]);
       active.erase(active.begin());
     }
-    const int width = register_width(function_.registers[static_cast<size_t>(id)].type);
+    const Type type = function_.registers[static_cast<size_t>(id)].type;
+    const int width = register_width(type);
     if (width > 8) return lack("registers of 128 bits");
     std::vector<uint32_t>& places = spare[width];
     if (places.empty()) places.push_back(row(width));
     places_[static_cast<size_t>(id)] = places.back();
     places.pop_back();
     active.insert({life.last, id});
+    if (!life.is_unset) continue;
+    FrameValue value;
+    value.place = places_[static_cast<size_t>(id)];
+    value.width = width;
+    value.source = Source::kUnset;
+    code_.values.push_back(value);
   }
 }
 
@@ -284,6 +294,7 @@ uint32_t Decoder::special_source(const std::string& name, int width) {
     if (one.name == name) return special(one.source, width);
   }
   if (name == "WARP_SZ") return constant(lanes_, width);
+  if (name == "%nsmid") return constant(kMultiprocessors, width);
   if (contains(kZeroSpecials, name)) return zeros_;
   if (contains(kOneSpecials, name)) return constant(1, width);
   if (name.starts_with("%envreg") || name.starts_with("%pm")) return zeros_;

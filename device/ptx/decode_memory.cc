@@ -31,6 +31,9 @@ bool is_strong(const Instruction& one) {
          one.has("mmio");
 }
 
+// The cache of these loads may have what the word was before.
+bool is_read_only(const Instruction& one) { return one.has("nc") || one.opcode == "ldu"; }
+
 uint64_t window_of(const Instruction& one) {
   if (one.has("shared") || one.has("shared::cta")) return kSharedWindow;
   if (one.has("local")) return kLocalWindow;
@@ -116,7 +119,8 @@ void Decoder::access(const Instruction& one, size_t data, size_t memory) {
 
 Step Decoder::memory_step(const Instruction& one, const Operand& memory) {
   Step step = address(memory);
-  step.flags |= static_cast<uint32_t>(space_of(one)) | (is_strong(one) ? kStrong : 0);
+  step.flags |= static_cast<uint32_t>(space_of(one)) | (is_strong(one) ? kStrong : 0) |
+                (is_read_only(one) ? kReadOnly : 0);
   step.site = builder_.program.num_sites++;
   return step;
 }

@@ -23,13 +23,16 @@ constexpr uint32_t kThreadsMax = 1024;
 constexpr uint32_t kGridMaxX = 0x7FFFFFFF, kGridMaxYZ = 65535;
 constexpr uint32_t kSharedStaticMax = 48 << 10, kSharedMax = 227 << 10;
 constexpr size_t kContextsBytesMax = size_t{512} << 20;
-constexpr size_t kContextsMax = 4096;
+constexpr size_t kContextsMax = 32 * kMultiprocessors;    // A cooperative grid of the largest size.
+constexpr size_t kCooperativeBytesMax = size_t{4} << 30;  // For the contexts of a launch.
 constexpr uint32_t kLocalMax = 512 << 10;  // Bytes of a thread, of every compute capability.
 // Two words that are zero when a launch begins: cooperative_groups/details/driver_abi.h.
 constexpr size_t kGridWorkspaceBytes = 8;
 constexpr int kWorkersMax = 256;
-constexpr int64_t kLaunchBytesMax = 1 << 30;  // Frames of calls and copies under way.
-constexpr int64_t kHeapBytes = 64 << 20;      // For malloc of kernels.
+constexpr int64_t kLaunchBytesMax = 1 << 30;             // Frames of calls and copies under way.
+constexpr int64_t kHeapBytes = 64 << 20;                 // For malloc of kernels.
+constexpr uint64_t kNoiseOfLaunch = 0x9FB21C651E98DF25;  // Odd, so that launches differ.
+constexpr uint64_t kTicksOfLaunch = 50'000;              // The time from one launch to the next.
 
 // Triton's modules name the file of the kernel.
 bool is_in_python(const Program& program) {
@@ -92,6 +95,15 @@ void place_value(std::vector<uint8_t>& bytes, const Relocation& relocation, uint
   }
 }
 
+// Memory of this process for a block that is under way.
+size_t context_bytes(const Launch& launch, int lanes) {
+  const Program& program = *launch.program;
+  const size_t warps = launch.threads / static_cast<uint32_t>(lanes) + 1;
+  const size_t local_bytes = program.codes.front()->local_bytes * size_t{launch.threads};
+  return warps * (program.frame_bytes_max + 1024) + local_bytes +
+         24 * size_t{program.shared_bytes + launch.shared_dynamic};
+}
+
 Result<uint64_t> address_of(const Module& module, const Addresses& addresses,
                             const std::string& symbol) {
   const auto variable = addresses.find(symbol);
@@ -121,6 +133,7 @@ struct Device::Impl {
   std::vector<std::unique_ptr<ShadowMemory>> shadows;  // One for each worker.
   std::unique_ptr<UndoLog> undo;                       // Null until a launch needs it.
   uint64_t grid_workspace = 0;                         // Memory of cooperative launches.
+  uint64_t launches = 0;
 
   Status place_variables(Loaded& loaded);
   Result<const Program*> program(ModuleId module, std::string_view kernel);
@@ -323,21 +336,22 @@ void Device::Impl::prepare(Launch& launch, const LaunchOptions& given, const Pro
   launch.checks_races = given.checks_races;
   const uint64_t most = program.blocks_communicate ? 1 : static_cast<uint64_t>(options.workers);
   launch.workers = static_cast<int>(std::min(most, launch.blocks));
-  const size_t warps = launch.threads / static_cast<uint32_t>(variant->lanes) + 1;
-  const size_t local_bytes = program.codes.front()->local_bytes * size_t{launch.threads};
-  const size_t context_bytes = warps * (program.frame_bytes_max + 1024) + local_bytes +
-                               24 * (program.shared_bytes + given.shared_bytes);
-  const size_t contexts = std::max<size_t>(kContextsBytesMax / context_bytes, 2);
+  const size_t contexts =
+      std::max<size_t>(kContextsBytesMax / context_bytes(launch, variant->lanes), 2);
   launch.contexts_max = std::max<size_t>(
       std::min<size_t>(contexts, kContextsMax) / static_cast<size_t>(launch.workers), 1);
   if (given.is_cooperative) {
     launch.workers = 1;
+    launch.turn = kCooperativeTurn;
+    launch.starts_all = true;
     launch.contexts_max =
         std::max<size_t>(launch.contexts_max, std::min<uint64_t>(launch.blocks, kContextsMax));
   }
   launch.seed = given.seed;
   launch.turns = turns_of(launch.blocks, given.seed);
-  launch.turns_left = given.steps_max * 1000 / kTurn;
+  launch.noise = (given.seed << 32) + ++launches * kNoiseOfLaunch;
+  launch.began = launches * kTicksOfLaunch;
+  launch.turns_left = given.steps_max * 1000 / launch.turn;
   launch.heap_left = kHeapBytes;
   launch.bytes_left = kLaunchBytesMax;
 }
@@ -365,7 +379,7 @@ void Device::Impl::run_again(Launch& launch, const LaunchOptions& given) {
   undo->restore();
   launch.next_block = 0;
   launch.stopped = false;
-  launch.turns_left = given.steps_max * 1000 / kTurn;
+  launch.turns_left = given.steps_max * 1000 / launch.turn;
   launch.bytes_left = kLaunchBytesMax;
   run(launch);
 }
@@ -410,6 +424,10 @@ Result<LaunchReport> Device::launch(const LaunchOptions& options) {
   launch.order = &order;
   impl_->prepare(launch, options, *program);
   if (options.is_cooperative) {
+    if (launch.blocks * context_bytes(launch, impl_->options.lanes) > kCooperativeBytesMax) {
+      return Error{ErrorCode::kUnsupported,
+                   "a cooperative grid whose blocks need more than 4 GiB of memory together"};
+    }
     MC_TRY(launch.grid_workspace, impl_->cleared_grid_workspace(), "launch");
   }
   launch.may_settle = is_in_python(*program) && !program->blocks_communicate;

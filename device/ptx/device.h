@@ -38,6 +38,9 @@
 
 namespace mc::ptx {
 
+// The value of %nsmid, which is that of an H100.
+inline constexpr int kMultiprocessors = 132;
+
 struct DeviceOptions {
   size_t memory_bytes = size_t{4} << 30;  // Reserved, taken when touched.
   int lanes = 32;                         // 32, or 128 as on MUSA's mp_21.

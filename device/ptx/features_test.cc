@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <set>
 
 #include "ptx/test_device.h"
 
@@ -42,6 +43,129 @@ class Features : public Kernels {
   std::string printed_;
 };
 
+// A kernel whose parameter `out` is in %out.
+std::string kernel_with(const std::string& body) {
+  return ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 out)\n{\n"
+         ".reg .b32 %r<8>; .reg .b64 %l<8>, %out; .reg .f32 %f<4>; .reg .pred %p<4>;\n"
+         "ld.param.u64 %out, [out]; mov.u32 %r0, %ctaid.x; mul.wide.u32 %l0, %r0, 8;\n"
+         "add.u64 %out, %out, %l0;\n" +
+         body + "ret;\n}\n";
+}
+
+class PlainText : public Kernels {
+ protected:
+  // The words that some blocks of one thread stored.
+  std::vector<uint64_t> run(const std::string& body, uint64_t seed = 0, uint32_t blocks = 4,
+                            int workers = 1) {
+    open(kernel_with(body), {.workers = workers});
+    const uint64_t out = put(std::vector<uint64_t>(blocks), "out");
+    const LaunchReport report = launch(
+        {.kernel = "k", .grid = {blocks, 1, 1}, .arguments = Arguments().add(out), .seed = seed});
+    EXPECT_THAT(lines_of(report.findings), IsEmpty());
+    return get<uint64_t>(out, blocks);
+  }
+};
+
+// A block writes the register behind the read, which the next block must not see.
+TEST_F(PlainText, RegistersThatNothingSetAreNotZeroAndFollowFromTheLaunch) {
+  const std::string body = "st.global.u64 [%out], %l1; mov.u64 %l1, 7; st.local.u64 [a], %l1;";
+  const std::string local = ".local .align 8 .b8 a[8];\n";
+  const std::vector<uint64_t> first = run(local + body);
+  EXPECT_NE(first[0], 0);
+  EXPECT_THAT(first, testing::Each(first[0]));
+  EXPECT_EQ(run(local + body, 0, 4, 2), first);
+  std::set<uint64_t> all;
+  for (uint64_t seed = 1; seed < 20; ++seed) all.insert(run(local + body, seed)[0]);
+  EXPECT_GT(all.size(), 1);
+}
+
+TEST_F(PlainText, SumsFromARegisterThatNothingSetAreWrong) {
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    const auto sums =
+        run("mov.u32 %r1, 0;\n$L: add.f32 %f1, %f1, 0f3F800000; add.u32 %r1, %r1, 1;\n"
+            "setp.lt.u32 %p1, %r1, 3; @%p1 bra $L;\nst.global.f32 [%out], %f1;\n",
+            seed);
+    EXPECT_FALSE(std::abs(std::bit_cast<float>(static_cast<uint32_t>(sums[0]))) < 1e30F);
+  }
+}
+
+TEST_F(PlainText, PredicatesThatNothingSetAreNotFalse) {
+  open(
+      kernel_with("mov.u32 %r1, %tid.x; mul.wide.u32 %l1, %r1, 4; add.u64 %l2, %out, %l1;\n"
+                  "selp.u32 %r2, 1, 0, %p1; st.global.u32 [%l2], %r2;\n"));
+  const uint64_t out = put(std::vector<int>(32), "out");
+  launch({.kernel = "k", .block = {32, 1, 1}, .arguments = Arguments().add(out)});
+  EXPECT_THAT(get<int>(out, 32), testing::Contains(1));
+}
+
+// The caller sets its own register, the callee none of its.
+TEST_F(PlainText, RegistersOfAFunctionThatNothingSetAreNotZero) {
+  open(std::string(".version 8.0\n.target sm_90\n.address_size 64\n") +
+       ".func (.param .b64 r) f() { .reg .b64 %x; st.param.b64 [r], %x; ret; }\n" +
+       kernel_with(".param .b64 got; call (got), f, (); ld.param.b64 %l1, [got];\n"
+                   "st.global.u64 [%out], %l1;\n")
+           .substr(std::string_view(".version 8.0\n.target sm_90\n.address_size 64\n").size()));
+  const uint64_t out = put(std::vector<uint64_t>(1), "out");
+  launch({.kernel = "k", .arguments = Arguments().add(out)});
+  EXPECT_NE(get<uint64_t>(out, 1)[0], 0);
+}
+
+TEST_F(PlainText, MultiprocessorsAreThoseOfTheDescription) {
+  const auto both = run(
+      "mov.u32 %r1, %smid; mov.u32 %r2, %nsmid; st.global.v2.u32 [%out], {%r1, %r2};\n", 0, 134);
+  EXPECT_EQ(both[1], uint64_t{132} << 32 | 1);
+  EXPECT_EQ(both[133], uint64_t{132} << 32 | 1);
+}
+
+TEST_F(PlainText, TimeGoesOnUnevenlyAndWhileThreadsSleep) {
+  const std::string differences =
+      "mov.u64 %l1, %clock64; mov.u64 %l2, %clock64; mov.u64 %l3, %clock64;\n"
+      "sub.u64 %l4, %l2, %l1; sub.u64 %l5, %l3, %l2; sub.u64 %l6, %l4, %l5;\n"
+      "st.global.u64 [%out], %l6;\n";
+  EXPECT_NE(run(differences)[0], 0);
+  EXPECT_EQ(run(differences, 5), run(differences, 5));
+  EXPECT_NE(run(differences, 5), run(differences, 6));
+  const uint64_t slept =
+      run("mov.u64 %l1, %globaltimer; nanosleep.u32 100000; mov.u64 %l2, %globaltimer;\n"
+          "sub.u64 %l3, %l2, %l1; st.global.u64 [%out], %l3;\n")[0];
+  EXPECT_GT(slept, 100'000);
+  EXPECT_LT(slept, 101'000);
+}
+
+// The count of words that a load of the launch's own words reads in error.
+class ReadOnlyLoads : public Kernels {
+ protected:
+  LaunchReport run(const std::string& body, uint32_t threads = 32) {
+    open(kernel_with("mov.u32 %r1, %tid.x; mul.wide.u32 %l1, %r1, 4; add.u64 %l2, %out, %l1;\n" +
+                     body));
+    const uint64_t out = put(std::vector<int>(64, 1), "out");
+    return launch({.kernel = "k", .block = {threads, 1, 1}, .arguments = Arguments().add(out)});
+  }
+};
+
+TEST_F(ReadOnlyLoads, OfWordsThatTheLaunchWroteAreFound) {
+  for (const char* load : {"ld.global.nc.u32", "ldu.global.u32"}) {
+    const auto report =
+        run("st.global.u32 [%l2], %r1; bar.sync 0;\n" + std::string(load) + " %r2, [%l2];\n");
+    ASSERT_EQ(report.findings.size(), 1) << load;
+    EXPECT_EQ(report.findings[0].kind, FindingKind::kGlobalRace);
+    EXPECT_EQ(report.findings[0].instruction, load);
+    EXPECT_EQ(report.findings[0].array, "out");
+    EXPECT_EQ(report.findings[0].count, 32);
+    EXPECT_THAT(report.findings[0].detail, HasSubstr("read-only"));
+  }
+}
+
+TEST_F(ReadOnlyLoads, OfOtherWordsAreNot) {
+  EXPECT_THAT(lines_of(run("ld.global.nc.u32 %r2, [%l2]; st.global.u32 [%l2], %r2;\n").findings),
+              IsEmpty());
+  EXPECT_THAT(
+      lines_of(run("st.global.u32 [%l2], %r1; ld.global.nc.u32 %r2, [%l2+128];\n").findings),
+      IsEmpty());
+  EXPECT_THAT(lines_of(run("st.global.u32 [%l2], %r1; ld.global.u32 %r2, [%l2];\n").findings),
+              IsEmpty());
+}
+
 using Division = Kernels;
 
 TEST_F(Division, ByZeroGivesAllBitsAndItsRemainderTheDividend) {
@@ -69,6 +193,25 @@ TEST_F(Features, BlocksOfACooperativeLaunchWaitForEachOther) {
   }
   options.is_cooperative = false;
   EXPECT_THAT(lines_of(launch(options).findings), testing::Not(IsEmpty()));
+}
+
+TEST_F(Features, AllBlocksThatFitTheDeviceMeetAtTheGridsBarrier) {
+  struct Shape {
+    uint32_t blocks, threads;
+  };
+  for (const auto& [blocks, threads] :
+       {Shape{32 * kMultiprocessors, 64}, Shape{2 * kMultiprocessors, 1024}}) {
+    const uint64_t sum = zeros(1), seen = zeros(blocks);
+    const LaunchReport report = launch({.kernel = "sum_of_grid",
+                                        .grid = {blocks, 1, 1},
+                                        .block = {threads, 1, 1},
+                                        .arguments = Arguments().add(sum).add(seen),
+                                        .is_cooperative = true,
+                                        .steps_max = 100'000});
+    EXPECT_THAT(lines_of(report.findings), IsEmpty());
+    const int whole = static_cast<int>(blocks * (blocks + 1) / 2);
+    EXPECT_THAT(get<int>(seen, blocks), testing::Each(whole));
+  }
 }
 
 using Copies = Kernels;

@@ -16,8 +16,10 @@ namespace mc::ptx {
 
 enum class FindingKind : uint8_t {
   // The kernel goes on.
-  kSharedRace,       // Two threads touch a word, one writes, and no barrier is between them.
-  kGlobalRace,       // The same of global memory, within a block or between blocks.
+  kSharedRace,  // Two threads touch a word, one writes, and no barrier is between them.
+  // The same of global memory, within a block or between blocks; and loads for read-only data of
+  // words that the launch wrote, by any thread.
+  kGlobalRace,
   kUnwrittenShared,  // A read of shared memory that no thread of the block wrote.
   kShuffleSource,    // A thread is not in the mask of its own instruction, or lanes are missing.
   // The launch ends.

@@ -12,6 +12,8 @@ namespace mc::ptx::MC_PTX_VARIANT {
 namespace {
 
 constexpr int kDepthMax = 1000;
+constexpr uint64_t kTicksMin = 17;  // Time from one look at a clock to the next.
+constexpr uint64_t kGlobalTime = 1'764'000'000'000'000'000;  // %globaltimer when %clock is 0.
 constexpr int kBuiltinPrice = 8;  // In backward branches, for each thread.
 
 int32_t price_of(int64_t steps) { return 1 + static_cast<int32_t>(steps / kStepsOfBranch); }
@@ -138,8 +140,9 @@ const Step* diverge(LaneWarp& w, const Step* s, Mask yes, Mask no) {
 
 // False: the launch has used up its budget.
 bool begin_turn(LaneWarp& w, const Step* s) {
-  const int64_t turns = 1 - w.turn / kTurn;
-  w.turn = kTurn;
+  const int32_t turn = w.block->launch->turn;
+  const int64_t turns = 1 - w.turn / turn;
+  w.turn = turn;
   if (take_turns(*w.block, turns)) return true;
   report(*w.block, w, s, FindingKind::kStepLimit, w.thread(lowest(w.active)),
          "the launch ran for longer than its budget of steps");
@@ -312,16 +315,24 @@ const Step* trap(Warp& base, const Step* s) {
   return stop_warp(w);
 }
 
-// Time: a number that grows with each question, so that loops that wait for it end.
+// Time: a number that grows with each question, so that loops that wait for it end, and unevenly,
+// as on a GPU.
 const Step* clock(Warp& base, const Step* s) {
   LaneWarp& w = lanes_of(base);
-  w.block->clock += 16;
-  const uint64_t now = w.block->clock >> s->immediate;
+  uint64_t& time = w.block->clock;
+  time += kTicksMin + noise_at(*w.block->launch, time) % kTicksMin;
+  const uint64_t now = (time + (s->c != 0 ? kGlobalTime : 0)) >> s->immediate;
   if (s->flags != 0) {
     each_lane(w, w.at<uint64_t>(s->d), [&](int) { return now; });
   } else {
     each_lane(w, w.at<uint32_t>(s->d), [&](int) { return static_cast<uint32_t>(now); });
   }
+  return s + 1;
+}
+
+const Step* sleep(Warp& base, const Step* s) {
+  LaneWarp& w = lanes_of(base);
+  w.block->clock += w.at<uint32_t>(s->a)[lowest(w.active)];
   return s + 1;
 }
 
@@ -406,6 +417,7 @@ void add_flow(PlainHandlers& handlers) {
   handlers.fence = fence_step;
   handlers.trap = trap;
   handlers.clock = clock;
+  handlers.sleep = sleep;
   handlers.builtin_call = builtin_call;
 }
 

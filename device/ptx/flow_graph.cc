@@ -188,6 +188,7 @@ class Liveness {
       if (work < 0) return too_complex();
     }
     for (size_t b = 0; b + 1 < graph_.size(); ++b) extend(b);
+    for (size_t id = 0; id < lives_.size(); ++id) lives_[id].is_unset = in_[id / 64] >> id % 64 & 1;
     return std::move(lives_);
   }
 

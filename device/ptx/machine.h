@@ -101,7 +101,11 @@ struct Launch {
   uint64_t grid_workspace = 0;  // The barrier of a cooperative launch.
   bool checks_races = true;
   uint64_t seed = 0;
+  uint64_t noise = 0;  // The seed of noise_at().
+  uint64_t began = 0;  // The time of the device's clock.
   Turns turns;
+  int32_t turn = kTurn;
+  bool starts_all = false;  // Blocks begin before those that wait have another turn.
   int workers = 1;
   size_t contexts_max = 1;  // Blocks that a worker may have under way.
   uint64_t blocks = 1;
@@ -133,6 +137,8 @@ void start_block(Block& block, uint64_t number);
 // Seed 0 is the order of their numbers.
 Turns turns_of(uint64_t count, uint64_t seed);
 uint64_t number_at(const Turns& turns, uint64_t turn);
+// Numbers that follow from the launch, for bytes that nobody set and for time.
+uint64_t noise_at(const Launch& launch, uint64_t number);
 // False: the launch's budget is used up.
 bool take_turns(Block& block, int64_t count);
 // False: the launch has used its share of this process's memory.

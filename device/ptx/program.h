@@ -9,6 +9,8 @@
 // operands in one way. Registers whose lives do not overlap share a place.
 //
 //   `frame`:  zeros | constants, parameters, tid... | registers | predicates | call parameters
+//
+// A register that may be read before it is written begins as Source::kUnset.
 #ifndef MC_PTX_PROGRAM_H_
 #define MC_PTX_PROGRAM_H_
 
@@ -24,6 +26,8 @@ namespace mc::ptx {
 
 // Backward branches of a warp until other lanes, warps and blocks have their turn.
 constexpr int kTurn = 256;
+// The same in a cooperative launch, most of whose blocks spin at the grid's barrier.
+constexpr int kCooperativeTurn = 16;
 
 // So many steps of a loop, a function or a block cost as much as a backward branch, so that few
 // turns of a long loop use up a budget as many turns of a short one do.
@@ -54,6 +58,7 @@ struct Step {
 constexpr uint32_t kSpaceMask = 7;
 constexpr uint32_t kWideAddress = 8;  // The register of the address has 64 bits.
 constexpr uint32_t kStrong = 16;      // Accesses that are volatile, relaxed, acquire or release.
+constexpr uint32_t kReadOnly = 32;    // Loads of words that nothing writes during the launch.
 
 // Flags of asynchronous copies: that of the source's address, beside kWideAddress of the target's.
 constexpr uint32_t kFromWide = 16;
@@ -91,6 +96,7 @@ enum class Source : uint8_t {
   kCtaidX,
   kCtaidY,
   kCtaidZ,
+  kMultiprocessor,
   kNctaidX,
   kNctaidY,
   kNctaidZ,
@@ -107,6 +113,7 @@ enum class Source : uint8_t {
   kGridWorkspaceHigh,  // The upper half of an address: Launch::grid_workspace.
   kGridWorkspaceLow,
   kLocalAddress,  // The bits are an offset among the function's local variables.
+  kUnset,         // Bytes that follow from the launch; a width of 0 is a predicate's.
 };
 
 // An array of the frame that is filled before the code runs.

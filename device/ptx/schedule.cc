@@ -5,9 +5,11 @@
 // A warp runs until its lanes wait. A block whose warps only spin is put aside with all its state,
 // so that the block for which it waits can run: grid barriers and locks between blocks work on one
 // worker. The flags of a barrier's step are in program.h.
+#include <iterator>
 #include <memory>
 #include <span>
 
+#include "ptx/device.h"
 #include "ptx/lanes.h"
 
 namespace mc::ptx::MC_PTX_VARIANT {
@@ -52,6 +54,15 @@ uint64_t parameter_bits(const FrameValue& value, const uint8_t* parameters) {
   return static_cast<uint64_t>(static_cast<int64_t>(bits << shift) >> shift);
 }
 
+// A special register that is the same for all threads of a block. Blocks are dealt to
+// multiprocessors in the order of their numbers.
+uint32_t special_of_block(const Block& block, Source source) {
+  if (source == Source::kMultiprocessor) {
+    return static_cast<uint32_t>(block.number % uint64_t{kMultiprocessors});
+  }
+  return block.id[static_cast<int>(source) - static_cast<int>(Source::kCtaidX)];
+}
+
 // A special register of one lane.
 uint32_t special(const LaneWarp& w, Source source, int lane) {
   const Block& block = *w.block;
@@ -65,9 +76,10 @@ uint32_t special(const LaneWarp& w, Source source, int lane) {
                              x,
                              y,
                              z,
-                             block.id[0],
-                             block.id[1],
-                             block.id[2],
+                             special_of_block(block, Source::kCtaidX),
+                             special_of_block(block, Source::kCtaidY),
+                             special_of_block(block, Source::kCtaidZ),
+                             special_of_block(block, Source::kMultiprocessor),
                              launch.grid[0],
                              launch.grid[1],
                              launch.grid[2],
@@ -87,7 +99,19 @@ uint32_t special(const LaneWarp& w, Source source, int lane) {
   return values[static_cast<int>(source) - static_cast<int>(Source::kTidX)];
 }
 
-bool is_of_block(Source source) { return source >= Source::kCtaidX && source <= Source::kCtaidZ; }
+bool is_of_block(Source source) {
+  return (source >= Source::kCtaidX && source <= Source::kMultiprocessor) ||
+         source == Source::kUnset;
+}
+
+// A register that nothing set. None of these bytes is right for a sum, and none for both a maximum
+// and a minimum: they are NaN, or a large number of either sign, as any type.
+void fill_unset(const LaneWarp& w, const FrameValue& value, uint8_t* row) {
+  constexpr uint8_t kBytes[] = {0xFF, 0x7B, 0xFB};
+  const uint64_t noise = noise_at(*w.block->launch, value.place);
+  const size_t bits = value.width == 0 ? 1 : static_cast<size_t>(value.width) * 8;
+  memset(row, kBytes[noise % std::size(kBytes)], bits * kLanes / 8);
+}
 
 void fill_value(const LaneWarp& w, const FrameValue& value, uint8_t* frame) {
   uint8_t* row = frame + value.place;
@@ -95,9 +119,9 @@ void fill_value(const LaneWarp& w, const FrameValue& value, uint8_t* frame) {
   if (value.source == Source::kParameter) {
     return fill(row, value.width, parameter_bits(value, w.block->parameters));
   }
+  if (value.source == Source::kUnset) return fill_unset(w, value, row);
   if (is_of_block(value.source)) {
-    const int axis = static_cast<int>(value.source) - static_cast<int>(Source::kCtaidX);
-    return fill(row, value.width, w.block->id[axis]);
+    return fill(row, value.width, special_of_block(*w.block, value.source));
   }
   for (int l = 0; l < kLanes; ++l) {
     const uint64_t bits = special(w, value.source, l) + value.bits;
@@ -138,7 +162,7 @@ void start_warp(LaneWarp& w, uint8_t* frame, const Code& code, uint32_t threads)
   w.since = ++*w.block->now;
   w.acquired = w.fenced = 0;
   w.current = 0;
-  w.turn = kTurn;
+  w.turn = w.block->launch->turn;
   w.local_base = 0;
   w.pending.clear();
   w.next_group = 1;
@@ -354,7 +378,8 @@ int64_t turns_of_block(const LaneBlock& block) {
   const int64_t steps = std::ssize(block.warps[0].code->steps);
   const uint64_t price =
       kBlockPrice + block.warps.size() * static_cast<uint64_t>(steps / kStepsOfBranch);
-  return static_cast<int64_t>((block.number + 1) * price / kTurn - block.number * price / kTurn);
+  const auto turn = static_cast<uint64_t>(block.launch->turn);
+  return static_cast<int64_t>((block.number + 1) * price / turn - block.number * price / turn);
 }
 
 void pay_for_block(LaneBlock& block) {
@@ -372,7 +397,9 @@ class Worker {
 
   void run() {
     for (bool more = true; more || !waiting_.empty();) {
-      if (more && waiting_.size() < launch_.contexts_max) more = take();
+      do {
+        if (more && waiting_.size() < launch_.contexts_max) more = take();
+      } while (launch_.starts_all && more && waiting_.size() < launch_.contexts_max);
       // Those that wait have a turn each, in their order.
       std::vector<Context*> turn;
       turn.swap(waiting_);

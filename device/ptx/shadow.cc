@@ -12,6 +12,8 @@ namespace {
 
 constexpr const char* kReadAfterWrite =
     "a thread reads what another thread wrote, without a barrier between";
+constexpr const char* kReadOnlyOfWritten =
+    "a load for read-only data (ld.global.nc, __ldg) reads what the launch wrote before";
 constexpr const char* kWriteAfterWrite =
     "two threads write the same word, without a barrier between";
 constexpr const char* kWriteAfterRead =
@@ -184,6 +186,9 @@ void check_reads(Block& block, const Warp& warp, const Step* step, uint64_t line
     const uint32_t since = by_words ? shadow.written[granule] : written.since;
     const uint32_t writer = by_words ? shadow.writer[granule] : who_at(written, k);
     const int thread = thread_of(who_at(read, k));
+    if (step->flags & kReadOnly) {
+      return race_global(block, warp, step, granule, thread, writer, kReadOnlyOfWritten);
+    }
     if (!is_unordered(block, warp, since, writer, thread)) return;
     race_global(block, warp, step, granule, thread, writer,
                 is_own(block, writer) ? kReadAfterWriteInBlock : kReadAfterWrite);

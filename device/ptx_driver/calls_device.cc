@@ -2,9 +2,10 @@
 //
 // The driver's calls about the device and the context.
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
-#include <cstring>
 #include <iterator>
+#include <random>
 
 #include "ptx_driver/description.h"
 #include "ptx_driver/driver.h"
@@ -28,6 +29,7 @@ constexpr ErrorText kErrors[] = {
     {CUDA_ERROR_NO_BINARY_FOR_GPU, "CUDA_ERROR_NO_BINARY_FOR_GPU"},
     {CUDA_ERROR_NOT_FOUND, "CUDA_ERROR_NOT_FOUND"},
     {CUDA_ERROR_ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+    {CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"},
     {CUDA_ERROR_LAUNCH_TIMEOUT, "CUDA_ERROR_LAUNCH_TIMEOUT"},
     {CUDA_ERROR_ASSERT, "CUDA_ERROR_ASSERT"},
     {CUDA_ERROR_MISALIGNED_ADDRESS, "CUDA_ERROR_MISALIGNED_ADDRESS"},
@@ -72,13 +74,18 @@ CUresult cuDeviceGetName(char* name, int bytes, CUdevice) {
   return CUDA_SUCCESS;
 }
 
+// No two devices have the same.
 CUresult cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice) {
-  std::memset(uuid, 0, sizeof *uuid);
+  static const uint64_t numbers[] = {std::random_device()(), std::random_device()(),
+                                     std::random_device()(), std::random_device()()};
+  for (size_t k = 0; k < sizeof *uuid; ++k) {
+    uuid->bytes[k] = static_cast<char>(numbers[k / 4] >> 8 * (k % 4));
+  }
   return CUDA_SUCCESS;
 }
 
 CUresult cuDeviceGetPCIBusId(char* text, int bytes, CUdevice) {
-  std::snprintf(text, static_cast<size_t>(bytes), "0000:00:00.0");
+  std::snprintf(text, static_cast<size_t>(bytes), "0000:1B:00.0");
   return CUDA_SUCCESS;
 }
 

@@ -111,7 +111,7 @@ CUresult cuMemAddressReserve(CUdeviceptr* address, size_t bytes, size_t, CUdevic
 CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes, const CUmemAllocationProp*,
                      unsigned long long) {
   Driver& driver = Driver::get();
-  if (bytes > mc::ptx_driver::kMemoryBytes - driver.bytes_used) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (bytes > mc::ptx_driver::kMappedBytesMax - driver.bytes_used) return CUDA_ERROR_OUT_OF_MEMORY;
   *handle = driver.next_allocation++;
   driver.allocations[*handle] = {bytes, -1, 0};
   return CUDA_SUCCESS;

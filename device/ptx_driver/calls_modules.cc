@@ -8,6 +8,7 @@
 #include "ptx_driver/description.h"
 #include "ptx_driver/driver.h"
 #include "ptx_driver/fat_binary.h"
+#include "ptx_driver/machine_code.h"
 
 using mc::ptx_driver::Driver;
 using mc::ptx_driver::Function;
@@ -42,13 +43,24 @@ bool is_cooperative(const CUlaunchConfig& config) {
   });
 }
 
-// The blocks of a cooperative launch wait for each other, so all of them must be resident.
-bool is_too_large(const CUlaunchConfig& config, uint64_t shared_bytes) {
+// No number above 1025, which is one too many.
+int threads_of(const CUlaunchConfig& config) {
   const uint64_t threads = uint64_t{config.blockDimX} * config.blockDimY * config.blockDimZ;
+  return static_cast<int>(std::min<uint64_t>(threads, 1025));
+}
+
+// The blocks of a cooperative launch wait for each other, so all of them must be resident.
+bool is_too_large(const CUlaunchConfig& config, const Function& function) {
   const uint64_t blocks = uint64_t{config.gridDimX} * config.gridDimY * config.gridDimZ;
   const int resident = mc::ptx_driver::resident_blocks(
-      static_cast<int>(std::min<uint64_t>(threads, 1025)), shared_bytes + config.sharedMemBytes);
+      {threads_of(config), function.registers,
+       uint64_t{function.facts.shared_bytes} + config.sharedMemBytes});
   return blocks > static_cast<uint64_t>(resident) * mc::ptx_driver::kMultiprocessors;
+}
+
+int registers_of(const Module& module, std::string_view kernel) {
+  const auto found = module.registers.find(kernel);
+  return found == module.registers.end() ? mc::ptx_driver::kRegisters : found->second;
 }
 
 // The arguments as cuLaunchKernelEx has them in `extra`: a pointer behind its name, and a size.
@@ -64,17 +76,18 @@ extern "C" {
 
 CUresult cuModuleLoadData(CUmodule* made, const void* image) {
   Driver& driver = Driver::get();
-  const auto text = mc::ptx_driver::ptx_in(image, mc::ptx_driver::kArchitecture);
-  if (!text) {
-    driver.report().add_unsupported("", text.error().message);
+  const auto code = mc::ptx_driver::code_in(image, mc::ptx_driver::kArchitecture);
+  if (!code) {
+    driver.report().add_unsupported("", code.error().message);
     return CUDA_ERROR_NO_BINARY_FOR_GPU;
   }
-  const auto id = driver.device().load(*text);
+  const auto id = driver.device().load(code->ptx);
   if (!id) {
     driver.report().add_unsupported("", id.error().message);
     return status_of(id.error());
   }
-  *made = reinterpret_cast<CUmodule>(new Module{*id, {}});
+  *made = reinterpret_cast<CUmodule>(
+      new Module{*id, mc::ptx_driver::registers_in(code->machine_code), {}});
   return CUDA_SUCCESS;
 }
 
@@ -104,8 +117,8 @@ CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* 
                                      " bytes of static shared memory; at most 49152 are possible");
     }
     const int dynamic = mc::ptx_driver::kSharedBytesDefault - static_cast<int>(facts->shared_bytes);
-    entry = std::make_unique<Function>(
-        Function{known->id, name, std::move(*facts), std::max(dynamic, 0)});
+    entry = std::make_unique<Function>(Function{known->id, name, std::move(*facts),
+                                                registers_of(*known, name), std::max(dynamic, 0)});
   }
   *function = reinterpret_cast<CUfunction>(entry.get());
   return CUDA_SUCCESS;
@@ -127,7 +140,8 @@ CUresult cuFuncGetAttribute(int* value, CUfunction_attribute attribute, CUfuncti
   const auto* known = reinterpret_cast<Function*>(function);
   switch (attribute) {
     case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
-      *value = static_cast<int>(known->facts.threads_max);
+      *value = std::min(static_cast<int>(known->facts.threads_max),
+                        mc::ptx_driver::threads_by_registers(known->registers));
       break;
     case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
       *value = static_cast<int>(known->facts.shared_bytes);
@@ -136,7 +150,7 @@ CUresult cuFuncGetAttribute(int* value, CUfunction_attribute attribute, CUfuncti
       *value = static_cast<int>(known->facts.local_bytes);
       break;
     case CU_FUNC_ATTRIBUTE_NUM_REGS:
-      *value = mc::ptx_driver::kRegisters;
+      *value = known->registers;
       break;
     case CU_FUNC_ATTRIBUTE_PTX_VERSION:
     case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
@@ -175,7 +189,8 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, CUfun
                                                               int threads, size_t dynamic,
                                                               unsigned) {
   const auto* known = reinterpret_cast<Function*>(function);
-  *blocks = mc::ptx_driver::resident_blocks(threads, known->facts.shared_bytes + dynamic);
+  *blocks = mc::ptx_driver::resident_blocks(
+      {threads, known->registers, known->facts.shared_bytes + dynamic});
   return CUDA_SUCCESS;
 }
 
@@ -189,8 +204,12 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, voi
   if (config->sharedMemBytes > static_cast<unsigned>(known->dynamic_bytes_max)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
+  const int threads = threads_of(*config);
+  if (threads <= 1024 && threads > mc::ptx_driver::threads_by_registers(known->registers)) {
+    return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+  }
   const bool cooperates = is_cooperative(*config);
-  if (cooperates && is_too_large(*config, known->facts.shared_bytes)) {
+  if (cooperates && is_too_large(*config, *known)) {
     return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
   }
   ptx::LaunchOptions options{.module = known->module,

@@ -18,6 +18,9 @@ const char* mc_executor_take_report() {
   return lines.c_str();
 }
 
+// The next candidate's findings are new.
+void mc_executor_forget_findings() { mc::ptx_driver::Driver::get().report().forget(); }
+
 // Driver::bytes_moved.
 uint64_t mc_executor_moved_bytes() { return mc::ptx_driver::Driver::get().bytes_moved; }
 

@@ -12,6 +12,8 @@ constexpr int kBlocksOfMultiprocessor = 32;
 constexpr int kSharedBytesOfMultiprocessor = 228 << 10;
 constexpr int kSharedBytesReserved = 1 << 10;  // For each block.
 constexpr int kWarp = 32;
+constexpr int kRegistersOfMultiprocessor = 64 << 10;
+constexpr int kRegistersUnit = 256;  // A warp has a multiple of these.
 
 struct Attribute {
   CUdevice_attribute name;
@@ -30,9 +32,14 @@ constexpr Attribute kAttributes[] = {
     {CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY, 64 << 10},
     {CU_DEVICE_ATTRIBUTE_WARP_SIZE, kWarp},
     {CU_DEVICE_ATTRIBUTE_MAX_PITCH, 0x7FFFFFFF},
-    {CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK, 64 << 10},
+    {CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK, kRegistersOfMultiprocessor},
     {CU_DEVICE_ATTRIBUTE_CLOCK_RATE, 1'980'000},
     {CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT, 512},
+    {CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT, 32},
+    {CU_DEVICE_ATTRIBUTE_SURFACE_ALIGNMENT, 512},
+    {CU_DEVICE_ATTRIBUTE_GPU_OVERLAP, 1},
+    {CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT, 3},
+    {CU_DEVICE_ATTRIBUTE_ECC_ENABLED, 1},
     {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, kMultiprocessors},
     {CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS, 1},
     {CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, 2'619'000},
@@ -46,8 +53,9 @@ constexpr Attribute kAttributes[] = {
     {CU_DEVICE_ATTRIBUTE_GLOBAL_L1_CACHE_SUPPORTED, 1},
     {CU_DEVICE_ATTRIBUTE_LOCAL_L1_CACHE_SUPPORTED, 1},
     {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, kSharedBytesOfMultiprocessor},
-    {CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, 64 << 10},
+    {CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, kRegistersOfMultiprocessor},
     {CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO, 2},
+    {CU_DEVICE_ATTRIBUTE_COMPUTE_PREEMPTION_SUPPORTED, 1},
     {CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, 1},
     {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, kSharedBytesMax},
     {CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, kBlocksOfMultiprocessor},
@@ -61,12 +69,20 @@ int attribute_of(CUdevice_attribute attribute) {
   return found == std::end(kAttributes) ? 0 : found->value;
 }
 
-int resident_blocks(int threads, uint64_t shared_bytes) {
+int threads_by_registers(int registers) {
+  const int of_warp =
+      (std::max(registers, 1) * kWarp + kRegistersUnit - 1) / kRegistersUnit * kRegistersUnit;
+  return kRegistersOfMultiprocessor / of_warp * kWarp;
+}
+
+int resident_blocks(const BlockNeeds& needs) {
+  const auto& [threads, registers, shared_bytes] = needs;
   if (threads <= 0 || threads > 1024 || shared_bytes > kSharedBytesMax) return 0;
-  const int warps = (threads + kWarp - 1) / kWarp;
-  const int by_threads = kThreadsOfMultiprocessor / (warps * kWarp);
+  const int rounded = (threads + kWarp - 1) / kWarp * kWarp;
   const auto bytes = static_cast<int>(shared_bytes) + kSharedBytesReserved;
-  return std::min({kBlocksOfMultiprocessor, by_threads, kSharedBytesOfMultiprocessor / bytes});
+  return std::min({kBlocksOfMultiprocessor, kThreadsOfMultiprocessor / rounded,
+                   threads_by_registers(registers) / rounded,
+                   kSharedBytesOfMultiprocessor / bytes});
 }
 
 }  // namespace mc::ptx_driver

@@ -50,11 +50,13 @@ struct Function {
   ptx::ModuleId module = 0;
   std::string name;
   ptx::KernelFacts facts;
+  int registers = 0;  // The registers of a thread; kRegisters where no machine code says them.
   int dynamic_bytes_max = 0;
 };
 
 struct Module {
   ptx::ModuleId id = 0;
+  std::map<std::string, int, std::less<>> registers;  // Those that machine code says.
   std::map<std::string, std::unique_ptr<Function>, std::less<>> functions;
 };
 

@@ -41,8 +41,14 @@ DONE:
 }
 )";
 
+struct EntryOptions {
+  uint32_t architecture = 90;
+  uint64_t flags = 0;
+  uint16_t kind = 1;  // 1: PTX; 2: machine code.
+};
+
 // A fat binary with one entry.
-std::vector<char> fat_binary(std::string_view ptx, uint32_t architecture = 90, uint64_t flags = 0) {
+std::vector<char> fat_binary(std::string_view ptx, const EntryOptions& options = {}) {
   const std::string text = std::string(ptx) + std::string(8 - ptx.size() % 8, '\0');
   constexpr uint32_t kHeaderBytes = 64;
   std::vector<char> bytes;
@@ -54,39 +60,68 @@ std::vector<char> fat_binary(std::string_view ptx, uint32_t architecture = 90, u
   put(uint16_t{1});
   put(uint16_t{16});
   put(uint64_t{kHeaderBytes + text.size()});
-  put(uint16_t{1});  // PTX.
+  put(options.kind);
   put(uint16_t{0x101});
   put(kHeaderBytes);
   put(uint64_t{text.size()});
   put(uint64_t{0});
   put(uint32_t{9} << 16);
-  put(architecture);
+  put(options.architecture);
   put(uint64_t{0});
-  put(flags);
+  put(options.flags);
   bytes.resize(16 + kHeaderBytes);
   bytes.insert(bytes.end(), text.begin(), text.end());
   return bytes;
 }
 
-TEST(PtxInFatBinary, IsTheNewestThatTheDeviceRuns) {
-  std::vector<char> both = fat_binary("old", 80);
-  const std::vector<char> newer = fat_binary("new", 90), newest = fat_binary("too new", 100);
-  both.insert(both.end(), newer.begin() + 16, newer.end());
-  both.insert(both.end(), newest.begin() + 16, newest.end());
-  const uint64_t bytes = both.size() - 16;
-  std::memcpy(both.data() + 8, &bytes, sizeof bytes);
-  EXPECT_EQ(ptx_in(both.data(), 90).value(), "new");
-  EXPECT_EQ(ptx_in(both.data(), 89).value(), "old");
-  EXPECT_THAT(ptx_in(both.data(), 75).error().message, HasSubstr("no PTX"));
-  EXPECT_THAT(ptx_in(fat_binary("x", 90, 0x2000).data(), 90).error().message,
+// The entries of several fat binaries in one.
+std::vector<char> joined(std::vector<char> first, const std::vector<std::vector<char>>& others) {
+  for (const std::vector<char>& one : others)
+    first.insert(first.end(), one.begin() + 16, one.end());
+  const uint64_t bytes = first.size() - 16;
+  std::memcpy(first.data() + 8, &bytes, sizeof bytes);
+  return first;
+}
+
+TEST(CodeInFatBinary, IsThePtxOfTheNewestArchitectureThatTheDeviceRuns) {
+  const std::vector<char> all =
+      joined(fat_binary("old", {.architecture = 80}),
+             {fat_binary("new"), fat_binary("too new", {.architecture = 100})});
+  EXPECT_EQ(code_in(all.data(), 90)->ptx, "new");
+  EXPECT_EQ(code_in(all.data(), 89)->ptx, "old");
+  EXPECT_THAT(code_in(all.data(), 75).error().message, HasSubstr("no PTX"));
+  EXPECT_THAT(code_in(fat_binary("x", {.flags = 0x2000}).data(), 90).error().message,
               HasSubstr("compressed"));
 }
 
+TEST(CodeInFatBinary, HasMachineCodeOfTheSameArchitecture) {
+  const std::vector<char> machine_code = fat_binary("code", {.kind = 2});
+  EXPECT_EQ(code_in(joined(fat_binary("x"), {machine_code}).data(), 90)->machine_code.substr(0, 5),
+            std::string_view("code\0", 5));
+  EXPECT_EQ(code_in(joined(fat_binary("x", {.architecture = 80}), {machine_code}).data(), 90)
+                ->machine_code,
+            "");
+  EXPECT_EQ(code_in(fat_binary("x").data(), 90)->machine_code, "");
+  const std::vector<char> compressed = fat_binary("code", {.flags = 0x8000, .kind = 2});
+  EXPECT_EQ(code_in(joined(fat_binary("x"), {compressed}).data(), 90)->machine_code, "");
+}
+
 TEST(PtxDescription, CountsResidentBlocks) {
-  EXPECT_EQ(resident_blocks(1024, 0), 2);
-  EXPECT_EQ(resident_blocks(33, 0), 32);
-  EXPECT_EQ(resident_blocks(256, 100 << 10), 2);
-  EXPECT_EQ(resident_blocks(256, 228 << 10), 0);
+  EXPECT_EQ(resident_blocks({.threads = 1024}), 2);
+  EXPECT_EQ(resident_blocks({.threads = 33}), 32);
+  EXPECT_EQ(resident_blocks({.threads = 256, .shared_bytes = 100 << 10}), 2);
+  EXPECT_EQ(resident_blocks({.threads = 256, .shared_bytes = 228 << 10}), 0);
+  EXPECT_EQ(resident_blocks({.threads = 256, .registers = 65}), 3);
+  EXPECT_EQ(resident_blocks({.threads = 257, .registers = 255}), 0);
+}
+
+TEST(PtxDescription, CountsTheThreadsThatRegistersAreEnoughFor) {
+  EXPECT_EQ(threads_by_registers(32), 2048);
+  EXPECT_EQ(threads_by_registers(64), 1024);
+  EXPECT_EQ(threads_by_registers(65), 896);
+  EXPECT_EQ(threads_by_registers(168), 384);
+  EXPECT_EQ(threads_by_registers(255), 256);
+  EXPECT_EQ(threads_by_registers(0), 8192);
 }
 
 // The calls that the executor makes, in its order.
@@ -163,6 +198,22 @@ TEST_F(PtxDriver, KnowsTheParametersOfAKernel) {
   EXPECT_EQ(offset, 8u);
   EXPECT_EQ(bytes, 4u);
   EXPECT_EQ(cuFuncGetParamInfo(function_, 2, &offset, &bytes), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(PtxDriver, LaunchesNoMoreThreadsThanRegistersAreEnoughFor) {
+  reinterpret_cast<Function*>(function_)->registers = 255;
+  int value = 0;
+  ASSERT_EQ(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, function_), CUDA_SUCCESS);
+  EXPECT_EQ(value, 255);
+  ASSERT_EQ(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, function_),
+            CUDA_SUCCESS);
+  EXPECT_EQ(value, 256);
+  CUlaunchConfig config{};
+  config.gridDimX = config.gridDimY = config.gridDimZ = 1;
+  config.blockDimX = 257;
+  config.blockDimY = config.blockDimZ = 1;
+  EXPECT_EQ(cuLaunchKernelEx(&config, function_, nullptr, nullptr),
+            CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
 }
 
 TEST_F(PtxDriver, CopiesPartsOfAnExportedAllocationAndBackAgain) {

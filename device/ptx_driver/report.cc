@@ -80,7 +80,7 @@ void Report::add(const ptx::Finding& finding) {
   }
   const std::lock_guard lock(mutex_);
   const std::string place = std::string(kind) + " " + finding.kernel + " " + finding.file + ":" +
-                            std::to_string(finding.line);
+                            std::to_string(finding.line) + " " + finding.detail;
   if (seen_.insert(place).second)
     add_line(line.dump(-1, ' ', false, Json::error_handler_t::replace));
 }

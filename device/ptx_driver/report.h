@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Report: what the executor found in kernels, as lines of JSON for the supervisor
-// (src/execute/decode.h reads them).  A finding is reported once for each place, as the emulator
-// does it.  Thread-safe.
+// (src/execute/decode.h reads them).  A finding is reported once for each place and each thing that
+// went wrong there.  Thread-safe.
 #ifndef MC_PTX_DRIVER_REPORT_H_
 #define MC_PTX_DRIVER_REPORT_H_
 

@@ -133,6 +133,8 @@ class CandidateProcess:
     def _load(self, question: Question) -> Answer:
         body = question.body
         self._policy = _Policy(**body["policy"])
+        if isinstance(self._place.memory, RemoteMemory):
+            self._place.forget_environment()
         if self._emulator is not None:
             self._emulator.set_schedule(body["schedule_seed"])
             self._emulator.allow(self._policy.device_allowed)
@@ -319,7 +321,7 @@ class CandidateProcess:
         if self._tuner is not None:
             body["triton"] = self._tuner.found()
         try:
-            return self._pack((outputs, [given[number] for number in written]), model, body)
+            return self._pack((outputs, [given[number] for number in written]), built, body)
         except BaseException as error:
             set_stage(error, "outputs")
             raise
@@ -341,10 +343,18 @@ class CandidateProcess:
             return self._place.memory.mapping(descriptor)
         return DeviceMapping(self._emulator, descriptor)
 
-    def _pack(self, outputs: object, model: torch.nn.Module, body: Json) -> Answer:
-        """Outputs and buffers in one region, and what else is told of the call."""
+    def _pack(self, outputs: object, built: _Built, body: Json) -> Answer:
+        """Outputs and state in one region, and what else is told of the call."""
         named: list[tuple[str, object]] = [("", outputs)]
-        named += [(name, one.detach()) for name, one in region.buffers_of(model).items()]
+        buffers = region.buffers_of(built.model)
+        named += [(name, one.detach()) for name, one in buffers.items()]
+        state = region.state_of(built.model)
+        for name, given in region.state_to_check(built.state).items():
+            own = state.get(name)
+            if own is None or name in buffers or own.device != given.device:
+                continue
+            if region.are_alike(own, given):
+                named.append((name, own.detach()))
         memory = self._place.memory
         if isinstance(memory, RemoteMemory):
             entries, tensors = region.describe_named(named)
@@ -419,7 +429,8 @@ def match_state(given: dict[str, Any], model: torch.nn.Module) -> Json:
     def described(state: dict[str, Any], names: set[str]) -> list[str]:
         return [f"{name}: {_form_of(state[name])}" for name in sorted(names)]
 
-    unlike = {name for name in set(given) & set(own) if not _are_alike(own[name], given[name])}
+    both = set(given) & set(own)
+    unlike = {name for name in both if not region.are_alike(own[name], given[name])}
     parameters = {name for name, _ in model.named_parameters()}
     return {
         "missing": described(given, set(given) - set(own)),
@@ -440,11 +451,5 @@ def copy_state(given: dict[str, Any], model: torch.nn.Module) -> None:
     """Copies the reference's parameters and buffers where the candidate has them."""
     own = region.state_of(model)
     for name in set(given) & set(own):
-        if _are_alike(own[name], given[name]):
+        if region.are_alike(own[name], given[name]):
             own[name].detach().copy_(given[name].reshape(own[name].shape))
-
-
-def _are_alike(mine: torch.Tensor, theirs: torch.Tensor) -> bool:
-    """True if they differ at most in axes of length 1: a bias of [8, 1, 1] may be one of [8]."""
-    same_shape = mine.squeeze().shape == theirs.squeeze().shape
-    return same_shape and mine.dtype == theirs.dtype

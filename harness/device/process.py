@@ -141,6 +141,8 @@ class DeviceProcess:
         if self._native.mc_executor_attach(self._handle, descriptor):
             os.close(descriptor)
             raise RuntimeError("the channel cannot be mapped")
+        if self._take_report is not None:
+            self._native.mc_executor_forget_findings()
         package, pattern = self._kernels
         folder = Path(importlib.import_module(package).__file__ or "").parent / "lib"
         for path in sorted(folder.glob(pattern)):

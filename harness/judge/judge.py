@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any
@@ -611,8 +611,9 @@ def _forget(case: _Case, index: int) -> None:
 
 
 def _bytes_allowed(outcome: Outcome) -> int:
-    """How many bytes of outputs and buffers are read from a candidate process's answer."""
-    expected = [*region.tensors_of(outcome.outputs), *outcome.buffers.values(), *outcome.written]
+    """How many bytes of outputs and state are read from a candidate process's answer."""
+    state = [*outcome.buffers.values(), *outcome.kept.values()]
+    expected = [*region.tensors_of(outcome.outputs), *state, *outcome.written]
     needed = sum(tensor.numel() * tensor.element_size() for tensor in expected)
     return OUTPUT_SLACK_BYTES + 2 * needed
 
@@ -666,7 +667,8 @@ def _check_outputs(case: _Case, index: int, outcome: Outcome, question: Question
             checks = case.diagnoses.added(checks, trial, make, outcome, got)
         yield from checks
         yield from case.comparer.failures(outcome.written, written, None, "written input")
-        buffers = _buffers(question.body["buffers"], outcome, source, bytes_max)
+        buffers = _state(question.body["buffers"], outcome.buffers, source, bytes_max)
+        kept = _state(question.body["buffers"], outcome.kept, source, bytes_max)
     except Refusal as error:  # A candidate process's message cannot make the judge fail.
         yield {"path": "output", "problem": "malformed", "detail": str(error)[:300]}
         return
@@ -678,6 +680,17 @@ def _check_outputs(case: _Case, index: int, outcome: Outcome, question: Question
             yield from case.comparer.failures(expected, buffers[name], None, path)
         else:
             yield {"path": path, "problem": "missing", "detail": _MISSING_BUFFER}
+    yield from _changed_state(case.comparer, outcome, kept)
+
+
+def _changed_state(comparer: Comparer, outcome: Outcome, kept: dict[str, Any]) -> Iterator[Json]:
+    """What a candidate's call changed, and the reference's call leaves as the judge set it."""
+    for name, expected in outcome.kept.items():
+        now = kept.get(name)
+        is_set = isinstance(now, torch.Tensor) and region.are_alike(now, expected)
+        if is_set and not name.endswith(_COUNTER):
+            now = now.reshape(expected.shape)
+            yield from comparer.failures(expected, now, None, f"{name} after the call")
 
 
 def _require_digest(outputs: list[torch.Tensor], digest: Json | None) -> None:
@@ -693,14 +706,14 @@ def _require_digest(outputs: list[torch.Tensor], digest: Json | None) -> None:
         raise Refusal("protocol", "the outputs are not what the device held when forward returned")
 
 
-def _buffers(
-    entries: list[Json], outcome: Outcome, source: region.Source, bytes_max: int
+def _state(
+    entries: list[Json], names: Container[str], source: region.Source, bytes_max: int
 ) -> dict[str, Any]:
-    """Of the candidate process's buffers, those that the reference changes."""
+    """The tensors of the candidate process's state that have these names."""
     return {
         entry["name"]: region.unpack(entry["tree"], source, bytes_max)
         for entry in entries
-        if entry["name"] in outcome.buffers
+        if entry["name"] in names
     }
 
 

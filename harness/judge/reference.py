@@ -13,7 +13,7 @@ import functools
 import hashlib
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
@@ -30,7 +30,15 @@ from harness.worker.draws import made_on
 from harness.worker.perturb import Constants
 from harness.worker.precision import cast, cast_model
 from harness.worker.program import build, construct
-from harness.worker.region import CPU, map_memory, map_tensors, same_bytes, state_of, tensors_of
+from harness.worker.region import (
+    CPU,
+    map_memory,
+    map_tensors,
+    same_bytes,
+    state_of,
+    state_to_check,
+    tensors_of,
+)
 from harness.judge.task import Task
 from harness.judge.task_code import attempt
 from harness.worker.wire import Json, Refusal
@@ -52,6 +60,8 @@ class Outcome:
     draw: Callable[[], Any]  # The inputs before the forward.
     find_doubt: Callable[[Any], Any]  # Takes these inputs.
     has_views: bool = False  # Some outputs lay in inputs, or in an order of their own.
+    # Parameters and buffers that the forward left alone, where all are within STATE_BYTES_CHECKED.
+    kept: Mapping[str, torch.Tensor] = field(default_factory=dict)
 
     def on_cpu(self) -> Outcome:
         """A copy in the host's memory."""
@@ -152,6 +162,8 @@ class Reference:
     ) -> Outcome:
         """One forward on `given` itself, of which `kept` is a copy and `draw` makes another one."""
         before = {name: buffer.clone() for name, buffer in self.model.named_buffers()}
+        checked = state_to_check(state_of(self.model))
+        state = {name: one.detach().clone() for name, one in checked.items()}
         with self._task.running(self._device):
             outputs = _forward(self.model, given, seed, self._device)
         in_place = _lies_in(outputs, given)
@@ -162,11 +174,17 @@ class Reference:
         pairs = enumerate(zip(tensors_of(kept), tensors_of(given)))
         left = {number: now for number, (old, now) in pairs if not same_bytes(old, now)}
         changed = self._restore(before)
+        after = state_of(self.model)
+        unchanged = {
+            name: one
+            for name, one in state.items()
+            if name in after and name not in changed and _is_same(one, after[name])
+        }
 
         def find_doubt(inputs: Any) -> Any:
             return self._doubt(inputs, outputs, seed) if with_doubt else None
 
-        return Outcome(outputs, changed, in_place, left, draw, find_doubt, has_views)
+        return Outcome(outputs, changed, in_place, left, draw, find_doubt, has_views, unchanged)
 
     def _own(self, outputs: Any, given: Any) -> Any:
         """The outputs, each in memory that nothing else has."""
@@ -287,6 +305,12 @@ class Reference:
         with self._task.running(self._device):
             model = task_code.run("init", copied, self.model)
             return tensors_of(_forward(model, inputs, seed, self._device))
+
+
+def _is_same(before: torch.Tensor, now: torch.Tensor) -> bool:
+    return (
+        before.shape == now.shape and before.dtype == now.dtype and same_bytes(before, now.detach())
+    )
 
 
 def _forward(model: torch.nn.Module, inputs: Any, seed: int, device: torch.device) -> Any:

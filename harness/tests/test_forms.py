@@ -199,6 +199,25 @@ class Forms(unittest.TestCase):
             {"buffer bn.running_mean", "buffer bn.running_var"},
         )
 
+    def test_parameters_that_a_call_changes(self) -> None:
+        linear = "x):\n        super().__init__()\n        self.linear = nn.Linear(x, x)"
+        source = task(model("return self.linear(x)", init=linear), "[torch.randn(64, 10)]", "[10]")
+        doubles = source.replace(
+            "return self.linear(x)",
+            "y = self.linear(x)\n        self.linear.weight.data.mul_(2)\n        return y",
+        )
+        checks = checks_of(source, as_candidate(doubles))
+        self.assertLessEqual(passed(source, as_candidate(doubles)), {"nan"})
+        self.assertEqual(
+            {found["path"] for found in checks[0]["checks"]}, {"linear.weight after the call"}
+        )
+
+    def test_parameters_that_the_reference_changes_are_free(self) -> None:
+        linear = "x):\n        super().__init__()\n        self.linear = nn.Linear(x, x)"
+        clamps = "self.linear.weight.data.clamp_(-0.1, 0.1)\n        return self.linear(x)"
+        source = task(model(clamps, init=linear), "[torch.randn(64, 10)]", "[10]")
+        self.passes(source)
+
 
 class Values(unittest.TestCase):
     def test_zero_is_among_the_values(self) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -90,6 +91,11 @@ class CudaPlace(Place):
         except torch.OutOfMemoryError:
             return None
         return memory.fill_(0xFF)
+
+    def forget_environment(self) -> None:
+        # The loader has read them, and nothing that a candidate process starts may need them.
+        for name in ("LD_PRELOAD", "LD_LIBRARY_PATH"):
+            os.environ.pop(name, None)
 
     def current_stream(self) -> int:
         return int(getattr(self.names.module.current_stream(), self.names.stream))

@@ -89,6 +89,11 @@ class Place:
     def poison(self, nbytes: int) -> None:
         """Makes memory that will be handed out next hold what no kernel wrote: NaN."""
 
+    def forget_environment(self) -> None:
+        """Removes the variables that only the start of a candidate process needs: a candidate could
+        be right where it finds them alone.
+        """
+
     def current_stream(self) -> int:
         """The native handle of the stream in which PyTorch queues its work."""
         return 0

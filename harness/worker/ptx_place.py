@@ -69,6 +69,11 @@ class PtxPlace(CudaPlace):
     def poison(self, nbytes: int) -> None:
         """Each tensor is memory of its own, which the device process fills."""
 
+    def forget_environment(self) -> None:
+        torch.empty(0, device=self.device)  # PyTorch reads the variable once: for its first tensor.
+        os.environ.pop("PYTORCH_NO_CUDA_MEMORY_CACHING", None)
+        super().forget_environment()
+
     @classmethod
     def open_remote(cls) -> Place:
         # The operators of attention that PyTorch has for CUDA alone.

@@ -19,7 +19,7 @@ import json
 import math
 import mmap
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -546,6 +546,22 @@ def _words(tensor: torch.Tensor) -> torch.Tensor:
     data = flat_bytes(tensor)
     fits = data.numel() % 8 == 0 and data.storage_offset() % 8 == 0
     return data.view(torch.int64) if fits else data
+
+
+# Parameters and buffers of at most so many bytes together are compared after each trial: more would
+# take longer than a trial.
+STATE_BYTES_CHECKED = 16 << 20
+
+
+def state_to_check(state: Mapping[str, torch.Tensor]) -> Mapping[str, torch.Tensor]:
+    """The state that is compared after a trial: all of it, or where it is large none."""
+    return state if sum(one.nbytes for one in state.values()) <= STATE_BYTES_CHECKED else {}
+
+
+def are_alike(mine: torch.Tensor, theirs: torch.Tensor) -> bool:
+    """True if they differ at most in axes of length 1: a bias of [8, 1, 1] may be one of [8]."""
+    same_shape = mine.squeeze().shape == theirs.squeeze().shape
+    return same_shape and mine.dtype == theirs.dtype
 
 
 def state_of(model: torch.nn.Module) -> dict[str, torch.Tensor]:

@@ -185,6 +185,11 @@ static_assert(std::ranges::all_of(kHomes, [](const Home& home) {
   return home.names.starts_with(' ') && home.names.ends_with(' ');
 }));
 
+// The facade has no device code, so that ptxas sees the candidate's alone.
+bool is_of_ptxas(const task::Diagnostic& entry) {
+  return entry.location.source.empty() && entry.message.starts_with("ptxas: ");
+}
+
 bool holds_word(std::string_view words, std::string_view word) {
   for (size_t at = words.find(word); at != std::string_view::npos; at = words.find(word, at + 1)) {
     if (words[at - 1] == ' ' && words[at + word.size()] == ' ') return true;
@@ -259,7 +264,7 @@ std::string Facade::facade_error(const std::vector<task::Diagnostic>& diagnostic
                                  const LocationMapper& mapper) const {
   constexpr std::array<std::string_view, 4> kInner = {"std", "mc_at", "mc_emu", "facade"};
   for (const task::Diagnostic& entry : diagnostics) {
-    if (entry.severity != "error") continue;
+    if (entry.severity != "error" || is_of_ptxas(entry)) continue;
     if (!mapper.owns(entry.location.source)) return entry.message;
     bool ours = false;
     const std::string message = entry.message.substr(0, entry.message.find("; did you mean "));

@@ -7,7 +7,7 @@
 // not have sends the extension to the full headers.  After a failure: the errors are the
 // candidate's own only where each lies in its text and names nothing that the facade could have
 // wrong: nothing of PyTorch or the standard library, and nothing that PyTorch's headers declare in
-// a namespace and the facade's do not mention.
+// a namespace and the facade's do not mention.  Errors of ptxas are always the candidate's own.
 #ifndef MC_COMPILE_FACADE_H_
 #define MC_COMPILE_FACADE_H_
 

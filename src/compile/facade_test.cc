@@ -50,6 +50,16 @@ TEST_F(Blame, IsNotTheCandidatesOutsideOfItsText) {
   EXPECT_EQ(facade_.facade_error(errors, LocationMapper("", {})), "bad");
 }
 
+TEST_F(Blame, IsTheCandidatesWherePtxasRefusesItsKernels) {
+  const LocationMapper mapper("", {});
+  const task::Diagnostic refusal{"error", "ptxas: Arguments mismatch for instruction 'mov'", {}};
+  const task::Diagnostic other{"error", "nvcc: Unknown option '--bogus'", {}};
+  const task::Diagnostic located{"error", "ptxas: bad", {"mc_at/tensor.h", 3, 1, ""}};
+  EXPECT_EQ(facade_.facade_error({refusal}, mapper), "");
+  EXPECT_EQ(facade_.facade_error({refusal, other}, mapper), other.message);
+  EXPECT_EQ(facade_.facade_error({located}, mapper), located.message);
+}
+
 TEST(MissingNames, AreWhatAProgramCanNameWithoutSayingWhoseItIs) {
   const TemporaryDirectory folder = TemporaryDirectory::create("mc-facade-test").value();
   const auto path = folder.path() / "names";

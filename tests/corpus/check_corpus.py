@@ -62,6 +62,7 @@ NUM_TASKS_A_FAMILY_MIN = 3
 NUM_MUTANTS_MIN = 60
 NUM_ANSWERS_MIN = 20
 NUM_HOSTILE_MIN = 20
+NUM_PTX_MIN = 4
 NUM_WARP128_MIN = 20
 NUM_GPU_MIN = 60
 NUM_MUSA_PROGRAMS_MIN = 50
@@ -194,6 +195,7 @@ def all_faults() -> Iterator[str]:
     yield from check_mutants()
     yield from check_expectations("answers", ".md", NUM_ANSWERS_MIN, tasks)
     yield from check_expectations("hostile", ".py", NUM_HOSTILE_MIN, tasks)
+    yield from check_expectations("ptx", ".py", NUM_PTX_MIN, tasks)
     yield from check_expectations("warp128", ".py", NUM_WARP128_MIN, tasks)
     yield from check_cases("gpu", NUM_GPU_MIN, tasks)
     yield from check_cases("forms", NUM_FORMS_MIN, tasks)
