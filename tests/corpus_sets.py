@@ -37,17 +37,17 @@ def edited(text: str, edits: list[dict[str, str]], name: str) -> str:
     return text
 
 
-def honest() -> list[Case]:
-    folder = CORPUS / "honest"
+def honest(name: str = "honest") -> list[Case]:
+    folder = CORPUS / name
     files = sorted(folder.glob("*/*.py"))
     names = [str(path.relative_to(folder).with_suffix("")) for path in files]
     return [Case(name, name, path.read_text(), PASS) for name, path in zip(names, files)]
 
 
-def mutants() -> list[Case]:
+def mutants(name: str = "mutants", of: str = "honest") -> list[Case]:
     cases = []
-    for mutant in json.loads((CORPUS / "mutants.json").read_text()):
-        text = (CORPUS / "honest" / f"{mutant['of']}.py").read_text()
+    for mutant in json.loads((CORPUS / f"{name}.json").read_text()):
+        text = (CORPUS / of / f"{mutant['of']}.py").read_text()
         text = edited(text, mutant["edits"], mutant["id"])
         cases.append(Case(mutant["id"], mutant["of"], text, Expectation.parse(mutant)))
     return cases
@@ -132,11 +132,6 @@ def kernelbench_mutants() -> list[Case]:
     return cases
 
 
-def ptx() -> list[Case]:
-    """Candidates that a GPU would show to be wrong, and other backends than ptx would not."""
-    return [replace(case, options=(*case.options, "--backend", "ptx")) for case in listed("ptx")]
-
-
 def contest() -> list[Case]:
     """Candidates written by one who had not seen the defences; each says itself what it expects.
     Those that need a GPU are left out. Those of known.json get through, or are honest and have the
@@ -177,7 +172,10 @@ SETS: dict[str, Callable[[], list[Case]]] = {
     "answers": lambda: listed("answers"),
     "hostile": lambda: listed("hostile"),
     "contest": contest,
-    "ptx": ptx,
+    # Candidates that a GPU would show to be wrong, and other backends than ptx would not.
+    "ptx": lambda: listed("ptx"),
+    "triton": lambda: honest("triton"),
+    "triton_mutants": lambda: mutants("triton_mutants", "triton"),
     "forms": lambda: edits_of_files("forms"),
     "warp128": warp128,
     "musa_programs": musa_programs,
@@ -196,6 +194,8 @@ BARS = {
     "hostile": 0.95,
     "contest": 1.0,
     "ptx": 1.0,
+    "triton": 1.0,
+    "triton_mutants": 1.0,
     "forms": 1.0,
     "warp128": 1.0,
     "musa_programs": 1.0,

@@ -6,6 +6,7 @@ An entry of an `expected.json` reads, all but `expect` optional:
     {"expect": ["pass", "illegal"],          any of these outcomes
      "rules": ["run.library_kernel"],        of an illegal candidate: one finding's rule matches one
      "says": "cudaMalloc",                   the outcome's evidence contains it
+     "finding": "global_race",               a finding in a kernel is of this kind
      "performance": [                        of one that passes: every condition holds
        {"field": "time_us.median", "min": 1900, "max": 2500},
        {"field": "kernels.0.owner", "equals": "candidate"}]}
@@ -63,13 +64,14 @@ class Expectation:
     rules: tuple[str, ...] = ()
     performance: tuple[Condition, ...] = ()
     says: str = ""
+    finding: str = ""
 
     @staticmethod
     def parse(entry: Json) -> Expectation:
         """Of an entry that may hold other members too."""
         conditions = tuple(Condition.parse(one) for one in entry.get("performance", []))
         rules = tuple(entry.get("rules", []))
-        return Expectation(tuple(entry["expect"]), rules, conditions, entry.get("says", ""))
+        return Expectation(tuple(entry["expect"]), rules, conditions, *(entry.get(name, "") for name in ("says", "finding")))
 
     def surprises(self, verdict: Json) -> list[str]:
         """In what a verdict is not as expected: nothing, or a line for each point."""
@@ -81,6 +83,8 @@ class Expectation:
             return [f"illegal by {told_by(outcome)}, expected {' or '.join(self.rules)}"]
         if not any(self.says in text for text in _texts(outcome)):
             return [f"{kind} without {self.says!r}: {told_by(outcome)}"]
+        if self.finding and self.finding not in kinds_in(outcome):
+            return [f"{kind} without a finding of {self.finding}: {told_by(outcome)}"]
         if kind == "pass":
             performance = outcome.get("performance")
             breaches = [condition.breach(performance) for condition in self.performance]
@@ -90,6 +94,14 @@ class Expectation:
     def _is_ruled(self, outcome: Json) -> bool:
         found = [finding["rule"] for finding in outcome["findings"]]
         return any(fnmatchcase(rule, pattern) for rule in found for pattern in self.rules)
+
+
+def kinds_in(outcome: Json) -> set[str]:
+    """The kinds of all findings in kernels."""
+    found = list(outcome.get("findings") or [])
+    for trial in outcome.get("trials") or []:
+        found += trial["findings"]
+    return {str(one.get("kind")) for one in found}
 
 
 def value_at(value: Any, path: str) -> Any:

@@ -46,6 +46,7 @@ PROTOCOL: dict[str, Any] = {
     "policy": "shuffled",
     "dialect": "cuda",
     "musa_architecture": "",
+    "language": "any",
     "trials": 5,
     "inputs": "varied",
     "shapes": True,
@@ -74,7 +75,7 @@ def reply(question: dict[str, Any], seed: int, is_right: bool) -> dict[str, Any]
     task = question["task"]
     outcome = PASSED if is_right else FAILED
     verdict = {
-        "schema": "musacoder-verdict/11",
+        "schema": "musacoder-verdict/12",
         "task": task["id"],
         "candidate": question["id"],
         "candidate_hash": "",

@@ -28,7 +28,8 @@ std::string module_of(const std::string& file, const std::string& rest) {
   add.u32 %r2, %r1, 1;
   setp.eq.u32 %p1, %r3, 0;
   @%p1 st.global.u32 [%rd1], %r2;
-)" + rest + R"(
+)" + rest +
+         R"(
   ret;
 }
 .file 1 ")" +

@@ -123,6 +123,9 @@ class CandidateProcess:
 
     def _charged(self, error: BaseException) -> BaseException:
         """What ends a candidate that called operators that it does not have is that."""
+        if self._tuner is not None and (failed := triton_driver.compile_error(error)) is not None:
+            set_stage(failed, getattr(error, "mc_stage", "forward"))
+            return failed.with_traceback(error.__traceback__)
         names = [] if self._guard is None else [call["name"] for call in self._guard.refused()]
         if not names:
             return error

@@ -9,6 +9,7 @@ launches kernels by them (triton_launch.py).
 from __future__ import annotations
 
 import ctypes
+import linecache
 import os
 import tempfile
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from typing import Any
 from harness.candidate import triton_tuner
 from harness.candidate.triton_launch import WARP, Cuda, Launcher, TensorMap
 from harness.worker.cuda_names import Names
+from harness.worker.wire import CANDIDATE_FILE, Refusal
 
 _OLD, _NEW = 80, 86  # Versions of PTX: up to compute capability 9.0, and later.
 _MAX_THREADS, _LOCAL_BYTES, _REGISTERS, _DYNAMIC_BYTES_MAX = 0, 3, 4, 8  # CUfunction_attribute
@@ -36,6 +38,24 @@ def install(names: Names, capability: int) -> triton_tuner.Tuner:
     backends["nvidia"] = Backend(compiler=_compiler(), driver=lambda: own)
     driver.set_active(own)
     return triton_tuner.install()
+
+
+def compile_error(error: BaseException | None) -> Refusal | None:
+    """What Triton's compiler objected to first, at the kernel's line; None if it did not object."""
+    from triton.compiler.errors import CompilationError
+
+    found = None
+    while error is not None:
+        found = error if isinstance(error, CompilationError) else found
+        error = error.__cause__
+    if found is None:
+        return None
+    why = found.error_message or repr(found.__cause__ or found)
+    first, *_ = (found.src or "").split("\n")
+    lines = [line.strip() for line in linecache.getlines(CANDIDATE_FILE)]
+    begin = lines.index(first.strip()) if first.strip() in lines else -1
+    line = 0 if begin < 0 else begin + getattr(found.node, "lineno", 0)
+    return Refusal("compile", f"Triton: {why}", line)
 
 
 def _compiler() -> Any:

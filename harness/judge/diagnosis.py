@@ -52,6 +52,12 @@ _FITTED = frozenset(
 _Run = Callable[[], Any]
 
 
+_TF32 = (
+    "The outputs are right where products may round their factors to TF32, as tl.dot does by "
+    'default: input_precision="ieee" keeps float32 (the option --tf32 allows TF32).'
+)
+
+
 class _Spent(Exception):
     """No run is left."""
 
@@ -74,6 +80,8 @@ def diagnose(
     plain = patterns.of_degenerate(outcome.outputs, got)
     if plain:
         return plain
+    if _is_right_in_tf32(reference, outcome, got, seed, comparer):
+        return _TF32
     search = _Search(reference, outcome, got, seed, comparer, source)
     # A perturbed reference may raise whatever it likes: the diagnosis is then left out.
     with contextlib.suppress(_Spent, Exception):
@@ -81,6 +89,16 @@ def diagnose(
         if found:
             return found
     return patterns.of_elements(outcome, got, comparer)
+
+
+def _is_right_in_tf32(
+    reference: Reference, outcome: Outcome, got: Any, seed: int, comparer: Comparer
+) -> bool:
+    """Whether nothing is wrong but that products of fp32 rounded their factors to TF32."""
+    with contextlib.suppress(Exception):
+        doubt = reference.tf32_doubt(outcome.inputs, outcome.outputs, seed)
+        return doubt is not None and not comparer.failures(outcome.outputs, got, doubt)
+    return False
 
 
 class _Search:

@@ -486,6 +486,7 @@ def _grade(case: _Case, _question: Question) -> Answer:
         derive_seed(case.seed, "grade"),
         case.place.device,
         case.options.precision,
+        tf32=case.options.tf32,
     )
     reference.forget_disturbance()
     if case.is_in_eval_mode:
@@ -533,6 +534,7 @@ def _reference(case: _Case, shape: int) -> Reference:
                 case.options.precision,
                 # How large doubts are is enough to know for a plan.
                 1 if case.seed == _PLANNING_SEED else ORDERS,
+                case.options.tf32,
             )
             if case.is_in_eval_mode:
                 reference.model.eval()

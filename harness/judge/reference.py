@@ -24,7 +24,7 @@ from harness.judge import distributions, task_code
 from harness.judge.closeness import doubt_of
 from harness.judge.compare import Comparer
 from harness.judge.operators import Operators
-from harness.judge.rounding import SequentialSumMode
+from harness.judge.rounding import SequentialSumMode, Tf32Mode
 from harness.worker import pieces
 from harness.worker.draws import made_on
 from harness.worker.perturb import Constants
@@ -43,6 +43,7 @@ from harness.judge.task import Task
 from harness.judge.task_code import attempt
 from harness.worker.wire import Json, Refusal
 
+TF32_RUNS = 2  # Random signs, as of orders.
 ORDERS = 3  # Two random roundings may cancel in what is compared; that all do is rare.
 # Limits for state and inputs in double precision.
 _DOUBT_BYTES_MAX_ON_CPU = 256 << 20
@@ -108,12 +109,14 @@ class Reference:
         device: torch.device = CPU,
         precision: str = "task",
         orders: int = ORDERS,
+        tf32: bool = False,
     ) -> None:
         self.init_seed = init_seed
         self.constants = Constants()
         self._device = device
         self._precision = precision
         self._orders_max = orders
+        self._tf32 = tf32
         self._num_orders = orders  # Until a run shows that fewer are enough.
         self._task = task
         with task.running(device):
@@ -297,6 +300,29 @@ class Reference:
             if found is not None:
                 yield found
             self._num_orders = self._orders_max if order.has_walks else int(order.has_sums)
+        if self._tf32:
+            yield from self._outputs_in_tf32(inputs, seed)
+
+    def _outputs_in_tf32(self, inputs: Any, seed: int) -> Iterator[list[torch.Tensor]]:
+        """What the program gives in TF32; nothing where it has no products of fp32."""
+        for number in range(TF32_RUNS):
+            mode = Tf32Mode(derive_seed(seed, "tf32", number), self._device)
+            with sdpa_kernel(SDPBackend.MATH), mode:
+                found = attempt(self._outputs_of, copy.deepcopy, _clone(inputs), seed)
+            if found is not None and mode.has_products:
+                yield found
+
+    def tf32_doubt(self, inputs: Any, outputs: Any, seed: int) -> Any:
+        """By how much `outputs`, of fp32, may be off where products round their factors to TF32;
+        None where there are none.
+        """
+        mine = tensors_of(outputs)
+        others = list(self._outputs_in_tf32(inputs, seed))
+        shapes = [one.shape for one in mine]
+        if not others or any([one.shape for one in run] != shapes for run in others):
+            return None
+        doubts = map(doubt_of, mine, zip(*others))
+        return map_tensors(outputs, lambda _: next(doubts))
 
     def _outputs_of(
         self, copied: Callable[[torch.nn.Module], torch.nn.Module], inputs: Any, seed: int

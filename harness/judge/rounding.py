@@ -25,6 +25,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 UNIT = 2.0**-24  # The largest relative change of a number that is rounded to fp32.
+# The relative change of a factor that is rounded to TF32, or cut off to it.
+TF32_UNIT = 2.0**-11
 TERMS_MAX = 1 << 27  # In one operator's sums, whose steps are followed.
 _aten = torch.ops.aten
 
@@ -50,6 +52,10 @@ class SequentialSumMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """A sum after a random walk of its roundings; `root` is that of the terms' squares."""
         size = (total.abs() + root.nan_to_num(posinf=0.0)) * (UNIT / 2 * math.sqrt(num_terms))
         return total + self._signed(size)
+
+    def product(self, total: torch.Tensor, root: torch.Tensor, num_terms: int) -> torch.Tensor:
+        """A product of matrices; as `walk`."""
+        return self.walk(total, root, num_terms)
 
     def _signed(self, size: torch.Tensor) -> torch.Tensor:
         self.has_walks = True
@@ -89,6 +95,19 @@ class SequentialSumMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return mean, (variance + self._signed(size)).clamp(min=0)
 
 
+class Tf32Mode(SequentialSumMode):
+    """Besides, both factors of a product may be rounded to TF32, as a random walk of its terms, or
+    cut off, by which all terms become smaller.
+    """
+
+    has_products = False
+
+    def product(self, total: torch.Tensor, root: torch.Tensor, num_terms: int) -> torch.Tensor:
+        self.has_products = True
+        size = root.nan_to_num(posinf=0.0) * TF32_UNIT + total.abs() * (TF32_UNIT / 2)
+        return super().product(total + self._signed(size), root, num_terms)
+
+
 def _is_inexact(tensor: torch.Tensor) -> bool:
     return tensor.is_floating_point() or tensor.is_complex()
 
@@ -111,7 +130,7 @@ def _product(mode: SequentialSumMode, func: Any, *args: Any, **kwargs: Any) -> t
     squares = [one * one if isinstance(one, torch.Tensor) else one for one in args]
     factors = {name: value * value for name, value in kwargs.items() if name in ("alpha", "beta")}
     root = func(*squares, **{**kwargs, **factors}).sqrt()
-    return mode.walk(result, root, _num_terms(func, args))
+    return mode.product(result, root, _num_terms(func, args))
 
 
 def _num_terms(func: Any, args: Sequence[Any]) -> int:

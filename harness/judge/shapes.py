@@ -49,6 +49,7 @@ class Options:
     tolerance_half: float = 1e-2
     cost_max: float = 6e7
     bytes_max: int = 8 << 20
+    tf32: bool = False  # Factors of fp32 products may be rounded to TF32.
 
     def excess(self, cost: Cost) -> float:
         """By how much a cost is too large; at most 1 where it fits."""

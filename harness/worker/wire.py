@@ -43,9 +43,10 @@ class ProtocolError(Exception):
 class Refusal(Exception):
     """A question that cannot be answered, with the kind of error that the answer carries."""
 
-    def __init__(self, kind: str, message: str) -> None:
+    def __init__(self, kind: str, message: str, line: int = 0) -> None:
+        """`line` is one of the candidate's that no frame of the traceback has; 0: there is none."""
         super().__init__(message)
-        self.kind = kind
+        self.kind, self.line = kind, line
 
 
 @dataclass(frozen=True)
@@ -216,4 +217,7 @@ def _frames(error: BaseException) -> list[Json]:
         if name in _SOURCES:
             text = linecache.getline(name, line).strip()[:200]
             found.append({"source": _SOURCES[name], "line": line, "text": text})
+    if isinstance(error, Refusal) and error.line:
+        text = linecache.getline(CANDIDATE_FILE, error.line).strip()[:200]
+        found.append({"source": _SOURCES[CANDIDATE_FILE], "line": error.line, "text": text})
     return found[: FRAMES_MAX // 2] + found[FRAMES_MAX // 2 :][-FRAMES_MAX // 2 :]

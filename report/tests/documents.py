@@ -132,12 +132,12 @@ def verdict(rng: random.Random, task: str, candidate: str, outcome: Json) -> Jso
     is_timed = bool(outcome.get("performance"))
     stages = ("extract", "legality", "compile", "reference", "correctness")
     return {
-        "schema": "musacoder-verdict/11", "task": task, "candidate": candidate,
+        "schema": "musacoder-verdict/12", "task": task, "candidate": candidate,
         "candidate_hash": f"{rng.getrandbits(256):064x}", "backend": "cuda" if is_timed else "cpu",
         "seed": str(rng.getrandbits(64)), "outcome": outcome,
         "task_grade": {"grade": "good", "reasons": []}, "not_tried": [],
         "protocol": {
-            "policy": "musacoder/5", "dialect": "cuda", "musa_architecture": "", "trials": 3,
+            "policy": "musacoder/5", "dialect": "cuda", "musa_architecture": "", "language": "any", "trials": 3,
             "inputs": "varied", "shapes": True, "require_general": False, "mode": "train",
             "precision": "task", "tolerance_fp32": 0.0001, "tolerance_half": 0.01,
             "timing": "full" if is_timed else "none", "baseline": "eager" if is_timed else "",

@@ -42,11 +42,11 @@ std::string hash_of_options(const EvalArguments& arguments) {
   const eval::Options& options = arguments.options;
   const eval::Limits& limits = options.limits;
   const std::string text =
-      fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {}", to_string(options.correctness),
+      fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", to_string(options.correctness),
                   to_string(options.dialect), options.musa_architecture, options.timing.enabled,
                   options.timing.baseline, options.timing.compile_mode, options.timing.is_quick,
                   options.timing.tf32, options.static_rules, options.strict, limits.compile_s,
-                  limits.load_s, limits.forward_s, limits.candidate_s);
+                  limits.load_s, limits.forward_s, limits.candidate_s, options.language);
   return content_hash({text}).substr(0, kHashCharacters);
 }
 

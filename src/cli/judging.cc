@@ -160,6 +160,10 @@ void add_machine(CLI::App& command, EvalArguments& arguments) {
       "GPUs to judge on, one timed candidate each: all, or numbers and ids, 0,GPU-8c7a");
   command.add_option("--policy", arguments.options.policy,
                      "What a candidate may do: musacoder, or kernelbench (docs/legality.md)");
+  command
+      .add_option("--language", arguments.options.language,
+                  "The only one that kernels may be in: cuda or triton (docs/ptx.md, Triton)")
+      ->check(one_of({"any", "cuda", "triton"}));
 }
 
 void add_dialect(CLI::App& command, EvalArguments& arguments) {
@@ -239,7 +243,7 @@ void add_timing(CLI::App& command, EvalArguments& arguments) {
       ->check(one_of(
           {"none", "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"}));
   command.add_flag("--tf32", arguments.options.timing.tf32,
-                   "The baselines may round factors of fp32 products to TF32");
+                   "Candidates and baselines may round factors of fp32 products to TF32");
   command
       .add_option("--timing-budget", arguments.options.timing.budget_s, "Seconds for one candidate")
       ->check(kPositive);

@@ -166,7 +166,8 @@ Stage Evaluation::open_new_judge(std::unique_ptr<execute::Judge> idle, bool take
   } else {
     MC_TRY(session, context_.executor.judge(Spare::kWait), "judge");
   }
-  const execute::JudgeOptions options = judge_options(correctness(), context_.machine);
+  const execute::JudgeOptions options =
+      judge_options(correctness(), context_.machine, context_.options);
   KnownTask known = context_.known_tasks.find(judge_key_);
   if (known.text.empty() && !context_.is_alone && context_.compute_device != nullptr) {
     MC_TRY(known.memory, context_.executor.estimate(*session, prepared_.task.code, options),
@@ -354,7 +355,7 @@ Stage Evaluation::strict() {
                               program,
                               kernels,
                               verdict_.seed,
-                              judge_options(correctness(), context_.machine),
+                              judge_options(correctness(), context_.machine, context_.options),
                               use_};
   Strict strict(context_, subject);
   auto decided = strict.run(std::get<task::Passed>(*passed_));

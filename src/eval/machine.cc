@@ -106,20 +106,22 @@ Result<std::vector<execute::CudaDevice>> chosen_devices(
   return chosen;
 }
 
-execute::JudgeOptions judge_options(const task::Correctness& correctness, const Machine& machine) {
-  return {correctness, machine.cost_max, machine.bytes_max};
+execute::JudgeOptions judge_options(const task::Correctness& correctness, const Machine& machine,
+                                    const Options& options) {
+  return {correctness, machine.cost_max, machine.bytes_max, options.timing.tf32};
 }
 
 task::Protocol protocol_of(const Options& options, const Device* device, const std::string& policy,
                            const task::Correctness& correctness) {
   task::Protocol protocol{.policy = policy, .correctness = correctness, .strict = options.strict};
+  protocol.tf32 = options.timing.tf32;
+  protocol.language = options.language;
   if (device == nullptr) return protocol;
   protocol.device = device->id;
   if (!options.timing.enabled) return protocol;
   protocol.timing = options.timing.is_quick ? "quick" : "full";
   protocol.baseline = options.timing.baseline;
   protocol.compile_mode = options.timing.compile_mode;
-  protocol.tf32 = options.timing.tf32;
   return protocol;
 }
 

@@ -92,7 +92,8 @@ const Backend& backend_of(task::Backend name);
 Result<Machine> find_machine(const Options& options, const Progress& progress);
 
 // The work that judges are asked to do.
-execute::JudgeOptions judge_options(const task::Correctness& correctness, const Machine& machine);
+execute::JudgeOptions judge_options(const task::Correctness& correctness, const Machine& machine,
+                                    const Options& options);
 
 // The record in a verdict of how it was found.  `policy` is the policy's version, `device` null
 // where there is none.

@@ -238,8 +238,9 @@ Result<std::variant<Pipeline::Hygiene, task::Unsupported>> Pipeline::grade_task(
   const auto all = device.schedule.memory(Schedule::kAll);
   const auto turn = device.schedule.turn(Schedule::Use::kShared);
   MC_TRY(auto opened,
-         device.executor.open_judge(std::move(session), task.code,
-                                    judge_options(state.options.correctness, state.machine)),
+         device.executor.open_judge(
+             std::move(session), task.code,
+             judge_options(state.options.correctness, state.machine, state.options)),
          "open");
   if (auto* outcome = std::get_if<task::Outcome>(&opened)) {
     return Graded(std::get<task::Unsupported>(std::move(*outcome)));

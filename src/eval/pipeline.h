@@ -50,7 +50,7 @@ struct Timing {
   std::string baseline = "eager";  // "eager", or "candidate": against itself, to test the timing.
   std::string compile_mode;        // The mode of torch.compile, the other baseline; "" for none.
   bool is_quick = false;           // Fewer batches: a reward's precision, not a report's.
-  bool tf32 = false;               // True if the baselines may use it.
+  bool tf32 = false;               // True if candidates and baselines may use it.
   double budget_s = 6;
 };
 
@@ -73,10 +73,11 @@ struct Options {
   std::string musa_architecture{musify::kArchitectureDefault};
   std::filesystem::path python;  // Empty: compile::default_python().
   bool allow_weak_sandbox = false;
-  bool static_rules = true;   // Off: only the run decides.
-  bool full_headers = false;  // Compile all against PyTorch's own headers (docs/facade.md).
-  bool strict = false;        // Other seeds and compute-sanitizer as well (docs/strict.md).
-  int threads = 2;            // The emulator's, for each candidate process.
+  std::string language = "any";  // Kernels are to be in it: "any", "cuda", "triton".
+  bool static_rules = true;      // Off: only the run decides.
+  bool full_headers = false;     // Compile all against PyTorch's own headers (docs/facade.md).
+  bool strict = false;           // Other seeds and compute-sanitizer as well (docs/strict.md).
+  int threads = 2;               // The emulator's, for each candidate process.
   // "90" or "mp_31": prepares for such a device, which need not be here, and does not measure.
   std::string architecture;
   int spares = 2;  // Judges kept ready, on each device (worker/spares.h).

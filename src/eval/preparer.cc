@@ -27,6 +27,8 @@ namespace {
 // The compilations of a candidate together have the time of so many, at the limit of one.
 constexpr double kCompilationsMax = 2;
 
+constexpr std::string_view kAnyLanguage = "any";
+
 constexpr size_t kInitialsMax = 64;  // Tasks whose arguments are kept.
 
 // One candidate's way through the stages.
@@ -41,6 +43,7 @@ class Candidate {
   Stage port();
   Stage inspect();
   std::string python_rules() const;
+  EarlyOutcome other_language(const std::vector<std::string>& found) const;
   Stage record();
   Stage check_flags();
   std::vector<legality::NativeSource> native_sources() const;
@@ -148,7 +151,19 @@ Stage Candidate::inspect() {
     return EarlyOutcome(task::Illegal{"static", std::move(inspection.findings)});
   }
   is_in_python_ = !inspection.languages.empty();
-  return EarlyOutcome();
+  return other_language(inspection.languages);
+}
+
+// A run that asks for one language gives nothing for another.
+EarlyOutcome Candidate::other_language(const std::vector<std::string>& found) const {
+  const std::string& wanted = preparer_.options().language;
+  const std::string used = found.empty() ? "cuda" : found.front();
+  if (wanted == kAnyLanguage || wanted == used) return EarlyOutcome();
+  return EarlyOutcome(task::Illegal{
+      "static",
+      {{"language.other",
+        fmt::format("kernels in {} were asked for, and the answer's are in {}", wanted, used),
+        {}}}});
 }
 
 Stage Candidate::record() {
@@ -340,7 +355,8 @@ execute::Stage<Preparer::Initials> Preparer::initials_of(const task::Task& task,
       return Found(known->second);
     }
   }
-  MC_TRY(auto stage, executor_.initials(task.code, judge_options(correctness, machine_)), "task");
+  MC_TRY(auto stage, executor_.initials(task.code, judge_options(correctness, machine_, options_)),
+         "task");
   if (auto* outcome = std::get_if<task::Outcome>(&stage)) return Found(std::move(*outcome));
   auto found =
       std::make_shared<const execute::Initials>(std::move(std::get<execute::Initials>(stage)));

@@ -43,7 +43,8 @@ worker::JudgeOptions sent(const JudgeOptions& options) {
           .tolerance_fp32 = correctness.tolerance_fp32,
           .tolerance_half = correctness.tolerance_half,
           .cost_max = options.cost_max,
-          .bytes_max = options.bytes_max};
+          .bytes_max = options.bytes_max,
+          .tf32 = options.tf32};
 }
 
 // A task's own failure, as harness/judge/task_code.py reports it.

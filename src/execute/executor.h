@@ -58,6 +58,7 @@ struct JudgeOptions {
   task::Correctness correctness;
   double cost_max = 6e7;                 // Operations of one forward (harness/judge/cost.py).
   int64_t bytes_max = int64_t{8} << 20;  // The bytes of its inputs and outputs.
+  bool tf32 = false;                     // Factors of fp32 products may be rounded to TF32.
 };
 
 // The arguments that a task's models are built from at each size at which it may be judged, the

@@ -26,6 +26,12 @@ task::Outcome unlinked(const task::Exception& exception) {
   return task::CompileFailed{{{"error", message, exception.location}}};
 }
 
+// Kernels of Triton are compiled as they are called.
+task::Outcome uncompiled(const task::Exception& exception) {
+  return task::CompileFailed{
+      {{"error", exception.message.substr(0, kMessageBytesMax), exception.location}}};
+}
+
 // A name that a candidate may not use is not there (docs/legality.md).
 task::Outcome illegal(const char* rule, const task::Exception& exception) {
   return task::Illegal{"run",
@@ -52,6 +58,7 @@ task::Outcome Failure::operator()(const Reply&) const {
 task::Outcome Failure::operator()(const ErrorReply& refusal) const {
   if (refusal.kind == "oom") return task::OutOfMemory{stage, limits.child.memory_bytes};
   if (refusal.kind == "link") return unlinked(refusal.exception);
+  if (refusal.kind == "compile") return uncompiled(refusal.exception);
   if (refusal.kind == "operator") return illegal("run.aten", refusal.exception);
   const auto is_endless = [](const auto& finding) { return finding.kind == "step_limit"; };
   if (std::ranges::any_of(findings, is_endless)) {

@@ -63,6 +63,10 @@ task::OutputCheck check_of(const task::Outcome& outcome) {
   task::OutputCheck check;
   check.path = "output";
   check.problem = task::outcome_name(outcome);
+  if (const auto* uncompiled = std::get_if<task::CompileFailed>(&outcome)) {
+    if (!uncompiled->diagnostics.empty()) check.detail = uncompiled->diagnostics.front().message;
+    return check;
+  }
   const auto* crashed = std::get_if<task::Crashed>(&outcome);
   if (crashed == nullptr) return check;
   check.problem = "exception";
@@ -174,8 +178,9 @@ EarlyOutcome Trials::fail(const Call& call, const Answer& answer) {
     return std::nullopt;
   }
   // A candidate may refuse sizes that it was not asked for.
-  const bool is_exception =
-      std::holds_alternative<ErrorReply>(answer) && std::holds_alternative<task::Crashed>(failure);
+  const bool is_exception = std::holds_alternative<ErrorReply>(answer) &&
+                            (std::holds_alternative<task::Crashed>(failure) ||
+                             std::holds_alternative<task::CompileFailed>(failure));
   if (!is_exception || is_main(call.plan) || std::ranges::any_of(findings, task::ends_kernel)) {
     return failure;
   }

@@ -326,12 +326,13 @@ struct Protocol {
   std::string policy;                // The legality policy and its version: "musacoder/2".
   Dialect dialect = Dialect::kCuda;  // The candidate's (docs/musa.md).
   std::string musa_architecture;     // "mp_31"; "" for the dialect of CUDA.
+  std::string language = "any";      // That kernels are to be in: "any", "cuda", "triton".
   // The mode is the one that was used: a model that is random in training is judged in eval mode.
   Correctness correctness;
   std::string timing = "none";  // "full" | "quick" | "none"
   std::string baseline;         // The candidate is timed against it, "eager"; "" if not timed.
   std::string compile_mode;     // The mode of torch.compile, the other baseline; "" for none.
-  bool tf32 = false;            // True if the baselines may use it.
+  bool tf32 = false;            // True if candidate and baselines may use it.
   bool strict = false;          // docs/strict.md
   std::string device;           // "GPU-…"; "" where kernels run by emulation.
   bool operator==(const Protocol&) const = default;

@@ -77,6 +77,7 @@ void fields(V& v, Protocol& x) {
   v("policy", x.policy);
   v("dialect", x.dialect);
   v("musa_architecture", x.musa_architecture);
+  v("language", x.language);
   v("trials", x.correctness.trials);
   v("inputs", x.correctness.inputs);
   v("shapes", x.correctness.shapes);

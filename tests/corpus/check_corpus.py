@@ -63,6 +63,8 @@ NUM_MUTANTS_MIN = 60
 NUM_ANSWERS_MIN = 20
 NUM_HOSTILE_MIN = 20
 NUM_PTX_MIN = 4
+NUM_TRITON_MIN = 20
+NUM_TRITON_MUTANTS_MIN = 40
 NUM_WARP128_MIN = 20
 NUM_GPU_MIN = 60
 NUM_MUSA_PROGRAMS_MIN = 50
@@ -125,10 +127,18 @@ def apply_edits(text: str, edits: list[dict[str, str]]) -> Iterator[str]:
         yield "the edits change nothing"
 
 
-def check_mutants() -> Iterator[str]:
-    mutants = json.loads((CORPUS / "mutants.json").read_text(encoding="utf-8"))
-    if len(mutants) < NUM_MUTANTS_MIN:
-        yield f"only {len(mutants)} mutants"
+def check_triton(tasks: set[str]) -> Iterator[str]:
+    answers = names_below(CORPUS / "triton")
+    if len(answers) < NUM_TRITON_MIN:
+        yield f"triton: only {len(answers)} answers"
+    for name in sorted(answers - tasks):
+        yield f"triton/{name}.py: there is no such task"
+
+
+def check_mutants(file: str, of: str, count_min: int) -> Iterator[str]:
+    mutants = json.loads((CORPUS / f"{file}.json").read_text(encoding="utf-8"))
+    if len(mutants) < count_min:
+        yield f"{file}: only {len(mutants)} mutants"
     seen: set[str] = set()
     for mutant in mutants:
         name, honest = mutant["id"], mutant["of"]
@@ -142,7 +152,7 @@ def check_mutants() -> Iterator[str]:
             yield f"{name}: expects {sorted(expected)}"
         if len(expected) > 1 and not mutant.get("note"):
             yield f"{name}: more than one outcome needs a note"
-        path = CORPUS / "honest" / (honest + ".py")
+        path = CORPUS / of / (honest + ".py")
         if not path.is_file():
             yield f"{name}: there is no {honest}"
             continue
@@ -192,7 +202,9 @@ def all_faults() -> Iterator[str]:
     tasks = names_below(TASKS)
     yield from check_tasks(tasks)
     yield from check_honest(tasks)
-    yield from check_mutants()
+    yield from check_mutants("mutants", "honest", NUM_MUTANTS_MIN)
+    yield from check_triton(tasks)
+    yield from check_mutants("triton_mutants", "triton", NUM_TRITON_MUTANTS_MIN)
     yield from check_expectations("answers", ".md", NUM_ANSWERS_MIN, tasks)
     yield from check_expectations("hostile", ".py", NUM_HOSTILE_MIN, tasks)
     yield from check_expectations("ptx", ".py", NUM_PTX_MIN, tasks)

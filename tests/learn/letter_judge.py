@@ -30,6 +30,7 @@ PROTOCOL = {
     "policy": "musacoder/2",
     "dialect": "cuda",
     "musa_architecture": "",
+    "language": "any",
     "trials": 5,
     "inputs": "varied",
     "shapes": True,
@@ -62,7 +63,7 @@ def main() -> None:
         question = json.loads(line)
         answer, task = str(question["answer"]), question["task"]
         verdict = {
-            "schema": "musacoder-verdict/11",
+            "schema": "musacoder-verdict/12",
             "task": task["id"],
             "candidate": question["id"],
             "candidate_hash": "",
