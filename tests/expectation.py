@@ -71,7 +71,8 @@ class Expectation:
         """Of an entry that may hold other members too."""
         conditions = tuple(Condition.parse(one) for one in entry.get("performance", []))
         rules = tuple(entry.get("rules", []))
-        return Expectation(tuple(entry["expect"]), rules, conditions, *(entry.get(name, "") for name in ("says", "finding")))
+        texts = (entry.get("says", ""), entry.get("finding", ""))
+        return Expectation(tuple(entry["expect"]), rules, conditions, *texts)
 
     def surprises(self, verdict: Json) -> list[str]:
         """In what a verdict is not as expected: nothing, or a line for each point."""

@@ -137,8 +137,9 @@ def verdict(rng: random.Random, task: str, candidate: str, outcome: Json) -> Jso
         "seed": str(rng.getrandbits(64)), "outcome": outcome,
         "task_grade": {"grade": "good", "reasons": []}, "not_tried": [],
         "protocol": {
-            "policy": "musacoder/5", "dialect": "cuda", "musa_architecture": "", "language": "any", "trials": 3,
-            "inputs": "varied", "shapes": True, "require_general": False, "mode": "train",
+            "policy": "musacoder/5", "dialect": "cuda", "musa_architecture": "", "language": "any",
+            "trials": 3, "inputs": "varied", "shapes": True, "require_general": False,
+            "mode": "train",
             "precision": "task", "tolerance_fp32": 0.0001, "tolerance_half": 0.01,
             "timing": "full" if is_timed else "none", "baseline": "eager" if is_timed else "",
             "compile_mode": "", "tf32": False, "strict": False, "device": "",

@@ -163,7 +163,7 @@ void add_machine(CLI::App& command, EvalArguments& arguments) {
   command
       .add_option("--language", arguments.options.language,
                   "The only one that kernels may be in: cuda or triton (docs/ptx.md, Triton)")
-      ->check(one_of({"any", "cuda", "triton"}));
+      ->check(one_of({task::kAnyLanguage, task::kNative, task::kTriton}));
 }
 
 void add_dialect(CLI::App& command, EvalArguments& arguments) {

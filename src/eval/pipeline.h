@@ -73,11 +73,11 @@ struct Options {
   std::string musa_architecture{musify::kArchitectureDefault};
   std::filesystem::path python;  // Empty: compile::default_python().
   bool allow_weak_sandbox = false;
-  std::string language = "any";  // Kernels are to be in it: "any", "cuda", "triton".
-  bool static_rules = true;      // Off: only the run decides.
-  bool full_headers = false;     // Compile all against PyTorch's own headers (docs/facade.md).
-  bool strict = false;           // Other seeds and compute-sanitizer as well (docs/strict.md).
-  int threads = 2;               // The emulator's, for each candidate process.
+  std::string language = task::kAnyLanguage;  // The one that kernels are to be in.
+  bool static_rules = true;                   // Off: only the run decides.
+  bool full_headers = false;  // Compile all against PyTorch's own headers (docs/facade.md).
+  bool strict = false;        // Other seeds and compute-sanitizer as well (docs/strict.md).
+  int threads = 2;            // The emulator's, for each candidate process.
   // "90" or "mp_31": prepares for such a device, which need not be here, and does not measure.
   std::string architecture;
   int spares = 2;  // Judges kept ready, on each device (worker/spares.h).

@@ -27,8 +27,6 @@ namespace {
 // The compilations of a candidate together have the time of so many, at the limit of one.
 constexpr double kCompilationsMax = 2;
 
-constexpr std::string_view kAnyLanguage = "any";
-
 constexpr size_t kInitialsMax = 64;  // Tasks whose arguments are kept.
 
 // One candidate's way through the stages.
@@ -157,8 +155,8 @@ Stage Candidate::inspect() {
 // A run that asks for one language gives nothing for another.
 EarlyOutcome Candidate::other_language(const std::vector<std::string>& found) const {
   const std::string& wanted = preparer_.options().language;
-  const std::string used = found.empty() ? "cuda" : found.front();
-  if (wanted == kAnyLanguage || wanted == used) return EarlyOutcome();
+  const std::string used = found.empty() ? task::kNative : found.front();
+  if (wanted == task::kAnyLanguage || wanted == used) return EarlyOutcome();
   return EarlyOutcome(task::Illegal{
       "static",
       {{"language.other",

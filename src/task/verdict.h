@@ -321,12 +321,17 @@ struct TaskGrade {
   bool operator==(const TaskGrade&) const = default;
 };
 
+// The languages that kernels may be asked for in.
+inline constexpr const char* kAnyLanguage = "any";
+inline constexpr const char* kNative = "cuda";  // MUSA's sources, too.
+inline constexpr const char* kTriton = "triton";
+
 // How the candidate was judged.  Two verdicts are comparable where these are equal.
 struct Protocol {
-  std::string policy;                // The legality policy and its version: "musacoder/2".
-  Dialect dialect = Dialect::kCuda;  // The candidate's (docs/musa.md).
-  std::string musa_architecture;     // "mp_31"; "" for the dialect of CUDA.
-  std::string language = "any";      // That kernels are to be in: "any", "cuda", "triton".
+  std::string policy;                   // The legality policy and its version: "musacoder/2".
+  Dialect dialect = Dialect::kCuda;     // The candidate's (docs/musa.md).
+  std::string musa_architecture;        // "mp_31"; "" for the dialect of CUDA.
+  std::string language = kAnyLanguage;  // The one that kernels are to be in.
   // The mode is the one that was used: a model that is random in training is judged in eval mode.
   Correctness correctness;
   std::string timing = "none";  // "full" | "quick" | "none"
