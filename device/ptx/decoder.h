@@ -156,6 +156,7 @@ class Decoder {
   // decode_arithmetic.cc
   void convert(const Instruction& one);
   void convert_pair(const Instruction& one);
+  void convert_fp8(const Instruction& one);
   void set_predicate(const Instruction& one);
   void set_value(const Instruction& one);
   Step& compare(const Instruction& one, const std::string& results);
