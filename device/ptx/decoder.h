@@ -151,6 +151,7 @@ class Decoder {
   void atomic(const Instruction& one);
   void copy_async(const Instruction& one);
   void load_matrix(const Instruction& one);
+  void store_matrix(const Instruction& one);
   void convert_address(const Instruction& one);
 
   // decode_arithmetic.cc

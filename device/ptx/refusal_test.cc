@@ -52,13 +52,13 @@ TEST_F(Refusals, NameWhatTheExecutorLacks) {
       {"cvt.rn.satfinite.f16x2.e4m3x2 %r1, %h1;", "this conversion is not supported"},
       {"cvt.rn.satfinite.e4m3x2.bf16x2 %h1, %r1;", "this form of the instruction"},
       {"cvt.rn.bf16x2.e5m2x2 %r1, %h1;", "this form of the instruction"},
-      {"cvt.rn.satfinite.e4m3x2.e5m2x2 %h1, %h2;", "this form of the instruction"},
-      {"cvt.rn.satfinite.e2m3x2.f32 %h1, %f1, %f2;", ".e2m3x2 is not supported"},
+      {"cvt.rn.satfinite.e4m3x2.e5m2x2 %h1, %r2;", "this form of the instruction"},
+      {"cvt.rn.satfinite.e2m3x2.f32 %h1, %f1, %f2;", "this conversion is not supported"},
       {"ld.global.e4m3 %h1, [%l1];", "this form of the instruction"},
       {"st.global.e4m3x2 [%l1], %h1;", "this form of the instruction"},
       {"mov.e4m3x2 %h1, %h2;", "e4m3x2"},
       {"add.e4m3x2 %h1, %h2, %h3;", "this type"},
-      {"setp.lt.e5m2 %p1, %h1, %h2;", "this form of the instruction"},
+      {"setp.lt.e5m2 %p1, %h1, %h2;", "operands of this width"},
       {"set.lt.e4m3.f32 %h1, %f1, %f2;", "e4m3"},
       {"atom.global.add.e5m2 %h1, [%l1], %h2;", "e5m2"},
       {"mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e4m3.e4m3.f32 {%f1, %f2, %f3, %f4}, "
@@ -67,6 +67,8 @@ TEST_F(Refusals, NameWhatTheExecutorLacks) {
       {"mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f16 {%f1, %f2, %f3, %f4}, "
        "{%r1, %r2, %r3, %r4}, {%r5, %r6}, {%r7, %r8};",
        "this form of the instruction"},
+      {"stmatrix.sync.aligned.m16n8.x2.shared.b8 [%r3], {%r1, %r2};",
+       "this matrix is not supported"},
       {"cvt.rn.tf32.f32 %r1, %f1;", "this conversion is not supported"},
       {"cvt.rn.satfinite.f16.f32 %h1, %f1;", "cvt with .satfinite is not supported"},
       {"call k;", "a kernel that calls a kernel"},
@@ -106,6 +108,7 @@ TEST_F(Refusals, NameWhatIsWrong) {
        "a fragment has a wrong number of registers"},
       {"mma.sync.aligned.m16n8k32.row.col.f32.e4m3.s8.f32 {%f1}, {%r1}, {%r2}, {%f2};",
        "a and b have different types"},
+      {"stmatrix.sync.aligned.m8n8.x2.shared.b16 [%r3], {%r1};", "a wrong number of registers"},
       {"ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r1, %r2}, [%r3];",
        "a wrong number of registers"},
   };

@@ -32,7 +32,7 @@ constexpr std::pair<char, int> kPool[] = {{'l', 3}, {'d', 3}, {'r', 5}, {'f', 5}
 constexpr int kNumPredicates = 4;
 
 constexpr char kHead[] = R"(.version 8.7
-.target sm_89
+.target sm_90
 .address_size 64
 
 .func (.param .b32 result) mix(.param .b32 x, .param .b32 y)

@@ -580,6 +580,16 @@ void add_matrices(Specials& list) {
         body += "cvt.u64.u32 %t, %D" + number(k) + "; mad.lo.u64 %o, %o, 65599, %t;\n";
       }
       list.add(std::string("ldmatrix") + trans, body);
+      body =
+          ".reg .b32 %z; .shared .align 16 .b8 sm_@[2048];\n"
+          "mov.u32 %z, sm_@; mad.lo.u32 %z, %thread, 16, %z; mov.b64 {%x, %y}, %l;\n"
+          "st.shared.v2.b64 [%z], {%l, %l}; bar.sync 0;\n"
+          "xor.b32 %z, %thread, 5; mov.u32 %lane, sm_@; mad.lo.u32 %z, %z, 16, %lane;\n";
+      const std::string sources = count == 1 ? "%a" : count == 2 ? "%a, %b" : "%a, %b, %x, %y";
+      body += "stmatrix.sync.aligned.m8n8.x" + number(count) + trans + ".shared.b16 [%z], {" +
+              sources + "};\nbar.sync 0; xor.b32 %z, %z, 96;\n" +
+              "ld.shared.v2.b64 {%o, %l}, [%z]; mad.lo.u64 %o, %o, 65599, %l;\n";
+      list.add(std::string("stmatrix") + trans, body);
     }
   }
 }

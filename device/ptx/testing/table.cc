@@ -12,7 +12,7 @@
 namespace mc::ptx {
 namespace {
 
-constexpr char kHead[] = ".version 8.7\n.target sm_89\n.address_size 64\n\n";
+constexpr char kHead[] = ".version 8.7\n.target sm_90\n.address_size 64\n\n";
 constexpr int64_t kThreads = 128;
 constexpr size_t kFormsOfModule = 150;
 
