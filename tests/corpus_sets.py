@@ -133,7 +133,7 @@ def kernelbench_mutants() -> list[Case]:
 
 
 def ptx() -> list[Case]:
-    """Candidates that a GPU would show to be wrong, and other backends than ptx would not."""
+    """Candidates that a GPU would show to be wrong or right, and other backends would not."""
     return [replace(case, options=(*case.options, "--backend", "ptx")) for case in listed("ptx")]
 
 
