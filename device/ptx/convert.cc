@@ -276,6 +276,7 @@ bool is_number(Type type) {
 }  // namespace
 
 Handler find_convert(const ConvertKey& key) {
+  if (is_fp8_pair(key.to) || is_fp8_pair(key.from)) return find_convert_fp8(key);
   if (!is_number(key.to) || !is_number(key.from)) return nullptr;
   if (key.to_width < bytes_of(key.to) || key.from_width < bytes_of(key.from)) return nullptr;
   if (const Handler handler = find_common(key)) return handler;

@@ -150,6 +150,33 @@ const Step* load_matrix(Warp& base, const Step* s) {
   return s + 1;
 }
 
+// The inverse of load_matrix.
+template <bool kTransposed>
+const Step* store_matrix(Warp& base, const Step* s) {
+  LaneWarp& w = lanes_of(base);
+  const int count = static_cast<int>(s->c);
+  const Mask all = w.active;
+  if (all != kAllLanes) {
+    report(*w.block, w, s, FindingKind::kShuffleSource, w.thread(lowest(all)),
+           "lanes of the warp are missing");
+  }
+  alignas(32) uint16_t rows[kLanes][8];
+  for (int k = 0; k < count; ++k) {
+    const uint16_t* from = w.at<uint16_t>(s->list[k]);
+    for (int l = 0; l < 32; ++l) {
+      const int g = l / 4, t = l % 4 * 2;
+      (kTransposed ? rows[8 * k + t][g] : rows[8 * k + g][t]) = from[2 * l];
+      (kTransposed ? rows[8 * k + t + 1][g] : rows[8 * k + g][t + 1]) = from[2 * l + 1];
+    }
+  }
+  w.set(count == 4 ? Mask{0xFFFFFFFF} : bit(8 * count) - 1);
+  Near near;
+  if (!resolve_near(w, s, {16, true}, address_operand(s), near)) return stop_warp(w);
+  store_near(w, s, 16, near, reinterpret_cast<const uint8_t*>(rows));
+  w.set(all);
+  return w.block->stopped ? stop_warp(w) : s + 1;
+}
+
 }  // namespace
 
 void add_copies(PlainHandlers& handlers) {
@@ -158,6 +185,8 @@ void add_copies(PlainHandlers& handlers) {
   handlers.copy_async_wait = wait_copies;
   handlers.load_matrix = load_matrix<false>;
   handlers.load_matrix_transposed = load_matrix<true>;
+  handlers.store_matrix = store_matrix<false>;
+  handlers.store_matrix_transposed = store_matrix<true>;
 }
 
 }  // namespace mc::ptx::MC_PTX_VARIANT

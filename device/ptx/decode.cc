@@ -14,8 +14,9 @@ constexpr int64_t kSharedBytesMax = 256 << 10;
 constexpr size_t kTextMax = 300;  // The limit of a part of a message.
 
 // Opcodes whose lanes may wait, so that a guard on one of them is a branch around it.
-constexpr std::string_view kMayWait[] = {"bar",   "barrier", "call", "shfl", "vote", "match",
-                                         "redux", "elect",   "trap", "mma",  "wmma", "ldmatrix"};
+constexpr std::string_view kMayWait[] = {"bar",   "barrier",  "call",    "shfl", "vote",
+                                         "match", "redux",    "elect",   "trap", "mma",
+                                         "wmma",  "ldmatrix", "stmatrix"};
 
 bool may_wait(const Instruction& one) {
   return std::find(std::begin(kMayWait), std::end(kMayWait), one.opcode) != std::end(kMayWait);

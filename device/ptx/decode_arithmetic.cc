@@ -154,8 +154,9 @@ bool Decoder::try_move(const Instruction& one) {
 // `cvt.rnd{.ftz}{.sat}.to.from d, a`, and for pairs `cvt.rn.f16x2.f32 d, a, b`
 void Decoder::convert(const Instruction& one) {
   if (one.has("pack")) return lack("cvt.pack is not supported");
-  if (one.has("satfinite")) return lack("cvt with .satfinite is not supported");
   if (one.types.size() != 2) return lack("this conversion is not supported");
+  if (is_fp8_pair(one.types[0]) || is_fp8_pair(one.types[1])) return convert_fp8(one);
+  if (one.has("satfinite")) return lack("cvt with .satfinite is not supported");
   if (one.operands.size() == 3 || one.types[0] == Type::kTf32) return convert_pair(one);
   const Operand &to = operand(one, 0), &from = operand(one, 1);
   ConvertKey key;
@@ -193,6 +194,20 @@ void Decoder::convert_pair(const Instruction& one) {
       (to == Type::kBf16x2 ? 1U : 0U) | (one.has("relu") ? 2U : 0U) | (to == Type::kTf32 ? 4U : 0U);
   step.immediate = static_cast<int64_t>(rounding_of(one));
   emit(variant_.plain.convert_pack, step);
+}
+
+// `cvt.rn.satfinite{.relu}.e4m3x2.f32 d, a, b`, `cvt.rn.satfinite{.relu}.e4m3x2.f16x2 d, a` and
+// `cvt.rn{.relu}.f16x2.e4m3x2 d, a`
+void Decoder::convert_fp8(const Instruction& one) {
+  const bool narrows = is_fp8_pair(one.types[0]), is_relu = one.has("relu");
+  const size_t num_modifiers = 3U + (narrows ? 1U : 0U) + (is_relu ? 1U : 0U);  // Two are types.
+  if (!one.has("rn") || one.has("satfinite") != narrows || one.modifiers.size() != num_modifiers) {
+    return lack("this conversion is not supported");
+  }
+  const bool has_two = narrows && one.types[1] == Type::kF32;
+  Step step = operands(one, has_two ? "d2 a4 b4" : narrows ? "d2 a4" : "d4 a2");
+  step.flags = is_relu ? 1U : 0U;
+  emit(variant_.convert({.to = one.types[0], .from = one.types[1]}), step);
 }
 
 // `setp.lt{.and}.f32 p{|q}, a, b {, c}`

@@ -43,6 +43,18 @@ bool fills(const Decoder::Shape& shape, size_t registers) {
   return registers <= 64 && slots % (shape.rows * shape.columns) == 0 && slots > 0;
 }
 
+int64_t bits_of(Type type) {
+  if (type == Type::kB1) return 1;
+  if (type == Type::kU4 || type == Type::kS4) return 4;
+  return is_fp8(type) ? 8 : 8 * bytes_of(type);
+}
+
+// True if a product may have elements of two types: integers of one width, or 8-bit floats.
+bool may_mix(Type a, Type b) {
+  if (is_fp8(a)) return is_fp8(b);
+  return a == b || (is_integer(a) && bytes_of(a) == bytes_of(b));
+}
+
 }  // namespace
 
 uint32_t Decoder::Shape::dimensions(size_t registers) const {
@@ -88,12 +100,11 @@ void Decoder::matrix_product(const Instruction& one) {
   key.a = one.types[1];
   key.b = one.types[2];
   key.c = one.types[3];
-  const bool mixes = key.a != key.b && !(is_integer(key.a) && bytes_of(key.a) == bytes_of(key.b));
-  if (mixes) return fail("a and b have different types");
+  if (!may_mix(key.a, key.b)) return fail("a and b have different types");
   const int width = key.a == Type::kF64 ? 8 : 4;
   std::vector<uint32_t> places;
   const int64_t bits = key.a == Type::kF64 ? 64 : 32;
-  const int64_t element = key.a == Type::kB1 ? 1 : bytes_of(key.a) == 0 ? 4 : 8 * bytes_of(key.a);
+  const int64_t element = bits_of(key.a);
   const int64_t sums = int64_t{key.m} * key.n / 32;
   const int64_t counts[4] = {
       key.d == Type::kF16 ? sums / 2 : sums, key.m * key.k * element / (32 * bits),

@@ -45,7 +45,8 @@ uint64_t window_of(const Instruction& one) {
 bool Decoder::try_memory(const Instruction& one) {
   const std::string& op = one.opcode;
   const bool is_known = op == "ld" || op == "ldu" || op == "st" || op == "atom" || op == "red" ||
-                        op == "cp" || op == "ldmatrix" || op == "cvta" || op == "isspacep";
+                        op == "cp" || op == "ldmatrix" || op == "stmatrix" || op == "cvta" ||
+                        op == "isspacep";
   if (!is_known) return false;
   for (const std::string& modifier : one.modifiers) {
     if (modifier == "shared::cluster" || modifier == "bulk" || modifier == "mbarrier") {
@@ -64,6 +65,8 @@ bool Decoder::try_memory(const Instruction& one) {
     copy_async(one);
   } else if (op == "ldmatrix") {
     load_matrix(one);
+  } else if (op == "stmatrix") {
+    store_matrix(one);
   } else {
     convert_address(one);
   }
@@ -237,6 +240,19 @@ void Decoder::load_matrix(const Instruction& one) {
   Step step = address(operand(one, 1));
   step.c = static_cast<uint32_t>(count);
   emit(one.has("trans") ? variant_.plain.load_matrix_transposed : variant_.plain.load_matrix, step);
+  list(std::move(places));
+}
+
+// `stmatrix.sync.aligned.m8n8.x4{.trans}.shared.b16 [a], {d...}`
+void Decoder::store_matrix(const Instruction& one) {
+  const size_t count = one.has("x4") ? 4 : one.has("x2") ? 2 : 1;
+  if (!one.has("m8n8") || !one.has("b16")) return lack("this matrix is not supported");
+  std::vector<uint32_t> places = fragment(one, 1, 4, false);
+  if (places.size() != count) return fail("a wrong number of registers");
+  Step step = address(operand(one, 0));
+  step.c = static_cast<uint32_t>(count);
+  emit(one.has("trans") ? variant_.plain.store_matrix_transposed : variant_.plain.store_matrix,
+       step);
   list(std::move(places));
 }
 

@@ -151,11 +151,13 @@ class Decoder {
   void atomic(const Instruction& one);
   void copy_async(const Instruction& one);
   void load_matrix(const Instruction& one);
+  void store_matrix(const Instruction& one);
   void convert_address(const Instruction& one);
 
   // decode_arithmetic.cc
   void convert(const Instruction& one);
   void convert_pair(const Instruction& one);
+  void convert_fp8(const Instruction& one);
   void set_predicate(const Instruction& one);
   void set_value(const Instruction& one);
   Step& compare(const Instruction& one, const std::string& results);

@@ -149,9 +149,10 @@ Status find_joins(Graph& graph) {
 
 // ---- Registers.
 constexpr std::string_view kWritesNone[] = {
-    "st",      "bra",     "brx",       "ret",     "exit",  "trap",          "bar",
-    "barrier", "red",     "cp",        "membar",  "fence", "prefetch",      "prefetchu",
-    "call",    "discard", "nanosleep", "pmevent", "brkpt", "applypriority", "griddepcontrol"};
+    "st",      "stmatrix", "bra",           "brx",           "ret",     "exit",
+    "trap",    "bar",      "barrier",       "red",           "cp",      "membar",
+    "fence",   "prefetch", "prefetchu",     "call",          "discard", "nanosleep",
+    "pmevent", "brkpt",    "applypriority", "griddepcontrol"};
 
 bool writes_none(const Instruction& one) {
   if (one.opcode == "wmma") return one.has("store");

@@ -159,6 +159,7 @@ Handler find_integer(const ArithmeticKey& key);
 Handler find_bits(const ArithmeticKey& key);
 Handler find_compare(const ArithmeticKey& key);
 Handler find_convert(const ConvertKey& key);
+Handler find_convert_fp8(const ConvertKey& key);  // For those of 8-bit floats.
 Handler find_load(const AccessKey& key);
 Handler find_store(const AccessKey& key);
 Handler find_atomic(const AtomicKey& key);

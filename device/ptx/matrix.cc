@@ -6,6 +6,7 @@
 // name the places, and a register holds as many elements of a row as fit into 32 bits. The
 // fragments become small matrices, a loop multiplies them, and the result is spread again. Sums are
 // exact or rounded once an element; GPUs truncate some of them.
+#include "ptx/fp8.h"
 #include "ptx/halves.h"
 #include "ptx/lanes.h"
 
@@ -41,6 +42,14 @@ struct Tf32Words {
   }
   MC_INLINE static void row(const uint32_t* words, float* numbers) {
     for (int l = 0; l < 32; ++l) numbers[l] = of(words[l], 0);
+  }
+};
+template <class T>
+struct Fp8Words {
+  using Number = float;
+  static constexpr int kPer = 4;
+  MC_INLINE static void row(const uint32_t* words, float* numbers) {
+    widen_fp8_row(reinterpret_cast<const T*>(words), numbers, 128);
   }
 };
 template <int kBits, bool kSigned>
@@ -246,12 +255,24 @@ Handler find_integers(const MatrixKey& key) {
   return is_signed(key.a) ? with_shape<Signed, Unsigned>(key) : with_shape<Unsigned, Unsigned>(key);
 }
 
+template <bool kHalf>
+Handler find_fp8(const MatrixKey& key) {
+  using Fine = Fp8Words<E4m3>;
+  using Wide = Fp8Words<E5m2>;
+  if (key.b == Type::kE4m3) {
+    return key.a == Type::kE4m3 ? with_shape<Fine, Fine, kHalf>(key)
+                                : with_shape<Wide, Fine, kHalf>(key);
+  }
+  return key.a == Type::kE4m3 ? with_shape<Fine, Wide, kHalf>(key)
+                              : with_shape<Wide, Wide, kHalf>(key);
+}
+
 }  // namespace
 
 Handler find_matrix(const MatrixKey& key) {
   const bool has_halves = key.c == Type::kF16;
   if (kLanes != 32 || key.n != 8 || has_halves != (key.d == Type::kF16)) return nullptr;
-  if (has_halves && key.a != Type::kF16) return nullptr;
+  if (has_halves && key.a != Type::kF16 && !is_fp8(key.a)) return nullptr;
   switch (key.a) {
     case Type::kF16:
       if (has_halves) return with_shape<HalfWords, HalfWords, true>(key);
@@ -260,6 +281,8 @@ Handler find_matrix(const MatrixKey& key) {
       MC_ROW(Type::kTf32, with_shape<Tf32Words, Tf32Words>(key))
       MC_ROW(Type::kF64, key.m == 8 && key.k == 4 ? double_product : nullptr)
       MC_ROW(Type::kB1, with_shape<IntegerWords<1, false>, IntegerWords<1, false>>(key))
+    case Type::kE4m3:
+      MC_ROW(Type::kE5m2, has_halves ? find_fp8<true>(key) : find_fp8<false>(key))
     case Type::kU8:
       MC_ROW(Type::kS8, find_integers<8>(key))
     case Type::kU4:

@@ -127,7 +127,7 @@ TEST(PtxTypes, KnowTheirNamesAndBytes) {
     const Type type = static_cast<Type>(k);
     EXPECT_EQ(type_of(name_of(type)), type);
   }
-  EXPECT_EQ(type_of("e4m3"), Type::kNone);
+  EXPECT_EQ(type_of("e3m2"), Type::kNone);
   EXPECT_EQ(bytes_of(Type::kF16x2), 4);
   EXPECT_TRUE(is_signed(Type::kS8));
   EXPECT_FALSE(is_integer(Type::kBf16));

@@ -144,6 +144,7 @@ struct PlainHandlers {
   Handler nothing, fence, trap, clock, sleep, builtin_call;
   Handler predicate, pack, convert_pack, is_space, rounded, frame_load, frame_store;
   Handler copy_async, copy_async_commit, copy_async_wait, load_matrix, load_matrix_transposed;
+  Handler store_matrix, store_matrix_transposed;
   Handler load_fragment, store_fragment, multiply_fragments;
 };
 

@@ -178,9 +178,10 @@ void Parser::register_directive() {
   const Type type = word.empty() ? Type::kNone : type_of(word.substr(1));
   if (type == Type::kNone) return fail("a register of the unknown type " + std::string(word));
   do {
-    const std::string base = name();
+    std::string base = name();
     RegisterFamily family{type, -1, {}};
     if (take("<")) {
+      base += '<';  // A register may have the name of a family.
       family.count = integer(0, INT32_MAX, "a count of registers");
       expect(">");
     }
@@ -360,7 +361,8 @@ int Parser::find_register(std::string_view word) {
         one != registers.end() && one->second.count < 0) {
       return register_in(one->second, -1, word);
     }
-    if (auto many = registers.find(std::string(base)); index >= 0 && many != registers.end()) {
+    if (auto many = registers.find(std::string(base) + '<');
+        index >= 0 && many != registers.end()) {
       if (index < many->second.count) return register_in(many->second, index, word);
     }
   }

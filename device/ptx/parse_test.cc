@@ -165,6 +165,20 @@ TEST(PtxParse, ObeysItsLimits) {
   EXPECT_THAT(error_of(kernel("ret; ret; ret;"), {.instructions_max = 2}), HasSubstr("too many"));
 }
 
+TEST(PtxParse, KeepsARegisterApartFromTheFamilyOfItsName) {
+  const Result<Module> module =
+      parse(kernel(".reg .b32 a; .reg .b16 a<2>; mov.b32 a, {a0, a1}; mov.b16 a1, 7;"));
+  ASSERT_TRUE(module) << module.error().message;
+  const Function& function = module->functions[0];
+  const Instruction& one = function.instructions[0];
+  const auto type_of_register = [&](const Operand& operand) {
+    return function.registers[static_cast<size_t>(operand.id)].type;
+  };
+  EXPECT_EQ(type_of_register(one.operands[0]), Type::kB32);
+  EXPECT_EQ(type_of_register(one.operands[1].parts[1]), Type::kB16);
+  EXPECT_EQ(one.operands[1].parts[1].id, function.instructions[1].operands[0].id);
+}
+
 TEST(PtxParse, TakesHugeCountsOfRegistersWithoutMakingThem) {
   const Module module = module_of(kernel(".reg.b32 %r<2000000000>; mov.b32 %r1999999999, 1;"));
   EXPECT_EQ(module.functions.at(0).registers.size(), 1U);

@@ -25,6 +25,8 @@ constexpr Row kRows[] = {
     {Type::kS64, "s64", 8, true, true},     {Type::kB128, "b128", 16, false, true},
     {Type::kF16, "f16", 2, false, false},   {Type::kF16x2, "f16x2", 4, false, false},
     {Type::kBf16, "bf16", 2, false, false}, {Type::kBf16x2, "bf16x2", 4, false, false},
+    {Type::kE4m3, "e4m3", 0, false, false}, {Type::kE4m3x2, "e4m3x2", 0, false, false},
+    {Type::kE5m2, "e5m2", 0, false, false}, {Type::kE5m2x2, "e5m2x2", 0, false, false},
     {Type::kTf32, "tf32", 4, false, false}, {Type::kF32, "f32", 4, false, false},
     {Type::kF64, "f64", 8, false, false},
 };
@@ -45,5 +47,7 @@ std::string_view name_of(Type type) { return row_of(type).name; }
 int bytes_of(Type type) { return row_of(type).bytes; }
 bool is_signed(Type type) { return row_of(type).is_signed; }
 bool is_integer(Type type) { return row_of(type).is_integer; }
+bool is_fp8(Type type) { return type == Type::kE4m3 || type == Type::kE5m2; }
+bool is_fp8_pair(Type type) { return type == Type::kE4m3x2 || type == Type::kE5m2x2; }
 
 }  // namespace mc::ptx

@@ -32,6 +32,10 @@ enum class Type : uint8_t {
   kF16x2,
   kBf16,
   kBf16x2,
+  kE4m3,
+  kE4m3x2,
+  kE5m2,
+  kE5m2x2,
   kTf32,
   kF32,
   kF64,
@@ -41,11 +45,15 @@ enum class Type : uint8_t {
 Type type_of(std::string_view name);
 std::string_view name_of(Type type);
 
-// Bytes of a value in memory. Predicates, kNone and parts of a byte have 0.
+// Bytes of a value in memory. Predicates, kNone, parts of a byte and the 8-bit floats, which only
+// cvt and mma name, have 0.
 int bytes_of(Type type);
 bool is_signed(Type type);
 // Integers include bit types such as kB32.
 bool is_integer(Type type);
+// 8-bit floats, alone as mma names them, or in pairs as cvt does.
+bool is_fp8(Type type);
+bool is_fp8_pair(Type type);
 
 }  // namespace mc::ptx
 

@@ -20,22 +20,25 @@ from harness.candidate.triton_launch import WARP, Cuda, Launcher, TensorMap
 from harness.worker.cuda_names import Names
 from harness.worker.wire import CANDIDATE_FILE, Refusal
 
-_OLD, _NEW = 80, 86  # Versions of PTX: up to compute capability 9.0, and later.
+# Versions of PTX: the first one with products of 8-bit floats and with descriptors of tensors that
+# kernels make; and that of compute capabilities beyond 9.0.
+_OLD, _NEW = 84, 86
 _MAX_THREADS, _LOCAL_BYTES, _REGISTERS, _DYNAMIC_BYTES_MAX = 0, 3, 4, 8  # CUfunction_attribute
 _PROMOTION_128_BYTES = 2  # CU_TENSOR_MAP_L2_PROMOTION_L2_128B
 _SHARED_DEFAULT = 48 << 10
-_SHARED_MAX = {80: 163 << 10}  # A block's, where it is less than the device's own.
 
 
-def install(names: Names, capability: int) -> triton_tuner.Tuner:
-    """Makes this the only driver of Triton's in this process; it compiles for `capability` (90)."""
+def install(names: Names, capability: int, selection: int) -> triton_tuner.Tuner:
+    """Makes this the only driver of Triton's in this process. It compiles for `capability` (90),
+    and the last passes select instructions for `selection`, which is the same or a later one.
+    """
     os.environ["TRITON_CACHE_DIR"] = tempfile.mkdtemp(prefix="triton")
     from triton.backends import Backend, backends
     from triton.runtime import driver
 
     backends.clear()
     own = Driver(names, capability)
-    backends["nvidia"] = Backend(compiler=_compiler(), driver=lambda: own)
+    backends["nvidia"] = Backend(compiler=_compiler(selection), driver=lambda: own)
     driver.set_active(own)
     return triton_tuner.install()
 
@@ -58,7 +61,7 @@ def compile_error(error: BaseException | None) -> Refusal | None:
     return Refusal("compile", f"Triton: {why}", line)
 
 
-def _compiler() -> Any:
+def _compiler(selection: int) -> Any:
     from triton.backends.nvidia.compiler import CUDABackend
 
     class PtxBackend(CUDABackend):  # type: ignore[misc]
@@ -76,8 +79,14 @@ def _compiler() -> Any:
             super().add_stages(stages, options, language)
             del stages["cubin"]
 
+        def make_llir(self, src: Any, metadata: Any, options: Any, _capability: int) -> Any:
+            return super().make_llir(src, metadata, options, selection)
+
+        def make_ptx(self, src: Any, metadata: Any, options: Any, _capability: int) -> Any:
+            return super().make_ptx(src, metadata, options, selection)
+
         def hash(self) -> str:
-            return f"ptx-{self._version}-{self.target.arch}"
+            return f"ptx-{self._version}-{self.target.arch}-{selection}"
 
     return PtxBackend
 
@@ -85,14 +94,14 @@ def _compiler() -> Any:
 class _Utils:
     """What Triton calls a driver's utils."""
 
-    def __init__(self, cuda: Cuda, names: Names, capability: int) -> None:
-        self._cuda, self._names, self._capability = cuda, names, capability
+    def __init__(self, cuda: Cuda, names: Names) -> None:
+        self._cuda, self._names = cuda, names
 
     def get_device_properties(self, _device: int) -> dict[str, int]:
         properties = self._names.module.get_device_properties(0)
-        most = int(properties.shared_memory_per_block_optin)
         return {
-            "max_shared_mem": min(most, _SHARED_MAX.get(self._capability, most)),
+            # The device's own, also where Triton compiles for an older one that has less.
+            "max_shared_mem": int(properties.shared_memory_per_block_optin),
             "max_num_regs": 65536,
             "multiprocessor_count": properties.multi_processor_count,
             "warpSize": WARP,
@@ -140,7 +149,7 @@ class Driver:
 
     def __init__(self, names: Names, capability: int) -> None:
         self._names, self._capability, self._cuda = names, capability, Cuda()
-        self.utils = _Utils(self._cuda, names, capability)
+        self.utils = _Utils(self._cuda, names)
 
     @staticmethod
     def is_active() -> bool:

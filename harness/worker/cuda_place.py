@@ -49,9 +49,10 @@ class CudaPlace(Place):
         torch.backends.cuda.enable_cudnn_sdp(False)  # Its scalars lie on the host.
         return cls(cls.open_device(), RemoteMemory(cls.names, cls.tensor_of), digest_by_sums)
 
-    def triton(self) -> tuple[Names, int] | None:
+    def triton(self) -> tuple[Names, int, int] | None:
         major, minor = self.names.module.get_device_capability()
-        return self.names, 10 * major + minor
+        capability = 10 * major + minor
+        return self.names, capability, capability
 
     def finish(self) -> None:
         self.names.module.synchronize()

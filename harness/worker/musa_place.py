@@ -89,7 +89,7 @@ class MusaPlace(CudaPlace):
     def open_remote(cls) -> Place:
         return cls(cls.open_device(), RemoteMemory(cls.names, cls.tensor_of), digest_by_sums)
 
-    def triton(self) -> tuple[Names, int] | None:
+    def triton(self) -> tuple[Names, int, int] | None:
         """Its compiler is another one."""
         return None
 

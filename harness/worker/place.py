@@ -49,9 +49,9 @@ class Place:
         """The place in this process: a device's context cannot be forked."""
         return HOST_PLACE
 
-    def triton(self) -> tuple[Names, int] | None:
-        """The device's names, and the compute capability (90) that a candidate process compiles
-        Triton's kernels for; None where it has none.
+    def triton(self) -> tuple[Names, int, int] | None:
+        """The device's names, the compute capability (90) for which a candidate process compiles
+        Triton's kernels, and the one whose instructions it selects; None where it has none.
         """
         return None
 

@@ -54,9 +54,11 @@ class JudgeMemory:
 class PtxPlace(CudaPlace):
     draws_on_host: bool = True  # The judge does so, too: the numbers are the same.
 
-    def triton(self) -> tuple[Names, int] | None:
-        """For 90 Triton makes wgmma, which this device lacks."""
-        return self.names, 80
+    def triton(self) -> tuple[Names, int, int] | None:
+        """For 90 Triton plans wgmma and copies by TMA, which this device lacks. For 89 it has 8-bit
+        floats, but rounds float32 to them twice: the instructions are those of an H100.
+        """
+        return self.names, 89, 90
 
     @classmethod
     def open_device(cls) -> torch.device:

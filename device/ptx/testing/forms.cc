@@ -14,12 +14,14 @@ namespace {
 using Names = std::vector<std::string>;
 
 constexpr KindTraits kTraits[] = {
-    {'h', ".b16", ".b16", Type::kB16},  {'r', ".b32", ".b32", Type::kB32},
-    {'l', ".b64", ".b64", Type::kB64},  {'f', ".f32", ".f32", Type::kF32},
-    {'d', ".f64", ".f64", Type::kF64},  {'p', ".pred", ".u32", Type::kB32},
-    {'e', ".b16", ".b16", Type::kF16},  {'E', ".b32", ".b32", Type::kF16x2},
-    {'g', ".b16", ".b16", Type::kBf16}, {'G', ".b32", ".b32", Type::kBf16x2},
-    {'s', ".b32", ".b32", Type::kB32},  {'q', ".f32", ".f32", Type::kF32},
+    {'h', ".b16", ".b16", Type::kB16},   {'r', ".b32", ".b32", Type::kB32},
+    {'l', ".b64", ".b64", Type::kB64},   {'f', ".f32", ".f32", Type::kF32},
+    {'d', ".f64", ".f64", Type::kF64},   {'p', ".pred", ".u32", Type::kB32},
+    {'e', ".b16", ".b16", Type::kF16},   {'E', ".b32", ".b32", Type::kF16x2},
+    {'g', ".b16", ".b16", Type::kBf16},  {'G', ".b32", ".b32", Type::kBf16x2},
+    {'s', ".b32", ".b32", Type::kB32},   {'q', ".f32", ".f32", Type::kF32},
+    {'m', ".b16", ".b16", Type::kB16},   {'n', ".f32", ".f32", Type::kF32},
+    {'N', ".b32", ".b32", Type::kF16x2},
 };
 
 // The bounds of approximations: those of the ISA, or what GPUs show where that is less.
@@ -360,6 +362,16 @@ void add_float_conversions(List& list) {
            "ff");
 }
 
+void add_fp8_conversions(List& list) {
+  for (const std::string pair : {"e4m3x2", "e5m2x2"}) {
+    for (const std::string relu : {"", ".relu"}) {
+      list.add("cvt.rn.satfinite" + relu + "." + pair + ".f32", "hnn");
+      list.add("cvt.rn.satfinite" + relu + "." + pair + ".f16x2", "hN");
+      list.add("cvt.rn" + relu + ".f16x2." + pair, "Em");
+    }
+  }
+}
+
 // Results just below the least normal number, where .ftz depends on when it looks: before rounding,
 // after it, or after one without a least exponent. The source's low bits are the distance j, its
 // sign is that of the result.
@@ -481,6 +493,39 @@ Type type_of_kind(char kind) {
   return Type::kNone;
 }
 
+// Pairs with all 256 codes in each half.
+std::vector<uint64_t> fp8_pairs() {
+  std::vector<uint64_t> edges;
+  for (uint64_t code = 0; code < 256; ++code) edges.push_back(code | (code * 37 + 11) % 256 << 8);
+  return edges;
+}
+
+// Floats where rounding to 8 bits changes: each number of both formats, the middle between it and
+// the next one, and the neighbours of that, all of either sign; and what is saturated.
+std::vector<uint64_t> fp8_edges(Type type) {
+  std::vector<uint64_t> edges;
+  auto put = [&](long double value, uint64_t step) {
+    const uint64_t bits = encode(value, type, RoundingMode::kNearest) + step;
+    const uint64_t sign = edges.size() % 2 << (8 * bytes_of(type) - 1);
+    edges.push_back(bits ^ sign);
+  };
+  for (const Type narrow : {Type::kE4m3, Type::kE5m2}) {
+    for (uint64_t code = 0; code < (narrow == Type::kE4m3 ? 0x7E : 0x7B); ++code) {
+      const long double value = float_as(code, narrow), next = float_as(code + 1, narrow);
+      put(value, 0);
+      for (const uint64_t step : {~0ULL, 0ULL, 1ULL}) put((value + next) / 2, step);
+    }
+  }
+  for (const long double value : {448.0L, 464.0L, 465.0L, 480.0L, 57344.0L, 61440.0L, 61441.0L,
+                                  65536.0L, 1e30L, static_cast<long double>(INFINITY)}) {
+    put(value, 0);
+    put(value, 0);
+  }
+  put(NAN, 0);
+  put(NAN, 0);
+  return edges;
+}
+
 std::vector<uint64_t> make_edges(char kind) {
   switch (kind) {
     case 'h':
@@ -502,9 +547,15 @@ std::vector<uint64_t> make_edges(char kind) {
       for (const uint64_t bits : {0x7F800000, 0x7FC00000}) edges.push_back(bits);
       return edges;
     }
+    case 'm':
+      return fp8_pairs();
+    case 'n':
+      return fp8_edges(Type::kF32);
     case 'E':
-    case 'G': {
-      const std::vector<uint64_t> halves = make_edges(kind == 'E' ? 'e' : 'g');
+    case 'G':
+    case 'N': {
+      const std::vector<uint64_t> halves =
+          kind == 'N' ? fp8_edges(Type::kF16) : make_edges(kind == 'E' ? 'e' : 'g');
       std::vector<uint64_t> edges;
       for (size_t k = 0; k < halves.size(); ++k) {
         edges.push_back(halves[k] | halves[(3 * k + 7) % halves.size()] << 16);
@@ -551,6 +602,7 @@ std::vector<Form> instruction_forms() {
   add_approximations(list);
   add_integer_conversions(list);
   add_float_conversions(list);
+  add_fp8_conversions(list);
   add_tiny_results(list);
   return std::move(list.forms);
 }
@@ -574,8 +626,8 @@ uint64_t random_value(char kind, Random& random) {
     return encode((2 * unit - 1) * 3.14159, Type::kF32, RoundingMode::kNearest);
   }
   if (kind == 'q' || random.has_chance(45)) return bits_as(edges[random.below(edges.size())], type);
-  if (kind == 'E' || kind == 'G') {
-    const char half = kind == 'E' ? 'e' : 'g';
+  if (kind == 'E' || kind == 'G' || kind == 'N') {
+    const char half = kind == 'G' ? 'g' : 'e';
     const uint64_t low = random_value(half, random);
     return low | random_value(half, random) << 16;
   }

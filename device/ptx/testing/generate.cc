@@ -31,8 +31,8 @@ constexpr std::pair<char, int> kPool[] = {{'l', 3}, {'d', 3}, {'r', 5}, {'f', 5}
                                           {'G', 1}, {'h', 3}, {'e', 2}, {'g', 2}};
 constexpr int kNumPredicates = 4;
 
-constexpr char kHead[] = R"(.version 8.0
-.target sm_80
+constexpr char kHead[] = R"(.version 8.7
+.target sm_90
 .address_size 64
 
 .func (.param .b32 result) mix(.param .b32 x, .param .b32 y)
@@ -252,7 +252,9 @@ class Kernel {
 
   std::string any(char kind) {
     if (kind == 'p') return "%p" + number(static_cast<int64_t>(random_.below(kNumPredicates)));
-    if (kind == 's') kind = 'r';
+    // Registers are the same whatever values a form wants.
+    const std::pair<char, char> others[] = {{'s', 'r'}, {'m', 'h'}, {'n', 'f'}, {'N', 'E'}};
+    for (const auto& [one, other] : others) kind = kind == one ? other : kind;
     for (const auto& [one, count] : kPool) {
       if (one == kind) {
         return std::string("%") + kind +

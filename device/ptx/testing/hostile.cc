@@ -17,37 +17,18 @@ constexpr size_t kArrayBytes = 4096;
 constexpr int kKernelsMax = 4;
 constexpr int64_t kStepsMax = 2;  // In thousands.
 
-constexpr const char* kWords[] = {".v4",         ".v2",
-                                  ".u8",         ".b64",
-                                  ".f16x2",      ".shared",
-                                  ".global",     ".local",
-                                  ".param",      ".sat",
-                                  ".ftz",        ".s8",
-                                  ".f64",        ".volatile",
-                                  ".wide",       ".hi",
-                                  ".relu",       ".x4",
-                                  ".trans",      ".cc",
-                                  ".and",        ".popc",
-                                  "-1",          "%p1",
-                                  "%r1",         "%rd1",
-                                  "%tid.x",      "ret",
-                                  "bra",         "@%p1",
-                                  "@!%p1",       "bar.sync",
-                                  "call",        "brx.idx",
-                                  "trap",        "vprintf",
-                                  "malloc",      "4294967295",
-                                  "0",           "31",
-                                  "_",           "[",
-                                  "]",           "{",
-                                  "}",           "(",
-                                  ")",           ";",
-                                  ",",           "|",
-                                  "!",           "+",
-                                  "-",           ":",
-                                  "<",           ">",
-                                  "mma.sync",    "atom",
-                                  "shfl.up",     "cp.async",
-                                  "st.volatile", "0x7fffffffffffffff"};
+constexpr const char* kWords[] = {
+    ".v4",      ".v2",        ".u8",      ".b64",       ".f16x2",      ".shared",
+    ".global",  ".local",     ".param",   ".sat",       ".ftz",        ".s8",
+    ".f64",     ".volatile",  ".wide",    ".hi",        ".relu",       ".x4",
+    ".trans",   ".cc",        ".and",     ".popc",      "-1",          "%p1",
+    "%r1",      "%rd1",       "%tid.x",   "ret",        "bra",         "@%p1",
+    "@!%p1",    "bar.sync",   "call",     "brx.idx",    "trap",        "vprintf",
+    "malloc",   "4294967295", "0",        "31",         "_",           "[",
+    "]",        "{",          "}",        "(",          ")",           ";",
+    ",",        "|",          "!",        "+",          "-",           ":",
+    "<",        ">",          "mma.sync", "atom",       "shfl.up",     "cp.async",
+    "stmatrix", ".e4m3x2",    ".e5m2",    ".satfinite", "st.volatile", "0x7fffffffffffffff"};
 
 class Mutator {
  public:

@@ -453,9 +453,10 @@ void add_atomics(Specials& list) {
 void add_matrices(Specials& list) {
   struct Product {
     const char* name;
-    const char* element;  // The type of A and B.
-    const char* sum;      // The type of C and D.
-    int a, b, c;          // Registers.
+    const char* element;          // The type of A and B.
+    const char* sum;              // The type of C and D.
+    int a, b, c;                  // Registers.
+    const char* other = nullptr;  // The type of B, where it is another.
   };
   const Product products[] = {
       {"m16n8k16.row.col.f32.f16.f16.f32", "f16", "f32", 4, 2, 4},
@@ -466,6 +467,14 @@ void add_matrices(Specials& list) {
       {"m16n8k8.row.col.f32.bf16.bf16.f32", "bf16", "f32", 2, 1, 4},
       {"m16n8k8.row.col.f32.tf32.tf32.f32", "tf32", "f32", 4, 2, 4},
       {"m16n8k4.row.col.f32.tf32.tf32.f32", "tf32", "f32", 2, 1, 4},
+      {"m16n8k32.row.col.f32.e4m3.e4m3.f32", "e4m3", "f32", 4, 2, 4},
+      {"m16n8k32.row.col.f32.e4m3.e5m2.f32", "e4m3", "f32", 4, 2, 4, "e5m2"},
+      {"m16n8k32.row.col.f32.e5m2.e4m3.f32", "e5m2", "f32", 4, 2, 4, "e4m3"},
+      {"m16n8k32.row.col.f32.e5m2.e5m2.f32", "e5m2", "f32", 4, 2, 4},
+      {"m16n8k16.row.col.f32.e4m3.e5m2.f32", "e4m3", "f32", 2, 1, 4, "e5m2"},
+      {"m16n8k32.row.col.f16.e4m3.e4m3.f16", "e4m3", "f16", 4, 2, 2},
+      {"m16n8k32.row.col.f16.e5m2.e4m3.f16", "e5m2", "f16", 4, 2, 2, "e4m3"},
+      {"m16n8k16.row.col.f16.e5m2.e5m2.f16", "e5m2", "f16", 2, 1, 2},
       {"m16n8k32.row.col.s32.s8.s8.s32", "s8", "s32", 4, 2, 4},
       {"m16n8k32.row.col.s32.u8.s8.s32", "s8", "s32", 4, 2, 4},
       {"m16n8k32.row.col.satfinite.s32.s8.s8.s32", "s8", "s32", 4, 2, 4},
@@ -487,16 +496,26 @@ void add_matrices(Specials& list) {
     if (type == "f32") return low + "mov.f32 " + to + ", %v;\n";
     if (type == "tf32") return low + "mov.b32 " + to + ", %v;\n";
     if (type == "f64") return low + "cvt.f64.f32 " + to + ", %v;\n";
+    if (is_fp8(type_of(type))) {
+      const std::string pair = "cvt.rn.satfinite." + type + "x2.f32 ";
+      std::string text;
+      for (const char* half : {"%g", "%h"}) {
+        text += low + "mov.f32 %w, %v;\n" + low + pair + half + ", %v, %w;\n";
+      }
+      return text + "mov.b32 " + to + ", {%g, %h};\n";
+    }
     return low + "mov.f32 %w, %v;\n" + low + "cvt.rn." + type + "x2.f32 " + to + ", %v, %w;\n";
   };
   for (const Product& one : products) {
     const std::string element = one.element, sum = one.sum;
+    const std::string other = one.other == nullptr ? element : one.other;
     const std::string reg = element == "f64" ? ".f64" : ".b32";
     const std::string sum_reg = sum == "f64" ? ".f64" : sum == "f32" ? ".f32" : ".b32";
-    std::string body = ".reg .b32 %z; .reg .f32 %v, %w; .reg .b64 %t; .reg " + reg +
-                       " %A<4>, %B<4>; .reg " + sum_reg + " %C<4>, %D<4>;\nxor.b32 %y, %a, %b;\n";
+    std::string body = ".reg .b16 %g, %h; .reg .b32 %z; .reg .f32 %v, %w; .reg .b64 %t; .reg " +
+                       reg + " %A<4>, %B<4>; .reg " + sum_reg +
+                       " %C<4>, %D<4>;\nxor.b32 %y, %a, %b;\n";
     for (int k = 0; k < one.a; ++k) body += fill("%A" + number(k), element);
-    for (int k = 0; k < one.b; ++k) body += fill("%B" + number(k), element);
+    for (int k = 0; k < one.b; ++k) body += fill("%B" + number(k), other);
     for (int k = 0; k < one.c; ++k) body += fill("%C" + number(k), sum);
     body += std::string("mma.sync.aligned.") + one.name + " " + names("D", one.c) + ", " +
             names("A", one.a) + ", " + names("B", one.b) + ", " + names("C", one.c) + ";\n";
@@ -514,10 +533,13 @@ void add_matrices(Specials& list) {
   const std::pair<const char*, const char*> rounded[] = {
       {"m16n8k16.row.col.f32.f16.f16.f32", "f16"},
       {"m16n8k16.row.col.f32.bf16.bf16.f32", "bf16"},
-      {"m16n8k8.row.col.f32.tf32.tf32.f32", "tf32"}};
+      {"m16n8k8.row.col.f32.tf32.tf32.f32", "tf32"},
+      {"m16n8k32.row.col.f32.e4m3.e4m3.f32", "e4m3"},
+      {"m16n8k32.row.col.f32.e5m2.e5m2.f32", "e5m2"}};
   for (const auto& [name, element] : rounded) {
+    const bool is_small = is_fp8(type_of(element));
     std::string body =
-        ".reg .b32 %z, %A<4>, %B<2>; .reg .f32 %v, %w, %C<4>, %D<4>;\n"
+        ".reg .b16 %g, %h; .reg .b32 %z, %A<4>, %B<2>; .reg .f32 %v, %w, %C<4>, %D<4>;\n"
         "xor.b32 %y, %a, %b;\n";
     auto fraction = [&](const std::string& to) {
       body += "mad.lo.u32 %y, %y, 1664525, 1013904223; cvt.rn.f32.s32 " + to +
@@ -525,15 +547,23 @@ void add_matrices(Specials& list) {
     };
     for (int k = 0; k < 6; ++k) {
       const std::string to = k < 4 ? "%A" + number(k) : "%B" + number(k - 4);
-      fraction("%v");
-      fraction("%w");
+      for (const char* half : {"%g", "%h"}) {
+        fraction("%v");
+        fraction("%w");
+        if (!is_small) break;
+        body += std::string("cvt.rn.satfinite.") + element + "x2.f32 " + half + ", %v, %w;\n";
+      }
+      if (is_small) {
+        body += "mov.b32 " + to + ", {%g, %h};\n";
+        continue;
+      }
       body += element[0] == 't' ? "cvt.rna.tf32.f32 " + to + ", %v;\n"
                                 : std::string("cvt.rn.") + element + "x2.f32 " + to + ", %v, %w;\n";
     }
     for (int k = 0; k < 4; ++k) fraction("%C" + number(k));
     body += std::string("mma.sync.aligned.") + name + " " + names("D", 4) + ", " + names("A", 4) +
             ", " + names("B", 2) + ", " + names("C", 4) + ";\nmov.b64 %o, {%D1, %D2};\n";
-    const Tolerance tolerance = {0, 4e-6};
+    const Tolerance tolerance = {0, is_small ? 1e-5 : 4e-6};  // A small one's sum is twice as long.
     list.add(std::string("mma.rounded.") + name, body, {kThreads, 1, 1},
              {{name, Type::kF32, 0, 8, tolerance}, {name, Type::kF32, 4, 8, tolerance}});
   }
@@ -550,6 +580,16 @@ void add_matrices(Specials& list) {
         body += "cvt.u64.u32 %t, %D" + number(k) + "; mad.lo.u64 %o, %o, 65599, %t;\n";
       }
       list.add(std::string("ldmatrix") + trans, body);
+      body =
+          ".reg .b32 %z; .shared .align 16 .b8 sm_@[2048];\n"
+          "mov.u32 %z, sm_@; mad.lo.u32 %z, %thread, 16, %z; mov.b64 {%x, %y}, %l;\n"
+          "st.shared.v2.b64 [%z], {%l, %l}; bar.sync 0;\n"
+          "xor.b32 %z, %thread, 5; mov.u32 %lane, sm_@; mad.lo.u32 %z, %z, 16, %lane;\n";
+      const std::string sources = count == 1 ? "%a" : count == 2 ? "%a, %b" : "%a, %b, %x, %y";
+      body += "stmatrix.sync.aligned.m8n8.x" + number(count) + trans + ".shared.b16 [%z], {" +
+              sources + "};\nbar.sync 0; xor.b32 %z, %z, 96;\n" +
+              "ld.shared.v2.b64 {%o, %l}, [%z]; mad.lo.u64 %o, %o, 65599, %l;\n";
+      list.add(std::string("stmatrix") + trans, body);
     }
   }
 }

@@ -12,7 +12,7 @@
 namespace mc::ptx {
 namespace {
 
-constexpr char kHead[] = ".version 8.0\n.target sm_80\n.address_size 64\n\n";
+constexpr char kHead[] = ".version 8.7\n.target sm_90\n.address_size 64\n\n";
 constexpr int64_t kThreads = 128;
 constexpr size_t kFormsOfModule = 150;
 
@@ -101,6 +101,8 @@ Case case_of(const Form& form, size_t number) {
   Case one;
   one.name = "k" + std::to_string(number) + "_" + identifier(form.name());
   one.num_records = form.is_approximate ? 1024 : form.kinds.size() == 2 ? 256 : 384;
+  const auto num_edges = std::ssize(edges_of(form.kinds[1]));
+  one.num_records = std::max(one.num_records, (num_edges + kThreads - 1) / kThreads * kThreads);
   one.block[0] = kThreads;
   one.grid[0] = static_cast<uint32_t>(one.num_records / kThreads);
   int64_t stride = 0;

@@ -51,7 +51,9 @@ struct Thread {
 };
 
 // Instructions that all lanes of a warp execute together, without a mask.
-bool is_matrix(const Instruction& one) { return one.opcode == "mma" || one.opcode == "ldmatrix"; }
+bool is_matrix(const Instruction& one) {
+  return one.opcode == "mma" || one.opcode == "ldmatrix" || one.opcode == "stmatrix";
+}
 
 // Instructions at which a thread waits for others of its warp.
 bool is_warp_meeting(const Instruction& one) {
@@ -683,6 +685,7 @@ class Twin {
   void exchange(const std::vector<Thread*>& group, const Instruction& one) {
     if (one.opcode == "mma") return multiply(group, one);
     if (one.opcode == "ldmatrix") return load_matrices(group, one);
+    if (one.opcode == "stmatrix") return store_matrices(group, one);
     std::map<uint32_t, uint64_t> values;  // The key is a lane.
     const Type type = one.opcode == "vote" ? Type::kPred : one.type();
     if (one.operands.size() > 1) {
@@ -744,6 +747,27 @@ class Twin {
         const uint64_t low = is_column ? elements[first][line] : elements[line][first];
         const uint64_t high = is_column ? elements[first + 1][line] : elements[line][first + 1];
         write(*member, parts_of(one.operands[0])[matrix], low | high << 16);
+      }
+    }
+  }
+
+  // Each lane puts its two elements where load_matrices would find them.
+  void store_matrices(const std::vector<Thread*>& group, const Instruction& one) {
+    if (group.size() != kLanes) return fail("a store of matrices by a part of a warp");
+    for (Thread* member : group) {
+      const uint32_t line = member->lane() / 4, first = member->lane() % 4 * 2;
+      const std::span<const Operand> from = parts_of(one.operands[1]);
+      for (size_t matrix = 0; matrix < from.size(); ++matrix) {
+        const uint64_t pair = read(*member, from[matrix], Type::kB32);
+        for (uint32_t k = 0; k < 2; ++k) {
+          const uint32_t row = one.has("trans") ? first + k : line;
+          const uint32_t column = one.has("trans") ? line : first + k;
+          Thread& owner = *group[8 * matrix + row];
+          uint8_t* bytes = bytes_of_operand(owner, space_of(one), one.operands[0], 16);
+          if (bytes == nullptr) return;
+          const auto element = static_cast<uint16_t>(pair >> (16 * k));
+          std::memcpy(bytes + 2 * column, &element, 2);
+        }
       }
     }
   }

@@ -32,7 +32,7 @@ Shape shape_of(const Instruction& one) {
 
 int bits_of(Type type) {
   if (type == Type::kTf32) return 32;
-  return 8 * bytes_of(type);
+  return is_fp8(type) ? 8 : 8 * bytes_of(type);
 }
 
 // The place of a lane's element of A. A register holds as many neighbours of a row as fit; then

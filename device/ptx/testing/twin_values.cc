@@ -8,6 +8,8 @@
 #include <limits>
 #include <string>
 
+#include "ptx/testing/twin_fp8.h"
+
 namespace mc::ptx {
 namespace {
 
@@ -34,6 +36,10 @@ Format format_of(Type type) {
     case Type::kBf16:
     case Type::kBf16x2:
       return {7, 8};
+    case Type::kE4m3:
+      return {3, 4};
+    case Type::kE5m2:
+      return {2, 5};
     case Type::kTf32:
       return {10, 8, 13};
     case Type::kF64:
@@ -43,7 +49,10 @@ Format format_of(Type type) {
   }
 }
 
-int width_of(Type type) { return type == Type::kPred ? 1 : 8 * bytes_of(type); }
+int width_of(Type type) {
+  if (type == Type::kPred) return 1;
+  return is_fp8(type) ? 8 : 8 * bytes_of(type);
+}
 bool is_pair(Type type) { return type == Type::kF16x2 || type == Type::kBf16x2; }
 
 RoundingMode mode_of(const Instruction& one) {
@@ -535,6 +544,7 @@ uint64_t convert_one(const Instruction& one, uint64_t a, Type to, Type from) {
 
 uint64_t convert(const Instruction& one, std::span<const uint64_t> x) {
   const Type to = one.types[0], from = one.types[1];
+  if (is_fp8_pair(to) || is_fp8_pair(from)) return convert_fp8(one, x);
   if (!is_pair(to)) return convert_one(one, x[0], to, from);
   const Type half = to == Type::kF16x2 ? Type::kF16 : Type::kBf16;
   return convert_one(one, x[0], half, from) << 16 | convert_one(one, x[1], half, from);
@@ -552,7 +562,8 @@ uint64_t choose_by_sign(const Instruction& one, std::span<const uint64_t> x) {
 
 bool is_float(Type type) {
   return type == Type::kF16 || type == Type::kF16x2 || type == Type::kBf16 ||
-         type == Type::kBf16x2 || type == Type::kTf32 || type == Type::kF32 || type == Type::kF64;
+         type == Type::kBf16x2 || is_fp8(type) || type == Type::kTf32 || type == Type::kF32 ||
+         type == Type::kF64;
 }
 
 uint64_t bits_as(uint64_t value, Type type) {
@@ -574,7 +585,9 @@ long double float_as(uint64_t value, Type type) {
   const uint64_t mantissa = value & ((1ULL << f.mantissa) - 1);
   const bool is_negative = ((value >> (f.mantissa + f.exponent_bits)) & 1) != 0;
   long double result = 0;
-  if (exponent == (1ULL << f.exponent_bits) - 1) {
+  // The largest exponent of an e4m3 has numbers, too, and one NaN.
+  const bool is_fine = type == Type::kE4m3;
+  if (exponent == (1ULL << f.exponent_bits) - 1 && (!is_fine || mantissa == 7)) {
     result = mantissa == 0 ? kInfinity : kNan;
   } else {
     const uint64_t whole = exponent == 0 ? mantissa : mantissa | 1ULL << f.mantissa;

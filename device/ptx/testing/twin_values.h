@@ -26,7 +26,8 @@ bool is_float(Type type);
 
 enum class RoundingMode : uint8_t { kNearest, kZero, kDown, kUp, kAway };
 
-// The bits of the float nearest to a value by a mode. NaN gives the canonical one.
+// The bits of the float nearest to a value by a mode. NaN gives the canonical one. Floats of 8 bits
+// are not among the types.
 uint64_t encode(long double value, Type type, RoundingMode mode);
 
 // The result of an instruction that reads its sources and nothing else. False where the twin does
