@@ -14,6 +14,7 @@ constexpr int kSharedBytesReserved = 1 << 10;  // For each block.
 constexpr int kWarp = 32;
 constexpr int kRegistersOfMultiprocessor = 64 << 10;
 constexpr int kRegistersUnit = 256;  // A warp has a multiple of these.
+constexpr int kParts = 4;            // A multiprocessor's, each with warps and registers of its own.
 
 struct Attribute {
   CUdevice_attribute name;
@@ -72,7 +73,7 @@ int attribute_of(CUdevice_attribute attribute) {
 int threads_by_registers(int registers) {
   const int of_warp =
       (std::max(registers, 1) * kWarp + kRegistersUnit - 1) / kRegistersUnit * kRegistersUnit;
-  return kRegistersOfMultiprocessor / of_warp * kWarp;
+  return kRegistersOfMultiprocessor / kParts / of_warp * kParts * kWarp;
 }
 
 int resident_blocks(const BlockNeeds& needs) {

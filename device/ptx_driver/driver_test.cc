@@ -119,6 +119,9 @@ TEST(PtxDescription, CountsTheThreadsThatRegistersAreEnoughFor) {
   EXPECT_EQ(threads_by_registers(32), 2048);
   EXPECT_EQ(threads_by_registers(64), 1024);
   EXPECT_EQ(threads_by_registers(65), 896);
+  // An H200 says so, and launches no block of more threads.
+  EXPECT_EQ(threads_by_registers(80), 768);
+  EXPECT_EQ(threads_by_registers(96), 640);
   EXPECT_EQ(threads_by_registers(168), 384);
   EXPECT_EQ(threads_by_registers(255), 256);
   EXPECT_EQ(threads_by_registers(0), 8192);
