@@ -206,6 +206,10 @@ std::string settings_of(const BenchArguments& arguments, const std::vector<sampl
       judging.dialect == task::Dialect::kMusa) {
     settings["dialect"] = {to_string(judging.dialect), judging.musa_architecture};
   }
+  if (const std::string& language = arguments.judging.options.language;
+      language != task::kAnyLanguage) {
+    settings["language"] = language;
+  }
   if (!arguments.prompt_template.empty()) {
     settings["prompt_template"] = fs::path(arguments.prompt_template).filename().string();
   }

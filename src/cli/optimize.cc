@@ -187,8 +187,9 @@ std::string verdict_line(const Judgement& judgement, int64_t turns, std::optiona
 Result<std::vector<Judgement>> search(const OptimizeArguments& arguments, store::Run& run,
                                       const task::Task& task, bench::Sampler& sampler,
                                       eval::Pipeline& pipeline) {
+  const std::string& language = arguments.judging.options.language;
   const std::vector<sample::Item> items = {
-      {task, sample::generation_prompt(task, task::Dialect::kCuda), "", {}}};
+      {task, sample::generation_prompt(task, task::Dialect::kCuda, language), "", {}}};
   bench::CourseOptions options = arguments.course;
   std::map<int64_t, std::optional<double>> best;  // The keys are samples.
   bool is_found = false;  // Used by one thread at a time, as the course promises.

@@ -59,19 +59,25 @@ Status apply_prompt_template(const std::string& name, const Layout& layout,
                              const eval::Options& judging, std::vector<sample::Item>& items) {
   if (name == kCardPrompt) return ok();
   MC_TRY(const fs::path path, find_template(name, layout), "--prompt-template");
-  const bool is_musa = judging.dialect == task::Dialect::kMusa;
+  const bool is_triton = judging.language == task::kTriton;
+  const bool is_musa = judging.dialect == task::Dialect::kMusa && !is_triton;
   const auto example = [&](const char* file) -> Result<std::string> {
     MC_TRY(const std::string text, read_file(layout.share("prompts") / file, kExampleBytesMax),
            "example");
     return text.substr(text.find('\n') + 1);  // The first line is the licence.
   };
   const sample::TemplateValues values = {
-      {"platform", [&] { return Result<std::string>(is_musa ? "MUSA" : "CUDA"); }},
-      {"rules", [&] { return Result<std::string>(sample::prompt_rules(judging.dialect)); }},
+      {"platform",
+       [&] { return Result<std::string>(is_triton ? "Triton" : is_musa ? "MUSA" : "CUDA"); }},
+      {"rules",
+       [&] {
+         return Result<std::string>(sample::prompt_rules(judging.dialect, judging.language));
+       }},
       {"example_task", [&] { return example("example_task.py"); }},
       {"example",
        [&]() -> Result<std::string> {
-         MC_TRY(std::string text, example("example.py"), "--prompt-template");
+         const char* file = is_triton ? "example_triton.py" : "example.py";
+         MC_TRY(std::string text, example(file), "--prompt-template");
          return is_musa ? ported(text, layout) : text;
        }},
       {"device", [&] { return device_facts(judging); }}};

@@ -107,9 +107,9 @@ bool holds_rows(std::string_view text) {
 
 // ---- Suites of tasks alone ----------------------------------------------------------------------
 
-Item item_of(task::Task task, task::Dialect dialect) {
+Item item_of(task::Task task, task::Dialect dialect, const std::string& language) {
   Item item;
-  item.prompt = generation_prompt(task, dialect);
+  item.prompt = generation_prompt(task, dialect, language);
   const size_t colon = task.id.rfind(':');
   const size_t slash = task.id.rfind('/');
   if (slash != std::string::npos) {
@@ -163,7 +163,8 @@ Result<std::vector<Part>> parts_of(const std::string& text, const TemplateValues
 
 }  // namespace
 
-Result<std::vector<Item>> load_bench_suite(const fs::path& path, task::Dialect dialect) {
+Result<std::vector<Item>> load_bench_suite(const fs::path& path, task::Dialect dialect,
+                                           const std::string& language) {
   std::error_code ignored;
   if (fs::is_regular_file(path, ignored)) {
     const auto text = read_file(path, task::kSuiteBytesMax);
@@ -176,7 +177,7 @@ Result<std::vector<Item>> load_bench_suite(const fs::path& path, task::Dialect d
   auto tasks = task::load_suite(path, "kernelbench");
   if (!tasks) return tasks.error();
   std::vector<Item> out;
-  for (task::Task& task : *tasks) out.push_back(item_of(std::move(task), dialect));
+  for (task::Task& task : *tasks) out.push_back(item_of(std::move(task), dialect, language));
   return out;
 }
 
@@ -193,31 +194,39 @@ std::string prompt_lines(std::span<const Item> items) {
   return out;
 }
 
-std::string prompt_rules(task::Dialect dialect) {
+std::string prompt_rules(task::Dialect dialect, const std::string& language) {
   const bool is_musa = dialect == task::Dialect::kMusa;
-  const std::string platform = is_musa ? "MUSA" : "CUDA";
   const std::string compiled =
       is_musa ? "`torch_musa.utils.musa_extension.load_inline` (`musa_sources`)"
               : "`torch.utils.cpp_extension.load_inline`";
+  const std::string native = is_musa ? "MUSA" : "CUDA";
+  const bool is_triton = language == task::kTriton;
+  const std::string platform = is_triton ? "Triton" : native;
+  const std::string form = is_triton
+                               ? "are functions with `@triton.jit`; `forward` launches them"
+                               : fmt::format("are {} C++ in a string that is compiled by {}; "
+                                             "`forward` calls the functions that it exports",
+                                             native, compiled);
   return fmt::format(
       "Rewrite this PyTorch program so that its computation runs in {0} kernels that you write "
       "yourself.\n\n"
       "Answer with one complete Python module in a single ```python block:\n"
       "- It defines `ModelNew`, with the constructor arguments, the parameters and the `forward` "
       "signature of `Model`, and returns the same values.\n"
-      "- The kernels are {0} C++ in a string that is compiled by {1}; `forward` calls the "
-      "functions that it exports.\n"
+      "- The kernels {1}.\n"
       "{2}"
       "- `forward` may allocate, view and copy tensors. What computes is in your kernels.\n"
       "- The kernels are right for other sizes than those below, and for any values.\n",
-      platform, compiled,
+      platform, form,
       is_musa ? "- The module imports `torch_musa`. Devices are \"musa\", and names of the runtime "
                 "begin with `musa`: CUDA's do not exist.\n"
               : "");
 }
 
-Messages generation_prompt(const task::Task& task, task::Dialect dialect) {
-  return {{"user", fmt::format("{}\n```python\n{}\n```\n", prompt_rules(dialect), task.code)}};
+Messages generation_prompt(const task::Task& task, task::Dialect dialect,
+                           const std::string& language) {
+  const std::string rules = prompt_rules(dialect, language);
+  return {{"user", fmt::format("{}\n```python\n{}\n```\n", rules, task.code)}};
 }
 
 Status apply_template(const fs::path& path, const TemplateValues& values,

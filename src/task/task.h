@@ -32,6 +32,11 @@ struct Candidate {
 enum class Backend { kCpu, kCuda, kMusa, kPtx };
 const char* to_string(Backend backend);
 
+// The languages that kernels may be asked for in.
+inline constexpr const char* kAnyLanguage = "any";
+inline constexpr const char* kNative = "cuda";  // MUSA's sources, too.
+inline constexpr const char* kTriton = "triton";
+
 // The platform that a candidate is written for.  A MUSA candidate is judged as its port to CUDA.
 enum class Dialect { kCuda, kMusa };
 const char* to_string(Dialect dialect);

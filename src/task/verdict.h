@@ -321,11 +321,6 @@ struct TaskGrade {
   bool operator==(const TaskGrade&) const = default;
 };
 
-// The languages that kernels may be asked for in.
-inline constexpr const char* kAnyLanguage = "any";
-inline constexpr const char* kNative = "cuda";  // MUSA's sources, too.
-inline constexpr const char* kTriton = "triton";
-
 // How the candidate was judged.  Two verdicts are comparable where these are equal.
 struct Protocol {
   std::string policy;                   // The legality policy and its version: "musacoder/2".
