@@ -38,6 +38,9 @@ Function* function_of(CUfunction function) {
 
 extern "C" {
 
+// What a language in Python lacks on this device (harness/candidate/triton_driver.py).
+void mc_device_note_unsupported(const char* what) { unsupported(what); }
+
 CUresult cuModuleLoadData(CUmodule* module, const void* image) {
   if (module == nullptr || image == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const char* text = static_cast<const char*>(image);

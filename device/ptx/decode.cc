@@ -18,6 +18,81 @@ constexpr std::string_view kMayWait[] = {"bar",   "barrier",  "call",    "shfl",
                                          "match", "redux",    "elect",   "trap", "mma",
                                          "wmma",  "ldmatrix", "stmatrix"};
 
+// Opcodes of the ISA (PTX 9.0) that no kernel here may have; what is not among them does not exist.
+constexpr std::string_view kLacking[] = {"alloca",
+                                         "applypriority",
+                                         "brkpt",
+                                         "clusterlaunchcontrol",
+                                         "cp",
+                                         "createpolicy",
+                                         "discard",
+                                         "dp2a",
+                                         "dp4a",
+                                         "fence",
+                                         "fns",
+                                         "getctarank",
+                                         "griddepcontrol",
+                                         "istypep",
+                                         "mapa",
+                                         "mbarrier",
+                                         "multimem",
+                                         "pmevent",
+                                         "prefetch",
+                                         "prefetchu",
+                                         "red",
+                                         "setmaxnreg",
+                                         "st",
+                                         "stackrestore",
+                                         "stacksave",
+                                         "suld",
+                                         "suq",
+                                         "sured",
+                                         "sust",
+                                         "szext",
+                                         "tcgen05",
+                                         "tensormap",
+                                         "tex",
+                                         "tld4",
+                                         "txq",
+                                         "vabsdiff",
+                                         "vabsdiff2",
+                                         "vabsdiff4",
+                                         "vadd",
+                                         "vadd2",
+                                         "vadd4",
+                                         "vavrg2",
+                                         "vavrg4",
+                                         "vmad",
+                                         "vmax",
+                                         "vmax2",
+                                         "vmax4",
+                                         "vmin",
+                                         "vmin2",
+                                         "vmin4",
+                                         "vset",
+                                         "vset2",
+                                         "vset4",
+                                         "vshl",
+                                         "vshr",
+                                         "vsub",
+                                         "vsub2",
+                                         "vsub4",
+                                         "wgmma",
+                                         "wmma",
+                                         "mma",
+                                         "ldmatrix",
+                                         "movmatrix",
+                                         "stmatrix",
+                                         "isspacep",
+                                         "bmsk",
+                                         "activemask",
+                                         "elect",
+                                         "redux"};
+
+bool is_opcode(const std::string& name) {
+  return std::find(std::begin(kLacking), std::end(kLacking), name) != std::end(kLacking);
+}
+
 bool may_wait(const Instruction& one) {
   return std::find(std::begin(kMayWait), std::end(kMayWait), one.opcode) != std::end(kMayWait);
 }
@@ -218,9 +293,29 @@ void Decoder::instruction(const Instruction& one) {
   }
 }
 
+// What is lacking counts where a thread reaches it.
 void Decoder::decode_one(const Instruction& one) {
+  const size_t steps = code_.steps.size(), lists = code_.lists.size();
+  const size_t links = links_.size(), step_links = step_links_.size();
+  const size_t list_links = list_links_.size(), index_links = index_links_.size();
+  decode_known(one);
+  if (!error_ || error_->code != ErrorCode::kUnsupported) return;
+  code_.steps.resize(steps);
+  code_.lists.resize(lists);
+  links_.resize(links);
+  step_links_.resize(step_links);
+  list_links_.resize(list_links);
+  index_links_.resize(index_links);
+  std::vector<std::string>& lacks = builder_.program.lacks;
+  emit(variant_.plain.lacking, {.c = static_cast<uint32_t>(lacks.size())});
+  lacks.push_back(error_->message);
+  error_.reset();
+}
+
+void Decoder::decode_known(const Instruction& one) {
   const bool is_known = try_flow(one) || try_meeting(one) || try_memory(one) || try_matrix(one) ||
                         try_move(one) || try_arithmetic(one);
+  if (!is_known && !is_opcode(one.opcode)) fail("there is no such instruction");
   if (!is_known) lack("this instruction is not supported");
   for (const std::string& modifier : one.modifiers) {
     if (!is_known_modifier(modifier)) lack("." + modifier + " is not supported");

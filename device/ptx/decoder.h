@@ -116,6 +116,7 @@ class Decoder {
   void block(size_t index);
   void instruction(const Instruction& one);
   void decode_one(const Instruction& one);
+  void decode_known(const Instruction& one);
   void guarded_branch(const Instruction& one);
   void guarded_steps(const Instruction& one);
   bool try_flow(const Instruction& one);

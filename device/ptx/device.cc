@@ -298,6 +298,15 @@ Result<const Program*> Device::Impl::program(ModuleId module, std::string_view k
 
 Result<KernelFacts> Device::decode(ModuleId module, std::string_view kernel) {
   MC_TRY(const Program* program, impl_->program(module, kernel), "decode");
+  if (!program->lacks.empty()) {
+    return Error{ErrorCode::kUnsupported,
+                 "decode: kernel " + std::string(kernel) + ": " + program->lacks.front()};
+  }
+  return facts(module, kernel);
+}
+
+Result<KernelFacts> Device::facts(ModuleId module, std::string_view kernel) {
+  MC_TRY(const Program* program, impl_->program(module, kernel), "decode");
   // The program has gaps between arrays, which a GPU has not.
   uint32_t shared_bytes = 0;
   for (const SharedArray& one : program->shared_arrays) {

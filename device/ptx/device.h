@@ -131,7 +131,10 @@ class Device {
   Result<uint64_t> variable(ModuleId module, std::string_view name) const;
   // Its bytes.
   Result<size_t> variable_bytes(ModuleId module, std::string_view name) const;
-  // kUnsupported with the line and the instruction where the executor lacks something.
+  // kUnsupported where the kernel cannot be launched at all.
+  Result<KernelFacts> facts(ModuleId module, std::string_view kernel);
+  // Likewise, and with the line and the instruction where the executor lacks one of a kernel that
+  // can be launched: a launch ends where a thread reaches it.
   Result<KernelFacts> decode(ModuleId module, std::string_view kernel);
 
   // Runs a kernel to its end. What the kernel did wrong is in the report; an Error is for a launch

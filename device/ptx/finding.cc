@@ -14,7 +14,8 @@ constexpr std::string_view kNames[] = {
     "shuffle_source", "out_of_bounds_read", "out_of_bounds_write",
     "misaligned",     "divergent_barrier",  "deadlock",
     "trap",           "assertion",          "bad_call",
-    "step_limit",     "stack_limit",        "launch_limit"};
+    "step_limit",     "stack_limit",        "launch_limit",
+    "lacking"};
 
 std::string triple(const uint32_t (&three)[3]) {
   return "(" + std::to_string(three[0]) + "," + std::to_string(three[1]) + "," +

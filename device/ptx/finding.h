@@ -34,6 +34,7 @@ enum class FindingKind : uint8_t {
   kStepLimit,    // The launch ran for longer than its budget.
   kStackLimit,   // Calls are nested too deeply.
   kLaunchLimit,  // The launch's shape or parameters are not possible.
+  kLacking,      // A thread reached an instruction that the executor lacks; no fault of a kernel.
 };
 
 std::string_view name_of(FindingKind kind);

@@ -315,6 +315,13 @@ const Step* trap(Warp& base, const Step* s) {
   return stop_warp(w);
 }
 
+const Step* lacking(Warp& base, const Step* s) {
+  LaneWarp& w = lanes_of(base);
+  const std::string& what = w.block->program->lacks[s->c];
+  report(*w.block, w, s, FindingKind::kLacking, w.thread(lowest(w.active)), what.c_str());
+  return stop_warp(w);
+}
+
 // Time: a number that grows with each question, so that loops that wait for it end, and unevenly,
 // as on a GPU.
 const Step* clock(Warp& base, const Step* s) {
@@ -416,6 +423,7 @@ void add_flow(PlainHandlers& handlers) {
   handlers.nothing = nothing;
   handlers.fence = fence_step;
   handlers.trap = trap;
+  handlers.lacking = lacking;
   handlers.clock = clock;
   handlers.sleep = sleep;
   handlers.builtin_call = builtin_call;

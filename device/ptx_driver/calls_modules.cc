@@ -103,7 +103,7 @@ CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* 
   auto& entry = known->functions[name];
   if (entry == nullptr) {
     Driver& driver = Driver::get();
-    auto facts = driver.device().decode(known->id, name);
+    auto facts = driver.device().facts(known->id, name);
     if (!facts) {
       if (facts.error().code == mc::ErrorCode::kUnsupported) {
         driver.report().add_unsupported(name, facts.error().message);

@@ -18,8 +18,11 @@ const char* mc_executor_take_report() {
   return lines.c_str();
 }
 
-// The next candidate's findings are new.
-void mc_executor_forget_findings() { mc::ptx_driver::Driver::get().report().forget(); }
+// A candidate begins: its findings are new, and its launches take turns by its own seed.
+void mc_executor_begin_candidate(uint64_t seed) {
+  mc::ptx_driver::Driver::get().report().forget();
+  mc::ptx_driver::Driver::get().seed = seed;
+}
 
 // Driver::bytes_moved.
 uint64_t mc_executor_moved_bytes() { return mc::ptx_driver::Driver::get().bytes_moved; }

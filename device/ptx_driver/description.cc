@@ -14,7 +14,7 @@ constexpr int kSharedBytesReserved = 1 << 10;  // For each block.
 constexpr int kWarp = 32;
 constexpr int kRegistersOfMultiprocessor = 64 << 10;
 constexpr int kRegistersUnit = 256;  // A warp has a multiple of these.
-constexpr int kParts = 4;            // A multiprocessor's, each with warps and registers of its own.
+constexpr int kParts = 4;  // A multiprocessor's, each with warps and registers of its own.
 
 struct Attribute {
   CUdevice_attribute name;

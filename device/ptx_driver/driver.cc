@@ -66,6 +66,8 @@ CUresult Driver::refuse(const std::string& kernel, std::string why) {
 
 CUresult Driver::launch(ptx::LaunchOptions options) {
   options.steps_max = kStepsMax;
+  // Every other launch runs in the order of numbers.
+  if (++launches_ % 2 == 0) options.seed = seed + launches_;
   auto report = device_->launch(options);
   if (!report) {
     report_.add_unsupported(options.kernel, report.error().message);
@@ -76,6 +78,7 @@ CUresult Driver::launch(ptx::LaunchOptions options) {
   const auto ending = std::ranges::find_if(
       report->findings, [](const ptx::Finding& one) { return ptx::ends_launch(one.kind); });
   if (ending == report->findings.end()) return fault_ = CUDA_ERROR_LAUNCH_FAILED;
+  if (ending->kind == ptx::FindingKind::kLacking) return CUDA_ERROR_NOT_SUPPORTED;
   // A launch that could not begin does no harm.
   if (ending->kind == ptx::FindingKind::kLaunchLimit) return CUDA_ERROR_INVALID_VALUE;
   return fault_ = fault_of(ending->kind);

@@ -88,6 +88,8 @@ class Driver {
   // A kernel of which no machine code could be made: nothing of its module works on a GPU.
   CUresult refuse(const std::string& kernel, std::string why);
 
+  // The turns of blocks and warps follow from it in every other launch.
+  uint64_t seed = 1;
   // Bytes that copies on the device put into another place of their allocation, in all.
   uint64_t bytes_moved = 0;
   // Memory that is mapped, in all.
@@ -100,6 +102,7 @@ class Driver {
  private:
   std::unique_ptr<ptx::Device> device_;
   Report report_;
+  uint64_t launches_ = 0;
   CUresult fault_ = CUDA_SUCCESS;
 };
 

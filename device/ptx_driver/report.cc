@@ -68,6 +68,7 @@ std::string text_of(const ptx::Finding& finding) {
 }  // namespace
 
 void Report::add(const ptx::Finding& finding) {
+  if (finding.kind == FindingKind::kLacking) return add_unsupported(finding.kernel, finding.detail);
   const std::string_view kind = kind_in_verdicts(finding.kind);
   Json line{{"kind", kind},
             {"kernel", demangle(finding.kernel)},

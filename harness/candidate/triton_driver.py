@@ -15,6 +15,8 @@ import tempfile
 from collections.abc import Callable
 from typing import Any
 
+import torch
+
 from harness.candidate import triton_tuner
 from harness.candidate.triton_launch import WARP, Cuda, Launcher, TensorMap
 from harness.worker.cuda_names import Names
@@ -26,6 +28,7 @@ _OLD, _NEW = 84, 86
 _MAX_THREADS, _LOCAL_BYTES, _REGISTERS, _DYNAMIC_BYTES_MAX = 0, 3, 4, 8  # CUfunction_attribute
 _PROMOTION_128_BYTES = 2  # CU_TENSOR_MAP_L2_PROMOTION_L2_128B
 _SHARED_DEFAULT = 48 << 10
+_FLUSH_BYTES = 64 << 20
 
 
 def install(names: Names, capability: int, selection: int) -> triton_tuner.Tuner:
@@ -73,6 +76,8 @@ def _compiler(selection: int) -> Any:
             self._version = _OLD if target.arch <= 90 else _NEW
 
         def parse_options(self, opts: dict[str, Any]) -> Any:
+            if opts.get("num_ctas", 1) > 1 and self.target.arch < 90:
+                ctypes.CDLL(None).mc_device_note_unsupported(b"clusters of several blocks")
             return super().parse_options({**opts, "ptx_version": self._version})
 
         def add_stages(self, stages: dict[str, Any], options: Any, language: Any) -> None:
@@ -180,6 +185,14 @@ class Driver:
 
     def get_device_capability(self, _device: int = 0) -> tuple[int, int]:
         return divmod(self._capability, 10)
+
+    def get_empty_cache_for_benchmark(self) -> Any:
+        """What is written between timed calls, so that nothing of a call is in a cache."""
+        return torch.empty(_FLUSH_BYTES, dtype=torch.int8, device=self._names.torch_device)
+
+    @staticmethod
+    def clear_cache(cache: Any) -> None:
+        cache.zero_()
 
     def get_benchmarker(self) -> Callable[..., Any]:
         return triton_tuner.benchmarker(self._names.module)

@@ -141,8 +141,6 @@ class DeviceProcess:
         if self._native.mc_executor_attach(self._handle, descriptor):
             os.close(descriptor)
             raise RuntimeError("the channel cannot be mapped")
-        if self._take_report is not None:
-            self._native.mc_executor_forget_findings()
         package, pattern = self._kernels
         folder = Path(importlib.import_module(package).__file__ or "").parent / "lib"
         for path in sorted(folder.glob(pattern)):
@@ -153,7 +151,10 @@ class DeviceProcess:
         return Answer({}, [descriptor])
 
     def _allow(self, question: Question) -> Answer:
-        """Files of the candidate's own, by their paths as it sees them."""
+        """Files of the candidate's own, by their paths as it sees them, before it is loaded."""
+        if self._take_report is not None:
+            seed = ctypes.c_uint64(int(question.body["schedule_seed"]))
+            self._native.mc_executor_begin_candidate(seed)
         for there, here in question.body["files"].items():
             self._allow_file(there, here, is_own=True)
         return Answer()

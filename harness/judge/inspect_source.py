@@ -293,11 +293,17 @@ class _Rules:
         """What makes a kernel: a decorator from the language, or a call of exactly that name."""
         for decorator in node.decorator_list if isinstance(node, Function) else ():
             called = decorator.func if isinstance(decorator, ast.Call) else decorator
-            if _matches(self.program.dotted(called), [language]):
+            if self._is_imported(called) and _matches(self.program.dotted(called), [language]):
                 return decorator
-        if isinstance(node, ast.Call) and self.program.dotted(node.func) == language:
-            return node
+        if isinstance(node, ast.Call) and self._is_imported(node.func):
+            return node if self.program.dotted(node.func) == language else None
         return None
+
+    def _is_imported(self, node: ast.AST) -> bool:
+        """Whether a dotted name begins with one that the module imports."""
+        while isinstance(node, ast.Attribute):
+            node = node.value
+        return isinstance(node, ast.Name) and node.id in self.program.aliases
 
     def _in_forward(self) -> Iterator[Json]:
         if "ModelNew" not in self.program.classes:

@@ -68,7 +68,9 @@ Status apply_prompt_template(const std::string& name, const Layout& layout,
   };
   const sample::TemplateValues values = {
       {"platform",
-       [&] { return Result<std::string>(is_triton ? "Triton" : is_musa ? "MUSA" : "CUDA"); }},
+       [&] {
+         return Result<std::string>(is_triton ? "Triton" : is_musa ? "MUSA" : "CUDA");
+       }},
       {"rules",
        [&] {
          return Result<std::string>(sample::prompt_rules(judging.dialect, judging.language));

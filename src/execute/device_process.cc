@@ -64,8 +64,9 @@ Result<Fd> DeviceProcess::open(const std::vector<std::string>& foreign_kernels) 
   return std::move(opened.region);
 }
 
-Status DeviceProcess::allow(const std::map<std::string, std::string>& files) {
-  MC_TRY_VOID(call(worker::DeviceAllowQuestion{files}), "allow");
+Status DeviceProcess::allow(const std::map<std::string, std::string>& files,
+                            uint64_t schedule_seed) {
+  MC_TRY_VOID(call(worker::DeviceAllowQuestion{files, schedule_seed}), "allow");
   return ok();
 }
 

@@ -43,7 +43,8 @@ class DeviceProcess {
   // PyTorch's kernels whose mangled names match one of the patterns.
   Result<Fd> open(const std::vector<std::string>& foreign_kernels);
   // The candidate may load kernels from these files: their paths as it sees them, and here.
-  Status allow(const std::map<std::string, std::string>& files);
+  // `schedule_seed` orders the turns of a device in software.
+  Status allow(const std::map<std::string, std::string>& files, uint64_t schedule_seed);
   // Maps a region of the judge's, whose tensors `trees` describe; its address.
   Result<int64_t> put(const std::vector<worker::Tree>& trees, const Fd& region);
   Status release(int64_t address);

@@ -158,7 +158,7 @@ Result<EarlyOutcome> Measurement::load() {
     for (size_t i = 0; i < paths.size(); ++i) {
       files[paths[i].string()] = program_.libraries[i].path.string();
     }
-    MC_TRY_VOID(device_->allow(files), "candidate");
+    MC_TRY_VOID(device_->allow(files, schedule_seed_), "candidate");
   }
   Answer answer = ask(question, nullptr, limits_.load_s);
   if (auto* reply = std::get_if<Reply>(&answer)) {

@@ -202,11 +202,11 @@ std::string prompt_rules(task::Dialect dialect, const std::string& language) {
   const std::string native = is_musa ? "MUSA" : "CUDA";
   const bool is_triton = language == task::kTriton;
   const std::string platform = is_triton ? "Triton" : native;
-  const std::string form = is_triton
-                               ? "are functions with `@triton.jit`; `forward` launches them"
-                               : fmt::format("are {} C++ in a string that is compiled by {}; "
-                                             "`forward` calls the functions that it exports",
-                                             native, compiled);
+  const std::string form = is_triton ? "are functions with `@triton.jit`; `forward` launches them"
+                                     : fmt::format(
+                                           "are {} C++ in a string that is compiled by {}; "
+                                           "`forward` calls the functions that it exports",
+                                           native, compiled);
   return fmt::format(
       "Rewrite this PyTorch program so that its computation runs in {0} kernels that you write "
       "yourself.\n\n"
