@@ -156,6 +156,31 @@ TEST_F(Refusals, OfMemoryKeepItsBounds) {
   EXPECT_EQ(put(std::vector<int>(4), "again"), x);
 }
 
+// A branch of another architecture that no thread takes is no lack.
+TEST_F(Refusals, CountWhereAThreadReachesThem) {
+  open(
+      text_with("ld.param.u64 %l1, [p];\nld.global.u32 %r1, [%l1];\nsetp.eq.u32 %p1, %r1, 7;\n"
+                "@%p1 bra skip;\nwgmma.fence.sync.aligned;\nskip: st.global.u32 [%l1], 9;"));
+  EXPECT_THAT(device_->decode(module_, "k").error().message, HasSubstr("wgmma.fence"));
+  EXPECT_TRUE(device_->facts(module_, "k"));
+  const uint64_t taken = put(std::vector<int>{7}, "x"), reached = put(std::vector<int>{8}, "y");
+  const LaunchReport past = launch({.kernel = "k", .arguments = Arguments().add(taken)});
+  EXPECT_TRUE(past.is_complete && past.findings.empty());
+  EXPECT_EQ(get<int>(taken, 1)[0], 9);
+  const LaunchReport ended = launch({.kernel = "k", .arguments = Arguments().add(reached)});
+  EXPECT_FALSE(ended.is_complete);
+  ASSERT_EQ(ended.findings.size(), 1U);
+  EXPECT_EQ(ended.findings[0].kind, FindingKind::kLacking);
+  EXPECT_THAT(ended.findings[0].detail, HasSubstr("PTX line 13: wgmma.fence"));
+  EXPECT_EQ(get<int>(reached, 1)[0], 8);
+}
+
+TEST_F(Refusals, OfANameThatTheIsaHasNotAreErrors) {
+  const Error error = error_of("swish.approx.f32 %f1, %f2;");
+  EXPECT_EQ(error.code, ErrorCode::kInvalidInput);
+  EXPECT_THAT(error.message, HasSubstr("there is no such instruction"));
+}
+
 TEST_F(Refusals, OfModulesLeaveNothing) {
   open(text_with(""));
   EXPECT_TRUE(device_->variable(module_, "counter"));

@@ -48,11 +48,12 @@ uint8_t* host(CUdeviceptr address, size_t bytes) {
 }
 
 // A fill or copy that leaves its allocation.  A GPU would find none of it within two megabytes.
-CUresult refuse(const char* what, mc::ptx::FindingKind kind, size_t bytes) {
+CUresult refuse(const char* what, mc::ptx::FindingKind kind, size_t bytes,
+                const char* why = "are not within one allocation") {
   mc::ptx::Finding finding;
   finding.kind = kind;
   finding.kernel = what;
-  finding.detail = std::to_string(bytes) + " bytes are not within one allocation";
+  finding.detail = std::to_string(bytes) + " bytes " + why;
   Driver::get().report().add(finding);
   return CUDA_ERROR_INVALID_VALUE;
 }
@@ -80,6 +81,10 @@ CUresult copy(CUdeviceptr target, CUdeviceptr source, size_t bytes) {
   const uint8_t* from = host(source, bytes);
   if (to == nullptr) return refuse("[memcpy]", mc::ptx::FindingKind::kOutOfBoundsWrite, bytes);
   if (from == nullptr) return refuse("[memcpy]", mc::ptx::FindingKind::kOutOfBoundsRead, bytes);
+  if (to != from && to < from + bytes && from < to + bytes) {
+    return refuse("[memcpy]", mc::ptx::FindingKind::kGlobalRace, bytes,
+                  "are copied onto themselves: source and target overlap");
+  }
   std::memmove(to, from, bytes);
   if (offset_of(target) != offset_of(source)) Driver::get().bytes_moved += bytes;
   return CUDA_SUCCESS;

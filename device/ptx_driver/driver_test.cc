@@ -245,6 +245,13 @@ TEST_F(PtxDriver, CopiesPartsOfAnExportedAllocationAndBackAgain) {
   EXPECT_EQ(cuMemsetD8Async(there + 4, 0, 4, nullptr), CUDA_ERROR_INVALID_VALUE);
 }
 
+TEST_F(PtxDriver, ACopyOntoItselfIsAFinding) {
+  const CUdeviceptr x = map(64);
+  EXPECT_EQ(cuMemcpyDtoDAsync(x + 8, x, 8, nullptr), CUDA_SUCCESS);
+  EXPECT_NE(cuMemcpyDtoDAsync(x + 4, x, 8, nullptr), CUDA_SUCCESS);
+  EXPECT_THAT(Driver::get().report().take(), HasSubstr("source and target overlap"));
+}
+
 TEST_F(PtxDriver, CountsBytesThatCopiesPutIntoAnotherPlace) {
   const CUdeviceptr x = map(40);
   const uint64_t before = Driver::get().bytes_moved;

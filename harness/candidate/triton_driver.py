@@ -32,16 +32,17 @@ _FLUSH_BYTES = 64 << 20
 
 
 def install(names: Names, capability: int, selection: int) -> triton_tuner.Tuner:
-    """Makes this the only driver of Triton's in this process. It compiles for `capability` (90),
-    and the last passes select instructions for `selection`, which is the same or a later one.
+    """Makes this the only driver of Triton's in this process. Its passes plan for `capability` (90),
+    and the last ones select instructions for `selection`, which is the same or a later one, and
+    which programs see.
     """
     os.environ["TRITON_CACHE_DIR"] = tempfile.mkdtemp(prefix="triton")
     from triton.backends import Backend, backends
     from triton.runtime import driver
 
     backends.clear()
-    own = Driver(names, capability)
-    backends["nvidia"] = Backend(compiler=_compiler(selection), driver=lambda: own)
+    own = CudaDriver(names, selection)
+    backends["nvidia"] = Backend(compiler=_compiler(capability, selection), driver=lambda: own)
     driver.set_active(own)
     return triton_tuner.install()
 
@@ -64,7 +65,7 @@ def compile_error(error: BaseException | None) -> Refusal | None:
     return Refusal("compile", f"Triton: {why}", line)
 
 
-def _compiler(selection: int) -> Any:
+def _compiler(capability: int, selection: int) -> Any:
     from triton.backends.nvidia.compiler import CUDABackend
 
     class PtxBackend(CUDABackend):  # type: ignore[misc]
@@ -73,12 +74,13 @@ def _compiler(selection: int) -> Any:
         def __init__(self, target: Any) -> None:
             super().__init__(target)
             self.binary_ext = "ptx"
-            self._version = _OLD if target.arch <= 90 else _NEW
+            self._version = _OLD if selection <= 90 else _NEW
 
         def parse_options(self, opts: dict[str, Any]) -> Any:
-            if opts.get("num_ctas", 1) > 1 and self.target.arch < 90:
+            if opts.get("num_ctas", 1) > 1 and capability < 90:
                 ctypes.CDLL(None).mc_device_note_unsupported(b"clusters of several blocks")
-            return super().parse_options({**opts, "ptx_version": self._version})
+            own = {"arch": f"sm{capability}", "ptx_version": self._version}
+            return super().parse_options({**opts, **own})
 
         def add_stages(self, stages: dict[str, Any], options: Any, language: Any) -> None:
             super().add_stages(stages, options, language)
@@ -91,7 +93,7 @@ def _compiler(selection: int) -> Any:
             return super().make_ptx(src, metadata, options, selection)
 
         def hash(self) -> str:
-            return f"ptx-{self._version}-{self.target.arch}-{selection}"
+            return f"ptx-{self._version}-{capability}-{selection}"
 
     return PtxBackend
 
@@ -149,8 +151,10 @@ class _Utils:
         return tensor_map
 
 
-class Driver:
-    """A driver as Triton asks for it (triton.backends.driver.DriverBase)."""
+class CudaDriver:
+    """A driver as Triton asks for it (triton.backends.driver.DriverBase), named as its own."""
+
+    __module__ = "triton.backends.nvidia.driver"
 
     def __init__(self, names: Names, capability: int) -> None:
         self._names, self._capability, self._cuda = names, capability, Cuda()
