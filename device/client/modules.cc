@@ -38,7 +38,7 @@ Function* function_of(CUfunction function) {
 
 extern "C" {
 
-// What a language in Python lacks on this device (harness/candidate/triton_driver.py).
+// Notes a lack of this device that a compiler in Python finds (harness/candidate/triton_driver.py).
 void mc_device_note_unsupported(const char* what) { unsupported(what); }
 
 CUresult cuModuleLoadData(CUmodule* module, const void* image) {

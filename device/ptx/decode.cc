@@ -293,7 +293,7 @@ void Decoder::instruction(const Instruction& one) {
   }
 }
 
-// What is lacking counts where a thread reaches it.
+// A lack counts where a thread reaches it.
 void Decoder::decode_one(const Instruction& one) {
   const size_t steps = code_.steps.size(), lists = code_.lists.size();
   const size_t links = links_.size(), step_links = step_links_.size();

@@ -160,7 +160,7 @@ struct Program {
   uint32_t frame_bytes_max = 0;  // The largest of all codes.
   int granule_shift = 2;  // Shadow memory has a word for so many bytes: the narrowest access.
   int num_sites = 0;
-  // What instructions of it the executor lacks; a thread that reaches one ends the launch.
+  // Words for each instruction that the executor lacks; a thread that reaches it ends the launch.
   std::vector<std::string> lacks;
   bool blocks_communicate = false;  // Global memory has atomics or strong accesses.
   bool has_calls = false;

@@ -32,9 +32,9 @@ _FLUSH_BYTES = 64 << 20
 
 
 def install(names: Names, capability: int, selection: int) -> triton_tuner.Tuner:
-    """Makes this the only driver of Triton's in this process. Its passes plan for `capability` (90),
-    and the last ones select instructions for `selection`, which is the same or a later one, and
-    which programs see.
+    """Makes this the only driver of Triton's in this process. Triton's passes plan for `capability`
+    (90), and the last ones select instructions for `selection`, which is the same or a later one,
+    and which programs see.
     """
     os.environ["TRITON_CACHE_DIR"] = tempfile.mkdtemp(prefix="triton")
     from triton.backends import Backend, backends

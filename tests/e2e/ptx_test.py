@@ -9,7 +9,7 @@ import unittest
 from pathlib import Path
 from typing import Any
 
-from program import BAD_INPUT, InFolder, run
+from program import BAD_INPUT, ROOT, InFolder, run
 
 TASK = """import torch
 class Model(torch.nn.Module):
@@ -132,6 +132,15 @@ class Ptx(InFolder):
         self.assertEqual(found["kind"], "global_race")
         self.assertIn("tl.store", found["location"]["excerpt"])
         self.assertIn("nothing is not defined", json.dumps(outcomes["does_not_compile"]))
+
+    @unittest.skipUnless(importlib.util.find_spec("triton"), "PyTorch came without Triton")
+    def test_the_example_in_triton_of_the_prompts_is_right(self) -> None:
+        prompts = ROOT / "prompts"
+        text = (prompts / "example_triton.py").read_text()
+        task = (prompts / "example_task.py").read_text()
+        self.assertEqual(self.eval({"example": text}, task=task)["example"]["kind"], "pass")
+        refused = self.eval({"example": text}, "--language", "cuda", task=task)["example"]
+        self.assertEqual(refused["findings"][0]["rule"], "language.other")
 
     def test_judges_what_kernels_compute_and_how(self) -> None:
         outcomes = self.eval(
