@@ -116,7 +116,7 @@ class Ptx(InFolder):
                 "right": "pass",
                 "races": "wrong",
                 "overruns": "runtime",
-                "does_not_compile": "runtime",
+                "does_not_compile": "compile",
                 "one_is_wrong": "wrong",
             },
         )
