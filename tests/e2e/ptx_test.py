@@ -125,12 +125,12 @@ class Ptx(InFolder):
         self.assertEqual([one["kind"] for one in findings], ["configuration"])
         self.assertIn("1 of 2", findings[0]["detail"])
         self.assertIn("reverse: BLOCK: 256", findings[0]["detail"])
-        [found, *_] = outcomes["overruns"]["findings"]
-        self.assertEqual(found["kind"], "out_of_bounds_read")
-        self.assertIn("tl.load", found["location"]["excerpt"])
-        [found, *_] = outcomes["races"]["trials"][0]["findings"]
-        self.assertEqual(found["kind"], "global_race")
-        self.assertIn("tl.store", found["location"]["excerpt"])
+        # Rows that overrun may race with the next ones, too.
+        found = {one["kind"]: one for one in outcomes["overruns"]["findings"]}
+        self.assertIn("tl.load", found["out_of_bounds_read"]["location"]["excerpt"])
+        [race, *_] = outcomes["races"]["trials"][0]["findings"]
+        self.assertEqual(race["kind"], "global_race")
+        self.assertIn("tl.store", race["location"]["excerpt"])
         self.assertIn("nothing is not defined", json.dumps(outcomes["does_not_compile"]))
 
     @unittest.skipUnless(importlib.util.find_spec("triton"), "PyTorch came without Triton")
