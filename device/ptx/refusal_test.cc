@@ -179,6 +179,8 @@ TEST_F(Refusals, OfANameThatTheIsaHasNotAreErrors) {
   const Error error = error_of("swish.approx.f32 %f1, %f2;");
   EXPECT_EQ(error.code, ErrorCode::kInvalidInput);
   EXPECT_THAT(error.message, HasSubstr("there is no such instruction"));
+  // An instruction of the ISA that this executor lacks is no error.
+  EXPECT_EQ(error_of("vadd.s32.s32.s32 %r1, %r2, %r3;").code, ErrorCode::kUnsupported);
 }
 
 TEST_F(Refusals, OfModulesLeaveNothing) {
