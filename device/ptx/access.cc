@@ -67,7 +67,7 @@ MC_INLINE bool read_plain(const LaneWarp& w, uint32_t granule, uint32_t mine, bo
   }
   const bool is_first = read < w.since;
   many_lanes |= !is_first && reader != mine;
-  shadow.read[granule] = w.since;
+  shadow.read[granule] = w.stamp;
   reader = mine | (many_lanes ? kManyLanes : 0);
   if (many_lanes) shadow.quiet[granule] = w.since;
   return true;
@@ -97,7 +97,7 @@ MC_INLINE bool read_row(LaneWarp& w, uint32_t granule, uint32_t count, int shift
                         bool repeats) {
   const Block& block = *w.block;
   const SharedShadow& shadow = block.shared_shadow;
-  const uint32_t *written = shadow.written + granule, since = w.since;
+  const uint32_t *written = shadow.written + granule, since = w.stamp;
   uint32_t *read = shadow.read + granule, *reader = shadow.reader + granule;
   uint32_t* quiet = shadow.quiet + granule;
   uint32_t closer = 0, is_read = 0, is_near = 0;
@@ -120,14 +120,14 @@ MC_INLINE bool read_row(LaneWarp& w, uint32_t granule, uint32_t count, int shift
   for (uint32_t k = 0; k < count; ++k) read[k] = since;
   for (uint32_t k = 0; k < count; ++k) reader[k] = mine + (k >> shift);
   if (!repeats) return true;
-  for (uint32_t k = 0; k < count; ++k) quiet[k] = since;
+  for (uint32_t k = 0; k < count; ++k) quiet[k] = w.since;
   return true;
 }
 
 // Writes of a row of words that no thread touched since the last barrier. False where one did.
 MC_INLINE bool write_row(LaneWarp& w, uint32_t granule, uint32_t count, int shift, int thread) {
   const SharedShadow& shadow = w.block->shared_shadow;
-  const uint32_t since = w.block->since, now = w.since;
+  const uint32_t since = w.block->since, now = w.stamp;
   uint32_t *written = shadow.written + granule, *quiet = shadow.quiet + granule;
   const uint32_t* read = shadow.read + granule;
   uint32_t touched = 0;
@@ -151,18 +151,19 @@ MC_INLINE bool write_global_row(LaneWarp& w, uint64_t address, uint32_t bytes, i
   const uint32_t per = granules(bytes, block.program->granule_shift);
   const uint64_t granule = global_granule(block, address);
   const uint32_t count = per * static_cast<uint32_t>(lanes);
-  uint32_t touched = 0;
+  uint32_t touched = 0, read_here = 0;
   each_line(w, granule, count, shift_of(per), lane, [&](uint64_t index, const Touch& touch) {
     const Line& line = block.global_shadow.lines[index];
     const bool is_own = line.written.who == touch.who && line.written.mask == touch.mask &&
                         line.written.shift == touch.shift;
-    const bool is_unread =
-        line.read.since < block.launch_since || (line.read.who ^ touch.who) >> kBlockShift == 0;
     if (line.written.since >= block.launch_since && !is_own)
       touched |= line.written.mask & touch.mask;
-    if (!is_unread) touched |= line.read.mask & touch.mask;
+    if (line.read.since < block.launch_since) return;
+    const bool is_own_read = (line.read.who ^ touch.who) >> kBlockShift == 0;
+    (is_own_read ? read_here : touched) |= line.read.mask & touch.mask;
   });
   if (touched != 0) return false;
+  block.writes_what_it_read |= read_here != 0;
   each_line(w, granule, count, shift_of(per), lane, [&](uint64_t index, const Touch& touch) {
     Touch& written = block.global_shadow.lines[index].written;
     if (written.since < block.launch_since || written.mask == touch.mask) {
@@ -252,6 +253,18 @@ MC_INLINE void read_each(LaneWarp& w, const Step* s, const Near& near, Mask lane
   }
 }
 
+void read_near_strongly(LaneWarp& w, const Step* s, uint32_t bytes, const Near& near) {
+  Block& block = *w.block;
+  const int shift = block.program->granule_shift;
+  for (Mask left = w.active; left != 0 && !block.stopped; left &= left - 1) {
+    const int l = lowest(left);
+    for (uint32_t k = 0; k < granules(bytes, shift); ++k) {
+      touch_shared_strongly(block, w, s, (near.at[l] >> shift) + k, w.thread(l), Strong::kRead,
+                            false, false);
+    }
+  }
+}
+
 void read_lanes(LaneWarp& w, const Step* s, uint32_t bytes, const Near& near, Mask lanes) {
   const int shift = w.block->program->granule_shift;
   by_count(granules(bytes, shift),
@@ -281,11 +294,18 @@ MC_INLINE void store_each(LaneWarp& w, const Step* s, uint32_t bytes, const Near
     const uint8_t* value = values + static_cast<uint32_t>(l) * bytes;
     uint8_t* memory = block.shared + near.at[l];
     const uint32_t granule = near.at[l] >> shift;
+    const bool is_strong = (s->flags & kStrong) != 0;
     const bool is_fresh =
-        !block.checks_races || write_row(w, granule, kPer, shift_of(kPer), w.thread(l));
+        !block.checks_races ||
+        (!is_strong && write_row(w, granule, kPer, shift_of(kPer), w.thread(l)));
     for (uint32_t k = 0; k < kPer && !is_fresh; ++k) {
       const bool changes = memcmp(value + k * part, memory + k * part, part) != 0;
-      write_shared(block, w, s, granule + k, w.thread(l), changes);
+      if (is_strong) {
+        touch_shared_strongly(block, w, s, granule + k, w.thread(l), Strong::kWrite, changes,
+                              false);
+      } else {
+        write_shared(block, w, s, granule + k, w.thread(l), changes);
+      }
     }
     memcpy(memory, value, bytes);
   }
@@ -297,7 +317,8 @@ void store_near(LaneWarp& w, const Step* s, uint32_t bytes, const Near& near,
   const int shift = block.program->granule_shift;
   const uint32_t per = granules(bytes, shift);
   Run<uint32_t> runs[kRuns];
-  if (w.is_full() && find_runs(near.at, bytes, runs) && is_one_row(runs, bytes) &&
+  if (w.is_full() && !(s->flags & kStrong) && find_runs(near.at, bytes, runs) &&
+      is_one_row(runs, bytes) &&
       (!block.checks_races ||
        write_row(w, near.at[0] >> shift, kLanes * per, shift_of(per), w.thread(0)))) {
     memcpy(block.shared + near.at[0], values, uint64_t{kLanes} * bytes);
@@ -313,13 +334,27 @@ void store_near(LaneWarp& w, const Step* s, uint32_t bytes, const Near& near,
 
 void check_read_far(LaneWarp& w, const Step* s, uint32_t bytes, const Far& far) {
   if (far.space != Space::kGlobal) return;
-  if (s->flags & kStrong) return acquire(*w.block, w);
   if (!w.block->checks_races) return;
   uint64_t before = 0;
   for (Mask left = w.active; left != 0; left &= left - 1) {
     const int l = lowest(left);
-    if (far.at[l] != before) check_read_row(w, s, far.at[l], bytes, l, 1);
+    const bool is_again = far.at[l] == before && !w.block->reads_by_words;
     before = far.at[l];
+    if (is_again) continue;
+    if (s->flags & kStrong) {
+      touch_far(w, s, bytes, far, l, Strong::kRead, false);
+    } else {
+      check_read_row(w, s, far.at[l], bytes, l, 1);
+    }
+  }
+}
+
+void touch_far(LaneWarp& w, const Step* s, uint32_t bytes, const Far& far, int lane, Strong kind,
+               bool changes) {
+  Block& block = *w.block;
+  const uint64_t first = global_granule(block, far.at[lane]);
+  for (uint32_t k = 0; k < granules(bytes, block.program->granule_shift); ++k) {
+    touch_global_strongly(block, w, s, first + k, w.thread(lane), kind, changes);
   }
 }
 
@@ -334,13 +369,15 @@ bool store_row(LaneWarp& w, uint32_t bytes, uint64_t address, const uint8_t* val
 void store_far(LaneWarp& w, const Step* s, uint32_t bytes, const Far& far, const uint8_t* values) {
   Block& block = *w.block;
   const bool is_global = far.space == Space::kGlobal, is_strong = (s->flags & kStrong) != 0;
-  const bool checks = is_global && block.checks_races && !is_strong;
-  if (is_global && is_strong) release(block, w);
+  const bool checks = is_global && block.checks_races;
+  if (checks && is_strong) w.stamp = ++*block.now;
   for (Mask left = w.active; left != 0; left &= left - 1) {
     const int l = lowest(left);
     const uint8_t* value = values + static_cast<uint32_t>(l) * bytes;
     if (is_global && block.saves) save_bytes(block, far.at[l], bytes);
-    if (checks && !write_global_row(w, far.at[l], bytes, l, 1)) {
+    if (checks && is_strong) {
+      touch_far(w, s, bytes, far, l, Strong::kWrite, memcmp(value, far.host(l), bytes) != 0);
+    } else if (checks && !write_global_row(w, far.at[l], bytes, l, 1)) {
       write_words(w, s, bytes, far, l, value);
     }
     memcpy(far.host(l), value, bytes);

@@ -209,7 +209,9 @@ MC_INLINE bool are_quiet(const LaneWarp& w, uint32_t granule, uint32_t count) {
   return loud == 0;
 }
 
-// Out of line: reads of words that are not quiet, by lanes.
+// Out of line: strong reads.
+void read_near_strongly(LaneWarp& w, const Step* s, uint32_t bytes, const Near& near);
+// Reads of words that are not quiet, by lanes.
 void read_lanes(LaneWarp& w, const Step* s, uint32_t bytes, const Near& near, Mask lanes);
 // The same of a run; repeats: the next run reads the same words.
 void read_run(LaneWarp& w, const Step* s, uint32_t bytes, Run<uint32_t> run, int first_lane,
@@ -235,6 +237,7 @@ MC_INLINE Mask loud_lanes(LaneWarp& w, uint32_t per, int shift, const Near& near
 
 MC_INLINE void check_read_near(LaneWarp& w, const Step* s, uint32_t bytes, Near& near) {
   if (!w.block->checks_races) return;
+  if (s->flags & kStrong) return read_near_strongly(w, s, bytes, near);
   if (!w.is_full()) {
     // Lanes that do not take part have no address that could be looked at.
     const uint32_t first = near.at[lowest(w.active)];
@@ -274,7 +277,7 @@ MC_INLINE void each_line(LaneWarp& w, uint64_t granule, uint32_t count, int shif
     const uint32_t here = left < 32 - index ? left : 32 - index;
     const uint32_t bits = static_cast<uint32_t>((uint64_t{1} << here) - 1) << index;
     f((granule + done) >> kLineShift,
-      Touch{w.since, bits, who + (done >> shift_per), static_cast<uint32_t>(shift_per)});
+      Touch{w.stamp, bits, who + (done >> shift_per), static_cast<uint32_t>(shift_per)});
     done += here;
   }
 }
@@ -295,7 +298,9 @@ MC_INLINE void check_read_row(LaneWarp& w, const Step* s, uint64_t address, uint
       [&](uint64_t index, const Touch& touch) {
         Line& line = block.global_shadow.lines[index];
         const bool is_unwritten = line.written.since < block.launch_since;
-        if (is_unwritten && line.read.since < block.launch_since) {
+        if (block.reads_by_words) {
+          read_global(block, w, s, index, touch);
+        } else if (is_unwritten && line.read.since < block.launch_since) {
           line.read = touch;
         } else if (!is_unwritten || line.read.who != touch.who || line.read.mask != touch.mask) {
           read_global(block, w, s, index, touch);
@@ -303,7 +308,18 @@ MC_INLINE void check_read_row(LaneWarp& w, const Step* s, uint64_t address, uint
       });
 }
 
+// The same of a run.
+MC_INLINE void check_read_run(LaneWarp& w, const Step* s, Run<uint64_t> run, uint32_t bytes,
+                              int lane) {
+  if (run.is_row) return check_read_row(w, s, run.base, bytes, lane, kRun);
+  const int readers = w.block->reads_by_words ? kRun : 1;
+  for (int k = 0; k < readers; ++k) check_read_row(w, s, run.base, bytes, lane + k, 1);
+}
+
 void check_read_far(LaneWarp& w, const Step* s, uint32_t bytes, const Far& far);
+// A strong access by a lane to global memory.
+void touch_far(LaneWarp& w, const Step* s, uint32_t bytes, const Far& far, int lane, Strong kind,
+               bool changes);
 
 // Stores values, bytes a lane, with the checks of the space.
 void store_near(LaneWarp& w, const Step* s, uint32_t bytes, const Near& near,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Atomics. Blocks that use them on global memory run on one worker, so plain reads and writes do.
+// Atomics. Blocks that use them on global memory run on one worker.
 #include "ptx/access.h"
 #include "ptx/halves.h"
 
@@ -46,11 +46,13 @@ MC_INLINE T combined(T old, T b, T c, Space space) {
   if constexpr (O == Op::kDec) return old == 0 || old > b ? b : old - 1;
 }
 
-template <Op O, class T>
-MC_INLINE void update(LaneWarp& w, const Step* s, uint8_t* memory, int lane, Space space) {
+// check(changes) comes before the word changes.
+template <Op O, class T, class F>
+MC_INLINE void update(LaneWarp& w, const Step* s, uint8_t* memory, int lane, Space space, F check) {
   T old;
   memcpy(&old, memory, sizeof old);
   const T now = combined<O>(old, w.at<T>(s->b)[lane], w.at<T>(s->c)[lane], space);
+  if (w.block->checks_races) check(memcmp(&old, &now, sizeof now) != 0);
   memcpy(memory, &now, sizeof now);
   if (s->d != 0) w.at<T>(s->d)[lane] = old;
 }
@@ -65,11 +67,13 @@ bool update_near(LaneWarp& w, const Step* s) {
   for (int l = 0; l < kLanes; ++l) {
     if (!has(w.active, l)) continue;
     const uint32_t first = near.at[l] >> shift;
-    for (uint32_t k = first; block.checks_races && k < first + per; ++k) {
-      touch_shared_atomically(block, w, s, k, w.thread(l), O == Op::kExch);
-    }
+    update<O, T>(w, s, block.shared + near.at[l], l, Space::kShared, [&](bool changes) {
+      for (uint32_t k = first; k < first + per; ++k) {
+        touch_shared_strongly(block, w, s, k, w.thread(l), Strong::kUpdate, changes,
+                              O == Op::kExch || O == Op::kCas);
+      }
+    });
     if (block.stopped) return false;
-    update<O, T>(w, s, block.shared + near.at[l], l, Space::kShared);
   }
   return true;
 }
@@ -78,12 +82,12 @@ template <Op O, class T>
 bool update_far(LaneWarp& w, const Step* s, Space space) {
   Far far;
   if (!resolve_far(w, s, {sizeof(T), true}, address_operand(s), space, far)) return false;
-  if (space == Space::kGlobal) {
-    acquire(*w.block, w);
-    release(*w.block, w);
-  }
+  w.stamp = ++*w.block->now;
   for (int l = 0; l < kLanes; ++l) {
-    if (has(w.active, l)) update<O, T>(w, s, far.host(l), l, space);
+    if (!has(w.active, l)) continue;
+    update<O, T>(w, s, far.host(l), l, space, [&](bool changes) {
+      if (space == Space::kGlobal) touch_far(w, s, sizeof(T), far, l, Strong::kUpdate, changes);
+    });
   }
   return true;
 }

@@ -24,6 +24,7 @@ constexpr size_t kBytesOfTurn = 128 << 10;  // Local memory that costs as much a
 constexpr size_t kNameMax = 200;
 constexpr uint64_t kNearBytes = uint64_t{1} << 32;  // Accesses beyond an array's end name it.
 constexpr size_t kCallFramesBytesMax = 256 << 20;
+constexpr int kPausesOfBlock = 2;
 
 struct Freed {
   void operator()(void* memory) const { std::free(memory); }
@@ -34,6 +35,8 @@ struct BlockMemory {
   std::unique_ptr<uint32_t, Freed> shadow;
   std::vector<std::unique_ptr<uint8_t, Freed>> call_frames;
   std::vector<SiteRange> sites;
+  std::vector<uint32_t> parts;             // Block::parts
+  std::vector<std::vector<uint32_t>> met;  // Warp::met
   size_t frame_bytes = 0;
 };
 
@@ -123,6 +126,8 @@ BlockMemory* open_block(Block& block, Launch& launch, int worker, int lanes) {
   block.now = shadow.now();
   block.launch_since = shadow.launch_since();
   block.saves = launch.undo != nullptr;
+  block.words = launch.orders + worker;
+  block.reads_by_words = launch.reads_by_words;
   memory->sites.resize(static_cast<size_t>(program.num_sites) + 1);
   block.sites = memory->sites.data();
   lay_shadow(block, *memory);
@@ -142,8 +147,12 @@ void start_block(Block& block, uint64_t number) {
   clear_local(block);
   block.number = number;
   block.begin = block.since = ++*block.now;
-  block.acquired = block.acquired_next = block.covered = 0;
-  block.is_fenced = block.stopped = false;
+  block.parts = nullptr;
+  block.order = {};
+  const bool has_others = launch.blocks > 1 && launch.contexts_max > 1;
+  const bool may_tell = launch.program->has_strong_words || launch.program->has_fences;
+  block.pauses_left = has_others && may_tell ? kPausesOfBlock : 0;
+  block.is_paused = block.stopped = false;
   block.clock = launch.began;
 }
 
@@ -181,9 +190,102 @@ void save_bytes(Block& block, uint64_t address, uint64_t bytes) {
   block.launch->undo->save(block.worker, address, bytes);
 }
 
-void acquire(Block& block, Warp& warp) { block.launch->order->acquire(block, warp); }
-void release(Block& block, Warp& warp) { block.launch->order->release(block, warp); }
-void fence(Block& block, Warp& warp) { block.launch->order->fence(block, warp); }
+// ---- What orders threads: order.h, shadow.h.
+
+void fence(Block& block, Warp& warp, LaneSet lanes, bool is_device) {
+  warp.stamp = ++*block.now;
+  const auto add_lanes = [&](Fence& last) {
+    // The lanes of a warp may come one after the other.
+    const bool is_with_last = last.own > warp.since;
+    const LaneSet before = is_with_last ? last.lanes : LaneSet{};
+    last = {lanes, warp.stamp, warp.since, block.since};
+    for (int k = 0; k < 2; ++k) last.lanes.words[k] |= before.words[k];
+  };
+  add_lanes(warp.order.here);
+  if (!is_device) return;
+  add_lanes(warp.order.device);
+  block.order.fenced = warp.stamp;
+}
+
+namespace {
+
+// What threads know of others once they met. Rows have the times of members, and the members take
+// the latest of all; F: f(k) is a member and its time.
+template <class F>
+void join_rows(uint32_t* rows, size_t members, size_t width, F f) {
+  std::vector<uint32_t> joined(width);
+  for (size_t k = 0; k < members; ++k) {
+    const auto [member, time] = f(k);
+    const uint32_t* row = rows + member * width;
+    for (size_t i = 0; i < width; ++i) joined[i] = std::max(joined[i], row[i]);
+    joined[member] = std::max(joined[member], time);
+  }
+  for (size_t k = 0; k < members; ++k) {
+    std::copy(joined.begin(), joined.end(), rows + f(k).first * width);
+  }
+}
+
+void let_go_on(Block& block, std::span<Warp* const> warps) {
+  for (Warp* warp : warps) warp->since = warp->stamp = ++*block.now;
+}
+
+}  // namespace
+
+void meet(Block& block, Warp& warp, LaneSet lanes) {
+  const size_t width = static_cast<size_t>(block.program->lanes);
+  auto& all = block.memory->met;
+  all.resize(std::max<size_t>(all.size(), warp.index + 1));
+  if (warp.met == nullptr) all[warp.index].assign(width * width, 0);
+  warp.met = all[warp.index].data();
+  std::vector<size_t> members;
+  for (size_t k = 0; k < width; ++k) {
+    if (lanes.words[k / 64] >> k % 64 & 1) members.push_back(k);
+  }
+  join_rows(warp.met, members.size(), width,
+            [&](size_t k) { return std::pair(members[k], warp.stamp); });
+}
+
+void open_barrier(Block& block, std::span<Warp* const> warps) {
+  block.since = ++*block.now;
+  block.order.published = block.order.fenced;
+  for (Warp* warp : warps) {
+    block.order.known = block.words->join(block.order.known, warp->order.known);
+    warp->order.known = nullptr;
+  }
+  let_go_on(block, warps);
+}
+
+void open_part(Block& block, std::span<Warp* const> waiting, std::span<const WarpTime> arrived) {
+  const size_t width = (block.threads + static_cast<size_t>(block.program->lanes) - 1) /
+                       static_cast<size_t>(block.program->lanes);
+  auto& parts = block.memory->parts;
+  if (block.parts == nullptr) parts.assign(width * width, 0);
+  block.parts = parts.data();
+  // Those that only arrived learn nothing.
+  std::vector<uint32_t> kept;
+  for (const WarpTime& one : arrived) {
+    const uint32_t* row = block.parts + one.warp->index * width;
+    kept.insert(kept.end(), row, row + width);
+  }
+  const uint32_t now = ++*block.now;
+  join_rows(block.parts, waiting.size() + arrived.size(), width, [&](size_t k) {
+    if (k < waiting.size()) return std::pair(size_t{waiting[k]->index}, now);
+    const WarpTime& one = arrived[k - waiting.size()];
+    return std::pair(size_t{one.warp->index}, one.time);
+  });
+  for (size_t k = 0; k < arrived.size(); ++k) {
+    std::copy_n(kept.begin() + static_cast<ptrdiff_t>(k * width), width,
+                block.parts + arrived[k].warp->index * width);
+  }
+  block.order.published = block.order.fenced;
+  const Knowledge* known = nullptr;
+  for (Warp* warp : waiting) known = block.words->join(known, warp->order.known);
+  for (const WarpTime& one : arrived) {
+    known = block.words->join(known, one.warp->order.known);
+  }
+  for (Warp* warp : waiting) warp->order.known = known;
+  let_go_on(block, waiting);
+}
 
 uint8_t* allocate_frame(Block& block, size_t local_bytes) {
   auto& frames = block.memory->call_frames;

@@ -36,6 +36,7 @@ bool is_opcode(const std::string& name) {
 }
 
 bool may_wait(const Instruction& one) {
+  if (may_pause(one)) return true;
   return std::find(std::begin(kMayWait), std::end(kMayWait), one.opcode) != std::end(kMayWait);
 }
 
@@ -126,6 +127,9 @@ bool is_memory(const Instruction& one) {
 
 // Facts that the whole program needs before its first step.
 void note(Program& program, const Instruction& one) {
+  const bool is_fence = one.opcode == "fence" || one.opcode == "membar" || one.has("release") ||
+                        one.has("acq_rel");
+  if (is_fence && !one.has("cta")) program.has_fences = true;
   if (one.opcode == "call") {
     // Calls of the runtime's functions (printf, malloc) have an order, too.
     program.has_calls = program.blocks_communicate = true;
@@ -133,15 +137,24 @@ void note(Program& program, const Instruction& one) {
   if (!is_memory(one) || one.has("param") || one.has("local")) return;
   const bool is_global = !one.has("shared") && !one.has("const");
   const bool is_atomic = one.opcode == "atom" || one.opcode == "red";
-  const bool is_strong = one.has("volatile") || one.has("relaxed") || one.has("acquire") ||
-                         one.has("release") || one.has("mmio");
-  if (is_global && (is_atomic || is_strong)) program.blocks_communicate = true;
+  if (is_global && (is_atomic || is_strong(one))) program.blocks_communicate = true;
+  if (!is_atomic && is_strong(one)) program.has_strong_words = true;
   const int bytes = one.opcode == "cp" ? 4 : bytes_of(one.type());
   if (bytes == 1) program.granule_shift = 0;
   if (bytes == 2) program.granule_shift = std::min(program.granule_shift, 1);
 }
 
 }  // namespace
+
+bool may_pause(const Instruction& one) {
+  const bool is_update = one.opcode == "atom" || one.opcode == "red";
+  return !one.has("shared") && (is_update || (one.opcode == "st" && is_strong(one)));
+}
+
+bool is_strong(const Instruction& one) {
+  return one.has("volatile") || one.has("relaxed") || one.has("acquire") || one.has("release") ||
+         one.has("mmio");
+}
 
 std::string shared_key(const Function& function, const std::string& variable) {
   return function.name + '/' + variable;

@@ -45,7 +45,8 @@ bool Decoder::try_flow(const Instruction& one) {
          {.d = result(operand(one, 0), 8), .a = zeros_});
   } else if (std::find(std::begin(kNothing), std::end(kNothing), op) != std::end(kNothing)) {
     if (one.has("cluster")) lack("clusters of blocks are not supported");
-    if ((op == "fence" || op == "membar") && !one.has("cta")) emit(variant_.plain.fence);
+    const bool is_fence = op == "fence" || op == "membar";
+    if (is_fence) emit(one.has("cta") ? variant_.plain.fence_of_block : variant_.plain.fence);
   } else {
     return false;
   }

@@ -26,13 +26,8 @@ Space space_of(const Instruction& one) {
   return Space::kGeneric;
 }
 
-bool is_strong(const Instruction& one) {
-  return one.has("volatile") || one.has("relaxed") || one.has("acquire") || one.has("release") ||
-         one.has("mmio");
-}
-
-// The cache of these loads may have what the word was before.
-bool is_read_only(const Instruction& one) { return one.has("nc") || one.opcode == "ldu"; }
+// The caches of these loads may have what the word was before.
+bool is_read_only(const Instruction& one) { return one.has("nc") || one.has("const") || one.opcode == "ldu"; }
 
 uint64_t window_of(const Instruction& one) {
   if (one.has("shared") || one.has("shared::cta")) return kSharedWindow;
@@ -54,7 +49,10 @@ bool Decoder::try_memory(const Instruction& one) {
       return true;
     }
   }
-  if (one.has("release") || one.has("acq_rel")) emit(variant_.plain.fence);
+  if (may_pause(one)) emit(variant_.plain.pause, {.flags = op == "st" ? kAlways : 0});
+  if (one.has("release") || one.has("acq_rel")) {
+    emit(one.has("cta") ? variant_.plain.fence_of_block : variant_.plain.fence);
+  }
   if (op == "ld" || op == "ldu") {
     load(one);
   } else if (op == "st") {
@@ -123,7 +121,7 @@ void Decoder::access(const Instruction& one, size_t data, size_t memory) {
 Step Decoder::memory_step(const Instruction& one, const Operand& memory) {
   Step step = address(memory);
   step.flags |= static_cast<uint32_t>(space_of(one)) | (is_strong(one) ? kStrong : 0) |
-                (is_read_only(one) ? kReadOnly : 0);
+                (is_read_only(one) ? kReadOnly : 0) | (one.has("cta") ? kBlockScope : 0);
   step.site = builder_.program.num_sites++;
   return step;
 }

@@ -29,6 +29,10 @@ namespace mc::ptx {
 bool is_known_modifier(std::string_view modifier);
 
 // The name of a shared variable of a function's body among those of all functions.
+// True for loads and stores that order threads: volatile, relaxed, acquiring and releasing ones.
+bool is_strong(const Instruction& one);
+// True for stores and atomics before which other blocks may have a turn.
+bool may_pause(const Instruction& one);
 std::string shared_key(const Function& function, const std::string& variable);
 
 // The state that the functions of a program share while it is decoded.

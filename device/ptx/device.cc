@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -132,6 +133,7 @@ struct Device::Impl {
   ModuleId next_module = 1;
   std::vector<std::unique_ptr<ShadowMemory>> shadows;  // One for each worker.
   std::unique_ptr<UndoLog> undo;                       // Null until a launch needs it.
+  std::set<const Program*> in_place;                   // Those that wrote what their blocks read.
   uint64_t grid_workspace = 0;                         // Memory of cooperative launches.
   uint64_t launches = 0;
 
@@ -253,6 +255,7 @@ Status Device::unload(ModuleId module) {
   const auto found = impl_->modules.find(module);
   if (found == impl_->modules.end()) return invalid("the module is not loaded");
   for (const auto& [name, address] : found->second.addresses) impl_->memory->release(address);
+  for (const auto& [name, program] : found->second.programs) impl_->in_place.erase(program.get());
   impl_->modules.erase(found);
   return ok();
 }
@@ -343,6 +346,7 @@ void Device::Impl::prepare(Launch& launch, const LaunchOptions& given, const Pro
   launch.shared_dynamic = given.shared_bytes;
   launch.parameters = given.arguments.bytes().data();
   launch.checks_races = given.checks_races;
+  launch.reads_by_words = in_place.contains(&program);
   const uint64_t most = program.blocks_communicate ? 1 : static_cast<uint64_t>(options.workers);
   launch.workers = static_cast<int>(std::min(most, launch.blocks));
   const size_t contexts =
@@ -368,14 +372,17 @@ void Device::Impl::prepare(Launch& launch, const LaunchOptions& given, const Pro
 void Device::Impl::run(Launch& launch) {
   for (const auto& shadow : shadows) shadow->begin_launch();
   launch.shadows = shadows.data();
+  std::vector<Order> orders(static_cast<size_t>(launch.workers));
+  launch.orders = orders.data();
   launch.undo = launch.workers > 1 || launch.may_settle ? undo.get() : nullptr;
   if (launch.undo != nullptr) undo->begin_launch();
-  if (launch.workers == 1) return variant->work(launch, 0);
   std::vector<std::thread> threads;
-  for (int k = 0; k < launch.workers; ++k) {
+  for (int k = 1; k < launch.workers; ++k) {
     threads.emplace_back([&launch, k, this] { variant->work(launch, k); });
   }
+  variant->work(launch, 0);
   for (std::thread& thread : threads) thread.join();
+  if (launch.writes_what_it_read) in_place.insert(launch.program);
 }
 
 // True for blocks of several workers whose results depend on the order in which they ran.
@@ -394,20 +401,20 @@ void Device::Impl::run_again(Launch& launch, const LaunchOptions& given) {
 }
 
 // Triton gives a value that is smaller than a block to several threads: all of them load it, and
-// one stores its successor. The loads that come late use their value for nothing. So where reads
-// after writes of the same block are all that was found, warps run once more in the opposite order,
-// in which each of these reads comes before its write: the race is none if all bytes are equal.
+// one stores its successor. The loads that come late use their value for nothing. So where races of
+// reads and writes of the same block are all that was found, warps run once more in the opposite
+// order, in which each read comes on the other side of its write: the race is none if all bytes are
+// equal.
 bool Device::Impl::is_settled(Launch& launch, const LaunchOptions& given, const FindingLog& log) {
   const auto is_doubtful = [](const Finding& finding) {
-    return finding.kind == FindingKind::kGlobalRace && finding.detail == kReadAfterWriteInBlock;
+    return finding.kind == FindingKind::kGlobalRace &&
+           (finding.detail == kReadAfterWriteInBlock || finding.detail == kWriteAfterReadInBlock);
   };
   const std::vector<Finding> found = log.findings();
   if (!launch.may_settle || found.empty() || !std::ranges::all_of(found, is_doubtful)) return false;
   const std::vector<UndoLog::Saved> written = undo->written();
   FindingLog second;
-  Order order;
   launch.log = &second;
-  launch.order = &order;
   launch.is_reversed = true;
   run_again(launch, given);
   return !launch.stopped && std::ranges::all_of(second.findings(), is_doubtful) &&
@@ -427,10 +434,8 @@ Result<LaunchReport> Device::launch(const LaunchOptions& options) {
     return report;
   }
   FindingLog log;
-  Order order;
   Launch launch;
   launch.log = &log;
-  launch.order = &order;
   impl_->prepare(launch, options, *program);
   if (options.is_cooperative) {
     if (launch.blocks * context_bytes(launch, impl_->options.lanes) > kCooperativeBytesMax) {

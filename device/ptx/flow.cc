@@ -304,9 +304,26 @@ const Step* indirect_call(Warp& base, const Step* s) {
 
 const Step* nothing(Warp&, const Step* s) { return s + 1; }
 
-const Step* fence_step(Warp& warp, const Step* s) {
-  fence(*warp.block, warp);
+// A fence of the device's scope, or of a block's.
+template <bool kIsDevice>
+const Step* fence_step(Warp& base, const Step* s) {
+  LaneWarp& w = lanes_of(base);
+  fence(*w.block, w, lane_set(w.active), kIsDevice);
   return s + 1;
+}
+
+// Before a strong store, and before an atomic that may tell others that they can go on, others have
+// a turn: so updates that nothing orders are lost, and what only seems to be a lock opens, as on a
+// GPU.
+const Step* pause(Warp& base, const Step* s) {
+  LaneWarp& w = lanes_of(base);
+  Block& block = *w.block;
+  const bool may_tell = (w.order.device.own | block.order.published) != 0;
+  if (block.pauses_left == 0 || !(s->flags & kAlways || may_tell)) return s + 1;
+  --block.pauses_left;
+  block.is_paused = true;
+  wait(w, Leaf::State::kRuns, s + 1);
+  return nullptr;
 }
 
 const Step* trap(Warp& base, const Step* s) {
@@ -421,7 +438,9 @@ void add_flow(PlainHandlers& handlers) {
   handlers.call = call;
   handlers.indirect_call = indirect_call;
   handlers.nothing = nothing;
-  handlers.fence = fence_step;
+  handlers.fence = fence_step<true>;
+  handlers.fence_of_block = fence_step<false>;
+  handlers.pause = pause;
   handlers.trap = trap;
   handlers.lacking = lacking;
   handlers.clock = clock;

@@ -140,7 +140,7 @@ uint8_t* GlobalMemory::origin() const {
 Result<std::unique_ptr<ShadowMemory>> ShadowMemory::create(size_t memory_bytes) {
   // Room for kernels whose narrowest access, and so their granule, is one byte.
   const size_t granules = memory_bytes + kShadowSlack, lines = (granules >> kLineShift) + 1;
-  MC_TRY(Reserved rows, Reserved::create(3 * granules * sizeof(uint32_t)), "shadow memory");
+  MC_TRY(Reserved rows, Reserved::create(4 * granules * sizeof(uint32_t)), "shadow memory");
   MC_TRY(Reserved all, Reserved::create(lines * sizeof(Line)), "shadow memory");
   auto memory = std::unique_ptr<ShadowMemory>(new ShadowMemory(std::move(all), std::move(rows)));
   memory->row_ = granules;
@@ -160,7 +160,7 @@ void ShadowMemory::forget(size_t begin, size_t end) {
   for (int shift = 0; shift <= 2; ++shift) {
     const size_t first = begin >> shift, last = end >> shift;
     lines_.clear((first >> kLineShift) * sizeof(Line), (last >> kLineShift) * sizeof(Line));
-    for (size_t row = 0; row < 3 * row_; row += row_) {
+    for (size_t row = 0; row < 4 * row_; row += row_) {
       words_.clear((row + first) * sizeof(uint32_t), (row + last) * sizeof(uint32_t));
     }
   }
@@ -168,7 +168,8 @@ void ShadowMemory::forget(size_t begin, size_t end) {
 
 GlobalShadow ShadowMemory::rows() const {
   uint32_t* words = reinterpret_cast<uint32_t*>(words_.data());
-  return {reinterpret_cast<Line*>(lines_.data()), words, words + row_, words + 2 * row_};
+  return {reinterpret_cast<Line*>(lines_.data()), words, words + row_, words + 2 * row_,
+          words + 3 * row_};
 }
 
 uint32_t ShadowMemory::written_in(uint64_t line) const {

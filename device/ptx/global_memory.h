@@ -99,7 +99,7 @@ class ShadowMemory {
       : lines_(std::move(lines)), words_(std::move(words)) {}
 
   Reserved lines_, words_;
-  size_t row_ = 0;  // The words of each of the three rows.
+  size_t row_ = 0;  // The words of each of the four rows.
   uint32_t now_ = 0, launch_since_ = 1;
 };
 

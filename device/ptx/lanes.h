@@ -120,6 +120,11 @@ struct LaneWarp : Warp {
 
 MC_INLINE LaneWarp& lanes_of(Warp& warp) { return static_cast<LaneWarp&>(warp); }
 
+MC_INLINE LaneSet lane_set(Mask mask) {
+  const Mask128 wide = mask;
+  return {{static_cast<uint64_t>(wide), static_cast<uint64_t>(wide >> 64)}};
+}
+
 // The lanes whose word is negative.
 MC_INLINE Mask mask_of(const int32_t* words) {
   Mask mask = 0;

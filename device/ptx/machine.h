@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "ptx/finding.h"
 #include "ptx/operations.h"
@@ -28,6 +29,52 @@ class GlobalMemory;
 class Order;
 class ShadowMemory;
 class UndoLog;
+
+// Lanes of a warp, whatever their number.
+struct LaneSet {
+  uint64_t words[2] = {0, 0};
+};
+
+// ---- The parts of order.h that warps and blocks have.
+struct Knowledge;
+
+// A fence: the accesses before it that a release behind it covers, by times that are exclusive.
+struct Fence {
+  LaneSet lanes;       // Those that executed it.
+  uint32_t own = 0;    // Accesses of these lanes.
+  uint32_t warp = 0;   // Those of all lanes of the warp.
+  uint32_t block = 0;  // Those of all threads of the block.
+};
+
+// A word that threads synchronise through, as a warp read it: who wrote it last, and when.
+struct SeenFlag {
+  uint32_t who = 0;     // A thread of another block; 0: none.
+  uint32_t since = 0;   // The time of that write.
+  uint32_t fenced = 0;  // The time of the writer's last fence before it.
+};
+constexpr int kFlagsSeen = 4;
+
+struct WarpOrder {
+  const Knowledge* known = nullptr;
+  Fence device, here;  // The last fence of the device's scope, and of any.
+  SeenFlag flags[kFlagsSeen];
+  uint32_t next_flag = 0;
+};
+
+// A read of a word by a block, for writes that follow from it.
+struct SeenWord {
+  uint64_t granule = 0;
+  uint32_t since = 0;
+};
+constexpr int kWordsSeen = 16;
+
+struct BlockOrder {
+  const Knowledge* known = nullptr;  // From the last barrier.
+  uint32_t fenced = 0;               // The time of the last fence of the device's scope.
+  uint32_t published = 0;            // That of the last one before a barrier.
+  SeenWord seen[kWordsSeen];
+  uint32_t next_seen = 0;
+};
 
 // The range that an access of the code hit last, so that the next need not search for it.
 struct SiteRange {
@@ -59,10 +106,15 @@ struct Block {
   uint32_t launch_since = 1;  // The launch began.
   uint32_t begin = 1;         // The block began.
   uint32_t since = 1;         // The last barrier.
-  // The block's part of order.h.
-  uint32_t acquired = 0, acquired_next = 0;  // From the last barrier on; from the next one on.
-  uint32_t covered = 0;                      // Accesses before this time.
-  bool is_fenced = false;                    // A fence was executed since the last barrier.
+  // For each warp and other warp the time before which barriers of a part of the block order the
+  // other's accesses; null: there was none.
+  uint32_t* parts = nullptr;
+  BlockOrder order;
+  Order* words = nullptr;
+  bool reads_by_words = false;        // shadow.h
+  bool writes_what_it_read = false;  // A thread wrote what its block read.
+  int pauses_left = 0;
+  bool is_paused = false;  // Other blocks have their turn.
   bool checks_races = true;
   bool stopped = false;
   uint64_t clock = 0;
@@ -72,9 +124,12 @@ struct Warp {
   uint8_t* frame = nullptr;
   Block* block = nullptr;
   uint32_t index = 0;
-  uint32_t since = 1;  // The last time when lanes of the warp met, a time of this warp alone.
-  uint32_t acquired = 0, fenced = 0;  // The warp's own: order.h.
-  int32_t turn = 0;                   // Backward branches until others have their turn.
+  uint32_t since = 1;  // The last time when all lanes of the warp met, a time of this warp alone.
+  uint32_t stamp = 1;  // The time of its accesses, which fences and releases advance besides.
+  // For each lane and other lane the time when they met last; null: some lanes never met alone.
+  uint32_t* met = nullptr;
+  WarpOrder order;
+  int32_t turn = 0;  // Backward branches until others have their turn.
   uint32_t local_base = 0;
   const Code* code = nullptr;
 };
@@ -84,11 +139,19 @@ struct Turns {
   uint64_t count = 1, factor = 1, offset = 0;
 };
 
+// A warp as it was at a time.
+struct WarpTime {
+  Warp* warp = nullptr;
+  uint32_t time = 0;
+};
+
 struct Launch {
   GlobalMemory* memory = nullptr;
   FindingLog* log = nullptr;
-  Order* order = nullptr;
+  Order* orders = nullptr;   // One for each worker.
   UndoLog* undo = nullptr;   // Not null where the launch may be undone.
+  bool reads_by_words = false;  // shadow.h
+  std::atomic<bool> writes_what_it_read{false};
   bool may_settle = false;   // Doubtful races are settled by a second run: device.cc.
   bool is_reversed = false;  // The warps of a block have their turns in the opposite order.
   const std::unique_ptr<ShadowMemory>* shadows = nullptr;  // One for each worker.
@@ -122,10 +185,14 @@ struct Launch {
 bool find_allocation(Block& block, uint64_t address, SiteRange& range);
 // Saves the bytes from an address on, which a store is about to overwrite.
 void save_bytes(Block& block, uint64_t address, uint64_t bytes);
-// Accesses that order threads: atomics, strong reads and writes, fences.
-void acquire(Block& block, Warp& warp);
-void release(Block& block, Warp& warp);
-void fence(Block& block, Warp& warp);
+// A fence by lanes; is_device: of the device's scope, else of the block's.
+void fence(Block& block, Warp& warp, LaneSet lanes, bool is_device);
+// A barrier of all threads of a block that live; all warps are its warps. One of a part of them, some
+// of which may only have arrived.
+void open_barrier(Block& block, std::span<Warp* const> warps);
+void open_part(Block& block, std::span<Warp* const> waiting, std::span<const WarpTime> arrived);
+// Some lanes of a warp met.
+void meet(Block& block, Warp& warp, LaneSet lanes);
 
 // ---- A block's memory and time: block.cc.
 

@@ -47,9 +47,33 @@ void check_membership(LaneWarp& w, const Step* s, Mask mask) {
          "the thread is not in the mask of its own instruction");
 }
 
-// Calls f with all lanes that meet here as the active ones.
+// True if each group of lanes of a leaf names itself: parts of a warp that meet apart. Calls f with
+// each group as the active lanes.
 template <class F>
-MC_INLINE const Step* together(LaneWarp& w, const Step* s, Mask mask, F f) {
+bool by_groups(LaneWarp& w, const uint32_t* masks, F f) {
+  const Mask all = w.active;
+  for (int l = 0; l < kLanes; ++l) {
+    // A mask of 32 bits means lanes of the lane's own group of 32.
+    const Mask mask = Mask{masks[l]} << (l & ~31);
+    if (has(all, l) && (!has(mask, l) || (mask & w.live & ~all) != 0)) return false;
+  }
+  for (Mask left = all; left != 0;) {
+    const int first = lowest(left);
+    w.set(Mask{masks[first]} << (first & ~31) & all);
+    left &= ~w.active;
+    f();
+  }
+  w.set(all);
+  return true;
+}
+
+// Calls f with all lanes that meet here as the active ones. place: that of their masks.
+template <class F>
+MC_INLINE const Step* together(LaneWarp& w, const Step* s, uint32_t place, F f) {
+  const Mask mask = members(w, place);
+  if (mask != kAllLanes && (w.active & ~mask) != 0 && by_groups(w, w.at<uint32_t>(place), f)) {
+    return s + 1;
+  }
   if (!all_are_here(w, s, mask)) return nullptr;
   const Mask mine = w.active;
   if (mask != kAllLanes) check_membership(w, s, mask);
@@ -62,7 +86,6 @@ MC_INLINE const Step* together(LaneWarp& w, const Step* s, Mask mask, F f) {
       ++leaf.at;
     }
   }
-  w.since = ++*w.block->now;
   if (here != mine) w.set(here);
   f();
   if (here != mine) w.set(mine);
@@ -71,7 +94,14 @@ MC_INLINE const Step* together(LaneWarp& w, const Step* s, Mask mask, F f) {
 
 const Step* warp_barrier(Warp& base, const Step* s) {
   LaneWarp& w = lanes_of(base);
-  return together(w, s, members(w, s->a), [] {});
+  return together(w, s, s->a, [&] {
+    w.stamp = ++*w.block->now;
+    if (w.active == w.live) {
+      w.since = w.stamp;
+    } else {
+      meet(*w.block, w, lane_set(w.active));
+    }
+  });
 }
 
 enum class Shuffle : uint32_t { kUp, kDown, kButterfly, kIndex };
@@ -106,7 +136,7 @@ MC_INLINE int source_lane(Shuffle mode, int l, uint32_t b, uint32_t c, bool& in_
 
 const Step* shuffle(Warp& base, const Step* s) {
   LaneWarp& w = lanes_of(base);
-  return together(w, s, members(w, s->e), [&] {
+  return together(w, s, s->e, [&] {
     const uint32_t *a = w.at<uint32_t>(s->a), *b = w.at<uint32_t>(s->b), *c = w.at<uint32_t>(s->c);
     alignas(32) uint32_t values[kLanes];
     Mask in_ranges = 0;
@@ -129,7 +159,7 @@ uint32_t group_bits(Mask mask, int lane) { return static_cast<uint32_t>(mask >> 
 
 const Step* vote(Warp& base, const Step* s) {
   LaneWarp& w = lanes_of(base);
-  return together(w, s, members(w, s->e), [&] {
+  return together(w, s, s->e, [&] {
     const Mask set = predicate(w, s, s->a, kNegated) & w.active;
     const Vote kind = static_cast<Vote>(s->immediate);
     if (kind == Vote::kBallot) {
@@ -170,7 +200,7 @@ void match_lanes(LaneWarp& w, const Step* s) {
 
 const Step* match(Warp& base, const Step* s) {
   LaneWarp& w = lanes_of(base);
-  return together(w, s, members(w, s->e), [&] {
+  return together(w, s, s->e, [&] {
     s->immediate == 8 ? match_lanes<uint64_t>(w, s) : match_lanes<uint32_t>(w, s);
   });
 }
@@ -196,7 +226,7 @@ uint32_t reduced(int64_t kind, bool is_signed, uint32_t x, uint32_t y) {
 
 const Step* redux(Warp& base, const Step* s) {
   LaneWarp& w = lanes_of(base);
-  return together(w, s, members(w, s->e), [&] {
+  return together(w, s, s->e, [&] {
     const uint32_t* a = w.at<uint32_t>(s->a);
     uint32_t results[kLanes / 32] = {};
     bool is_first[kLanes / 32];
@@ -221,7 +251,7 @@ const Step* active_mask(Warp& base, const Step* s) {
 // The lowest lane of the members is elected.
 const Step* elect(Warp& base, const Step* s) {
   LaneWarp& w = lanes_of(base);
-  return together(w, s, members(w, s->e), [&] {
+  return together(w, s, s->e, [&] {
     const int leader = lowest(w.active);
     if (s->d != 0) {
       each_lane(w, w.at<uint32_t>(s->d), [&](int) { return static_cast<uint32_t>(leader); });

@@ -69,7 +69,7 @@ MC_INLINE bool load_near(LaneWarp& w, const Step* s) {
   Near near;
   add_offset(w, address_operand(s), near.at);
   Run<uint32_t> runs[kRuns];
-  if (w.is_full() && find_runs(near.at, kBytes, runs) &&
+  if (w.is_full() && !(s->flags & kStrong) && find_runs(near.at, kBytes, runs) &&
       are_inside<uint32_t>(runs, 0, w.block->shared_bytes, kBytes)) {
     if (w.block->checks_races) check_read_runs(w, s, kBytes, runs);
     if (w.block->stopped) return false;
@@ -105,7 +105,7 @@ MC_INLINE bool load_global_runs(LaneWarp& w, const Step* s) {
     check_read_row(w, s, runs[0].base, kBytes, 0, kLanes);
   } else if (block.checks_races) {
     for (int r = 0; r < kRuns; ++r) {
-      check_read_row(w, s, runs[r].base, kBytes, r * kRun, runs[r].is_row ? kRun : 1);
+      check_read_run(w, s, runs[r], kBytes, r * kRun);
     }
   }
   Registers<M, R, N>(w, s).put_runs(runs, block.global);

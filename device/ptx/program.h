@@ -59,9 +59,10 @@ constexpr uint32_t kSpaceMask = 7;
 constexpr uint32_t kWideAddress = 8;  // The register of the address has 64 bits.
 constexpr uint32_t kStrong = 16;      // Accesses that are volatile, relaxed, acquire or release.
 constexpr uint32_t kReadOnly = 32;    // Loads of words that nothing writes during the launch.
+constexpr uint32_t kBlockScope = 64;  // Strong accesses that concern a block alone.
 
-// Flags of asynchronous copies: that of the source's address, beside kWideAddress of the target's.
-constexpr uint32_t kFromWide = 16;
+// Flag of asynchronous copies: that of the source's address, beside kWideAddress of the target's.
+constexpr uint32_t kFromWide = 128;
 
 // Flags of steps with a predicate.
 constexpr uint32_t kAlways = 1;
@@ -163,6 +164,8 @@ struct Program {
   // Words for each instruction that the executor lacks; a thread that reaches it ends the launch.
   std::vector<std::string> lacks;
   bool blocks_communicate = false;  // Global memory has atomics or strong accesses.
+  bool has_strong_words = false;    // Loads or stores are strong.
+  bool has_fences = false;          // Of the device's scope.
   bool has_calls = false;
 };
 

@@ -19,11 +19,18 @@ constexpr int kIdleTurnsMax = 2;
 // The price of a block without its steps, in backward branches.
 constexpr uint64_t kBlockPrice = 16;
 constexpr int kBarriers = 16;
+constexpr size_t kPausedMax = 3;
+
+// Lanes of a warp that arrived at a barrier and went on.
+struct Arrival {
+  uint32_t number = 0, threads = 0;
+  WarpTime at;
+};
 
 struct LaneBlock : Block {
   std::span<LaneWarp> warps;
   Turns turns;
-  uint32_t arrived[kBarriers] = {};  // Threads that did not stay.
+  std::vector<Arrival> arrived;
 };
 
 // One block that is under way, and its memory; reused for the next block.
@@ -159,8 +166,9 @@ void start_warp(LaneWarp& w, uint8_t* frame, const Code& code, uint32_t threads)
   root.lanes = w.live;
   root.frame = w.frame = frame;
   root.code = w.code = &code;
-  w.since = ++*w.block->now;
-  w.acquired = w.fenced = 0;
+  w.since = w.stamp = ++*w.block->now;
+  w.met = nullptr;
+  w.order = {};
   w.current = 0;
   w.turn = w.block->launch->turn;
   w.local_base = 0;
@@ -173,7 +181,7 @@ void start(Context& context, uint64_t number) {
   const Launch& launch = *block.launch;
   start_block(block, number);
   block.turns = turns_of(block.warps.size(), launch.seed == 0 ? 0 : launch.seed + number + 1);
-  for (uint32_t& count : block.arrived) count = 0;
+  block.arrived.clear();
   const Code& code = *launch.program->codes.front();
   for (LaneWarp& w : block.warps) {
     start_warp(w, frame_of_warp(context.memory, w.index), code, launch.threads);
@@ -231,21 +239,26 @@ void give_result(const Leaf& leaf, const Waiting& waiting) {
   mask = holds ? mask | leaf.lanes : mask & ~leaf.lanes;
 }
 
-void release(LaneBlock& block, uint32_t number, const Waiting& waiting) {
-  block.since = ++*block.now;
-  block.acquired = block.acquired_next;
-  if (block.is_fenced) block.covered = block.since;
-  block.is_fenced = false;
-  block.arrived[number] = 0;
+// Lets the threads at a barrier go on.
+void release(LaneBlock& block, uint32_t number, const Waiting& waiting, bool is_of_all) {
+  std::vector<Warp*> here;
   for (LaneWarp& w : block.warps) {
-    w.since = ++*block.now;
+    bool is_here = false;
     for (Leaf& leaf : w.leaves) {
       if (leaf.state != Leaf::State::kAtBarrier || barrier_number(leaf) != number) continue;
       if (leaf.at->flags & kBarrierReduces) give_result(leaf, waiting);
       leaf.state = Leaf::State::kRuns;
       ++leaf.at;
+      is_here = true;
     }
+    if (is_here) here.push_back(&w);
   }
+  std::vector<WarpTime> arrived;
+  std::erase_if(block.arrived, [&](const Arrival& one) {
+    if (one.number == number) arrived.push_back(one.at);
+    return one.number == number;
+  });
+  is_of_all ? open_barrier(block, here) : open_part(block, here, arrived);
 }
 
 // Threads of bar.arrive go on and are counted.
@@ -254,13 +267,21 @@ bool pass_arrivals(LaneBlock& block) {
   for (LaneWarp& w : block.warps) {
     for (Leaf& leaf : w.leaves) {
       if (leaf.state != Leaf::State::kAtBarrier || !(leaf.at->flags & kBarrierArrives)) continue;
-      block.arrived[barrier_number(leaf)] += static_cast<uint32_t>(count(leaf.lanes));
+      w.stamp = ++*block.now;
+      block.arrived.push_back(
+          {barrier_number(leaf), static_cast<uint32_t>(count(leaf.lanes)), {&w, w.stamp}});
       leaf.state = Leaf::State::kRuns;
       ++leaf.at;
       any = true;
     }
   }
   return any;
+}
+
+uint32_t arrived_at(const LaneBlock& block, uint32_t number) {
+  uint32_t threads = 0;
+  for (const Arrival& one : block.arrived) threads += one.number == number ? one.threads : 0;
+  return threads;
 }
 
 // True if a barrier let its threads go on, or ended the block.
@@ -278,13 +299,15 @@ bool open_barriers(LaneBlock& block) {
     const Waiting& waiting = all[number];
     if (waiting.threads == 0) continue;
     const uint32_t wanted = waiting.expected != 0 ? waiting.expected : live;
-    if (waiting.threads + block.arrived[number] < wanted) continue;
+    if (waiting.threads + arrived_at(block, number) < wanted) continue;
     if (waiting.expected == 0 && waiting.other >= 0) {
       report(block, *waiting.warp, waiting.place, FindingKind::kDivergentBarrier, waiting.thread,
              "threads of a block wait at different barriers", waiting.other);
       return true;
     }
-    release(block, number, waiting);
+    const bool is_of_all =
+        waiting.threads == (waiting.expected == 0 ? live : block.threads);
+    release(block, number, waiting, is_of_all);
     opened = true;
   }
   return opened;
@@ -304,7 +327,7 @@ int runnable(const LaneWarp& w, bool rotates) {
 bool run_warp(LaneWarp& w, int& idle) {
   Block& block = *w.block;
   bool ran = false;
-  for (bool rotates = false; !block.stopped; rotates = true) {
+  for (bool rotates = false; !block.stopped && !block.is_paused; rotates = true) {
     const int index = runnable(w, rotates);
     if (index < 0) break;
     const bool spins = rotates && index == w.current;
@@ -348,17 +371,21 @@ bool part_any(LaneBlock& block) {
   return false;
 }
 
-// False: the block only spins, and others may have to run first.
+// False: the block only spins or pauses, and others run first.
 bool run_block(LaneBlock& block) {
   for (int idle = 0; !block.stopped;) {
     bool ran = false;
-    for (size_t k = 0; k < block.warps.size(); ++k) {
+    for (size_t k = 0; k < block.warps.size() && !block.is_paused; ++k) {
       const size_t turn = block.launch->is_reversed ? block.warps.size() - 1 - k : k;
       const uint64_t warp = block.launch->seed == 0 ? turn : number_at(block.turns, turn);
       ran |= run_warp(block.warps[warp], idle);
     }
     if (block.stopped) break;
     if (is_over(block)) return true;
+    if (block.is_paused) {
+      block.is_paused = false;
+      return false;
+    }
     if (open_barriers(block)) {
       idle = 0;
       continue;
@@ -399,7 +426,7 @@ class Worker {
     for (bool more = true; more || !waiting_.empty();) {
       do {
         if (more && waiting_.size() < launch_.contexts_max) more = take();
-      } while (launch_.starts_all && more && waiting_.size() < launch_.contexts_max);
+      } while (more && waiting_.size() < (launch_.starts_all ? launch_.contexts_max : paused_max_));
       // Those that wait have a turn each, in their order.
       std::vector<Context*> turn;
       turn.swap(waiting_);
@@ -435,12 +462,18 @@ class Worker {
   }
 
   void advance(Context* context) {
+    const int pauses_left = context->block.pauses_left;
     const bool is_done = launch_.stopped || run_block(context->block);
+    if (context->block.writes_what_it_read) launch_.writes_what_it_read = true;
+    // Others begin while a block pauses.
+    const bool has_paused = context->block.pauses_left < pauses_left;
+    paused_max_ = has_paused && launch_.contexts_max > kPausedMax ? kPausedMax : 0;
     (is_done ? spare_ : waiting_).push_back(context);
   }
 
   Launch& launch_;
   int number_;
+  size_t paused_max_ = 0;  // Blocks that wait before none begins while one pauses.
   std::vector<std::unique_ptr<Context>> all_;
   std::vector<Context*> spare_, waiting_;
 };
