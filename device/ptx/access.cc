@@ -295,9 +295,8 @@ MC_INLINE void store_each(LaneWarp& w, const Step* s, uint32_t bytes, const Near
     uint8_t* memory = block.shared + near.at[l];
     const uint32_t granule = near.at[l] >> shift;
     const bool is_strong = (s->flags & kStrong) != 0;
-    const bool is_fresh =
-        !block.checks_races ||
-        (!is_strong && write_row(w, granule, kPer, shift_of(kPer), w.thread(l)));
+    const bool is_fresh = !block.checks_races ||
+                          (!is_strong && write_row(w, granule, kPer, shift_of(kPer), w.thread(l)));
     for (uint32_t k = 0; k < kPer && !is_fresh; ++k) {
       const bool changes = memcmp(value + k * part, memory + k * part, part) != 0;
       if (is_strong) {
@@ -333,18 +332,26 @@ void store_near(LaneWarp& w, const Step* s, uint32_t bytes, const Near& near,
 }
 
 void check_read_far(LaneWarp& w, const Step* s, uint32_t bytes, const Far& far) {
-  if (far.space != Space::kGlobal) return;
-  if (!w.block->checks_races) return;
-  uint64_t before = 0;
-  for (Mask left = w.active; left != 0; left &= left - 1) {
+  if (far.space != Space::kGlobal || !w.block->checks_races) return;
+  const bool is_strong = (s->flags & kStrong) != 0;
+  for (Mask left = w.active; left != 0;) {
     const int l = lowest(left);
-    const bool is_again = far.at[l] == before && !w.block->reads_by_words;
-    before = far.at[l];
-    if (is_again) continue;
-    if (s->flags & kStrong) {
+    // Lanes whose bytes are in a row are looked at together, and of equal addresses one.
+    int lanes = 1, same = 1;
+    while (l + lanes < kLanes && has(left, l + lanes) && !is_strong &&
+           far.at[l + lanes] == far.at[l] + static_cast<uint64_t>(lanes) * bytes) {
+      ++lanes;
+    }
+    while (lanes == 1 && l + same < kLanes && has(left, l + same) && !w.block->reads_by_words &&
+           far.at[l + same] == far.at[l]) {
+      ++same;
+    }
+    const int done = lanes > same ? lanes : same;
+    left &= done == kLanes ? 0 : ~((bit(done) - 1) << l);
+    if (is_strong) {
       touch_far(w, s, bytes, far, l, Strong::kRead, false);
     } else {
-      check_read_row(w, s, far.at[l], bytes, l, 1);
+      check_read_row(w, s, far.at[l], bytes, l, lanes);
     }
   }
 }

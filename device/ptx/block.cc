@@ -209,7 +209,7 @@ void fence(Block& block, Warp& warp, LaneSet lanes, bool is_device) {
 
 namespace {
 
-// What threads know of others once they met. Rows have the times of members, and the members take
+// Knowledge of those that met: rows have the times of members, and the members take
 // the latest of all; F: f(k) is a member and its time.
 template <class F>
 void join_rows(uint32_t* rows, size_t members, size_t width, F f) {

@@ -127,8 +127,8 @@ bool is_memory(const Instruction& one) {
 
 // Facts that the whole program needs before its first step.
 void note(Program& program, const Instruction& one) {
-  const bool is_fence = one.opcode == "fence" || one.opcode == "membar" || one.has("release") ||
-                        one.has("acq_rel");
+  const bool is_fence =
+      one.opcode == "fence" || one.opcode == "membar" || one.has("release") || one.has("acq_rel");
   if (is_fence && !one.has("cta")) program.has_fences = true;
   if (one.opcode == "call") {
     // Calls of the runtime's functions (printf, malloc) have an order, too.

@@ -27,7 +27,9 @@ Space space_of(const Instruction& one) {
 }
 
 // The caches of these loads may have what the word was before.
-bool is_read_only(const Instruction& one) { return one.has("nc") || one.has("const") || one.opcode == "ldu"; }
+bool is_read_only(const Instruction& one) {
+  return one.has("nc") || one.has("const") || one.opcode == "ldu";
+}
 
 uint64_t window_of(const Instruction& one) {
   if (one.has("shared") || one.has("shared::cta")) return kSharedWindow;

@@ -111,7 +111,7 @@ struct Block {
   uint32_t* parts = nullptr;
   BlockOrder order;
   Order* words = nullptr;
-  bool reads_by_words = false;        // shadow.h
+  bool reads_by_words = false;       // Reads are recorded by words: shadow.h.
   bool writes_what_it_read = false;  // A thread wrote what its block read.
   int pauses_left = 0;
   bool is_paused = false;  // Other blocks have their turn.
@@ -148,9 +148,9 @@ struct WarpTime {
 struct Launch {
   GlobalMemory* memory = nullptr;
   FindingLog* log = nullptr;
-  Order* orders = nullptr;   // One for each worker.
-  UndoLog* undo = nullptr;   // Not null where the launch may be undone.
-  bool reads_by_words = false;  // shadow.h
+  Order* orders = nullptr;      // One for each worker.
+  UndoLog* undo = nullptr;      // Not null where the launch may be undone.
+  bool reads_by_words = false;  // Reads are recorded by words: shadow.h.
   std::atomic<bool> writes_what_it_read{false};
   bool may_settle = false;   // Doubtful races are settled by a second run: device.cc.
   bool is_reversed = false;  // The warps of a block have their turns in the opposite order.
@@ -187,8 +187,8 @@ bool find_allocation(Block& block, uint64_t address, SiteRange& range);
 void save_bytes(Block& block, uint64_t address, uint64_t bytes);
 // A fence by lanes; is_device: of the device's scope, else of the block's.
 void fence(Block& block, Warp& warp, LaneSet lanes, bool is_device);
-// A barrier of all threads of a block that live; all warps are its warps. One of a part of them, some
-// of which may only have arrived.
+// A barrier of all threads of a block that live; all warps are its warps. One of a part of them,
+// some of which may only have arrived.
 void open_barrier(Block& block, std::span<Warp* const> warps);
 void open_part(Block& block, std::span<Warp* const> waiting, std::span<const WarpTime> arrived);
 // Some lanes of a warp met.

@@ -47,10 +47,9 @@ void check_membership(LaneWarp& w, const Step* s, Mask mask) {
          "the thread is not in the mask of its own instruction");
 }
 
-// True if each group of lanes of a leaf names itself: parts of a warp that meet apart. Calls f with
-// each group as the active lanes.
-template <class F>
-bool by_groups(LaneWarp& w, const uint32_t* masks, F f) {
+// True if each group of lanes of a leaf names itself: parts of a warp that meet apart. The step
+// then runs for each group.
+[[gnu::noinline]] bool by_groups(LaneWarp& w, const Step* s, const uint32_t* masks) {
   const Mask all = w.active;
   for (int l = 0; l < kLanes; ++l) {
     // A mask of 32 bits means lanes of the lane's own group of 32.
@@ -61,7 +60,7 @@ bool by_groups(LaneWarp& w, const uint32_t* masks, F f) {
     const int first = lowest(left);
     w.set(Mask{masks[first]} << (first & ~31) & all);
     left &= ~w.active;
-    f();
+    s->run(w, s);
   }
   w.set(all);
   return true;
@@ -71,9 +70,7 @@ bool by_groups(LaneWarp& w, const uint32_t* masks, F f) {
 template <class F>
 MC_INLINE const Step* together(LaneWarp& w, const Step* s, uint32_t place, F f) {
   const Mask mask = members(w, place);
-  if (mask != kAllLanes && (w.active & ~mask) != 0 && by_groups(w, w.at<uint32_t>(place), f)) {
-    return s + 1;
-  }
+  if ((w.active & ~mask) != 0 && by_groups(w, s, w.at<uint32_t>(place))) return s + 1;
   if (!all_are_here(w, s, mask)) return nullptr;
   const Mask mine = w.active;
   if (mask != kAllLanes) check_membership(w, s, mask);

@@ -13,9 +13,7 @@ namespace {
 constexpr size_t kKnowledgeMax = 1 << 20;
 constexpr size_t kVisitsMax = 1 << 16;
 
-uint32_t name_of(const Block& block) {
-  return static_cast<uint32_t>(block.number % kBlocksNamed);
-}
+uint32_t name_of(const Block& block) { return static_cast<uint32_t>(block.number % kBlocksNamed); }
 
 bool is_any(const Fence& fence) { return (fence.own | fence.warp | fence.block) != 0; }
 bool has(const LaneSet& lanes, uint32_t lane) { return lanes.words[lane / 64] >> lane % 64 & 1; }
@@ -24,8 +22,8 @@ bool meets(const LaneSet& a, const LaneSet& b) {
   return ((a.words[0] & b.words[0]) | (a.words[1] & b.words[1])) != 0;
 }
 
-// What a release by lanes covers for the sake of a fence: nothing of a fence that other lanes
-// executed, with which they did not meet since.
+// The part of a fence that a release by lanes covers: nothing if other lanes executed it, with
+// which they did not meet since.
 Fence served(const Warp& warp, const Fence& fence, const LaneSet& lanes) {
   return meets(fence.lanes, lanes) || fence.own <= warp.since ? fence : Fence{};
 }
@@ -109,8 +107,7 @@ void Order::acquire(Warp& warp, const WordKey& key) {
   warp.order.known = make({.word = word, .length = word->log.size(), .rest = rest});
 }
 
-bool Order::release(Block& block, Warp& warp, LaneSet lanes, const WordKey& key,
-                    bool is_exchange) {
+bool Order::release(Block& block, Warp& warp, LaneSet lanes, const WordKey& key, bool is_exchange) {
   Release one;
   one.block = name_of(block);
   one.warp = warp.index;

@@ -66,7 +66,7 @@ struct Knowledge {
 
 struct Release {
   uint32_t block = 0, warp = 0;
-  Fence device, here;  // What it covers for others, and for its own block.
+  Fence device, here;  // The accesses that it covers for others, and for its own block.
   const Knowledge* known = nullptr;
   const Knowledge* block_known = nullptr;
 };
@@ -99,7 +99,7 @@ class Order {
   const Knowledge* make(const Knowledge& knowledge);
 
   std::unordered_map<WordKey, SyncWord, WordKeyHash> words_;
-  std::unordered_map<uint64_t, uint32_t> fences_;  // Of programs with strong loads and stores.
+  std::unordered_map<uint64_t, uint32_t> fences_;  // Kept where loads and stores are strong.
   std::unordered_set<uint64_t> block_wide_;
   std::deque<Knowledge> knowledge_;
 };

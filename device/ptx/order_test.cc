@@ -45,8 +45,8 @@ struct Shape {
 
 Shape shape_of(const std::string& kernel) {
   static const std::set<std::string> kOneBlock = {
-      "ok_last_warp",       "ok_producer_and_consumer", "ok_tiles_of_16",
-      "ok_flag_in_shared",  "bad_shuffle_for_a_barrier", "bad_tiles_of_16",
+      "ok_last_warp",          "ok_producer_and_consumer",  "ok_tiles_of_16",
+      "ok_flag_in_shared",     "bad_shuffle_for_a_barrier", "bad_tiles_of_16",
       "bad_arrives_and_reads", "bad_shift_in_place"};
   if (kernel == "bad_barrier_of_others") return {1, 128};
   return kOneBlock.contains(kernel) ? Shape{1, 64} : Shape{};
@@ -77,8 +77,8 @@ TEST_P(Words, OrderWhatTheySaySo) {
   std::vector<std::string> others;
   for (uint64_t seed = 0; seed < kSchedules; ++seed) {
     for (const Finding& one : run(mark.kernel, seed).findings) {
-      const bool is_marked = name_of(one.kind) == mark.kind &&
-                             std::ranges::count(mark.lines, one.line) != 0;
+      const bool is_marked =
+          name_of(one.kind) == mark.kind && std::ranges::count(mark.lines, one.line) != 0;
       if (is_marked) found.insert(one.line);
       if (mark.kind.empty()) others.push_back(describe(one));
     }
@@ -95,12 +95,12 @@ TEST_F(Kernels, WordsGiveWhatTheirKernelsSay) {
   const std::vector<int> zeros(kWords), ones(kWords, 1);
   const auto values_of = [&](const char* kernel, uint32_t blocks, size_t count) {
     const uint64_t y = put(zeros, "y");
-    const LaunchReport report = launch(
-        {.kernel = kernel,
-         .grid = {blocks, 1, 1},
-         .block = {64, 1, 1},
-         .arguments = Arguments().add(put(ones, "x")).add(put(zeros, "words")).add(y),
-         .seed = 3});
+    const LaunchReport report =
+        launch({.kernel = kernel,
+                .grid = {blocks, 1, 1},
+                .block = {64, 1, 1},
+                .arguments = Arguments().add(put(ones, "x")).add(put(zeros, "words")).add(y),
+                .seed = 3});
     EXPECT_THAT(lines_of(report.findings), IsEmpty()) << kernel;
     return get<int>(y, count);
   };

@@ -165,7 +165,7 @@ struct Program {
   std::vector<std::string> lacks;
   bool blocks_communicate = false;  // Global memory has atomics or strong accesses.
   bool has_strong_words = false;    // Loads or stores are strong.
-  bool has_fences = false;          // Of the device's scope.
+  bool has_fences = false;          // Fences are of the device's scope.
   bool has_calls = false;
 };
 

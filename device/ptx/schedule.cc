@@ -305,8 +305,7 @@ bool open_barriers(LaneBlock& block) {
              "threads of a block wait at different barriers", waiting.other);
       return true;
     }
-    const bool is_of_all =
-        waiting.threads == (waiting.expected == 0 ? live : block.threads);
+    const bool is_of_all = waiting.threads == (waiting.expected == 0 ? live : block.threads);
     release(block, number, waiting, is_of_all);
     opened = true;
   }

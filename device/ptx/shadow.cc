@@ -62,9 +62,7 @@ bool is_before(const Block& block, const Warp& warp, int thread, uint32_t since,
   return warp.met != nullptr && since < warp.met[lane * lanes_of(block) + lane_of(block, who)];
 }
 
-uint32_t name_of(const Block& block) {
-  return static_cast<uint32_t>(block.number % kBlocksNamed);
-}
+uint32_t name_of(const Block& block) { return static_cast<uint32_t>(block.number % kBlocksNamed); }
 
 // The same, by words.
 bool is_released(const Block& block, Warp& warp, uint32_t since, uint32_t who, uint32_t of_block) {
@@ -208,9 +206,7 @@ void touch_shared_strongly(Block& block, Warp& warp, const Step* step, uint32_t 
 // ---- Global memory.
 namespace {
 
-uint32_t block_of(uint32_t who) {
-  return who >> kBlockShift & static_cast<uint32_t>(kBlocksNamed);
-}
+uint32_t block_of(uint32_t who) { return who >> kBlockShift & static_cast<uint32_t>(kBlocksNamed); }
 
 uint32_t who_of(const Block& block, int thread) {
   return name_of(block) << kBlockShift | static_cast<uint32_t>(thread);
@@ -358,7 +354,8 @@ void record_reads(GlobalShadow& shadow, uint64_t line, const Touch& read) {
 
 // A read of one granule, with its time.
 void record_word(Block& block, const Warp& warp, uint64_t granule, uint32_t who, bool is_known) {
-  uint32_t &since = block.global_shadow.read[granule], &reader = block.global_shadow.reader[granule];
+  uint32_t &since = block.global_shadow.read[granule],
+           &reader = block.global_shadow.reader[granule];
   if (!is_known) {
     reader = who;
   } else if (!is_own(block, reader)) {
@@ -421,7 +418,8 @@ SeenWord* find_seen(Block& block, uint64_t granule) {
 
 void note_seen(Block& block, uint64_t granule) {
   SeenWord* known = find_seen(block, granule);
-  SeenWord& place = known != nullptr ? *known : block.order.seen[block.order.next_seen++ % kWordsSeen];
+  SeenWord& place =
+      known != nullptr ? *known : block.order.seen[block.order.next_seen++ % kWordsSeen];
   place = {granule, *block.now};
 }
 
@@ -449,7 +447,7 @@ void release_global(Block& block, Warp& warp, uint64_t granule, int thread, bool
   block.words->note_write(block, warp, granule, is_block_wide);
 }
 
-// What a strong access has against the last write of its word, by another thread.
+// The fault of a strong access after the last write of its word, by another thread.
 const char* strong_fault(Block& block, Warp& warp, const Step* step, uint64_t granule, int thread,
                          Strong kind, bool changes) {
   const uint32_t since = block.global_shadow.written[granule];

@@ -75,7 +75,9 @@ struct Touch {
 constexpr int kBlockShift = 10;
 constexpr uint64_t kBlocksNamed = (1 << 19) - 1;  // Others have the names of these.
 // Flags beside a thread and its block: of readers, and of a writer.
-constexpr uint32_t kManyBlocks = 1U << 31, kManyWarpsOfBlock = 1U << 30, kManyLanesOfWarp = 1U << 29;
+constexpr uint32_t kManyBlocks = 1U << 31;
+constexpr uint32_t kManyWarpsOfBlock = 1U << 30;
+constexpr uint32_t kManyLanesOfWarp = 1U << 29;
 constexpr uint32_t kStrongWrite = 1U << 31;
 constexpr uint32_t kByWords = 0xFFFFFFFF;
 constexpr int kLineShift = 5;

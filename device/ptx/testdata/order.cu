@@ -67,7 +67,8 @@ KERNEL(ok_fence_of_the_counting_thread) {
   }
   __syncthreads();
   if (!is_last) return;
-  for (unsigned k = threadIdx.x; k < gridDim.x * blockDim.x; k += blockDim.x) atomicAdd(y, parts[k]);
+  for (unsigned k = threadIdx.x; k < gridDim.x * blockDim.x; k += blockDim.x)
+    atomicAdd(y, parts[k]);
 }
 
 KERNEL(ok_fence_of_all_threads) {
@@ -80,7 +81,8 @@ KERNEL(ok_fence_of_all_threads) {
   if (threadIdx.x == 40) is_last = is_last_block(words);
   __syncthreads();
   if (!is_last) return;
-  for (unsigned k = threadIdx.x; k < gridDim.x * blockDim.x; k += blockDim.x) atomicAdd(y, parts[k]);
+  for (unsigned k = threadIdx.x; k < gridDim.x * blockDim.x; k += blockDim.x)
+    atomicAdd(y, parts[k]);
   if (threadIdx.x == 0) *words = 0;
 }
 
