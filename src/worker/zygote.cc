@@ -67,7 +67,7 @@ constexpr uint64_t kFilesMaxWithDevices = 1024;  // The CUDA driver opens some f
 constexpr uint64_t kFilesMaxOfTrusted = 1 << 16;
 
 // The memory of a device in software and its shadow, of which little is touched.
-constexpr uint64_t kReservedByDevice = uint64_t{8} << 40;
+constexpr uint64_t kReservedByDevice = uint64_t{12} << 40;
 
 bool has_device(Role role, const ChildLimits& limits) {
   return role != Role::kInspector && role != Role::kRecorder &&
