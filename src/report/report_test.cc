@@ -226,6 +226,13 @@ TEST(Summary, NamesTheAuditsThatDidNotRunAndWhy) {
   EXPECT_THAT(summary(judged), Not(HasSubstr("other_seeds")));
 }
 
+TEST(Summary, NamesWhyRacesWereNotChecked) {
+  std::vector<Judged> judged(2);
+  judged[0].verdict.telemetry.race_check = {"not_run", "ptx sm_90", "nvcc is missing", 0};
+  judged[1].verdict.telemetry.race_check = {"not_needed", "ptx sm_90", "", 0};
+  EXPECT_THAT(summary(judged), HasSubstr("\nnot audited by race_check: nvcc is missing\n"));
+}
+
 TEST(Summary, SaysWhenTheStrictTierFoundNothing) {
   std::vector<Judged> judged(3);
   EXPECT_THAT(summary(judged), Not(HasSubstr("strict")));
