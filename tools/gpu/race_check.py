@@ -32,7 +32,7 @@ from figures import table
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
-from expectation import Json  # noqa: E402
+from expectation import Json, kinds_in  # noqa: E402
 
 SEED = "1"
 HEADS = ("race check", "verdicts", "a minute", "check s, median", "check s, longest", "waited s")
@@ -89,21 +89,13 @@ def differences(off: Run, on: Run) -> list[str]:
     """A line for each candidate that the check decided, or could not look at."""
     lines = []
     for name, verdict in on.verdicts.items():
-        before = off.verdicts[name]["outcome"]["kind"]
-        after, check = verdict["outcome"]["kind"], verdict["telemetry"]["race_check"]
+        before, outcome = off.verdicts[name]["outcome"]["kind"], verdict["outcome"]
+        after, check = outcome["kind"], verdict["telemetry"]["race_check"]
         if before != after:
-            lines.append(f"{name}: {before} -> {after} ({', '.join(kinds(verdict))})")
+            lines.append(f"{name}: {before} -> {after} ({', '.join(sorted(kinds_in(outcome)))})")
         elif check["state"] == "not_run":
             lines.append(f"{name}: {after}, not checked: {check['reason']}")
     return lines
-
-
-def kinds(verdict: Json) -> list[str]:
-    outcome = verdict["outcome"]
-    found = [*outcome.get("findings", ())]
-    for trial in outcome.get("trials", ()):
-        found += trial["findings"]
-    return sorted({one["kind"] for one in found if "kind" in one})
 
 
 def outcomes(run: Run) -> str:
