@@ -311,6 +311,7 @@ const std::vector<Wait>& kinds_of_wait() {
       {"for a turn on the device", {"wait.turn", "time.wait"}, "another device, or --timing none"},
       {"to have the device alone", {"time.wait_alone"}, "another device, or --timing quick"},
       {"for a judge", {"wait.judge"}, "more candidates of the same task in a row"},
+      {"for the race check", {"wait.race_check"}, "fewer --jobs, or --race-check off"},
   };
   return kinds;
 }

@@ -204,8 +204,11 @@ TEST(Summary, AddsUpWhatCandidatesWaitedForAndNamesTheRemedy) {
   EXPECT_THAT(summary(judged),
               HasSubstr("\ncandidates waited 7 s for the device's memory, 2 s for a turn on the "
                         "device; against the longest wait: fewer --jobs\n"));
-  judged[0].verdict.telemetry.stages.clear();
+  judged[0].verdict.telemetry.stages = {{"wait.race_check", 2000}};
   judged[1].verdict.telemetry.stages.clear();
+  EXPECT_THAT(summary(judged), HasSubstr("\ncandidates waited 2 s for the race check; against the "
+                                         "longest wait: fewer --jobs, or --race-check off\n"));
+  judged[0].verdict.telemetry.stages.clear();
   EXPECT_EQ(summary(judged).find("waited"), std::string::npos);
 }
 
