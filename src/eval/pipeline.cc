@@ -359,9 +359,9 @@ task::Verdict Pipeline::measure(const Prepared& prepared, const task::Correctnes
 task::Verdict Pipeline::State::with_race_check(RaceSubject subject,
                                                const std::function<task::Verdict()>& judge) const {
   if (race_checker == nullptr) return judge();
-  const auto check = race_checker->start(std::move(subject));
+  RaceCheck check = race_checker->start(std::move(subject));
   task::Verdict verdict = judge();
-  check->finish(verdict);
+  check.finish(verdict);
   return verdict;
 }
 

@@ -195,8 +195,4 @@ RaceChecker::RaceChecker(Create create)
         return create();
       })) {}
 
-std::unique_ptr<RaceCheck> RaceChecker::start(RaceSubject subject) const {
-  return std::make_unique<RaceCheck>(judge_, std::move(subject));
-}
-
 }  // namespace mc::eval

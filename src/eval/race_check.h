@@ -8,17 +8,17 @@
 // telemetry, which gives the reason.
 //
 //   RaceChecker checker(create_judge);  // Once; `create_judge` runs beside what follows.
-//   const auto check = checker.start({task, candidate, correctness, dialect});
+//   RaceCheck check = checker.start({task, candidate, correctness, dialect});
 //   task::Verdict verdict = …;  // The GPU's.
-//   check->finish(verdict);
+//   check.finish(verdict);
 #ifndef MC_EVAL_RACE_CHECK_H_
 #define MC_EVAL_RACE_CHECK_H_
 
 #include <functional>
 #include <future>
-#include <memory>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "core/result.h"
 #include "eval/pipeline.h"
@@ -71,7 +71,7 @@ class RaceChecker {
   // A check that starts before `create` has returned waits for it; where it fails, checks do.
   explicit RaceChecker(Create create);
 
-  std::unique_ptr<RaceCheck> start(RaceSubject subject) const;
+  RaceCheck start(RaceSubject subject) const { return {judge_, std::move(subject)}; }
 
  private:
   std::shared_future<Result<RaceJudge>> judge_;

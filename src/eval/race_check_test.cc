@@ -68,7 +68,7 @@ const RaceSubject kSubject{{"task", "task", "class Model: pass"}, {"a", "1"}, {}
 // The verdict of a check whose judge is this one.
 task::Verdict finished(RaceChecker::Create create, task::Verdict verdict, double wait_s = 20) {
   const RaceChecker checker(std::move(create));
-  checker.start(kSubject)->finish(verdict, wait_s);
+  checker.start(kSubject).finish(verdict, wait_s);
   return verdict;
 }
 RaceChecker::Create judge_that_says(task::Outcome outcome) {
@@ -160,9 +160,9 @@ TEST(RaceCheck, OfACandidateThatFailsWithoutItIsCancelled) {
   const task::Verdict failed = verdict_with(task::Wrong{0.5, false, {trial("native", false)}});
   task::Verdict verdict = failed;
   {
-    const auto check = checker.start(kSubject);
+    RaceCheck check = checker.start(kSubject);
     while (!has_started) std::this_thread::yield();
-    check->finish(verdict);
+    check.finish(verdict);
   }
   EXPECT_EQ(verdict.outcome, failed.outcome);
   EXPECT_EQ(verdict.telemetry.race_check.state, "not_needed");
@@ -191,10 +191,10 @@ TEST(RaceCheck, EndsWithTheRequestThatItIsOf) {
   });
   std::stop_source stop;
   const CancelScope scope(stop.get_token());
-  const auto check = checker.start(kSubject);
+  RaceCheck check = checker.start(kSubject);
   stop.request_stop();
   task::Verdict verdict = passed_by_gpu();
-  check->finish(verdict);
+  check.finish(verdict);
   EXPECT_EQ(verdict.telemetry.race_check.state, "not_run");
 }
 
@@ -215,7 +215,7 @@ TEST(RaceCheck, OfAFailedCandidateWaitsForNoSetUp) {
     return Result<RaceJudge>(Error{ErrorCode::kUnavailable, "late"});
   });
   task::Verdict verdict = verdict_with(task::CompileFailed{});
-  checker.start(kSubject)->finish(verdict);
+  checker.start(kSubject).finish(verdict);
   EXPECT_EQ(verdict.telemetry.race_check.state, "not_needed");
   may_return = true;
 }
