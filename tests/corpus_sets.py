@@ -75,6 +75,7 @@ def _listed_case(folder: str, name: str, file: str, entry: dict[str, Any]) -> Ca
     options: tuple[str, ...] = ()
     options += () if entry.get("static_rules", True) else ("--no-static-rules",)
     options += ("--strict",) if entry.get("strict") else ()
+    options += ("--race-check", "on") if entry.get("race_check") else ()
     options += ("--policy", entry["policy"]) if "policy" in entry else ()
     own_task = CORPUS / folder / "tasks" / f"{entry['task']}.py"
     task = str(own_task) if own_task.is_file() else entry["task"]

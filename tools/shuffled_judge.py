@@ -39,6 +39,7 @@ TELEMETRY: dict[str, Any] = {
     "full_headers": [],
     "output_tail": "",
     "audits": [],
+    "race_check": {"state": "off", "device": "", "reason": "", "seconds": 0.0},
     "state": {"missing": [], "unmatched": [], "own": []},
     "fixed_sizes": [],
 }
@@ -60,6 +61,7 @@ PROTOCOL: dict[str, Any] = {
     "compile_mode": "",
     "tf32": False,
     "strict": False,
+    "race_check": False,
     "device": "",
 }
 PASSED: dict[str, Any] = {"kind": "pass", "trials": [], "performance": None, "generality": 1.0}
@@ -75,7 +77,7 @@ def reply(question: dict[str, Any], seed: int, is_right: bool) -> dict[str, Any]
     task = question["task"]
     outcome = PASSED if is_right else FAILED
     verdict = {
-        "schema": "musacoder-verdict/12",
+        "schema": "musacoder-verdict/13",
         "task": task["id"],
         "candidate": question["id"],
         "candidate_hash": "",

@@ -132,7 +132,7 @@ def verdict(rng: random.Random, task: str, candidate: str, outcome: Json) -> Jso
     is_timed = bool(outcome.get("performance"))
     stages = ("extract", "legality", "compile", "reference", "correctness")
     return {
-        "schema": "musacoder-verdict/12", "task": task, "candidate": candidate,
+        "schema": "musacoder-verdict/13", "task": task, "candidate": candidate,
         "candidate_hash": f"{rng.getrandbits(256):064x}", "backend": "cuda" if is_timed else "cpu",
         "seed": str(rng.getrandbits(64)), "outcome": outcome,
         "task_grade": {"grade": "good", "reasons": []}, "not_tried": [],
@@ -142,7 +142,8 @@ def verdict(rng: random.Random, task: str, candidate: str, outcome: Json) -> Jso
             "mode": "train",
             "precision": "task", "tolerance_fp32": 0.0001, "tolerance_half": 0.01,
             "timing": "full" if is_timed else "none", "baseline": "eager" if is_timed else "",
-            "compile_mode": "", "tf32": False, "strict": False, "device": "",
+            "compile_mode": "", "tf32": False, "strict": False, "race_check": False,
+            "device": "",
         },
         "telemetry": {
             "stages": [{"stage": stage, "ms": round(rng.uniform(1, 900), 3)} for stage in stages],
@@ -151,6 +152,7 @@ def verdict(rng: random.Random, task: str, candidate: str, outcome: Json) -> Jso
             "pytorch": "2.11.0", "memory_peak_bytes": rng.randrange(1 << 30),
             "compile_cached": False,
             "compile_cpu_s": 4.5, "full_headers": [], "output_tail": "", "audits": [],
+            "race_check": {"state": "off", "device": "", "reason": "", "seconds": 0.0},
             "state": {"missing": [], "unmatched": [], "own": []}, "fixed_sizes": [],
         },
     }  # fmt: skip

@@ -103,6 +103,7 @@ void add_judging(CLI::App& command, BenchArguments& arguments) {
       ->check(kNotNegative);
   command.add_flag("--strict", arguments.judging.options.strict, "As for eval");
   add_correctness(command, arguments.judging.options.correctness);
+  add_race_check(command, arguments.judging);
   add_timing(command, arguments.judging);
   add_compile_limits(command, arguments.judging);
   add_run_limits(command, arguments.judging);

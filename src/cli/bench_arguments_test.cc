@@ -89,9 +89,10 @@ TEST(OtherProtocol, HasTheOptionsOfTheFirstAndItsOwn) {
   BenchArguments first = arguments_of_answers();
   first.against = "earlier";
   first.given["--timing"] = {"full"};
-  const BenchArguments other = other_protocol(first, "strict,trials=3").value();
-  EXPECT_EQ(name_of(other), "answers (strict,trials=3)");
-  EXPECT_EQ(other.protocol, "strict,trials=3");
+  const BenchArguments other = other_protocol(first, "strict,trials=3,race-check=on").value();
+  EXPECT_EQ(name_of(other), "answers (strict,trials=3,race-check=on)");
+  EXPECT_EQ(other.protocol, "strict,trials=3,race-check=on");
+  EXPECT_EQ(other.judging.options.race_check, eval::RaceCheckMode::kOn);
   EXPECT_EQ(other.against, "");
   EXPECT_TRUE(other.judging.options.strict);
   EXPECT_EQ(other.judging.options.correctness.trials, 3);
@@ -105,6 +106,8 @@ TEST(OtherProtocol, ThatIsWrongIsNamed) {
     const char* message;
   } kTable[] = {
       {"nosuch", "--also nosuch: unknown option --nosuch"},
+      {"race-check=yes",
+       "--also race-check=yes: --race-check: expected auto, on or off, got \"yes\""},
       {"trials=0", "--also trials=0: --trials: expected a whole number from 1 to 100, got \"0\""},
       {"backend=tpu",
        "--also: no backend or architecture is called 'tpu': use auto, cuda, musa, ptx, cpu"},

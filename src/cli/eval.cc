@@ -38,15 +38,15 @@ std::vector<report::Judged> judge_all(eval::Pipeline& pipeline, const std::vecto
 }
 
 // Equal for options that lead to equal verdicts.
-std::string hash_of_options(const EvalArguments& arguments) {
+std::string hash_of_options(const EvalArguments& arguments, bool checks_races) {
   const eval::Options& options = arguments.options;
   const eval::Limits& limits = options.limits;
-  const std::string text =
-      fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", to_string(options.correctness),
-                  to_string(options.dialect), options.musa_architecture, options.timing.enabled,
-                  options.timing.baseline, options.timing.compile_mode, options.timing.is_quick,
-                  options.timing.tf32, options.static_rules, options.strict, limits.compile_s,
-                  limits.load_s, limits.forward_s, limits.candidate_s, options.language);
+  const std::string text = fmt::format(
+      "{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", to_string(options.correctness),
+      to_string(options.dialect), options.musa_architecture, options.timing.enabled,
+      options.timing.baseline, options.timing.compile_mode, options.timing.is_quick,
+      options.timing.tf32, options.static_rules, options.strict, limits.compile_s, limits.load_s,
+      limits.forward_s, limits.candidate_s, options.language, checks_races);
   return content_hash({text}).substr(0, kHashCharacters);
 }
 
@@ -95,14 +95,15 @@ Status run_stream(const EvalArguments& arguments, const CLI::App& command, const
   // Whoever waits for the first reply knows by it that this machine can judge.
   MC_TRY_VOID(pipeline->check_machine(), "eval");
   service::PipelineVerifier verifier(*pipeline);
-  service::serve_stream(std::cin, std::cout, verifier,
-                        {.jobs = jobs_of(arguments, command, *pipeline),
-                         .roots = roots_of(layout),
-                         .correctness = arguments.options.correctness,
-                         .score = arguments.score,
-                         .about = fmt::format("{}, {}, options {}", kProgram,
-                                              pipeline->description(), hash_of_options(arguments)),
-                         .feedback_tokens = static_cast<size_t>(arguments.feedback_tokens)});
+  service::serve_stream(
+      std::cin, std::cout, verifier,
+      {.jobs = jobs_of(arguments, command, *pipeline),
+       .roots = roots_of(layout),
+       .correctness = arguments.options.correctness,
+       .score = arguments.score,
+       .about = fmt::format("{}, {}, options {}", kProgram, pipeline->description(),
+                            hash_of_options(arguments, pipeline->checks_races())),
+       .feedback_tokens = static_cast<size_t>(arguments.feedback_tokens)});
   return ok();
 }
 
@@ -157,6 +158,7 @@ void add_eval(CLI::App& app, int& exit_code) {
   add_dialect(*command, *arguments);
   add_verdicts(*command, *arguments);
   add_correctness(*command, arguments->options.correctness);
+  add_race_check(*command, *arguments);
   add_timing(*command, *arguments);
   add_compile_limits(*command, *arguments);
   add_run_limits(*command, *arguments);

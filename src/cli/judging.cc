@@ -226,6 +226,15 @@ void add_no_shapes(CLI::App& command, task::Correctness& correctness) {
       "Judge at the task's own shape only");
 }
 
+void add_race_check(CLI::App& command, EvalArguments& arguments) {
+  command
+      .add_option("--race-check", arguments.race_check,
+                  "Beside a GPU, look for the races that it hides, on CPU cores; "
+                  "auto: on with two cores for each of --jobs (docs/correctness.md)")
+      ->group(kCorrectnessGroup)
+      ->check(one_of({"auto", "on", "off"}));
+}
+
 void add_timing(CLI::App& command, EvalArguments& arguments) {
   command.option_defaults()->group(kTimingGroup);
   command
@@ -322,6 +331,10 @@ Status settle(EvalArguments& arguments, const CLI::App& command) {
       architecture->count() > 0) {
     return Error{ErrorCode::kInvalidInput, "--musa-arch: add --dialect musa"};
   }
+  const CLI::Option* jobs = command.get_option_no_throw("--jobs");
+  if (jobs != nullptr && jobs->count() > 0) options.jobs = arguments.jobs;
+  if (arguments.race_check == "on") options.race_check = eval::RaceCheckMode::kOn;
+  if (arguments.race_check == "off") options.race_check = eval::RaceCheckMode::kOff;
   options.static_rules = !arguments.no_static_rules;
   options.allow_weak_sandbox = arguments.weak_sandbox;
   options.timing.enabled = !arguments.no_timing;

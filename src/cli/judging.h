@@ -49,6 +49,7 @@ struct EvalArguments {
   bool no_timing = false;
   std::string compile_mode = "none";
   std::string tier = "full";
+  std::string race_check = "auto";
   uint64_t seed = 0;
   int jobs = 1;
   reward::ScoreOptions score;
@@ -80,6 +81,7 @@ void add_architecture(CLI::App& command, EvalArguments& arguments);
 void add_verdicts(CLI::App& command, EvalArguments& arguments);
 void add_correctness(CLI::App& command, task::Correctness& correctness);
 void add_no_shapes(CLI::App& command, task::Correctness& correctness);
+void add_race_check(CLI::App& command, EvalArguments& arguments);
 void add_timing(CLI::App& command, EvalArguments& arguments);
 void add_compile_limits(CLI::App& command, EvalArguments& arguments);
 void add_run_limits(CLI::App& command, EvalArguments& arguments);

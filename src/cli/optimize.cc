@@ -442,6 +442,7 @@ void add_judging(CLI::App& command, OptimizeArguments& arguments) {
   add_machine(command, judging);
   command.add_option("--seed", judging.seed, "Seed of all inputs (default: secret)")
       ->check(kNotNegative);
+  add_race_check(command, judging);
   add_timing(command, judging);
   add_compile_limits(command, judging);
   add_run_limits(command, judging);

@@ -184,6 +184,7 @@ void add_measure(CLI::App& app, int& exit_code) {
   add_dialect(*command, *arguments);
   add_verdicts(*command, *arguments);
   add_correctness(*command, arguments->options.correctness);
+  add_race_check(*command, *arguments);
   add_timing(*command, *arguments);
   add_run_limits(*command, *arguments);
   add_reward(*command, *arguments);

@@ -96,6 +96,7 @@ Status set_up(Machine& machine, const Options& options, const Progress& progress
   MC_TRY(const compile::CudaLibraries libraries,
          compile::prepare_cuda_libraries(machine.pytorch, runtime, machine.layout, progress),
          "set-up");
+  machine.race_checker = task::Backend::kPtx;
   machine.languages = {"triton"};
   machine.environment = execute::environment_of_one_device();
   machine.arguments = {"--executor-lib", libraries.executor.string()};

@@ -43,6 +43,11 @@ Result<Machine> find_machine(const Options& options, const Progress& progress) {
   if (is_of_none && options.devices != kAllDevices) {
     return Error{ErrorCode::kInvalidInput, "--devices: kernels run by emulation here, without one"};
   }
+  if (!machine.race_checker && options.race_check == RaceCheckMode::kOn) {
+    return Error{ErrorCode::kInvalidInput,
+                 std::string("--race-check on: --backend ") + to_string(options.backend) +
+                     " has no such check; leave it out, or use --backend cuda"};
+  }
   return machine;
 }
 
@@ -118,6 +123,7 @@ task::Protocol protocol_of(const Options& options, const Device* device, const s
   protocol.language = options.language;
   if (device == nullptr) return protocol;
   protocol.device = device->id;
+  protocol.race_check = options.race_check == RaceCheckMode::kOn;
   if (!options.timing.enabled) return protocol;
   protocol.timing = options.timing.is_quick ? "quick" : "full";
   protocol.baseline = options.timing.baseline;

@@ -48,6 +48,8 @@ struct Machine {
   std::optional<compile::CpuRuntime> emulator;  // The place where kernels run by emulation.
   // Kernels run in a device process that needs no GPU and reports what it finds in them.
   bool has_ptx_device = false;
+  // The backend whose device shows the races that this one hides; none where this one shows them.
+  std::optional<task::Backend> race_checker{};
   // Languages within Python whose kernels candidates may have: "triton".
   std::vector<std::string> languages;
   std::filesystem::path sanitizer;  // The compute-sanitizer; "" where there is none.

@@ -27,6 +27,7 @@
 #include "eval/memory_need.h"
 #include "eval/musa_dialect.h"
 #include "eval/preparer.h"
+#include "eval/race_check.h"
 #include "eval/scheduler.h"
 #include "execute/children.h"
 #include "execute/executor.h"
@@ -59,6 +60,8 @@ execute::StageLimits stage_limits(const Options& options, const Machine& machine
 }
 
 constexpr size_t kSourceMax = 1 << 20;
+
+int num_cores() { return static_cast<int>(std::thread::hardware_concurrency()); }
 
 // For all who use a device of this machine, in whatever container has the same directory.
 constexpr const char* kLocks = "/tmp";
@@ -115,6 +118,31 @@ std::string versions_of(const Machine& machine) {
 
 }  // namespace
 
+namespace {
+
+Options race_options(const Options& options, task::Backend checker) {
+  Options own = options;
+  own.backend = checker;
+  own.devices = kAllDevices;
+  own.race_check = RaceCheckMode::kOff;
+  own.timing.enabled = false;
+  own.strict = false;
+  return own;
+}
+
+// The judge of race checks: a pipeline of another backend, in this process.
+Result<RaceJudge> race_judge(const Options& options) {
+  MC_TRY(auto created, Pipeline::create(options, [](std::string_view) {}), "race check");
+  // Shared by the copies of the function, which std::function demands.
+  const std::shared_ptr<Pipeline> pipeline = std::move(created);
+  return RaceJudge([pipeline](const RaceSubject& subject) {
+    return pipeline->evaluate(subject.task, subject.candidate,
+                              race_correctness(subject.correctness), subject.dialect);
+  });
+}
+
+}  // namespace
+
 struct Pipeline::State {
   Options options;
   SeedKey key;
@@ -128,12 +156,16 @@ struct Pipeline::State {
   BaselineStore baselines;
   Preparer preparer{options, policy, musa, machine, devices->executor()};
   KnownTasks known_tasks{cache_directory() / "tasks", versions_of(machine)};
+  std::unique_ptr<const RaceChecker> race_checker{};  // Null where races are not checked.
 
   std::vector<std::string> protections_off() const;
   void complete(task::Verdict& verdict) const;
   Preparation prepare(const task::Task& task, const task::Candidate& candidate,
                       const task::Correctness& correctness, std::optional<task::Dialect> dialect);
   task::Verdict measure(const Prepared& prepared);
+  // The verdict of `judge`, with the result of a race check beside it.
+  task::Verdict with_race_check(RaceSubject subject,
+                                const std::function<task::Verdict()>& judge) const;
 };
 
 std::vector<std::string> Pipeline::State::protections_off() const {
@@ -175,10 +207,17 @@ Result<std::unique_ptr<Pipeline>> Pipeline::create(const Options& options,
   limits.foreign_kernels = policy.kernels.foreign_allowed;
   auto devices = devices_of(machine, options, *trusted, *candidates, limits, progress);
   const SeedKey key = options.seed ? SeedKey::from(*options.seed) : SeedKey::random();
-  return std::unique_ptr<Pipeline>(new Pipeline(std::unique_ptr<State>(
+  auto state = std::unique_ptr<State>(
       new State{options, key, std::move(machine), std::move(policy), std::move(musa),
                 std::move(run_policy), std::move(trusted), std::move(candidates),
-                std::move(devices), BaselineStore(cache_directory() / "baselines")})));
+                std::move(devices), BaselineStore(cache_directory() / "baselines")});
+  state->options.race_check = RaceCheckMode::kOff;
+  if (eval::checks_races(options, state->machine, num_cores())) {
+    state->options.race_check = RaceCheckMode::kOn;
+    state->race_checker = std::make_unique<const RaceChecker>(
+        [own = race_options(options, *state->machine.race_checker)] { return race_judge(own); });
+  }
+  return std::unique_ptr<Pipeline>(new Pipeline(std::move(state)));
 }
 
 std::string Pipeline::description() const {
@@ -188,10 +227,11 @@ std::string Pipeline::description() const {
 size_t Pipeline::num_devices() const { return state_->devices->size(); }
 
 int Pipeline::jobs_wanted() const {
-  const auto cores = static_cast<int>(std::thread::hardware_concurrency());
   const auto num_devices = static_cast<int>(state_->machine.devices.size());
-  return std::max({1, num_devices, std::min(cores, num_devices * kJobsADevice)});
+  return std::max({1, num_devices, std::min(num_cores(), num_devices * kJobsADevice)});
 }
+
+bool Pipeline::checks_races() const { return state_->race_checker != nullptr; }
 
 bool Pipeline::only_prepares() const { return !state_->options.architecture.empty(); }
 
@@ -311,7 +351,18 @@ task::Verdict Pipeline::measure(const Prepared& prepared, const task::Correctnes
   MC_CHECK(can_measure(prepared));
   Prepared here = prepared;
   here.verdict.protocol.correctness = correctness;
-  return state_->measure(here);
+  return state_->with_race_check(
+      {prepared.task, prepared.candidate, correctness, prepared.verdict.protocol.dialect},
+      [&] { return state_->measure(here); });
+}
+
+task::Verdict Pipeline::State::with_race_check(RaceSubject subject,
+                                               const std::function<task::Verdict()>& judge) const {
+  if (race_checker == nullptr) return judge();
+  RaceCheck check = race_checker->start(std::move(subject));
+  task::Verdict verdict = judge();
+  check.finish(verdict);
+  return verdict;
 }
 
 // The protocol is that of the prepared candidate's verdict.
@@ -336,13 +387,18 @@ task::Verdict Pipeline::evaluate(const task::Task& task, const task::Candidate& 
                                  const task::Correctness& correctness,
                                  std::optional<task::Dialect> dialect) {
   MC_CHECK(check(correctness) && (!dialect || can_judge(*dialect)));
-  Preparation preparation = state_->prepare(task, candidate, correctness, dialect);
-  if (auto* decided = std::get_if<task::Verdict>(&preparation)) return std::move(*decided);
-  return state_->measure(std::get<Prepared>(preparation));
+  return state_->with_race_check({task, candidate, correctness, dialect}, [&] {
+    Preparation preparation = state_->prepare(task, candidate, correctness, dialect);
+    if (auto* decided = std::get_if<task::Verdict>(&preparation)) return std::move(*decided);
+    return state_->measure(std::get<Prepared>(preparation));
+  });
 }
 
 Status set_up_machine(const Options& options, const Progress& progress) {
-  MC_TRY_VOID(find_machine(options, progress), "set-up");
+  MC_TRY(const Machine machine, find_machine(options, progress), "set-up");
+  if (!checks_races(options, machine, num_cores())) return ok();
+  const auto checker = find_machine(race_options(options, *machine.race_checker), progress);
+  if (!checker) progress("verdicts will have no race check: " + checker.error().message);
   return ok();
 }
 

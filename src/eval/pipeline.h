@@ -60,6 +60,10 @@ inline constexpr const char* kAllDevices = "all";
 // task waits for at most some twice its own time; with 16 for four times (schedule_load_test.cc).
 inline constexpr int kJobsADevice = 8;
 
+// The look for the races that a GPU hides, by a second candidate process on a device without a GPU
+// (race_check.h).  kAuto: where the machine has cores to spare.
+enum class RaceCheckMode { kAuto, kOn, kOff };
+
 struct Options {
   task::Backend backend = task::Backend::kCpu;
   // The key that all seeds of the run follow from, to repeat it.  One of the operating system's
@@ -80,6 +84,8 @@ struct Options {
   int threads = 2;            // The emulator's, for each candidate process.
   // "90" or "mp_31": prepares for such a device, which need not be here, and does not measure.
   std::string architecture;
+  RaceCheckMode race_check = RaceCheckMode::kAuto;
+  int jobs = 0;    // Candidates that are judged at once; 0: Pipeline::jobs_wanted().
   int spares = 2;  // Judges kept ready, on each device (worker/spares.h).
   // Which devices measure: "all" that this process is shown and that are like the first one, or a
   // list of numbers and ids, "0,GPU-8c7a".
@@ -105,6 +111,9 @@ class Pipeline final : public task::Evaluator {
   // The candidates that should be judged at once: kJobsADevice for each device, but no more than
   // there are cores for; 1 where kernels run by emulation.
   int jobs_wanted() const;
+
+  // True if verdicts of measured candidates have a race check.
+  bool checks_races() const;
 
   // True if it prepares for a device that is not here (Options::architecture).
   bool only_prepares() const;

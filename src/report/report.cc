@@ -237,13 +237,15 @@ std::string clean_line(std::span<const Judged> judged) {
   return fmt::format("strict: {} of {} clean ({})\n", num_clean, num, fmt::join(names, ", "));
 }
 
-// Audits that the strict tier was asked for and could not look at.
+// Checks that were asked for and did not come about.
 std::string audits_line(std::span<const Judged> judged) {
   std::map<std::string, std::set<std::string>> checks;  // The keys say why they did not run.
   for (const Judged& one : judged) {
     for (const task::Audit& audit : one.verdict.telemetry.audits) {
       if (audit.result == "not_run") checks[audit.detail].insert(audit.check);
     }
+    const task::RaceCheck& races = one.verdict.telemetry.race_check;
+    if (races.state == "not_run") checks[races.reason].insert("race_check");
   }
   std::string lines;
   for (const auto& [why, names] : checks) {
@@ -309,6 +311,7 @@ const std::vector<Wait>& kinds_of_wait() {
       {"for a turn on the device", {"wait.turn", "time.wait"}, "another device, or --timing none"},
       {"to have the device alone", {"time.wait_alone"}, "another device, or --timing quick"},
       {"for a judge", {"wait.judge"}, "more candidates of the same task in a row"},
+      {"for the race check", {"wait.race_check"}, "fewer --jobs, or --race-check off"},
   };
   return kinds;
 }

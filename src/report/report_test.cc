@@ -204,8 +204,11 @@ TEST(Summary, AddsUpWhatCandidatesWaitedForAndNamesTheRemedy) {
   EXPECT_THAT(summary(judged),
               HasSubstr("\ncandidates waited 7 s for the device's memory, 2 s for a turn on the "
                         "device; against the longest wait: fewer --jobs\n"));
-  judged[0].verdict.telemetry.stages.clear();
+  judged[0].verdict.telemetry.stages = {{"wait.race_check", 2000}};
   judged[1].verdict.telemetry.stages.clear();
+  EXPECT_THAT(summary(judged), HasSubstr("\ncandidates waited 2 s for the race check; against the "
+                                         "longest wait: fewer --jobs, or --race-check off\n"));
+  judged[0].verdict.telemetry.stages.clear();
   EXPECT_EQ(summary(judged).find("waited"), std::string::npos);
 }
 
@@ -224,6 +227,13 @@ TEST(Summary, NamesTheAuditsThatDidNotRunAndWhy) {
   judged[1].verdict.telemetry.audits = {{"racecheck", "not_run", "time\nlimit"}};
   EXPECT_THAT(summary(judged), HasSubstr("\nnot audited by memcheck, racecheck: time"));
   EXPECT_THAT(summary(judged), Not(HasSubstr("other_seeds")));
+}
+
+TEST(Summary, NamesWhyRacesWereNotChecked) {
+  std::vector<Judged> judged(2);
+  judged[0].verdict.telemetry.race_check = {"not_run", "ptx sm_90", "nvcc is missing", 0};
+  judged[1].verdict.telemetry.race_check = {"not_needed", "ptx sm_90", "", 0};
+  EXPECT_THAT(summary(judged), HasSubstr("\nnot audited by race_check: nvcc is missing\n"));
 }
 
 TEST(Summary, SaysWhenTheStrictTierFoundNothing) {

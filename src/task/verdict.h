@@ -283,6 +283,17 @@ struct Audit {
   bool operator==(const Audit&) const = default;
 };
 
+// The look for races and accesses out of bounds on a device without a GPU, beside the judgement on
+// one that hides them (docs/correctness.md).
+struct RaceCheck {
+  // "off" | "clean" | "found" | "not_run" | "not_needed": the candidate fails without it.
+  std::string state = "off";
+  std::string device;  // The device of the check, not the one of the verdict.
+  std::string reason;  // Why it did not run; else "".
+  double seconds = 0;  // The clock's, beside the other device's work.
+  bool operator==(const RaceCheck&) const = default;
+};
+
 // How the parameters and buffers of ModelNew match those of the reference, as its process says.
 // Each is "gemm.weight: float32 [4, 3]".
 struct StateMatch {
@@ -306,6 +317,7 @@ struct Telemetry {
   std::vector<std::string> full_headers;
   std::string output_tail;    // End of what the candidate printed, bounded.
   std::vector<Audit> audits;  // The strict tier's, as far as it came.
+  RaceCheck race_check;
   StateMatch state;
   std::vector<SourceLocation>
       fixed_sizes;  // Lines of a candidate that is wrong that hold a task's size.
@@ -334,6 +346,7 @@ struct Protocol {
   std::string compile_mode;     // The mode of torch.compile, the other baseline; "" for none.
   bool tf32 = false;            // True if candidate and baselines may use it.
   bool strict = false;          // docs/strict.md
+  bool race_check = false;      // True if findings of a device without a GPU count, too.
   std::string device;           // "GPU-…"; "" where kernels run by emulation.
   bool operator==(const Protocol&) const = default;
 };

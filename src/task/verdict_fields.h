@@ -67,9 +67,11 @@ MC_FIELDS(Infra, message);
 MC_FIELDS(StageTime, stage, ms);
 MC_FIELDS(Reduction, native, used, reason);
 MC_FIELDS(Audit, check, result, detail);
+MC_FIELDS(RaceCheck, state, device, reason, seconds);
 MC_FIELDS(StateMatch, missing, unmatched, own);
 MC_FIELDS(Telemetry, stages, protections_off, aten_ops, reduction, pytorch, memory_peak_bytes,
-          compile_cached, compile_cpu_s, full_headers, output_tail, audits, state, fixed_sizes);
+          compile_cached, compile_cpu_s, full_headers, output_tail, audits, race_check, state,
+          fixed_sizes);
 MC_FIELDS(TaskGrade, grade, reasons);
 
 template <typename V>
@@ -91,6 +93,7 @@ void fields(V& v, Protocol& x) {
   v("compile_mode", x.compile_mode);
   v("tf32", x.tf32);
   v("strict", x.strict);
+  v("race_check", x.race_check);
   v("device", x.device);
 }
 template <typename V>

@@ -48,7 +48,8 @@ class Generator {
         {"mode", modes()},
         {"precision", precisions()},
         {"timing", {"full", "quick", "none"}},
-        {"grade", {"", "good", "weak", "trivial"}}};
+        {"grade", {"", "good", "weak", "trivial"}},
+        {"state", {"off", "clean", "found", "not_run", "not_needed"}}};
     const auto found = kNames.find(field);
     return found == kNames.end() ? nullptr : &found->second;
   }

@@ -51,9 +51,11 @@ CASE_MEMBERS = {
     "expect",
     "rules",
     "says",
+    "finding",
     "performance",
     "static_rules",
     "strict",
+    "race_check",
     "note",
     "policy",
 }

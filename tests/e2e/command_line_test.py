@@ -94,6 +94,8 @@ class BadInput(InFolder):
         self.refuse("--jobs", *candidate, "--jobs", "many")
         self.refuse("--memory: expected a size", *candidate, "--memory", "10")
         self.refuse("--seed", *candidate, "--seed", "-1")
+        words = "--race-check on: --backend cpu has no such check"
+        self.refuse(words, *candidate, "--backend", "cpu", "--race-check", "on")
         self.refuse("--musa-arch: add --dialect musa", *candidate, "--musa-arch", "mp_22")
 
     def test_a_missing_member_is_named_with_its_file_and_line(self) -> None:

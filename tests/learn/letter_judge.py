@@ -23,6 +23,7 @@ TELEMETRY = {
     "full_headers": [],
     "output_tail": "",
     "audits": [],
+    "race_check": {"state": "off", "device": "", "reason": "", "seconds": 0.0},
     "state": {"missing": [], "unmatched": [], "own": []},
     "fixed_sizes": [],
 }
@@ -44,6 +45,7 @@ PROTOCOL = {
     "compile_mode": "",
     "tf32": False,
     "strict": False,
+    "race_check": False,
     "device": "",
 }
 
@@ -63,7 +65,7 @@ def main() -> None:
         question = json.loads(line)
         answer, task = str(question["answer"]), question["task"]
         verdict = {
-            "schema": "musacoder-verdict/12",
+            "schema": "musacoder-verdict/13",
             "task": task["id"],
             "candidate": question["id"],
             "candidate_hash": "",

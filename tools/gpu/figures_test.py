@@ -16,6 +16,7 @@ import unittest
 from pathlib import Path
 from typing import Any
 
+import race_check
 import repeatability  # It finds the modules of tests/.
 from figures import half_width, share_interval, table, variation
 from corpus_sets import case_named
@@ -159,6 +160,50 @@ with open(answers) as lines, open(out, "w") as results:
             self.assertIn("elementwise/swish 1: not measured: infra", done.stdout)
             self.assertIn("contain 1: 5 of 5", done.stdout)
             self.assertEqual([len(tried) for tried in json.loads(out.read_text()).values()], [2, 3])
+
+
+class RaceCheck(unittest.TestCase):
+    """With a verifier whose race check finds a race in the second candidate of three."""
+
+    VERIFIER = """#!/usr/bin/env python3
+import json, sys
+words = sys.argv
+answers, out = words[words.index("--candidate") + 1], words[words.index("--out") + 1]
+is_on = words[words.index("--race-check") + 1] == "on"
+checks = [("clean", "pass", ""), ("found", "wrong", ""), ("not_run", "pass", "no wgmma")]
+with open(answers) as lines, open(out, "w") as results:
+    for line, (state, kind, reason) in zip(map(json.loads, lines), checks, strict=True):
+        check = {"state": state if is_on else "off", "reason": reason, "seconds": 2.0}
+        trial = {"findings": [{"kind": "global_race"}]}
+        outcome = {"kind": kind, "trials": [trial]} if is_on else {"kind": "pass", "trials": []}
+        stages = [{"stage": "wait.race_check", "ms": 500}] if is_on else []
+        verdict = {"task": line["task"], "candidate": "0", "outcome": outcome}
+        verdict["telemetry"] = {"race_check": check, "stages": stages}
+        results.write(json.dumps({"verdict": verdict}) + "\\n")
+"""
+
+    def test_both_runs_are_compared(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            verifier, out = Path(folder) / "musacoder", Path(folder) / "out.json"
+            verifier.write_text(self.VERIFIER)
+            verifier.chmod(0o755)
+            candidates = Path(folder) / "candidates/family"
+            candidates.mkdir(parents=True)
+            for name in ("a", "b", "c"):
+                (candidates / f"{name}.py").write_text("class ModelNew: pass")
+            options = ["--musacoder", str(verifier), "--out", str(out), str(candidates.parent)]
+            done = subprocess.run(
+                [sys.executable, race_check.__file__, *options], capture_output=True, text=True
+            )
+            self.assertEqual(done.returncode, 0, done.stderr)
+            lines = done.stdout.splitlines()
+            self.assertEqual(lines[0], "family/b 0: pass -> wrong (global_race)")
+            self.assertEqual(lines[1], "family/c 0: pass, not checked: no wgmma")
+            self.assertEqual(lines[2], "off: pass 3; race check: off 3")
+            self.assertEqual(
+                lines[3], "on: pass 2, wrong 1; race check: clean 1, found 1, not_run 1"
+            )
+            self.assertEqual([len(one) for one in json.loads(out.read_text()).values()], [3, 3])
 
 
 if __name__ == "__main__":
