@@ -38,7 +38,13 @@ except ImportError:
     HAS_TRITON = False
 
 # Without optimisation these findings are in functions of CUDA's headers, and so are their lines.
-IN_HEADERS = ("Faults.ShuffleOfAnAbsentLaneIsFound", "Faults.TrapEndsTheLaunch")
+IN_HEADERS = (
+    "Faults.ShuffleOfAnAbsentLaneIsFound",
+    "Faults.TrapEndsTheLaunch",
+    "LongWarps.APartialMaskOfALaterLaneEndsTheLaunch",
+)
+# Without optimisation tiles read where reserved shared memory is, a register that is lacking here.
+IN_RESERVED_MEMORY = ("*.TilesHaveMasksOfTheirOwn/*", "*.ATileNeedsNoOtherOne/*")
 
 
 @unittest.skipUnless(NVCC, "nvcc is not installed")
@@ -74,10 +80,10 @@ class CudaCompiler(unittest.TestCase):
         self.run_unit_tests(architecture="compute_90")
 
     def test_code_without_optimisation(self) -> None:
-        self.run_unit_tests("-Xcicc", "-O0", without=IN_HEADERS)
+        self.run_unit_tests("-Xcicc", "-O0", without=IN_HEADERS + IN_RESERVED_MEMORY)
 
     def test_code_for_debuggers(self) -> None:
-        self.run_unit_tests("-G", without=IN_HEADERS)
+        self.run_unit_tests("-G", without=IN_HEADERS + IN_RESERVED_MEMORY)
 
 
 @unittest.skipUnless(HAS_TRITON, "Triton or numpy is not installed")
