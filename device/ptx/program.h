@@ -69,6 +69,12 @@ constexpr uint32_t kAlways = 1;
 constexpr uint32_t kNegated = 2;
 constexpr uint32_t kNegatedSecond = 4;
 
+// A flag of steps of a warp's lanes together, in warps of more than 32: their masks are of the
+// whole warp. Its registers are called kWarpMask, which makes the instruction one of MUSA's:
+// device/musa/warps_of_128.cuh.
+constexpr uint32_t kWholeWarp = 64;
+constexpr const char* kWarpMask = "mc_warp_mask";
+
 // Flags of barriers. The number of the barrier is at c.
 constexpr uint32_t kBarrierCounts = 8;    // The threads that it waits for are at b.
 constexpr uint32_t kBarrierReduces = 16;  // A predicate at a, the result at d; see kBarrierPopc.

@@ -77,7 +77,7 @@ Status set_up(Machine& machine, const Options& options, const Progress& progress
   if (warp_threads(options.dialect, options.musa_architecture) != 32) {
     return Error{ErrorCode::kInvalidInput,
                  "--musa-arch " + options.musa_architecture +
-                     ": its warps have 128 threads, which NVIDIA's have not; add --backend cpu"};
+                     ": its warps have 128 threads, which NVIDIA's have not; add --backend ptx"};
   }
   machine.architecture = options.architecture;
   if (options.architecture.empty()) {

@@ -42,7 +42,10 @@ struct Machine {
   compile::PyTorch pytorch;
   task::Backend backend = task::Backend::kCpu;  // For verdicts and messages.
   std::unique_ptr<compile::Toolchain> toolchain;
-  bool compiles_musa = false;   // True if the toolchain wants sources of MUSA as they are.
+  bool compiles_musa = false;  // True if the toolchain wants sources of MUSA as they are.
+  // Functions of warps of 128 threads, as text before device code in MUSA's dialect, for a compiler
+  // that knows warps of 32 (musa_warps.h); "" where the compiler knows the device's warps.
+  std::string warps_prelude;
   std::string architecture;     // That the toolchain compiles for: "90"; "" where there is but one.
   std::vector<Device> devices;  // All of one kind; none where kernels run by emulation.
   std::optional<compile::CpuRuntime> emulator;  // The place where kernels run by emulation.

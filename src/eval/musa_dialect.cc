@@ -18,6 +18,7 @@
 #include "eval/musa_branches.h"
 #include "eval/musa_headers.h"
 #include "eval/musa_own_words.h"
+#include "eval/musa_warps.h"
 #include "legality/extract.h"
 #include "lex/token.h"
 #include "musify/port.h"
@@ -359,7 +360,8 @@ class Restorer {
   }
 
   std::string prose(const std::string& text) const {
-    return without_stand_ins(without_echo(musify::port_message(text, to_musa_)));
+    return without_warps_of_128(
+        without_stand_ins(without_echo(musify::port_message(text, to_musa_))));
   }
 
   void restore(task::SourceLocation& location) {
@@ -369,7 +371,8 @@ class Restorer {
       return;
     }
     location.source = musify::port_message(location.source, to_musa_);
-    location.excerpt = without_stand_ins(musify::port_message(location.excerpt, to_musa_));
+    location.excerpt =
+        without_warps_of_128(without_stand_ins(musify::port_message(location.excerpt, to_musa_)));
   }
   void restore(task::Outcome& outcome) {
     std::visit([this](auto& value) { task::fields(*this, value); }, outcome);

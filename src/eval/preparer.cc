@@ -15,6 +15,7 @@
 #include "core/hash.h"
 #include "eval/machine.h"
 #include "eval/musa_dialect.h"
+#include "eval/musa_warps.h"
 #include "eval/steps.h"
 #include "legality/extract.h"
 #include "legality/flags.h"
@@ -43,6 +44,7 @@ class Candidate {
   std::string python_rules() const;
   EarlyOutcome other_language(const std::vector<std::string>& found) const;
   Stage record();
+  void widen_warps();
   Stage check_flags();
   std::vector<legality::NativeSource> native_sources() const;
   void place_in_candidate(std::vector<task::RuleFinding>& findings) const;
@@ -164,6 +166,15 @@ EarlyOutcome Candidate::other_language(const std::vector<std::string>& found) co
         {}}}});
 }
 
+// The candidate's own text calls the functions of a warp of 128 threads.
+void Candidate::widen_warps() {
+  const auto widen = [](std::string& source) { source = with_warps_of_128(source); };
+  for (compile::Extension& extension : extensions_) {
+    std::ranges::for_each(extension.cuda_sources, widen);
+    for (compile::SourceFile& file : extension.files) widen(file.text);
+  }
+}
+
 Stage Candidate::record() {
   if (is_in_python_) {
     prepared_.recorded = R"({"extensions":[]})";
@@ -192,7 +203,8 @@ Stage Candidate::record() {
           {}}}});
   }
   if (is_musa() && !is_compiled_unported()) {
-    const std::string prelude = musa_prelude(preparer_.options().musa_architecture);
+    const std::string prelude =
+        musa_prelude(preparer_.options().musa_architecture) + preparer_.machine().warps_prelude;
     for (compile::Extension& extension : extensions_) extension.prelude = prelude;
   }
   mapper_ = std::make_unique<compile::LocationMapper>(prepared_.source, extensions_);
@@ -204,6 +216,7 @@ Stage Candidate::record() {
   is_ported_ = !refused;  // A refusal speaks of the candidate's own text.
   if (is_compiled_unported()) return refused;
   extensions_ = std::move(ported);
+  if (!preparer_.machine().warps_prelude.empty()) widen_warps();
   for (compile::Extension& extension : extensions_) {
     extension.extra_cuda_cflags = nvcc_flags(extension.extra_cuda_cflags);
   }

@@ -19,13 +19,9 @@ namespace fs = std::filesystem;
 
 constexpr const char* kArchitecture = "90";  // The device's (device/ptx_driver/description.h).
 constexpr const char* kExecutor = "libmc_ptx_executor.so";
+constexpr size_t kPreludeBytesMax = 1 << 16;
 
 Status check_options(const Options& options) {
-  if (warp_threads(options.dialect, options.musa_architecture) != 32) {
-    return Error{ErrorCode::kInvalidInput,
-                 "--musa-arch " + options.musa_architecture +
-                     ": --backend ptx has no warps of 128 threads yet; add --backend cpu"};
-  }
   if (!options.architecture.empty()) {
     return Error{ErrorCode::kInvalidInput, "--architecture: --backend ptx has one device alone"};
   }
@@ -66,8 +62,15 @@ Status set_up(Machine& machine, const Options& options, const Progress& progress
   machine.has_ptx_device = true;
   machine.languages = {"triton"};
   machine.environment = {"CUDA_VISIBLE_DEVICES=0"};
-  machine.arguments = {"--executor-lib", executor.string(), "--operators-lib",
-                       libraries.operators.string()};
+  const int warp = warp_threads(options.dialect, options.musa_architecture);
+  if (warp != 32) {
+    MC_TRY(machine.warps_prelude,
+           read_file(machine.layout.share("device") / "musa/warps_of_128.cuh", kPreludeBytesMax),
+           "set-up");
+  }
+  machine.arguments = {"--executor-lib",  executor.string(),
+                       "--operators-lib", libraries.operators.string(),
+                       "--warp-size",     std::to_string(warp)};
   machine.candidates_arguments = {"--aten-lib", libraries.aten.string()};
   add_client(machine, libraries.client);
   MC_TRY(const uint64_t bytes_max, compile::artifact_bytes_max(), "set-up");

@@ -9,7 +9,7 @@ import unittest
 from pathlib import Path
 from typing import Any
 
-from program import BAD_INPUT, ROOT, InFolder, run
+from program import ROOT, InFolder, run
 
 TASK = """import torch
 class Model(torch.nn.Module):
@@ -44,6 +44,39 @@ ext = load_inline(name="reverse", cpp_sources="torch::Tensor run(torch::Tensor x
 class ModelNew(torch.nn.Module):
     def forward(self, x):
         assert x.is_cuda and x.device == torch.device("cuda", 0)
+        return ext.run(x)
+"""
+
+MUSA_TASK = """import torch
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.cat([x[:, 64:], x[:, :64]], 1)
+def get_inputs(): return [torch.rand(5, 128)]
+def get_init_inputs(): return []
+"""
+MUSA = """import torch, torch_musa
+from torch_musa.utils.musa_extension import load_inline
+
+SOURCE = r'''
+#include <torch/extension.h>
+__global__ void exchange(const float* x, float* y) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  y[i] = __shfl_xor_sync(0xffffffff, x[i], warpSize / 2);
+  __syncthreads();
+}
+torch::Tensor run(torch::Tensor x) {
+  auto y = torch::empty_like(x);
+  exchange<<<x.size(0), 128>>>(x.data_ptr<float>(), y.data_ptr<float>());
+  return y;
+}
+'''
+ext = load_inline(name="exchange", cpp_sources="torch::Tensor run(torch::Tensor x);",
+                  musa_sources=SOURCE, functions=["run"])
+assert torch.musa.get_device_properties(0).warp_size == 128
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        assert torch.musa.get_device_properties(0).warp_size == 128
         return ext.run(x)
 """
 
@@ -191,13 +224,27 @@ class Ptx(InFolder):
         kinds = {name: outcome["kind"] for name, outcome in outcomes.items()}
         self.assertEqual(kinds, {"right": "pass", "wrong": "wrong"})
 
-    def test_names_what_it_does_not_support(self) -> None:
-        task = self.write("task.py", TASK)
-        text = self.write("candidate.py", candidate())
-        given = ["eval", "--backend", "ptx", "--task", str(task), "--candidate", str(text)]
-        done = run(*given, "--dialect", "musa", "--musa-arch", "mp_21")
-        self.assertEqual(done.returncode, BAD_INPUT)
-        self.assertIn("--backend ptx has no warps of 128 threads yet", done.stderr)
+    def test_has_warps_of_128_threads_for_musa(self) -> None:
+        call = "__shfl_xor_sync(0xffffffff, x[i], warpSize / 2)"
+        outcomes = self.eval(
+            {
+                "right": MUSA,
+                "does_not_compile": MUSA.replace(call, "__shfl_xor_sync(0xffffffff)"),
+                "first_32_alone": MUSA.replace(call, f"threadIdx.x < 32 ? {call} : 0"),
+            },
+            *("--dialect", "musa", "--musa-arch", "mp_21"),
+            task=MUSA_TASK,
+        )
+        self.assertEqual(
+            {name: outcome["kind"] for name, outcome in outcomes.items()},
+            {"right": "pass", "does_not_compile": "compile", "first_32_alone": "runtime"},
+        )
+        message = json.dumps(outcomes["does_not_compile"]["diagnostics"])
+        self.assertIn("__shfl_xor_sync", message)
+        self.assertNotIn("mcshfl", message)
+        (found,) = outcomes["first_32_alone"]["findings"]
+        self.assertEqual(found["kind"], "deadlock")
+        self.assertIn("__shfl_xor_sync", found["location"]["excerpt"])
 
 
 if __name__ == "__main__":

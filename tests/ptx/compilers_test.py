@@ -38,7 +38,13 @@ except ImportError:
     HAS_TRITON = False
 
 # Without optimisation these findings are in functions of CUDA's headers, and so are their lines.
-IN_HEADERS = ("Faults.ShuffleOfAnAbsentLaneIsFound", "Faults.TrapEndsTheLaunch")
+IN_HEADERS = (
+    "Faults.ShuffleOfAnAbsentLaneIsFound",
+    "Faults.TrapEndsTheLaunch",
+    "LongWarps.APartialMaskOfALaterLaneEndsTheLaunch",
+)
+# Without optimisation tiles read where reserved shared memory is, a register that is lacking here.
+IN_RESERVED_MEMORY = ("*.TilesHaveMasksOfTheirOwn/*", "*.ATileNeedsNoOtherOne/*")
 
 
 @unittest.skipUnless(NVCC, "nvcc is not installed")
@@ -52,12 +58,13 @@ class CudaCompiler(unittest.TestCase):
             for source in SOURCES.glob("*.cu"):
                 shutil.copy(source, folder)
                 command = [str(NVCC), "-ptx", "-lineinfo", f"-arch={architecture}", *options]
+                command.append(f"-I{ROOT / 'device'}")
                 command += [source.name, "-o", source.with_suffix(".ptx").name]
                 subprocess.run(command, check=True, cwd=folder, capture_output=True, timeout=300)
                 module = Path(folder) / source.with_suffix(".ptx").name
                 # Findings have the path that nvcc was given as it stands in the folder.
                 module.write_text(re.sub(r'(\.file[^"]*")[^"]*/', r"\1", module.read_text()))
-            tests = "Kernels.*:Faults.*:Isa/Features.*:Isa/Matrices.*"
+            tests = "Kernels.*:Faults.*:Isa/Features.*:Isa/Matrices.*:Lanes/Warps.*:LongWarps.*"
             tests += "-" + ":".join(without) if without else ""
             ran = subprocess.run(
                 [PTX_TEST, f"--gtest_filter={tests}", "--gtest_brief=1"],
@@ -73,10 +80,10 @@ class CudaCompiler(unittest.TestCase):
         self.run_unit_tests(architecture="compute_90")
 
     def test_code_without_optimisation(self) -> None:
-        self.run_unit_tests("-Xcicc", "-O0", without=IN_HEADERS)
+        self.run_unit_tests("-Xcicc", "-O0", without=IN_HEADERS + IN_RESERVED_MEMORY)
 
     def test_code_for_debuggers(self) -> None:
-        self.run_unit_tests("-G", without=IN_HEADERS)
+        self.run_unit_tests("-G", without=IN_HEADERS + IN_RESERVED_MEMORY)
 
 
 @unittest.skipUnless(HAS_TRITON, "Triton or numpy is not installed")

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The commands that a candidate process sends to a device process.
+//
+// A candidate process has no device.  Its host code calls a client (client/cudart.cc has the names
+// of libcudart), which sends these commands through shared memory (channel.h) to the device process
+// (cuda/executor.h), which holds the memory and runs the kernels.  Commands run in the order in
+// which they were sent.  Those marked "answered" make the client wait for a reply.
+//
+// Handles of functions, modules, streams, events and graphs are numbers that the client chooses, so
+// that making one needs no answer.  The device process checks every field: the sender is hostile.
+//
+// Addresses are those of the device process.  The client divides [arena, arena + arena_bytes) of
+// the Page by itself, and asks for memory behind an address with kMap.
+#ifndef MC_DEVICE_COMMANDS_H_
+#define MC_DEVICE_COMMANDS_H_
+
+#include <cstdint>
+
+namespace mc::device {
+
+enum class Op : uint32_t {
+  kPad,               // Nothing: the rest of the ring, before a command that begins at its start.
+  kMap,               // Map: memory is there from the reply on; the device may have no room.
+  kUnmap,             // Map
+  kWrite,             // Write, then the bytes: host to device.
+  kRead,              // Read; answered with the bytes: device to host.
+  kCopy,              // Copy: device to device.
+  kFill,              // Fill
+  kLoadModule,        // LoadModule, then the path of the file that holds the image.
+  kLoadText,          // LoadText, then a part of a module's PTX; answered.
+  kUnloadModule,      // Handle
+  kFindFunction,      // Find, then the name; answered with FunctionFacts.
+  kFindVariable,      // Find, then the name; answered with VariableFacts.
+  kSetAttribute,      // SetAttribute
+  kOccupancy,         // Occupancy; answered with an int32_t.
+  kTensorMap,         // TensorMap; answered with a CUtensorMap.
+  kLaunch,            // Launch, then the bytes of the arguments.
+  kCreateStream,      // CreateStream
+  kDestroyStream,     // Handle
+  kCreateEvent,       // CreateEvent
+  kDestroyEvent,      // Handle
+  kRecordEvent,       // StreamEvent
+  kWaitEvent,         // StreamEvent
+  kElapsed,           // Elapsed; answered with a float: milliseconds.
+  kQueryStream,       // Handle; answered: no data, CUDA_ERROR_NOT_READY as the status.
+  kQueryEvent,        // Handle; answered likewise.
+  kSynchronize,       // Handle of a stream, or kWholeDevice; answered.
+  kSynchronizeEvent,  // Handle; answered.
+  kBeginCapture,      // Capture
+  kEndCapture,        // Capture: the graph gets `graph` as its handle; answered.
+  kCaptureInfo,       // Handle of a stream; answered with CaptureFacts.
+  kInstantiate,       // Graph; answered.
+  kLaunchGraph,       // Graph
+  kDestroyGraph,      // Handle
+  kDestroyGraphExec,  // Handle
+  kBeginCall,         // Call: the next timed call's inputs appear, and its time begins.
+  kEndCall,           // Call, then an OutputPart for each tensor of its outputs.
+  kLibraryCall,       // LibraryCall, then its words; where it says so, answered with words.
+  kOperator,          // Operator, then its bytes (operators/operators.h); answered with a reply.
+  kOperatorResult,    // OperatorResult: a result of it goes to an address.
+  kUnsupported,       // A name: what the client was asked for and cannot do.
+};
+constexpr uint32_t kOps = static_cast<uint32_t>(Op::kUnsupported) + 1;
+
+// Every command begins with one; `bytes` counts it, and is a multiple of kCommandAlignment.
+struct Header {
+  Op op;
+  uint32_t bytes;
+};
+
+constexpr uint32_t kCommandAlignment = 16;
+constexpr uint32_t kCommandBytesMax = 1u << 20;
+constexpr uint32_t kReplyBytesMax = 1u << 20;
+constexpr uint32_t kNameBytesMax = 1u << 16;  // Names of template kernels are long.
+constexpr uint32_t kParametersMax = 1024;
+constexpr uint32_t kArgumentBytesMax = 32764;  // CUDA's limit from sm_70 on.
+constexpr uint64_t kGranularity = 2u << 20;    // The unit of kMap's addresses.
+
+constexpr uint32_t kWholeDevice = ~0u;
+// The first streams exist: the legacy default stream, CUDA's two names of it, and the default
+// stream of threads.
+constexpr uint32_t kFirstStream = 3;
+
+struct Handle {
+  uint32_t handle;
+};
+
+struct Map {
+  uint64_t address;
+  uint64_t bytes;  // The candidate's wish, which the device rounds up to its own unit.
+};
+
+struct Write {
+  uint64_t target;
+  uint64_t bytes;  // That follow.
+  uint32_t stream;
+};
+
+// `rows` rows of `bytes`, at most kReplyBytesMax in all.
+struct Read {
+  uint64_t source;
+  uint64_t bytes;
+  uint64_t pitch;
+  uint64_t rows;
+  uint32_t stream;
+};
+
+struct Copy {
+  uint64_t target;
+  uint64_t source;
+  uint64_t bytes;  // The bytes of a row.
+  uint64_t rows;
+  uint64_t target_pitch;
+  uint64_t source_pitch;
+  uint32_t stream;
+};
+
+struct Fill {
+  uint64_t target;
+  uint64_t count;  // Elements of a row.
+  uint64_t rows;
+  uint64_t pitch;
+  uint32_t value;
+  uint32_t element_bytes;  // 1, 2 or 4
+  uint32_t stream;
+};
+
+struct LoadModule {
+  uint64_t offset;  // The fat binary's place in its file.
+  uint32_t module;
+};
+
+constexpr uint32_t kTextPartMax = 1u << 19;
+constexpr uint32_t kTextBytesMax = 64u << 20;  // A candidate's parts that wait for their last one.
+
+// A part of a text that a program has in its memory: Triton, NVRTC and CuPy make such.  The module
+// is there after the last part.
+struct LoadText {
+  uint32_t module;
+  uint32_t bytes;  // That follow.
+  uint32_t is_last;
+};
+
+struct Find {
+  uint32_t module;
+  uint32_t function;  // The handle that the function gets; not used for variables.
+};
+
+// Values of CUfunction_attribute, by their numbers there.
+constexpr uint32_t kFunctionAttributes = 10;
+
+struct FunctionFacts {
+  int32_t attributes[kFunctionAttributes];
+  uint32_t num_parameters;
+  struct {
+    uint32_t offset;
+    uint32_t bytes;
+  } parameters[kParametersMax];
+};
+
+struct VariableFacts {
+  uint64_t address;
+  uint64_t bytes;
+};
+
+struct SetAttribute {
+  uint32_t function;
+  int32_t attribute;
+  int32_t value;
+};
+
+struct Occupancy {
+  uint64_t shared_bytes;
+  uint32_t function;
+  int32_t block_threads;
+  uint32_t flags;
+};
+
+constexpr uint32_t kTensorMapRankMax = 5;
+constexpr uint32_t kTensorMapBytes = 128;
+
+// The arguments of cuTensorMapEncodeTiled.
+struct TensorMap {
+  uint64_t address;
+  uint64_t sizes[kTensorMapRankMax];
+  uint64_t strides[kTensorMapRankMax];
+  uint32_t box[kTensorMapRankMax];
+  uint32_t steps[kTensorMapRankMax];
+  uint32_t rank;
+  int32_t kinds[5];  // Type of elements, interleave, swizzle, promotion to L2, fill.
+};
+
+struct Launch {
+  uint32_t function;
+  uint32_t grid[3];
+  uint32_t block[3];
+  uint32_t shared_bytes;
+  uint32_t stream;
+  uint32_t cluster[3];  // Zeros: none is asked for.
+  uint32_t is_cooperative;
+  uint32_t argument_bytes;  // That follow.
+};
+
+struct CreateStream {
+  uint32_t stream;
+  uint32_t flags;
+  int32_t priority;
+};
+
+struct CreateEvent {
+  uint32_t event;
+  uint32_t flags;
+};
+
+struct StreamEvent {
+  uint32_t stream;
+  uint32_t event;
+  uint32_t flags;
+};
+
+struct Elapsed {
+  uint32_t start;
+  uint32_t end;
+};
+
+struct Capture {
+  uint32_t stream;
+  uint32_t mode;
+  uint32_t graph;
+};
+
+struct CaptureFacts {
+  uint64_t id;
+  uint32_t status;
+};
+
+struct Graph {
+  uint32_t graph;
+  uint32_t exec;
+  uint32_t stream;
+};
+
+struct LibraryCall {
+  uint32_t function;  // Its place in kLibraryFunctions.
+  uint32_t num_words;
+  uint32_t is_answered;
+  uint32_t unused = 0;
+};
+
+struct Operator {
+  uint64_t bytes;  // That follow.
+};
+
+struct OperatorResult {
+  uint64_t target;
+  uint64_t bytes;
+  uint32_t slot;
+};
+
+// ---- Timing (cuda/timed_batch.h).  While a batch runs, the device works in calls alone.
+struct Call {
+  uint32_t call;  // 0 for the first of its batch.
+  uint32_t num_parts;
+};
+
+struct OutputPart {
+  uint64_t source;
+  uint64_t bytes;
+};
+
+}  // namespace mc::device
+
+#endif  // MC_DEVICE_COMMANDS_H_

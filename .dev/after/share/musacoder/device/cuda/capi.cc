@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The executor as C functions, for harness/device/process.py.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+
+#include "check.h"
+#include "cuda/executor.h"
+
+using mc::device::CallItem;
+using mc::device::Executor;
+using mc::device::Stopwatch;
+using mc::device::Use;
+
+namespace {
+
+struct Process {
+  std::unique_ptr<Executor> executor;
+  std::thread thread;
+  std::atomic<bool> is_over{false};
+};
+
+// CallItem; the numbers are grid, block, registers, shared bytes, launches.
+struct PlainItem {
+  char name[1024];
+  char owner[512];
+  uint32_t numbers[9];
+  double us;
+};
+// The sizes of _Item and _TimedCall there.
+static_assert(sizeof(PlainItem) == 1584 && sizeof(Executor::TimedCall) == 32);
+
+void copy_text(const std::string& text, char* target, size_t bytes) {
+  if (bytes == 0) return;
+  const size_t taken = std::min(bytes - 1, text.size());
+  std::memcpy(target, text.data(), taken);
+  target[taken] = 0;
+}
+
+}  // namespace
+
+extern "C" {
+
+// A process's executor; null with the reason in `why` where the driver refuses.
+void* mc_executor_create(uint64_t memory_bytes_max, char* why, size_t why_bytes) {
+  auto process = std::make_unique<Process>();
+  std::string reason;
+  Executor::Options options;
+  if (memory_bytes_max > 0) options.memory_bytes_max = memory_bytes_max;
+  process->executor = Executor::create(options, reason);
+  copy_text(reason, why, why_bytes);
+  return process->executor == nullptr ? nullptr : process.release();
+}
+
+// Bytes of a channel's shared memory.
+uint64_t mc_executor_channel_bytes() { return mc::device::kChannelBytes; }
+
+int mc_executor_attach(void* process, int descriptor) {
+  return static_cast<Process*>(process)->executor->attach(descriptor) ? 0 : 1;
+}
+
+void mc_executor_allow_file(void* process, const char* path_there, const char* path_here,
+                            int is_own) {
+  static_cast<Process*>(process)->executor->allow_file(path_there, path_here, is_own != 0);
+}
+
+void mc_executor_allow_foreign_kernels(void* process, const char* pattern) {
+  static_cast<Process*>(process)->executor->allow_foreign_kernels(pattern);
+}
+
+// Serves the channel in a thread until mc_executor_detach().
+void mc_executor_serve(void* process) {
+  auto* p = static_cast<Process*>(process);
+  MC_CHECK(!p->thread.joinable());
+  p->is_over = false;
+  p->thread = std::thread([p] { p->executor->serve(p->is_over); });
+}
+
+// Executor::set_operators.
+void mc_executor_set_operators(void* process, decltype(Executor::Operators::run) run,
+                               decltype(Executor::Operators::fetch) fetch) {
+  static_cast<Process*>(process)->executor->set_operators({run, fetch});
+}
+
+// Executor::import_region.
+uint64_t mc_executor_import(void* process, int descriptor, uint64_t bytes,
+                            const Executor::Extent* extents, size_t num_extents) {
+  return static_cast<Process*>(process)->executor->import_region(descriptor, bytes,
+                                                                 {extents, num_extents});
+}
+
+void mc_executor_release(void* process, uint64_t address) {
+  static_cast<Process*>(process)->executor->release_region(address);
+}
+
+int mc_executor_export(void* process, const Executor::Part* parts, size_t num_parts,
+                       uint64_t bytes) {
+  return static_cast<Process*>(process)->executor->export_parts(parts, num_parts, bytes);
+}
+
+// Executor::prepare_batches, start_batch, finish_batch and export_outputs.
+uint64_t mc_executor_prepare_batches(void* process, uint32_t calls, uint64_t inputs_bytes,
+                                     uint64_t outputs_bytes) {
+  return static_cast<Process*>(process)->executor->prepare_batches(calls,
+                                                                   {inputs_bytes, outputs_bytes});
+}
+
+int mc_executor_start_batch(void* process, int descriptor, uint64_t bytes, uint32_t calls,
+                            uint32_t manner) {
+  MC_CHECK(manner <= static_cast<uint32_t>(Executor::Manner::kItemised));
+  auto& executor = *static_cast<Process*>(process)->executor;
+  return executor.start_batch(descriptor, bytes, calls, static_cast<Executor::Manner>(manner)) ? 0
+                                                                                               : 1;
+}
+
+// How many calls there were, at most `calls_max` of which are told; -1 where the batch failed.
+int mc_executor_finish_batch(void* process, Executor::TimedCall* calls, uint32_t calls_max) {
+  std::vector<Executor::TimedCall> found;
+  if (!static_cast<Process*>(process)->executor->finish_batch(found)) return -1;
+  std::copy_n(found.begin(), std::min<size_t>(found.size(), calls_max), calls);
+  return static_cast<int>(found.size());
+}
+
+// The pieces of an itemised batch, of which at most `items_max` are told; -1 for a failure.
+int mc_executor_take_items(void* process, PlainItem* items, uint32_t items_max) {
+  std::vector<CallItem> found;
+  if (!static_cast<Process*>(process)->executor->take_items(found)) return -1;
+  const size_t count = std::min<size_t>(found.size(), items_max);
+  for (size_t i = 0; i < count; ++i) {
+    const CallItem& item = found[i];
+    copy_text(item.name, items[i].name, sizeof items[i].name);
+    copy_text(item.owner, items[i].owner, sizeof items[i].owner);
+    std::copy_n(item.grid, 3, items[i].numbers);
+    std::copy_n(item.block, 3, items[i].numbers + 3);
+    items[i].numbers[6] = item.registers;
+    items[i].numbers[7] = item.shared_bytes;
+    items[i].numbers[8] = item.launches;
+    items[i].us = item.us;
+  }
+  return static_cast<int>(count);
+}
+
+uint64_t mc_executor_batch_memory_bytes(void* process) {
+  return static_cast<Process*>(process)->executor->batch_memory_bytes();
+}
+
+int mc_executor_export_outputs(void* process, uint32_t call, const uint64_t* bytes,
+                               size_t num_parts) {
+  return static_cast<Process*>(process)->executor->export_outputs(call, bytes, num_parts);
+}
+
+// A stopwatch of the current context for a process that runs calls itself; null where the driver
+// refuses.
+void* mc_stopwatch_create() {
+  std::string why;
+  CUdevice device = 0;
+  if (cuCtxGetDevice(&device) != CUDA_SUCCESS) return nullptr;
+  return Stopwatch::create(device, why).release();
+}
+
+void mc_stopwatch_reset(void* watch) { static_cast<Stopwatch*>(watch)->reset(); }
+
+int mc_stopwatch_begin(void* watch, uint64_t stream, int is_gated) {
+  return static_cast<Stopwatch*>(watch)->begin(reinterpret_cast<CUstream>(stream), is_gated != 0);
+}
+
+int mc_stopwatch_end(void* watch, uint64_t stream) {
+  return static_cast<Stopwatch*>(watch)->end(reinterpret_cast<CUstream>(stream));
+}
+
+// How many calls there were, at most `calls_max` of which are told; -1 for a failure.  Waits for
+// the device.
+int mc_stopwatch_times(void* watch, double* us, int* was_queued_whole, uint32_t calls_max) {
+  std::vector<Stopwatch::Call> calls;
+  if (cuCtxSynchronize() != CUDA_SUCCESS) return -1;
+  if (static_cast<Stopwatch*>(watch)->times(calls) != CUDA_SUCCESS) return -1;
+  for (size_t i = 0; i < calls.size() && i < calls_max; ++i) {
+    us[i] = calls[i].us;
+    was_queued_whole[i] = calls[i].was_queued_whole ? 1 : 0;
+  }
+  return static_cast<int>(calls.size());
+}
+
+// Launches, own launches and bytes to the host so far; the first thing that was not supported, and
+// the first kernel that was forbidden, each in a buffer of `bytes`.
+void mc_executor_use(void* process, uint64_t* counts, char* unsupported, char* forbidden,
+                     size_t bytes) {
+  const Use use = static_cast<Process*>(process)->executor->use();
+  counts[0] = use.launches;
+  counts[1] = use.launches_own;
+  counts[2] = use.bytes_to_host;
+  copy_text(use.unsupported, unsupported, bytes);
+  copy_text(use.forbidden, forbidden, bytes);
+}
+
+// 0 where the process may serve another candidate.
+int mc_executor_detach(void* process) {
+  auto* p = static_cast<Process*>(process);
+  p->is_over = true;
+  if (p->thread.joinable()) p->thread.join();
+  return p->executor->detach() ? 0 : 1;
+}
+
+}  // extern "C"

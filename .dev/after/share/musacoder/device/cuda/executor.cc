@@ -1,0 +1,669 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/executor.h"
+
+#include <fnmatch.h>
+#include <linux/futex.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+#include "check.h"
+
+namespace mc::device {
+namespace {
+
+constexpr size_t kObjectsMax = 1u << 14;  // Streams, events and graphs, each.
+constexpr size_t kFilesMax = 64;
+// The candidate tells by an address whether it is the device's, so its own must be others: those of
+// a process lie near the ends of the 47 bits.
+constexpr CUdeviceptr kFarFromTheHosts = uint64_t{1} << 44;
+constexpr uint64_t kGapBytes = uint64_t{1} << 30;
+constexpr uint64_t kPositionChecks = 4000;  // Looks at the ring before the receiver sleeps.
+
+void futex_wait(std::atomic<uint32_t>& word, uint32_t value) {
+  const timespec limit{0, 20'000'000};
+  syscall(SYS_futex, &word, FUTEX_WAIT, value, &limit, nullptr, 0);
+}
+
+void futex_wake(std::atomic<uint32_t>& word) {
+  syscall(SYS_futex, &word, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+}
+
+std::string name_of(CUresult status) {
+  const char* name = nullptr;
+  cuGetErrorName(status, &name);
+  return name == nullptr ? std::to_string(status) : name;
+}
+
+// A text that ends with a zero byte, in the bytes that follow a command's fixed part.
+const char* text_in(const char* data, uint32_t bytes) {
+  const bool ends = bytes > 0 && bytes <= kNameBytesMax && std::memchr(data, 0, bytes) != nullptr;
+  return ends ? data : nullptr;
+}
+
+// CUDA 12 has no data of edges.
+template <typename Stream>
+CUresult capture_info(Stream stream, CUstreamCaptureStatus* status, cuuint64_t* id) {
+  if constexpr (requires {
+                  cuStreamGetCaptureInfo(stream, status, id, nullptr, nullptr, nullptr, nullptr);
+                }) {
+    return cuStreamGetCaptureInfo(stream, status, id, nullptr, nullptr, nullptr, nullptr);
+  } else {
+    return cuStreamGetCaptureInfo(stream, status, id, nullptr, nullptr, nullptr);
+  }
+}
+
+// Reserves addresses, at `wanted` and above where those are free.
+CUresult reserve(CUdeviceptr wanted, uint64_t bytes, uint64_t& address) {
+  CUdeviceptr found = 0;
+  CUresult status = cuMemAddressReserve(&found, bytes, kGranularity, wanted, 0);
+  if (status != CUDA_SUCCESS) status = cuMemAddressReserve(&found, bytes, kGranularity, 0, 0);
+  address = found;
+  return status;
+}
+
+}  // namespace
+
+// ---- Life ---------------------------------------------------------------------------------------
+
+std::unique_ptr<Executor> Executor::create(const Options& options, std::string& why) {
+  std::unique_ptr<Executor> executor(new Executor);
+  executor->options_ = options;
+  const auto failed = [&](const char* what, CUresult status) {
+    if (status == CUDA_SUCCESS) return false;
+    why = std::string(what) + " failed: " + name_of(status);
+    return true;
+  };
+  if (failed("cuInit", cuInit(0)) || failed("cuDeviceGet", cuDeviceGet(&executor->device_, 0)) ||
+      failed("cuDevicePrimaryCtxRetain",
+             cuDevicePrimaryCtxRetain(&executor->context_, executor->device_)) ||
+      failed("cuCtxSetCurrent", cuCtxSetCurrent(executor->context_))) {
+    return nullptr;
+  }
+  const CUmemAllocationProp properties = properties_of_memory(executor->device_);
+  if (failed("cuMemGetAllocationGranularity",
+             cuMemGetAllocationGranularity(&executor->granularity_, &properties,
+                                           CU_MEM_ALLOC_GRANULARITY_MINIMUM))) {
+    return nullptr;
+  }
+  if (options.memory_bytes_max == 0) {
+    size_t total = 0;
+    if (failed("cuDeviceTotalMem", cuDeviceTotalMem(&total, executor->device_))) return nullptr;
+    executor->options_.memory_bytes_max = total / 2;
+  }
+  const CUdeviceptr behind = kFarFromTheHosts + options.arena_bytes + kGapBytes;
+  if (failed("cuMemAddressReserve",
+             reserve(kFarFromTheHosts, options.arena_bytes, executor->arena_)) ||
+      failed("cuMemAddressReserve", reserve(behind, options.regions_bytes, executor->regions_))) {
+    return nullptr;
+  }
+  const uint64_t regions = executor->regions_;
+  executor->region_map_.open(regions, options.regions_bytes, options.regions_bytes,
+                             ArenaMap::Order::kFirst);
+  return executor;
+}
+
+Executor::~Executor() {
+  if (page_ != nullptr) detach();
+}
+
+bool Executor::attach(int descriptor) {
+  MC_CHECK(page_ == nullptr);  // The last candidate is detached.
+  cuCtxSetCurrent(context_);
+  void* memory = mmap(nullptr, kChannelBytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  if (memory == MAP_FAILED) return false;
+  page_ = static_cast<Page*>(memory);
+  ring_ = static_cast<const char*>(memory) + kPageBytes;
+  reply_area_ = static_cast<char*>(memory) + kPageBytes + kRingBytes;
+  position_ = 0;
+  use_ = {};
+  page_->arena = arena_;
+  page_->arena_bytes = options_.arena_bytes;
+  // The client counts whole units of addresses, the executor the bytes of the device.
+  const bool counts_alike = granularity_ == kGranularity;
+  page_->memory_bytes_max = counts_alike ? options_.memory_bytes_max : options_.arena_bytes;
+  page_->regions = regions_;
+  page_->regions_bytes = options_.regions_bytes;
+  size_t total = 0;
+  cuDeviceTotalMem(&total, device_);
+  page_->total_bytes = total;
+  cuDriverGetVersion(&page_->driver_version);
+  for (int i = 1; i < kDeviceAttributesMax; ++i) {
+    int value = 0;
+    cuDeviceGetAttribute(&value, static_cast<CUdevice_attribute>(i), device_);
+    page_->attributes[i] = value;
+  }
+  cuDeviceGetName(page_->name, sizeof page_->name, device_);
+  CUuuid uuid{};
+  cuDeviceGetUuid(&uuid, device_);
+  std::memcpy(page_->uuid, &uuid, sizeof page_->uuid);
+  cuDeviceGetPCIBusId(page_->pci_bus_id, sizeof page_->pci_bus_id, device_);
+  return true;
+}
+
+void Executor::allow_file(std::string path_there, std::string path_here, bool is_own) {
+  if (files_.size() >= kFilesMax) return;
+  files_[std::move(path_there)] = {std::move(path_here), is_own, nullptr};
+}
+
+Use Executor::use() {
+  const std::lock_guard lock(mutex_);
+  return use_;
+}
+
+void Executor::allow_foreign_kernels(std::string pattern) {
+  const std::lock_guard lock(mutex_);
+  foreign_allowed_.push_back(std::move(pattern));
+}
+
+// A kernel, or a library's function.
+bool Executor::may_run_foreign(const char* name) {
+  const auto matches = [&](const std::string& pattern) {
+    return fnmatch(pattern.c_str(), name, 0) == 0;
+  };
+  if (std::ranges::any_of(foreign_allowed_, matches)) return true;
+  if (use_.forbidden.empty()) use_.forbidden = name;
+  return false;
+}
+
+bool Executor::detach() {
+  const std::lock_guard lock(mutex_);
+  cuCtxSetCurrent(context_);
+  if (batch_ != nullptr) batch_->open_gate();
+  CUresult status = cuCtxSynchronize();
+  const auto also = [&](CUresult next) {
+    if (status == CUDA_SUCCESS) status = next;
+  };
+  // A hostile argument may have misled an operator, which ran in this process.
+  if (use_.operators > 0) also(CUDA_ERROR_UNKNOWN);
+  if (status == CUDA_SUCCESS && !libraries_.reset()) status = CUDA_ERROR_UNKNOWN;
+  for (const auto& [handle, exec] : graph_execs_) also(cuGraphExecDestroy(exec.exec));
+  for (const auto& [handle, graph] : graphs_) also(cuGraphDestroy(graph.graph));
+  for (const auto& [handle, event] : events_) also(cuEventDestroy(event));
+  for (const auto& [handle, stream] : streams_) also(cuStreamDestroy(stream));
+  for (const auto& [handle, module] : modules_) {
+    if (module.is_own) also(cuModuleUnload(module.module));
+  }
+  for (const ModulePlace& place : changed_modules_) {
+    also(cuModuleUnload(kept_modules_[place]));
+    kept_modules_.erase(place);
+  }
+  changed_modules_.clear();
+  for (const CUevent event : joins_) also(cuEventDestroy(event));
+  if (batch_ != nullptr) batch_->release();
+  is_timed_ = is_taken_ = false;
+  num_captures_ = 0;
+  captured_.clear();
+  joins_.clear();
+  streams_used_.clear();
+  slots_ = 0;
+  for (const auto& [address, block] : blocks_) unmap_block(address, block);
+  for (const auto& [address, block] : region_blocks_) {
+    unmap_block(address, block);
+    region_map_.release(address);
+  }
+  MC_CHECK(region_map_.bytes_used() == 0);
+  graph_execs_.clear();
+  graphs_.clear();
+  events_.clear();
+  streams_.clear();
+  functions_.clear();
+  modules_.clear();
+  texts_.clear();
+  text_bytes_ = 0;
+  variables_.clear();
+  blocks_.clear();
+  region_blocks_.clear();
+  files_.clear();
+  foreign_allowed_.clear();
+  mapped_bytes_ = mapped_bytes_peak_ = 0;
+  if (page_ != nullptr) {
+    page_->is_closed.store(1);
+    futex_wake(page_->replies);
+    munmap(page_, kChannelBytes);
+    page_ = nullptr;
+  }
+  return status == CUDA_SUCCESS;
+}
+
+// ---- The ring -----------------------------------------------------------------------------------
+
+void Executor::serve(const std::atomic<bool>& is_over) {
+  MC_CHECK(page_ != nullptr);
+  cuCtxSetCurrent(context_);
+  std::vector<char> command;
+  uint64_t looks = 0;
+  while (!is_over.load()) {
+    const uint64_t written = page_->written.load(std::memory_order_acquire);
+    if (written == position_) {
+      if (++looks < kPositionChecks) {
+        __builtin_ia32_pause();
+        continue;
+      }
+      page_->wake.store(0, std::memory_order_seq_cst);
+      if (page_->written.load(std::memory_order_seq_cst) == position_) futex_wait(page_->wake, 0);
+      page_->wake.store(1, std::memory_order_seq_cst);
+      continue;
+    }
+    looks = 0;
+    const uint64_t offset = position_ % kRingBytes;
+    Header header;
+    std::memcpy(&header, ring_ + offset, sizeof header);
+    const uint64_t left = std::min(written - position_, kRingBytes - offset);
+    const uint32_t limit =
+        header.op == Op::kPad ? static_cast<uint32_t>(kRingBytes) : kCommandBytesMax;
+    if (header.bytes < sizeof header || header.bytes > limit || header.bytes > left ||
+        header.bytes % kCommandAlignment != 0 || static_cast<uint32_t>(header.op) >= kOps) {
+      page_->is_closed.store(1);
+      futex_wake(page_->replies);
+      return;
+    }
+    if (header.op != Op::kPad) {
+      const uint32_t body_bytes = header.bytes - static_cast<uint32_t>(sizeof header);
+      command.assign(ring_ + offset + sizeof header, ring_ + offset + header.bytes);
+      const std::lock_guard lock(mutex_);
+      execute(header.op, command.data(), body_bytes);
+    }
+    position_ += header.bytes;
+    page_->read.store(position_, std::memory_order_release);
+  }
+}
+
+void Executor::reply(CUresult status, const void* data, size_t bytes) {
+  MC_CHECK(bytes <= kReplyBytesMax);
+  if (data != nullptr && data != reply_area_) std::memcpy(reply_area_, data, bytes);
+  page_->reply_status = static_cast<uint32_t>(status);
+  page_->reply_bytes = static_cast<uint32_t>(bytes);
+  page_->replies.fetch_add(1, std::memory_order_release);
+  futex_wake(page_->replies);
+}
+
+void Executor::fail(CUresult status) {
+  if (status == CUDA_SUCCESS) return;
+  uint32_t none = 0;
+  page_->error.compare_exchange_strong(none, static_cast<uint32_t>(status));
+}
+
+// ---- Handles ------------------------------------------------------------------------------------
+
+bool Executor::stream_of(uint32_t handle, CUstream& stream) {
+  if (handle < kFirstStream) {
+    stream = handle == 2 ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
+  } else {
+    const auto found = streams_.find(handle);
+    if (found == streams_.end()) return false;
+    stream = found->second;
+  }
+  const bool is_in_call = batch_ != nullptr && batch_->is_in_call();
+  if (is_in_call && stream != CU_STREAM_LEGACY &&
+      std::ranges::find(streams_used_, stream) == streams_used_.end()) {
+    // Nothing of the call may run before its time begins.
+    const bool is_held = cuStreamWaitEvent(stream, batch_->start_event(), 0) == CUDA_SUCCESS;
+    has_failed_ = has_failed_ || !is_held;
+    streams_used_.push_back(stream);
+  }
+  if (is_in_call && items_.is_on()) {
+    has_failed_ = items_.begin(stream) != CUDA_SUCCESS || has_failed_;
+  }
+  return true;
+}
+
+CUevent Executor::event_of(uint32_t handle) const {
+  const auto found = events_.find(handle);
+  return found == events_.end() ? nullptr : found->second;
+}
+
+bool Executor::is_device_range(uint64_t address, uint64_t bytes) const {
+  const auto is_in = [&](uint64_t start, uint64_t size) {
+    return address >= start && bytes <= size && address - start <= size - bytes;
+  };
+  if (is_in(arena_, options_.arena_bytes) || is_in(regions_, options_.regions_bytes)) return true;
+  auto next = variables_.upper_bound(address);
+  if (next == variables_.begin()) return false;
+  --next;
+  return is_in(next->first, next->second);
+}
+
+bool Executor::is_capturing(CUstream stream) const {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  return cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&
+         status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+// A launch in a stream that is being captured runs with the graph.
+void Executor::count_launches(CUstream stream, const Launches& launches) {
+  CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+  cuuint64_t id = 0;
+  if (num_captures_ > 0 && capture_info(stream, &capture, &id) == CUDA_SUCCESS &&
+      capture == CU_STREAM_CAPTURE_STATUS_ACTIVE) {
+    captured_[id].all += launches.all;
+    captured_[id].own += launches.own;
+    return;
+  }
+  use_.launches += launches.all;
+  use_.launches_own += launches.own;
+}
+
+CUresult Executor::end_capture(const Capture& command, CUstream stream) {
+  if (graphs_.contains(command.graph) || graphs_.size() >= kObjectsMax) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+  cuuint64_t id = 0;
+  capture_info(stream, &capture, &id);
+  CUgraph graph = nullptr;
+  const CUresult status = cuStreamEndCapture(stream, &graph);
+  if (capture == CU_STREAM_CAPTURE_STATUS_NONE) return status;
+  if (num_captures_ > 0) --num_captures_;
+  const auto captured = captured_.extract(id);
+  if (status == CUDA_SUCCESS && graph != nullptr) {
+    graphs_[command.graph] = {graph, captured ? captured.mapped() : Launches{}};
+  }
+  return status;
+}
+
+// ---- Commands -----------------------------------------------------------------------------------
+
+void Executor::execute(Op op, const char* body, uint32_t bytes) {
+  // The command's fixed part; the rest follows it.
+  const auto take = [&]<typename Command>(Command& command) {
+    if (bytes < sizeof command) return false;
+    std::memcpy(&command, body, sizeof command);
+    body += sizeof command;
+    bytes -= static_cast<uint32_t>(sizeof command);
+    return true;
+  };
+  Handle handle{};
+  CUstream stream = nullptr;
+  items_.cancel();
+  if (!is_allowed_now(op, bytes)) {
+    has_failed_ = true;
+    LibraryCall call{};
+    const bool is_answered = op == Op::kRead || op == Op::kMap || op == Op::kOperator ||
+                             (op == Op::kLibraryCall && take(call) && call.is_answered != 0);
+    return is_answered ? reply(CUDA_ERROR_NOT_PERMITTED) : fail(CUDA_ERROR_NOT_PERMITTED);
+  }
+  switch (op) {
+    case Op::kMap: {
+      Map command;
+      return reply(take(command) ? map(command) : CUDA_ERROR_INVALID_VALUE);
+    }
+    case Op::kUnmap: {
+      Map command;
+      return fail(take(command) ? unmap(command) : CUDA_ERROR_INVALID_VALUE);
+    }
+    case Op::kWrite: {
+      Write command;
+      fail(take(command) ? write(command, body, bytes) : CUDA_ERROR_INVALID_VALUE);
+      return end_item({.name = "[memcpy]", .owner = "runtime"});
+    }
+    case Op::kRead: {
+      Read command;
+      return take(command) ? read(command) : reply(CUDA_ERROR_INVALID_VALUE);
+    }
+    case Op::kCopy: {
+      Copy command;
+      fail(take(command) ? copy(command) : CUDA_ERROR_INVALID_VALUE);
+      return end_item({.name = "[memcpy]", .owner = "runtime"});
+    }
+    case Op::kFill: {
+      Fill command;
+      fail(take(command) ? fill(command) : CUDA_ERROR_INVALID_VALUE);
+      return end_item({.name = "[memset]", .owner = "runtime"});
+    }
+    case Op::kLoadModule: {
+      LoadModule command;
+      const char* path = take(command) ? text_in(body, bytes) : nullptr;
+      return reply(path == nullptr ? CUDA_ERROR_INVALID_VALUE : load_module(command, path));
+    }
+    case Op::kLoadText: {
+      LoadText command;
+      if (!take(command) || command.bytes > bytes) return reply(CUDA_ERROR_INVALID_VALUE);
+      return reply(load_text(command, {static_cast<const char*>(body), command.bytes}));
+    }
+    case Op::kUnloadModule: {
+      if (!take(handle)) return fail(CUDA_ERROR_INVALID_VALUE);
+      const auto found = modules_.find(handle.handle);
+      if (found == modules_.end()) return fail(CUDA_ERROR_INVALID_HANDLE);
+      // Functions of an unloaded module must not be launched, so it stays until the candidate ends.
+      return;
+    }
+    case Op::kFindFunction: {
+      Find command;
+      FunctionFacts facts{};
+      const CUresult status = take(command) ? find_function(command, text_in(body, bytes), facts)
+                                            : CUDA_ERROR_INVALID_VALUE;
+      return reply(status, &facts, sizeof facts);
+    }
+    case Op::kFindVariable: {
+      Find command;
+      VariableFacts facts{};
+      const CUresult status = take(command) ? find_variable(command, text_in(body, bytes), facts)
+                                            : CUDA_ERROR_INVALID_VALUE;
+      return reply(status, &facts, sizeof facts);
+    }
+    case Op::kSetAttribute: {
+      SetAttribute command;
+      return fail(take(command) ? set_attribute(command) : CUDA_ERROR_INVALID_VALUE);
+    }
+    case Op::kOccupancy: {
+      Occupancy command;
+      int32_t blocks = 0;
+      if (!take(command)) return reply(CUDA_ERROR_INVALID_VALUE);
+      const auto found = functions_.find(command.function);
+      if (found == functions_.end()) return reply(CUDA_ERROR_INVALID_HANDLE);
+      const CUresult status = cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+          &blocks, found->second.function, command.block_threads, command.shared_bytes,
+          command.flags);
+      return reply(status, &blocks, sizeof blocks);
+    }
+#ifdef MC_DEVICE_MUSA  // MUSA has descriptors of another form.
+    case Op::kTensorMap:
+      return reply(CUDA_ERROR_NOT_SUPPORTED);
+#else
+    case Op::kTensorMap: {
+      TensorMap command;
+      CUtensorMap map{};
+      static_assert(sizeof map == kTensorMapBytes);
+      const bool is_whole = take(command) && command.rank > 0 && command.rank <= kTensorMapRankMax;
+      if (!is_whole) return reply(CUDA_ERROR_INVALID_VALUE);
+      const CUresult status = cuTensorMapEncodeTiled(
+          &map, static_cast<CUtensorMapDataType>(command.kinds[0]), command.rank,
+          reinterpret_cast<void*>(command.address),  // NOLINT: the driver takes it as a pointer.
+          command.sizes, command.strides, command.box, command.steps,
+          static_cast<CUtensorMapInterleave>(command.kinds[1]),
+          static_cast<CUtensorMapSwizzle>(command.kinds[2]),
+          static_cast<CUtensorMapL2promotion>(command.kinds[3]),
+          static_cast<CUtensorMapFloatOOBfill>(command.kinds[4]));
+      return reply(status, &map, sizeof map);
+    }
+#endif
+    case Op::kLaunch: {
+      Launch command;
+      const bool is_whole = take(command) && command.argument_bytes <= bytes &&
+                            command.argument_bytes <= kArgumentBytesMax;
+      return fail(is_whole ? launch(command, body) : CUDA_ERROR_INVALID_VALUE);
+    }
+    case Op::kCreateStream: {
+      CreateStream command;
+      if (!take(command) || command.stream < kFirstStream || streams_.contains(command.stream) ||
+          streams_.size() >= kObjectsMax) {
+        return fail(CUDA_ERROR_INVALID_VALUE);
+      }
+      const CUresult status = cuStreamCreateWithPriority(&stream, command.flags, command.priority);
+      if (status == CUDA_SUCCESS) streams_.emplace(command.stream, stream);
+      return fail(status);
+    }
+    case Op::kDestroyStream: {
+      if (!take(handle)) return fail(CUDA_ERROR_INVALID_VALUE);
+      const auto found = streams_.find(handle.handle);
+      if (found == streams_.end()) return fail(CUDA_ERROR_INVALID_HANDLE);
+      if (std::erase(streams_used_, found->second) > 0) {
+        has_failed_ = join(found->second) != CUDA_SUCCESS || has_failed_;
+      }
+      const CUresult status = cuStreamDestroy(found->second);
+      streams_.erase(found);
+      return fail(status);
+    }
+    case Op::kCreateEvent: {
+      CreateEvent command;
+      CUevent event = nullptr;
+      if (!take(command) || events_.contains(command.event) || events_.size() >= kObjectsMax) {
+        return fail(CUDA_ERROR_INVALID_VALUE);
+      }
+      const CUresult status = cuEventCreate(&event, command.flags);
+      if (status == CUDA_SUCCESS) events_.emplace(command.event, event);
+      return fail(status);
+    }
+    case Op::kDestroyEvent: {
+      if (!take(handle)) return fail(CUDA_ERROR_INVALID_VALUE);
+      const auto found = events_.find(handle.handle);
+      if (found == events_.end()) return fail(CUDA_ERROR_INVALID_HANDLE);
+      const CUresult status = cuEventDestroy(found->second);
+      events_.erase(found);
+      return fail(status);
+    }
+    case Op::kRecordEvent:
+    case Op::kWaitEvent: {
+      StreamEvent command;
+      if (!take(command)) return fail(CUDA_ERROR_INVALID_VALUE);
+      const CUevent event = event_of(command.event);
+      if (event == nullptr || !stream_of(command.stream, stream)) {
+        return fail(CUDA_ERROR_INVALID_HANDLE);
+      }
+      return fail(op == Op::kRecordEvent ? cuEventRecordWithFlags(event, stream, command.flags)
+                                         : cuStreamWaitEvent(stream, event, command.flags));
+    }
+    case Op::kElapsed: {
+      Elapsed command;
+      float ms = 0;
+      const CUresult status = take(command) ? elapsed(command, ms) : CUDA_ERROR_INVALID_VALUE;
+      return reply(status, &ms, sizeof ms);
+    }
+    case Op::kQueryStream:
+    case Op::kSynchronize: {
+      if (!take(handle)) return reply(CUDA_ERROR_INVALID_VALUE);
+      if (op == Op::kSynchronize && handle.handle == kWholeDevice) return reply(cuCtxSynchronize());
+      if (!stream_of(handle.handle, stream)) return reply(CUDA_ERROR_INVALID_HANDLE);
+      return op == Op::kQueryStream ? answer_query(cuStreamQuery(stream))
+                                    : reply(cuStreamSynchronize(stream));
+    }
+    case Op::kQueryEvent:
+    case Op::kSynchronizeEvent: {
+      const CUevent event = take(handle) ? event_of(handle.handle) : nullptr;
+      if (event == nullptr) return reply(CUDA_ERROR_INVALID_HANDLE);
+      return op == Op::kQueryEvent ? answer_query(cuEventQuery(event))
+                                   : reply(cuEventSynchronize(event));
+    }
+    case Op::kBeginCapture: {
+      Capture command;
+      if (!take(command) || !stream_of(command.stream, stream) || command.mode > 2) {
+        return fail(CUDA_ERROR_INVALID_VALUE);
+      }
+      // The receiver serves all threads of the candidate, so a mode of one thread means nothing.
+      const CUresult status = cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED);
+      if (status == CUDA_SUCCESS) ++num_captures_;
+      return fail(status);
+    }
+    case Op::kEndCapture: {
+      Capture command;
+      const bool is_sound = take(command) && stream_of(command.stream, stream);
+      return reply(is_sound ? end_capture(command, stream) : CUDA_ERROR_INVALID_VALUE);
+    }
+    case Op::kCaptureInfo: {
+      if (!take(handle) || !stream_of(handle.handle, stream)) {
+        return reply(CUDA_ERROR_INVALID_HANDLE);
+      }
+      CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+      cuuint64_t id = 0;
+      const CUresult status = capture_info(stream, &capture, &id);
+      const CaptureFacts facts{id, static_cast<uint32_t>(capture)};
+      return reply(status, &facts, sizeof facts);
+    }
+    case Op::kInstantiate: {
+      Graph command;
+      CUgraphExec exec = nullptr;
+      if (!take(command) || !graphs_.contains(command.graph) ||
+          graph_execs_.contains(command.exec) || graph_execs_.size() >= kObjectsMax) {
+        return reply(CUDA_ERROR_INVALID_HANDLE);
+      }
+      const CapturedGraph& graph = graphs_[command.graph];
+      const CUresult status = cuGraphInstantiate(&exec, graph.graph, 0);
+      if (status == CUDA_SUCCESS) graph_execs_[command.exec] = {exec, graph.launches};
+      return reply(status);
+    }
+    case Op::kLaunchGraph: {
+      Graph command;
+      if (!take(command) || !graph_execs_.contains(command.exec) ||
+          !stream_of(command.stream, stream)) {
+        return fail(CUDA_ERROR_INVALID_HANDLE);
+      }
+      const GraphExec& graph = graph_execs_[command.exec];
+      count_launches(stream, graph.launches);
+      fail(cuGraphLaunch(graph.exec, stream));
+      return end_item({.name = "[graph]", .owner = graph.launches.own > 0 ? "" : "runtime"});
+    }
+    case Op::kDestroyGraph: {
+      if (!take(handle) || !graphs_.contains(handle.handle)) return fail(CUDA_ERROR_INVALID_HANDLE);
+      const CUresult status = cuGraphDestroy(graphs_[handle.handle].graph);
+      graphs_.erase(handle.handle);
+      return fail(status);
+    }
+    case Op::kDestroyGraphExec: {
+      if (!take(handle) || !graph_execs_.contains(handle.handle)) {
+        return fail(CUDA_ERROR_INVALID_HANDLE);
+      }
+      const CUresult status = cuGraphExecDestroy(graph_execs_[handle.handle].exec);
+      graph_execs_.erase(handle.handle);
+      return fail(status);
+    }
+    case Op::kBeginCall: {
+      Call command;
+      const CUresult status = take(command) ? begin_call(command) : CUDA_ERROR_INVALID_VALUE;
+      has_failed_ = has_failed_ || status != CUDA_SUCCESS;
+      return fail(status);
+    }
+    case Op::kEndCall: {
+      Call command;
+      const CUresult status =
+          take(command) ? end_call(command, body, bytes) : CUDA_ERROR_INVALID_VALUE;
+      has_failed_ = has_failed_ || status != CUDA_SUCCESS;
+      return fail(status);
+    }
+    case Op::kLibraryCall: {
+      LibraryCall command{};
+      std::vector<uint64_t> answer;
+      const CUresult status =
+          take(command) ? call_library(command, body, bytes, answer) : CUDA_ERROR_INVALID_VALUE;
+      if (command.is_answered != 0) {
+        return reply(status, answer.data(), status == CUDA_SUCCESS ? answer.size() * 8 : 0);
+      }
+      const bool is_done = status == CUDA_SUCCESS && answer[0] == 0;
+      has_failed_ = has_failed_ || !is_done;
+      return fail(is_done || status != CUDA_SUCCESS ? status : CUDA_ERROR_UNKNOWN);
+    }
+    case Op::kOperator: {
+      Operator command;
+      if (!take(command)) return reply(CUDA_ERROR_INVALID_VALUE);
+      return run_operator(command, body, bytes);
+    }
+    case Op::kOperatorResult: {
+      OperatorResult command;
+      return fail(take(command) ? fetch_result(command) : CUDA_ERROR_INVALID_VALUE);
+    }
+    case Op::kUnsupported: {
+      const char* name = take(handle) ? text_in(body, bytes) : nullptr;
+      if (name != nullptr) note_unsupported(name);
+      return;
+    }
+    case Op::kPad:
+      return;
+  }
+}
+
+}  // namespace mc::device

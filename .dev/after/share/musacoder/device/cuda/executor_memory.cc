@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Memory: what a candidate maps, writes, reads and copies, and what the judge shares with it.
+#include <algorithm>
+
+#include "check.h"
+#include "cuda/executor.h"
+
+namespace mc::device {
+namespace {
+
+uint64_t rounded_up(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+}  // namespace
+
+CUmemAllocationProp Executor::properties_of_memory(CUdevice device) {
+  CUmemAllocationProp properties{};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {device}};
+  return properties;
+}
+
+// ---- Memory -------------------------------------------------------------------------------------
+
+CUresult Executor::map(const Map& command) {
+  const uint64_t arena_end = arena_ + options_.arena_bytes;
+  if (command.bytes == 0 || command.bytes > options_.memory_bytes_max ||
+      command.address % kGranularity != 0 || command.address < arena_ ||
+      command.address > arena_end || command.bytes > arena_end - command.address) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  const uint64_t bytes = rounded_up(command.bytes, granularity_);
+  const uint64_t end = command.address + bytes;
+  const auto next = blocks_.lower_bound(command.address);
+  const bool overlaps = (next != blocks_.end() && next->first < end) ||
+                        (next != blocks_.begin() &&
+                         std::prev(next)->first + std::prev(next)->second.bytes > command.address);
+  if (end > arena_end || overlaps) return CUDA_ERROR_INVALID_VALUE;
+  if (mapped_bytes_ + bytes > options_.memory_bytes_max) return CUDA_ERROR_OUT_OF_MEMORY;
+  const CUmemAllocationProp properties = properties_of_memory(device_);
+  Block block{bytes, 0};
+  if (const CUresult status = cuMemCreate(&block.handle, bytes, &properties, 0)) return status;
+  if (const CUresult status = map_at(command.address, bytes, block.handle)) return status;
+  // All ones is NaN for every floating type.  Streams that do not wait for the default one may use
+  // the memory next.
+  CUresult status = cuMemsetD8Async(command.address, 0xFF, bytes, CU_STREAM_PER_THREAD);
+  if (status == CUDA_SUCCESS) status = cuStreamSynchronize(CU_STREAM_PER_THREAD);
+  if (status != CUDA_SUCCESS) {  // It may hold what others left in it.
+    unmap_block(command.address, block);
+    return status;
+  }
+  blocks_.emplace(command.address, block);
+  mapped_bytes_ += bytes;
+  mapped_bytes_peak_ = std::max(mapped_bytes_peak_, mapped_bytes_);
+  return CUDA_SUCCESS;
+}
+
+// Takes the handle: it is released where the memory cannot be mapped.
+CUresult Executor::map_at(uint64_t address, uint64_t bytes, CUmemGenericAllocationHandle handle) {
+  const CUresult status = map_part(address, {0, bytes}, handle);
+  if (status != CUDA_SUCCESS) cuMemRelease(handle);
+  return status;
+}
+
+CUresult Executor::map_part(uint64_t address, Extent part, CUmemGenericAllocationHandle handle) {
+  CUmemAccessDesc access{};
+  access.location = {CU_MEM_LOCATION_TYPE_DEVICE, {device_}};
+  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  const uint64_t at = address + part.offset;
+  CUresult status = cuMemMap(at, part.bytes, part.offset, handle, 0);
+  if (status == CUDA_SUCCESS) {
+    status = cuMemSetAccess(at, part.bytes, &access, 1);
+    if (status != CUDA_SUCCESS) cuMemUnmap(at, part.bytes);
+  }
+  return status;
+}
+
+// Takes the block's handle, as map_at() does.
+CUresult Executor::map_extents(uint64_t address, std::span<const Extent> extents,
+                               const Block& block) {
+  for (const Extent& part : extents) {
+    const bool is_inside = part.offset <= block.bytes && part.bytes <= block.bytes - part.offset;
+    CUresult status = is_inside ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    if (is_inside && part.bytes > 0) status = map_part(address, part, block.handle);
+    if (status == CUDA_SUCCESS) continue;
+    unmap_block(address, block);
+    return status;
+  }
+  return CUDA_SUCCESS;
+}
+
+void Executor::unmap_block(uint64_t address, const Block& block) {
+  cuMemUnmap(address, block.bytes);
+  cuMemRelease(block.handle);
+}
+
+CUresult Executor::unmap(const Map& command) {
+  const auto found = blocks_.find(command.address);
+  if (found == blocks_.end()) return CUDA_ERROR_INVALID_VALUE;
+  const CUresult status = cuCtxSynchronize();
+  unmap_block(found->first, found->second);
+  MC_CHECK(mapped_bytes_ >= found->second.bytes);
+  mapped_bytes_ -= found->second.bytes;
+  blocks_.erase(found);
+  return status;
+}
+
+CUresult Executor::write(const Write& command, const char* data, uint32_t bytes) {
+  CUstream stream;
+  if (command.bytes > bytes || !is_device_range(command.target, command.bytes)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (!stream_of(command.stream, stream)) return CUDA_ERROR_INVALID_HANDLE;
+  if (is_capturing(stream)) {
+    note_unsupported("a copy from the host in a graph");
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  }
+  // The driver has copied pageable memory before it returns.
+  return cuMemcpyHtoDAsync(command.target, data, command.bytes, stream);
+}
+
+void Executor::read(const Read& command) {
+  CUstream stream;
+  if (command.rows != 1 || command.bytes > kReplyBytesMax ||
+      !is_device_range(command.source, command.bytes)) {
+    return reply(CUDA_ERROR_INVALID_VALUE);
+  }
+  if (!stream_of(command.stream, stream)) return reply(CUDA_ERROR_INVALID_HANDLE);
+  if (is_capturing(stream)) {
+    note_unsupported("a copy to the host in a graph");
+    return reply(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  }
+  use_.bytes_to_host += command.bytes;
+  CUresult status = cuMemcpyDtoHAsync(reply_area_, command.source, command.bytes, stream);
+  if (status == CUDA_SUCCESS) status = cuStreamSynchronize(stream);
+  reply(status, reply_area_, status == CUDA_SUCCESS ? command.bytes : 0);
+}
+
+CUresult Executor::copy(const Copy& command) {
+  CUstream stream;
+  if (!stream_of(command.stream, stream)) return CUDA_ERROR_INVALID_HANDLE;
+  const auto last = [](uint64_t pitch, uint64_t rows, uint64_t bytes) {
+    return rows > (1u << 30) || pitch > (uint64_t{1} << 32) ? ~uint64_t{0}
+                                                            : pitch * (rows - 1) + bytes;
+  };
+  if (command.rows == 0 || command.bytes == 0) return CUDA_SUCCESS;
+  if (command.rows == 1) {
+    if (!is_device_range(command.target, command.bytes) ||
+        !is_device_range(command.source, command.bytes)) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    return cuMemcpyDtoDAsync(command.target, command.source, command.bytes, stream);
+  }
+  if (command.target_pitch < command.bytes || command.source_pitch < command.bytes ||
+      !is_device_range(command.target, last(command.target_pitch, command.rows, command.bytes)) ||
+      !is_device_range(command.source, last(command.source_pitch, command.rows, command.bytes))) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  CUDA_MEMCPY2D copy{};
+  copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  copy.srcDevice = command.source;
+  copy.dstDevice = command.target;
+  copy.srcPitch = command.source_pitch;
+  copy.dstPitch = command.target_pitch;
+  copy.WidthInBytes = command.bytes;
+  copy.Height = command.rows;
+  return cuMemcpy2DAsync(&copy, stream);
+}
+
+CUresult Executor::fill(const Fill& command) {
+  CUstream stream;
+  if (!stream_of(command.stream, stream)) return CUDA_ERROR_INVALID_HANDLE;
+  const uint64_t rows = command.rows, pitch = rows == 1 ? command.count : command.pitch;
+  if (command.element_bytes != 1 || rows == 0 || rows > (1u << 30) || pitch < command.count ||
+      pitch > (uint64_t{1} << 40) / rows ||
+      !is_device_range(command.target, pitch * (rows - 1) + command.count)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  const auto value = static_cast<unsigned char>(command.value);
+  if (rows == 1) return cuMemsetD8Async(command.target, value, command.count, stream);
+  return cuMemsetD2D8Async(command.target, pitch, value, command.count, rows, stream);
+}
+
+// ---- The judge's side ---------------------------------------------------------------------------
+
+uint64_t Executor::import_region(int descriptor, uint64_t bytes, std::span<const Extent> extents) {
+  const std::lock_guard lock(mutex_);
+  cuCtxSetCurrent(context_);
+  if (bytes == 0 || bytes % granularity_ != 0) return 0;
+  Block block{bytes, 0};
+  // The driver takes the descriptor's number in place of a pointer.
+  void* source = reinterpret_cast<void*>(static_cast<intptr_t>(descriptor));
+  if (cuMemImportFromShareableHandle(&block.handle, source,
+                                     CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != CUDA_SUCCESS) {
+    return 0;
+  }
+  const auto place = region_map_.allocate(bytes);
+  if (!place) {
+    cuMemRelease(block.handle);
+    return 0;
+  }
+  const bool by_extents = granularity_ == 1 && !extents.empty();
+  const CUresult status = by_extents ? map_extents(place->address, extents, block)
+                                     : map_at(place->address, bytes, block.handle);
+  if (status != CUDA_SUCCESS) {
+    region_map_.release(place->address);
+    return 0;
+  }
+  const bool is_new = region_blocks_.emplace(place->address, block).second;
+  MC_CHECK(is_new);
+  is_taken_ = false;
+  return place->address;
+}
+
+void Executor::release_region(uint64_t address) {
+  const std::lock_guard lock(mutex_);
+  cuCtxSetCurrent(context_);
+  const auto found = region_blocks_.find(address);
+  if (found == region_blocks_.end()) return;
+  cuCtxSynchronize();
+  unmap_block(address, found->second);
+  MC_CHECK(region_map_.release(address).has_value());
+  region_blocks_.erase(found);
+  is_taken_ = false;
+}
+
+int Executor::export_parts(const Part* parts, size_t num_parts, uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  cuCtxSetCurrent(context_);
+  for (size_t i = 0; i < num_parts; ++i) {
+    const Part& part = parts[i];
+    if (part.bytes == 0) continue;
+    if (!is_device_range(part.source, part.bytes) || part.bytes > bytes ||
+        part.offset > bytes - part.bytes) {
+      return -1;
+    }
+  }
+  // The candidate's queued work ends first; then it writes nothing until it has new inputs.
+  CUresult status = cuCtxSynchronize();
+  is_taken_ = true;
+  Block block;
+  const uint64_t place = map_new_region(bytes, block);
+  if (place == 0) return kNoRoom;
+  for (size_t i = 0; i < num_parts && status == CUDA_SUCCESS; ++i) {
+    const Part& part = parts[i];
+    if (part.bytes == 0) continue;
+    status = cuMemcpyDtoDAsync(place + part.offset, part.source, part.bytes, CU_STREAM_LEGACY);
+  }
+  return exported(place, block, status);
+}
+
+// Ends the mapping; -1 if the commands that filled the memory failed.
+int Executor::exported(uint64_t place, const Block& block, CUresult status) {
+  int descriptor = -1;
+  const CUresult done = cuCtxSynchronize();
+  if (status == CUDA_SUCCESS) status = done;
+  if (status == CUDA_SUCCESS) {
+    status = cuMemExportToShareableHandle(&descriptor, block.handle,
+                                          CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+  }
+  unmap_block(place, block);
+  MC_CHECK(region_map_.release(place).has_value());
+  return status == CUDA_SUCCESS ? descriptor : -1;
+}
+
+uint64_t Executor::map_new_region(uint64_t bytes, Block& block) {
+  CUmemAllocationProp properties = properties_of_memory(device_);
+  properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  block = {bytes, 0};
+  if (cuMemCreate(&block.handle, bytes, &properties, 0) != CUDA_SUCCESS) return 0;
+  const auto place = region_map_.allocate(bytes);
+  if (!place) cuMemRelease(block.handle);
+  if (!place || map_at(place->address, bytes, block.handle) != CUDA_SUCCESS) {
+    if (place) region_map_.release(place->address);
+    return 0;
+  }
+  return place->address;
+}
+
+}  // namespace mc::device

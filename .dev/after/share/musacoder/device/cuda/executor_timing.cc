@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Batches of timed calls (timed_batch.h).
+#include <algorithm>
+#include <cstring>
+
+#include "check.h"
+#include "cuda/executor.h"
+
+namespace mc::device {
+namespace {
+
+// Entries of a call in the device's queue that wait behind a gate; it has room for some 800.
+constexpr uint32_t kEntriesMax = 600;
+constexpr uint32_t kStagedBytesMax = 64u << 10;  // More from the host waits for the stream.
+
+}  // namespace
+
+uint64_t Executor::prepare_batches(uint32_t calls, const CallBytes& bytes) {
+  const std::lock_guard lock(mutex_);
+  cuCtxSetCurrent(context_);
+  std::string why;
+  if (batch_ == nullptr) batch_ = TimedBatch::create(device_, why);
+  if (batch_ == nullptr || batch_->prepare(calls, bytes) != CUDA_SUCCESS) return 0;
+  is_timed_ = true;
+  if (slots_ != 0 && bytes.inputs <= call_bytes_.inputs) return slots_;
+  const uint64_t slots_bytes =
+      std::max(kGranularity, (2 * bytes.inputs + kGranularity - 1) / kGranularity * kGranularity);
+  Block block;
+  slots_ = map_new_region(slots_bytes, block);
+  if (slots_ != 0) region_blocks_.emplace(slots_, block);
+  call_bytes_ = bytes;
+  return slots_;
+}
+
+bool Executor::start_batch(int descriptor, uint64_t bytes, uint32_t calls, Manner manner) {
+  const uint64_t inputs = import_region(descriptor, bytes);
+  if (inputs == 0) return false;
+  bool is_started = false;
+  {
+    const std::lock_guard lock(mutex_);
+    // Kernels that were queued before may still run, and see what is unmapped again below.
+    if (batch_ != nullptr && cuCtxSynchronize() == CUDA_SUCCESS &&
+        calls * call_bytes_.inputs <= bytes) {
+      has_failed_ = false;
+      launches_own_.clear();
+      was_long_.clear();
+      items_.start(manner == Manner::kItemised);
+      is_started = batch_->start(calls, inputs, slots_, manner == Manner::kGated) == CUDA_SUCCESS;
+    }
+  }
+  release_region(inputs);
+  return is_started;
+}
+
+// A candidate that is timed has the device in calls alone.  A command that waits for the device
+// opens the gate of the call that is under way; one that asks whether it is done does not, as
+// PyTorch's allocator does after record_stream(), and who asks again and again waits for it to
+// open.
+bool Executor::is_allowed_now(Op op, uint32_t bytes) {
+  const bool writes = op == Op::kLaunch || op == Op::kLaunchGraph || op == Op::kCopy ||
+                      op == Op::kFill || op == Op::kWrite || op == Op::kLibraryCall ||
+                      op == Op::kOperator || op == Op::kOperatorResult;
+  if (is_taken_ && writes) return false;
+  if (!is_timed_) return true;
+  if (!batch_->is_in_call()) return !writes && op != Op::kMap && op != Op::kRead;
+  switch (op) {
+    case Op::kLaunch:
+    case Op::kLaunchGraph:
+    case Op::kCopy:
+    case Op::kFill:
+    case Op::kRecordEvent:
+    case Op::kWaitEvent:
+      count_entries(1);
+      return true;
+    case Op::kWrite:
+      count_entries(1);
+      if (bytes > kStagedBytesMax) batch_->open_gate();
+      return true;
+    case Op::kPad:
+    case Op::kSetAttribute:
+    case Op::kOccupancy:
+    case Op::kTensorMap:
+    case Op::kCreateStream:
+    case Op::kCreateEvent:
+    case Op::kQueryStream:
+    case Op::kQueryEvent:
+    case Op::kCaptureInfo:
+    case Op::kLibraryCall:
+    case Op::kBeginCall:
+    case Op::kEndCall:
+    case Op::kUnsupported:
+      return true;
+    default:
+      batch_->open_gate();
+      return true;
+  }
+}
+
+// A call with more work than the device's queue has room for is let go.
+void Executor::count_entries(uint32_t number) {
+  entries_ += number;
+  if (entries_ > kEntriesMax) batch_->open_gate();
+}
+
+CUresult Executor::begin_call(const Call& command) {
+  if (batch_ == nullptr || !batch_->may_begin(command.call)) return CUDA_ERROR_NOT_PERMITTED;
+  if (command.call == 0) mapped_bytes_peak_ = mapped_bytes_;
+  entries_ = 0;
+  num_joins_ = 0;
+  streams_used_.clear();
+  launches_own_before_ = use_.launches_own;
+  return batch_->begin_call();
+}
+
+// Whatever the call queued in the stream belongs to its time.
+CUresult Executor::join(CUstream stream) {
+  if (joins_.size() <= num_joins_) {
+    CUevent event = nullptr;
+    if (const CUresult status = cuEventCreate(&event, CU_EVENT_DISABLE_TIMING)) return status;
+    joins_.push_back(event);
+  }
+  const CUevent event = joins_[num_joins_++];
+  const CUresult status = cuEventRecord(event, stream);
+  return status == CUDA_SUCCESS ? cuStreamWaitEvent(CU_STREAM_LEGACY, event, 0) : status;
+}
+
+CUresult Executor::end_call(const Call& command, const char* data, uint32_t bytes) {
+  if (batch_ == nullptr || !batch_->is_in_call() || command.call + 1 != batch_->calls_begun()) {
+    return CUDA_ERROR_NOT_PERMITTED;
+  }
+  std::vector<OutputPart> parts(bytes / sizeof(OutputPart));
+  if (command.num_parts > parts.size()) return CUDA_ERROR_INVALID_VALUE;
+  parts.resize(command.num_parts);
+  std::memcpy(parts.data(), data, parts.size() * sizeof(OutputPart));
+  for (const OutputPart& part : parts) {
+    const bool is_there = part.bytes == 0 || is_device_range(part.source, part.bytes);
+    if (!is_there || part.bytes > options_.memory_bytes_max) return CUDA_ERROR_INVALID_VALUE;
+  }
+  CUresult status = CUDA_SUCCESS;
+  for (const CUstream stream : streams_used_) {
+    if (status == CUDA_SUCCESS) status = join(stream);
+  }
+  launches_own_.push_back(static_cast<uint32_t>(use_.launches_own - launches_own_before_));
+  was_long_.push_back(entries_ > kEntriesMax);
+  const CUresult ended = batch_->end_call(parts);
+  return status == CUDA_SUCCESS ? ended : status;
+}
+
+bool Executor::finish_batch(std::vector<TimedCall>& calls) {
+  const std::lock_guard lock(mutex_);
+  cuCtxSetCurrent(context_);
+  calls.clear();
+  if (batch_ == nullptr) return false;
+  batch_->open_gate();
+  const bool is_done = cuCtxSynchronize() == CUDA_SUCCESS;
+  std::vector<Stopwatch::Call> times;
+  if (batch_->finish(times) != CUDA_SUCCESS || !is_done || has_failed_) return false;
+  MC_CHECK(launches_own_.size() == times.size() && was_long_.size() == times.size());
+  for (size_t i = 0; i < times.size(); ++i) {
+    calls.push_back({times[i].us, times[i].host_us, launches_own_[i],
+                     times[i].was_queued_whole ? 1u : 0u, was_long_[i] ? 1u : 0u});
+  }
+  return true;
+}
+
+bool Executor::take_items(std::vector<CallItem>& items) {
+  const std::lock_guard lock(mutex_);
+  cuCtxSetCurrent(context_);
+  return items_.take(items) == CUDA_SUCCESS;
+}
+
+uint64_t Executor::batch_memory_bytes() {
+  const std::lock_guard lock(mutex_);
+  return mapped_bytes_peak_;
+}
+
+int Executor::export_outputs(uint32_t call, const uint64_t* bytes, size_t num_parts) {
+  const std::lock_guard lock(mutex_);
+  cuCtxSetCurrent(context_);
+  const std::vector<OutputPart>* parts = batch_ == nullptr ? nullptr : batch_->parts_of(call);
+  if (parts == nullptr || parts->size() != num_parts) return -1;
+  uint64_t end = 0;
+  for (size_t i = 0; i < num_parts; ++i) {
+    if ((*parts)[i].bytes != bytes[i]) return -1;
+    end += TimedBatch::rounded(bytes[i]);
+  }
+  Block block;
+  const uint64_t place = map_new_region(
+      std::max(kGranularity, (end + kGranularity - 1) / kGranularity * kGranularity), block);
+  if (place == 0) return kNoRoom;
+  return exported(place, block, batch_->copy_outputs(call, place));
+}
+
+}  // namespace mc::device

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Modules, kernels and calls of libraries.
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "cuda/executor.h"
+
+namespace mc::device {
+namespace {
+
+constexpr uint32_t kHandlesMax = 1u << 20;
+constexpr uint32_t kEntriesOfLibraryCall = 3;
+// The first byte of a reply of operators/operators.h, and the place of its text.
+constexpr char kLackingOperator = 2;
+constexpr size_t kOperatorTextAt = 5;
+
+}  // namespace
+
+CUresult Executor::load_module(const LoadModule& command, std::string_view path) {
+  const auto file = files_.find(std::string(path));
+  if (file == files_.end()) return CUDA_ERROR_FILE_NOT_FOUND;
+  if (command.module > kHandlesMax || modules_.contains(command.module)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  File& entry = file->second;
+  Module module{nullptr, entry.is_own, entry.path_here, command.offset};
+  CUmodule& kept = kept_modules_[{entry.path_here, command.offset}];
+  if (entry.is_own || kept == nullptr) {
+    if (entry.file == nullptr) entry.file = ImageFile::open(entry.path_here);
+    const void* image = entry.file == nullptr ? nullptr : entry.file->image_at(command.offset);
+    if (image == nullptr) return CUDA_ERROR_INVALID_IMAGE;
+    if (const CUresult status = cuModuleLoadData(&module.module, image)) return status;
+    if (!entry.is_own) kept = module.module;
+  } else {
+    module.module = kept;
+  }
+  modules_.emplace(command.module, module);
+  return CUDA_SUCCESS;
+}
+
+// A text is the candidate's own: libraries bring their images in files.  The driver would take
+// machine code for one, so that a text has to be one.
+CUresult Executor::load_text(const LoadText& command, std::string_view part) {
+  if (command.module > kHandlesMax || modules_.contains(command.module)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (part.size() > kTextBytesMax - text_bytes_) return CUDA_ERROR_OUT_OF_MEMORY;
+  std::string& text = texts_[command.module];
+  text += part;
+  text_bytes_ += part.size();
+  if (command.is_last == 0) return CUDA_SUCCESS;
+  const std::string whole = std::move(texts_.extract(command.module).mapped());
+  text_bytes_ -= whole.size();
+  const bool is_text = std::ranges::none_of(whole, [](char c) {
+    return static_cast<unsigned char>(c) < ' ' && c != '\n' && c != '\t' && c != '\r';
+  });
+  if (!is_text || whole.find(".version") == std::string::npos) return CUDA_ERROR_INVALID_IMAGE;
+  Module module{nullptr, /*is_own=*/true, {}, 0};
+  if (const CUresult status = cuModuleLoadData(&module.module, whole.c_str())) return status;
+  modules_.emplace(command.module, module);
+  return CUDA_SUCCESS;
+}
+
+CUresult Executor::find_function(const Find& command, const char* name, FunctionFacts& facts) {
+  const auto module = modules_.find(command.module);
+  if (module == modules_.end() || command.function > kHandlesMax || name == nullptr) {
+    return CUDA_ERROR_INVALID_HANDLE;
+  }
+  if (!module->second.is_own && !may_run_foreign(name)) return CUDA_ERROR_NOT_PERMITTED;
+  FunctionEntry entry{nullptr, module->second.is_own, {}, 0, command.module};
+  if (const CUresult status = cuModuleGetFunction(&entry.function, module->second.module, name)) {
+    return status;
+  }
+  for (uint32_t i = 0; i < kFunctionAttributes; ++i) {
+    cuFuncGetAttribute(&facts.attributes[i], static_cast<CUfunction_attribute>(i), entry.function);
+  }
+  entry.item.name = name;
+  if (!entry.is_own) entry.item.owner = module->second.path;
+  entry.item.registers = static_cast<uint32_t>(facts.attributes[CU_FUNC_ATTRIBUTE_NUM_REGS]);
+  entry.item.shared_bytes =
+      static_cast<uint32_t>(facts.attributes[CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES]);
+  size_t offset = 0, bytes = 0;
+  while (facts.num_parameters < kParametersMax &&
+         cuFuncGetParamInfo(entry.function, facts.num_parameters, &offset, &bytes) ==
+             CUDA_SUCCESS) {
+    facts.parameters[facts.num_parameters++] = {static_cast<uint32_t>(offset),
+                                                static_cast<uint32_t>(bytes)};
+    entry.argument_bytes = std::max(entry.argument_bytes, static_cast<uint32_t>(offset + bytes));
+  }
+  functions_[command.function] = std::move(entry);
+  return CUDA_SUCCESS;
+}
+
+CUresult Executor::find_variable(const Find& command, const char* name, VariableFacts& facts) {
+  const auto module = modules_.find(command.module);
+  if (module == modules_.end() || name == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  CUdeviceptr address = 0;
+  size_t bytes = 0;
+  const CUresult status = cuModuleGetGlobal(&address, &bytes, module->second.module, name);
+  facts = {address, bytes};
+  if (status != CUDA_SUCCESS) return status;
+  variables_[address] = bytes;
+  forget_after_this(module->second);
+  return status;
+}
+
+CUresult Executor::set_attribute(const SetAttribute& command) {
+  const auto found = functions_.find(command.function);
+  if (found == functions_.end()) return CUDA_ERROR_INVALID_HANDLE;
+  forget_after_this(modules_.at(found->second.module));
+  return cuFuncSetAttribute(found->second.function,
+                            static_cast<CUfunction_attribute>(command.attribute), command.value);
+}
+
+// The next candidate loads PyTorch's module anew, since this one may change it.
+void Executor::forget_after_this(const Module& module) {
+  if (!module.is_own) changed_modules_.emplace(module.path, module.offset);
+}
+
+CUresult Executor::launch(const Launch& command, const char* arguments) {
+  const auto function = functions_.find(command.function);
+  CUlaunchConfig config{};
+  if (function == functions_.end() || !stream_of(command.stream, config.hStream)) {
+    return CUDA_ERROR_INVALID_HANDLE;
+  }
+  // The driver would read on behind a block that is too short.
+  if (command.argument_bytes < function->second.argument_bytes) return CUDA_ERROR_INVALID_VALUE;
+  config.gridDimX = command.grid[0];
+  config.gridDimY = command.grid[1];
+  config.gridDimZ = command.grid[2];
+  config.blockDimX = command.block[0];
+  config.blockDimY = command.block[1];
+  config.blockDimZ = command.block[2];
+  config.sharedMemBytes = command.shared_bytes;
+  CUlaunchAttribute attributes[2];
+  config.attrs = attributes;
+  if (command.cluster[0] != 0) {
+    CUlaunchAttribute& attribute = attributes[config.numAttrs++];
+    attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+    attribute.value.clusterDim = {command.cluster[0], command.cluster[1], command.cluster[2]};
+  }
+  if (command.is_cooperative != 0) {
+    CUlaunchAttribute& attribute = attributes[config.numAttrs++];
+    attribute.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+    attribute.value.cooperative = 1;
+  }
+  size_t bytes = command.argument_bytes;
+  void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, const_cast<char*>(arguments),
+                   CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
+  count_launches(config.hStream, {1, function->second.is_own ? 1u : 0u});
+  const CUresult status =
+      cuLaunchKernelEx(&config, function->second.function, nullptr, bytes > 0 ? extra : nullptr);
+  if (items_.is_on()) {
+    CallItem item = function->second.item;
+    std::ranges::copy(command.grid, item.grid);
+    std::ranges::copy(command.block, item.block);
+    item.shared_bytes += command.shared_bytes;
+    end_item(std::move(item));
+  }
+  return status;
+}
+
+// Ends the piece that a command queued last, in a batch that is told piece by piece.
+void Executor::end_item(CallItem item) {
+  has_failed_ = items_.end(std::move(item)) != CUDA_SUCCESS || has_failed_;
+}
+
+// A library's function counts as one launch, whatever it launches.
+CUresult Executor::call_library(const LibraryCall& command, const char* data, uint32_t bytes,
+                                std::vector<uint64_t>& answer) {
+  if (command.function >= kNumLibraryFunctions || command.num_words > bytes / 8) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  const LibraryFunction& function = kLibraryFunctions[command.function];
+  if (!may_run_foreign(function.name)) return CUDA_ERROR_NOT_PERMITTED;
+  std::vector<uint64_t> words(command.num_words);
+  if (!words.empty()) std::memcpy(words.data(), data, words.size() * 8);
+  if (!libraries_.call(command.function, words, answer) || answer.size() * 8 > kReplyBytesMax) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (!may_launch(function)) return CUDA_SUCCESS;
+  ++use_.launches;
+  if (batch_ != nullptr && batch_->is_in_call()) count_entries(kEntriesOfLibraryCall);
+  const bool is_dnn = std::string_view(function.name).starts_with("cudnn");
+  end_item({.name = function.name, .owner = is_dnn ? "cuDNN" : "cuBLAS"});
+  return CUDA_SUCCESS;
+}
+
+// The device's work ends first.
+void Executor::run_operator(const Operator& command, const char* call, uint32_t bytes) {
+  if (operators_.run == nullptr) return reply(CUDA_ERROR_NOT_SUPPORTED);
+  if (command.bytes > bytes) return reply(CUDA_ERROR_INVALID_VALUE);
+  if (num_captures_ > 0) return reply(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  if (const CUresult status = cuCtxSynchronize()) return reply(status);
+  ++use_.operators;
+  const size_t size = operators_.run(call, command.bytes, reply_area_, kReplyBytesMax);
+  if (size > kOperatorTextAt && reply_area_[0] == kLackingOperator && use_.unsupported.empty()) {
+    use_.unsupported.assign(reply_area_ + kOperatorTextAt, size - kOperatorTextAt);
+  }
+  reply(size > 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE, reply_area_, size);
+}
+
+CUresult Executor::fetch_result(const OperatorResult& command) {
+  if (operators_.fetch == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+  const bool is_there = operators_.fetch(command.slot, command.target, command.bytes) != 0;
+  return is_there ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+// An answer is a byte, of which a candidate that asks until it is done has one.
+void Executor::answer_query(CUresult status) {
+  if (status == CUDA_SUCCESS) ++use_.bytes_to_host;
+  reply(status);
+}
+
+CUresult Executor::elapsed(const Elapsed& command, float& ms) {
+  use_.bytes_to_host += sizeof ms;
+  const CUevent start = event_of(command.start), end = event_of(command.end);
+  if (start == nullptr || end == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  return cuEventElapsedTime(&ms, start, end);
+}
+
+}  // namespace mc::device

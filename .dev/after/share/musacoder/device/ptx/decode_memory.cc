@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Loads, stores and their relatives.
+#include <algorithm>
+
+#include "ptx/decoder.h"
+
+namespace mc::ptx {
+namespace {
+
+struct AtomicName {
+  std::string_view name;
+  Op op;
+};
+
+constexpr AtomicName kAtomics[] = {{"add", Op::kAdd}, {"min", Op::kMin},   {"max", Op::kMax},
+                                   {"and", Op::kAnd}, {"or", Op::kOr},     {"xor", Op::kXor},
+                                   {"cas", Op::kCas}, {"exch", Op::kExch}, {"inc", Op::kInc},
+                                   {"dec", Op::kDec}};
+
+Space space_of(const Instruction& one) {
+  if (one.has("global") || one.has("const")) return Space::kGlobal;
+  if (one.has("shared") || one.has("shared::cta")) return Space::kShared;
+  if (one.has("local")) return Space::kLocal;
+  if (one.has("param") || one.has("param::entry")) return Space::kParam;
+  return Space::kGeneric;
+}
+
+// The caches of these loads may have what the word was before.
+bool is_read_only(const Instruction& one) {
+  return one.has("nc") || one.has("const") || one.opcode == "ldu";
+}
+
+uint64_t window_of(const Instruction& one) {
+  if (one.has("shared") || one.has("shared::cta")) return kSharedWindow;
+  if (one.has("local")) return kLocalWindow;
+  return one.has("param") ? kParamWindow : 0;
+}
+
+}  // namespace
+
+bool Decoder::try_memory(const Instruction& one) {
+  const std::string& op = one.opcode;
+  const bool is_known = op == "ld" || op == "ldu" || op == "st" || op == "atom" || op == "red" ||
+                        op == "cp" || op == "ldmatrix" || op == "stmatrix" || op == "cvta" ||
+                        op == "isspacep";
+  if (!is_known) return false;
+  for (const std::string& modifier : one.modifiers) {
+    if (modifier == "shared::cluster" || modifier == "bulk" || modifier == "mbarrier") {
+      lack("copies by TMA and memory of clusters are not supported");
+      return true;
+    }
+  }
+  if (may_pause(one)) emit(variant_.plain.pause, {.flags = op == "st" ? kAlways : 0});
+  if (one.has("release") || one.has("acq_rel")) {
+    emit(one.has("cta") ? variant_.plain.fence_of_block : variant_.plain.fence);
+  }
+  if (op == "ld" || op == "ldu") {
+    load(one);
+  } else if (op == "st") {
+    store(one);
+  } else if (op == "atom" || op == "red") {
+    atomic(one);
+  } else if (op == "cp") {
+    copy_async(one);
+  } else if (op == "ldmatrix") {
+    load_matrix(one);
+  } else if (op == "stmatrix") {
+    store_matrix(one);
+  } else {
+    convert_address(one);
+  }
+  return true;
+}
+
+// The registers of a load's or store's data, which have one width.
+std::vector<uint32_t> Decoder::register_row(const Instruction& one, const Operand& data,
+                                            bool is_result, int& width) {
+  const std::vector<Operand> single = {data};
+  const auto& parts = data.kind == Operand::Kind::kVector ? data.parts : single;
+  const size_t wanted = one.has("v2") ? 2 : one.has("v4") ? 4 : one.has("v8") ? 8 : 1;
+  if (parts.size() != wanted) {
+    fail("it has " + std::to_string(parts.size()) + " registers in place of " +
+         std::to_string(wanted));
+    return {};
+  }
+  width = 0;
+  for (const Operand& part : parts) width = std::max(width, width_of(part));
+  if (width == 0) width = std::max(bytes_of(one.type()), 2);
+  std::vector<uint32_t> places;
+  for (const Operand& part : parts) {
+    places.push_back(is_result ? result(part, width) : source(part, width));
+  }
+  return places;
+}
+
+void Decoder::load(const Instruction& one) {
+  const Operand& from = operand(one, 1);
+  if (const ParamArea* area = param_area(from.name); area != nullptr && from.id < 0) {
+    return frame_access(one, *area, true);
+  }
+  const Variable* parameter = function_.find_parameter(from.name);
+  if (parameter != nullptr && function_.is_kernel && from.id < 0) {
+    return parameter_load(one, *parameter);
+  }
+  access(one, 0, 1);
+}
+
+// A load or a store of the registers and the address at these operands.
+void Decoder::access(const Instruction& one, size_t data, size_t memory) {
+  int width = 0;
+  const bool is_load = data == 0;
+  std::vector<uint32_t> places = register_row(one, operand(one, data), is_load, width);
+  if (error_) return;
+  const AccessKey key = {bytes_of(one.type()), is_load && is_signed(one.type()), width,
+                         static_cast<int>(places.size())};
+  Step step = memory_step(one, operand(one, memory));
+  step.d = places[0];
+  emit(is_load ? variant_.load(key) : variant_.store(key), step);
+  if (places.size() > 1) list(std::move(places));
+}
+
+Step Decoder::memory_step(const Instruction& one, const Operand& memory) {
+  Step step = address(memory);
+  step.flags |= static_cast<uint32_t>(space_of(one)) | (is_strong(one) ? kStrong : 0) |
+                (is_read_only(one) ? kReadOnly : 0) | (one.has("cta") ? kBlockScope : 0);
+  step.site = builder_.program.num_sites++;
+  return step;
+}
+
+// A kernel's parameter at a known place is a value of the frame.
+void Decoder::parameter_load(const Instruction& one, const Variable& parameter) {
+  const Operand& from = operand(one, 1);
+  int width = 0;
+  const std::vector<uint32_t> places = register_row(one, operand(one, 0), true, width);
+  const int bytes = bytes_of(one.type());
+  const int64_t end = from.value + bytes * std::ssize(places);
+  if (from.value < 0 || end > parameter.bytes || bytes == 0 || bytes > width) {
+    return fail("it reads beyond the parameter");
+  }
+  for (size_t k = 0; k < places.size(); ++k) {
+    FrameValue value;
+    value.source = Source::kParameter;
+    value.width = width;
+    value.bytes = bytes;
+    value.is_signed = is_signed(one.type());
+    value.bits =
+        static_cast<uint64_t>(parameter.offset + from.value) + k * static_cast<size_t>(bytes);
+    emit(variant_.arithmetic({Op::kMov, bits_type(width)}),
+         {.d = places[k], .a = value_place(value)});
+  }
+}
+
+void Decoder::frame_access(const Instruction& one, const ParamArea& area, bool is_load) {
+  const Operand& memory = operand(one, is_load ? 1 : 0);
+  int width = 0;
+  const std::vector<uint32_t> places =
+      register_row(one, operand(one, is_load ? 0 : 1), is_load, width);
+  const int bytes = bytes_of(one.type());
+  const int64_t end = memory.value + bytes * std::ssize(places);
+  if (memory.value < 0 || end > area.bytes || bytes == 0 || bytes > 8 ||
+      (!is_load && bytes > width)) {
+    return fail("it is beyond the .param variable");
+  }
+  emit(is_load ? variant_.plain.frame_load : variant_.plain.frame_store,
+       {.d = static_cast<uint32_t>(places.size()),
+        .a = area.place,
+        .b = static_cast<uint32_t>(bytes),
+        .c = area.bytes,
+        .e = static_cast<uint32_t>(width),
+        .flags = is_signed(one.type()) ? 1U : 0U,
+        .immediate = memory.value});
+  list(places);
+}
+
+void Decoder::store(const Instruction& one) {
+  const Operand& to = operand(one, 0);
+  if (const ParamArea* area = param_area(to.name); area != nullptr && to.id < 0) {
+    return frame_access(one, *area, false);
+  }
+  access(one, 1, 0);
+}
+
+// `atom d, [a], b {, c}` and `red [a], b`
+void Decoder::atomic(const Instruction& one) {
+  const bool has_result = one.opcode == "atom";
+  const size_t first = has_result ? 1 : 0;
+  Op op = Op::kNone;
+  for (const AtomicName& name : kAtomics) {
+    if (one.has(name.name)) op = name.op;
+  }
+  const int width = bytes_of(one.type());
+  if (one.has("v2") || one.has("v4") || one.has("v8")) return lack("atomics of vectors");
+  Step step = memory_step(one, operand(one, first));
+  step.b = source(one, first + 1, width);
+  step.c = op == Op::kCas ? source(one, first + 2, width) : zeros_;
+  const bool is_discarded = !has_result || operand(one, 0).kind == Operand::Kind::kDiscard;
+  step.d = is_discarded ? 0 : result(operand(one, 0), width);
+  emit(variant_.atomic({op, one.type()}), step);
+}
+
+// `cp.async.ca.shared.global [to], [from], bytes {, bytes that are read}`
+void Decoder::copy_async(const Instruction& one) {
+  if (!one.has("async")) return lack("this copy is not supported");
+  if (one.has("mbarrier")) return lack("mbarriers are not supported");
+  if (one.has("commit_group")) {
+    emit(variant_.plain.copy_async_commit);
+    return;
+  }
+  if (one.has("wait_group") || one.has("wait_all")) {
+    const int64_t newest = one.has("wait_all") ? -1 : operand(one, 0).value;
+    emit(variant_.plain.copy_async_wait, {.immediate = newest});
+    return;
+  }
+  const Step to = address(operand(one, 0)), from = address(operand(one, 1));
+  const Operand& bytes = operand(one, 2);
+  const bool is_size = bytes.kind == Operand::Kind::kInteger &&
+                       (bytes.value == 4 || bytes.value == 8 || bytes.value == 16);
+  if (!is_size) return fail("a copy has 4, 8 or 16 bytes");
+  // The last operand is the policy of a cache, where there is one.
+  const size_t hint = one.has("L2::cache_hint") ? 1 : 0;
+  const bool has_size = one.operands.size() > 3 + hint;
+  if (has_size && operand(one, 3).type == Type::kPred) return lack("ignore-src is not supported");
+  emit(variant_.plain.copy_async, {.d = to.a,
+                                   .a = from.a,
+                                   .b = constant(static_cast<uint64_t>(from.immediate), 8),
+                                   .c = static_cast<uint32_t>(bytes.value),
+                                   .e = has_size ? source(one, 3, 4) : 0,
+                                   .flags = to.flags | (from.flags != 0 ? kFromWide : 0),
+                                   .immediate = to.immediate,
+                                   .site = builder_.program.num_sites++});
+}
+
+// `ldmatrix.sync.aligned.m8n8.x4{.trans}.shared.b16 {d...}, [a]`
+void Decoder::load_matrix(const Instruction& one) {
+  const size_t count = one.has("x4") ? 4 : one.has("x2") ? 2 : 1;
+  if (!one.has("m8n8") || !one.has("b16")) return lack("this matrix is not supported");
+  std::vector<uint32_t> places = fragment(one, 0, 4, true);
+  if (places.size() != count) return fail("a wrong number of registers");
+  Step step = address(operand(one, 1));
+  step.c = static_cast<uint32_t>(count);
+  emit(one.has("trans") ? variant_.plain.load_matrix_transposed : variant_.plain.load_matrix, step);
+  list(std::move(places));
+}
+
+// `stmatrix.sync.aligned.m8n8.x4{.trans}.shared.b16 [a], {d...}`
+void Decoder::store_matrix(const Instruction& one) {
+  const size_t count = one.has("x4") ? 4 : one.has("x2") ? 2 : 1;
+  if (!one.has("m8n8") || !one.has("b16")) return lack("this matrix is not supported");
+  std::vector<uint32_t> places = fragment(one, 1, 4, false);
+  if (places.size() != count) return fail("a wrong number of registers");
+  Step step = address(operand(one, 0));
+  step.c = static_cast<uint32_t>(count);
+  emit(one.has("trans") ? variant_.plain.store_matrix_transposed : variant_.plain.store_matrix,
+       step);
+  list(std::move(places));
+}
+
+// cvta{.to}.space and isspacep.space
+void Decoder::convert_address(const Instruction& one) {
+  const uint64_t window = window_of(one);
+  if (one.opcode == "isspacep") {
+    Step step = operands(one, "dp a8");
+    step.immediate = static_cast<int64_t>(window);
+    emit(variant_.plain.is_space, step);
+    return;
+  }
+  if (bytes_of(one.type()) != 8) return lack("addresses of 32 bits");
+  const bool is_to = one.has("to");
+  const uint64_t other = is_to ? (uint64_t{1} << kWindowShift) - 1 : window;
+  const Op op = window == 0 ? Op::kMov : is_to ? Op::kAnd : Op::kOr;
+  Step step = operands(one, "d8 a8");
+  step.b = constant(other, 8);
+  emit(variant_.arithmetic({op, Type::kB64}), step);
+}
+
+}  // namespace mc::ptx

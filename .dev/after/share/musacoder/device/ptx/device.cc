@@ -1,0 +1,462 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ptx/device.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "ptx/decode.h"
+#include "ptx/finding_log.h"
+#include "ptx/global_memory.h"
+#include "ptx/machine.h"
+#include "ptx/order.h"
+#include "ptx/program.h"
+#include "ptx/shadow.h"
+#include "ptx/undo_log.h"
+
+namespace mc::ptx {
+namespace {
+
+constexpr uint32_t kThreadsMax = 1024;
+constexpr uint32_t kGridMaxX = 0x7FFFFFFF, kGridMaxYZ = 65535;
+constexpr uint32_t kSharedStaticMax = 48 << 10, kSharedMax = 227 << 10;
+constexpr size_t kContextsBytesMax = size_t{512} << 20;
+constexpr size_t kContextsMax = 32 * kMultiprocessors;    // A cooperative grid of the largest size.
+constexpr size_t kCooperativeBytesMax = size_t{4} << 30;  // For the contexts of a launch.
+constexpr uint32_t kLocalMax = 512 << 10;  // Bytes of a thread, of every compute capability.
+// Two words that are zero when a launch begins: cooperative_groups/details/driver_abi.h.
+constexpr size_t kGridWorkspaceBytes = 8;
+constexpr int kWorkersMax = 256;
+constexpr int64_t kLaunchBytesMax = 1 << 30;             // Frames of calls and copies under way.
+constexpr int64_t kHeapBytes = 64 << 20;                 // For malloc of kernels.
+constexpr uint64_t kNoiseOfLaunch = 0x9FB21C651E98DF25;  // Odd, so that launches differ.
+constexpr uint64_t kTicksOfLaunch = 50'000;              // The time from one launch to the next.
+
+// Triton's modules name the file of the kernel.
+bool is_in_python(const Program& program) {
+  return std::ranges::any_of(program.module->files,
+                             [](const auto& file) { return file.second.ends_with(".py"); });
+}
+
+struct Loaded {
+  std::shared_ptr<const Module> module;
+  Addresses addresses;
+  std::map<std::string, std::unique_ptr<Program>, std::less<>> programs;
+};
+
+std::string triple(const std::array<uint32_t, 3>& three) {
+  return std::to_string(three[0]) + " x " + std::to_string(three[1]) + " x " +
+         std::to_string(three[2]);
+}
+
+// The rule that a launch's shape breaks, or nothing.
+std::string shape_fault(const LaunchOptions& options, const Program& program) {
+  const auto& [x, y, z] = options.block;
+  const uint64_t threads = uint64_t{x} * y * z;
+  const int64_t most = std::min<int64_t>(program.kernel->threads_max, kThreadsMax);
+  if (threads == 0 || x > kThreadsMax || y > kThreadsMax || z > 64 ||
+      static_cast<int64_t>(threads) > most) {
+    return "a block of " + triple(options.block) + " threads, at most " + std::to_string(most) +
+           " are possible";
+  }
+  const auto& required = program.kernel->threads_required;
+  for (size_t k = 0; k < required.size(); ++k) {
+    if (required[k] != options.block[k]) {
+      return "a block of " + triple(options.block) + " threads, the kernel requires others";
+    }
+  }
+  const auto& grid = options.grid;
+  if (grid[0] == 0 || grid[1] == 0 || grid[2] == 0 || grid[0] > kGridMaxX || grid[1] > kGridMaxYZ ||
+      grid[2] > kGridMaxYZ) {
+    return "a grid of " + triple(grid) + " blocks is not possible";
+  }
+  if (options.shared_bytes > kSharedMax ||
+      options.shared_bytes + program.shared_bytes > kSharedMax + 4096) {
+    return std::to_string(options.shared_bytes) + " bytes of dynamic shared memory are too many";
+  }
+  if (program.codes.front()->local_bytes > kLocalMax) {
+    return std::to_string(program.codes.front()->local_bytes) +
+           " bytes of local memory for a thread; at most " + std::to_string(kLocalMax) +
+           " are possible";
+  }
+  if (options.arguments.bytes().size() < program.parameter_bytes) {
+    return "the arguments have " + std::to_string(options.arguments.bytes().size()) +
+           " bytes, the kernel takes " + std::to_string(program.parameter_bytes);
+  }
+  return "";
+}
+
+void place_value(std::vector<uint8_t>& bytes, const Relocation& relocation, uint64_t value) {
+  const size_t at = static_cast<size_t>(relocation.at);
+  for (int k = 0; k < relocation.bytes; ++k) {
+    bytes[at + static_cast<size_t>(k)] = static_cast<uint8_t>(value >> (8 * k));
+  }
+}
+
+// Memory of this process for a block that is under way.
+size_t context_bytes(const Launch& launch, int lanes) {
+  const Program& program = *launch.program;
+  const size_t warps = launch.threads / static_cast<uint32_t>(lanes) + 1;
+  const size_t local_bytes = program.codes.front()->local_bytes * size_t{launch.threads};
+  return warps * (program.frame_bytes_max + 1024) + local_bytes +
+         24 * size_t{program.shared_bytes + launch.shared_dynamic};
+}
+
+Result<uint64_t> address_of(const Module& module, const Addresses& addresses,
+                            const std::string& symbol) {
+  const auto variable = addresses.find(symbol);
+  if (variable != addresses.end()) return variable->second;
+  const Function* function = module.find_function(symbol);
+  if (function != nullptr) {
+    return function_address(static_cast<size_t>(function - module.functions.data()));
+  }
+  return invalid("\"" + symbol + "\" has no address");
+}
+
+}  // namespace
+
+Arguments& Arguments::add_bytes(const void* data, size_t size, size_t align) {
+  bytes_.resize((bytes_.size() + align - 1) / align * align);
+  const uint8_t* begin = static_cast<const uint8_t*>(data);
+  bytes_.insert(bytes_.end(), begin, begin + size);
+  return *this;
+}
+
+struct Device::Impl {
+  DeviceOptions options;
+  const Variant* variant = nullptr;
+  std::unique_ptr<GlobalMemory> memory;
+  std::map<ModuleId, Loaded> modules;
+  ModuleId next_module = 1;
+  std::vector<std::unique_ptr<ShadowMemory>> shadows;  // One for each worker.
+  std::unique_ptr<UndoLog> undo;                       // Null until a launch needs it.
+  std::set<const Program*> in_place;                   // Those that wrote what their blocks read.
+  uint64_t grid_workspace = 0;                         // Memory of cooperative launches.
+  uint64_t launches = 0;
+
+  Status place_variables(Loaded& loaded);
+  Result<const Program*> program(ModuleId module, std::string_view kernel);
+  Result<uint64_t> cleared_grid_workspace();
+  void prepare(Launch& launch, const LaunchOptions& options, const Program& program);
+  void run(Launch& launch);
+  void run_again(Launch& launch, const LaunchOptions& options);
+  bool is_settled(Launch& launch, const LaunchOptions& options, const FindingLog& log);
+  bool depends_on_order(const Launch& launch) const;
+};
+
+Device::Device(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Device::~Device() = default;
+
+Result<std::unique_ptr<Device>> Device::create(const DeviceOptions& options) {
+  auto impl = std::make_unique<Impl>();
+  impl->options = options;
+  impl->options.workers = std::clamp(options.workers, 1, kWorkersMax);
+  if (!__builtin_cpu_supports("x86-64-v3")) {
+    return Error{ErrorCode::kUnsupported, "PTX is executed with AVX2, which this processor lacks"};
+  }
+  impl->variant = variant_of(options.lanes);
+  if (impl->variant == nullptr) {
+    return invalid("warps of " + std::to_string(options.lanes) + " lanes; 32 and 128 are possible");
+  }
+  MC_TRY(impl->memory, GlobalMemory::create(options.memory_bytes), "ptx device");
+  for (int k = 0; k < impl->options.workers; ++k) {
+    MC_TRY(std::unique_ptr<ShadowMemory> shadow, ShadowMemory::create(options.memory_bytes),
+           "ptx device");
+    impl->shadows.push_back(std::move(shadow));
+  }
+  if (impl->options.workers > 1) {
+    MC_TRY(impl->undo, UndoLog::create(*impl->memory, impl->options.workers), "ptx device");
+  }
+  return std::unique_ptr<Device>(new Device(std::move(impl)));
+}
+
+Result<uint64_t> Device::allocate(size_t bytes, std::string name) {
+  return impl_->memory->allocate(bytes, std::move(name));
+}
+
+Result<uint64_t> Device::reserve(size_t bytes) { return impl_->memory->reserve(bytes); }
+
+Status Device::allocate_at(uint64_t address, size_t bytes, std::string name) {
+  return impl_->memory->allocate_at(address, bytes, std::move(name));
+}
+
+uint8_t* Device::host(uint64_t address, size_t bytes) const {
+  return impl_->memory->host(address, bytes);
+}
+
+Status Device::release(uint64_t address) {
+  const Allocation* allocation = impl_->memory->find(address);
+  const uint64_t end = allocation == nullptr ? address : allocation->end;
+  if (!impl_->memory->release(address)) return invalid("no allocation begins at this address");
+  for (const auto& shadow : impl_->shadows) {
+    shadow->forget(address - kGlobalBase, end - kGlobalBase);
+  }
+  return ok();
+}
+
+Status Device::copy_in(uint64_t to, std::span<const uint8_t> bytes) {
+  uint8_t* host = impl_->memory->host(to, bytes.size());
+  if (host == nullptr) return invalid("a copy is not within one allocation");
+  if (!bytes.empty()) std::memcpy(host, bytes.data(), bytes.size());
+  return ok();
+}
+
+Status Device::copy_out(uint64_t from, std::span<uint8_t> bytes) const {
+  const uint8_t* host = impl_->memory->host(from, bytes.size());
+  if (host == nullptr) return invalid("a copy is not within one allocation");
+  if (!bytes.empty()) std::memcpy(bytes.data(), host, bytes.size());
+  return ok();
+}
+
+Status Device::fill(uint64_t to, uint8_t byte, size_t size) {
+  uint8_t* host = impl_->memory->host(to, size);
+  if (host == nullptr) return invalid("a fill is not within one allocation");
+  if (size > 0) std::memset(host, byte, size);
+  return ok();
+}
+
+Result<ModuleId> Device::load(std::string_view text) {
+  MC_TRY(Module module, parse(text), "load a module");
+  Loaded loaded;
+  loaded.module = std::make_shared<const Module>(std::move(module));
+  MC_TRY_VOID(impl_->place_variables(loaded), "load a module");
+  const ModuleId id = impl_->next_module++;
+  impl_->modules.emplace(id, std::move(loaded));
+  return id;
+}
+
+Status Device::Impl::place_variables(Loaded& loaded) {
+  const Module& module_text = *loaded.module;
+  for (const Variable& one : module_text.variables) {
+    if (one.space == Space::kShared) continue;
+    if (one.is_external) return invalid("the variable \"" + one.name + "\" is not in the module");
+    MC_TRY(const uint64_t address, memory->allocate(static_cast<size_t>(one.bytes), one.name),
+           "variable " + one.name);
+    loaded.addresses[one.name] = address;
+    std::memset(memory->origin() + address, 0, static_cast<size_t>(one.bytes));
+  }
+  for (const Variable& one : module_text.variables) {
+    if (one.space == Space::kShared || one.initial.empty()) continue;
+    std::vector<uint8_t> bytes = one.initial;
+    for (const Relocation& relocation : one.relocations) {
+      MC_TRY(const uint64_t base, address_of(module_text, loaded.addresses, relocation.symbol),
+             "variable " + one.name);
+      place_value(bytes, relocation, base + static_cast<uint64_t>(relocation.offset));
+    }
+    std::memcpy(memory->origin() + loaded.addresses[one.name], bytes.data(), bytes.size());
+  }
+  return ok();
+}
+
+Status Device::unload(ModuleId module) {
+  const auto found = impl_->modules.find(module);
+  if (found == impl_->modules.end()) return invalid("the module is not loaded");
+  for (const auto& [name, address] : found->second.addresses) impl_->memory->release(address);
+  for (const auto& [name, program] : found->second.programs) impl_->in_place.erase(program.get());
+  impl_->modules.erase(found);
+  return ok();
+}
+
+std::vector<std::string> Device::kernels(ModuleId module) const {
+  std::vector<std::string> names;
+  const auto found = impl_->modules.find(module);
+  if (found == impl_->modules.end()) return names;
+  for (const Function& one : found->second.module->functions) {
+    if (one.is_kernel && !one.is_declaration) names.push_back(one.name);
+  }
+  return names;
+}
+
+Result<uint64_t> Device::variable(ModuleId module, std::string_view name) const {
+  const auto found = impl_->modules.find(module);
+  if (found == impl_->modules.end()) return invalid("the module is not loaded");
+  const auto address = found->second.addresses.find(std::string(name));
+  if (address != found->second.addresses.end()) return address->second;
+  return Error{ErrorCode::kNotFound, "the module has no variable " + std::string(name)};
+}
+
+Result<size_t> Device::variable_bytes(ModuleId module, std::string_view name) const {
+  MC_TRY(const uint64_t address, variable(module, name), "variable");
+  const Allocation* allocation = impl_->memory->find_before(address);
+  return static_cast<size_t>(allocation->end - allocation->begin);
+}
+
+Result<const Program*> Device::Impl::program(ModuleId module, std::string_view kernel) {
+  const auto found = modules.find(module);
+  if (found == modules.end()) return invalid("the module is not loaded");
+  Loaded& loaded = found->second;
+  const auto known = loaded.programs.find(kernel);
+  if (known != loaded.programs.end()) return known->second.get();
+  const Function* function = loaded.module->find_function(kernel);
+  if (function == nullptr || !function->is_kernel || function->is_declaration) {
+    return Error{ErrorCode::kNotFound, "the module has no kernel " + std::string(kernel)};
+  }
+  MC_TRY(std::unique_ptr<Program> decoded,
+         ptx::decode(loaded.module, *function, loaded.addresses, *variant), "PTX");
+  return loaded.programs.emplace(kernel, std::move(decoded)).first->second.get();
+}
+
+Result<KernelFacts> Device::decode(ModuleId module, std::string_view kernel) {
+  MC_TRY(const Program* program, impl_->program(module, kernel), "decode");
+  if (!program->lacks.empty()) {
+    return Error{ErrorCode::kUnsupported,
+                 "decode: kernel " + std::string(kernel) + ": " + program->lacks.front()};
+  }
+  return facts(module, kernel);
+}
+
+Result<KernelFacts> Device::facts(ModuleId module, std::string_view kernel) {
+  MC_TRY(const Program* program, impl_->program(module, kernel), "decode");
+  // The program has gaps between arrays, which a GPU has not.
+  uint32_t shared_bytes = 0;
+  for (const SharedArray& one : program->shared_arrays) {
+    if (one.end != UINT32_MAX) shared_bytes += (one.end - one.begin + 3) / 4 * 4;
+  }
+  KernelFacts facts{{},
+                    program->parameter_bytes,
+                    shared_bytes,
+                    program->codes.front()->local_bytes,
+                    program->kernel->threads_max};
+  for (const Variable& one : program->kernel->parameters) {
+    facts.parameters.push_back(
+        {static_cast<uint32_t>(one.offset), static_cast<uint32_t>(one.bytes)});
+  }
+  return facts;
+}
+
+Result<uint64_t> Device::Impl::cleared_grid_workspace() {
+  if (grid_workspace == 0) {
+    MC_TRY(grid_workspace, memory->allocate(kGridWorkspaceBytes, "the grid's barrier"), "launch");
+  }
+  std::memset(memory->host(grid_workspace, kGridWorkspaceBytes), 0, kGridWorkspaceBytes);
+  return grid_workspace;
+}
+
+void Device::Impl::prepare(Launch& launch, const LaunchOptions& given, const Program& program) {
+  launch.memory = memory.get();
+  launch.program = &program;
+  launch.variant = variant;
+  std::copy(given.grid.begin(), given.grid.end(), launch.grid);
+  std::copy(given.block.begin(), given.block.end(), launch.block);
+  launch.threads = given.block[0] * given.block[1] * given.block[2];
+  launch.blocks = uint64_t{given.grid[0]} * given.grid[1] * given.grid[2];
+  launch.shared_dynamic = given.shared_bytes;
+  launch.parameters = given.arguments.bytes().data();
+  launch.checks_races = given.checks_races;
+  launch.reads_by_words = in_place.contains(&program);
+  const uint64_t most = program.blocks_communicate ? 1 : static_cast<uint64_t>(options.workers);
+  launch.workers = static_cast<int>(std::min(most, launch.blocks));
+  const size_t contexts =
+      std::max<size_t>(kContextsBytesMax / context_bytes(launch, variant->lanes), 2);
+  launch.contexts_max = std::max<size_t>(
+      std::min<size_t>(contexts, kContextsMax) / static_cast<size_t>(launch.workers), 1);
+  if (given.is_cooperative) {
+    launch.workers = 1;
+    launch.turn = kCooperativeTurn;
+    launch.starts_all = true;
+    launch.contexts_max =
+        std::max<size_t>(launch.contexts_max, std::min<uint64_t>(launch.blocks, kContextsMax));
+  }
+  launch.seed = given.seed;
+  launch.turns = turns_of(launch.blocks, given.seed);
+  launch.noise = (given.seed << 32) + ++launches * kNoiseOfLaunch;
+  launch.began = launches * kTicksOfLaunch;
+  launch.turns_left = given.steps_max * 1000 / launch.turn;
+  launch.heap_left = kHeapBytes;
+  launch.bytes_left = kLaunchBytesMax;
+}
+
+void Device::Impl::run(Launch& launch) {
+  for (const auto& shadow : shadows) shadow->begin_launch();
+  launch.shadows = shadows.data();
+  std::vector<Order> orders(static_cast<size_t>(launch.workers));
+  launch.orders = orders.data();
+  launch.undo = launch.workers > 1 || launch.may_settle ? undo.get() : nullptr;
+  if (launch.undo != nullptr) undo->begin_launch();
+  std::vector<std::thread> threads;
+  for (int k = 1; k < launch.workers; ++k) {
+    threads.emplace_back([&launch, k, this] { variant->work(launch, k); });
+  }
+  variant->work(launch, 0);
+  for (std::thread& thread : threads) thread.join();
+  if (launch.writes_what_it_read) in_place.insert(launch.program);
+}
+
+// True for blocks of several workers whose results depend on the order in which they ran.
+bool Device::Impl::depends_on_order(const Launch& launch) const {
+  return launch.workers > 1 &&
+         (launch.stopped || undo->workers_conflict(shadows, launch.program->granule_shift));
+}
+
+void Device::Impl::run_again(Launch& launch, const LaunchOptions& given) {
+  undo->restore();
+  launch.next_block = 0;
+  launch.stopped = false;
+  launch.turns_left = given.steps_max * 1000 / launch.turn;
+  launch.bytes_left = kLaunchBytesMax;
+  run(launch);
+}
+
+// Triton gives a value that is smaller than a block to several threads: all of them load it, and
+// one stores its successor. The loads that come late use their value for nothing. So where races of
+// reads and writes of the same block are all that was found, warps run once more in the opposite
+// order, in which each read comes on the other side of its write: the race is none if all bytes are
+// equal.
+bool Device::Impl::is_settled(Launch& launch, const LaunchOptions& given, const FindingLog& log) {
+  const auto is_doubtful = [](const Finding& finding) {
+    return finding.kind == FindingKind::kGlobalRace &&
+           (finding.detail == kReadAfterWriteInBlock || finding.detail == kWriteAfterReadInBlock);
+  };
+  const std::vector<Finding> found = log.findings();
+  if (!launch.may_settle || found.empty() || !std::ranges::all_of(found, is_doubtful)) return false;
+  const std::vector<UndoLog::Saved> written = undo->written();
+  FindingLog second;
+  launch.log = &second;
+  launch.is_reversed = true;
+  run_again(launch, given);
+  return !launch.stopped && std::ranges::all_of(second.findings(), is_doubtful) &&
+         undo->is_as(written);
+}
+
+Result<LaunchReport> Device::launch(const LaunchOptions& options) {
+  MC_TRY(const Program* program, impl_->program(options.module, options.kernel), "launch");
+  LaunchReport report;
+  if (const std::string fault = shape_fault(options, *program); !fault.empty()) {
+    Finding finding;
+    finding.kind = FindingKind::kLaunchLimit;
+    finding.kernel = options.kernel;
+    finding.detail = fault;
+    report.findings.push_back(std::move(finding));
+    report.is_complete = false;
+    return report;
+  }
+  FindingLog log;
+  Launch launch;
+  launch.log = &log;
+  impl_->prepare(launch, options, *program);
+  if (options.is_cooperative) {
+    if (launch.blocks * context_bytes(launch, impl_->options.lanes) > kCooperativeBytesMax) {
+      return Error{ErrorCode::kUnsupported,
+                   "a cooperative grid whose blocks need more than 4 GiB of memory together"};
+    }
+    MC_TRY(launch.grid_workspace, impl_->cleared_grid_workspace(), "launch");
+  }
+  launch.may_settle = is_in_python(*program) && !program->blocks_communicate;
+  if (launch.may_settle && impl_->undo == nullptr) {
+    MC_TRY(impl_->undo, UndoLog::create(*impl_->memory, impl_->options.workers), "launch");
+  }
+  impl_->run(launch);
+  if (impl_->depends_on_order(launch)) {
+    launch.workers = 1;
+    impl_->run_again(launch, options);
+  }
+  report.is_complete = !launch.stopped;
+  if (!impl_->is_settled(launch, options, log)) report.findings = log.findings();
+  report.printed = log.printed();
+  return report;
+}
+
+}  // namespace mc::ptx

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Finding: what a kernel did wrong, or why it could not go on, with its place in the source.
+//
+// Findings hold no addresses and no times, so that the same launch gives the same text each time.
+// Equal faults at one place are one finding with a count; the threads are those of the first.
+#ifndef MC_PTX_FINDING_H_
+#define MC_PTX_FINDING_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace mc::ptx {
+
+enum class FindingKind : uint8_t {
+  // The kernel goes on.
+  kSharedRace,  // Two threads touch a word, one writes, and no barrier is between them.
+  // The same of global memory, within a block or between blocks; and loads for read-only data of
+  // words that the launch wrote, by any thread.
+  kGlobalRace,
+  kUnwrittenShared,  // A read of shared memory that no thread of the block wrote.
+  kShuffleSource,    // A thread is not in the mask of its own instruction, or lanes are missing.
+  // The launch ends.
+  kOutOfBoundsRead,
+  kOutOfBoundsWrite,
+  kMisaligned,        // The address is no multiple of the access's bytes.
+  kDivergentBarrier,  // Threads of a block wait at different barriers.
+  kDeadlock,          // No thread of the block can go on.
+  kTrap,
+  kAssertion,
+  kBadCall,      // An indirect call whose address is no function's.
+  kStepLimit,    // The launch ran for longer than its budget.
+  kStackLimit,   // Calls are nested too deeply.
+  kLaunchLimit,  // The launch's shape or parameters are not possible.
+  kLacking,      // A thread reached an instruction that the executor lacks; no fault of a kernel.
+};
+
+std::string_view name_of(FindingKind kind);
+// The launch ended where it was found.
+bool ends_launch(FindingKind kind);
+
+struct ThreadPlace {
+  uint32_t block[3] = {};
+  uint32_t thread[3] = {};
+};
+
+struct Finding {
+  FindingKind kind = FindingKind::kTrap;
+  std::string kernel;
+  std::string file;  // Empty where the module has no line of it.
+  int line = 0;
+  std::string instruction;  // `st.shared.f32`
+  std::string array;        // The variable or allocation, or empty.
+  std::string detail;
+  std::optional<ThreadPlace> thread;
+  std::optional<ThreadPlace> other;  // The second thread of a race.
+  int64_t count = 1;
+};
+
+// One line, such as:
+// Race.: kernel row_sums, sum.cu:14, ld.shared.f32, array "partial": a read of what another
+// thread wrote without a barrier between; thread (0,0,0) of block (0,0,0), thread (32,0,0) of ...
+std::string describe(const Finding& finding);
+
+}  // namespace mc::ptx
+
+#endif  // MC_PTX_FINDING_H_

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FindingLog: the findings of one launch, and what its threads printed.
+#ifndef MC_PTX_FINDING_LOG_H_
+#define MC_PTX_FINDING_LOG_H_
+
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "ptx/finding.h"
+
+namespace mc::ptx {
+
+class FindingLog {
+ public:
+  // Equal findings are counted, and the threads are those of the first. Those beyond kFindingsMax
+  // are dropped.
+  void add(Finding finding);
+  // Adds to the printed text, of which kPrintedMax bytes are kept.
+  void print(std::string_view text);
+
+  // Findings in the order of their places in the source.
+  std::vector<Finding> findings() const;
+  const std::string& printed() const { return printed_; }
+
+ private:
+  using Key = std::tuple<std::string, int, FindingKind, std::string, std::string, std::string>;
+  std::map<Key, Finding> findings_;
+  std::string printed_;
+};
+
+}  // namespace mc::ptx
+
+#endif  // MC_PTX_FINDING_LOG_H_

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ptx/global_memory.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "ptx/program.h"
+
+namespace mc::ptx {
+namespace {
+
+constexpr size_t kAlign = 256;
+// Between allocations, so that an access beyond the end of one is not in the next.
+constexpr size_t kGap = 256;
+constexpr size_t kRangeAlign = 2 << 20;
+constexpr size_t kPage = 4096;
+constexpr size_t kShadowSlack = 1 << 16;
+
+size_t rounded_up(size_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
+
+}  // namespace
+
+Result<Reserved> Reserved::create(size_t bytes) {
+  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (data == MAP_FAILED) {
+    return Error{ErrorCode::kExhausted, "cannot reserve " + std::to_string(bytes) + " bytes"};
+  }
+  return Reserved(static_cast<uint8_t*>(data), bytes);
+}
+
+Reserved::Reserved(Reserved&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), bytes_(other.bytes_) {}
+
+Reserved::~Reserved() {
+  if (data_ != nullptr) munmap(data_, bytes_);
+}
+
+void Reserved::clear() { madvise(data_, bytes_, MADV_DONTNEED); }
+
+void Reserved::clear(size_t begin, size_t end) {
+  begin = (begin + kPage - 1) / kPage * kPage;
+  end = std::min(end, bytes_) / kPage * kPage;
+  if (begin < end) madvise(data_ + begin, end - begin, MADV_DONTNEED);
+}
+
+Result<std::unique_ptr<GlobalMemory>> GlobalMemory::create(size_t bytes) {
+  MC_TRY(Reserved memory, Reserved::create(bytes + kGap), "device memory");
+  return std::unique_ptr<GlobalMemory>(new GlobalMemory(std::move(memory), bytes));
+}
+
+Result<uint64_t> GlobalMemory::allocate(size_t bytes, std::string name) {
+  // Sizes near the end of their type would wrap around.
+  const size_t place = bytes > size_ ? SIZE_MAX : rounded_up(bytes) + kGap;
+  uint64_t begin = 0;
+  if (const auto spare = spare_.find(place); spare != spare_.end()) {
+    begin = spare->second;
+    spare_.erase(spare);
+  } else {
+    if (place > size_ - used_) {
+      return Error{ErrorCode::kExhausted, "device memory is full: " + std::to_string(bytes) +
+                                              " bytes are wanted, " + std::to_string(used_) +
+                                              " of " + std::to_string(size_) + " are used"};
+    }
+    begin = kGlobalBase + used_;
+    used_ += place;
+  }
+  allocations_[begin] = {begin, begin + bytes, std::move(name)};
+  return begin;
+}
+
+Result<uint64_t> GlobalMemory::reserve(size_t bytes) {
+  const uint64_t begin = kGlobalBase + (used_ + kRangeAlign - 1) / kRangeAlign * kRangeAlign;
+  const uint64_t place = begin - kGlobalBase;
+  if (place > size_ || bytes > size_ - place) {
+    return Error{ErrorCode::kExhausted,
+                 "no room for a range of " + std::to_string(bytes) + " addresses"};
+  }
+  reserved_[begin] = begin + bytes;
+  used_ = place + rounded_up(bytes);
+  return begin;
+}
+
+bool GlobalMemory::is_reserved(uint64_t address, size_t bytes) const {
+  const auto next = reserved_.upper_bound(address);
+  if (next == reserved_.begin()) return false;
+  const uint64_t end = std::prev(next)->second;
+  return address < end && bytes <= end - address;
+}
+
+Status GlobalMemory::allocate_at(uint64_t address, size_t bytes, std::string name) {
+  if (bytes == 0 || !is_reserved(address, bytes)) {
+    return Error{ErrorCode::kInvalidInput, "an allocation is not within a reserved range"};
+  }
+  const Allocation* before = find_before(address + bytes - 1);
+  if (before != nullptr && before->end > address) {
+    return Error{ErrorCode::kInvalidInput, "an allocation overlaps another one"};
+  }
+  allocations_[address] = {address, address + bytes, std::move(name)};
+  return ok();
+}
+
+bool GlobalMemory::release(uint64_t address) {
+  const auto found = allocations_.find(address);
+  if (found == allocations_.end()) return false;
+  if (is_reserved(address, 1)) {
+    bytes_.clear(address - kGlobalBase, found->second.end - kGlobalBase);
+    allocations_.erase(found);
+    return true;
+  }
+  spare_.emplace(rounded_up(found->second.end - found->second.begin) + kGap, address);
+  allocations_.erase(found);
+  return true;
+}
+
+const Allocation* GlobalMemory::find_before(uint64_t address) const {
+  const auto next = allocations_.upper_bound(address);
+  return next == allocations_.begin() ? nullptr : &std::prev(next)->second;
+}
+
+const Allocation* GlobalMemory::find(uint64_t address) const {
+  const Allocation* before = find_before(address);
+  return before != nullptr && address < before->end ? before : nullptr;
+}
+
+uint8_t* GlobalMemory::host(uint64_t address, size_t bytes) const {
+  if (bytes == 0) return origin();
+  const Allocation* allocation = find(address);
+  const bool fits = allocation != nullptr && bytes <= allocation->end - address;
+  return fits ? origin() + address : nullptr;
+}
+
+uint8_t* GlobalMemory::origin() const {
+  // Not an address of any object; what is added to it makes it one.
+  return reinterpret_cast<uint8_t*>(reinterpret_cast<uint64_t>(bytes_.data()) - kGlobalBase);
+}
+
+Result<std::unique_ptr<ShadowMemory>> ShadowMemory::create(size_t memory_bytes) {
+  // Room for kernels whose narrowest access, and so their granule, is one byte.
+  const size_t granules = memory_bytes + kShadowSlack, lines = (granules >> kLineShift) + 1;
+  MC_TRY(Reserved rows, Reserved::create(4 * granules * sizeof(uint32_t)), "shadow memory");
+  MC_TRY(Reserved all, Reserved::create(lines * sizeof(Line)), "shadow memory");
+  auto memory = std::unique_ptr<ShadowMemory>(new ShadowMemory(std::move(all), std::move(rows)));
+  memory->row_ = granules;
+  return memory;
+}
+
+void ShadowMemory::begin_launch() {
+  if (now_ > kTimesFull) {
+    lines_.clear();
+    now_ = 0;
+  }
+  launch_since_ = ++now_;
+}
+
+// Kernels of each granule have shadows of their own. Between launches none of them is needed.
+void ShadowMemory::forget(size_t begin, size_t end) {
+  for (int shift = 0; shift <= 2; ++shift) {
+    const size_t first = begin >> shift, last = end >> shift;
+    lines_.clear((first >> kLineShift) * sizeof(Line), (last >> kLineShift) * sizeof(Line));
+    for (size_t row = 0; row < 4 * row_; row += row_) {
+      words_.clear((row + first) * sizeof(uint32_t), (row + last) * sizeof(uint32_t));
+    }
+  }
+}
+
+GlobalShadow ShadowMemory::rows() const {
+  uint32_t* words = reinterpret_cast<uint32_t*>(words_.data());
+  return {reinterpret_cast<Line*>(lines_.data()), words, words + row_, words + 2 * row_,
+          words + 3 * row_};
+}
+
+uint32_t ShadowMemory::written_in(uint64_t line) const {
+  const Touch& touch = rows().lines[line].written;
+  return touch.since >= launch_since_ ? touch.mask : 0;
+}
+
+uint32_t ShadowMemory::read_in(uint64_t line) const {
+  const Touch& touch = rows().lines[line].read;
+  return touch.since >= launch_since_ ? touch.mask : 0;
+}
+
+}  // namespace mc::ptx

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// GlobalMemory: the memory of a device. ShadowMemory: a worker's shadow of it (shadow.h).
+//
+// Device addresses begin at kGlobalBase and grow with each allocation, so that they are the same in
+// each run. The memory and its shadows are reserved at once and take room when they are touched.
+// Not thread-safe but for find().
+#ifndef MC_PTX_GLOBAL_MEMORY_H_
+#define MC_PTX_GLOBAL_MEMORY_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "core/result.h"
+#include "ptx/shadow.h"
+
+namespace mc::ptx {
+
+struct Allocation {
+  uint64_t begin = 0, end = 0;
+  std::string name;
+};
+
+// Bytes that the kernel gives when they are touched, given back at the end.
+class Reserved {
+ public:
+  static Result<Reserved> create(size_t bytes);
+  Reserved(Reserved&& other) noexcept;
+  Reserved& operator=(Reserved&&) = delete;
+  ~Reserved();
+  uint8_t* data() const { return data_; }
+  // All bytes are zero again.
+  void clear();
+  // Whole pages between the two are zero again, and take no room.
+  void clear(size_t begin, size_t end);
+
+ private:
+  Reserved(uint8_t* data, size_t bytes) : data_(data), bytes_(bytes) {}
+  uint8_t* data_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+class GlobalMemory {
+ public:
+  static Result<std::unique_ptr<GlobalMemory>> create(size_t bytes);
+
+  // A device address, aligned to 256 bytes. kExhausted if there is no room.
+  Result<uint64_t> allocate(size_t bytes, std::string name);
+  // Addresses for allocate_at() alone, from a multiple of 2 MiB on. kExhausted if there is no room.
+  Result<uint64_t> reserve(size_t bytes);
+  // kInvalidInput unless all bytes are in a reserved range and in no other allocation.
+  Status allocate_at(uint64_t address, size_t bytes, std::string name);
+  // False if no allocation begins there. Bytes of reserved ranges are given back to the system.
+  bool release(uint64_t address);
+  // The allocation that holds the address, or null.
+  const Allocation* find(uint64_t address) const;
+  // The allocation that begins nearest before the address, or null.
+  const Allocation* find_before(uint64_t address) const;
+  // The bytes at a device address, null unless one allocation holds them all.
+  uint8_t* host(uint64_t address, size_t bytes) const;
+
+  // The place in this process where device address 0 would be.
+  uint8_t* origin() const;
+  size_t size() const { return size_; }
+
+ private:
+  GlobalMemory(Reserved bytes, size_t size) : bytes_(std::move(bytes)), size_(size) {}
+
+  bool is_reserved(uint64_t address, size_t bytes) const;
+
+  Reserved bytes_;
+  size_t size_ = 0;
+  std::map<uint64_t, Allocation> allocations_;  // The key is their begin.
+  std::map<uint64_t, uint64_t> reserved_;       // Ends of reserved ranges by their begins.
+  std::multimap<size_t, uint64_t> spare_;       // Released places by their bytes.
+  uint64_t used_ = 0;
+};
+
+class ShadowMemory {
+ public:
+  static Result<std::unique_ptr<ShadowMemory>> create(size_t memory_bytes);
+
+  // The clock goes on, and what is older than this time is of earlier launches.
+  void begin_launch();
+  // Gives pages back that are for memory in a range of offsets, which was released.
+  void forget(size_t begin, size_t end);
+  uint32_t launch_since() const { return launch_since_; }
+  uint32_t* now() { return &now_; }
+  GlobalShadow rows() const;
+  // The granules of a line that the launch wrote and read.
+  uint32_t written_in(uint64_t line) const;
+  uint32_t read_in(uint64_t line) const;
+
+ private:
+  ShadowMemory(Reserved lines, Reserved words)
+      : lines_(std::move(lines)), words_(std::move(words)) {}
+
+  Reserved lines_, words_;
+  size_t row_ = 0;  // The words of each of the four rows.
+  uint32_t now_ = 0, launch_since_ = 1;
+};
+
+}  // namespace mc::ptx
+
+#endif  // MC_PTX_GLOBAL_MEMORY_H_

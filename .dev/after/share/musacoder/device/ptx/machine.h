@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The state of a launch that handlers see, whatever the number of lanes: memory, a block, a warp.
+//
+// Everything here is plain data or a function with a body elsewhere. Handlers are compiled for
+// instructions that this machine may lack; an inline function of this header that both they and
+// the rest of the library used could be taken from either, so it does not matter which.
+#ifndef MC_PTX_MACHINE_H_
+#define MC_PTX_MACHINE_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "ptx/finding.h"
+#include "ptx/operations.h"
+#include "ptx/program.h"
+#include "ptx/shadow.h"
+
+namespace mc::ptx {
+
+struct Block;
+struct BlockMemory;
+struct Launch;
+class FindingLog;
+class GlobalMemory;
+class Order;
+class ShadowMemory;
+class UndoLog;
+
+// Lanes of a warp, whatever their number.
+struct LaneSet {
+  uint64_t words[2] = {0, 0};
+};
+
+// ---- The parts of order.h that warps and blocks have.
+struct Knowledge;
+
+// A fence: the accesses before it that a release behind it covers, by times that are exclusive.
+struct Fence {
+  LaneSet lanes;       // Those that executed it.
+  uint32_t own = 0;    // Accesses of these lanes.
+  uint32_t warp = 0;   // Those of all lanes of the warp.
+  uint32_t block = 0;  // Those of all threads of the block.
+};
+
+// A word that threads synchronise through, as a warp read it: who wrote it last, and when.
+struct SeenFlag {
+  uint32_t who = 0;     // A thread of another block; 0: none.
+  uint32_t since = 0;   // The time of that write.
+  uint32_t fenced = 0;  // The time of the writer's last fence before it.
+};
+constexpr int kFlagsSeen = 4;
+
+struct WarpOrder {
+  const Knowledge* known = nullptr;
+  Fence device, here;  // The last fence of the device's scope, and of any.
+  SeenFlag flags[kFlagsSeen];
+  uint32_t next_flag = 0;
+};
+
+// A read of a word by a block, for writes that follow from it.
+struct SeenWord {
+  uint64_t granule = 0;
+  uint32_t since = 0;
+};
+constexpr int kWordsSeen = 16;
+
+struct BlockOrder {
+  const Knowledge* known = nullptr;  // From the last barrier.
+  uint32_t fenced = 0;               // The time of the last fence of the device's scope.
+  uint32_t published = 0;            // That of the last one before a barrier.
+  SeenWord seen[kWordsSeen];
+  uint32_t next_seen = 0;
+};
+
+// The range that an access of the code hit last, so that the next need not search for it.
+struct SiteRange {
+  uint64_t begin = 1, end = 0;
+};
+
+struct Block {
+  Launch* launch = nullptr;
+  BlockMemory* memory = nullptr;
+  const Program* program = nullptr;
+  // Memory.
+  uint8_t* shared = nullptr;
+  uint32_t shared_bytes = 0;
+  uint8_t* local = nullptr;  // Each thread's own bytes, one behind the other.
+  uint32_t local_stride = 0;
+  const uint8_t* parameters = nullptr;
+  uint8_t* global = nullptr;  // The place where device address 0 would be.
+  SharedShadow shared_shadow;
+  GlobalShadow global_shadow;
+  bool saves = false;  // Bytes are saved before they are overwritten: undo_log.h.
+  int worker = 0;
+  SiteRange* sites = nullptr;
+  // Shape.
+  uint32_t id[3] = {};
+  uint64_t number = 0;
+  uint32_t threads = 0;
+  // Times of its worker's clock: shadow.h.
+  uint32_t* now = nullptr;
+  uint32_t launch_since = 1;  // The launch began.
+  uint32_t begin = 1;         // The block began.
+  uint32_t since = 1;         // The last barrier.
+  // For each warp and other warp the time before which barriers of a part of the block order the
+  // other's accesses; null: there was none.
+  uint32_t* parts = nullptr;
+  BlockOrder order;
+  Order* words = nullptr;
+  bool reads_by_words = false;       // Reads are recorded by words: shadow.h.
+  bool writes_what_it_read = false;  // A thread wrote what its block read.
+  int pauses_left = 0;
+  bool is_paused = false;  // Other blocks have their turn.
+  bool checks_races = true;
+  bool stopped = false;
+  uint64_t clock = 0;
+};
+
+struct Warp {
+  uint8_t* frame = nullptr;
+  Block* block = nullptr;
+  uint32_t index = 0;
+  uint32_t since = 1;  // The last time when all lanes of the warp met, a time of this warp alone.
+  uint32_t stamp = 1;  // The time of its accesses, which fences and releases advance besides.
+  // For each lane and other lane the time when they met last; null: some lanes never met alone.
+  uint32_t* met = nullptr;
+  WarpOrder order;
+  int32_t turn = 0;  // Backward branches until others have their turn.
+  uint32_t local_base = 0;
+  const Code* code = nullptr;
+};
+
+// The order in which blocks, or the warps of a block, have their turns.
+struct Turns {
+  uint64_t count = 1, factor = 1, offset = 0;
+};
+
+// A warp as it was at a time.
+struct WarpTime {
+  Warp* warp = nullptr;
+  uint32_t time = 0;
+};
+
+struct Launch {
+  GlobalMemory* memory = nullptr;
+  FindingLog* log = nullptr;
+  Order* orders = nullptr;      // One for each worker.
+  UndoLog* undo = nullptr;      // Not null where the launch may be undone.
+  bool reads_by_words = false;  // Reads are recorded by words: shadow.h.
+  std::atomic<bool> writes_what_it_read{false};
+  bool may_settle = false;   // Doubtful races are settled by a second run: device.cc.
+  bool is_reversed = false;  // The warps of a block have their turns in the opposite order.
+  const std::unique_ptr<ShadowMemory>* shadows = nullptr;  // One for each worker.
+  const Program* program = nullptr;
+  const Variant* variant = nullptr;
+  uint32_t grid[3] = {1, 1, 1}, block[3] = {1, 1, 1};
+  uint32_t threads = 1;
+  uint32_t shared_dynamic = 0;
+  const uint8_t* parameters = nullptr;
+  uint64_t grid_workspace = 0;  // The barrier of a cooperative launch.
+  bool checks_races = true;
+  uint64_t seed = 0;
+  uint64_t noise = 0;  // The seed of noise_at().
+  uint64_t began = 0;  // The time of the device's clock.
+  Turns turns;
+  int32_t turn = kTurn;
+  bool starts_all = false;  // Blocks begin before those that wait have another turn.
+  int workers = 1;
+  size_t contexts_max = 1;  // Blocks that a worker may have under way.
+  uint64_t blocks = 1;
+  int64_t heap_left = 0;  // Bytes for malloc; kernels that call it have one worker.
+  std::atomic<uint64_t> next_block{0};
+  std::atomic<int64_t> turns_left{0};
+  std::atomic<int64_t> bytes_left{0};  // Memory of this process that kernels may still take.
+  std::atomic<bool> stopped{false};
+};
+
+// ---- Functions that handlers call on their slow paths.
+
+// The allocation that holds the address. False if no allocation does.
+bool find_allocation(Block& block, uint64_t address, SiteRange& range);
+// Saves the bytes from an address on, which a store is about to overwrite.
+void save_bytes(Block& block, uint64_t address, uint64_t bytes);
+// A fence by lanes; is_device: of the device's scope, else of the block's.
+void fence(Block& block, Warp& warp, LaneSet lanes, bool is_device);
+// A barrier of all threads of a block that live; all warps are its warps. One of a part of them,
+// some of which may only have arrived.
+void open_barrier(Block& block, std::span<Warp* const> warps);
+void open_part(Block& block, std::span<Warp* const> waiting, std::span<const WarpTime> arrived);
+// Some lanes of a warp met.
+void meet(Block& block, Warp& warp, LaneSet lanes);
+
+// ---- A block's memory and time: block.cc.
+
+// Sets up what all blocks of a launch share in one context. The result owns the memory.
+BlockMemory* open_block(Block& block, Launch& launch, int worker, int lanes);
+void release_memory(BlockMemory* memory);
+uint8_t* frame_of_warp(BlockMemory* memory, uint32_t warp);
+void start_block(Block& block, uint64_t number);
+// Seed 0 is the order of their numbers.
+Turns turns_of(uint64_t count, uint64_t seed);
+uint64_t number_at(const Turns& turns, uint64_t turn);
+// Numbers that follow from the launch, for bytes that nobody set and for time.
+uint64_t noise_at(const Launch& launch, uint64_t number);
+// False: the launch's budget is used up.
+bool take_turns(Block& block, int64_t count);
+// False: the launch has used its share of this process's memory.
+bool take_bytes(Block& block, size_t bytes);
+
+// A thread is its number in its block. The launch ends where ends_launch(kind) says so.
+void report(Block& block, const Warp& warp, const Step* step, FindingKind kind, int thread,
+            const char* detail, int other = -1);
+void report_access(Block& block, const Warp& warp, const Step* step, bool is_write, int thread,
+                   Space space, uint64_t address, int bytes);
+void report_shared(Block& block, const Warp& warp, const Step* step, FindingKind kind,
+                   uint32_t granule, int thread, int other, const char* detail);
+void report_global(Block& block, const Warp& warp, const Step* step, uint64_t address, int thread,
+                   uint64_t other_block, int other, const char* detail);
+
+// A call of vprintf, malloc, free or the like by one thread, with its bytes of the arguments.
+uint64_t call_builtin(Block& block, const Warp& warp, const Step* step, int thread,
+                      const uint8_t* arguments);
+
+// A frame for a call, of the program's largest size. Null where the block has used its share, to
+// which the bytes of the callee's local variables count.
+uint8_t* allocate_frame(Block& block, size_t local_bytes);
+
+}  // namespace mc::ptx
+
+#endif  // MC_PTX_MACHINE_H_

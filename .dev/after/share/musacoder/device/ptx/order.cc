@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ptx/order.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "ptx/shadow.h"
+
+namespace mc::ptx {
+namespace {
+
+// Beyond these everything counts as ordered.
+constexpr size_t kKnowledgeMax = 1 << 20;
+constexpr size_t kVisitsMax = 1 << 16;
+
+uint32_t name_of(const Block& block) { return static_cast<uint32_t>(block.number % kBlocksNamed); }
+
+bool is_any(const Fence& fence) { return (fence.own | fence.warp | fence.block) != 0; }
+bool has(const LaneSet& lanes, uint32_t lane) { return lanes.words[lane / 64] >> lane % 64 & 1; }
+
+bool meets(const LaneSet& a, const LaneSet& b) {
+  return ((a.words[0] & b.words[0]) | (a.words[1] & b.words[1])) != 0;
+}
+
+// The part of a fence that a release by lanes covers: nothing if other lanes executed it, with
+// which they did not meet since.
+Fence served(const Warp& warp, const Fence& fence, const LaneSet& lanes) {
+  return meets(fence.lanes, lanes) || fence.own <= warp.since ? fence : Fence{};
+}
+
+bool covers(const Fence& fence, uint32_t warp, const PastAccess& access) {
+  if (access.since < fence.block) return true;
+  if (access.warp != warp) return false;
+  return access.since < fence.warp || (has(fence.lanes, access.lane) && access.since < fence.own);
+}
+
+// A search of what is known, the nearest first.
+class Search {
+ public:
+  Search(const PastAccess& access, uint32_t reader) : access_(access), reader_(reader) {}
+
+  bool find(const Knowledge* first, const Knowledge* second) {
+    push(first);
+    push(second);
+    for (size_t next = 0; next < queue_.size(); ++next) {
+      if (next == kVisitsMax) return true;
+      const Knowledge& known = *queue_[next];
+      if (known.word == nullptr ? known.block == access_.block && access_.since < known.before
+                                : find_in(*known.word, known.length)) {
+        return true;
+      }
+      push(known.rest);
+      push(known.other);
+    }
+    return false;
+  }
+
+ private:
+  void push(const Knowledge* known) {
+    if (known != nullptr && visited_.insert(known).second) queue_.push_back(known);
+  }
+
+  bool find_in(const SyncWord& word, size_t length) {
+    size_t& done = done_[&word];
+    for (; done < length; ++done) {
+      const Release& one = word.log[done];
+      const bool is_near = one.block == reader_;
+      if (one.block == access_.block && (covers(one.device, one.warp, access_) ||
+                                         (is_near && covers(one.here, one.warp, access_)))) {
+        return true;
+      }
+      if (!is_near && !is_any(one.device)) continue;
+      push(one.known);
+      push(one.block_known);
+    }
+    return false;
+  }
+
+  PastAccess access_;
+  uint32_t reader_;
+  std::vector<const Knowledge*> queue_;
+  std::unordered_set<const Knowledge*> visited_;
+  std::unordered_map<const SyncWord*, size_t> done_;  // The releases that were looked at.
+};
+
+bool are_equal(const Fence& a, const Fence& b) {
+  return a.own == b.own && a.warp == b.warp && a.block == b.block &&
+         std::ranges::equal(a.lanes.words, b.lanes.words);
+}
+
+}  // namespace
+
+const Knowledge* Order::make(const Knowledge& knowledge) {
+  if (knowledge_.size() < kKnowledgeMax) knowledge_.push_back(knowledge);
+  return &knowledge_.back();
+}
+
+void Order::acquire(Warp& warp, const WordKey& key) {
+  const auto found = words_.find(key);
+  if (found == words_.end()) return;
+  const SyncWord* word = &found->second;
+  const Knowledge* rest = warp.order.known;
+  if (rest != nullptr && rest->word == word) {
+    if (rest->length == word->log.size()) return;
+    rest = rest->rest;  // The longer log holds the shorter one.
+  }
+  warp.order.known = make({.word = word, .length = word->log.size(), .rest = rest});
+}
+
+bool Order::release(Block& block, Warp& warp, LaneSet lanes, const WordKey& key, bool is_exchange) {
+  Release one;
+  one.block = name_of(block);
+  one.warp = warp.index;
+  one.device = served(warp, warp.order.device, lanes);
+  one.device.block = std::max(one.device.block, block.order.published);
+  one.here = served(warp, warp.order.here, lanes);
+  if (is_exchange && key.is_shared()) {
+    warp.stamp = ++*block.now;
+    one.here = {lanes, warp.stamp, warp.since, block.since};
+  }
+  if (!is_any(one.device) && !is_any(one.here)) return false;
+  SyncWord& word = words_[key];
+  // Those that read this word know its earlier releases anyway.
+  const bool is_redundant = warp.order.known != nullptr && warp.order.known->word == &word;
+  one.known = is_redundant ? warp.order.known->rest : warp.order.known;
+  one.block_known = block.order.known;
+  if (!word.log.empty()) {
+    const Release& last = word.log.back();
+    const bool is_same = last.block == one.block && last.warp == one.warp &&
+                         last.known == one.known && last.block_known == one.block_known &&
+                         are_equal(last.device, one.device) && are_equal(last.here, one.here);
+    if (is_same) return true;  // A warp that spins adds nothing.
+  }
+  word.log.push_back(one);
+  return true;
+}
+
+void Order::note_write(const Block& block, const Warp& warp, uint64_t granule, bool is_block_wide) {
+  if (block.program->has_strong_words) {
+    fences_[granule] = std::max(warp.order.device.own, block.order.published);
+  }
+  if (is_block_wide) {
+    block_wide_.insert(granule);
+  } else if (!block_wide_.empty()) {
+    block_wide_.erase(granule);
+  }
+}
+
+uint32_t Order::fence_before(uint64_t granule) const {
+  const auto found = fences_.find(granule);
+  return found == fences_.end() ? 0 : found->second;
+}
+
+void Order::learn(Warp& warp, uint32_t block, uint32_t before) {
+  const Knowledge* known = warp.order.known;
+  const bool is_known = known != nullptr && known->word == nullptr && known->block == block &&
+                        known->before >= before;
+  if (is_known) return;
+  warp.order.known = make({.block = block, .before = before, .rest = known});
+}
+
+const Knowledge* Order::join(const Knowledge* a, const Knowledge* b) {
+  if (a == nullptr || b == nullptr || a == b) return a == nullptr ? b : a;
+  return make({.before = 0, .rest = a, .other = b});
+}
+
+bool Order::is_ordered(const Block& block, Warp& warp, const PastAccess& access) {
+  if (warp.order.known == nullptr && block.order.known == nullptr) return false;
+  if (knowledge_.size() >= kKnowledgeMax) return true;
+  return Search(access, name_of(block)).find(warp.order.known, block.order.known);
+}
+
+}  // namespace mc::ptx

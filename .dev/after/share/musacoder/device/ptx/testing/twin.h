@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The twin: a second executor of PTX, slow and obvious, that tests compare the first one with.
+//
+// It interprets one thread at a time over the parsed Module and shares nothing else with the
+// executor. The threads of a block run one after the other, each until it ends or comes to an
+// instruction at which threads meet (a barrier, a shuffle, a vote). When no thread can go on, the
+// meetings whose threads are all there take place. It checks nothing but that each access is inside
+// the memory that it was given, and it does not find races. An example, where `memory` has the
+// input at 0x100000 and the output at 0x200000:
+//
+//   MC_TRY_VOID(run_twin({.module = module, .kernel = "k", .block = {64, 1, 1},
+//                         .parameters = arguments.bytes()}, memory), "twin");
+//
+// The twin has no wmma, textures, printf and malloc.
+#ifndef MC_PTX_TESTING_TWIN_H_
+#define MC_PTX_TESTING_TWIN_H_
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/result.h"
+#include "ptx/module.h"
+
+namespace mc::ptx {
+
+struct TwinLaunch {
+  const Module& module;
+  std::string kernel;
+  std::array<uint32_t, 3> grid = {1, 1, 1};
+  std::array<uint32_t, 3> block = {1, 1, 1};
+  uint32_t shared_bytes = 0;        // Dynamic shared memory.
+  std::vector<uint8_t> parameters;  // The arguments, each aligned to its size.
+  int64_t steps_max = 100'000'000;  // Instructions of all threads.
+};
+
+// An allocation of global memory.
+struct TwinMemory {
+  uint64_t address = 0;
+  std::vector<uint8_t> bytes;
+};
+
+// Runs a kernel to its end and changes memory. kInvalidInput with the instruction where the kernel
+// goes wrong, kUnsupported where the twin lacks an instruction.
+Status run_twin(const TwinLaunch& launch, std::vector<TwinMemory>& memory);
+
+}  // namespace mc::ptx
+
+#endif  // MC_PTX_TESTING_TWIN_H_

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// UndoLog: the bytes that a launch of several workers overwrote.
+//
+// Blocks of a correct kernel do not depend on one another, so workers may run them in any order.
+// Where one fails, or one writes what another one touches, the results depend on the order: the
+// launch is undone and runs again on one worker, whose order is always the same. A worker copies a
+// line of memory before its first write in a launch; of several copies that of the worker that
+// marks the line first is kept, and no worker writes before a mark. Thread-safe where it says so.
+#ifndef MC_PTX_UNDO_LOG_H_
+#define MC_PTX_UNDO_LOG_H_
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "ptx/global_memory.h"
+
+namespace mc::ptx {
+
+class UndoLog {
+ public:
+  static Result<std::unique_ptr<UndoLog>> create(const GlobalMemory& memory, int workers);
+
+  void begin_launch();
+  // To be called before a write by a worker. Thread-safe.
+  void save(int worker, uint64_t address, uint64_t bytes);
+  // True if a granule that a worker wrote was touched by another one.
+  bool workers_conflict(std::span<const std::unique_ptr<ShadowMemory>> shadows,
+                        int granule_shift) const;
+  void restore();
+
+  static constexpr int kLineShift = 7;  // A line of the shadow, if granules have four bytes.
+  struct Saved {
+    uint64_t line = 0;
+    std::array<uint8_t, 1 << kLineShift> bytes;
+  };
+  // The lines that the launch wrote, as they are now.
+  std::vector<Saved> written() const;
+  // True if memory is as another launch left it, which began with the same bytes and was undone.
+  bool is_as(const std::vector<Saved>& written) const;
+
+ private:
+  UndoLog(Reserved marks, uint8_t* origin, int workers)
+      : marks_(std::move(marks)), origin_(origin), saved_(static_cast<size_t>(workers)) {}
+
+  uint8_t* place_of(const Saved& line) const;
+
+  Reserved marks_;  // For each line the last launch that wrote it.
+  uint8_t* origin_;
+  std::vector<std::vector<Saved>> saved_;  // One row for each worker.
+  uint32_t launch_ = 0;
+};
+
+}  // namespace mc::ptx
+
+#endif  // MC_PTX_UNDO_LOG_H_

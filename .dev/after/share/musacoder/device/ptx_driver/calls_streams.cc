@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The driver's calls about streams, events and graphs.  All work is done when it is queued, so that
+// streams and events have nothing to wait for; a graph is the work that a stream got while it was
+// captured.
+#include <chrono>
+#include <utility>
+
+#include "ptx_driver/driver.h"
+
+using mc::ptx_driver::Driver;
+using mc::ptx_driver::Event;
+using mc::ptx_driver::Graph;
+
+extern "C" {
+
+CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned, int) {
+  *stream = reinterpret_cast<CUstream>(new char);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamDestroy_v2(CUstream stream) {
+  Driver::get().captures.erase(stream);
+  delete reinterpret_cast<char*>(stream);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamSynchronize(CUstream) { return Driver::get().fault(); }
+CUresult cuStreamQuery(CUstream) { return Driver::get().fault(); }
+CUresult cuStreamWaitEvent(CUstream, CUevent, unsigned) { return Driver::get().fault(); }
+CUresult cuStreamWaitValue32_v2(CUstream, CUdeviceptr, cuuint32_t, unsigned) {
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+// ---- Events -------------------------------------------------------------------------------------
+
+CUresult cuEventCreate(CUevent* event, unsigned) {
+  *event = reinterpret_cast<CUevent>(new Event);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuEventDestroy_v2(CUevent event) {
+  delete reinterpret_cast<Event*>(event);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned) {
+  auto* known = reinterpret_cast<Event*>(event);
+  if (Driver::get().captures.contains(stream)) return CUDA_SUCCESS;
+  *known = {true, std::chrono::steady_clock::now()};
+  return Driver::get().fault();
+}
+
+CUresult cuEventRecord(CUevent event, CUstream stream) {
+  return cuEventRecordWithFlags(event, stream, 0);
+}
+
+CUresult cuEventQuery(CUevent) { return Driver::get().fault(); }
+CUresult cuEventSynchronize(CUevent) { return Driver::get().fault(); }
+
+// The time of this machine's clock, which is no time of a GPU.
+CUresult cuEventElapsedTime_v2(float* ms, CUevent start, CUevent end) {
+  const auto* first = reinterpret_cast<Event*>(start);
+  const auto* last = reinterpret_cast<Event*>(end);
+  if (!first->is_recorded || !last->is_recorded) return CUDA_ERROR_INVALID_HANDLE;
+  *ms = std::chrono::duration<float, std::milli>(last->time - first->time).count();
+  return Driver::get().fault();
+}
+
+// ---- Graphs -------------------------------------------------------------------------------------
+
+CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode) {
+  if (stream == CU_STREAM_LEGACY) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  const bool is_new = Driver::get().captures.try_emplace(stream).second;
+  return is_new ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_STATE;
+}
+
+CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
+  *status = Driver::get().captures.contains(stream) ? CU_STREAM_CAPTURE_STATUS_ACTIVE
+                                                    : CU_STREAM_CAPTURE_STATUS_NONE;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id,
+                                   CUgraph*, const CUgraphNode**, const CUgraphEdgeData**,
+                                   size_t*) {
+  *id = reinterpret_cast<cuuint64_t>(stream);
+  return cuStreamIsCapturing(stream, status);
+}
+
+CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
+  auto capture = Driver::get().captures.extract(stream);
+  if (!capture) return CUDA_ERROR_ILLEGAL_STATE;
+  *graph = reinterpret_cast<CUgraph>(new Graph(std::move(capture.mapped())));
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph graph, unsigned long long) {
+  *exec = reinterpret_cast<CUgraphExec>(new Graph(*reinterpret_cast<Graph*>(graph)));
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) {
+  for (const auto& work : *reinterpret_cast<Graph*>(exec)) {
+    if (const CUresult status = Driver::get().queue(stream, work)) return status;
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphDestroy(CUgraph graph) {
+  delete reinterpret_cast<Graph*>(graph);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphExecDestroy(CUgraphExec exec) {
+  return cuGraphDestroy(reinterpret_cast<CUgraph>(exec));
+}
+
+}  // extern "C"

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The C functions that the device process (harness/device/process.py) finds in this library besides
+// the executor's, and the kernels that only timing needs.
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "cuda/kernels.h"
+#include "ptx_driver/driver.h"
+
+extern "C" {
+
+// The findings since the last call, as lines of JSON; valid until the next call.
+const char* mc_executor_take_report() {
+  static std::string lines;
+  lines = mc::ptx_driver::Driver::get().report().take();
+  return lines.c_str();
+}
+
+// A candidate begins: its findings are new, and its launches take turns by its own seed.
+void mc_executor_begin_candidate(uint64_t seed) {
+  mc::ptx_driver::Driver::get().report().forget();
+  mc::ptx_driver::Driver::get().seed = seed;
+}
+
+// Driver::bytes_moved.
+uint64_t mc_executor_moved_bytes() { return mc::ptx_driver::Driver::get().bytes_moved; }
+
+// The place of bytes of the device in this process; null where they are not in one allocation.
+void* mc_executor_host(uint64_t address, uint64_t bytes) {
+  return mc::ptx_driver::Driver::get().device().host(address, bytes);
+}
+
+}  // extern "C"
+
+namespace mc::device {
+
+CUresult copy_masked(CUdeviceptr, CUdeviceptr, uint64_t, const Mask&, uint64_t, CUstream) {
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+CUresult store_word(CUdeviceptr, uint64_t, CUstream) { return CUDA_ERROR_NOT_SUPPORTED; }
+CUresult read_through(CUdeviceptr, uint64_t, CUdeviceptr, CUstream) {
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+}  // namespace mc::device

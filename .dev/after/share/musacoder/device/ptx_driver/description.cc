@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ptx_driver/description.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace mc::ptx_driver {
+namespace {
+
+constexpr int kThreadsOfMultiprocessor = 2048;
+constexpr int kBlocksOfMultiprocessor = 32;
+constexpr int kSharedBytesOfMultiprocessor = 228 << 10;
+constexpr int kSharedBytesReserved = 1 << 10;  // For each block.
+constexpr int kWarp = 32;
+constexpr int kRegistersOfMultiprocessor = 64 << 10;
+constexpr int kRegistersUnit = 256;  // A warp has a multiple of these.
+constexpr int kParts = 4;  // A multiprocessor's, each with warps and registers of its own.
+
+struct Attribute {
+  CUdevice_attribute name;
+  int value;
+};
+
+constexpr Attribute kAttributes[] = {
+    {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1024},
+    {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, 1024},
+    {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, 1024},
+    {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z, 64},
+    {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, 0x7FFFFFFF},
+    {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, 65535},
+    {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, 65535},
+    {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, kSharedBytesDefault},
+    {CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY, 64 << 10},
+    {CU_DEVICE_ATTRIBUTE_WARP_SIZE, kWarp},
+    {CU_DEVICE_ATTRIBUTE_MAX_PITCH, 0x7FFFFFFF},
+    {CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK, kRegistersOfMultiprocessor},
+    {CU_DEVICE_ATTRIBUTE_CLOCK_RATE, 1'980'000},
+    {CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT, 512},
+    {CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT, 32},
+    {CU_DEVICE_ATTRIBUTE_SURFACE_ALIGNMENT, 512},
+    {CU_DEVICE_ATTRIBUTE_GPU_OVERLAP, 1},
+    {CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT, 3},
+    {CU_DEVICE_ATTRIBUTE_ECC_ENABLED, 1},
+    {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, kMultiprocessors},
+    {CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS, 1},
+    {CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, 2'619'000},
+    {CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, 5120},
+    {CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, 50 << 20},
+    {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, kThreadsOfMultiprocessor},
+    {CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, 1},
+    {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, kArchitecture / 10},
+    {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, kArchitecture % 10},
+    {CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED, 1},
+    {CU_DEVICE_ATTRIBUTE_GLOBAL_L1_CACHE_SUPPORTED, 1},
+    {CU_DEVICE_ATTRIBUTE_LOCAL_L1_CACHE_SUPPORTED, 1},
+    {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, kSharedBytesOfMultiprocessor},
+    {CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, kRegistersOfMultiprocessor},
+    {CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO, 2},
+    {CU_DEVICE_ATTRIBUTE_COMPUTE_PREEMPTION_SUPPORTED, 1},
+    {CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, 1},
+    {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, kSharedBytesMax},
+    {CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, kBlocksOfMultiprocessor},
+    {CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, kSharedBytesReserved},
+};
+
+}  // namespace
+
+int attribute_of(CUdevice_attribute attribute) {
+  const auto* found = std::ranges::find(kAttributes, attribute, &Attribute::name);
+  return found == std::end(kAttributes) ? 0 : found->value;
+}
+
+int threads_by_registers(int registers) {
+  const int of_warp =
+      (std::max(registers, 1) * kWarp + kRegistersUnit - 1) / kRegistersUnit * kRegistersUnit;
+  return kRegistersOfMultiprocessor / kParts / of_warp * kParts * kWarp;
+}
+
+int resident_blocks(const BlockNeeds& needs) {
+  const auto& [threads, registers, shared_bytes] = needs;
+  if (threads <= 0 || threads > 1024 || shared_bytes > kSharedBytesMax) return 0;
+  const int rounded = (threads + kWarp - 1) / kWarp * kWarp;
+  const auto bytes = static_cast<int>(shared_bytes) + kSharedBytesReserved;
+  return std::min({kBlocksOfMultiprocessor, kThreadsOfMultiprocessor / rounded,
+                   threads_by_registers(registers) / rounded,
+                   kSharedBytesOfMultiprocessor / bytes});
+}
+
+}  // namespace mc::ptx_driver

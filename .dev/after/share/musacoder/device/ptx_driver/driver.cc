@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ptx_driver/driver.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "ptx_driver/description.h"
+
+namespace mc::ptx_driver {
+namespace {
+
+// The executor reserves two ranges of 256 GiB of addresses; variables of modules lie behind them.
+constexpr uint64_t kAddresses = uint64_t{520} << 30;
+// Backward branches of warps, in thousands: some seconds of one core, and more than one thread
+// makes that does all of the largest task that is judged (JudgeOptions::cost_max).
+constexpr int64_t kStepsMax = 100'000;
+
+CUresult fault_of(ptx::FindingKind kind) {
+  switch (kind) {
+    case ptx::FindingKind::kOutOfBoundsRead:
+    case ptx::FindingKind::kOutOfBoundsWrite:
+      return CUDA_ERROR_ILLEGAL_ADDRESS;
+    case ptx::FindingKind::kMisaligned:
+      return CUDA_ERROR_MISALIGNED_ADDRESS;
+    case ptx::FindingKind::kAssertion:
+      return CUDA_ERROR_ASSERT;
+    case ptx::FindingKind::kStepLimit:
+      return CUDA_ERROR_LAUNCH_TIMEOUT;
+    default:
+      return CUDA_ERROR_LAUNCH_FAILED;
+  }
+}
+
+}  // namespace
+
+Driver& Driver::get() {
+  static auto* driver = new Driver;  // Calls may come while the process ends.
+  return *driver;
+}
+
+CUresult Driver::start() {
+  if (device_ != nullptr) return CUDA_SUCCESS;
+  auto device = ptx::Device::create({.memory_bytes = kAddresses});
+  if (!device) return CUDA_ERROR_OUT_OF_MEMORY;
+  device_ = std::move(*device);
+  return CUDA_SUCCESS;
+}
+
+CUresult Driver::queue(CUstream stream, Work work) {
+  if (fault_ != CUDA_SUCCESS) return fault_;
+  if (const auto capture = captures.find(stream); capture != captures.end()) {
+    capture->second.push_back(std::move(work));
+    return CUDA_SUCCESS;
+  }
+  return work();
+}
+
+CUresult Driver::refuse(const std::string& kernel, std::string why) {
+  ptx::Finding finding;
+  finding.kind = ptx::FindingKind::kLaunchLimit;
+  finding.kernel = kernel;
+  finding.detail = std::move(why);
+  report_.add(finding);
+  return fault_ = CUDA_ERROR_INVALID_PTX;
+}
+
+CUresult Driver::launch(ptx::LaunchOptions options) {
+  options.steps_max = kStepsMax;
+  // Every other launch runs in the order of numbers.
+  if (++launches_ % 2 == 0) options.seed = seed + launches_;
+  auto report = device_->launch(options);
+  if (!report) {
+    report_.add_unsupported(options.kernel, report.error().message);
+    return CUDA_ERROR_NOT_SUPPORTED;
+  }
+  for (const ptx::Finding& finding : report->findings) report_.add(finding);
+  if (report->is_complete) return CUDA_SUCCESS;
+  const auto ending = std::ranges::find_if(
+      report->findings, [](const ptx::Finding& one) { return ptx::ends_launch(one.kind); });
+  if (ending == report->findings.end()) return fault_ = CUDA_ERROR_LAUNCH_FAILED;
+  if (ending->kind == ptx::FindingKind::kLacking) return CUDA_ERROR_NOT_SUPPORTED;
+  // A launch that could not begin does no harm.
+  if (ending->kind == ptx::FindingKind::kLaunchLimit) return CUDA_ERROR_INVALID_VALUE;
+  return fault_ = fault_of(ending->kind);
+}
+
+}  // namespace mc::ptx_driver

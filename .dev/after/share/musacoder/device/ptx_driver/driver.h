@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Driver: the functions of CUDA's driver API that the executor of commands (device/cuda) calls, for
+// a device in software (ptx/device.h).
+//
+// The executor is linked with this library in place of libcuda.so, so that client, commands and
+// device process are the same as on a GPU.  The calls are in calls_device.cc, calls_memory.cc,
+// calls_modules.cc and calls_streams.cc; all of them act on the one Driver of the process.
+//
+// Work is done when it is queued: streams keep their order, and nothing runs beside the caller.
+// Memory is allocated by the byte (cuMemGetAllocationGranularity returns 1), so that an access past
+// the end of a tensor is one past the end of its allocation.
+//
+// It does not have what only timing needs (gates, memory of the host), textures, tensor maps and
+// clusters: CUDA_ERROR_NOT_SUPPORTED.
+#ifndef MC_PTX_DRIVER_DRIVER_H_
+#define MC_PTX_DRIVER_DRIVER_H_
+
+#include <cuda.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ptx/device.h"
+#include "ptx_driver/report.h"
+
+namespace mc::ptx_driver {
+
+// Memory that has a handle: new, or what another process exported.
+struct Allocation {
+  uint64_t bytes = 0;
+  // A file with another process's bytes, which are copied when they are mapped, and back when they
+  // are unmapped; -1 where there is none.
+  int descriptor = -1;
+  CUdeviceptr mapped = 0;  // 0: not yet.
+};
+
+struct Mapping {
+  uint64_t bytes = 0;
+  uint64_t offset = 0;  // In the allocation.
+  CUmemGenericAllocationHandle handle = 0;
+};
+
+struct Function {
+  ptx::ModuleId module = 0;
+  std::string name;
+  ptx::KernelFacts facts;
+  int registers = 0;  // The registers of a thread; kRegisters where no machine code says them.
+  int dynamic_bytes_max = 0;
+};
+
+struct Module {
+  ptx::ModuleId id = 0;
+  std::map<std::string, int, std::less<>> registers;  // Those that machine code says.
+  std::map<std::string, std::unique_ptr<Function>, std::less<>> functions;
+};
+
+struct Event {
+  bool is_recorded = false;
+  std::chrono::steady_clock::time_point time;
+};
+
+// Does its work; CUDA_SUCCESS where it could.
+using Work = std::function<CUresult()>;
+using Graph = std::vector<Work>;
+
+class Driver {
+ public:
+  // The one of this process, since functions of the driver's API name none.
+  static Driver& get();
+
+  // Makes the device, once.
+  CUresult start();
+  // REQUIRES: start() succeeded.
+  ptx::Device& device() { return *device_; }
+  Report& report() { return report_; }
+
+  // Does the work now, or notes it where the stream is being captured.  A fault of a kernel makes
+  // each later call fail.
+  CUresult queue(CUstream stream, Work work);
+  CUresult fault() const { return fault_; }
+  CUresult launch(ptx::LaunchOptions options);
+  // A kernel of which no machine code could be made: nothing of its module works on a GPU.
+  CUresult refuse(const std::string& kernel, std::string why);
+
+  // The turns of blocks and warps follow from it in every other launch.
+  uint64_t seed = 1;
+  // Bytes that copies on the device put into another place of their allocation, in all.
+  uint64_t bytes_moved = 0;
+  // Memory that is mapped, in all.
+  uint64_t bytes_used = 0;
+  std::map<CUmemGenericAllocationHandle, Allocation> allocations;
+  CUmemGenericAllocationHandle next_allocation = 1;
+  std::map<CUdeviceptr, Mapping> mappings;
+  std::map<CUstream, Graph> captures;
+
+ private:
+  std::unique_ptr<ptx::Device> device_;
+  Report report_;
+  uint64_t launches_ = 0;
+  CUresult fault_ = CUDA_SUCCESS;
+};
+
+}  // namespace mc::ptx_driver
+
+#endif  // MC_PTX_DRIVER_DRIVER_H_

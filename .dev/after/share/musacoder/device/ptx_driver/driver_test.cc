@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ptx_driver/description.h"
+#include "ptx_driver/driver.h"
+#include "ptx_driver/fat_binary.h"
+
+namespace mc::ptx_driver {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr std::string_view kAddOne = R"(
+.version 8.0
+.target sm_90
+.address_size 64
+.global .align 4 .u32 step = 1;
+.visible .entry add_one(.param .u64 p, .param .u32 n) {
+  .reg .pred %q; .reg .b32 %r<6>; .reg .b64 %rd<4>;
+  ld.param.u64 %rd1, [p];
+  ld.param.u32 %r1, [n];
+  mov.u32 %r2, %tid.x;
+  setp.ge.u32 %q, %r2, %r1;
+  @%q bra DONE;
+  mul.wide.u32 %rd2, %r2, 4;
+  add.s64 %rd3, %rd1, %rd2;
+  ld.global.u32 %r3, [%rd3];
+  ld.global.u32 %r5, [step];
+  add.s32 %r4, %r3, %r5;
+  st.global.u32 [%rd3], %r4;
+DONE:
+  ret;
+}
+)";
+
+struct EntryOptions {
+  uint32_t architecture = 90;
+  uint64_t flags = 0;
+  uint16_t kind = 1;  // 1: PTX; 2: machine code.
+};
+
+// A fat binary with one entry.
+std::vector<char> fat_binary(std::string_view ptx, const EntryOptions& options = {}) {
+  const std::string text = std::string(ptx) + std::string(8 - ptx.size() % 8, '\0');
+  constexpr uint32_t kHeaderBytes = 64;
+  std::vector<char> bytes;
+  const auto put = [&bytes](auto value) {
+    const char* begin = reinterpret_cast<const char*>(&value);
+    bytes.insert(bytes.end(), begin, begin + sizeof value);
+  };
+  put(uint32_t{0xBA55ED50});
+  put(uint16_t{1});
+  put(uint16_t{16});
+  put(uint64_t{kHeaderBytes + text.size()});
+  put(options.kind);
+  put(uint16_t{0x101});
+  put(kHeaderBytes);
+  put(uint64_t{text.size()});
+  put(uint64_t{0});
+  put(uint32_t{9} << 16);
+  put(options.architecture);
+  put(uint64_t{0});
+  put(options.flags);
+  bytes.resize(16 + kHeaderBytes);
+  bytes.insert(bytes.end(), text.begin(), text.end());
+  return bytes;
+}
+
+// The entries of several fat binaries in one.
+std::vector<char> joined(std::vector<char> first, const std::vector<std::vector<char>>& others) {
+  for (const std::vector<char>& one : others)
+    first.insert(first.end(), one.begin() + 16, one.end());
+  const uint64_t bytes = first.size() - 16;
+  std::memcpy(first.data() + 8, &bytes, sizeof bytes);
+  return first;
+}
+
+TEST(CodeInFatBinary, IsThePtxOfTheNewestArchitectureThatTheDeviceRuns) {
+  const std::vector<char> all =
+      joined(fat_binary("old", {.architecture = 80}),
+             {fat_binary("new"), fat_binary("too new", {.architecture = 100})});
+  EXPECT_EQ(code_in(all.data(), 90)->ptx, "new");
+  EXPECT_EQ(code_in(all.data(), 89)->ptx, "old");
+  EXPECT_THAT(code_in(all.data(), 75).error().message, HasSubstr("no PTX"));
+  EXPECT_THAT(code_in(fat_binary("x", {.flags = 0x2000}).data(), 90).error().message,
+              HasSubstr("compressed"));
+}
+
+TEST(CodeInFatBinary, HasMachineCodeOfTheSameArchitecture) {
+  const std::vector<char> machine_code = fat_binary("code", {.kind = 2});
+  EXPECT_EQ(code_in(joined(fat_binary("x"), {machine_code}).data(), 90)->machine_code.substr(0, 5),
+            std::string_view("code\0", 5));
+  EXPECT_EQ(code_in(joined(fat_binary("x", {.architecture = 80}), {machine_code}).data(), 90)
+                ->machine_code,
+            "");
+  EXPECT_EQ(code_in(fat_binary("x").data(), 90)->machine_code, "");
+  const std::vector<char> compressed = fat_binary("code", {.flags = 0x8000, .kind = 2});
+  EXPECT_EQ(code_in(joined(fat_binary("x"), {compressed}).data(), 90)->machine_code, "");
+}
+
+TEST(PtxDescription, CountsResidentBlocks) {
+  EXPECT_EQ(resident_blocks({.threads = 1024}), 2);
+  EXPECT_EQ(resident_blocks({.threads = 33}), 32);
+  EXPECT_EQ(resident_blocks({.threads = 256, .shared_bytes = 100 << 10}), 2);
+  EXPECT_EQ(resident_blocks({.threads = 256, .shared_bytes = 228 << 10}), 0);
+  EXPECT_EQ(resident_blocks({.threads = 256, .registers = 65}), 3);
+  EXPECT_EQ(resident_blocks({.threads = 257, .registers = 255}), 0);
+}
+
+TEST(PtxDescription, CountsTheThreadsThatRegistersAreEnoughFor) {
+  EXPECT_EQ(threads_by_registers(32), 2048);
+  EXPECT_EQ(threads_by_registers(64), 1024);
+  EXPECT_EQ(threads_by_registers(65), 896);
+  // An H200 says so, and launches no block of more threads.
+  EXPECT_EQ(threads_by_registers(80), 768);
+  EXPECT_EQ(threads_by_registers(96), 640);
+  EXPECT_EQ(threads_by_registers(168), 384);
+  EXPECT_EQ(threads_by_registers(255), 256);
+  EXPECT_EQ(threads_by_registers(0), 8192);
+}
+
+// The calls that the executor makes, in its order.
+class PtxDriver : public testing::Test {
+ protected:
+  static constexpr size_t kRangeBytes = size_t{64} << 20;
+
+  void SetUp() override {
+    ASSERT_EQ(cuInit(0), CUDA_SUCCESS);
+    Driver::get().report().forget();
+    ASSERT_EQ(cuMemAddressReserve(&range_, kRangeBytes, 0, 0, 0), CUDA_SUCCESS);
+    const std::vector<char> image = fat_binary(kAddOne);
+    ASSERT_EQ(cuModuleLoadData(&module_, image.data()), CUDA_SUCCESS);
+    ASSERT_EQ(cuModuleGetFunction(&function_, module_, "add_one"), CUDA_SUCCESS);
+  }
+  void TearDown() override { EXPECT_EQ(cuModuleUnload(module_), CUDA_SUCCESS); }
+
+  CUdeviceptr map(size_t bytes, CUmemGenericAllocationHandle* given = nullptr) {
+    CUmemGenericAllocationHandle handle = 0;
+    EXPECT_EQ(cuMemCreate(&handle, bytes, nullptr, 0), CUDA_SUCCESS);
+    EXPECT_EQ(cuMemMap(range_, bytes, 0, handle, 0), CUDA_SUCCESS);
+    if (given != nullptr) *given = handle;
+    return range_;
+  }
+
+  CUresult launch(CUdeviceptr address, uint32_t count, CUstream stream = nullptr) {
+    struct {
+      uint64_t address;
+      uint32_t count;
+    } arguments{address, count};
+    size_t bytes = 12;
+    void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &arguments, CU_LAUNCH_PARAM_BUFFER_SIZE,
+                     &bytes, CU_LAUNCH_PARAM_END};
+    CUlaunchConfig config{};
+    config.gridDimX = config.gridDimY = config.gridDimZ = 1;
+    config.blockDimX = 64;
+    config.blockDimY = config.blockDimZ = 1;
+    config.hStream = stream;
+    return cuLaunchKernelEx(&config, function_, nullptr, extra);
+  }
+
+  std::vector<uint32_t> read(CUdeviceptr address, size_t count) {
+    std::vector<uint32_t> words(count);
+    EXPECT_EQ(cuMemcpyDtoHAsync(words.data(), address, 4 * count, nullptr), CUDA_SUCCESS);
+    return words;
+  }
+
+  CUdeviceptr range_ = 0;
+  CUmodule module_ = nullptr;
+  CUfunction function_ = nullptr;
+};
+
+TEST_F(PtxDriver, RunsAKernelOfAFatBinaryOnMappedMemory) {
+  const CUdeviceptr x = map(40);
+  const std::vector<uint32_t> given(10, 41);
+  ASSERT_EQ(cuMemcpyHtoDAsync(x, given.data(), 40, nullptr), CUDA_SUCCESS);
+  ASSERT_EQ(launch(x, 10), CUDA_SUCCESS);
+  EXPECT_EQ(read(x, 10), std::vector<uint32_t>(10, 42));
+  EXPECT_THAT(Driver::get().report().take(), IsEmpty());
+}
+
+TEST_F(PtxDriver, WritesAndReadsVariables) {
+  CUdeviceptr step = 0;
+  size_t bytes = 0;
+  ASSERT_EQ(cuModuleGetGlobal(&step, &bytes, module_, "step"), CUDA_SUCCESS);
+  EXPECT_EQ(bytes, 4u);
+  EXPECT_EQ(read(step, 1)[0], 1u);
+  EXPECT_EQ(cuModuleGetGlobal(&step, &bytes, module_, "other"), CUDA_ERROR_NOT_FOUND);
+}
+
+TEST_F(PtxDriver, KnowsTheParametersOfAKernel) {
+  size_t offset = 0, bytes = 0;
+  EXPECT_EQ(cuFuncGetParamInfo(function_, 1, &offset, &bytes), CUDA_SUCCESS);
+  EXPECT_EQ(offset, 8u);
+  EXPECT_EQ(bytes, 4u);
+  EXPECT_EQ(cuFuncGetParamInfo(function_, 2, &offset, &bytes), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(PtxDriver, LaunchesNoMoreThreadsThanRegistersAreEnoughFor) {
+  reinterpret_cast<Function*>(function_)->registers = 255;
+  int value = 0;
+  ASSERT_EQ(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, function_), CUDA_SUCCESS);
+  EXPECT_EQ(value, 255);
+  ASSERT_EQ(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, function_),
+            CUDA_SUCCESS);
+  EXPECT_EQ(value, 256);
+  CUlaunchConfig config{};
+  config.gridDimX = config.gridDimY = config.gridDimZ = 1;
+  config.blockDimX = 257;
+  config.blockDimY = config.blockDimZ = 1;
+  EXPECT_EQ(cuLaunchKernelEx(&config, function_, nullptr, nullptr),
+            CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+}
+
+TEST_F(PtxDriver, CopiesPartsOfAnExportedAllocationAndBackAgain) {
+  CUmemGenericAllocationHandle handle = 0;
+  const CUdeviceptr x = map(12, &handle);
+  const std::vector<uint32_t> given = {1, 2, 3};
+  ASSERT_EQ(cuMemcpyHtoDAsync(x, given.data(), 12, nullptr), CUDA_SUCCESS);
+  int file = -1;
+  ASSERT_EQ(
+      cuMemExportToShareableHandle(&file, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+      CUDA_SUCCESS);
+  CUmemGenericAllocationHandle copy = 0;
+  ASSERT_EQ(cuMemImportFromShareableHandle(&copy, reinterpret_cast<void*>(intptr_t{file}),
+                                           CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+            CUDA_SUCCESS);
+  const CUdeviceptr there = range_ + (32 << 20);
+  ASSERT_EQ(cuMemMap(there + 4, 8, 4, copy, 0), CUDA_SUCCESS);
+  EXPECT_EQ(read(there + 4, 2), (std::vector<uint32_t>{2, 3}));
+  EXPECT_EQ(cuMemsetD8Async(there, 0, 4, nullptr), CUDA_ERROR_INVALID_VALUE);
+  ASSERT_EQ(cuMemsetD8Async(there + 4, 0, 4, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemUnmap(there, 12), CUDA_SUCCESS);
+  std::vector<uint32_t> left(3);
+  EXPECT_EQ(pread(file, left.data(), 12, 0), 12);
+  EXPECT_EQ(left, (std::vector<uint32_t>{1, 0, 3}));
+  close(file);
+  EXPECT_EQ(cuMemsetD8Async(there + 4, 0, 4, nullptr), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(PtxDriver, ACopyOntoItselfIsAFinding) {
+  const CUdeviceptr x = map(64);
+  EXPECT_EQ(cuMemcpyDtoDAsync(x + 8, x, 8, nullptr), CUDA_SUCCESS);
+  EXPECT_NE(cuMemcpyDtoDAsync(x + 4, x, 8, nullptr), CUDA_SUCCESS);
+  EXPECT_THAT(Driver::get().report().take(), HasSubstr("source and target overlap"));
+}
+
+TEST_F(PtxDriver, CountsBytesThatCopiesPutIntoAnotherPlace) {
+  const CUdeviceptr x = map(40);
+  const uint64_t before = Driver::get().bytes_moved;
+  ASSERT_EQ(cuMemsetD8Async(x, 0, 40, nullptr), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemcpyDtoDAsync(x + 4, x + 4, 8, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(Driver::get().bytes_moved, before);
+  ASSERT_EQ(cuMemcpyDtoDAsync(x + 20, x, 8, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(Driver::get().bytes_moved, before + 8);
+}
+
+TEST_F(PtxDriver, AGraphRunsWhatItsStreamGotWhileItWasCaptured) {
+  const CUdeviceptr x = map(4);
+  ASSERT_EQ(cuMemsetD8Async(x, 0, 4, nullptr), CUDA_SUCCESS);
+  CUstream stream = nullptr;
+  ASSERT_EQ(cuStreamCreateWithPriority(&stream, 0, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
+  ASSERT_EQ(launch(x, 1, stream), CUDA_SUCCESS);
+  CUgraph graph = nullptr;
+  ASSERT_EQ(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+  EXPECT_EQ(read(x, 1)[0], 0u);
+  CUgraphExec exec = nullptr;
+  ASSERT_EQ(cuGraphInstantiate(&exec, graph, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuGraphLaunch(exec, stream), CUDA_SUCCESS);
+  ASSERT_EQ(cuGraphLaunch(exec, stream), CUDA_SUCCESS);
+  EXPECT_EQ(read(x, 1)[0], 2u);
+  cuGraphExecDestroy(exec);
+  cuGraphDestroy(graph);
+  cuStreamDestroy(stream);
+}
+
+TEST(PtxReport, NamesKernelsAndArraysAsTheSourceDoes) {
+  ptx::Finding finding;
+  finding.kernel = "_Z3sumIfEvPT_i";
+  finding.array = "_ZZ3sumIfEvPT_iE9partial_2";
+  Report report;
+  report.add(finding);
+  const std::string line = report.take();
+  EXPECT_THAT(line, HasSubstr("\"kernel\":\"sum<float>\""));
+  EXPECT_THAT(line, HasSubstr("\\\"partial_2\\\": "));
+  report.add(finding);
+  EXPECT_THAT(report.take(), IsEmpty());  // The place was reported.
+}
+
+TEST_F(PtxDriver, RefusesMoreStaticSharedMemoryThanABlockHas) {
+  std::string text(kAddOne);
+  text.insert(text.find("  .reg .pred"), "  .shared .align 4 .b8 large[49156];\n");
+  text.insert(text.find("  ld.param.u64"), "  st.shared.u32 [large], 1;\n");
+  const std::vector<char> image = fat_binary(text);
+  CUmodule module = nullptr;
+  CUfunction function = nullptr;
+  ASSERT_EQ(cuModuleLoadData(&module, image.data()), CUDA_SUCCESS);
+  EXPECT_EQ(cuModuleGetFunction(&function, module, "add_one"), CUDA_ERROR_INVALID_PTX);
+  EXPECT_THAT(Driver::get().report().take(), HasSubstr("49156 bytes of static shared memory"));
+  EXPECT_EQ(cuCtxSynchronize(), CUDA_ERROR_INVALID_PTX);
+  cuModuleUnload(module);
+}
+
+// Each test is a process of its own, so that the fault stays here.
+TEST_F(PtxDriver, AFaultIsReportedAndStays) {
+  const CUdeviceptr x = map(40);
+  EXPECT_EQ(launch(x, 11), CUDA_ERROR_ILLEGAL_ADDRESS);
+  const std::string report = Driver::get().report().take();
+  EXPECT_THAT(report, HasSubstr("\"kind\":\"out_of_bounds_read\""));
+  EXPECT_THAT(report, HasSubstr("\"thread\":[10,0,0]"));
+  EXPECT_EQ(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
+  EXPECT_EQ(launch(x, 1), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+}  // namespace
+}  // namespace mc::ptx_driver

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ptx_driver/report.h"
+
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "core/demangle.h"
+
+namespace mc::ptx_driver {
+namespace {
+
+using Json = nlohmann::json;
+using ptx::FindingKind;
+
+constexpr size_t kLinesBytesMax = 1 << 18;
+
+// The words of verdicts (docs/verdict.md), which the emulator has too.
+std::string_view kind_in_verdicts(FindingKind kind) {
+  switch (kind) {
+    case FindingKind::kUnwrittenShared:
+      return "uninitialised_shared";
+    case FindingKind::kShuffleSource:
+      return "deadlock";
+    case FindingKind::kTrap:
+    case FindingKind::kAssertion:
+    case FindingKind::kBadCall:
+    case FindingKind::kStackLimit:
+      return "device_assert";
+    case FindingKind::kLaunchLimit:
+      return "launch_error";
+    default:
+      return ptx::name_of(kind);
+  }
+}
+
+// "row" of "_ZZ3sumPfE3row", a variable of a function; of others what demangle() makes of them.
+std::string array_name(const std::string& symbol) {
+  if (!symbol.starts_with("_ZZ")) return demangle(symbol);
+  for (size_t at = symbol.size(); at-- > 0;) {
+    size_t length = 0, begin = at;
+    while (begin < symbol.size() && symbol[begin] >= '0' && symbol[begin] <= '9' && length < 1000) {
+      length = 10 * length + static_cast<size_t>(symbol[begin++] - '0');
+    }
+    if (length > 0 && begin + length == symbol.size()) return symbol.substr(begin);
+  }
+  return symbol;
+}
+
+Json triple(const uint32_t (&three)[3]) { return Json::array({three[0], three[1], three[2]}); }
+
+std::string text_of(const ptx::Finding& finding) {
+  std::string text = finding.detail;
+  if (!finding.instruction.empty()) text = finding.instruction + ": " + text;
+  if (!finding.array.empty()) text = "\"" + array_name(finding.array) + "\": " + text;
+  if (finding.other) {
+    const auto& [block, thread] = *finding.other;
+    text += "; the other thread is (" + std::to_string(thread[0]) + "," +
+            std::to_string(thread[1]) + "," + std::to_string(thread[2]) + ") of block (" +
+            std::to_string(block[0]) + "," + std::to_string(block[1]) + "," +
+            std::to_string(block[2]) + ")";
+  }
+  return text;
+}
+
+}  // namespace
+
+void Report::add(const ptx::Finding& finding) {
+  if (finding.kind == FindingKind::kLacking) return add_unsupported(finding.kernel, finding.detail);
+  const std::string_view kind = kind_in_verdicts(finding.kind);
+  Json line{{"kind", kind},
+            {"kernel", demangle(finding.kernel)},
+            {"file", finding.file},
+            {"line", finding.line},
+            {"detail", text_of(finding)}};
+  if (finding.thread) {
+    line["block"] = triple(finding.thread->block);
+    line["thread"] = triple(finding.thread->thread);
+  }
+  const std::lock_guard lock(mutex_);
+  const std::string place = std::string(kind) + " " + finding.kernel + " " + finding.file + ":" +
+                            std::to_string(finding.line) + " " + finding.detail;
+  if (seen_.insert(place).second)
+    add_line(line.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+void Report::add_unsupported(const std::string& kernel, const std::string& detail) {
+  const Json line{{"kind", "unsupported"}, {"kernel", demangle(kernel)}, {"detail", detail}};
+  const std::lock_guard lock(mutex_);
+  add_line(line.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+void Report::add_line(std::string line) {
+  if (lines_.size() + line.size() < kLinesBytesMax) lines_ += line + "\n";
+}
+
+std::string Report::take() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(lines_, "");
+}
+
+void Report::forget() {
+  const std::lock_guard lock(mutex_);
+  lines_.clear();
+  seen_.clear();
+}
+
+}  // namespace mc::ptx_driver

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// torch/extension.h.  The binding is read only by sources that bind (src/compile/facade.cc tells).
+#ifndef MC_AT_EXTENSION_H_
+#define MC_AT_EXTENSION_H_
+
+#include "mc_at/torch.h"
+
+// The facade has none of PyTorch's functions in this namespace.  Where it is declared, torch::cuda
+// no longer means at::cuda.
+namespace torch::cuda {}
+
+#ifdef MC_AT_BINDS
+#include "mc_emu/bind.h"
+#endif
+
+#endif  // MC_AT_EXTENSION_H_

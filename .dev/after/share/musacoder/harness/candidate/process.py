@@ -1,0 +1,458 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The candidate process: runs a ModelNew on the inputs that it is given, and returns data.
+
+Nothing here protects the verdict: the candidate shares this process and may change all of it. What
+is returned is data, which the judge reads as such.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from importlib.machinery import ExtensionFileLoader
+from importlib.util import module_from_spec, spec_from_file_location
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from harness.candidate import (
+    cuda_on_cpu,
+    extensions,
+    own_operators,
+    remote_calls,
+    triton_driver,
+)
+from harness.worker import region
+from harness.candidate.aten import AtenRecorder, require_none, without_free_casts
+from harness.candidate.emulator import DeviceMapping, Emulator, ExportedMemory
+from harness.candidate.guard import OperatorGuard
+from harness.candidate.triton_tuner import Tuner
+from harness.worker.cuda_memory import RemoteMemory
+from harness.worker.draws import made_on
+from harness.worker.place import HOST_PLACE, Place
+from harness.worker.perturb import Constants
+from harness.worker.precision import cast_model
+from harness.worker.program import call, construct, run_module
+from harness.worker.wire import (
+    CANDIDATE_FILE,
+    Answer,
+    Json,
+    Question,
+    Refusal,
+    set_stage,
+)
+
+STATE_BYTES_MAX = 8 << 30
+NAMES_SHOWN = 8  # The most names of refused operators in a message.
+
+
+@dataclass(frozen=True)
+class _Built:
+    """The candidate's model at one of the plan's shapes, and the reference's state there."""
+
+    model: torch.nn.Module
+    state: dict[str, Any]
+    reference: Json  # Calls of the reference's own code (harness/judge/operators.py).
+    found: Json  # The answer to `build`.
+
+
+@dataclass
+class _Policy:
+    """What is left of PyTorch once the models are built."""
+
+    name: str = ""
+    device_allowed: list[str] = field(default_factory=list)
+    host_allowed: list[str] = field(default_factory=list)
+    init_allowed: list[str] = field(default_factory=list)
+
+    @property
+    def allows_everything(self) -> bool:
+        return "*" in self.device_allowed
+
+
+class CandidateProcess:
+    """Answers `load`, then `build` for each shape, then `run` in any number.
+
+    The first `run` ends what `__init__` may do: from then on the host has only the operators that
+    moving data needs.
+    """
+
+    def __init__(
+        self,
+        emulator: Emulator | None,
+        place: Place = HOST_PLACE,
+        recorder: AtenRecorder | None = None,
+    ) -> None:
+        self._emulator = emulator
+        self._place = place
+        self._recorder = recorder
+        self._module: ModuleType | None = None
+        self._built: dict[int, _Built] = {}
+        self._policy = _Policy()
+        # The shim, which has both, or the library of the two that other backends load.
+        self._guard = None if recorder is None else OperatorGuard(recorder.library)
+        self._watch: AtenRecorder | None = None  # It follows operators until the first call.
+        self._class_name = "ModelNew"
+        self._outputs: list[torch.Tensor] = []  # They live until the device process copied them.
+        self._artifacts: Json = {}
+        self._modules: dict[str, ModuleType | str] = {}
+        self._tuner: Tuner | None = None  # The tuner of Triton, if it is used.
+
+    def answer(self, question: Question) -> Answer:
+        operations = {
+            "load": self._load,
+            "build": self._build,
+            "run": self._run,
+            "build_there": self._build_there,
+            "run_there": self._run_there,
+            "time_calls_there": self._time_calls_there,
+        }
+        operation = operations.get(question.body["op"])
+        if operation is None:
+            raise Refusal("protocol", f"a candidate process has no {question.body['op']!r}")
+        try:
+            return operation(question)
+        except Refusal:
+            raise
+        except BaseException as error:
+            raise self._charged(error)
+
+    def _charged(self, error: BaseException) -> BaseException:
+        """What ends a candidate that called operators that it does not have is that."""
+        if self._tuner is not None and (failed := triton_driver.compile_error(error)) is not None:
+            set_stage(failed, getattr(error, "mc_stage", "forward"))
+            return failed.with_traceback(error.__traceback__)
+        names = [] if self._guard is None else [call["name"] for call in self._guard.refused()]
+        if not names:
+            return error
+        message = ", ".join(names[:NAMES_SHOWN]) + (" is" if len(names) == 1 else " are")
+        message += f" not available to a candidate (policy {self._policy.name})"
+        return Refusal("operator", message).with_traceback(error.__traceback__)
+
+    def _load(self, question: Question) -> Answer:
+        body = question.body
+        self._policy = _Policy(**body["policy"])
+        if isinstance(self._place.memory, RemoteMemory):
+            self._place.forget_environment()
+        if self._emulator is not None:
+            self._emulator.set_schedule(body["schedule_seed"])
+            self._emulator.allow(self._policy.device_allowed)
+        self._artifacts = dict(body["artifacts"])
+        extensions.install(importlib.import_module(self._place.builder), self._find)
+        if self._emulator is not None:
+            cuda_on_cpu.install()
+        else:
+            setattr(torch, "compile", cuda_on_cpu.refuse_compile)
+        own_operators.install(is_emulated=self._emulator is not None)
+        self._end_library_calls()
+        torch.set_grad_enabled(False)
+        os.chdir(tempfile.gettempdir())  # A module may write its sources beside itself.
+        if self._recorder is not None and not self._policy.allows_everything:
+            self._watch = self._recorder
+            self._watch.watch_construction(self._policy.init_allowed)
+        triton = self._place.triton()
+        if triton is not None and "triton" in body["source"]:
+            self._tuner = triton_driver.install(*triton)
+        try:
+            self._module = run_module(body["source"], CANDIDATE_FILE)
+            self._end_build({})
+        except BaseException as error:
+            set_stage(error, "load")
+            raise
+        return Answer()
+
+    def _end_library_calls(self) -> None:
+        """From now on a device has only the operators that the policy allows.
+
+        The emulated one never had more. The device process refuses the kernels of others too.
+        """
+        if self._emulator is not None or self._guard is None or self._policy.allows_everything:
+            return
+        key = self._place.dispatch_key
+        self._guard.remove(key, self._policy.device_allowed, self._policy.name)
+        self._place.disable_vendor_libraries()
+
+    def _find(self, extension: Json) -> ModuleType | str:
+        """The compiled module of an extension that the candidate asks for, or its path."""
+        key = str(extension["key"])
+        if key not in self._artifacts:
+            raise RuntimeError(
+                f"extension {extension['name']!r} is not the one that was compiled: "
+                "its sources or flags differ from those of the recorded run; call load_inline or "
+                "load when the module is imported, with the same arguments each time"
+            )
+        if key not in self._modules:
+            artifact = self._artifacts[key]
+            path = str(artifact["path"])
+            if extension.get("is_python_module", True):
+                self._modules[key] = _import(str(extension["name"]), str(artifact["module"]), path)
+            else:
+                self._modules[key] = _load_library(path)
+        return self._modules[key]
+
+    def _build(self, question: Question) -> Answer:
+        source = self._place.memory.snapshot(question.descriptors[0], STATE_BYTES_MAX)
+        return self._build_from(question.body, source)
+
+    def _build_there(self, question: Question) -> Answer:
+        """As `build`, where the device process has the region mapped."""
+        return self._build_from(question.body, self._remote(question))
+
+    def _remote(self, question: Question) -> region.Source:
+        """The memory that the device process has mapped at the request's address."""
+        memory = self._place.memory
+        if not isinstance(memory, RemoteMemory):
+            raise Refusal("protocol", "no device process serves this process")
+        return memory.at(question.body["address"])
+
+    def _build_from(self, body: Json, source: region.Source) -> Answer:
+        shape = body["shape"]
+        if self._module is None:
+            raise Refusal("protocol", "build before load")
+        if shape in self._built:
+            return Answer(self._built[shape].found)
+        seed = body["init_seed"]
+        reference = body.get("init_operators", {})
+        init = region.unpack(body["init"], source)
+        try:
+            model_class = getattr(self._module, self._class_name)
+
+            def make() -> torch.nn.Module:
+                self._end_build(reference)  # A constructor that failed on the device began before.
+                return construct(model_class, init, seed, Constants(body["constants"]))
+
+            draws_on_host = self._place.draws_on_host
+            model = made_on(self._place.device, make, draws_on_host=draws_on_host)
+            cast_model(model, body["precision"])
+            self._end_build(reference)
+        except BaseException as error:
+            set_stage(error, "init")
+            raise
+        given = {entry["name"]: region.unpack(entry["tree"], source) for entry in body["state"]}
+        model.train(body["training"])
+        found = match_state(given, model)
+        copy_state(given, model)
+        if body.get("compile"):
+            model = torch.compile(model, mode=body["compile"])  # type: ignore[assignment]
+        self._built[shape] = _Built(model, given, reference, found)
+        return Answer(found)
+
+    def _run(self, question: Question) -> Answer:
+        built = self._built.get(question.body["shape"])
+        if built is None:
+            raise Refusal("protocol", "run before build")
+        self._end_init()
+        inputs = region.unpack(question.body["inputs"], self._map(question.descriptors[0]))
+        # A descriptor would be a second, open way into the device's memory.
+        while question.descriptors:
+            os.close(question.descriptors.pop())
+        copy_state(built.state, built.model)  # Each trial starts from the reference's buffers.
+        self._place.poison(sum(tensor.nbytes for tensor in region.tensors_of(inputs)))
+        self._place.finish()
+        if self._emulator is not None:
+            self._emulator.begin_call()
+        try:
+            return self._call(built, inputs, question.body)
+        finally:
+            if self._emulator is not None:
+                self._emulator.end_call()
+
+    def _run_there(self, question: Question) -> Answer:
+        """As `run`, where the device process has the inputs mapped and will copy the outputs."""
+        built = self._built.get(question.body["shape"])
+        if built is None:
+            raise Refusal("protocol", "run before build")
+        self._end_init()
+        self._outputs.clear()
+        inputs = region.unpack(question.body["inputs"], self._remote(question))
+        copy_state(built.state, built.model)  # Each trial starts from the reference's buffers.
+        self._place.poison(sum(tensor.nbytes for tensor in region.tensors_of(inputs)))
+        self._place.finish()
+        answer = self._call(built, inputs, question.body)
+        self._place.trim()  # The judge is next.
+        return answer
+
+    def _time_calls_there(self, question: Question) -> Answer:
+        """A batch of calls, which the device process times (remote_calls.py)."""
+        built = self._built.get(0)
+        if built is None:
+            raise Refusal("protocol", "time before build")
+        self._end_init()
+        if self._tuner is not None:
+            self._tuner.begin(None)
+        try:
+            return Answer({"outputs": remote_calls.make(built.model, question.body, self._place)})
+        except BaseException as error:
+            set_stage(error, "forward")
+            raise
+
+    def _call(self, built: _Built, inputs: Any, asked: Json) -> Answer:
+        """One call of forward, and its outputs in a region, with the inputs that it is to write."""
+        model, reference = built.model, built.reference
+        written: list[int] = asked["written"]
+        if self._tuner is not None:
+            self._tuner.begin(asked.get("configuration", 0))
+        given = region.tensors_of(inputs)
+        aten: Json = {}
+        sticky = ""
+        moved = 0
+        try:
+            if self._recorder is not None:
+                self._recorder.start()
+            outputs = call(model, inputs)
+            if self._recorder is not None:
+                aten = without_free_casts(self._recorder.stop(), reference)
+                moved = self._recorder.moved_bytes()
+            if self._emulator is not None:
+                self._emulator.end_forward()
+                moved += self._emulator.moved_bytes()
+                sticky = self._emulator.sticky_error()
+            self._place.finish()
+        except BaseException as error:
+            set_stage(error, "forward")
+            raise
+        returned = region.tensors_of(outputs)
+        # An input in another order is first brought into the usual one.
+        moved -= sum(tensor.nbytes for tensor in given if not tensor.is_contiguous())
+        moved += sum(one.nbytes for one in returned if is_moving_view(one, given))
+        percent = 100 * max(0, moved) // max(1, sum(one.nbytes for one in returned))
+        body: Json = {"aten": aten, "sticky": sticky, "moved_percent": percent}
+        if self._tuner is not None:
+            body["triton"] = self._tuner.found()
+        try:
+            return self._pack((outputs, [given[number] for number in written]), built, body)
+        except BaseException as error:
+            set_stage(error, "outputs")
+            raise
+
+    def _end_build(self, reference: Json) -> None:
+        if self._watch is not None:
+            require_none(self._watch.end_build(reference), self._policy.name)
+
+    def _end_init(self) -> None:
+        if self._watch is not None:
+            self._end_build({})
+            require_none(self._watch.computed(), self._policy.name)
+            self._watch = None
+        if self._guard is not None and not self._policy.allows_everything:
+            self._guard.remove("CPU", self._policy.host_allowed, self._policy.name)
+
+    def _map(self, descriptor: int) -> region.Source:
+        if self._emulator is None:
+            return self._place.memory.mapping(descriptor)
+        return DeviceMapping(self._emulator, descriptor)
+
+    def _pack(self, outputs: object, built: _Built, body: Json) -> Answer:
+        """Outputs and state in one region, and what else is told of the call."""
+        named: list[tuple[str, object]] = [("", outputs)]
+        buffers = region.buffers_of(built.model)
+        named += [(name, one.detach()) for name, one in buffers.items()]
+        state = region.state_of(built.model)
+        for name, given in region.state_to_check(built.state).items():
+            own = state.get(name)
+            if own is None or name in buffers or own.device != given.device:
+                continue
+            if region.are_alike(own, given):
+                named.append((name, own.detach()))
+        memory = self._place.memory
+        if isinstance(memory, RemoteMemory):
+            entries, tensors = region.describe_named(named)
+            self._outputs = memory.describe(tensors)
+            return Answer({**body, "outputs": entries[0]["tree"], "buffers": entries[1:]})
+        if self._emulator is not None:
+            memory = ExportedMemory(self._emulator, len(region.tensors_of(outputs)))
+        entries, descriptor = region.pack_named(named, memory)
+        return Answer({**body, "outputs": entries[0]["tree"], "buffers": entries[1:]}, [descriptor])
+
+
+def _import(name: str, compiled_as: str, path: str) -> ModuleType:
+    """The module that the candidate calls `name`.
+
+    Its library says PyInit_<compiled_as>, or PyInit_<name> where the candidate wrote it by hand.
+    """
+    loader = ExtensionFileLoader(compiled_as, path)
+    spec = spec_from_file_location(compiled_as, path, loader=loader)
+    if spec is None or not os.path.exists(path):
+        raise RuntimeError(f"the compiled extension {name!r} is missing")
+    try:
+        module = module_from_spec(spec)
+    except ImportError as error:
+        _raise_if_undefined(error)
+        if "PyInit_" not in str(error) or name == compiled_as:
+            raise
+        return _import(name, name, path)
+    loader.exec_module(module)
+    sys.modules.pop(compiled_as, None)
+    module.__name__ = name
+    sys.modules[name] = module
+    return module
+
+
+def _load_library(path: str) -> str:
+    """Loads a library that only defines operators, and returns its path as PyTorch does."""
+    try:
+        torch.ops.load_library(path)  # type: ignore[no-untyped-call]
+    except OSError as error:
+        _raise_if_undefined(error.__cause__ or error)
+        raise
+    return path
+
+
+def _raise_if_undefined(error: BaseException) -> None:
+    """The linker leaves open what PyTorch and Python may define."""
+    _, is_undefined, symbol = str(error).partition("undefined symbol: ")
+    if is_undefined:
+        raise Refusal("link", symbol) from None
+
+
+def is_moving_view(output: torch.Tensor, given: list[torch.Tensor]) -> bool:
+    """True for an output whose elements are where a view puts them, and not where a kernel would:
+    in the memory of an input, or in an order that is not the usual one.
+    """
+    if output.layout != torch.strided:
+        return False
+    place = output.untyped_storage().data_ptr()
+    homes = [one.untyped_storage() for one in given]
+    is_input = any(home.data_ptr() <= place < home.data_ptr() + home.nbytes() for home in homes)
+    return is_input or not output.is_contiguous()
+
+
+def match_state(given: dict[str, Any], model: torch.nn.Module) -> Json:
+    """Which parameters and buffers of the reference the candidate has by name.
+
+    `missing` are those that it lacks, `unmatched` those that have another shape or dtype there,
+    `own` are parameters of the candidate that get no value.
+    """
+    own = region.state_of(model)
+
+    def described(state: dict[str, Any], names: set[str]) -> list[str]:
+        return [f"{name}: {_form_of(state[name])}" for name in sorted(names)]
+
+    both = set(given) & set(own)
+    unlike = {name for name in both if not region.are_alike(own[name], given[name])}
+    parameters = {name for name, _ in model.named_parameters()}
+    return {
+        "missing": described(given, set(given) - set(own)),
+        "unmatched": [
+            f"{entry}, in the reference {_form_of(given[name])}"
+            for name, entry in zip(sorted(unlike), described(own, unlike))
+        ],
+        "own": described(own, parameters - set(given)),
+    }
+
+
+def _form_of(tensor: torch.Tensor) -> str:
+    """For example "float32 [4, 3]"."""
+    return f"{str(tensor.dtype).removeprefix('torch.')} {list(tensor.shape)}"
+
+
+def copy_state(given: dict[str, Any], model: torch.nn.Module) -> None:
+    """Copies the reference's parameters and buffers where the candidate has them."""
+    own = region.state_of(model)
+    for name in set(given) & set(own):
+        if region.are_alike(own[name], given[name]):
+            own[name].detach().copy_(given[name].reshape(own[name].shape))

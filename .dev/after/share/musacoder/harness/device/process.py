@@ -1,0 +1,351 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The device process: holds the device for a candidate process that has none.
+
+A candidate's commands arrive in shared memory and are executed by a thread of the native library
+(device/cuda/executor.h). The supervisor's requests, answered here, say whom the process serves,
+bring inputs and take outputs. One process serves candidate after candidate; each starts with
+memory that holds nothing of the one before.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import importlib
+import os
+from pathlib import Path
+from typing import Any
+
+from harness.worker import region
+from harness.worker.wire import Answer, Json, Question, Refusal
+
+ALIGNMENT = 512
+GRANULARITY = 2 << 20
+OUTPUTS_BYTES_MAX = 64 << 30
+CALLS_MAX = 1024
+ITEMS_MAX = 256
+_ITEMISED = 2  # Executor::Manner
+_NO_ROOM = -2  # Executor::kNoRoom
+_CALL_BYTES = ("inputs_bytes", "outputs_bytes")
+
+
+class _Part(ctypes.Structure):
+    """Executor::Part."""
+
+    _fields_ = [
+        ("source", ctypes.c_uint64),
+        ("bytes", ctypes.c_uint64),
+        ("offset", ctypes.c_uint64),
+    ]
+
+
+class _Extent(ctypes.Structure):
+    """Executor::Extent."""
+
+    _fields_ = [("offset", ctypes.c_uint64), ("bytes", ctypes.c_uint64)]
+
+
+class _TimedCall(ctypes.Structure):
+    """Executor::TimedCall."""
+
+    _fields_ = [
+        ("us", ctypes.c_double),
+        ("host_us", ctypes.c_double),
+        ("launches_own", ctypes.c_uint32),
+        ("was_queued_whole", ctypes.c_uint32),
+        ("was_long", ctypes.c_uint32),
+    ]
+
+
+class _Item(ctypes.Structure):
+    """PlainItem of device/cuda/capi.cc."""
+
+    _fields_ = [
+        ("name", ctypes.c_char * 1024),
+        ("owner", ctypes.c_char * 512),
+        ("grid", ctypes.c_uint32 * 3),
+        ("block", ctypes.c_uint32 * 3),
+        ("registers", ctypes.c_uint32),
+        ("shared_bytes", ctypes.c_uint32),
+        ("launches", ctypes.c_uint32),
+        ("us", ctypes.c_double),
+    ]
+
+
+class DeviceProcess:
+    """Answers `open`, then `put`, `take`, `release`, `used` and timing's questions in any number,
+    then `close`.
+    """
+
+    def __init__(
+        self,
+        library: str,
+        kernels: tuple[str, str] = ("torch", "libtorch_cuda*.so"),
+        operators: str = "",
+    ) -> None:
+        """`kernels` is the Place's: the files of PyTorch's own kernels. `operators` is the library
+        that runs PyTorch's operators, where the device cannot run those kernels.
+        """
+        native = ctypes.CDLL(library)
+        self._kernels = kernels
+        native.mc_executor_create.restype = ctypes.c_void_p
+        native.mc_executor_channel_bytes.restype = ctypes.c_uint64
+        native.mc_executor_import.restype = ctypes.c_uint64
+        native.mc_executor_prepare_batches.restype = ctypes.c_uint64
+        native.mc_executor_batch_memory_bytes.restype = ctypes.c_uint64
+        # A device in software reports what it finds in kernels (device/ptx_driver/capi.cc).
+        self._take_report = getattr(native, "mc_executor_take_report", None)
+        if self._take_report is not None:
+            self._take_report.restype = ctypes.c_char_p
+            native.mc_executor_moved_bytes.restype = ctypes.c_uint64
+        self._moved_before = 0
+        self._native = native
+        why = ctypes.create_string_buffer(500)
+        handle = native.mc_executor_create(ctypes.c_uint64(0), why, ctypes.c_size_t(len(why)))
+        if not handle:
+            raise RuntimeError(why.value.decode())
+        self._handle = ctypes.c_void_p(handle)
+        if operators:
+            self._open_operators(operators)
+
+    def _open_operators(self, path: str) -> None:
+        """The library's functions (device/operators/operators.h) go to the executor."""
+        library, native = ctypes.CDLL(path), self._native
+        library.mc_operators_open(native.mc_executor_host)
+        functions = library.mc_operators_run, library.mc_operators_fetch
+        native.mc_executor_set_operators(self._handle, *functions)
+
+    def answer(self, question: Question) -> Answer:
+        operations = {
+            "open": self._open,
+            "allow": self._allow,
+            "put": self._put,
+            "take": self._take,
+            "release": self._release,
+            "used": self._used,
+            "time_prepare": self._time_prepare,
+            "time_start": self._time_start,
+            "time_finish": self._time_finish,
+            "time_take": self._time_take,
+            "close": self._close,
+        }
+        return operations[question.body["op"]](question)
+
+    def _open(self, question: Question) -> Answer:
+        """A channel for a new candidate; its descriptor goes to the candidate process."""
+        descriptor = os.memfd_create("device", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        os.ftruncate(descriptor, self._native.mc_executor_channel_bytes())
+        # A shorter file would end whoever reads behind its end.
+        seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, seals)
+        if self._native.mc_executor_attach(self._handle, descriptor):
+            os.close(descriptor)
+            raise RuntimeError("the channel cannot be mapped")
+        package, pattern = self._kernels
+        folder = Path(importlib.import_module(package).__file__ or "").parent / "lib"
+        for path in sorted(folder.glob(pattern)):
+            self._allow_file(str(path), str(path), is_own=False)
+        for pattern in question.body["foreign_kernels"]:
+            self._native.mc_executor_allow_foreign_kernels(self._handle, pattern.encode())
+        self._native.mc_executor_serve(self._handle)
+        return Answer({}, [descriptor])
+
+    def _allow(self, question: Question) -> Answer:
+        """Files of the candidate's own, by their paths as it sees them, before it is loaded."""
+        if self._take_report is not None:
+            seed = ctypes.c_uint64(int(question.body["schedule_seed"]))
+            self._native.mc_executor_begin_candidate(seed)
+        for there, here in question.body["files"].items():
+            self._allow_file(there, here, is_own=True)
+        return Answer()
+
+    def _allow_file(self, there: str, here: str, *, is_own: bool) -> None:
+        paths = (os.fsencode(there), os.fsencode(here))
+        self._native.mc_executor_allow_file(self._handle, *paths, ctypes.c_int(is_own))
+
+    def _put(self, question: Question) -> Answer:
+        """Maps memory of the judge; the address that it has here."""
+        nodes = [node for tree in question.body["trees"] for node in region.tensor_nodes(tree)]
+        nbytes = int(nodes[0]["region_bytes"]) if nodes else GRANULARITY
+        extents = (_Extent * max(1, len(nodes)))(
+            *(_Extent(node["offset"], region.extent_of(node)) for node in nodes)
+        )
+        address = self._native.mc_executor_import(
+            self._handle,
+            ctypes.c_int(question.descriptors[0]),
+            ctypes.c_uint64(nbytes),
+            extents,
+            ctypes.c_size_t(len(nodes)),
+        )
+        if not address:
+            raise MemoryError("the device process has no room for the region")
+        self._moved_before = self._moved_bytes()
+        return Answer({"address": address})
+
+    def _moved_bytes(self) -> int:
+        """How much copies on the device put into another place, as far as it is counted."""
+        return 0 if self._take_report is None else int(self._native.mc_executor_moved_bytes())
+
+    def _release(self, question: Question) -> Answer:
+        self._native.mc_executor_release(self._handle, ctypes.c_uint64(question.body["address"]))
+        return Answer()
+
+    def _take(self, question: Question) -> Answer:
+        """Copies what a candidate says are its outputs into a region for the judge."""
+        body = question.body
+        entries: list[Json] = [{"name": "", "tree": body["outputs"]}, *body["buffers"]]
+        nodes = _nodes_of([entry["tree"] for entry in entries])
+        output_bytes = sum(node["nbytes"] for node in _nodes_of([body["outputs"]]))
+        moved_percent = 100 * (self._moved_bytes() - self._moved_before) // max(1, output_bytes)
+        parts = (_Part * max(1, len(nodes)))()
+        end = 0
+        for part, node in zip(parts, nodes):
+            node.pop("stride", None)  # The copied tensor is contiguous.
+            part.source, part.bytes, part.offset = node["offset"], node["nbytes"], end
+            node["offset"] = end
+            end += _round_up(max(1, part.bytes), ALIGNMENT)
+        nbytes = _round_up(max(1, end), GRANULARITY)
+        for node in nodes:
+            node["region_bytes"] = nbytes
+        if nbytes > OUTPUTS_BYTES_MAX:
+            raise Refusal("protocol", "the outputs are too large")
+        descriptor = self._native.mc_executor_export(
+            self._handle, parts, ctypes.c_size_t(len(nodes)), ctypes.c_uint64(nbytes)
+        )
+        _check(descriptor, "an output is not in the candidate's memory")
+        answer = {"outputs": entries[0]["tree"], "buffers": entries[1:]}
+        return Answer({**answer, "moved_percent": moved_percent}, [descriptor])
+
+    # ---- Timing (device/cuda/timed_batch.h) -----------------------------------------------------
+
+    def _time_prepare(self, question: Question) -> Answer:
+        """Room for batches of at most so many calls; the address at which their inputs appear."""
+        body = question.body
+        sizes = (ctypes.c_uint64(_round_up(body[name], ALIGNMENT)) for name in _CALL_BYTES)
+        address = self._native.mc_executor_prepare_batches(
+            self._handle, ctypes.c_uint32(body["calls"]), *sizes
+        )
+        if not address:
+            raise MemoryError("the device process has no room for a batch of calls")
+        return Answer({"address": address})
+
+    def _time_start(self, question: Question) -> Answer:
+        """A batch begins, whose inputs lie in the region that comes along."""
+        body = question.body
+        descriptor = ctypes.c_int(question.descriptors[0])
+        numbers = ctypes.c_uint64(body["nbytes"]), ctypes.c_uint32(body["calls"])
+        manner = ctypes.c_uint32(_ITEMISED if body["is_itemised"] else body["is_gated"])
+        if self._native.mc_executor_start_batch(self._handle, descriptor, *numbers, manner):
+            raise Refusal("protocol", "a batch cannot begin")
+        return Answer()
+
+    def _time_finish(self, _question: Question) -> Answer:
+        """What each call of the batch took; how many were queued whole before they began."""
+        calls = (_TimedCall * CALLS_MAX)()
+        count = self._native.mc_executor_finish_batch(self._handle, calls, len(calls))
+        if count < 0:
+            raise Refusal("protocol", "the candidate did not make the batch's calls")
+        found = calls[:count]
+        return Answer(
+            {
+                "us": [call.us for call in found],
+                "host_us": [call.host_us for call in found if call.host_us > 0],
+                "launches_own": [call.launches_own for call in found],
+                "queued_whole": sum(call.was_queued_whole for call in found),
+                "long_calls": sum(call.was_long for call in found),
+                "memory_bytes": self._native.mc_executor_batch_memory_bytes(self._handle),
+                "kernels": self._items(),
+            }
+        )
+
+    def _items(self) -> list[Json]:
+        """What the calls of an itemised batch did; nothing after another one."""
+        items = (_Item * ITEMS_MAX)()
+        count = self._native.mc_executor_take_items(self._handle, items, len(items))
+        if count < 0:
+            raise Refusal("protocol", "what the calls did cannot be told")
+        return [
+            {
+                "name": item.name.decode("utf-8", "replace"),
+                "owner": item.owner.decode("utf-8", "replace"),
+                "launches": item.launches,
+                "us": item.us,
+                "grid": list(item.grid),
+                "block": list(item.block),
+                "registers": item.registers,
+                "shared_bytes": item.shared_bytes,
+            }
+            for item in items[:count]
+        ]
+
+    def _time_take(self, question: Question) -> Answer:
+        """The outputs of one of the batch's calls, in the form of which the candidate told."""
+        tree = question.body["outputs"]
+        nodes = _nodes_of([tree])
+        sizes = (ctypes.c_uint64 * max(1, len(nodes)))()
+        end = 0
+        for number, node in enumerate(nodes):
+            sizes[number], node["offset"] = node["nbytes"], end
+            end += _round_up(node["nbytes"], ALIGNMENT)
+        for node in nodes:
+            node["region_bytes"] = _round_up(max(1, end), GRANULARITY)
+        descriptor = self._native.mc_executor_export_outputs(
+            self._handle, ctypes.c_uint32(question.body["call"]), sizes, ctypes.c_size_t(len(nodes))
+        )
+        _check(descriptor, "a call's outputs are not of the form that was told")
+        return Answer({"outputs": tree}, [descriptor])
+
+    def _used(self, _question: Question) -> Answer:
+        counts = (ctypes.c_uint64 * 3)()
+        texts = [ctypes.create_string_buffer(1000) for _ in range(2)]
+        self._native.mc_executor_use(self._handle, counts, *texts, ctypes.c_size_t(1000))
+        unsupported, forbidden = (text.value.decode("utf-8", "replace") for text in texts)
+        report = b"" if self._take_report is None else self._take_report()
+        return Answer(
+            {
+                "launches": counts[0],
+                "launches_own": counts[1],
+                "bytes_to_host": counts[2],
+                "unsupported": unsupported,
+                "forbidden": forbidden,
+                "report": report.decode("utf-8", "replace"),
+            }
+        )
+
+    def _close(self, _question: Question) -> Answer:
+        return Answer({"is_clean": not self._native.mc_executor_detach(self._handle)})
+
+
+def _nodes_of(trees: list[Any]) -> list[Json]:
+    """The tensors' nodes of trees that a candidate made, which may be malformed."""
+    nodes: list[Json] = []
+    waiting: list[tuple[Any, int]] = [(tree, 0) for tree in trees]
+    for count, (tree, depth) in enumerate(waiting):
+        if count > region.NODES_MAX or depth > region.DEPTH_MAX or not isinstance(tree, dict):
+            raise Refusal("protocol", "a tree is malformed or too large")
+        if tree.get("t") == "tensor":
+            nodes.append(tree)
+            continue
+        items = tree.get("items", [])
+        if not isinstance(items, list):
+            raise Refusal("protocol", "a tree is malformed")
+        for item in items:
+            is_pair = tree.get("t") == "dict" and isinstance(item, list) and len(item) == 2
+            waiting.append((item[1] if is_pair else item, depth + 1))
+    for node in nodes:
+        place = (node.get("offset"), node.get("nbytes"))
+        if any(type(number) is not int or not 0 <= number < 2**63 for number in place):
+            raise Refusal("protocol", "a tensor's place is malformed")
+    return nodes
+
+
+def _round_up(number: int, unit: int) -> int:
+    return -(-number // unit) * unit
+
+
+def _check(descriptor: int, what: str) -> None:
+    """Raises where an export failed: for lack of memory, or for the reason `what`."""
+    if descriptor == _NO_ROOM:
+        raise MemoryError("the device has no room for a copy of the outputs")
+    if descriptor < 0:
+        raise Refusal("protocol", what)

@@ -1,0 +1,451 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What explains a wrong output: which operator of the reference the candidate computes otherwise.
+
+The reference runs again on the trial's inputs, each time with one thing changed (perturbations.py:
+an operator left out, replaced or given other arguments; a parameter left out; the other mode;
+two neighbours exchanged; another constant, which is fitted), and its outputs are compared with the
+candidate's under the trial's own tolerance. The first change that gives them is named. Where none
+does, patterns.py describes which elements are wrong.
+
+Only reference code runs, and the candidate's outputs are data. All runs are in a forked process of
+the judge (apart.py), on the CPU: changed operators trust their arguments and may crash. No outcome
+depends on the result. The number of runs follows from the reference's size alone, so a verdict
+repeats.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from harness.judge import patterns
+from harness.judge.apart import text_made_apart
+from harness.judge.compare import Comparer
+from harness.judge.cost import bytes_of
+from harness.judge.distributions import NONFINITE
+from harness.judge.perturbations import Perturbation, line_perturbations, perturbations_of
+from harness.judge.reference import Outcome, Reference
+from harness.judge.trace import Call, Changed, Recorder, Step, Trace
+from harness.worker.region import CPU, map_tensors, state_of, tensors_of
+from harness.worker.wire import Json
+
+US_MAX = 800_000.0  # Estimated, of all runs together.
+RUNS_MIN, RUNS_MAX = 6, 1500
+BYTES_MAX = 128 << 20  # Inputs, state and outputs together.
+FEW_ELEMENTS = 8  # An output of fewer is explained by chance: nothing is fitted to it.
+FIT_STEPS = 6
+SAMPLE = 1024
+_US_A_CALL, _US_A_RUN, _ELEMENTS_A_US = 12.0, 150.0, 300.0
+_FITTED = frozenset(
+    "other alpha value min max min_val max_val negative_slope beta threshold exponent lambd "
+    "delta scale self eps".split()
+)
+_Run = Callable[[], Any]
+
+
+_TF32 = (
+    "The outputs are right where products may round their factors to TF32, as tl.dot does by "
+    'default: input_precision="ieee" keeps float32 (the option --tf32 allows TF32).'
+)
+
+
+class _Spent(Exception):
+    """No run is left."""
+
+
+@dataclass(frozen=True)
+class _Change:
+    """Something that a candidate may have computed, and its words."""
+
+    sentence: str
+    run: _Run
+
+
+def diagnose(
+    reference: Reference, outcome: Outcome, got: Any, seed: int, comparer: Comparer, source: str
+) -> str:
+    """One or two sentences on wrong values; "" where nothing is known.
+
+    `got` has the form of the outcome's outputs, with wrong values; `seed` is that of the run.
+    """
+    plain = patterns.of_degenerate(outcome.outputs, got)
+    if plain:
+        return plain
+    if _is_right_in_tf32(reference, outcome, got, seed, comparer):
+        return _TF32
+    search = _Search(reference, outcome, got, seed, comparer, source)
+    # A perturbed reference may raise whatever it likes: the diagnosis is then left out.
+    with contextlib.suppress(_Spent, Exception):
+        found = search.first()
+        if found:
+            return found
+    return patterns.of_elements(outcome, got, comparer)
+
+
+def _is_right_in_tf32(
+    reference: Reference, outcome: Outcome, got: Any, seed: int, comparer: Comparer
+) -> bool:
+    """Whether nothing is wrong but that products of fp32 rounded their factors to TF32."""
+    with contextlib.suppress(Exception):
+        doubt = reference.tf32_doubt(outcome.inputs, outcome.outputs, seed)
+        return doubt is not None and not comparer.failures(outcome.outputs, got, doubt)
+    return False
+
+
+class _Search:
+    def __init__(
+        self,
+        reference: Reference,
+        outcome: Outcome,
+        got: Any,
+        seed: int,
+        comparer: Comparer,
+        source: str,
+    ) -> None:
+        self._reference = reference
+        self._outcome = outcome
+        self._got = got
+        self._seed = seed
+        self._source = source
+        tensors = tensors_of(got)
+        self._num_elements = sum(one.numel() for one in tensors)
+        self._samples = [_sample(one) for one in tensors]
+        if self._num_elements < FEW_ELEMENTS:
+            comparer = Comparer({k: v / 10 for k, v in comparer.tolerances.items()})
+        self._comparer = comparer
+        self._is_plural = not isinstance(got, torch.Tensor)
+        self._wrong = {
+            number: other
+            for number, (one, other) in enumerate(zip(tensors_of(outcome.outputs), tensors))
+            if self._comparer.failures(one, other, None)
+        }
+        self._equal: dict[int, Step] = {}  # The last step that each wrong output is a copy of.
+        self._trace = Trace()
+        self._runs_left = RUNS_MIN
+
+    def first(self) -> str:
+        """The sentence of the first change that explains the output."""
+        self._trace = self._record()
+        copied = self._copied_input()
+        if copied or self._equal:
+            return copied or self._intermediate(*next(iter(self._equal.items())))
+        for change in self._changes():
+            if self._explains(change.run):
+                return change.sentence
+        return self._fitted()
+
+    def _record(self) -> Trace:
+        recorder = Recorder(self._source, self._see)
+        self._run(recorder)
+        trace = recorder.trace
+        cost = _US_A_RUN + _US_A_CALL * trace.num_calls + trace.num_elements / _ELEMENTS_A_US
+        self._runs_left = max(RUNS_MIN, min(RUNS_MAX, int(US_MAX / cost)))
+        return trace
+
+    def _see(self, step: Step, made: torch.Tensor) -> None:
+        for number, one in self._wrong.items():
+            if self._is_copy(made, one):
+                self._equal[number] = step
+
+    def _is_copy(self, tensor: torch.Tensor, wrong: torch.Tensor) -> bool:
+        """True where a wrong output holds a tensor's values."""
+        if tensor.shape != wrong.shape or tensor.dtype != wrong.dtype:
+            return False
+        enough = tensor.numel() >= FEW_ELEMENTS and _may_be_equal(tensor, _sample(wrong))
+        return enough and not self._comparer.failures(tensor, wrong, None)
+
+    def _copied_input(self) -> str:
+        for number, one in self._wrong.items():
+            for place, tensor in enumerate(tensors_of(self._outcome.inputs)):
+                if self._is_copy(tensor, one):
+                    return f"{self._name(number)} equals input {place}, unchanged."
+        return ""
+
+    def _run(self, mode: Any, model: torch.nn.Module | None = None, inputs: Any = None) -> Any:
+        if model is None:
+            model = self._reference.model
+            if self._outcome.buffers:
+                model = copy.deepcopy(model)
+        inputs = self._outcome.inputs if inputs is None else inputs
+        with sdpa_kernel(SDPBackend.MATH):
+            return self._reference.run_by(model, inputs, self._seed, mode)
+
+    # ---- Comparing
+
+    def _explains(self, run: _Run) -> bool:
+        outputs = self._outputs_of(run)
+        return outputs is not None and self._is_equal(outputs)
+
+    def _outputs_of(self, run: _Run) -> Any:
+        """None where the changed reference does not run."""
+        if self._runs_left <= 0:
+            raise _Spent
+        self._runs_left -= 1
+        try:
+            return run()
+        except Exception:
+            return None
+
+    def _is_equal(self, outputs: Any) -> bool:
+        mine = tensors_of(outputs)
+        if [one.shape for one in mine] != [one.shape for one in tensors_of(self._got)]:
+            return False
+        if not all(_may_be_equal(one, sample) for one, sample in zip(mine, self._samples)):
+            return False
+        return not self._comparer.failures(outputs, self._got, self._outcome.doubt)
+
+    # ---- Changes, the likeliest first
+
+    def _changes(self) -> Iterator[_Change]:
+        yield from self._model_changes()
+        for step, one in perturbations_of(self._trace.steps):
+            yield self._at(step, one)
+        yield from self._lines()
+        yield from self._neighbours()
+
+    def _at(self, step: Step, one: Perturbation) -> _Change:
+        return _Change(
+            self._sentence(step, one.words), lambda: self._run(Changed({step.index: one.change}))
+        )
+
+    def _model_changes(self) -> Iterator[_Change]:
+        model = self._reference.model
+        if any(True for _ in model.buffers()):
+            other = copy.deepcopy(model).train(not model.training)
+            mode = "eval" if model.training else "train"
+            words = f"{self._subject} the reference in {mode} mode."
+            yield _Change(words, lambda: self._run(contextlib.nullcontext(), other))
+        for name, tensor in state_of(model).items():
+            value = _neutral(name, tensor)
+            if value is not None:
+                words = f"{self._subject} the reference without {name} ({value:g} in its place)."
+                yield _Change(words, partial(self._without, name, value))
+
+    def _without(self, name: str, value: float) -> Any:
+        other = copy.deepcopy(self._reference.model)
+        state_of(other)[name].fill_(value)
+        return self._run(contextlib.nullcontext(), other)
+
+    def _lines(self) -> Iterator[_Change]:
+        """All steps of one line of the task left out or replaced, where they are several."""
+        for line, group in itertools.groupby(self._trace.steps, lambda step: step.line):
+            first, *others = group
+            if not line or not others or others[-1].result is None:
+                continue
+            name, shape = next(iter(first.shapes.items()))
+            for words, function in line_perturbations(shape, others[-1].result):
+                sentence = f'{self._subject} the reference with the line "{line}" {words}.'
+                yield _Change(sentence, self._rewritten(first, others[-1], name, function))
+
+    def _rewritten(
+        self, first: Step, last: Step, name: str, function: Callable[[torch.Tensor], torch.Tensor]
+    ) -> _Run:
+        def run() -> Any:
+            kept: list[torch.Tensor] = []
+
+            def keep(call: Call) -> Any:
+                kept.append(call.arguments[name].clone())
+                return call.run()
+
+            changes = {first.index: keep, last.index: lambda call: function(kept[0])}
+            return self._run(Changed(changes))
+
+        return run
+
+    def _neighbours(self) -> Iterator[_Change]:
+        """A step computed after the next one."""
+        for one, after in itertools.pairwise(self._trace.steps):
+            name = next((n for n, shape in one.shapes.items() if shape == one.result), None)
+            then = next((n for n, shape in after.shapes.items() if shape == after.result), None)
+            if name is not None and then is not None:
+                words = f"computed after step {after.number} ({after.name})"
+                yield _Change(self._sentence(one, words), self._exchanged(one, after, name, then))
+
+    def _exchanged(self, one: Step, after: Step, name: str, then: str) -> _Run:
+        def run() -> Any:
+            kept: list[Call] = []
+
+            def skip(call: Call) -> Any:
+                kept.append(call)
+                return call.arguments[name]
+
+            def both(call: Call) -> Any:
+                return kept[0].run(**{name: call.run()})
+
+            return self._run(Changed({one.index: skip, after.index: both}))
+
+        return run
+
+    # ---- A constant of an operator
+
+    def _fitted(self) -> str:
+        if self._num_elements < FEW_ELEMENTS or not _are_floating(self._got):
+            return ""
+        for step in self._trace.steps:
+            for name, now in step.constants.items():
+                if name in _FITTED and type(now) in (int, float) and math.isfinite(now):
+                    found = self._fit(step, name, float(now))
+                    if found is not None:
+                        return self._sentence(step, f"with {found:.4g} in place of {now:g}")
+        return ""
+
+    def _fit(self, step: Step, name: str, now: float) -> float | None:
+        """The constant under which the outputs are equal, by the secant of one element."""
+        which, place = _worst(self._outcome.outputs, self._got)
+        wanted = float(tensors_of(self._got)[which].reshape(-1)[place])
+
+        def outputs_at(value: float) -> Any:
+            change = lambda call: call.run(**{name: value})  # noqa: E731
+            return self._outputs_of(lambda: self._run(Changed({step.index: change})))
+
+        before, value = now, now + 0.125 * max(1.0, abs(now))
+        expected = tensors_of(self._outcome.outputs)[which].reshape(-1)[place]
+        error_before = float(expected) - wanted
+        for _ in range(FIT_STEPS):
+            outputs = outputs_at(value)
+            if outputs is None:
+                return None
+            if self._is_equal(outputs):
+                return value
+            error = float(tensors_of(outputs)[which].reshape(-1)[place]) - wanted
+            slope = (error - error_before) / (value - before) if value != before else 0.0
+            if not math.isfinite(slope) or slope == 0.0:
+                return None
+            before, error_before, value = value, error, value - error / slope
+            if not math.isfinite(value) or abs(value) > 1e6:
+                return None
+        return None
+
+    # ---- Words
+
+    @property
+    def _subject(self) -> str:
+        return "The outputs equal" if self._is_plural else "The output equals"
+
+    def _where(self, step: Step) -> str:
+        called = f'{step.name}, "{step.line}"' if step.line else step.name
+        return f"step {step.number} of {len(self._trace.steps)} ({called})"
+
+    def _sentence(self, step: Step, words: str) -> str:
+        return f"{self._subject} the reference with {self._where(step)} {words}."
+
+    def _name(self, number: int) -> str:
+        return f"Output {number}" if self._is_plural else "The output"
+
+    def _intermediate(self, number: int, step: Step) -> str:
+        missing = len(self._trace.steps) - step.number
+        after = "the step after it is" if missing == 1 else f"the {missing} steps after it are"
+        found = f"{self._name(number)} equals the value after {self._where(step)}"
+        return found if self._is_plural else f"{found}: {after} missing."
+
+
+def _neutral(name: str, tensor: torch.Tensor) -> float | None:
+    """The value that has the effect of no such parameter or buffer; None if no value has."""
+    last = name.split(".")[-1]
+    if not tensor.is_floating_point():
+        return None
+    if last.endswith(("bias", "running_mean", "beta")) or last.startswith("b"):
+        return 0.0
+    if last in ("running_var", "gamma") or (last.startswith("weight") and tensor.dim() <= 1):
+        return 1.0
+    return None
+
+
+def _are_floating(value: Any) -> bool:
+    return all(one.is_floating_point() for one in tensors_of(value))
+
+
+def _sample(tensor: torch.Tensor) -> torch.Tensor:
+    flat = tensor.reshape(-1)
+    return flat[:: max(1, flat.numel() // SAMPLE)].double() if not tensor.is_complex() else flat[:0]
+
+
+def _may_be_equal(tensor: torch.Tensor, sample: torch.Tensor) -> bool:
+    """A quick look at some elements, more tolerant than the comparison."""
+    mine = _sample(tensor)
+    if mine.shape != sample.shape:
+        return False
+    finite = mine.isfinite() & sample.isfinite()
+    if bool((mine.isnan() != sample.isnan()).any()):
+        return False
+    apart = torch.where(finite, (mine - sample).abs(), 0.0)
+    scale = torch.where(finite, mine, 0.0).abs()
+    size = scale.square().mean().sqrt() if scale.numel() else scale
+    return bool((apart <= 0.05 * torch.maximum(scale, size)).all())
+
+
+def _worst(expected: Any, got: Any) -> tuple[int, int]:
+    """The tensor, and the place in it, of the largest finite error."""
+    best = (0, 0, -1.0)
+    for number, (one, other) in enumerate(zip(tensors_of(expected), tensors_of(got))):
+        error = (one.double() - other.double()).abs().nan_to_num(0.0, 0.0, 0.0).reshape(-1)
+        if error.numel():
+            place = int(error.argmax())
+            if float(error[place]) > best[2]:
+                best = (number, place, float(error[place]))
+    return best[0], best[1]
+
+
+class Diagnoses:
+    """Those of a task's candidates, one candidate after the other. Each gets one, of the first
+    trial that fails by its values, and a second try where that one explains nothing.
+    """
+
+    TRIES = 2
+
+    def __init__(self, comparer: Comparer, source: str) -> None:
+        self._comparer = comparer
+        self._source = source
+        self._tries_left = self.TRIES
+
+    def added(
+        self,
+        checks: list[Json],
+        trial: Any,
+        make_reference: Callable[[], Reference],
+        outcome: Outcome,
+        got: Any,
+    ) -> list[Json]:
+        """The checks of a trial's outputs, the first one with a diagnosis where all are of values.
+
+        A candidate's first trial has the index 0.
+        """
+        if trial.index == 0:
+            self._tries_left = self.TRIES
+        of_values = checks and all(one["problem"] in ("value", "nonfinite") for one in checks)
+        if not of_values or self._tries_left <= 0 or trial.distribution == NONFINITE:
+            return checks
+        self._tries_left -= 1
+        found = self._made_apart(make_reference, outcome, got, trial.seed)
+        if not found:
+            return checks
+        self._tries_left = 0
+        return [{**checks[0], "diagnosis": found}, *checks[1:]]
+
+    def _made_apart(
+        self, make_reference: Callable[[], Reference], outcome: Outcome, got: Any, seed: int
+    ) -> str:
+        """A diagnosis that a forked process makes on the CPU; "" for what is too large for it."""
+        # The candidate is not to blame if the preparation fails, for example on a full device.
+        with contextlib.suppress(Exception):
+            reference = make_reference()
+            state = state_of(reference.model).values()
+            held = [*tensors_of(outcome.inputs), *state, *tensors_of(outcome.outputs)]
+            if sum(map(bytes_of, [*held, *tensors_of(got)])) > BYTES_MAX:
+                return ""
+            if any(one.device != CPU for one in [*held, *tensors_of(got)]):
+                reference, outcome = reference.on_cpu(), outcome.on_cpu()
+                got = map_tensors(got, torch.Tensor.cpu)
+            return text_made_apart(
+                lambda: diagnose(reference, outcome, got, seed, self._comparer, self._source)
+            )
+        return ""

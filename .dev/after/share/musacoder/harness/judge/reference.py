@@ -1,0 +1,408 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The reference at one shape: its model, secret inputs from a seed, and what it makes of them.
+
+Everything here is deterministic in the seed, and a trial does not depend on the trials before it:
+what a forward does to buffers and inputs is noted and undone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import functools
+import hashlib
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from harness.judge import distributions, task_code
+from harness.judge.closeness import doubt_of
+from harness.judge.compare import Comparer
+from harness.judge.operators import Operators
+from harness.judge.rounding import SequentialSumMode, Tf32Mode
+from harness.worker import pieces
+from harness.worker.draws import made_on
+from harness.worker.perturb import Constants
+from harness.worker.precision import cast, cast_model
+from harness.worker.program import build, construct
+from harness.worker.region import (
+    CPU,
+    map_memory,
+    map_tensors,
+    same_bytes,
+    state_of,
+    state_to_check,
+    tensors_of,
+)
+from harness.judge.task import Task
+from harness.judge.task_code import attempt
+from harness.worker.wire import Json, Refusal
+
+TF32_RUNS = 2  # Random signs, as of orders.
+ORDERS = 3  # Two random roundings may cancel in what is compared; that all do is rare.
+# Limits for state and inputs in double precision.
+_DOUBT_BYTES_MAX_ON_CPU = 256 << 20
+_DOUBT_BYTES_MAX_ON_DEVICE = 4 << 30
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one forward of the reference did."""
+
+    outputs: Any
+    buffers: Mapping[str, torch.Tensor]  # Those that the forward changed, as it left them.
+    in_place: bool  # True where all outputs lay in the memory of inputs.
+    left: Mapping[int, torch.Tensor]  # The input tensors that the forward changed, by number.
+    draw: Callable[[], Any]  # The inputs before the forward.
+    find_doubt: Callable[[Any], Any]  # Takes these inputs.
+    has_views: bool = False  # Some outputs lay in inputs, or in an order of their own.
+    # Parameters and buffers that the forward left alone, where all are within STATE_BYTES_CHECKED.
+    kept: Mapping[str, torch.Tensor] = field(default_factory=dict)
+
+    def on_cpu(self) -> Outcome:
+        """A copy in the host's memory."""
+        inputs, outputs, doubt = (
+            map_tensors(value, torch.Tensor.cpu)
+            for value in (self.inputs, self.outputs, self.doubt)
+        )
+        buffers = {name: one.cpu() for name, one in self.buffers.items()}
+        left = {number: one.cpu() for number, one in self.left.items()}
+        return Outcome(outputs, buffers, self.in_place, left, lambda: inputs, lambda _: doubt)
+
+    @functools.cached_property
+    def inputs(self) -> Any:
+        """A large task has no room for them beside its outputs, so they are drawn once needed."""
+        return self.draw()
+
+    @property
+    def written(self) -> list[torch.Tensor]:
+        return [self.left[number] for number in sorted(self.left)]
+
+    @functools.cached_property
+    def doubt(self) -> Any:
+        """By how much the outputs may be off (closeness.py), or None where nothing is known.
+
+        Takes several more forwards, so it is found out where it is asked for.
+        """
+        return self.find_doubt(self.inputs)
+
+
+def derive_seed(seed: int, *parts: object) -> int:
+    """A seed for one purpose, from the judge's secret one."""
+    text = repr((seed, *parts)).encode()
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little") >> 1
+
+
+class Reference:
+    """One task's Model with one binding of its sizes."""
+
+    def __init__(
+        self,
+        task: Task,
+        bound: Mapping[str, int],
+        init_seed: int,
+        device: torch.device = CPU,
+        precision: str = "task",
+        orders: int = ORDERS,
+        tf32: bool = False,
+    ) -> None:
+        self.init_seed = init_seed
+        self.constants = Constants()
+        self._device = device
+        self._precision = precision
+        self._orders_max = orders
+        self._tf32 = tf32
+        self._num_orders = orders  # Until a run shows that fewer are enough.
+        self._task = task
+        with task.running(device):
+            self._module: ModuleType = task.run(bound)
+            _set_seed(init_seed, device)  # The device may be the task's default, and draw.
+            self.init = cast(task_code.init_of(self._module), precision)
+            self.model = cast_model(task_code.run("init", made_on, device, self._made), precision)
+
+    def _made(self) -> torch.nn.Module:
+        # A private copy: the constructor must not change what the candidate is given.
+        init = copy.deepcopy(self.init)
+        self.constants = Constants()
+        operators = Operators()
+        with operators.of_constructor():
+            model = construct(self._module.Model, init, self.init_seed, self.constants)
+        self.init_operators = dict(operators.calls)  # Those that its constructor calls.
+        return model
+
+    def draw_inputs(self, seed: int, distribution: str) -> Any:
+        """Fresh inputs, with the strides that the task gives them.
+
+        On a CUDA device they are drawn there, by PyTorch's Philox generator, which counts: the same
+        seed gives the same bits.
+        """
+        _set_seed(seed, self._device)
+        return distributions.apply(distribution, self.draw_more())
+
+    def draw_more(self) -> Any:
+        """The next inputs of the generators as they stand, in their native distribution."""
+        with self._task.running(self._device):
+            drawn = task_code.inputs_for(self.model, self._module, self._device)
+        there = map_tensors(drawn, lambda one: map_memory(one, lambda flat: flat.to(self._device)))
+        return cast(there, self._precision)
+
+    def run(self, inputs: Any, seed: int, with_doubt: bool = True) -> Outcome:
+        """One forward. Raises Refusal("task") for what the reference raises."""
+        return self.run_on(_clone(inputs), inputs, lambda: inputs, seed, with_doubt)
+
+    def run_on(
+        self,
+        given: Any,
+        kept: Any,
+        draw: Callable[[], Any],
+        seed: int,
+        with_doubt: bool = True,
+    ) -> Outcome:
+        """One forward on `given` itself, of which `kept` is a copy and `draw` makes another one."""
+        before = {name: buffer.clone() for name, buffer in self.model.named_buffers()}
+        checked = state_to_check(state_of(self.model))
+        state = {name: one.detach().clone() for name, one in checked.items()}
+        with self._task.running(self._device):
+            outputs = _forward(self.model, given, seed, self._device)
+        in_place = _lies_in(outputs, given)
+        has_views = not all(map(torch.Tensor.is_contiguous, tensors_of(outputs))) or any(
+            _lies_in(one, given) for one in tensors_of(outputs)
+        )
+        outputs = self._own(outputs, given)
+        pairs = enumerate(zip(tensors_of(kept), tensors_of(given)))
+        left = {number: now for number, (old, now) in pairs if not same_bytes(old, now)}
+        changed = self._restore(before)
+        after = state_of(self.model)
+        unchanged = {
+            name: one
+            for name, one in state.items()
+            if name in after and name not in changed and _is_same(one, after[name])
+        }
+
+        def find_doubt(inputs: Any) -> Any:
+            return self._doubt(inputs, outputs, seed) if with_doubt else None
+
+        return Outcome(outputs, changed, in_place, left, draw, find_doubt, has_views, unchanged)
+
+    def _own(self, outputs: Any, given: Any) -> Any:
+        """The outputs, each in memory that nothing else has."""
+        taken = {_storage(one) for one in [*tensors_of(given), *state_of(self.model).values()]}
+
+        def own(tensor: torch.Tensor) -> torch.Tensor:
+            tensor = tensor.detach()
+            is_whole = tensor.untyped_storage().nbytes() == tensor.nbytes
+            if not is_whole or not tensor.is_contiguous() or _storage(tensor) in taken:
+                return tensor.clone()
+            taken.add(_storage(tensor))
+            return tensor
+
+        return map_tensors(outputs, own)
+
+    def run_by(
+        self,
+        model: torch.nn.Module,
+        inputs: Any,
+        seed: int,
+        mode: contextlib.AbstractContextManager[Any] | None = None,
+    ) -> Any:
+        """What another model, such as a changed copy of this one, makes of inputs; under a mode
+        that sees or changes its operators where one is given.
+        """
+        given = _clone(inputs)
+        with self._task.running(self._device), mode or contextlib.nullcontext():
+            return _forward(model, given, seed, self._device)
+
+    @contextlib.contextmanager
+    def as_candidate(self) -> Iterator[None]:
+        """The model may be called in this context as a candidate's is, on inputs that it may keep:
+        what its calls do to buffers is undone.
+        """
+        before = {name: buffer.clone() for name, buffer in self.model.named_buffers()}
+        with self._task.running(self._device):
+            yield
+        self._restore(before)
+
+    def on_cpu(self) -> Reference:
+        """A copy that computes on the CPU, and draws other random numbers."""
+        other = copy.copy(self)
+        other.model = copy.deepcopy(self.model).cpu()
+        other._device = CPU
+        return other
+
+    def forget_disturbance(self) -> None:
+        """Makes the model again with its constants as the task has them (perturb.py)."""
+
+        def make() -> torch.nn.Module:
+            _set_seed(self.init_seed, self._device)
+            return build(self._module.Model, copy.deepcopy(self.init))
+
+        with self._task.running(self._device):
+            model = task_code.run("init", made_on, self._device, make)
+        self.model = cast_model(model, self._precision)
+
+    def settle_mode(self, inputs: Any, comparer: Comparer) -> bool:
+        """Puts the model into eval mode if its forward is random; whether it is repeatable now:
+        within the tolerance, since some of a device's kernels add in any order.
+        """
+        if self._is_repeatable(inputs, comparer):
+            return True
+        self.model.eval()
+        return self._is_repeatable(inputs, comparer)
+
+    def _is_repeatable(self, inputs: Any, comparer: Comparer) -> bool:
+        first, second = (self.run(inputs, seed, False).outputs for seed in (1, 2))
+        return not comparer.failures(first, second, None)
+
+    def _restore(self, before: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """Undoes what a forward did to the buffers; returns what it had made of them."""
+        changed = {}
+        for name, buffer in self.model.named_buffers():
+            old = before.get(name)
+            if old is not None and old.shape == buffer.shape and not same_bytes(old, buffer):
+                changed[name] = buffer.clone()
+                buffer.copy_(old)
+        return changed
+
+    def _doubt(self, inputs: Any, outputs: Any, seed: int) -> Any:
+        """By how much each output differs from what the same program gives in double precision, and
+        with its sums in another order; None where neither fits or runs.
+        """
+        held = [*state_of(self.model).values(), *tensors_of(inputs)]
+        is_on_cpu = self._device == CPU
+        bytes_max = _DOUBT_BYTES_MAX_ON_CPU if is_on_cpu else _DOUBT_BYTES_MAX_ON_DEVICE
+        if sum(8 * tensor.numel() for tensor in held) > bytes_max:
+            return None
+        mine = tensors_of(outputs)
+        others = [
+            others
+            for others in self._other_outputs(inputs, seed)
+            if [other.shape for other in others] == [one.shape for one in mine]
+        ]
+        doubts = map(doubt_of, mine, zip(*others))
+        return map_tensors(outputs, lambda _: next(doubts)) if others else None
+
+    def _other_outputs(self, inputs: Any, seed: int) -> Iterator[list[torch.Tensor]]:
+        # A run that fails, for example by a dtype that the program fixes, is left out.
+        wide = map_tensors(_clone(inputs), _to_double)
+        if (found := attempt(self._outputs_of, _doubled, wide, seed)) is not None:
+            yield found
+        for number in range(self._orders_max):
+            if number >= self._num_orders:
+                break
+            order = SequentialSumMode(derive_seed(seed, "order", number), self._device)
+            with sdpa_kernel(SDPBackend.MATH), order:
+                found = attempt(self._outputs_of, copy.deepcopy, _clone(inputs), seed)
+            if found is not None:
+                yield found
+            self._num_orders = self._orders_max if order.has_walks else int(order.has_sums)
+        if self._tf32:
+            yield from self._outputs_in_tf32(inputs, seed)
+
+    def _outputs_in_tf32(self, inputs: Any, seed: int) -> Iterator[list[torch.Tensor]]:
+        """What the program gives in TF32; nothing where it has no products of fp32."""
+        for number in range(TF32_RUNS):
+            mode = Tf32Mode(derive_seed(seed, "tf32", number), self._device)
+            with sdpa_kernel(SDPBackend.MATH), mode:
+                found = attempt(self._outputs_of, copy.deepcopy, _clone(inputs), seed)
+            if found is not None and mode.has_products:
+                yield found
+
+    def tf32_doubt(self, inputs: Any, outputs: Any, seed: int) -> Any:
+        """By how much `outputs`, of fp32, may be off where products round their factors to TF32;
+        None where there are none.
+        """
+        mine = tensors_of(outputs)
+        others = list(self._outputs_in_tf32(inputs, seed))
+        shapes = [one.shape for one in mine]
+        if not others or any([one.shape for one in run] != shapes for run in others):
+            return None
+        doubts = map(doubt_of, mine, zip(*others))
+        return map_tensors(outputs, lambda _: next(doubts))
+
+    def _outputs_of(
+        self, copied: Callable[[torch.nn.Module], torch.nn.Module], inputs: Any, seed: int
+    ) -> list[torch.Tensor]:
+        """The outputs of a copy of the model."""
+        with self._task.running(self._device):
+            model = task_code.run("init", copied, self.model)
+            return tensors_of(_forward(model, inputs, seed, self._device))
+
+
+def _is_same(before: torch.Tensor, now: torch.Tensor) -> bool:
+    return (
+        before.shape == now.shape and before.dtype == now.dtype and same_bytes(before, now.detach())
+    )
+
+
+def _forward(model: torch.nn.Module, inputs: Any, seed: int, device: torch.device) -> Any:
+    _set_seed(seed, device)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return task_code.forward(model, inputs)
+
+
+def _set_seed(seed: int, device: torch.device) -> None:
+    """PyTorch's own function keeps a stack of the call for CUDA, where that is not in use."""
+    if device == CPU:
+        torch.default_generator.manual_seed(seed)
+    else:
+        torch.manual_seed(seed)
+
+
+def _lies_in(outputs: Any, inputs: Any) -> bool:
+    """Whether there are outputs, and all of them are views of inputs."""
+    homes = set(map(_storage, tensors_of(inputs)))
+    found = list(map(_storage, tensors_of(outputs)))
+    return bool(found) and homes.issuperset(found)
+
+
+def _storage(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage().data_ptr()
+
+
+def _doubled(model: torch.nn.Module) -> torch.nn.Module:
+    return copy.deepcopy(model).double()
+
+
+def _to_double(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.double() if tensor.is_floating_point() else tensor
+
+
+def _clone(value: Any) -> Any:
+    return map_tensors(value, lambda tensor: tensor.detach().clone())
+
+
+def is_finite(value: Any) -> bool:
+    """Whether all floating tensors of a value are finite."""
+    tensors = [tensor for tensor in tensors_of(value) if tensor.is_floating_point()]
+    return all(map(pieces.is_finite, tensors))
+
+
+def failures(outcome: Outcome, got: Any, comparer: Comparer) -> list[Json]:
+    """What is wrong with outputs (compare.py).  A doubt only widens what is allowed, so it matters
+    where something fails without it.
+    """
+    found = comparer.failures(outcome.outputs, got, None)
+    if not found or outcome.doubt is None:
+        return found
+    return comparer.failures(outcome.outputs, got, outcome.doubt)
+
+
+def overwritten_inputs(
+    outcome: Outcome, now: Sequence[torch.Tensor], comparer: Comparer
+) -> list[str]:
+    """The input tensors that do not hold what the reference leaves in them."""
+    names = []
+    for number, (given, found) in enumerate(zip(tensors_of(outcome.inputs), now)):
+        if number in outcome.left:
+            wrong = bool(comparer.failures(outcome.left[number], found, None))
+        else:
+            wrong = not same_bytes(given, found)
+        if wrong:
+            names.append(f"input[{number}]")
+    return names

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ptx backend's Place: the judge computes on the host, a candidate has CUDA tensors.
+
+No process has a GPU. The judge's regions are files in memory, whose bytes the device process copies
+into the memory of the ptx device (device/ptx_driver). A candidate process is as on CUDA; PyTorch's
+operators on its tensors are commands (device/operators).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+
+from harness.worker import region
+from harness.worker.cuda_memory import ALIGNMENT, RemoteMemory
+from harness.worker.cuda_names import Names
+from harness.worker.cuda_place import CudaPlace
+from harness.worker.place import HOST_PLACE, Place, digest_by_sums
+from harness.worker.wire import Json
+
+
+EMPTY_BYTES = 2 << 20  # The size of a region of no tensors (harness/device/process.py).
+
+
+class JudgeMemory:
+    """Regions in host memory (a region.Memory), aligned as on a device."""
+
+    reserve = staticmethod(region.HOST.reserve)
+    mapping = staticmethod(region.HOST.mapping)
+    snapshot = staticmethod(region.HOST.snapshot)
+
+    def write(self, tensors: Sequence[tuple[Json, torch.Tensor]]) -> int:
+        """Lays the tensors out, completes their nodes, and returns the region's descriptor."""
+        end = 0
+        for node, tensor in tensors:
+            node["offset"] = end
+            end += -(-max(1, tensor.nbytes) // ALIGNMENT) * ALIGNMENT
+        whole, descriptor = self.reserve(end or EMPTY_BYTES)
+        try:
+            for node, tensor in tensors:
+                node["region_bytes"] = whole.numel()
+                place = whole[node["offset"] : node["offset"] + tensor.nbytes]
+                place.copy_(region.flat_bytes(tensor))
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return descriptor
+
+
+@dataclass(frozen=True)
+class PtxPlace(CudaPlace):
+    draws_on_host: bool = True  # The judge does so, too: the numbers are the same.
+
+    def triton(self) -> tuple[Names, int, int] | None:
+        """For 90 Triton plans wgmma and copies by TMA, which this device lacks. For 89 it has 8-bit
+        floats, but rounds float32 to them twice: the instructions are those of an H100.
+        """
+        return self.names, 89, 90
+
+    @classmethod
+    def open_device(cls) -> torch.device:
+        return region.CPU
+
+    @classmethod
+    def open(cls) -> Place:
+        return replace(HOST_PLACE, memory=JudgeMemory())
+
+    def poison(self, nbytes: int) -> None:
+        """Each tensor is memory of its own, which the device process fills."""
+
+    def forget_environment(self) -> None:
+        torch.empty(0, device=self.device)  # PyTorch reads the variable once: for its first tensor.
+        os.environ.pop("PYTORCH_NO_CUDA_MEMORY_CACHING", None)
+        super().forget_environment()
+
+    @classmethod
+    def open_remote(cls) -> Place:
+        # The operators of attention that PyTorch has for CUDA alone.
+        torch.backends.cuda.enable_flash_sdp(False)
+        torch.backends.cuda.enable_mem_efficient_sdp(False)
+        torch.backends.cuda.enable_cudnn_sdp(False)
+        torch.backends.cudnn.enabled = False
+        return cls(cls.names.torch_device, RemoteMemory(cls.names, cls.tensor_of), digest_by_sums)

@@ -1,0 +1,408 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A zygote: imports torch once, then forks one child for each thing to be done.
+
+  zygote.py --roles judge|candidate --channel FD --sandbox-lib PATH|off
+            [--emu-lib PATH --shim PATH [--warp-size N]
+             | --device NAME --aten-lib PATH --executor-lib PATH [--client-lib PATH]
+               [--operators-lib PATH]]
+            [--twin '[CHANNEL, OUTPUT, [ARGUMENT, ...]]']
+
+There are two, since a fork has all that its zygote has: those who run candidate code come from one
+that never imported the judge's. To import torch takes seconds, so the first one makes the other,
+its twin, of itself as soon as it has imported torch and nothing else. A zygote has one thread,
+never runs code of a task or a candidate, and ends when its channel closes. A child gets its end of
+a channel, a descriptor for its output, and the emulator's report; it enters the sandbox and serves
+its role until its channel closes. The child is forked twice, so that it is the supervisor's to
+reap:
+
+  zygote -> helper (unshare) -> child (pid 1 of its namespaces; enters the sandbox, serves)
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import ctypes
+import fcntl
+import gc
+import importlib
+import json
+import os
+import platform
+import signal
+import struct
+import sys
+import sysconfig
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
+sys.path[:] = [str(Path(__file__).resolve().parent.parent.parent)] + [
+    entry for entry in sys.path if Path(entry or ".").resolve() != Path(__file__).resolve().parent
+]
+
+if __name__ == "__main__":
+    gc.disable()  # Imports make little garbage; main() enables it.
+
+import torch  # noqa: E402
+
+torch.set_num_threads(1)
+
+
+def _fork_twin() -> None:
+    """Returns in both; in the twin with its own arguments, and without this one's descriptors."""
+    at = sys.argv.index("--twin")
+    channel, output, arguments = json.loads(sys.argv[at + 1])
+    del sys.argv[at : at + 2]
+    helper = os.fork()
+    if helper:
+        os.waitpid(helper, 0)
+        os.close(channel)
+        os.close(output)
+        return
+    if os.fork():  # The supervisor becomes the twin's parent, which is to end and reap it.
+        os._exit(0)
+    os.close(int(sys.argv[sys.argv.index("--channel") + 1]))
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    os.close(output)
+    sys.argv[1:] = arguments
+
+
+if __name__ == "__main__" and "--twin" in sys.argv:
+    _fork_twin()
+
+# First, since a backend may have to prepare what the others import.
+from harness.worker.backends import BACKENDS  # noqa: E402
+from harness.candidate import cuda_on_cpu, process, record  # noqa: E402
+from harness.worker import protocol, view, wire  # noqa: E402
+from harness.candidate.aten import AtenRecorder  # noqa: E402
+from harness.candidate.emulator import DEVICE, Emulator  # noqa: E402
+from harness.worker.place import HOST_PLACE, Place  # noqa: E402
+
+PR_SET_PDEATHSIG = 1
+CHANNEL, REPORT = 3, 4  # Descriptors of a child.
+INSPECTOR = "inspector"
+# The spawn before which memory is compacted, which takes up to 0.6 s and saves 0.03 s a spawn.
+COMPACTION_SPAWN = 6
+
+# The modules of a package that a candidate's use of it imports.
+PACKAGES = {"triton": ("triton", "triton.language", "triton.backends.nvidia.compiler")}
+
+# [{"protection": name, "why": text}], or None without a sandbox.
+Missing = list[dict[str, str]] | None
+
+
+@dataclass(frozen=True)
+class Libraries:
+    """What is loaded before the first fork; None where not given."""
+
+    sandbox: ctypes.CDLL | None
+    emulator: Emulator | None
+    aten: AtenRecorder | None
+    backend: type[Place]
+    executor_library: str = ""  # Path of the device process's native code, or "".
+    client_library: str = ""  # Path of libcudart's substitute, for candidates without a device.
+    # Path of what sends and runs PyTorch's operators, where the device cannot run its kernels.
+    operators_library: str = ""
+
+    def candidates_place(self) -> Place:
+        """On the CPU backend, the emulated device."""
+        if self.client_library:
+            _call_client(self.client_library)
+            if self.operators_library:
+                _replace_operators(self.operators_library)
+            return self.backend.open_remote()
+        is_emulated = self.emulator is not None and self.emulator.has_shim
+        return replace(HOST_PLACE, device=DEVICE) if is_emulated else self.backend.open()
+
+
+Answering = Callable[[wire.Question], wire.Answer]
+Roles = dict[str, Callable[[Libraries], Answering]]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--roles", choices=["judge", "candidate"], required=True)
+    parser.add_argument("--channel", type=int, required=True)
+    parser.add_argument("--sandbox-lib", required=True)
+    parser.add_argument("--emu-lib")
+    parser.add_argument("--shim")
+    parser.add_argument("--warp-size", type=int, default=32)
+    parser.add_argument("--aten-lib")
+    parser.add_argument("--executor-lib", default="")
+    parser.add_argument("--client-lib", default="")
+    parser.add_argument("--operators-lib", default="")
+    parser.add_argument("--device", choices=BACKENDS, default="cpu")
+    arguments = parser.parse_args()
+    sandbox = None if arguments.sandbox_lib == "off" else ctypes.CDLL(arguments.sandbox_lib)
+    emulator = None
+    if arguments.emu_lib:
+        emulator = Emulator.load(arguments.emu_lib, arguments.shim, arguments.warp_size)
+        cuda_on_cpu.PROPERTIES.warp_size = arguments.warp_size  # For the recorder, too.
+    aten = AtenRecorder.load(arguments.aten_lib) if arguments.aten_lib else None
+    if emulator is not None and emulator.has_shim:
+        aten = AtenRecorder(emulator.shim)
+    backend = BACKENDS[arguments.device]
+    libraries = Libraries(
+        sandbox, emulator, aten, backend, arguments.executor_lib, arguments.client_lib,
+        arguments.operators_lib,
+    )  # fmt: skip
+    channel = wire.Channel(arguments.channel)
+    roles = _judge_roles() if arguments.roles == "judge" else _candidate_roles()
+    sys.dont_write_bytecode = True  # Children and their programs leave the user's cache alone.
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+    gc.freeze()
+    gc.enable()
+    num_spawns = 0
+
+    def answer(question: wire.Question) -> wire.Answer:
+        nonlocal num_spawns
+        num_spawns += question.body.get("op") == "spawn"
+        if num_spawns == COMPACTION_SPAWN:
+            _compact(sandbox)
+        return _answer(question, libraries, roles)
+
+    wire.serve(channel, answer)
+    return 0
+
+
+def _compact(sandbox: ctypes.CDLL | None) -> None:
+    """Makes each later fork cheaper."""
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()
+    if sandbox is not None:
+        sandbox.mc_sandbox_compact_memory()
+
+
+def _judge_roles() -> Roles:
+    """What never runs candidate code, and what all of them need but once."""
+    from harness.device import process
+    from harness.judge import cost, initials, inspect_source, judge
+    from harness.timing.baseline import Baseline
+
+    cost.warm_up()
+
+    def baseline(libraries: Libraries) -> Answering:
+        return Baseline(libraries.backend.open(), libraries.executor_library).answer
+
+    def inspector(question: wire.Question) -> wire.Answer:
+        answering = {"initials": initials.answer}.get(question.body["op"], inspect_source.answer)
+        return answering(question)
+
+    return {
+        INSPECTOR: lambda _: inspector,
+        "judge": lambda libraries: judge.Judge(
+            libraries.backend.open(), libraries.executor_library
+        ).answer,
+        "baseline": baseline,
+        "device": lambda libraries: process.DeviceProcess(
+            libraries.executor_library, libraries.backend.kernels, libraries.operators_library
+        ).answer,
+    }
+
+
+def _candidate_roles() -> Roles:
+    return {
+        "recorder": lambda libraries: record.Recorder(libraries.backend.builder).answer,
+        "candidate": _candidate,
+    }
+
+
+def _answer(question: wire.Question, libraries: Libraries, roles: Roles) -> wire.Answer:
+    if question.body.get("op") == "hello":
+        return wire.Answer(_hello(libraries))
+    if question.body.get("op") == "spawn":
+        return wire.Answer({"pid": _spawn(question, libraries, roles)})
+    raise wire.Refusal("protocol", "the zygote answers hello and spawn")
+
+
+def _hello(libraries: Libraries) -> wire.Json:
+    return {
+        "pid": os.getpid(),
+        "pytorch": torch.__version__,
+        "python": platform.python_version(),
+        "torch_dir": str(Path(torch.__file__).parent),
+        "include_dirs": [str(path) for path in _include_dirs()],
+        "cxx11_abi": bool(torch._C._GLIBCXX_USE_CXX11_ABI),
+        "shim": libraries.emulator is not None and libraries.emulator.has_shim,
+        "files": view.files_of([libraries.executor_library, libraries.operators_library]),
+    }
+
+
+def _include_dirs() -> list[Path]:
+    root = Path(torch.__file__).parent / "include"
+    return [
+        root,
+        root / "torch/csrc/api/include",
+        Path(sysconfig.get_path("include")),
+    ]
+
+
+# ---- Forking ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Birth:
+    """What the child is born with."""
+
+    name: str  # The role's name.
+    role: Callable[[Libraries], Answering]
+    profile: bytes | None  # None: no sandbox.
+    channel: int
+    output: int
+    report: int | None
+    environment: dict[str, str]  # Variables besides the zygote's.
+
+
+def _spawn(question: wire.Question, libraries: Libraries, roles: Roles) -> int:
+    if len(os.listdir("/proc/self/task")) != 1:
+        raise RuntimeError("the zygote has threads; a fork would lose them")
+    birth = _birth(question, libraries, roles)
+    _import(question.body.get("imports", []))
+    read_end, write_end = os.pipe2(os.O_CLOEXEC)
+    helper = os.fork()
+    if helper == 0:
+        _run_helper(birth, libraries, write_end)
+    os.close(write_end)
+    with os.fdopen(read_end, "rb") as pipe:
+        report = pipe.read(4096)
+    os.waitpid(helper, 0)
+    if len(report) != 4:
+        raise RuntimeError(report.decode("utf-8", "replace") or "the child died as it was forked")
+    return int(struct.unpack("<i", report)[0])
+
+
+def _import(packages: list[str]) -> None:
+    """What takes a second to import is imported once; the child reports what is not there."""
+    for name in {name for package in packages for name in PACKAGES[package]} - set(sys.modules):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+
+
+def _birth(question: wire.Question, libraries: Libraries, roles: Roles) -> _Birth:
+    name = str(question.body.get("role"))
+    role = roles.get(name)
+    if role is None or len(question.descriptors) not in (2, 3):
+        raise wire.Refusal("protocol", "spawn needs a known role and two or three descriptors")
+    profile = question.body.get("sandbox")
+    encoded = None if profile in (None, "off") else json.dumps(profile).encode()
+    if encoded is not None and libraries.sandbox is None:
+        raise wire.Refusal("protocol", "a sandbox is asked for, but its library was not given")
+    channel, output, *report = question.descriptors
+    environment = dict(str(one).split("=", 1) for one in question.body.get("environment", []))
+    return _Birth(name, role, encoded, channel, output, report[0] if report else None, environment)
+
+
+def _run_helper(birth: _Birth, libraries: Libraries, write_end: int) -> NoReturn:
+    """Forks the child and tells the zygote its pid, or why there is none."""
+    try:
+        if birth.profile is not None:
+            _call_sandbox(libraries.sandbox, "mc_sandbox_unshare", birth.profile)
+        helper = os.getpid()
+        child = os.fork()
+        if child == 0:
+            _run_child(birth, libraries, helper)
+        os.write(write_end, struct.pack("<i", child))
+        os._exit(0)
+    except BaseException as error:
+        os.write(write_end, f"{error}".encode()[:4000])
+        os._exit(1)
+
+
+def _run_child(birth: _Birth, libraries: Libraries, helper: int) -> NoReturn:
+    status = 1
+    try:
+        os.setsid()
+        os.environ.update(birth.environment)
+        os.dup2(birth.output, 1)
+        os.dup2(birth.output, 2)
+        missing = _enter(birth, libraries, helper)
+        channel = _arrange_descriptors(birth)
+        if libraries.emulator is not None and birth.role is _candidate:
+            libraries.emulator.start(None if birth.report is None else REPORT)
+        role = birth.role(libraries)  # Before the first answer: the supervisor counts on it.
+        wire.serve(channel, lambda asked: _answer_inside(asked, birth.name, role, missing))
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(status)
+
+
+def _answer_inside(
+    question: wire.Question, name: str, role: Answering, missing: Missing
+) -> wire.Answer:
+    """A child's answer: to what protects it itself, which the supervisor asks first, or its role's.
+
+    Once candidate code ran here, no answer is worth anything; the supervisor does not ask again.
+    """
+    if question.body.get("op") != "protections":
+        protocol.check_question(name, question)
+        answer = role(question)
+        protocol.check_answer(name, question, answer)
+        return answer
+    if missing is None:
+        raise wire.Refusal("protocol", "this child is in no sandbox")
+    return wire.Answer({"missing": missing})
+
+
+def _enter(birth: _Birth, libraries: Libraries, helper: int) -> Missing:
+    """Enters the sandbox; returns the protections that are not in force."""
+    if birth.profile is None:
+        while os.getppid() == helper:  # Its end makes the supervisor the parent.
+            time.sleep(0.0005)
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        return None
+    assert libraries.sandbox is not None
+    keep = [birth.channel] if birth.report is None else [birth.channel, birth.report]
+    _call_sandbox(libraries.sandbox, "mc_sandbox_enter", birth.profile, keep)
+    libraries.sandbox.mc_sandbox_missing.restype = ctypes.c_char_p
+    missing: Missing = json.loads(libraries.sandbox.mc_sandbox_missing())
+    return missing
+
+
+def _arrange_descriptors(birth: _Birth) -> wire.Channel:
+    """0 reads nothing, 1 and 2 are the output, 3 the channel, 4 the report; the rest is closed."""
+    wanted = [os.open("/dev/null", os.O_RDONLY), 1, 2, birth.channel]
+    wanted += [] if birth.report is None else [birth.report]
+    high = [fcntl.fcntl(descriptor, fcntl.F_DUPFD, 100) for descriptor in wanted]
+    for number, descriptor in enumerate(high):
+        os.dup2(descriptor, number, inheritable=number < 3)
+    os.closerange(len(high), 1 << 16)
+    return wire.Channel(CHANNEL)
+
+
+def _call_sandbox(library: Any, name: str, profile: bytes, keep: list[int] | None = None) -> None:
+    error = ctypes.create_string_buffer(1000)
+    arguments: list[Any] = [profile]
+    if keep is not None:
+        arguments += [(ctypes.c_int * len(keep))(*keep), len(keep)]
+    if getattr(library, name)(*arguments, error, len(error)):
+        raise RuntimeError(f"{name}: {error.value.decode('utf-8', 'replace')}")
+
+
+def _call_client(path: str) -> None:
+    """Libcudart's substitute serves this process from now on, over the channel it was given."""
+    if ctypes.CDLL(path).mc_device_open(REPORT):
+        raise RuntimeError("the channel to the device process cannot be mapped")
+
+
+def _replace_operators(path: str) -> None:
+    """PyTorch's operators on CUDA tensors become commands (device/operators/operators.h)."""
+    if ctypes.CDLL(path).mc_operators_install() <= 0:
+        raise RuntimeError("PyTorch's operators cannot be replaced")
+
+
+def _candidate(libraries: Libraries) -> Answering:
+    place = libraries.candidates_place()
+    return process.CandidateProcess(libraries.emulator, place, libraries.aten).answer
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+# mypy: disable-error-code="import-not-found,import-untyped,misc"
+# OpenEnv has no types, so its classes are Any to the checker.
+"""The environment as OpenEnv has them.  It needs openenv (`musacoder[openenv]`).
+
+    reset(task, turns=3)   the prompt that asks for a kernel
+    step(answer)           the verdict's feedback as the next prompt, its reward, and the end
+
+An episode ends with an answer that passes, after `turns` answers, and where an answer cannot be
+judged: its reward is None then, and it is to be left out.  Answers are judged by
+musacoder.evaluate: by the services of $MUSACODER_URL, or by a child of the server.
+
+    uvicorn musacoder.openenv:app --port 8000
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+from openenv.core import EnvClient
+from openenv.core.client_types import StepResult
+from openenv.core.env_server.http_server import create_app
+from openenv.core.env_server.interfaces import Environment
+from openenv.core.env_server.types import Action, EnvironmentMetadata, Observation, State
+from pydantic import Field
+
+from musacoder.judged import Judged, Options
+from musacoder.local import evaluate_async
+from musacoder.version import VERSION
+
+TURNS = 3
+SESSIONS_MAX = 1024
+DESCRIPTION = "Write GPU kernels for PyTorch programs; MooreEval judges them."
+
+# The system prompt and the request are those of the forge (src/forge/samples.cc).
+PROMPT = """\
+You write CUDA kernels for PyTorch programs. Answer with one Python code block that defines \
+ModelNew, with the same parameters as Model, and compiles its kernels with load_inline.
+
+Replace the operators of this PyTorch module by CUDA kernels that are right for all sizes.
+
+```python
+{code}
+```
+"""
+
+# The task where reset names none, so that the environment can be tried.
+EXAMPLE = """\
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(x)
+
+
+def get_inputs():
+    return [torch.randn(37, 129)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+class KernelAction(Action):
+    """A model's answer."""
+
+    answer: str = Field(..., description="The whole completion, or a Python module with ModelNew")
+
+
+class KernelObservation(Observation):
+    """What a model reads next; done and reward are OpenEnv's own."""
+
+    prompt: str = Field(default="", description="The task at first, then the feedback")
+    outcome: str = Field(default="", description='The verdict\'s kind; "" before the first answer')
+    turn: int = Field(default=0, description="Answers so far")
+
+
+class KernelState(State):
+    """The episode so far."""
+
+    task: str = Field(default="", description="The task's code")
+    turns: int = Field(default=TURNS, description="Answers that the episode may have")
+    rewards: list[float | None] = Field(default_factory=list, description="One for each answer")
+    done: bool = Field(default=False, description="Whether no further answer is judged")
+
+
+class KernelEnvironment(Environment[KernelAction, KernelObservation, KernelState]):
+    """One session: an episode at a time."""
+
+    SUPPORTS_CONCURRENT_SESSIONS = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._state = KernelState(episode_id=str(uuid4()), done=True)
+        self._options: Options = {}
+
+    def reset(
+        self,
+        seed: int | None = None,
+        episode_id: str | None = None,
+        task: str = EXAMPLE,
+        turns: int = TURNS,
+        options: Options | None = None,
+        **_: Any,
+    ) -> KernelObservation:
+        """Begins an episode.  task: a KernelBench-format module's code; options: evaluate's.
+
+        Raises ValueError for a name in place of code, since the prompt shows the code.
+        """
+        if "\n" not in task:
+            raise ValueError("task: expected the code of a module with Model, got one line")
+        if turns < 1:
+            raise ValueError(f"turns: expected at least 1, got {turns}")
+        name = str(uuid4()) if episode_id is None else episode_id
+        self._state = KernelState(episode_id=name, task=task, turns=turns)
+        self._options = options or {}
+        return KernelObservation(prompt=PROMPT.format(code=task.strip()))
+
+    def step(
+        self, action: KernelAction, timeout_s: float | None = None, **_: Any
+    ) -> KernelObservation:
+        raise NotImplementedError("the server awaits step_async")
+
+    async def step_async(
+        self, action: KernelAction, timeout_s: float | None = None, **_: Any
+    ) -> KernelObservation:
+        """Judges an answer.  Raises ValueError at the end of an episode, and as evaluate does."""
+        state = self._state
+        if state.done:
+            raise ValueError("the episode is done: reset begins another one")
+        judged = await evaluate_async(state.task, action.answer, self._options)
+        state.step_count += 1
+        state.rewards = [*state.rewards, judged.reward]
+        is_last = state.step_count >= state.turns
+        state.done = judged.passed or judged.reward is None or is_last
+        return self._observed(judged, state)
+
+    def _observed(self, judged: Judged, state: KernelState) -> KernelObservation:
+        return KernelObservation(
+            prompt=judged.feedback,
+            outcome=judged.outcome,
+            turn=state.step_count,
+            reward=judged.reward,
+            done=state.done,
+            metadata={"verdict": judged.verdict, "seconds": judged.seconds},
+        )
+
+    @property
+    def state(self) -> KernelState:
+        return self._state
+
+    def get_metadata(self) -> EnvironmentMetadata:
+        return EnvironmentMetadata(name="musacoder", description=DESCRIPTION, version=VERSION)
+
+
+class KernelEnv(EnvClient[KernelAction, KernelObservation, KernelState]):
+    """A session with a server, over its websocket.
+
+    with KernelEnv(base_url="http://localhost:8000").sync() as env:
+        prompt = env.reset(task=code).observation.prompt
+        result = env.step(KernelAction(answer=model(prompt)))
+    """
+
+    def _step_payload(self, action: KernelAction) -> dict[str, Any]:
+        return {"answer": action.answer}
+
+    def _parse_result(self, payload: dict[str, Any]) -> StepResult[KernelObservation]:
+        seen = payload.get("observation", {})
+        observation = KernelObservation(
+            prompt=seen.get("prompt", ""),
+            outcome=seen.get("outcome", ""),
+            turn=seen.get("turn", 0),
+            reward=payload.get("reward"),
+            done=payload.get("done", False),
+            metadata=payload.get("metadata") or seen.get("metadata") or {},
+        )
+        return StepResult(
+            observation=observation,
+            reward=payload.get("reward"),
+            done=payload.get("done", False),
+        )
+
+    def _parse_state(self, payload: dict[str, Any]) -> KernelState:
+        return KernelState(**payload)
+
+
+app = create_app(
+    KernelEnvironment,
+    KernelAction,
+    KernelObservation,
+    env_name="musacoder",
+    max_concurrent_envs=SESSIONS_MAX,
+    state_cls=KernelState,
+)

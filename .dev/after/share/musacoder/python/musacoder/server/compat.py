@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests and responses in the forms of other projects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from musacoder.server.questions import Json, Wrong
+
+# NeMo Gym's own names (nemo_gym/failure_kinds.py) for what its trainers leave out.
+NEMO_FAILURES = {"infra": "verifier_error", "unsupported": "musacoder:unsupported"}
+
+
+def slime_question(data: Any) -> Json:
+    """The question in {prompt, response, label} of slime's remote_rm; label is the task."""
+    if not isinstance(data, dict):
+        raise Wrong("the body is a JSON object")
+    return {"task": data.get("label"), "answer": data.get("response")}
+
+
+def slime_score(reply: Json, unscored: str | None) -> Json:
+    """unscored: the score in place of none.  Raises Wrong."""
+    score = reply["reward"]
+    if score is None and unscored is not None:
+        score = number_of(unscored, "unscored")
+    outcome = reply["verdict"]["outcome"]["kind"]
+    return {"score": score, "outcome": outcome, "feedback": reply["feedback"]}
+
+
+def number_of(text: str, name: str) -> float:
+    """Raises Wrong."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if value != value or abs(value) == float("inf"):
+        raise Wrong(f"{name} is a number")
+    return value
+
+
+def nemo_question(data: Any) -> Json:
+    """The question in the body of NeMo Gym's POST /verify.
+
+    verifier_metadata, of the data set's row, has "task" and maybe "options"; the answer is the text
+    of the model's messages in response.output.
+    """
+    metadata = data.get("verifier_metadata") if isinstance(data, dict) else None
+    if not isinstance(metadata, dict):
+        raise Wrong('"verifier_metadata" is an object with "task"')
+    question = {"task": metadata.get("task"), "answer": _answer_of(data.get("response"))}
+    if "options" in metadata:
+        question["options"] = metadata["options"]
+    return question
+
+
+def _answer_of(response: Any) -> str:
+    """The last message of the model; tool calls and reasoning are none."""
+    output = response.get("output") if isinstance(response, dict) else None
+    if not isinstance(output, list):
+        raise Wrong('"response" has "output", a list')
+    messages = [item for item in output if isinstance(item, dict) and item.get("type") == "message"]
+    content = messages[-1].get("content") if messages else ""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else []
+    texts = [part.get("text") for part in parts if isinstance(part, dict)]
+    return "".join(text for text in texts if isinstance(text, str))
+
+
+def nemo_response(data: Json, reply: Json) -> Json:
+    """The body of the request with the reward; mask_sample where it has no reward."""
+    outcome = reply["verdict"]["outcome"]["kind"]
+    reward = reply["reward"]
+    masked = reward is None
+    return {
+        **data,
+        "reward": 0.0 if reward is None else reward,
+        "mask_sample": masked,
+        "failure_kind": NEMO_FAILURES.get(outcome, "musacoder:trivial_task") if masked else None,
+        "failure_reason": reply["feedback"][:1000] if masked else None,
+        "outcome": outcome,
+        "feedback": reply["feedback"],
+    }
+
+
+def nemo_session(data: Any) -> Json:
+    """NeMo Gym's /seed_session and /close_session: there is no state, and an id is given back."""
+    if not isinstance(data, dict) or not isinstance(data.get("resources_session_id", ""), str):
+        raise Wrong('"resources_session_id" is a text')
+    return {key: data[key] for key in ("resources_session_id",) if key in data}
