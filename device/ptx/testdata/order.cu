@@ -314,6 +314,15 @@ KERNEL(bad_dummy_on_both_sides) {
   atomicAdd(words, 1);
 }
 
+// The two blocks of a word are far from one another.
+KERNEL(bad_dummy_of_far_blocks) {
+  if (threadIdx.x != 0) return;
+  atomicAdd(words, 1);
+  y[blockIdx.x % 8] = y[blockIdx.x % 8] + 1;  // global_race
+  __threadfence();
+  atomicAdd(words, 1);
+}
+
 KERNEL(bad_other_locks) {
   if (threadIdx.x != 0) return;
   lock_device(&words[blockIdx.x]);
