@@ -77,7 +77,7 @@ constexpr Hint kOutputHints[] = {
     {"nonfinite",
      "NaN or infinity stands where the reference has a number, or the other way round: look for "
      "overflow (subtract the maximum before exp), division by zero, and elements that are never "
-     "written (fresh memory is filled with NaN)."},
+     "written (fresh memory holds NaN, zeros or large numbers by turns)."},
 };
 
 // The keys are parts of the message.
