@@ -512,6 +512,18 @@ KERNEL(bad_shift_in_place) {
   y[t] = next + x[t];  // global_race
 }
 
+KERNEL(bad_source_of_a_copy) {
+  __shared__ int s[kThreads];
+  const unsigned t = threadIdx.x, to = static_cast<unsigned>(__cvta_generic_to_shared(&s[t]));
+  int* own = words + blockIdx.x * kThreads + t;
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to),  // global_race
+               "l"(own)
+               : "memory");
+  *own = 7;
+  asm volatile("cp.async.wait_all;" ::: "memory");
+  y[t] = s[t];
+}
+
 __constant__ int table[64];
 
 KERNEL(bad_constant_of_the_launch) {
