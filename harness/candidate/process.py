@@ -75,8 +75,8 @@ class _Policy:
         return "*" in self.device_allowed
 
 
-# The bytes of memory that nothing wrote, by turns of the calls: NaN, zeros, and large numbers, so that
-# no sum, minimum or maximum into it is right in all calls. The device process has the same ones.
+# The bytes of memory that nothing wrote, by turns of the calls: NaN, zeros, and large numbers, so
+# that no sum, minimum or maximum into it is right in all calls. The device process has the same.
 _FRESH_BYTES = (0xFF, 0x00, 0x7F)
 
 

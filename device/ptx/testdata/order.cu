@@ -516,8 +516,9 @@ KERNEL(bad_source_of_a_copy) {
   __shared__ int s[kThreads];
   const unsigned t = threadIdx.x, to = static_cast<unsigned>(__cvta_generic_to_shared(&s[t]));
   int* own = words + blockIdx.x * kThreads + t;
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to),  // global_race
-               "l"(own)
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to),
+               "l"(own)  // global_race
+
                : "memory");
   *own = 7;
   asm volatile("cp.async.wait_all;" ::: "memory");
