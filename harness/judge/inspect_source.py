@@ -45,6 +45,7 @@ def inspect_source(source: str, rules: Json) -> Json:
         "findings": [],
         "unsupported": [],
         "languages": [],
+        "native": False,
     }
     judged = rules.get("judged_languages", [])
     rules = {name: [one for one in texts if one not in judged] for name, texts in rules.items()}
@@ -58,6 +59,7 @@ def inspect_source(source: str, rules: Json) -> Json:
             checker = _Rules(rules, program, source.splitlines())
             findings, unsupported = checker.findings(), [*checker.unsupported()]
             languages = [language for language in judged if checker.is_written_in(language)]
+            native = checker.compiles_native_source()
     except SyntaxError as error:
         text = (error.text or "").rstrip()[:200]
         message = error.msg or "invalid syntax"
@@ -77,6 +79,7 @@ def inspect_source(source: str, rules: Json) -> Json:
         "findings": findings,
         "unsupported": unsupported,
         "languages": languages,
+        "native": native,
     }
 
 
@@ -264,7 +267,7 @@ class _Rules:
 
     def unsupported(self) -> Iterator[Json]:
         """Kernels of ModelNew in languages that are not judged, where it has no native ones."""
-        if self._compiles_native_source():
+        if self.compiles_native_source():
             return
         for language in self._list("unsupported_languages"):
             if place := self._first_kernel(language):
@@ -276,10 +279,10 @@ class _Rules:
                 return
 
     def is_written_in(self, language: str) -> bool:
-        """Whether ModelNew has kernels in the language, and no native source beside them."""
-        return not self._compiles_native_source() and self._first_kernel(language) is not None
+        """Whether ModelNew has kernels in the language."""
+        return self._first_kernel(language) is not None
 
-    def _compiles_native_source(self) -> bool:
+    def compiles_native_source(self) -> bool:
         return any(dotted in _COMPILING for _, dotted in self.program.uses())
 
     def _first_kernel(self, language: str) -> ast.AST | None:

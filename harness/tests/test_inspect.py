@@ -183,10 +183,10 @@ class RuleTest(unittest.TestCase):
         kernel = "@triton.jit\ndef run(x):\n    pass"
         source = forward("return run[(1,)](x)", extra=f"import triton\n{kernel}")
         found = inspect_source(source, rules)
-        self.assertEqual(found["languages"], ["triton"])
+        self.assertEqual((found["languages"], found["native"]), (["triton"], False))
         self.assertEqual(found["findings"] + found["unsupported"], [])
         found = inspect_source(f"ext = load_inline('e', 'x')\n{source}", rules)
-        self.assertEqual(found["languages"], [], "it has native source, too")
+        self.assertEqual((found["languages"], found["native"]), (["triton"], True))
         found = inspect_source(forward("return x", extra=f"import triton\n{kernel}"), rules)
         self.assertEqual(found["languages"], [], "no kernel of ModelNew's")
 

@@ -150,19 +150,21 @@ Stage Candidate::inspect() {
   if (preparer_.options().static_rules && !inspection.findings.empty()) {
     return EarlyOutcome(task::Illegal{"static", std::move(inspection.findings)});
   }
-  is_in_python_ = !inspection.languages.empty();
-  return other_language(inspection.languages);
+  is_in_python_ = !inspection.languages.empty() && !inspection.native;
+  std::vector<std::string> found = std::move(inspection.languages);
+  if (!is_in_python_) found.emplace_back(task::kNative);
+  return other_language(found);
 }
 
 // A run that asks for one language gives nothing for another.
 EarlyOutcome Candidate::other_language(const std::vector<std::string>& found) const {
   const std::string& wanted = preparer_.options().language;
-  const std::string used = found.empty() ? task::kNative : found.front();
-  if (wanted == task::kAnyLanguage || wanted == used) return EarlyOutcome();
+  const auto other = std::ranges::find_if(found, [&](const auto& one) { return one != wanted; });
+  if (wanted == task::kAnyLanguage || other == found.end()) return EarlyOutcome();
   return EarlyOutcome(task::Illegal{
       "static",
       {{"language.other",
-        fmt::format("kernels in {} were asked for, and the answer's are in {}", wanted, used),
+        fmt::format("kernels in {} were asked for, and the answer has some in {}", wanted, *other),
         {}}}});
 }
 

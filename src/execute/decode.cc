@@ -130,6 +130,7 @@ InspectorAnswer inspection_of(worker::InspectorInspectAnswer said) {
   inspection.findings = converted(std::move(said.findings), rule_finding_of);
   inspection.unsupported = converted(std::move(said.unsupported), rule_finding_of);
   inspection.languages = std::move(said.languages);
+  inspection.native = said.native;
   return inspection;
 }
 

@@ -48,7 +48,8 @@ struct InspectorAnswer {
   std::vector<std::string> functions;
   std::vector<task::RuleFinding> findings;
   std::vector<task::RuleFinding> unsupported;  // Kernels in a language that is not judged.
-  std::vector<std::string> languages;          // Those of its kernels, where no source is C++.
+  std::vector<std::string> languages;          // Those of its kernels in Python.
+  bool native = false;                         // Some source is C++.
 };
 
 // The place in the candidate's source of what a finding names: a program counter of a compiled

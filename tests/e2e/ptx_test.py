@@ -177,8 +177,10 @@ class Ptx(InFolder):
         text = (prompts / "example_triton.py").read_text()
         task = (prompts / "example_task.py").read_text()
         self.assertEqual(self.eval({"example": text}, task=task)["example"]["kind"], "pass")
-        refused = self.eval({"example": text}, "--language", "cuda", task=task)["example"]
-        self.assertEqual(refused["findings"][0]["rule"], "language.other")
+        native = "from torch.utils.cpp_extension import load_inline\n_ext = load_inline('e', '')\n"
+        for language, asked in (("cuda", text), ("cuda", native + text), ("triton", native + text)):
+            refused = self.eval({"one": asked}, "--language", language, task=task)["one"]
+            self.assertEqual(refused["findings"][0]["rule"], "language.other")
 
     def test_judges_what_kernels_compute_and_how(self) -> None:
         outcomes = self.eval(

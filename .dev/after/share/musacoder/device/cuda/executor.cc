@@ -222,6 +222,7 @@ bool Executor::detach() {
   files_.clear();
   foreign_allowed_.clear();
   mapped_bytes_ = mapped_bytes_peak_ = 0;
+  imports_ = 0;
   if (page_ != nullptr) {
     page_->is_closed.store(1);
     futex_wake(page_->replies);

@@ -243,6 +243,7 @@ class Executor : private CallContext {
   std::map<uint64_t, Block> region_blocks_;
   ArenaMap region_map_;
   uint64_t mapped_bytes_ = 0;
+  size_t imports_ = 0;              // Inputs were imported so often: once for each call.
   uint64_t mapped_bytes_peak_ = 0;  // Since the last batch's first call.
   std::unordered_map<std::string, File> files_;
   std::vector<std::string> foreign_allowed_;  // Patterns.

@@ -16,7 +16,7 @@ struct Piece {
   uint32_t at, size;
 };
 
-bool fetch_piece(LaneWarp& w, const Step* s, uint32_t bytes, Piece piece, uint8_t* values) {
+bool fetch_piece(LaneWarp& w, const Step* s, uint32_t bytes, Piece piece, PendingCopy& copy) {
   Far far;
   const int64_t offset = static_cast<int64_t>(w.at<uint64_t>(s->b)[0]) + piece.at;
   const Operand64 from{s->a, offset, (s->flags & kFromWide) != 0};
@@ -24,15 +24,17 @@ bool fetch_piece(LaneWarp& w, const Step* s, uint32_t bytes, Piece piece, uint8_
   check_read_far(w, s, piece.size, far);
   for (int l = 0; l < kLanes; ++l) {
     if (!has(w.active, l)) continue;
-    memcpy(values + static_cast<uint32_t>(l) * bytes + piece.at, far.host(l), piece.size);
+    memcpy(copy.values + static_cast<uint32_t>(l) * bytes + piece.at, far.host(l), piece.size);
+    if (piece.at == 0) copy.from[l] = far.at[l];
+    copy.sizes[l] = piece.at + piece.size;
   }
   return true;
 }
 
 // The lanes' bytes from global memory, read when the copy is issued. A lane may read fewer than the
 // copy has; those of such a lane are read in pieces whose size is a power of two.
-bool fetch(LaneWarp& w, const Step* s, uint32_t bytes, uint8_t* values) {
-  if (s->e == 0) return fetch_piece(w, s, bytes, {0, bytes}, values);
+bool fetch(LaneWarp& w, const Step* s, uint32_t bytes, PendingCopy& copy) {
+  if (s->e == 0) return fetch_piece(w, s, bytes, {0, bytes}, copy);
   const uint32_t* sizes = w.at<uint32_t>(s->e);
   const Mask all = w.active;
   bool is_inside = true;
@@ -46,7 +48,7 @@ bool fetch(LaneWarp& w, const Step* s, uint32_t bytes, uint8_t* values) {
     w.set(alike);
     const uint32_t piece = size & (~size + 1);
     for (uint32_t at = 0; is_inside && at < size; at += piece) {
-      is_inside = fetch_piece(w, s, bytes, {at, piece}, values);
+      is_inside = fetch_piece(w, s, bytes, {at, piece}, copy);
     }
   }
   w.set(all);
@@ -70,7 +72,7 @@ const Step* copy_async(Warp& base, const Step* s) {
   memset(copy.values, 0, sizeof copy.values);
   const Operand64 to{s->d, s->immediate, (s->flags & kWideAddress) != 0};
   if (!resolve_near(w, s, {s->c, true}, to, copy.near)) return stop_warp(w);
-  if (!fetch(w, s, s->c, copy.values)) return stop_warp(w);
+  if (!fetch(w, s, s->c, copy)) return stop_warp(w);
   if (w.pending.size() >= kPendingMax || !has_room(w)) {
     report(*w.block, w, s, FindingKind::kStackLimit, w.thread(lowest(w.active)),
            "too many copies are pending without a wait");
@@ -90,9 +92,22 @@ const Step* commit(Warp& base, const Step* s) {
   return s + 1;
 }
 
+// A copy may read its source as late as it is waited for.
+void check_source(LaneWarp& w, const PendingCopy& copy) {
+  for (Mask left = w.active; left != 0; left &= left - 1) {
+    const int l = lowest(left);
+    const uint8_t* values = copy.values + static_cast<uint32_t>(l) * copy.step->c;
+    const uint8_t* source = w.block->global + copy.from[l];
+    if (copy.sizes[l] == 0 || memcmp(values, source, copy.sizes[l]) == 0) continue;
+    return report_global(*w.block, w, copy.step, copy.from[l], w.thread(l), w.block->number, -1,
+                         "the source of a copy is written before the copy is waited for");
+  }
+}
+
 void finish(LaneWarp& w, PendingCopy& copy, Mask lanes) {
   const Mask all = w.active;
   w.set(copy.lanes & lanes);
+  if (w.block->checks_races) check_source(w, copy);
   store_near(w, copy.step, copy.step->c, copy.near, copy.values);
   w.set(all);
 }

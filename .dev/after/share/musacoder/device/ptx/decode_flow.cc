@@ -154,18 +154,28 @@ bool Decoder::try_meeting(const Instruction& one) {
   } else if (op == "elect") {
     emit(variant_.plain.elect, operands(one, "d4|cp e4"));
   } else if (op == "activemask") {
-    emit(variant_.plain.active_mask, operands(one, "d4"));
+    Step step = operands(one, "d4");
+    step.flags = whole_warp(one);
+    emit(variant_.plain.active_mask, step);
   } else {
     return false;
   }
   return true;
 }
 
+uint32_t Decoder::whole_warp(const Instruction& one) const {
+  if (lanes_ == 32 || one.operands.empty() || one.operands.back().id < 0) return 0;
+  const size_t mask = static_cast<size_t>(one.operands.back().id);
+  return function_.registers[mask].name == kWarpMask ? kWholeWarp : 0;
+}
+
 // `bar.sync a {, b}`, `bar.arrive a, b`, `bar.red.popc.u32 d, a {, b}, p`, `bar.warp.sync m`
 void Decoder::barrier(const Instruction& one) {
   if (one.has("cluster")) return lack("clusters of blocks are not supported");
   if (one.has("warp")) {
-    emit(variant_.plain.warp_barrier, operands(one, "a4"));
+    Step step = operands(one, "a4");
+    step.flags = whole_warp(one);
+    emit(variant_.plain.warp_barrier, step);
     return;
   }
   const bool reduces = one.has("red");
@@ -187,27 +197,28 @@ void Decoder::barrier(const Instruction& one) {
 
 void Decoder::shuffle(const Instruction& one) {
   Step step = operands(one, "d4|ip a4 b4 c4 e4");
-  step.flags = static_cast<uint32_t>(position_of(one, kShuffles));
+  step.flags = static_cast<uint32_t>(position_of(one, kShuffles)) | whole_warp(one);
   emit(one.has("sync") ? variant_.plain.shuffle : nullptr, step);
 }
 
 void Decoder::vote(const Instruction& one) {
   Step step = operands(one, one.has("ballot") ? "d4 ap e4" : "dp ap e4");
   step.immediate = position_of(one, kVotes);
+  step.flags |= whole_warp(one);
   emit(one.has("sync") ? variant_.plain.vote : nullptr, step);
 }
 
 void Decoder::match(const Instruction& one) {
   Step step = operands(one, "d4|cp aw e4");
   step.immediate = bytes_of(one.type());
-  step.flags = one.has("all") ? 1 : 0;
+  step.flags = (one.has("all") ? 1 : 0) | whole_warp(one);
   emit(variant_.plain.match, step);
 }
 
 void Decoder::redux(const Instruction& one) {
   Step step = operands(one, "d4 a4 e4");
   step.immediate = position_of(one, kReductions);
-  step.flags = one.type() == Type::kS32 ? 1 : 0;
+  step.flags = (one.type() == Type::kS32 ? 1 : 0) | whole_warp(one);
   emit(one.type() == Type::kF32 ? nullptr : variant_.plain.redux, step);
 }
 

@@ -195,6 +195,8 @@ void Decoder::atomic(const Instruction& one) {
   step.b = source(one, first + 1, width);
   step.c = op == Op::kCas ? source(one, first + 2, width) : zeros_;
   const bool is_discarded = !has_result || operand(one, 0).kind == Operand::Kind::kDiscard;
+  const int id = is_discarded ? -1 : operand(one, 0).id;
+  if (id < 0 || lives_[static_cast<size_t>(id)].reads == 0) step.flags |= kUnread;
   step.d = is_discarded ? 0 : result(operand(one, 0), width);
   emit(variant_.atomic({op, one.type()}), step);
 }

@@ -137,6 +137,8 @@ class Decoder {
   void guarded(const Instruction& one, Handler handler);
   void call(const Instruction& one);
   void call_arguments(Step& step, const Operand& results, const Operand& arguments);
+  // kWholeWarp where the instruction's last operand, its mask, is called so.
+  uint32_t whole_warp(const Instruction& one) const;
   void barrier(const Instruction& one);
   void shuffle(const Instruction& one);
   void vote(const Instruction& one);

@@ -202,12 +202,20 @@ const Step* indexed_branch(Warp& base, const Step* s) {
   return target;
 }
 
+// Lanes that wait for others look again whether all are here, as nobody waits for lanes that left.
+void look_again(LaneWarp& w) {
+  for (Leaf& leaf : w.leaves) {
+    if (leaf.state == Leaf::State::kAtMeeting) leaf.state = Leaf::State::kRuns;
+  }
+}
+
 // Lanes leave by exit, and by ret of a kernel.
 const Step* leave(Warp& base, const Step* s) {
   LaneWarp& w = lanes_of(base);
   const Mask gone = condition(w, s) & w.active;
   if (gone == 0) return s + 1;
   w.live &= ~gone;
+  look_again(w);
   return without(w, s, gone);
 }
 

@@ -213,6 +213,7 @@ class Liveness {
         const uint64_t bit = uint64_t{1} << (id % 64);
         if (!(writes[id / 64] & bit)) reads[id / 64] |= bit;
         touch(id, i);
+        ++lives_[static_cast<size_t>(id)].reads;
       }
       for (const int id : use.writes) {
         // A guarded write leaves the other lanes' values.

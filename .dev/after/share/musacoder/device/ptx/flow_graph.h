@@ -32,7 +32,7 @@ RegisterUse register_use(const Instruction& instruction);
 // The instructions from the first to the last at which a register holds a value that is needed.
 struct Life {
   int first = INT32_MAX, last = -1;
-  int writes = 0;
+  int reads = 0, writes = 0;
   bool is_unset = false;  // Some way leads to a read without a write before it.
 };
 Result<std::vector<Life>> lives_of(const Function& function, const std::vector<BasicBlock>& graph);

@@ -92,6 +92,8 @@ struct PendingCopy {
   Mask lanes = 0;
   uint32_t group = 0;  // 0: not committed.
   Near near;
+  uint64_t from[kLanes] = {};  // Addresses of the lanes' bytes.
+  uint32_t sizes[kLanes] = {};
   uint8_t values[kLanes * 16];
 };
 

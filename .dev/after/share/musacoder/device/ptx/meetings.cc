@@ -18,15 +18,6 @@ bool meets(const LaneWarp& w, const Leaf& leaf, const Step* s) {
   return leaf.at == s && leaf.frame == w.frame;
 }
 
-Mask members(LaneWarp& w, uint32_t place) {
-  const uint32_t* words = w.at<uint32_t>(place);
-  if constexpr (kLanes == 32) return words[lowest(w.active)];
-  // A mask of 32 bits means the lanes of each group of 32.
-  Mask mask = 0;
-  for (int k = 0; k < kLanes / 32; ++k) mask |= Mask{words[lowest(w.active)]} << (32 * k);
-  return mask;
-}
-
 // False: the present lanes wait for others.
 bool all_are_here(LaneWarp& w, const Step* s, Mask mask) {
   const Mask missing = mask & w.live & ~w.active;
@@ -47,30 +38,9 @@ void check_membership(LaneWarp& w, const Step* s, Mask mask) {
          "the thread is not in the mask of its own instruction");
 }
 
-// True if each group of lanes of a leaf names itself: parts of a warp that meet apart. The step
-// then runs for each group.
-[[gnu::noinline]] bool by_groups(LaneWarp& w, const Step* s, const uint32_t* masks) {
-  const Mask all = w.active;
-  for (int l = 0; l < kLanes; ++l) {
-    // A mask of 32 bits means lanes of the lane's own group of 32.
-    const Mask mask = Mask{masks[l]} << (l & ~31);
-    if (has(all, l) && (!has(mask, l) || (mask & w.live & ~all) != 0)) return false;
-  }
-  for (Mask left = all; left != 0;) {
-    const int first = lowest(left);
-    w.set(Mask{masks[first]} << (first & ~31) & all);
-    left &= ~w.active;
-    s->run(w, s);
-  }
-  w.set(all);
-  return true;
-}
-
-// Calls f with all lanes that meet here as the active ones. place: that of their masks.
+// Calls f with all lanes that meet here as the active ones.
 template <class F>
-MC_INLINE const Step* together(LaneWarp& w, const Step* s, uint32_t place, F f) {
-  const Mask mask = members(w, place);
-  if ((w.active & ~mask) != 0 && by_groups(w, s, w.at<uint32_t>(place))) return s + 1;
+MC_INLINE const Step* together(LaneWarp& w, const Step* s, Mask mask, F f) {
   if (!all_are_here(w, s, mask)) return nullptr;
   const Mask mine = w.active;
   if (mask != kAllLanes) check_membership(w, s, mask);
@@ -89,25 +59,101 @@ MC_INLINE const Step* together(LaneWarp& w, const Step* s, uint32_t place, F f) 
   return s + 1;
 }
 
+// The lanes that a mask of lane l names. In a warp of 128 lanes they are of its own 32, so that the
+// headers of CUDA have there what they were written for; a mask of the whole warp (kWholeWarp)
+// names all of it if it is full, and else of the first 32.
+MC_INLINE Mask named(const Step* s, uint32_t mask, int l) {
+  if constexpr (kLanes == 32) return mask;
+  if ((s->flags & kWholeWarp) == 0) return Mask{mask} << (l & ~31);
+  return mask == 0xFFFFFFFF ? kAllLanes : Mask{mask};
+}
+
+// A set of lanes as a mask that lane l gets.
+MC_INLINE uint32_t mask_for(const Step* s, Mask lanes, int l) {
+  const bool is_of_warp = kLanes == 32 || (s->flags & kWholeWarp) != 0;
+  return static_cast<uint32_t>(is_of_warp ? lanes : lanes >> (l & ~31));
+}
+
+// The lanes that masks name, those of the present lanes together.
+Mask members(const LaneWarp& w, const Step* s, const uint32_t* masks) {
+  if constexpr (kLanes == 32) {
+    uint32_t all = 0;
+    if (w.is_full()) {
+      for (int l = 0; l < kLanes; ++l) all |= masks[l];
+    } else {
+      for (int l = 0; l < kLanes; ++l) all |= masks[l] & static_cast<uint32_t>(w.chosen[l]);
+    }
+    return all;
+  }
+  Mask all = 0;
+  for (int l = 0; l < kLanes; ++l) {
+    if (has(w.active, l)) all |= named(s, masks[l], l);
+  }
+  return all;
+}
+
+// The lanes whose own mask does not name them.
+Mask unnamed(const LaneWarp& w, const Step* s, const uint32_t* masks) {
+  Mask lanes = 0;
+  for (int l = 0; l < kLanes; ++l) {
+    if (has(w.active, l) && !has(named(s, masks[l], l), l)) lanes |= bit(l);
+  }
+  return lanes;
+}
+
+// Calls f with all lanes that the masks at a place name. The masks may differ, where each part of
+// a warp has its own.
+template <class F>
+MC_INLINE const Step* by_masks(LaneWarp& w, const Step* s, uint32_t place, F f) {
+  const uint32_t* masks = w.at<uint32_t>(place);
+  const Mask mask = members(w, s, masks);
+  if (mask == kAllLanes) return together(w, s, mask, f);
+  const Mask outside = unnamed(w, s, masks);
+  if (outside != 0 && (s->flags & kWholeWarp) != 0) {
+    report(*w.block, w, s, FindingKind::kDeadlock, w.thread(lowest(outside)),
+           "the thread is not in the mask of its own instruction: of a warp of 128 threads, a mask "
+           "that is not full names the first 32");
+    return stop_warp(w);
+  }
+  check_membership(w, s, ~(outside & mask));
+  return together(w, s, mask, f);
+}
+
+// Accesses of the lanes that meet are ordered, each part's own.
+void order(LaneWarp& w, const Step* s) {
+  w.stamp = ++*w.block->now;
+  const uint32_t* masks = w.at<uint32_t>(s->a);
+  for (Mask left = w.active; left != 0;) {
+    const int l = lowest(left);
+    const Mask part = named(s, masks[l], l) & w.active;
+    if (part == w.live) {
+      w.since = w.stamp;
+      return;
+    }
+    meet(*w.block, w, lane_set(part));
+    left &= ~(part | bit(l));
+  }
+}
+
 const Step* warp_barrier(Warp& base, const Step* s) {
   LaneWarp& w = lanes_of(base);
-  return together(w, s, s->a, [&] {
-    w.stamp = ++*w.block->now;
-    if (w.active == w.live) {
-      w.since = w.stamp;
-    } else {
-      meet(*w.block, w, lane_set(w.active));
-    }
-  });
+  return by_masks(w, s, s->a, [&] { order(w, s); });
 }
 
 enum class Shuffle : uint32_t { kUp, kDown, kButterfly, kIndex };
 
-// The lane that lane l reads, and whether it is in range. Segments are within groups of 32.
-MC_INLINE int source_lane(Shuffle mode, int l, uint32_t b, uint32_t c, bool& in_range) {
-  const int group = l & ~31, own = l & 31;
-  const int distance = static_cast<int>(b & 31), clamp = static_cast<int>(c & 31);
-  const int segment = static_cast<int>(c >> 8 & 31);
+// The lane that lane l reads, and whether it is in range. Segments are within groups of 32, whose
+// numbers of lanes have 5 bits, or within the whole warp. There, a distance of a warp or more has
+// no lane.
+MC_INLINE int source_lane(const Step* s, int l, uint32_t b, uint32_t c, bool& in_range) {
+  const bool is_of_warp = kLanes != 32 && (s->flags & kWholeWarp) != 0;
+  const Shuffle mode = static_cast<Shuffle>(s->flags & 3);
+  const int bits = is_of_warp ? kLanes - 1 : 31;
+  const int group = l & ~bits, own = l & bits;
+  const bool is_far = is_of_warp && mode != Shuffle::kIndex && b >= static_cast<uint32_t>(kLanes);
+  const int distance = is_far ? kLanes : static_cast<int>(b) & bits;
+  const int clamp = static_cast<int>(c) & bits;
+  const int segment = static_cast<int>(c >> 8) & bits;
   const int low = own & segment, high = low | (clamp & ~segment);
   int source = own;
   switch (mode) {
@@ -133,13 +179,13 @@ MC_INLINE int source_lane(Shuffle mode, int l, uint32_t b, uint32_t c, bool& in_
 
 const Step* shuffle(Warp& base, const Step* s) {
   LaneWarp& w = lanes_of(base);
-  return together(w, s, s->e, [&] {
+  return by_masks(w, s, s->e, [&] {
     const uint32_t *a = w.at<uint32_t>(s->a), *b = w.at<uint32_t>(s->b), *c = w.at<uint32_t>(s->c);
     alignas(32) uint32_t values[kLanes];
     Mask in_ranges = 0;
     for (int l = 0; l < kLanes; ++l) {
       bool in_range = false;
-      const int source = source_lane(static_cast<Shuffle>(s->flags), l, b[l], c[l], in_range);
+      const int source = source_lane(s, l, b[l], c[l], in_range);
       in_ranges |= Mask{in_range} << l;
       // The value of an absent lane is undefined. Kernels may read it and not use it; those that
       // use it compute with a NaN.
@@ -152,24 +198,24 @@ const Step* shuffle(Warp& base, const Step* s) {
 
 enum class Vote : int64_t { kBallot, kAll, kAny, kUniform };
 
-uint32_t group_bits(Mask mask, int lane) { return static_cast<uint32_t>(mask >> (lane & ~31)); }
-
 const Step* vote(Warp& base, const Step* s) {
   LaneWarp& w = lanes_of(base);
-  return together(w, s, s->e, [&] {
+  return by_masks(w, s, s->e, [&] {
     const Mask set = predicate(w, s, s->a, kNegated) & w.active;
+    const uint32_t* masks = w.at<uint32_t>(s->e);
     const Vote kind = static_cast<Vote>(s->immediate);
     if (kind == Vote::kBallot) {
-      each_lane(w, w.at<uint32_t>(s->d), [&](int l) { return group_bits(set, l); });
+      each_lane(w, w.at<uint32_t>(s->d),
+                [&](int l) { return mask_for(s, set & named(s, masks[l], l), l); });
       return;
     }
     Mask result = 0;
-    for (int l = 0; l < kLanes; l += 32) {
-      const uint32_t yes = group_bits(set, l), there = group_bits(w.active, l);
+    for (int l = 0; l < kLanes; ++l) {
+      const Mask there = w.active & named(s, masks[l], l), yes = set & there;
       const bool holds = kind == Vote::kAll   ? yes == there
                          : kind == Vote::kAny ? yes != 0
                                               : yes == 0 || yes == there;
-      if (holds) result |= Mask{0xFFFFFFFF} << l;
+      result |= Mask{holds} << l;
     }
     set_predicate(w, s->d, result);
   });
@@ -178,18 +224,18 @@ const Step* vote(Warp& base, const Step* s) {
 template <class T>
 void match_lanes(LaneWarp& w, const Step* s) {
   const T* a = w.at<T>(s->a);
-  const bool wants_all = s->flags != 0;
+  const uint32_t* masks = w.at<uint32_t>(s->e);
+  const bool wants_all = (s->flags & 1) != 0;
   alignas(32) uint32_t values[kLanes];
   Mask equal = 0;
   for (int l = 0; l < kLanes; ++l) {
-    const int group = l & ~31;
-    uint32_t same = 0;
-    for (int k = 0; k < 32; ++k) {
-      if (has(w.active, group + k) && a[group + k] == a[l]) same |= 1U << k;
+    const Mask there = w.active & named(s, masks[l], l);
+    Mask same = 0;
+    for (Mask left = there; left != 0; left &= left - 1) {
+      if (a[lowest(left)] == a[l]) same |= bit(lowest(left));
     }
-    const bool all = same == group_bits(w.active, l);
-    values[l] = wants_all && !all ? 0 : same;
-    if (all) equal |= bit(l);
+    values[l] = wants_all && same != there ? 0 : mask_for(s, same, l);
+    if (same == there) equal |= bit(l);
   }
   each_lane(w, w.at<uint32_t>(s->d), [&](int l) { return values[l]; });
   if (s->c != 0) set_predicate(w, s->c, equal);
@@ -197,7 +243,7 @@ void match_lanes(LaneWarp& w, const Step* s) {
 
 const Step* match(Warp& base, const Step* s) {
   LaneWarp& w = lanes_of(base);
-  return together(w, s, s->e, [&] {
+  return by_masks(w, s, s->e, [&] {
     s->immediate == 8 ? match_lanes<uint64_t>(w, s) : match_lanes<uint32_t>(w, s);
   });
 }
@@ -221,39 +267,54 @@ uint32_t reduced(int64_t kind, bool is_signed, uint32_t x, uint32_t y) {
   }
 }
 
+// REQUIRES: one lane at least.
+uint32_t reduced_lanes(const Step* s, const uint32_t* a, Mask lanes) {
+  uint32_t result = a[lowest(lanes)];
+  for (lanes &= lanes - 1; lanes != 0; lanes &= lanes - 1) {
+    result = reduced(s->immediate, (s->flags & 1) != 0, result, a[lowest(lanes)]);
+  }
+  return result;
+}
+
 const Step* redux(Warp& base, const Step* s) {
   LaneWarp& w = lanes_of(base);
-  return together(w, s, s->e, [&] {
-    const uint32_t* a = w.at<uint32_t>(s->a);
-    uint32_t results[kLanes / 32] = {};
-    bool is_first[kLanes / 32];
-    for (bool& first : is_first) first = true;
+  return by_masks(w, s, s->e, [&] {
+    const uint32_t *a = w.at<uint32_t>(s->a), *masks = w.at<uint32_t>(s->e);
+    alignas(32) uint32_t values[kLanes];
+    Mask last = 0;
+    uint32_t result = 0;
     for (int l = 0; l < kLanes; ++l) {
-      if (!has(w.active, l)) continue;
-      uint32_t& result = results[l / 32];
-      result = is_first[l / 32] ? a[l] : reduced(s->immediate, s->flags != 0, result, a[l]);
-      is_first[l / 32] = false;
+      const Mask there = w.active & named(s, masks[l], l);
+      if (there != last && there != 0) result = reduced_lanes(s, a, there);
+      last = there;
+      values[l] = result;
     }
-    each_lane(w, w.at<uint32_t>(s->d), [&](int l) { return results[l / 32]; });
+    each_lane(w, w.at<uint32_t>(s->d), [&](int l) { return values[l]; });
   });
 }
 
 const Step* active_mask(Warp& base, const Step* s) {
   LaneWarp& w = lanes_of(base);
   const Mask active = w.active;
-  each_lane(w, w.at<uint32_t>(s->d), [&](int l) { return group_bits(active, l); });
+  each_lane(w, w.at<uint32_t>(s->d), [&](int l) { return mask_for(s, active, l); });
   return s + 1;
 }
 
 // The lowest lane of the members is elected.
 const Step* elect(Warp& base, const Step* s) {
   LaneWarp& w = lanes_of(base);
-  return together(w, s, s->e, [&] {
-    const int leader = lowest(w.active);
-    if (s->d != 0) {
-      each_lane(w, w.at<uint32_t>(s->d), [&](int) { return static_cast<uint32_t>(leader); });
+  return by_masks(w, s, s->e, [&] {
+    const uint32_t* masks = w.at<uint32_t>(s->e);
+    alignas(32) uint32_t leaders[kLanes] = {};
+    Mask elected = 0;
+    for (int l = 0; l < kLanes; ++l) {
+      const Mask there = w.active & named(s, masks[l], l);
+      if (there == 0) continue;
+      leaders[l] = static_cast<uint32_t>(lowest(there)) & 31;
+      if (lowest(there) == l) elected |= bit(l);
     }
-    set_predicate(w, s->c, bit(leader));
+    if (s->d != 0) each_lane(w, w.at<uint32_t>(s->d), [&](int l) { return leaders[l]; });
+    set_predicate(w, s->c, elected);
   });
 }
 

@@ -104,6 +104,7 @@ void Parser::body(Function& function) {
   scope_ = depth_ = 0;
   location_ = {};
   main_file_ = 0;
+  inlined_.clear();
   expect("{");
   for (depth_ = 1; depth_ > 0 && !ended();) body_item();
   if (depth_ > 0) fail("the text ends in a function");
@@ -151,25 +152,36 @@ void Parser::body_item() {
 //
 // Code that is inlined from another file than the function's own (a header of CUDA) is placed
 // where it was inlined.
+// Code of a header that was inlined into the main file has the line of the main file, also through
+// several functions of headers: a compiler writes the outer ones first.
 void Parser::location_directive() {
   const Token directive = next();
   const Location previous = location_;
-  location_ = file_and_line();
+  const SourcePlace own = source_place();
+  location_ = own.location;
   // Code that compilers merged from several lines has line 0.
   if (location_.line == 0) location_ = previous;
   if (main_file_ == 0) main_file_ = location_.file;
   while (!error_ && !ended() && lexer_.peek().line == directive.line) {
     if (next().text != "inlined_at") continue;
-    const Location caller = file_and_line();
-    if (location_.file != main_file_ && caller.file == main_file_) location_ = caller;
+    const SourcePlace caller = source_place();
+    if (location_.file == main_file_) continue;
+    const auto outer = inlined_.find(caller.key());
+    if (caller.location.file == main_file_) {
+      location_ = caller.location;
+    } else if (outer != inlined_.end()) {
+      location_ = outer->second;
+    }
+    if (location_.file == main_file_) inlined_[own.key()] = location_;
   }
 }
 
-Location Parser::file_and_line() {
-  Location location;
-  location.file = static_cast<int>(integer(0, INT32_MAX, ".loc"));
-  location.line = static_cast<int>(integer(0, INT32_MAX, ".loc"));
-  return location;
+Parser::SourcePlace Parser::source_place() {
+  SourcePlace place;
+  place.location.file = static_cast<int>(integer(0, INT32_MAX, ".loc"));
+  place.location.line = static_cast<int>(integer(0, INT32_MAX, ".loc"));
+  place.column = static_cast<int>(integer(0, INT32_MAX, ".loc"));
+  return place;
 }
 
 void Parser::register_directive() {

@@ -97,6 +97,16 @@ TEST(PtxParse, KnowsTheSourceLineOfEachInstruction) {
   EXPECT_EQ(module.files.at(2), "c.h");
 }
 
+TEST(PtxParse, FollowsFunctionsOfHeadersToTheLineOfTheMainFile) {
+  const Module module =
+      module_of(kernel(".loc 1 12 3\nmembar.gl;\n"
+                       ".loc 2 9 1, function_name $x, inlined_at 1 20 3\n"
+                       ".loc 3 5 1, function_name $y, inlined_at 2 9 1\n"
+                       ".loc 2 7 4, function_name $z, inlined_at 3 5 1\nret;"));
+  EXPECT_EQ(module.functions.at(0).instructions.at(1).location.file, 1);
+  EXPECT_EQ(module.functions.at(0).instructions.at(1).location.line, 20);
+}
+
 TEST(PtxParse, PlacesParametersByTheirAlignment) {
   const Module module = module_of(std::string(kHead) +
                                   ".entry k(.param .u8 a, .param .align 8 .b8 b[12], .param .u32 c,"

@@ -8,6 +8,8 @@
 #ifndef MC_PTX_PARSER_H_
 #define MC_PTX_PARSER_H_
 
+#include <array>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -72,13 +74,19 @@ class Parser {
   void check_symbols();
 
   // Functions.
+  // A place as `.loc` has it.
+  struct SourcePlace {
+    Location location;
+    int column = 0;
+    std::array<int, 3> key() const { return {location.file, location.line, column}; }
+  };
   void function(bool is_kernel);
   std::vector<Variable> parameter_list();
   void function_directives(Function& function);
   void body(Function& function);
   void body_item();
   void location_directive();
-  Location file_and_line();
+  SourcePlace source_place();
   void register_directive();
   void body_variable(Space space);
   void label(const std::string& label);
@@ -115,6 +123,8 @@ class Parser {
   int depth_ = 0;
   Location location_;
   int main_file_ = 0;  // The file of the function's first line.
+  // Places in other files, and the lines of the main file into which their code was inlined.
+  std::map<std::array<int, 3>, Location> inlined_;
 };
 
 }  // namespace mc::ptx

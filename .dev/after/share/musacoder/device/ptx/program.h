@@ -60,6 +60,7 @@ constexpr uint32_t kWideAddress = 8;  // The register of the address has 64 bits
 constexpr uint32_t kStrong = 16;      // Accesses that are volatile, relaxed, acquire or release.
 constexpr uint32_t kReadOnly = 32;    // Loads of words that nothing writes during the launch.
 constexpr uint32_t kBlockScope = 64;  // Strong accesses that concern a block alone.
+constexpr uint32_t kUnread = 256;     // Atomics whose result nobody reads, so that nobody learns.
 
 // Flag of asynchronous copies: that of the source's address, beside kWideAddress of the target's.
 constexpr uint32_t kFromWide = 128;
@@ -68,6 +69,12 @@ constexpr uint32_t kFromWide = 128;
 constexpr uint32_t kAlways = 1;
 constexpr uint32_t kNegated = 2;
 constexpr uint32_t kNegatedSecond = 4;
+
+// A flag of steps of a warp's lanes together, in warps of more than 32: their masks are of the
+// whole warp. Its registers are called kWarpMask, which makes the instruction one of MUSA's:
+// device/musa/warps_of_128.cuh.
+constexpr uint32_t kWholeWarp = 64;
+constexpr const char* kWarpMask = "mc_warp_mask";
 
 // Flags of barriers. The number of the barrier is at c.
 constexpr uint32_t kBarrierCounts = 8;    // The threads that it waits for are at b.

@@ -70,7 +70,8 @@ uint32_t special_of_block(const Block& block, Source source) {
   return block.id[static_cast<int>(source) - static_cast<int>(Source::kCtaidX)];
 }
 
-// A special register of one lane.
+// A special register of one lane. The headers of CUDA read there in which warp of 32 they are, also
+// in a warp of 128.
 uint32_t special(const LaneWarp& w, Source source, int lane) {
   const Block& block = *w.block;
   const Launch& launch = *block.launch;
@@ -90,9 +91,9 @@ uint32_t special(const LaneWarp& w, Source source, int lane) {
                              launch.grid[0],
                              launch.grid[1],
                              launch.grid[2],
-                             static_cast<uint32_t>(lane),
-                             w.index,
-                             (launch.threads + kLanes - 1) / kLanes,
+                             thread % 32,
+                             thread / 32,
+                             (launch.threads + 31) / 32,
                              bits,
                              bits - 1,
                              bits | (bits - 1),

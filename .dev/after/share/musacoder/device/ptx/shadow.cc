@@ -120,6 +120,11 @@ void record_write(SharedShadow& shadow, const Warp& warp, uint32_t granule, uint
   shadow.quiet[granule] = 0;
 }
 
+// An access that tells its thread what the word was.
+bool learns(const Step* step, Strong kind) {
+  return kind != Strong::kWrite && !(step->flags & kUnread);
+}
+
 WordKey shared_word(const Block& block, uint32_t granule) { return {granule, block.number}; }
 
 void check_read_of_shared(Block& block, Warp& warp, const Step* step, uint32_t granule,
@@ -174,7 +179,7 @@ void touch_shared_strongly(Block& block, Warp& warp, const Step* step, uint32_t 
   SharedShadow& shadow = block.shared_shadow;
   const uint32_t mine = static_cast<uint32_t>(thread);
   const WordKey word = shared_word(block, granule);
-  if (kind != Strong::kWrite && !block.words->is_empty()) block.words->acquire(warp, word);
+  if (learns(step, kind) && !block.words->is_empty()) block.words->acquire(warp, word);
   const uint32_t written = shadow.written[granule], writer = shadow.writer[granule];
   const bool is_strong = written >= block.begin && (writer & kStrongWrite) != 0;
   const LaneSet lane = lane_set(lane_of(block, mine));
@@ -516,11 +521,12 @@ void touch_global_strongly(Block& block, Warp& warp, const Step* step, uint64_t 
   const bool is_again = is_written(block, granule), is_block_wide = step->flags & kBlockScope;
   const uint32_t since = block.global_shadow.written[granule];
   const uint32_t writer = block.global_shadow.writer[granule];
-  if (kind != Strong::kWrite && !block.words->is_empty()) block.words->acquire(warp, {granule});
+  const bool is_read = learns(step, kind);
+  if (is_read && !block.words->is_empty()) block.words->acquire(warp, {granule});
   const char* fault =
       is_again ? strong_fault(block, warp, step, granule, thread, kind, changes) : nullptr;
   if (fault != nullptr) race_global(block, warp, step, granule, thread, writer, fault);
-  if (kind != Strong::kWrite) note_seen(block, granule);
+  if (is_read) note_seen(block, granule);
   if (kind == Strong::kRead) {
     if (is_again && writer & kStrongWrite) {
       read_strong(block, warp, step, granule, thread, since, writer);

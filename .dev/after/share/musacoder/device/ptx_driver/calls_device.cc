@@ -90,7 +90,8 @@ CUresult cuDeviceGetPCIBusId(char* text, int bytes, CUdevice) {
 }
 
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice) {
-  *value = mc::ptx_driver::attribute_of(attribute);
+  *value = attribute == CU_DEVICE_ATTRIBUTE_WARP_SIZE ? Driver::get().warp_threads
+                                                      : mc::ptx_driver::attribute_of(attribute);
   return CUDA_SUCCESS;
 }
 

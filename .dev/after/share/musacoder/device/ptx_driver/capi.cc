@@ -18,6 +18,11 @@ const char* mc_executor_take_report() {
   return lines.c_str();
 }
 
+// REQUIRES: no executor was created.
+void mc_executor_set_warp_threads(int threads) {
+  mc::ptx_driver::Driver::get().warp_threads = threads;
+}
+
 // A candidate begins: its findings are new, and its launches take turns by its own seed.
 void mc_executor_begin_candidate(uint64_t seed) {
   mc::ptx_driver::Driver::get().report().forget();

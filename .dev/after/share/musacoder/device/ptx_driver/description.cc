@@ -11,7 +11,7 @@ constexpr int kThreadsOfMultiprocessor = 2048;
 constexpr int kBlocksOfMultiprocessor = 32;
 constexpr int kSharedBytesOfMultiprocessor = 228 << 10;
 constexpr int kSharedBytesReserved = 1 << 10;  // For each block.
-constexpr int kWarp = 32;
+constexpr int kWarp = 32;  // The unit of registers, whatever a candidate's warps are.
 constexpr int kRegistersOfMultiprocessor = 64 << 10;
 constexpr int kRegistersUnit = 256;  // A warp has a multiple of these.
 constexpr int kParts = 4;  // A multiprocessor's, each with warps and registers of its own.
@@ -31,7 +31,6 @@ constexpr Attribute kAttributes[] = {
     {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, 65535},
     {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, kSharedBytesDefault},
     {CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY, 64 << 10},
-    {CU_DEVICE_ATTRIBUTE_WARP_SIZE, kWarp},
     {CU_DEVICE_ATTRIBUTE_MAX_PITCH, 0x7FFFFFFF},
     {CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK, kRegistersOfMultiprocessor},
     {CU_DEVICE_ATTRIBUTE_CLOCK_RATE, 1'980'000},

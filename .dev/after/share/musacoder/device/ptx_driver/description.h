@@ -26,7 +26,7 @@ inline constexpr int kSharedBytesMax = 227 << 10;
 // The registers of a thread where no machine code says them; a common number.
 inline constexpr int kRegisters = 32;
 
-// 0 for what the device does not have.
+// 0 for what the device does not have. The size of a warp is the driver's.
 int attribute_of(CUdevice_attribute attribute);
 
 inline constexpr int kMultiprocessors = ptx::kMultiprocessors;

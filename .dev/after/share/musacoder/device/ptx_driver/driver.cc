@@ -40,7 +40,7 @@ Driver& Driver::get() {
 
 CUresult Driver::start() {
   if (device_ != nullptr) return CUDA_SUCCESS;
-  auto device = ptx::Device::create({.memory_bytes = kAddresses});
+  auto device = ptx::Device::create({.memory_bytes = kAddresses, .lanes = warp_threads});
   if (!device) return CUDA_ERROR_OUT_OF_MEMORY;
   device_ = std::move(*device);
   return CUDA_SUCCESS;

@@ -88,6 +88,9 @@ class Driver {
   // A kernel of which no machine code could be made: nothing of its module works on a GPU.
   CUresult refuse(const std::string& kernel, std::string why);
 
+  // Threads of a warp: 32, or 128 where a candidate is for MUSA's mp_21 or mp_22. It is constant
+  // from start() on.
+  int warp_threads = 32;
   // The turns of blocks and warps follow from it in every other launch.
   uint64_t seed = 1;
   // Bytes that copies on the device put into another place of their allocation, in all.

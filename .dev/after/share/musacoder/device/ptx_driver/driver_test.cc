@@ -186,6 +186,27 @@ TEST_F(PtxDriver, RunsAKernelOfAFatBinaryOnMappedMemory) {
   EXPECT_THAT(Driver::get().report().take(), IsEmpty());
 }
 
+TEST(PtxDriverWarps, HaveTheThreadsThatWereGiven) {
+  Driver& driver = Driver::get();
+  driver.warp_threads = 128;
+  ASSERT_EQ(cuInit(0), CUDA_SUCCESS);
+  int threads = 0;
+  ASSERT_EQ(cuDeviceGetAttribute(&threads, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 0), CUDA_SUCCESS);
+  EXPECT_EQ(threads, 128);
+  const auto module = driver.device().load(
+      ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 p) {\n"
+      ".reg .b32 %r; .reg .b64 %rd; ld.param.u64 %rd, [p]; mov.u32 %r, WARP_SZ;\n"
+      "st.global.u32 [%rd], %r; ret; }");
+  ASSERT_TRUE(module) << module.error().message;
+  const uint64_t y = driver.device().allocate(4, "y").value();
+  ptx::LaunchOptions launch{.module = *module, .kernel = "k"};
+  launch.arguments.add(y);
+  ASSERT_EQ(driver.launch(launch), CUDA_SUCCESS);
+  uint32_t size = 0;
+  ASSERT_TRUE(driver.device().copy_out(y, {reinterpret_cast<uint8_t*>(&size), sizeof size}));
+  EXPECT_EQ(size, 128u);
+}
+
 TEST_F(PtxDriver, WritesAndReadsVariables) {
   CUdeviceptr step = 0;
   size_t bytes = 0;

@@ -8,6 +8,7 @@ is returned is data, which the judge reads as such.
 from __future__ import annotations
 
 import importlib
+import itertools
 import os
 import sys
 import tempfile
@@ -74,6 +75,11 @@ class _Policy:
         return "*" in self.device_allowed
 
 
+# The bytes of memory that nothing wrote, by turns of the calls: NaN, zeros, and large numbers, so
+# that no sum, minimum or maximum into it is right in all calls. The device process has the same.
+_FRESH_BYTES = (0xFF, 0x00, 0x7F)
+
+
 class CandidateProcess:
     """Answers `load`, then `build` for each shape, then `run` in any number.
 
@@ -101,6 +107,7 @@ class CandidateProcess:
         self._artifacts: Json = {}
         self._modules: dict[str, ModuleType | str] = {}
         self._tuner: Tuner | None = None  # The tuner of Triton, if it is used.
+        self._fresh = itertools.cycle(_FRESH_BYTES)
 
     def answer(self, question: Question) -> Answer:
         operations = {
@@ -251,7 +258,7 @@ class CandidateProcess:
         while question.descriptors:
             os.close(question.descriptors.pop())
         copy_state(built.state, built.model)  # Each trial starts from the reference's buffers.
-        self._place.poison(sum(tensor.nbytes for tensor in region.tensors_of(inputs)))
+        self._poison(inputs)
         self._place.finish()
         if self._emulator is not None:
             self._emulator.begin_call()
@@ -270,11 +277,15 @@ class CandidateProcess:
         self._outputs.clear()
         inputs = region.unpack(question.body["inputs"], self._remote(question))
         copy_state(built.state, built.model)  # Each trial starts from the reference's buffers.
-        self._place.poison(sum(tensor.nbytes for tensor in region.tensors_of(inputs)))
+        self._poison(inputs)
         self._place.finish()
         answer = self._call(built, inputs, question.body)
         self._place.trim()  # The judge is next.
         return answer
+
+    def _poison(self, inputs: Any) -> None:
+        nbytes = sum(tensor.nbytes for tensor in region.tensors_of(inputs))
+        self._place.poison(nbytes, next(self._fresh))
 
     def _time_calls_there(self, question: Question) -> Answer:
         """A batch of calls, which the device process times (remote_calls.py)."""

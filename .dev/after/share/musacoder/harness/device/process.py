@@ -82,11 +82,14 @@ class DeviceProcess:
         library: str,
         kernels: tuple[str, str] = ("torch", "libtorch_cuda*.so"),
         operators: str = "",
+        warp_size: int = 32,
     ) -> None:
         """`kernels` is the Place's: the files of PyTorch's own kernels. `operators` is the library
         that runs PyTorch's operators, where the device cannot run those kernels.
         """
         native = ctypes.CDLL(library)
+        if warp_size != 32:  # A device in software alone has others (device/ptx_driver/capi.cc).
+            native.mc_executor_set_warp_threads(warp_size)
         self._kernels = kernels
         native.mc_executor_create.restype = ctypes.c_void_p
         native.mc_executor_channel_bytes.restype = ctypes.c_uint64

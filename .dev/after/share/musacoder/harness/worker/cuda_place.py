@@ -81,17 +81,17 @@ class CudaPlace(Place):
         torch.backends.cuda.matmul.allow_tf32 = is_allowed
         torch.backends.cudnn.allow_tf32 = is_allowed
 
-    def poison(self, nbytes: int) -> None:
-        small = [self._filled(_SMALL_BLOCK) for _ in range(_SMALL_BLOCKS)]
-        large = self._filled(nbytes + _LARGE_MIN)
+    def poison(self, nbytes: int, byte: int) -> None:
+        small = [self._filled(_SMALL_BLOCK, byte) for _ in range(_SMALL_BLOCKS)]
+        large = self._filled(nbytes + _LARGE_MIN, byte)
         del small, large
 
-    def _filled(self, nbytes: int) -> torch.Tensor | None:
+    def _filled(self, nbytes: int, byte: int) -> torch.Tensor | None:
         try:
             memory = torch.empty(nbytes, dtype=torch.uint8, device=self.device)
         except torch.OutOfMemoryError:
             return None
-        return memory.fill_(0xFF)
+        return memory.fill_(byte)
 
     def forget_environment(self) -> None:
         # The loader has read them, and nothing that a candidate process starts may need them.

@@ -86,8 +86,8 @@ class Place:
     def set_tf32(self, is_allowed: bool) -> None:
         """Whether products of matrices and convolutions of fp32 may round their factors to TF32."""
 
-    def poison(self, nbytes: int) -> None:
-        """Makes memory that will be handed out next hold what no kernel wrote: NaN."""
+    def poison(self, nbytes: int, byte: int) -> None:
+        """Makes memory that will be handed out next hold what no kernel wrote: this byte."""
 
     def forget_environment(self) -> None:
         """Removes the variables that only the start of a candidate process needs: a candidate could

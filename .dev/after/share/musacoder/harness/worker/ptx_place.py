@@ -68,7 +68,7 @@ class PtxPlace(CudaPlace):
     def open(cls) -> Place:
         return replace(HOST_PLACE, memory=JudgeMemory())
 
-    def poison(self, nbytes: int) -> None:
+    def poison(self, nbytes: int, byte: int) -> None:
         """Each tensor is memory of its own, which the device process fills."""
 
     def forget_environment(self) -> None:

@@ -2,9 +2,9 @@
 """A zygote: imports torch once, then forks one child for each thing to be done.
 
   zygote.py --roles judge|candidate --channel FD --sandbox-lib PATH|off
-            [--emu-lib PATH --shim PATH [--warp-size N]
+            [--emu-lib PATH --shim PATH
              | --device NAME --aten-lib PATH --executor-lib PATH [--client-lib PATH]
-               [--operators-lib PATH]]
+               [--operators-lib PATH]] [--warp-size N]
             [--twin '[CHANNEL, OUTPUT, [ARGUMENT, ...]]']
 
 There are two, since a fork has all that its zygote has: those who run candidate code come from one
@@ -109,6 +109,7 @@ class Libraries:
     client_library: str = ""  # Path of libcudart's substitute, for candidates without a device.
     # Path of what sends and runs PyTorch's operators, where the device cannot run its kernels.
     operators_library: str = ""
+    warp_size: int = 32  # Threads of a warp of the device process.
 
     def candidates_place(self) -> Place:
         """On the CPU backend, the emulated device."""
@@ -143,14 +144,14 @@ def main() -> int:
     emulator = None
     if arguments.emu_lib:
         emulator = Emulator.load(arguments.emu_lib, arguments.shim, arguments.warp_size)
-        cuda_on_cpu.PROPERTIES.warp_size = arguments.warp_size  # For the recorder, too.
+    cuda_on_cpu.PROPERTIES.warp_size = arguments.warp_size  # For the recorder.
     aten = AtenRecorder.load(arguments.aten_lib) if arguments.aten_lib else None
     if emulator is not None and emulator.has_shim:
         aten = AtenRecorder(emulator.shim)
     backend = BACKENDS[arguments.device]
     libraries = Libraries(
         sandbox, emulator, aten, backend, arguments.executor_lib, arguments.client_lib,
-        arguments.operators_lib,
+        arguments.operators_lib, arguments.warp_size,
     )  # fmt: skip
     channel = wire.Channel(arguments.channel)
     roles = _judge_roles() if arguments.roles == "judge" else _candidate_roles()
@@ -202,7 +203,8 @@ def _judge_roles() -> Roles:
         ).answer,
         "baseline": baseline,
         "device": lambda libraries: process.DeviceProcess(
-            libraries.executor_library, libraries.backend.kernels, libraries.operators_library
+            libraries.executor_library, libraries.backend.kernels, libraries.operators_library,
+            libraries.warp_size,
         ).answer,
     }
 

@@ -4,6 +4,6 @@
 set -e
 cd "$(dirname "$0")"
 for source in *.cu; do
-  nvcc -ptx -lineinfo -arch=compute_80 "$source" -o - |
+  nvcc -ptx -lineinfo -arch=compute_80 -I ../.. "$source" -o - |
     sed -E '/^\t\.file/s,"[^"]*/,",' > "${source%.cu}.ptx"
 done

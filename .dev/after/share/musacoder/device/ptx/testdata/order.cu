@@ -314,6 +314,15 @@ KERNEL(bad_dummy_on_both_sides) {
   atomicAdd(words, 1);
 }
 
+// The two blocks of a word are far from one another.
+KERNEL(bad_dummy_of_far_blocks) {
+  if (threadIdx.x != 0) return;
+  atomicAdd(words, 1);
+  y[blockIdx.x % 8] = y[blockIdx.x % 8] + 1;  // global_race
+  __threadfence();
+  atomicAdd(words, 1);
+}
+
 KERNEL(bad_other_locks) {
   if (threadIdx.x != 0) return;
   lock_device(&words[blockIdx.x]);
@@ -501,6 +510,19 @@ KERNEL(bad_shift_in_place) {
   const unsigned t = threadIdx.x;
   const int next = y[t + 1];
   y[t] = next + x[t];  // global_race
+}
+
+KERNEL(bad_source_of_a_copy) {
+  __shared__ int s[kThreads];
+  const unsigned t = threadIdx.x, to = static_cast<unsigned>(__cvta_generic_to_shared(&s[t]));
+  int* own = words + blockIdx.x * kThreads + t;
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to),
+               "l"(own)  // global_race
+
+               : "memory");
+  *own = 7;
+  asm volatile("cp.async.wait_all;" ::: "memory");
+  y[t] = s[t];
 }
 
 __constant__ int table[64];

@@ -2,7 +2,8 @@
 //
 // ptx_run: one launch of a kernel of a module of PTX, with arrays from files.
 //
-//   ptx_run FILE KERNEL [--grid X,Y,Z] [--block X,Y,Z] [--shared BYTES] [--workers N] ARGUMENT...
+//   ptx_run FILE KERNEL [--grid X,Y,Z] [--block X,Y,Z] [--shared BYTES] [--workers N]
+//       [--lanes 32|128] ARGUMENT...
 //
 // An argument is i32:5, i64:5, f32:0.5 or array:PATH, a pointer to the file's bytes, which are
 // written back after the launch, or null:, a null pointer. What the kernel prints goes to the
@@ -65,6 +66,8 @@ bool set_option(Run& run, const std::string& name, const std::string& value) {
     run.launch.shared_bytes = sizes_of(value)[0];
   } else if (name == "--workers") {
     run.device.workers = static_cast<int>(sizes_of(value)[0]);
+  } else if (name == "--lanes") {
+    run.device.lanes = static_cast<int>(sizes_of(value)[0]);
   } else {
     return false;
   }
