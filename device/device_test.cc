@@ -216,11 +216,19 @@ TEST_F(Device, MakesATensorMap) {
   }
 }
 
-TEST_F(Device, FreshMemoryIsAllOnes) {
-  sender.call(Op::kMap, Map{arena(), kGranularity});
-  uint32_t word = 0;
-  EXPECT_EQ(sender.call(Op::kRead, Read{arena() + 4096, 4, 4, 1, 0}, &word, 4), 0u);
-  EXPECT_EQ(word, ~0u);
+TEST_F(Device, FreshMemoryHasOtherBytesInEachCall) {
+  const int memory = memfd_create("region", MFD_CLOEXEC);
+  ASSERT_EQ(ftruncate(memory, kGranularity), 0);
+  uint64_t at = arena();
+  for (const uint32_t fresh : {0x7F7F7F7Fu, 0xFFFFFFFFu, 0u, 0x7F7F7F7Fu}) {
+    ASSERT_EQ(sender.call(Op::kMap, Map{at, kGranularity}), 0u);
+    uint32_t word = 0;
+    EXPECT_EQ(sender.call(Op::kRead, Read{at + 4096, 4, 4, 1, 0}, &word, 4), 0u);
+    EXPECT_EQ(word, fresh);
+    executor->release_region(executor->import_region(memory, kGranularity));
+    at += kGranularity;
+  }
+  close(memory);
 }
 
 TEST_F(Device, RefusesMemoryThatIsNotTheCandidates) {
