@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import benchmark
+import suite3
 from cases import GRAPHS, Verdict, spread
 from suite import Oracle, Variant
 
@@ -98,6 +99,46 @@ class Variants(unittest.TestCase):
         groups = {"a": [1, 2, 3], "b": [4], "c": [5, 6]}
         self.assertEqual(len({1, 2, 3} & set(spread(groups, 3, random.Random(1)))), 1)
         self.assertEqual(sorted(spread(groups, 9, random.Random(1))), [1, 2, 3, 4, 5, 6])
+
+
+class Programs(unittest.TestCase):
+    def test_have_labels_that_a_reading_corrected(self) -> None:
+        def truth(name: str) -> Verdict:
+            return suite3.truth_of(suite3.Program(Path(name + ".cu")))
+
+        self.assertEqual(truth("CC_CUDA_V_Topo_Pull_Warp_NoBoundsBug"), Verdict())
+        self.assertEqual(truth("CC_CUDA_V_Topo_Pull_Warp_BoundsBug").shows, ("out_of_bounds",))
+        self.assertEqual(truth("TC_CUDA_V_Warp_Reduction").weak, ("uninitialised_shared",))
+        self.assertEqual(truth("PR_CUDA_Pull_Warp_NonDeterm_GlobalAdd").weak, ("global_race",))
+
+    def test_hide_bugs_that_their_graph_cannot_show(self) -> None:
+        def is_hidden(name: str) -> bool:
+            return suite3.is_hidden(suite3.Program(Path(name + ".cu")))
+
+        self.assertTrue(is_hidden("MIS_CUDA_V_Topo_Push_Warp_ExcessThreadsBug"))
+        self.assertFalse(is_hidden("MIS_CUDA_V_Topo_Push_Thread_ExcessThreadsBug"))
+        self.assertTrue(is_hidden("PR_CUDA_Push_SyncBug_NonPersist_Thread_Reduction"))
+        self.assertFalse(is_hidden("PR_CUDA_Push_SyncBug_NonPersist_Thread_BlockAdd"))
+
+    def test_are_one_text_without_what_the_host_does_otherwise(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            library = Path(folder)
+            path = library / "TC_CUDA_V_Thread.cu"
+            path.write_text(
+                "/* A comment. */\nstatic const int ThreadsPerBlock = 512;\n"
+                '#include "a.h"\nint last;\n'
+            )
+            header = (
+                "/* Another. */\nint first;\nstatic int GPUinfo(const int d)\n{\n  exit(d);\n}\n"
+            )
+            main = '#include "csort.h"\nint main()\n{\n  first = 1;\n}\n'
+            (library / "a.h").write_text(header + main)
+            text = suite3.Program(path).text(library)
+        self.assertIn("ThreadsPerBlock = 64;\nstatic int GPUinfo(int, bool = true)", text)
+        self.assertEqual(text.count("GPUinfo"), 1)
+        self.assertIn("int first;", text)
+        self.assertIn("int last;", text)
+        self.assertFalse({"main", "include", "comment"} & set(text.replace("(", " ").split()))
 
 
 def outcome(kind: str, *findings: str) -> Json:

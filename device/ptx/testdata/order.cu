@@ -244,6 +244,22 @@ KERNEL(ok_release_and_acquire) {
   atomicAdd(y, words[2]);
 }
 
+// A semaphore as CUTLASS has it: the whole block waits by a barrier in a loop.
+KERNEL(ok_semaphore) {
+  const int mine = static_cast<int>(blockIdx.x);
+  int state = 0;
+  do {
+    if (threadIdx.x == 0) {
+      asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(state) : "l"(words) : "memory");
+    }
+  } while (__syncthreads_and(state != mine) != 0);
+  y[threadIdx.x] += x[threadIdx.x];
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(words), "r"(mine + 1) : "memory");
+  }
+}
+
 // A warp fills a buffer that the other one empties.
 KERNEL(ok_producer_and_consumer) {
   __shared__ int buffer[2][32];
