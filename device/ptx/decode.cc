@@ -210,6 +210,7 @@ Status Decoder::run() {
     if (one.next.size() > 1 && one.join >= 0) joins_.insert(one.join);
   }
   lay_out_frame();
+  find_compared();
   for (size_t index = 0; index + 1 < graph_.size() && !error_; ++index) block(index);
   if (error_) return *error_;
   // Lanes that run over the end return.

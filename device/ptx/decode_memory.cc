@@ -8,6 +8,9 @@
 namespace mc::ptx {
 namespace {
 
+// A limit for modules that are made to take long: a value is moved once or twice.
+constexpr int kMovesMax = 8;
+
 struct AtomicName {
   std::string_view name;
   Op op;
@@ -116,14 +119,43 @@ void Decoder::access(const Instruction& one, size_t data, size_t memory) {
                          static_cast<int>(places.size())};
   Step step = memory_step(one, operand(one, memory));
   step.d = places[0];
+  // The first look of a loop around atom.cas is no plain read: only the atomic acts on it.
+  const bool is_look = is_load && space_of(one) == Space::kShared && is_compared(operand(one, 0));
+  if (is_look) step.flags |= kStrong;
   emit(is_load ? variant_.load(key) : variant_.store(key), step);
   if (places.size() > 1) list(std::move(places));
+}
+
+void Decoder::find_compared() {
+  compared_.assign(function_.registers.size(), false);
+  const auto mark = [&](const Instruction& one, size_t index) {
+    const bool is_new = one.operands.size() > index && one.operands[index].id >= 0 &&
+                        !is_compared(one.operands[index]);
+    if (is_new) compared_[static_cast<size_t>(one.operands[index].id)] = true;
+    return is_new;
+  };
+  bool changes = true;
+  for (int pass = 0; pass < kMovesMax && changes; ++pass) {
+    changes = false;
+    for (const Instruction& one : function_.instructions) {
+      const bool is_update = one.opcode == "atom" && one.has("cas");
+      const bool is_copy =
+          one.opcode == "mov" && !one.operands.empty() && is_compared(one.operands[0]);
+      if (is_update) changes |= mark(one, 2);
+      if (is_copy) changes |= mark(one, 1);
+    }
+  }
+}
+
+bool Decoder::is_compared(const Operand& data) const {
+  return data.id >= 0 && compared_[static_cast<size_t>(data.id)];
 }
 
 Step Decoder::memory_step(const Instruction& one, const Operand& memory) {
   Step step = address(memory);
   step.flags |= static_cast<uint32_t>(space_of(one)) | (is_strong(one) ? kStrong : 0) |
-                (is_read_only(one) ? kReadOnly : 0) | (one.has("cta") ? kBlockScope : 0);
+                (is_read_only(one) ? kReadOnly : 0) | (one.has("cta") ? kBlockScope : 0) |
+                (one.has("volatile") ? kVolatile : 0);
   step.site = builder_.program.num_sites++;
   return step;
 }

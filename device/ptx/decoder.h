@@ -155,6 +155,9 @@ class Decoder {
   void access(const Instruction& one, size_t data, size_t memory);
   // A step with an address, its space and a site of its own.
   Step memory_step(const Instruction& one, const Operand& memory);
+  void find_compared();
+  // True for a register whose value atom.cas compares with memory.
+  bool is_compared(const Operand& data) const;
   void atomic(const Instruction& one);
   void copy_async(const Instruction& one);
   void load_matrix(const Instruction& one);
@@ -204,6 +207,7 @@ class Decoder {
 
   std::vector<BasicBlock> graph_;
   std::vector<Life> lives_;
+  std::vector<bool> compared_;                     // Registers; see is_compared().
   std::vector<uint32_t> places_;                   // Places of registers; 0: none.
   std::vector<std::optional<FrameValue>> folded_;  // Registers that are a value of the frame.
   std::map<std::tuple<Source, uint64_t, int, int, bool>, uint32_t> values_;

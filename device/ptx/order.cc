@@ -135,9 +135,12 @@ bool Order::release(Block& block, Warp& warp, LaneSet lanes, const WordKey& key,
   return true;
 }
 
-void Order::note_write(const Block& block, const Warp& warp, uint64_t granule, bool is_block_wide) {
-  if (block.program->has_strong_words) {
+void Order::note_write(const Block& block, const Warp& warp, uint64_t granule, Strong kind,
+                       bool is_block_wide) {
+  if (block.program->has_strong_words && kind == Strong::kWrite) {
     fences_[granule] = std::max(warp.order.device.own, block.order.published);
+  } else if (!fences_.empty()) {
+    fences_.erase(granule);
   }
   if (is_block_wide) {
     block_wide_.insert(granule);
@@ -146,9 +149,9 @@ void Order::note_write(const Block& block, const Warp& warp, uint64_t granule, b
   }
 }
 
-uint32_t Order::fence_before(uint64_t granule) const {
+std::optional<uint32_t> Order::fence_before(uint64_t granule) const {
   const auto found = fences_.find(granule);
-  return found == fences_.end() ? 0 : found->second;
+  return found == fences_.end() ? std::nullopt : std::optional(found->second);
 }
 
 void Order::learn(Warp& warp, uint32_t block, uint32_t before) {

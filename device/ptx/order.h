@@ -24,11 +24,13 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "ptx/machine.h"
+#include "ptx/shadow.h"
 
 namespace mc::ptx {
 
@@ -86,9 +88,11 @@ class Order {
   // The warp read a plain write of another block that was meant as a release.
   void learn(Warp& warp, uint32_t block, uint32_t before);
   // A strong write of a word of global memory was done; is_block_wide: with the scope of a block.
-  void note_write(const Block& block, const Warp& warp, uint64_t granule, bool is_block_wide);
-  // The time of the last fence before the last strong write of a word, by its writer.
-  uint32_t fence_before(uint64_t granule) const;
+  void note_write(const Block& block, const Warp& warp, uint64_t granule, Strong kind,
+                  bool is_block_wide);
+  // The time of the last fence before the last strong write of a word, by its writer. Nothing where
+  // an atomic wrote it last: such words are data more often than flags.
+  std::optional<uint32_t> fence_before(uint64_t granule) const;
   bool is_block_wide(uint64_t granule) const { return block_wide_.contains(granule); }
   // The knowledge of the warps that a barrier lets go on, and of those that arrived at it.
   const Knowledge* join(const Knowledge* a, const Knowledge* b);

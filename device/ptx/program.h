@@ -60,7 +60,8 @@ constexpr uint32_t kWideAddress = 8;  // The register of the address has 64 bits
 constexpr uint32_t kStrong = 16;      // Accesses that are volatile, relaxed, acquire or release.
 constexpr uint32_t kReadOnly = 32;    // Loads of words that nothing writes during the launch.
 constexpr uint32_t kBlockScope = 64;  // Strong accesses that concern a block alone.
-constexpr uint32_t kUnread = 256;     // Atomics whose result nobody reads, so that nobody learns.
+constexpr uint32_t kUnread = 512;     // Atomics whose result nobody reads, so that nobody learns.
+constexpr uint32_t kVolatile = 256;   // Strong accesses that are no atomic ones of the language.
 
 // Flag of asynchronous copies: that of the source's address, beside kWideAddress of the target's.
 constexpr uint32_t kFromWide = 128;

@@ -16,6 +16,8 @@ namespace mc::ptx::MC_PTX_VARIANT {
 namespace {
 
 constexpr int kIdleTurnsMax = 2;
+// Barriers of a block before others have a turn: it may wait for them by a barrier in a loop.
+constexpr int kBarriersOfTurn = 256;
 // The price of a block without its steps, in backward branches.
 constexpr uint64_t kBlockPrice = 16;
 constexpr int kBarriers = 16;
@@ -373,6 +375,7 @@ bool part_any(LaneBlock& block) {
 
 // False: the block only spins or pauses, and others run first.
 bool run_block(LaneBlock& block) {
+  int barriers_left = kBarriersOfTurn;
   for (int idle = 0; !block.stopped;) {
     bool ran = false;
     for (size_t k = 0; k < block.warps.size() && !block.is_paused; ++k) {
@@ -388,6 +391,7 @@ bool run_block(LaneBlock& block) {
     }
     if (open_barriers(block)) {
       idle = 0;
+      if (block.program->blocks_communicate && --barriers_left == 0) return false;
       continue;
     }
     if (!ran) {

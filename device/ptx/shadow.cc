@@ -290,16 +290,21 @@ void check_flags(Block& block, const Warp& warp, const Step* step, uint64_t gran
   }
 }
 
+// The languages' atomics race with plain accesses alone. Volatile accesses are meant as such where
+// a word is waited for, and are otherwise plain ones that the compiler leaves alone.
+bool is_atomic(const Step* step) { return (step->flags & (kStrong | kVolatile)) == kStrong; }
+
 // A read of a word that a strong access wrote.
 void read_strong(Block& block, Warp& warp, const Step* step, uint64_t granule, int thread,
                  uint32_t since, uint32_t writer) {
   if (!block.words->is_empty()) block.words->acquire(warp, {granule});
   if (is_own(block, writer)) return;
-  if (is_unordered(block, warp, since, writer, thread)) {
+  const std::optional<uint32_t> fenced = block.words->fence_before(granule);
+  if (!fenced) return;
+  if (!is_atomic(step) && is_unordered(block, warp, since, writer, thread)) {
     check_flags(block, warp, step, granule, thread, since, writer);
   }
-  const uint32_t fenced = block.words->fence_before(granule);
-  warp.order.flags[warp.order.next_flag++ % kFlagsSeen] = {writer, since, fenced};
+  warp.order.flags[warp.order.next_flag++ % kFlagsSeen] = {writer, since, *fenced};
 }
 
 void check_reads(Block& block, Warp& warp, const Step* step, uint64_t line, const Touch& read) {
@@ -446,10 +451,12 @@ bool is_written(Block& block, uint64_t granule) {
   return (line.written.mask >> (granule & 31) & 1) != 0;
 }
 
-void release_global(Block& block, Warp& warp, uint64_t granule, int thread, bool is_block_wide) {
+// False where nothing is released.
+bool release_global(Block& block, Warp& warp, uint64_t granule, int thread, Strong kind,
+                    bool is_block_wide) {
   const uint32_t lane = lane_of(block, static_cast<uint32_t>(thread));
-  block.words->release(block, warp, lane_set(lane), {granule}, false);
-  block.words->note_write(block, warp, granule, is_block_wide);
+  block.words->note_write(block, warp, granule, kind, is_block_wide);
+  return block.words->release(block, warp, lane_set(lane), {granule}, false);
 }
 
 // The fault of a strong access after the last write of its word, by another thread.
@@ -461,7 +468,7 @@ const char* strong_fault(Block& block, Warp& warp, const Step* step, uint64_t gr
   const bool is_strong = (writer & kStrongWrite) != 0;
   const bool is_scoped = step->flags & kBlockScope || block.words->is_block_wide(granule);
   if (is_strong && is_scoped && !is_own(block, writer)) return kScopeOfABlock;
-  if (is_strong && kind != Strong::kWrite) return nullptr;
+  if (is_strong && (kind != Strong::kWrite || is_atomic(step))) return nullptr;
   if (!is_unordered(block, warp, since, writer, thread)) return nullptr;
   if (kind == Strong::kWrite) {
     const SeenWord* seen = find_seen(block, granule);
@@ -511,9 +518,11 @@ void write_global(Block& block, Warp& warp, const Step* step, uint64_t granule, 
   } else if (changes) {
     check_reads_of_written(block, warp, step, granule, thread);
   }
-  // A plain store into a word of strong accesses is meant as one: it may open a lock.
-  record_global(block, warp, granule, who_of(block, thread) | (is_strong ? kStrongWrite : 0));
-  if (is_strong) release_global(block, warp, granule, thread, false);
+  // A plain store into a word of strong accesses is meant as one, if a fence comes before: it may
+  // open a lock.
+  const bool opens =
+      is_strong && release_global(block, warp, granule, thread, Strong::kWrite, false);
+  record_global(block, warp, granule, who_of(block, thread) | (opens ? kStrongWrite : 0));
 }
 
 void touch_global_strongly(Block& block, Warp& warp, const Step* step, uint64_t granule, int thread,
@@ -539,7 +548,7 @@ void touch_global_strongly(Block& block, Warp& warp, const Step* step, uint64_t 
                             is_thread(block, writer, thread);
   const uint32_t flag = is_after_own ? 0 : kStrongWrite;
   record_global(block, warp, granule, who_of(block, thread) | flag);
-  release_global(block, warp, granule, thread, is_block_wide);
+  release_global(block, warp, granule, thread, kind, is_block_wide);
 }
 
 }  // namespace mc::ptx

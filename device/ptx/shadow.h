@@ -30,7 +30,10 @@
 //
 // Strong accesses are atomics and volatile, relaxed, acquiring and releasing loads and stores. In
 // global memory they race with plain writes, and not with plain reads: many kernels look at a word
-// before they update it.
+// before they update it. In shared memory a plain read is such a look only where atom.cas compares
+// its value. Relaxed, acquiring and releasing accesses do not race with each other; volatile ones
+// do where an update is lost. A plain write of a word that atomics wrote is a strong one behind a
+// fence, as it may open a lock.
 #ifndef MC_PTX_SHADOW_H_
 #define MC_PTX_SHADOW_H_
 

@@ -21,6 +21,25 @@ __device__ bool is_last_block(int* count) {
   return atomicAdd(count, 1) == static_cast<int>(gridDim.x) - 1;
 }
 
+__device__ void add_by_compare_and_swap(float* to, float value) {
+  int* word = reinterpret_cast<int*>(to);
+  int old = *word, compared;
+  do {
+    compared = old;
+    old = atomicCAS(word, compared, __float_as_int(__int_as_float(compared) + value));
+  } while (old != compared);
+}
+
+__device__ int load_relaxed(const int* word) {
+  int value;
+  asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
+  return value;
+}
+
+__device__ void store_relaxed(int* word, int value) {
+  asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
+}
+
 // ---- Kernels without a fault.
 
 KERNEL(ok_locks) {
@@ -225,6 +244,22 @@ KERNEL(ok_release_and_acquire) {
   atomicAdd(y, words[2]);
 }
 
+// A semaphore as CUTLASS has it: the whole block waits by a barrier in a loop.
+KERNEL(ok_semaphore) {
+  const int mine = static_cast<int>(blockIdx.x);
+  int state = 0;
+  do {
+    if (threadIdx.x == 0) {
+      asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(state) : "l"(words) : "memory");
+    }
+  } while (__syncthreads_and(state != mine) != 0);
+  y[threadIdx.x] += x[threadIdx.x];
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(words), "r"(mine + 1) : "memory");
+  }
+}
+
 // A warp fills a buffer that the other one empties.
 KERNEL(ok_producer_and_consumer) {
   __shared__ int buffer[2][32];
@@ -272,6 +307,41 @@ KERNEL(ok_histogram) {
   atomicAdd(&bins[(x[threadIdx.x] + threadIdx.x) % 8], 1);
   __syncthreads();
   if (threadIdx.x < 8) atomicAdd(&y[threadIdx.x], bins[threadIdx.x]);
+}
+
+// The first look of each loop is a plain load.
+KERNEL(ok_sum_by_compare_and_swap) {
+  __shared__ float sum;
+  if (threadIdx.x == 0) sum = 0;
+  __syncthreads();
+  add_by_compare_and_swap(&sum, 1);
+  __syncthreads();
+  if (threadIdx.x == 0) y[blockIdx.x] = static_cast<int>(sum);
+}
+
+// Loads and stores of atomic words, of which any order will do.
+KERNEL(ok_relaxed_labels) {
+  int* labels = words + 64;
+  const int mine = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x) + 1;
+  for (int k = 0; k < 4; ++k) {
+    if (load_relaxed(&labels[k]) < mine) store_relaxed(&labels[k], mine);
+  }
+  int sum = 0;
+  for (int k = 3; k >= 0; --k) sum += load_relaxed(&labels[k]);
+  y[mine] = sum;
+}
+
+// Words that atomics update are looked at in any order.
+KERNEL(ok_looks_at_two_words) {
+  const int mine = x[threadIdx.x] + static_cast<int>(blockIdx.x);
+  for (int k = 1; k >= 0; --k) {
+    int seen = *static_cast<volatile int*>(&y[k]);
+    while (seen < mine) {
+      const int before = seen;
+      seen = atomicCAS(&y[k], before, mine);
+      if (seen == before) break;
+    }
+  }
 }
 
 KERNEL(ok_atomics_of_a_block) { atomicAdd_block(&y[blockIdx.x], 1); }
@@ -448,6 +518,22 @@ KERNEL(bad_no_barrier_before_reading) {
   __syncthreads();
   atomicAdd(&sum, 1.0f);
   if (threadIdx.x == 0) y[blockIdx.x] = static_cast<int>(sum);  // shared_race
+}
+
+KERNEL(bad_sum_by_compare_and_swap) {
+  __shared__ float sum;
+  if (threadIdx.x == 0) sum = 0;
+  __syncthreads();
+  add_by_compare_and_swap(&sum, 1);
+  if (threadIdx.x == 0) y[blockIdx.x] = static_cast<int>(sum);  // shared_race
+}
+
+KERNEL(bad_takes_and_clears) {
+  atomicAdd(&words[blockIdx.x], 1);  // global_race
+  if (threadIdx.x == 0) {
+    y[blockIdx.x] = words[blockIdx.x];
+    words[blockIdx.x] = 0;
+  }
 }
 
 KERNEL(bad_clears_what_others_update) {
