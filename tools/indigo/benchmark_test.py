@@ -115,8 +115,10 @@ class Programs(unittest.TestCase):
         def is_hidden(name: str) -> bool:
             return suite3.is_hidden(suite3.Program(Path(name + ".cu")))
 
-        self.assertTrue(is_hidden("MIS_CUDA_V_Topo_Push_Warp_ExcessThreadsBug"))
-        self.assertFalse(is_hidden("MIS_CUDA_V_Topo_Push_Thread_ExcessThreadsBug"))
+        self.assertTrue(is_hidden("MIS_CUDA_V_Topo_Push_NonPersist_Warp_ExcessThreadsBug"))
+        self.assertFalse(is_hidden("MIS_CUDA_V_Topo_Push_NonPersist_Thread_ExcessThreadsBug"))
+        self.assertTrue(is_hidden("BFS_CUDA_V_Topo_Pull_NonPersist_Block_FieldBug"))
+        self.assertFalse(is_hidden("BFS_CUDA_V_Topo_Pull_Persist_Block_FieldBug"))
         self.assertTrue(is_hidden("PR_CUDA_Push_SyncBug_NonPersist_Thread_Reduction"))
         self.assertFalse(is_hidden("PR_CUDA_Push_SyncBug_NonPersist_Thread_BlockAdd"))
 

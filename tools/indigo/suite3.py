@@ -182,10 +182,11 @@ def _header(library: Path, name: str) -> str:
 def is_hidden(program: Program) -> bool:
     """True for a bug that cannot show: with this graph, or beside the program's other code."""
     tags, bug = program.tags, program.bugs
-    if bug in ("BoundsBug", "FieldBug"):
-        return "Data" in tags  # The worklist has room for an entry more, which is an old one.
-    if bug == "ExcessThreadsBug":
-        return program.worker != "Thread"  # The vertices fill all blocks.
+    is_full = "NonPersist" in tags and program.worker != "Thread"  # The vertices fill all blocks.
+    if bug in ("BoundsBug", "FieldBug") and "Data" in tags:
+        return True  # The worklist has room for an entry more, which is an old one.
+    if bug in ("ExcessThreadsBug", "FieldBug"):
+        return is_full
     if bug == "SyncBug" and program.algorithm == "PR":
         is_again = "Persist" in tags and program.worker == "Block"
         return "BlockAdd" not in tags and not is_again  # A buffer that is used once.
