@@ -86,7 +86,10 @@ bool update_far(LaneWarp& w, const Step* s, Space space) {
   for (int l = 0; l < kLanes; ++l) {
     if (!has(w.active, l)) continue;
     update<O, T>(w, s, far.host(l), l, space, [&](bool changes) {
-      if (space == Space::kGlobal) touch_far(w, s, sizeof(T), far, l, Strong::kUpdate, changes);
+      // An exchange whose result nobody reads is a store.
+      const bool is_store = O == Op::kExch && (s->flags & kUnread) != 0;
+      const Strong kind = is_store ? Strong::kWrite : Strong::kUpdate;
+      if (space == Space::kGlobal) touch_far(w, s, sizeof(T), far, l, kind, changes);
     });
   }
   return true;

@@ -247,7 +247,7 @@ void meet(Block& block, Warp& warp, LaneSet lanes) {
 
 void open_barrier(Block& block, std::span<Warp* const> warps) {
   block.since = ++*block.now;
-  block.order.published = block.order.fenced;
+  block.words->publish(block, warps);
   for (Warp* warp : warps) {
     block.order.known = block.words->join(block.order.known, warp->order.known);
     warp->order.known = nullptr;
@@ -277,7 +277,7 @@ void open_part(Block& block, std::span<Warp* const> waiting, std::span<const War
     std::copy_n(kept.begin() + static_cast<ptrdiff_t>(k * width), width,
                 block.parts + arrived[k].warp->index * width);
   }
-  block.order.published = block.order.fenced;
+  block.words->publish(block, waiting);
   const Knowledge* known = nullptr;
   for (Warp* warp : waiting) known = block.words->join(known, warp->order.known);
   for (const WarpTime& one : arrived) {

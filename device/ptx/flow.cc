@@ -326,7 +326,7 @@ const Step* fence_step(Warp& base, const Step* s) {
 const Step* pause(Warp& base, const Step* s) {
   LaneWarp& w = lanes_of(base);
   Block& block = *w.block;
-  const bool may_tell = (w.order.device.own | block.order.published) != 0;
+  const bool may_tell = w.order.device.own != 0 || block.order.published != nullptr;
   if (block.pauses_left == 0 || !(s->flags & kAlways || may_tell)) return s + 1;
   --block.pauses_left;
   block.is_paused = true;

@@ -70,8 +70,11 @@ constexpr int kWordsSeen = 16;
 
 struct BlockOrder {
   const Knowledge* known = nullptr;  // From the last barrier.
-  uint32_t fenced = 0;               // The time of the last fence of the device's scope.
-  uint32_t published = 0;            // That of the last one before a barrier.
+  uint32_t fenced =
+      0;  // The time of the last fence of the device's scope; 0: none since a barrier.
+  // For each warp the time before which fences that came before a barrier cover its accesses; null:
+  // there was none.
+  const uint32_t* published = nullptr;
   SeenWord seen[kWordsSeen];
   uint32_t next_seen = 0;
 };

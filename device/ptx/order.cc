@@ -65,11 +65,13 @@ class Search {
     for (; done < length; ++done) {
       const Release& one = word.log[done];
       const bool is_near = one.block == reader_;
-      if (one.block == access_.block && (covers(one.device, one.warp, access_) ||
+      const bool is_published =
+          one.published != nullptr && access_.since < one.published[access_.warp];
+      if (one.block == access_.block && (is_published || covers(one.device, one.warp, access_) ||
                                          (is_near && covers(one.here, one.warp, access_)))) {
         return true;
       }
-      if (!is_near && !is_any(one.device)) continue;
+      if (!is_near && !is_any(one.device) && one.published == nullptr) continue;
       push(one.known);
       push(one.block_known);
     }
@@ -112,13 +114,13 @@ bool Order::release(Block& block, Warp& warp, LaneSet lanes, const WordKey& key,
   one.block = name_of(block);
   one.warp = warp.index;
   one.device = served(warp, warp.order.device, lanes);
-  one.device.block = std::max(one.device.block, block.order.published);
+  one.published = block.order.published;
   one.here = served(warp, warp.order.here, lanes);
   if (is_exchange && key.is_shared()) {
     warp.stamp = ++*block.now;
     one.here = {lanes, warp.stamp, warp.since, block.since};
   }
-  if (!is_any(one.device) && !is_any(one.here)) return false;
+  if (!is_any(one.device) && !is_any(one.here) && one.published == nullptr) return false;
   SyncWord& word = words_[key];
   // Those that read this word know its earlier releases anyway.
   const bool is_redundant = warp.order.known != nullptr && warp.order.known->word == &word;
@@ -128,7 +130,8 @@ bool Order::release(Block& block, Warp& warp, LaneSet lanes, const WordKey& key,
     const Release& last = word.log.back();
     const bool is_same = last.block == one.block && last.warp == one.warp &&
                          last.known == one.known && last.block_known == one.block_known &&
-                         are_equal(last.device, one.device) && are_equal(last.here, one.here);
+                         last.published == one.published && are_equal(last.device, one.device) &&
+                         are_equal(last.here, one.here);
     if (is_same) return true;  // A warp that spins adds nothing.
   }
   word.log.push_back(one);
@@ -138,7 +141,9 @@ bool Order::release(Block& block, Warp& warp, LaneSet lanes, const WordKey& key,
 void Order::note_write(const Block& block, const Warp& warp, uint64_t granule, Strong kind,
                        bool is_block_wide) {
   if (block.program->has_strong_words && kind == Strong::kWrite) {
-    fences_[granule] = std::max(warp.order.device.own, block.order.published);
+    const uint32_t* published = block.order.published;
+    fences_[granule] =
+        std::max(warp.order.device.own, published == nullptr ? 0 : published[warp.index]);
   } else if (!fences_.empty()) {
     fences_.erase(granule);
   }
@@ -165,6 +170,28 @@ void Order::learn(Warp& warp, uint32_t block, uint32_t before) {
 const Knowledge* Order::join(const Knowledge* a, const Knowledge* b) {
   if (a == nullptr || b == nullptr || a == b) return a == nullptr ? b : a;
   return make({.before = 0, .rest = a, .other = b});
+}
+
+void Order::publish(Block& block, std::span<Warp* const> warps) {
+  if (block.order.fenced == 0) return;
+  const size_t lanes = static_cast<size_t>(block.program->lanes);
+  const size_t num_warps = (block.threads + lanes - 1) / lanes;
+  std::vector<uint32_t> row(num_warps);
+  const uint32_t* before = block.order.published;
+  if (before != nullptr) row.assign(before, before + num_warps);
+  // A fence covers its warp's accesses, and those of the block before the barrier that came last.
+  std::vector<bool> is_here(num_warps);
+  uint32_t of_block = 0;
+  for (const Warp* warp : warps) {
+    is_here[warp->index] = true;
+    row[warp->index] = std::max(row[warp->index], warp->order.device.own);
+    of_block = std::max(of_block, warp->order.device.block);
+  }
+  for (size_t k = 0; k < num_warps; ++k) {
+    row[k] = std::max(row[k], is_here[k] ? of_block : block.order.fenced);
+  }
+  block.order.published = published_.emplace_back(std::move(row)).data();
+  block.order.fenced = 0;
 }
 
 bool Order::is_ordered(const Block& block, Warp& warp, const PastAccess& access) {

@@ -25,6 +25,7 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <span>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -69,6 +70,7 @@ struct Knowledge {
 struct Release {
   uint32_t block = 0, warp = 0;
   Fence device, here;  // The accesses that it covers for others, and for its own block.
+  const uint32_t* published = nullptr;  // BlockOrder's, for others.
   const Knowledge* known = nullptr;
   const Knowledge* block_known = nullptr;
 };
@@ -96,6 +98,8 @@ class Order {
   bool is_block_wide(uint64_t granule) const { return block_wide_.contains(granule); }
   // The knowledge of the warps that a barrier lets go on, and of those that arrived at it.
   const Knowledge* join(const Knowledge* a, const Knowledge* b);
+  // A barrier makes the fences that came before it those of the block.
+  void publish(Block& block, std::span<Warp* const> warps);
   // True if an access happened before what the warp does now, by a release.
   bool is_ordered(const Block& block, Warp& warp, const PastAccess& access);
 
@@ -106,6 +110,7 @@ class Order {
   std::unordered_map<uint64_t, uint32_t> fences_;  // Kept where loads and stores are strong.
   std::unordered_set<uint64_t> block_wide_;
   std::deque<Knowledge> knowledge_;
+  std::deque<std::vector<uint32_t>> published_;
 };
 
 }  // namespace mc::ptx

@@ -418,6 +418,27 @@ KERNEL(bad_no_fence) {
   for (unsigned k = 0; k < gridDim.x * blockDim.x; ++k) *y += parts[k];  // global_race
 }
 
+// The fence of one thread, before the barrier, covers none of the others' stores.
+KERNEL(bad_fence_before_the_barrier) {
+  __shared__ bool is_last;
+  int* parts = words + 64;
+  parts[blockIdx.x * blockDim.x + threadIdx.x] = 1;
+  if (threadIdx.x == 0) __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) is_last = is_last_block(words);
+  __syncthreads();
+  if (!is_last || threadIdx.x != 0) return;
+  for (unsigned k = 0; k < gridDim.x * blockDim.x; ++k) *y += parts[k];  // global_race
+}
+
+// Others add between the load and the exchange.
+KERNEL(bad_update_by_exchange) {
+  if (threadIdx.x != 0) return;
+  const int before = *static_cast<volatile int*>(y);
+  __threadfence();
+  atomicExch(y, before + 1);  // global_race
+}
+
 KERNEL(bad_fence_of_the_block) {
   __shared__ bool is_last;
   int* parts = words + 64;
