@@ -152,7 +152,8 @@ void start_block(Block& block, uint64_t number) {
   const bool has_others = launch.blocks > 1 && launch.contexts_max > 1;
   const bool may_tell = launch.program->has_strong_words || launch.program->has_fences;
   block.pauses_left = has_others && may_tell ? kPausesOfBlock : 0;
-  block.is_paused = block.stopped = false;
+  block.pauses_until_late = has_others && number == launch.late_block ? launch.late_pause : -1;
+  block.is_paused = block.is_late = block.stopped = false;
   block.clock = launch.began;
 }
 

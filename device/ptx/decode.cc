@@ -138,7 +138,8 @@ void note(Program& program, const Instruction& one) {
   const bool is_global = !one.has("shared") && !one.has("const");
   const bool is_atomic = one.opcode == "atom" || one.opcode == "red";
   if (is_global && (is_atomic || is_strong(one))) program.blocks_communicate = true;
-  if (!is_atomic && is_strong(one)) program.has_strong_words = true;
+  // An exchange may be a store.
+  if (is_atomic ? one.has("exch") : is_strong(one)) program.has_strong_words = true;
   const int bytes = one.opcode == "cp" ? 4 : bytes_of(one.type());
   if (bytes == 1) program.granule_shift = 0;
   if (bytes == 2) program.granule_shift = std::min(program.granule_shift, 1);

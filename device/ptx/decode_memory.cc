@@ -54,7 +54,8 @@ bool Decoder::try_memory(const Instruction& one) {
       return true;
     }
   }
-  if (may_pause(one)) emit(variant_.plain.pause, {.flags = op == "st" ? kAlways : 0});
+  const bool is_store = op == "st" || (one.has("exch") && is_unread(one));
+  if (may_pause(one)) emit(variant_.plain.pause, {.flags = is_store ? kAlways : 0});
   if (one.has("release") || one.has("acq_rel")) {
     emit(one.has("cta") ? variant_.plain.fence_of_block : variant_.plain.fence);
   }
@@ -124,6 +125,12 @@ void Decoder::access(const Instruction& one, size_t data, size_t memory) {
   if (is_look) step.flags |= kStrong;
   emit(is_load ? variant_.load(key) : variant_.store(key), step);
   if (places.size() > 1) list(std::move(places));
+}
+
+bool Decoder::is_unread(const Instruction& one) const {
+  const Operand& to = one.operands[0];
+  const bool is_register = one.opcode == "atom" && to.kind == Operand::Kind::kRegister;
+  return !is_register || lives_[static_cast<size_t>(to.id)].reads == 0;
 }
 
 void Decoder::find_compared() {
@@ -227,8 +234,7 @@ void Decoder::atomic(const Instruction& one) {
   step.b = source(one, first + 1, width);
   step.c = op == Op::kCas ? source(one, first + 2, width) : zeros_;
   const bool is_discarded = !has_result || operand(one, 0).kind == Operand::Kind::kDiscard;
-  const int id = is_discarded ? -1 : operand(one, 0).id;
-  if (id < 0 || lives_[static_cast<size_t>(id)].reads == 0) step.flags |= kUnread;
+  if (is_unread(one)) step.flags |= kUnread;
   step.d = is_discarded ? 0 : result(operand(one, 0), width);
   emit(variant_.atomic({op, one.type()}), step);
 }

@@ -159,6 +159,8 @@ class Decoder {
   // True for a register whose value atom.cas compares with memory.
   bool is_compared(const Operand& data) const;
   void atomic(const Instruction& one);
+  // True for an atomic whose result no instruction reads.
+  bool is_unread(const Instruction& one) const;
   void copy_async(const Instruction& one);
   void load_matrix(const Instruction& one);
   void store_matrix(const Instruction& one);

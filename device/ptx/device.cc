@@ -33,7 +33,8 @@ constexpr int kWorkersMax = 256;
 constexpr int64_t kLaunchBytesMax = 1 << 30;             // Frames of calls and copies under way.
 constexpr int64_t kHeapBytes = 64 << 20;                 // For malloc of kernels.
 constexpr uint64_t kNoiseOfLaunch = 0x9FB21C651E98DF25;  // Odd, so that launches differ.
-constexpr uint64_t kTicksOfLaunch = 50'000;              // The time from one launch to the next.
+constexpr uint64_t kLatePauses = 3;
+constexpr uint64_t kTicksOfLaunch = 50'000;  // The time from one launch to the next.
 
 // Triton's modules name the file of the kernel.
 bool is_in_python(const Program& program) {
@@ -364,6 +365,10 @@ void Device::Impl::prepare(Launch& launch, const LaunchOptions& given, const Pro
   launch.turns = turns_of(launch.blocks, given.seed);
   launch.noise = (given.seed << 32) + ++launches * kNoiseOfLaunch;
   launch.began = launches * kTicksOfLaunch;
+  if (given.seed != 0 && program.blocks_communicate) {
+    launch.late_block = number_at(turns_of(launch.blocks, given.seed + 1), 0);
+    launch.late_pause = static_cast<int>(given.seed % kLatePauses);
+  }
   launch.turns_left = given.steps_max * 1000 / launch.turn;
   launch.heap_left = kHeapBytes;
   launch.bytes_left = kLaunchBytesMax;

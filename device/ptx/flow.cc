@@ -327,8 +327,10 @@ const Step* pause(Warp& base, const Step* s) {
   LaneWarp& w = lanes_of(base);
   Block& block = *w.block;
   const bool may_tell = w.order.device.own != 0 || block.order.published != nullptr;
-  if (block.pauses_left == 0 || !(s->flags & kAlways || may_tell)) return s + 1;
-  --block.pauses_left;
+  if (block.pauses_until_late >= 0) block.is_late = block.pauses_until_late-- == 0;
+  const bool has_turn = block.pauses_left > 0 && (s->flags & kAlways || may_tell);
+  if (!has_turn && !block.is_late) return s + 1;
+  if (has_turn) --block.pauses_left;
   block.is_paused = true;
   wait(w, Leaf::State::kRuns, s + 1);
   return nullptr;

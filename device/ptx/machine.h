@@ -117,7 +117,9 @@ struct Block {
   bool reads_by_words = false;       // Reads are recorded by words: shadow.h.
   bool writes_what_it_read = false;  // A thread wrote what its block read.
   int pauses_left = 0;
-  bool is_paused = false;  // Other blocks have their turn.
+  int pauses_until_late = -1;  // The pause that lasts until the other blocks wait or ended.
+  bool is_paused = false;      // Other blocks have their turn.
+  bool is_late = false;
   bool checks_races = true;
   bool stopped = false;
   uint64_t clock = 0;
@@ -171,6 +173,10 @@ struct Launch {
   uint64_t began = 0;  // The time of the device's clock.
   Turns turns;
   int32_t turn = kTurn;
+  // One block, in launches with a seed: what its others do without it may show that they count on
+  // it.
+  uint64_t late_block = UINT64_MAX;
+  int late_pause = 0;
   bool starts_all = false;  // Blocks begin before those that wait have another turn.
   int workers = 1;
   size_t contexts_max = 1;  // Blocks that a worker may have under way.

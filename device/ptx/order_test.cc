@@ -116,5 +116,22 @@ TEST_F(Kernels, WordsGiveWhatTheirKernelsSay) {
   EXPECT_EQ(values_of("ok_passed_on", 32, 32).back(), 7);
 }
 
+// No rule of order is broken, and all blocks in turn give what was meant.
+TEST_F(Kernels, ABlockThatIsLateShowsThatItIsNotWaitedFor) {
+  open(read_testdata("order.ptx"));
+  const std::vector<int> zeros(kWords), ones(kWords, 1);
+  std::set<int> sums;
+  for (uint64_t seed = 0; seed < 8; ++seed) {
+    const uint64_t y = put(zeros, "y");
+    launch({.kernel = "early_ticket",
+            .grid = {16, 1, 1},
+            .block = {64, 1, 1},
+            .arguments = Arguments().add(put(ones, "x")).add(put(zeros, "words")).add(y),
+            .seed = seed});
+    sums.insert(get<int>(y, 1)[0]);
+  }
+  EXPECT_THAT(sums, testing::IsSupersetOf({15, 16}));
+}
+
 }  // namespace
 }  // namespace mc::ptx

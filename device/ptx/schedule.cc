@@ -8,6 +8,7 @@
 #include <iterator>
 #include <memory>
 #include <span>
+#include <utility>
 
 #include "ptx/device.h"
 #include "ptx/lanes.h"
@@ -22,6 +23,8 @@ constexpr int kBarriersOfTurn = 256;
 constexpr uint64_t kBlockPrice = 16;
 constexpr int kBarriers = 16;
 constexpr size_t kPausedMax = 3;
+// Turns in which no block ended, until a late one goes on: the others may wait for it.
+constexpr int kTurnsOfLate = 3;
 
 // Lanes of a warp that arrived at a barrier and went on.
 struct Arrival {
@@ -427,7 +430,11 @@ class Worker {
   Worker(Launch& launch, int number) : launch_(launch), number_(number) {}
 
   void run() {
-    for (bool more = true; more || !waiting_.empty();) {
+    int turns = 0;
+    for (bool more = true; more || !waiting_.empty() || late_ != nullptr;) {
+      turns = has_ended_ ? 0 : turns + 1;
+      has_ended_ = false;
+      if (late_ != nullptr && !more && (waiting_.empty() || turns > kTurnsOfLate)) resume_late();
       do {
         if (more && waiting_.size() < launch_.contexts_max) more = take();
       } while (more && waiting_.size() < (launch_.starts_all ? launch_.contexts_max : paused_max_));
@@ -472,12 +479,24 @@ class Worker {
     // Others begin while a block pauses.
     const bool has_paused = context->block.pauses_left < pauses_left;
     paused_max_ = has_paused && launch_.contexts_max > kPausedMax ? kPausedMax : 0;
-    (is_done ? spare_ : waiting_).push_back(context);
+    has_ended_ |= is_done;
+    if (!is_done && context->block.is_late) {
+      late_ = context;
+    } else {
+      (is_done ? spare_ : waiting_).push_back(context);
+    }
+  }
+
+  void resume_late() {
+    late_->block.is_late = false;
+    waiting_.push_back(std::exchange(late_, nullptr));
   }
 
   Launch& launch_;
   int number_;
   size_t paused_max_ = 0;  // Blocks that wait before none begins while one pauses.
+  Context* late_ = nullptr;
+  bool has_ended_ = false;  // A block ended in this turn.
   std::vector<std::unique_ptr<Context>> all_;
   std::vector<Context*> spare_, waiting_;
 };

@@ -431,6 +431,14 @@ KERNEL(bad_fence_before_the_barrier) {
   for (unsigned k = 0; k < gridDim.x * blockDim.x; ++k) *y += parts[k];  // global_race
 }
 
+// The ticket is taken before the data is there, which only a late block shows.
+KERNEL(early_ticket) {
+  if (threadIdx.x != 0) return;
+  const bool is_last = is_last_block(words);
+  atomicAdd(&words[1], x[blockIdx.x]);
+  if (is_last) *y = atomicAdd(&words[1], 0);
+}
+
 // Others add between the load and the exchange.
 KERNEL(bad_update_by_exchange) {
   if (threadIdx.x != 0) return;
