@@ -270,8 +270,7 @@ template <class F>
 MC_INLINE void each_line(LaneWarp& w, uint64_t granule, uint32_t count, int shift_per, int lane,
                          F f) {
   const Block& block = *w.block;
-  const uint32_t who = static_cast<uint32_t>(block.number % kBlocksNamed) << kBlockShift |
-                       static_cast<uint32_t>(w.thread(lane));
+  const uint32_t who = block.name << kBlockShift | static_cast<uint32_t>(w.thread(lane));
   for (uint32_t done = 0; done < count;) {
     const uint32_t index = static_cast<uint32_t>(granule + done) & 31, left = count - done;
     const uint32_t here = left < 32 - index ? left : 32 - index;

@@ -107,6 +107,7 @@ BlockMemory* open_block(Block& block, Launch& launch, int worker, int lanes) {
   block.launch = &launch;
   block.program = &program;
   block.threads = launch.threads;
+  block.num_warps = static_cast<uint32_t>(warps);
   block.worker = worker;
   block.parameters = launch.parameters;
   block.checks_races = launch.checks_races;
@@ -146,6 +147,7 @@ void start_block(Block& block, uint64_t number) {
   place(number, launch.grid, block.id);
   clear_local(block);
   block.number = number;
+  block.name = static_cast<uint32_t>(number % kBlocksNamed);
   block.begin = block.since = ++*block.now;
   block.parts = nullptr;
   block.order = {};
@@ -191,7 +193,7 @@ void save_bytes(Block& block, uint64_t address, uint64_t bytes) {
   block.launch->undo->save(block.worker, address, bytes);
 }
 
-// ---- What orders threads: order.h, shadow.h.
+// ---- Fences, meetings and barriers: order.h, shadow.h.
 
 void fence(Block& block, Warp& warp, LaneSet lanes, bool is_device) {
   warp.stamp = ++*block.now;
@@ -210,8 +212,8 @@ void fence(Block& block, Warp& warp, LaneSet lanes, bool is_device) {
 
 namespace {
 
-// Knowledge of those that met: rows have the times of members, and the members take
-// the latest of all; F: f(k) is a member and its time.
+// Knowledge of those that met: rows have the times of members, and the members take the latest of
+// all; F: f(k) is a member and its time.
 template <class F>
 void join_rows(uint32_t* rows, size_t members, size_t width, F f) {
   std::vector<uint32_t> joined(width);
@@ -257,8 +259,7 @@ void open_barrier(Block& block, std::span<Warp* const> warps) {
 }
 
 void open_part(Block& block, std::span<Warp* const> waiting, std::span<const WarpTime> arrived) {
-  const size_t width = (block.threads + static_cast<size_t>(block.program->lanes) - 1) /
-                       static_cast<size_t>(block.program->lanes);
+  const size_t width = block.num_warps;
   auto& parts = block.memory->parts;
   if (block.parts == nullptr) parts.assign(width * width, 0);
   block.parts = parts.data();

@@ -48,8 +48,8 @@ struct Fence {
 
 // A word that threads synchronise through, as a warp read it: who wrote it last, and when.
 struct SeenFlag {
-  uint32_t who = 0;     // A thread of another block; 0: none.
-  uint32_t since = 0;   // The time of that write.
+  uint32_t who = 0;     // A thread of another block.
+  uint32_t since = 0;   // The time of that write; 0: there is no flag here.
   uint32_t fenced = 0;  // The time of the writer's last fence before it.
 };
 constexpr int kFlagsSeen = 4;
@@ -70,8 +70,7 @@ constexpr int kWordsSeen = 16;
 
 struct BlockOrder {
   const Knowledge* known = nullptr;  // From the last barrier.
-  uint32_t fenced =
-      0;  // The time of the last fence of the device's scope; 0: none since a barrier.
+  uint32_t fenced = 0;  // The time of the last fence of the device's scope since a barrier, or 0.
   // For each warp the time before which fences that came before a barrier cover its accesses; null:
   // there was none.
   const uint32_t* published = nullptr;
@@ -103,7 +102,8 @@ struct Block {
   // Shape.
   uint32_t id[3] = {};
   uint64_t number = 0;
-  uint32_t threads = 0;
+  uint32_t name = 0;  // The number modulo kBlocksNamed.
+  uint32_t threads = 0, num_warps = 0;
   // Times of its worker's clock: shadow.h.
   uint32_t* now = nullptr;
   uint32_t launch_since = 1;  // The launch began.
@@ -173,8 +173,8 @@ struct Launch {
   uint64_t began = 0;  // The time of the device's clock.
   Turns turns;
   int32_t turn = kTurn;
-  // One block, in launches with a seed: what its others do without it may show that they count on
-  // it.
+  // A block that is late, in launches with a seed: others that count on it without waiting for it
+  // have wrong values.
   uint64_t late_block = UINT64_MAX;
   int late_pause = 0;
   bool starts_all = false;  // Blocks begin before those that wait have another turn.

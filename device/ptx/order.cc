@@ -13,8 +13,6 @@ namespace {
 constexpr size_t kKnowledgeMax = 1 << 20;
 constexpr size_t kVisitsMax = 1 << 16;
 
-uint32_t name_of(const Block& block) { return static_cast<uint32_t>(block.number % kBlocksNamed); }
-
 bool is_any(const Fence& fence) { return (fence.own | fence.warp | fence.block) != 0; }
 bool has(const LaneSet& lanes, uint32_t lane) { return lanes.words[lane / 64] >> lane % 64 & 1; }
 
@@ -111,7 +109,7 @@ void Order::acquire(Warp& warp, const WordKey& key) {
 
 bool Order::release(Block& block, Warp& warp, LaneSet lanes, const WordKey& key, bool is_exchange) {
   Release one;
-  one.block = name_of(block);
+  one.block = block.name;
   one.warp = warp.index;
   one.device = served(warp, warp.order.device, lanes);
   one.published = block.order.published;
@@ -174,8 +172,7 @@ const Knowledge* Order::join(const Knowledge* a, const Knowledge* b) {
 
 void Order::publish(Block& block, std::span<Warp* const> warps) {
   if (block.order.fenced == 0) return;
-  const size_t lanes = static_cast<size_t>(block.program->lanes);
-  const size_t num_warps = (block.threads + lanes - 1) / lanes;
+  const size_t num_warps = block.num_warps;
   std::vector<uint32_t> row(num_warps);
   const uint32_t* before = block.order.published;
   if (before != nullptr) row.assign(before, before + num_warps);
@@ -197,7 +194,7 @@ void Order::publish(Block& block, std::span<Warp* const> warps) {
 bool Order::is_ordered(const Block& block, Warp& warp, const PastAccess& access) {
   if (warp.order.known == nullptr && block.order.known == nullptr) return false;
   if (knowledge_.size() >= kKnowledgeMax) return true;
-  return Search(access, name_of(block)).find(warp.order.known, block.order.known);
+  return Search(access, block.name).find(warp.order.known, block.order.known);
 }
 
 }  // namespace mc::ptx

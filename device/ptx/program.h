@@ -172,7 +172,7 @@ struct Program {
   // Words for each instruction that the executor lacks; a thread that reaches it ends the launch.
   std::vector<std::string> lacks;
   bool blocks_communicate = false;  // Global memory has atomics or strong accesses.
-  bool has_strong_words = false;    // Loads or stores are strong.
+  bool has_strong_words = false;    // Loads or stores are strong, or words are exchanged.
   bool has_fences = false;          // Fences are of the device's scope.
   bool has_calls = false;
 };

@@ -46,23 +46,17 @@ LaneSet lane_set(uint32_t lane) {
   return lanes;
 }
 
-uint32_t warps_of(const Block& block) {
-  return (block.threads + lanes_of(block) - 1) / lanes_of(block);
-}
-
 // An access of this block at a time is ordered before those of a thread now, by barriers.
 bool is_before(const Block& block, const Warp& warp, int thread, uint32_t since, uint32_t who) {
   const uint32_t other = warp_of(block, who);
   if (other != warp.index) {
     return since < block.since ||
-           (block.parts != nullptr && since < block.parts[warp.index * warps_of(block) + other]);
+           (block.parts != nullptr && since < block.parts[warp.index * block.num_warps + other]);
   }
   if (since < warp.since) return true;
   const uint32_t lane = lane_of(block, static_cast<uint32_t>(thread));
   return warp.met != nullptr && since < warp.met[lane * lanes_of(block) + lane_of(block, who)];
 }
-
-uint32_t name_of(const Block& block) { return static_cast<uint32_t>(block.number % kBlocksNamed); }
 
 // The same, by words.
 bool is_released(const Block& block, Warp& warp, uint32_t since, uint32_t who, uint32_t of_block) {
@@ -91,15 +85,14 @@ bool writes_race(const Block& block, Warp& warp, uint32_t granule, int thread) {
   const uint32_t writer = block.shared_shadow.writer[granule];
   return written >= block.since && thread_of(writer) != thread &&
          !is_before(block, warp, thread, written, writer) &&
-         !is_released(block, warp, written, writer, name_of(block));
+         !is_released(block, warp, written, writer, block.name);
 }
 
 // True if a barrier of a part of the block came after a read by several warps, which are unknown.
 bool has_part_after(const Block& block, const Warp& warp, uint32_t since) {
   if (block.parts == nullptr) return false;
-  const uint32_t warps = warps_of(block);
-  const uint32_t* row = block.parts + warp.index * warps;
-  return std::any_of(row, row + warps, [&](uint32_t time) { return since < time; });
+  const uint32_t* row = block.parts + warp.index * block.num_warps;
+  return std::any_of(row, row + block.num_warps, [&](uint32_t time) { return since < time; });
 }
 
 bool reads_race(const Block& block, Warp& warp, uint32_t granule, int thread) {
@@ -109,7 +102,7 @@ bool reads_race(const Block& block, Warp& warp, uint32_t granule, int thread) {
   if (reader & kManyWarps) return !has_part_after(block, warp, read);
   const bool is_own = !(reader & kManyLanes) && thread_of(reader) == thread;
   return !is_own && !is_before(block, warp, thread, read, reader) &&
-         !is_released(block, warp, read, reader, name_of(block));
+         !is_released(block, warp, read, reader, block.name);
 }
 
 // A write is recorded, and reads before it need no longer be.
@@ -214,7 +207,7 @@ namespace {
 uint32_t block_of(uint32_t who) { return who >> kBlockShift & static_cast<uint32_t>(kBlocksNamed); }
 
 uint32_t who_of(const Block& block, int thread) {
-  return name_of(block) << kBlockShift | static_cast<uint32_t>(thread);
+  return block.name << kBlockShift | static_cast<uint32_t>(thread);
 }
 
 // The thread that touched a granule of a line, not by words.
@@ -248,7 +241,7 @@ void expand_reads(GlobalShadow& shadow, uint64_t line) {
   touch.who = kByWords;
 }
 
-bool is_own(const Block& block, uint32_t who) { return block_of(who) == name_of(block); }
+bool is_own(const Block& block, uint32_t who) { return block_of(who) == block.name; }
 
 bool is_thread(const Block& block, uint32_t who, int thread) {
   return is_own(block, who) && thread_of(who) == thread;
@@ -436,7 +429,6 @@ void note_seen(Block& block, uint64_t granule) {
 void record_global(Block& block, const Warp& warp, uint64_t granule, uint32_t writer) {
   Line& line = block.global_shadow.lines[granule >> kLineShift];
   line.written.mask |= 1U << (granule & 31);
-  line.read.mask &= ~(1U << (granule & 31));  // Reads before a write need no longer be known.
   line.written.since = block.global_shadow.written[granule] = warp.stamp;
   block.global_shadow.writer[granule] = writer;
 }
@@ -523,6 +515,8 @@ void write_global(Block& block, Warp& warp, const Step* step, uint64_t granule, 
   const bool opens =
       is_strong && release_global(block, warp, granule, thread, Strong::kWrite, false);
   record_global(block, warp, granule, who_of(block, thread) | (opens ? kStrongWrite : 0));
+  // Reads before a write of other bytes need no longer be known.
+  if (changes) shadow.lines[granule >> kLineShift].read.mask &= ~(1U << (granule & 31));
 }
 
 void touch_global_strongly(Block& block, Warp& warp, const Step* step, uint64_t granule, int thread,
