@@ -116,6 +116,19 @@ TEST_F(Kernels, WordsGiveWhatTheirKernelsSay) {
   EXPECT_EQ(values_of("ok_passed_on", 32, 32).back(), 7);
 }
 
+// In the plain order of blocks, where no pause and no late block helps.
+TEST_F(Kernels, AnAtomicWhoseResultIsUnreadTellsItsThreadNothing) {
+  open(read_testdata("order.ptx"));
+  const std::vector<int> zeros(kWords);
+  const LaunchReport report =
+      launch({.kernel = "bad_dummy_of_far_blocks",
+              .grid = {16, 1, 1},
+              .block = {64, 1, 1},
+              .arguments =
+                  Arguments().add(put(zeros, "x")).add(put(zeros, "words")).add(put(zeros, "y"))});
+  EXPECT_THAT(lines_of(report.findings), Contains(testing::HasSubstr("global_race")));
+}
+
 // No rule of order is broken, and all blocks in turn give what was meant.
 TEST_F(Kernels, ABlockThatIsLateShowsThatItIsNotWaitedFor) {
   open(read_testdata("order.ptx"));
