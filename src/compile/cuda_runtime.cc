@@ -23,6 +23,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kMissing = "missing_names.txt";
+constexpr const char* kHeader = "extension.h";    // Its precompiled form lies beside it.
+constexpr const char* kQuickVersion = "quick/1";  // Changes with what compiles (quick.h).
+const std::string kWithBinding = "#define MC_AT_BINDS 1\n";
 constexpr const char* kInstallToolkit =
     "install the CUDA toolkit 13.0 and set CUDA_HOME, or pip install "
     "\"cuda-toolkit[nvcc,nvvm,crt,cccl,cudart]==13.0.2\"";
@@ -164,6 +167,14 @@ std::vector<std::string> link_flags(const PyTorch& pytorch, const fs::path& root
   return flags;
 }
 
+// From 9.0 on, instructions such as wgmma exist only in the target with an "a", whose code runs on
+// that one architecture; as it is the device's own, nothing is lost.
+std::string with_features(std::string_view architecture) {
+  std::string name(architecture);
+  if (name.size() > 2 || name >= "90") name += 'a';
+  return name;
+}
+
 std::string joined(const std::vector<std::string>& flags) {
   std::string text;
   for (const std::string& flag : flags) text += flag + '\0';
@@ -203,48 +214,97 @@ std::string release_of_nvcc(const std::string& version_text) {
   return version_text.substr(number, version_text.find(',', number) - number);
 }
 
+namespace {
+
+// The flags of nvcc_flags() by NVRTC's names.
+std::vector<std::string> nvrtc_flags(const CudaRuntime& runtime) {
+  std::vector<std::string> flags = {
+      "-arch=sm_" + with_features(runtime.architecture), "--ptxas-options=-v",
+      "-I" + (runtime.root / "include").string(), "-I" + (runtime.root / "include/cccl").string()};
+  for (const std::string& flag : runtime.nvcc_flags) {
+    if (flag.starts_with("-D__CUDA_NO_")) flags.push_back(flag);
+  }
+  if (runtime.code == CodeKind::kPtx) flags.push_back("-lineinfo");
+  return flags;
+}
+
+Status precompile(const CudaRuntime& runtime, const CudaFacade& facade, const fs::path& folder) {
+  const fs::path header = folder / kHeader;
+  MC_TRY_VOID(write_file_atomically(header, kWithBinding + runtime.cxx_prelude), "header");
+  std::vector<std::string> argv = {runtime.compiler.string()};
+  argv.insert(argv.end(), facade.cxx_flags.begin(), facade.cxx_flags.end());
+  argv.insert(argv.end(), {"-x", "c++-header", header.string(), "-o", header.string() + ".gch"});
+  MC_TRY_VOID(run_tool(argv), "precompile a header");
+  return ok();
+}
+
+Status list_names(const CudaRuntime& runtime, const CudaFacade& facade, const fs::path& folder) {
+  MC_TRY(const std::string full,
+         preprocessed(runtime, runtime.cxx_flags,
+                      runtime.cxx_prelude + runtime.cuda_prelude +
+                          "#include <cuda_fp16.h>\n"
+                          "#include <cuda_bf16.h>\n"),
+         "facade");
+  MC_TRY(const std::string thin,
+         preprocessed(runtime, facade.cxx_flags,
+                      kWithBinding + runtime.cxx_prelude + "#include <cuda_runtime.h>\n"),
+         "facade");
+  return write_missing_names(full, thin, folder / kMissing);
+}
+
+// A hash of all that decides its outcomes.
+Result<std::string> fingerprint_of(const QuickCompiler& quick) {
+  MC_TRY(const std::string program,
+         hash_of_files(quick.program.parent_path(), {quick.program.filename()}), "facade");
+  return content_hash({kQuickVersion, quick.version, program, joined(quick.device_flags)});
+}
+
+}  // namespace
+
 Status add_facade(CudaRuntime& runtime, const PyTorch& pytorch, const Layout& layout,
                   const Progress& progress) {
   const fs::path folder = fs::weakly_canonical(layout.share("facade"));
-  MC_TRY(const std::string headers, hash_of_files(folder, {"include", "bind"}), "facade");
+  MC_TRY(const std::string headers, hash_of_files(folder, {"include", "bind", "device"}), "facade");
   const std::vector<std::string> includes =
       as_include_flags({folder / "include", folder / "bind", runtime.root / "include"});
   CudaFacade facade;
   facade.nvcc_flags = nvcc_flags(includes, runtime);
   facade.cxx_flags = cxx_flags(includes);
   facade.link_flags = cudart_flags(runtime.root);
+  // Code that is timed is nvcc's: NVRTC's has addresses of 64 bits for shared memory.
+  if (runtime.code == CodeKind::kPtx) {
+    facade.quick = find_quick_compiler(layout, runtime.root, pytorch.root, runtime.release);
+  }
 
-  const auto list_names = [&](const fs::path& made) -> Status {
-    MC_TRY(const std::string full,
-           preprocessed(runtime, runtime.cxx_flags,
-                        runtime.cxx_prelude + runtime.cuda_prelude +
-                            "#include <cuda_fp16.h>\n"
-                            "#include <cuda_bf16.h>\n"),
-           "facade");
-    MC_TRY(const std::string thin,
-           preprocessed(
-               runtime, facade.cxx_flags,
-               "#define MC_AT_BINDS 1\n" + runtime.cxx_prelude + "#include <cuda_runtime.h>\n"),
-           "facade");
-    return write_missing_names(full, thin, made / kMissing);
-  };
-  const Once once{
-      "facade", content_hash({kNamesVersion, runtime.fingerprint, pytorch.root.string(), headers}),
-      "reading the names in PyTorch's headers (once)"};
-  MC_TRY(const fs::path made, make_once(once, progress, list_names), "facade");
+  const Once once{"facade",
+                  content_hash({kNamesVersion, runtime.fingerprint, pytorch.root.string(), headers,
+                                joined(facade.cxx_flags)}),
+                  "reading the names in PyTorch's headers (once)"};
+  MC_TRY(const fs::path made,
+         make_once(once, progress,
+                   [&](const fs::path& made_in) -> Status {
+                     MC_TRY_VOID(list_names(runtime, facade, made_in), "facade");
+                     return precompile(runtime, facade, made_in);
+                   }),
+         "facade");
   MC_TRY(facade.names, Facade::read({folder / "include", folder / "bind"}, made / kMissing),
          "facade");
-  runtime.visible.push_back(folder.string());
+  runtime.visible.insert(runtime.visible.end(), {folder.string(), made.string()});
   runtime.fingerprint = content_hash({runtime.fingerprint, headers});
+  if (facade.quick) {
+    QuickCompiler& quick = *facade.quick;
+    quick.header = made / kHeader;
+    quick.device_flags = nvrtc_flags(runtime);
+    runtime.visible.insert(runtime.visible.end(), {quick.program.string(), quick.nvrtc.string()});
+    MC_TRY(const std::string own, fingerprint_of(quick), "facade");
+    runtime.fingerprint = content_hash({runtime.fingerprint, own});
+  }
   runtime.facade = std::move(facade);
   return ok();
 }
 
-// From 9.0 on, instructions such as wgmma exist only in the target with an "a", whose code runs on
-// that one architecture; as it is the device's own, nothing is lost.
 std::string gencode_flag(std::string_view architecture) {
-  std::string name(architecture);
-  if (name.size() > 2 || name >= "90") name += 'a';
+  const std::string name = with_features(architecture);
   return "-gencode=arch=compute_" + name + ",code=sm_" + name;
 }
 
@@ -273,6 +333,7 @@ Result<CudaRuntime> find_cuda_runtime(const PyTorch& pytorch, const std::string&
   MC_TRY_VOID(check_fit(pytorch, nvcc_version), "CUDA backend");
   MC_TRY_VOID(check_architecture(runtime.nvcc, architecture), "CUDA backend");
   runtime.root = runtime.nvcc.parent_path().parent_path();
+  runtime.release = release_of_nvcc(nvcc_version);
 
   const std::vector<std::string> includes = include_flags(pytorch, runtime.root);
   runtime.cxx_flags = cxx_flags(includes);

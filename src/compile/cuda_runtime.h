@@ -18,6 +18,7 @@
 
 #include "compile/facade.h"
 #include "compile/pytorch.h"
+#include "compile/quick.h"
 #include "core/layout.h"
 #include "core/result.h"
 
@@ -30,6 +31,7 @@ struct CudaFacade {
   std::vector<std::string> nvcc_flags;
   std::vector<std::string> cxx_flags;
   std::vector<std::string> link_flags;
+  std::optional<QuickCompiler> quick{};  // None: nvcc compiles all.
 };
 
 // The code that nvcc makes for the device.
@@ -42,6 +44,7 @@ struct CudaRuntime {
   std::string fingerprint;  // The fingerprint of all that decides what a compilation yields.
   std::filesystem::path nvcc;
   std::string nvcc_name = "nvcc";  // For messages.
+  std::string release;             // The release of nvcc, "13.0".
   std::filesystem::path root;      // The toolkit: root/include, root/lib64.
   std::filesystem::path compiler;  // g++
   std::filesystem::path nm;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Theory of operation.  As load_inline does, main.cpp goes to g++ and cuda.cu to nvcc, each with
-// headers that take most of the time; so both run at once, each in a sandbox of its own over the
-// same working directory.  Both are awaited, and the errors of both are told.  Then g++ links the
-// objects, and the directory is published (artifact_store.h).  Where the facade serves by all that
-// names tell, its headers are tried first; what fails by them, and not by the candidate's own
-// fault, is done again with PyTorch's.
+// Theory of operation.  As load_inline does, main.cpp goes to g++ and cuda.cu to nvcc, or to what
+// is quicker (quick.h), each with headers that take most of the time; so both run at once, each in
+// a sandbox of its own over the same working directory.  Both are awaited, and the errors of both
+// are told.  Then g++ links the objects, and the directory is published (artifact_store.h).  Where
+// the facade serves by all that names tell, its headers are tried first; what fails by them, and
+// not by the candidate's own fault, is done again with PyTorch's.
 #include "compile/cuda_toolchain.h"
 
 #include <algorithm>
@@ -16,6 +16,8 @@
 #include <system_error>
 #include <variant>
 #include <vector>
+
+#include <spdlog/spdlog.h>
 
 #include "compile/artifact_store.h"
 #include "compile/build.h"
@@ -44,6 +46,7 @@ struct Job {
   const Extension& extension;
   const LocationMapper& mapper;
   Build build;
+  const QuickCompiler* quick = nullptr;  // Null: nvcc compiles all.
 };
 
 // One program to run.
@@ -109,27 +112,71 @@ void append(Flags& flags, const Flags& more) {
   flags.insert(flags.end(), more.begin(), more.end());
 }
 
-Step compile_step(const Job& job, const Unit& unit) {
-  const bool cuda = is_cuda(unit);
-  const std::string source = (job.build.directory / unit.file).string();
-  Flags argv = {(cuda ? job.runtime.nvcc : job.runtime.compiler).string(),
-                "-DTORCH_EXTENSION_NAME=" + job.extension.name,
+// Objects of the host's side begin with what was compiled before.
+Flags header_flags(const Job& job) {
+  if (!job.way.is_thin || !job.quick) return {};
+  return {"-include", job.quick->header.string()};
+}
+
+Step cxx_step(const Job& job, const Unit& unit) {
+  Flags argv = {job.runtime.compiler.string(), "-DTORCH_EXTENSION_NAME=" + job.extension.name,
                 "-I" + headers_in(job.build).string()};
-  append(argv, cuda ? job.way.nvcc_flags : job.way.cxx_flags);
-  append(argv, cuda ? job.extension.extra_cuda_cflags : job.extension.extra_cflags);
-  if (cuda) {
-    append(argv, job.runtime.print_flags);
-    if (!gives_standard(job.extension.extra_cuda_cflags)) argv.push_back("-std=c++17");
-  } else {
-    append(argv, {"-fno-diagnostics-show-caret", "-fno-diagnostics-show-option"});
-  }
-  append(argv, {"-c", source, "-o", object_of(job, unit)});
-  return {cuda ? job.runtime.nvcc_name : "g++", std::move(argv)};
+  append(argv, job.way.cxx_flags);
+  append(argv, job.extension.extra_cflags);
+  append(argv, {"-fno-diagnostics-show-caret", "-fno-diagnostics-show-option"});
+  const bool has_header = !unit.pieces.empty() &&
+                          unit.pieces.front().text.find("<torch/extension.h>") != std::string::npos;
+  if (has_header) append(argv, header_flags(job));
+  append(argv, {"-c", (job.build.directory / unit.file).string(), "-o", object_of(job, unit)});
+  return {"g++", std::move(argv)};
+}
+
+Step nvcc_step(const Job& job, const Unit& unit) {
+  Flags argv = {job.runtime.nvcc.string(), "-DTORCH_EXTENSION_NAME=" + job.extension.name,
+                "-I" + headers_in(job.build).string()};
+  append(argv, job.way.nvcc_flags);
+  append(argv, job.extension.extra_cuda_cflags);
+  append(argv, job.runtime.print_flags);
+  if (!gives_standard(job.extension.extra_cuda_cflags)) argv.push_back("-std=c++17");
+  append(argv, {"-c", (job.build.directory / unit.file).string(), "-o", object_of(job, unit)});
+  return {job.runtime.nvcc_name, std::move(argv)};
+}
+
+// The names of a quick compilation's files in the build's directory.
+fs::path quick_file(const Job& job, const char* name) { return job.build.directory / name; }
+constexpr const char *kHostText = "host.cc", *kDeviceText = "device.cu", *kKernels = "kernels.txt",
+                     *kTable = "kernels";
+
+Step host_step(const Job& job, const Unit& unit, const QuickSource& source) {
+  Flags argv = {job.runtime.compiler.string(), "-DTORCH_EXTENSION_NAME=" + job.extension.name};
+  append(argv, job.way.cxx_flags);
+  append(argv, source.flags.host);
+  argv.push_back("-w");
+  if (source.uses_header) append(argv, header_flags(job));
+  append(argv, {"-c", quick_file(job, kHostText).string(), "-o", object_of(job, unit)});
+  return {"g++", std::move(argv)};
+}
+
+Step device_step(const Job& job, const Unit& unit, const QuickSource& source) {
+  Flags argv = {job.quick->program.string(),
+                job.quick->nvrtc.string(),
+                object_of(job, unit),
+                quick_file(job, kDeviceText).string(),
+                quick_file(job, kKernels).string(),
+                quick_file(job, kTable).string(),
+                "-DTORCH_EXTENSION_NAME=" + job.extension.name};
+  append(argv, job.quick->device_flags);
+  append(argv, source.flags.device);
+  if (!gives_standard(job.extension.extra_cuda_cflags)) argv.push_back("-std=c++17");
+  return {"NVRTC", std::move(argv)};
 }
 
 Step link_step(const Job& job, const std::vector<Unit>& units) {
   Flags argv = {job.runtime.compiler.string()};
   for (const Unit& unit : units) argv.push_back(object_of(job, unit));
+  std::error_code failure;
+  const std::string table = quick_file(job, kTable).string() + ".s";
+  if (fs::exists(table, failure)) argv.push_back(table);
   argv.push_back("-shared");
   append(argv, job.extension.extra_ldflags);
   append(argv, job.way.link_flags);
@@ -155,15 +202,47 @@ Result<StepEnd> run_step(const Job& job, const Step& step) {
   return StepEnd(std::move(failed));
 }
 
+// The text that the compilers printed; nothing where nvcc has to decide.
+Result<std::optional<std::string>> run_quickly(const Job& job, const Unit& unit) {
+  constexpr size_t kShownBytes = 400;
+  if (!job.way.is_thin || !job.quick) return std::optional<std::string>();
+  const auto source = quick_source(*job.quick, unit, job.extension);
+  if (!source) return std::optional<std::string>();
+  MC_TRY_VOID(write_file_atomically(quick_file(job, kHostText), source->host), "quick");
+  MC_TRY_VOID(write_file_atomically(quick_file(job, kDeviceText), source->device), "quick");
+  MC_TRY_VOID(write_file_atomically(quick_file(job, kKernels), source->kernels), "quick");
+  std::string printed;
+  for (const Step& step : {host_step(job, unit, *source), device_step(job, unit, *source)}) {
+    MC_TRY(BuildRun run, run_in_sandbox(job.build, step.argv), step.tool);
+    const auto* done = std::get_if<ToolRun>(&run);
+    if (done == nullptr || !done->succeeded) {
+      spdlog::debug("compile: nvcc, since {} does not: {}", step.tool,
+                    done == nullptr ? "a limit" : done->err.substr(0, kShownBytes));
+      return std::optional<std::string>();
+    }
+    printed += done->out;
+  }
+  return std::optional<std::string>(std::move(printed));
+}
+
+Result<StepEnd> compile_unit(const Job& job, const Unit& unit) {
+  if (!is_cuda(unit)) return run_step(job, cxx_step(job, unit));
+  MC_TRY(std::optional<std::string> printed, run_quickly(job, unit), "quick");
+  if (printed) return StepEnd(std::move(*printed));
+  std::error_code ignored;  // The table may be there, of another way of headers.
+  fs::remove(quick_file(job, kTable).string() + ".s", ignored);
+  return run_step(job, nvcc_step(job, unit));
+}
+
 // All at once; what they printed together, or the failures of all.  Limits come before errors,
 // since a compiler that was stopped has not told all of its own.
-Result<StepEnd> run_all(const Job& job, const std::vector<Step>& steps) {
-  MC_CHECK(!steps.empty());
+Result<StepEnd> compile_all(const Job& job, const std::vector<Unit>& units) {
+  MC_CHECK(!units.empty());
   std::vector<std::future<Result<StepEnd>>> running;
-  for (const Step& step : steps) {
-    running.push_back(std::async(std::launch::async, [&job, &step, stop = this_cancellation()] {
+  for (const Unit& unit : units) {
+    running.push_back(std::async(std::launch::async, [&job, &unit, stop = this_cancellation()] {
       const CancelScope scope(stop);
-      return run_step(job, step);
+      return compile_unit(job, unit);
     }));
   }
   std::vector<Result<StepEnd>> ends;
@@ -205,14 +284,18 @@ Result<StepEnd> build(const Job& job) {
     return StepEnd(task::CompileFailed{{{"error", "the extension has no source", {}}}});
   }
   MC_TRY_VOID(write_sources(job.build, units, job.extension.files), "prepare a compilation");
-  std::vector<Step> steps;
-  for (const Unit& unit : units) steps.push_back(compile_step(job, unit));
-  MC_TRY(StepEnd compiled, run_all(job, steps), "CUDA");
+  MC_TRY(StepEnd compiled, compile_all(job, units), "CUDA");
   if (!std::holds_alternative<std::string>(compiled)) return compiled;
   MC_TRY(StepEnd linked, run_step(job, link_step(job, units)), "CUDA");
   if (!std::holds_alternative<std::string>(linked)) return linked;
   std::error_code ignored;
   for (const Unit& unit : units) fs::remove(object_of(job, unit), ignored);
+  const std::string table = quick_file(job, kTable).string();
+  for (const std::string& file :
+       {quick_file(job, kHostText).string(), quick_file(job, kDeviceText).string(),
+        quick_file(job, kKernels).string(), table + ".s", table + ".fatbin"}) {
+    fs::remove(file, ignored);
+  }
   return compiled;
 }
 
@@ -246,7 +329,8 @@ Result<Compilation> CudaToolchain::find_or_build(const Extension& given,
     if (headers == Headers::kFacade) {
       MC_CHECK(facade.has_value());
       const Way thin{facade->nvcc_flags, facade->cxx_flags, facade->link_flags, true};
-      return build({runtime_, thin, extension, mapper, place});
+      const QuickCompiler* quick = facade->quick ? &*facade->quick : nullptr;
+      return build({runtime_, thin, extension, mapper, place, quick});
     }
     const Way full{runtime_.nvcc_flags, runtime_.cxx_flags, runtime_.link_flags, false};
     return build({runtime_, full, extension, mapper, place});

@@ -230,8 +230,8 @@ TEST_F(Cuda, CompilesForTheDevicesOwnInstructions) {
 TEST_F(Cuda, StopsAtTheLimits) {
   use_plain_headers();
   runtime_.facade.reset();  // With stub headers a compiler is done before a limit is noticed.
-  const Extension extension = extension_of(
-      {"#include <pybind11/pybind11.h>\n__global__ void k(long* x) { x[0] = 1; }\n"});
+  const Extension extension =
+      extension_of({"#include <pybind11/pybind11.h>\n__global__ void k(long* x) { x[0] = 1; }\n"});
   const LocationMapper mapper("", {extension});
   CudaToolchain toolchain(runtime_, artifacts_->path());
   const auto late = toolchain.compile(extension, mapper, {.cpu_s = 0.1});

@@ -7,6 +7,7 @@
 
 #include "core/check.h"
 #include "lex/rewrite.h"
+#include "lex/split.h"
 #include "lex/token.h"
 
 namespace mc::lex {
@@ -35,11 +36,21 @@ void check_rewriting(std::string_view source) {
            std::count(text.begin(), text.end(), '\n'));
 }
 
+void check_split(std::string_view source) {
+  const Split split = split_cuda(source);
+  if (!split.refusal.empty()) return;
+  for (const std::string& side : {split.host, split.device}) {
+    MC_CHECK(std::count(source.begin(), source.end(), '\n') ==
+             std::count(side.begin(), side.end(), '\n'));
+  }
+}
+
 }  // namespace
 
 void check_properties(std::string_view source) {
   check_tokens(source);
   check_rewriting(source);
+  check_split(source);
 }
 
 }  // namespace mc::lex

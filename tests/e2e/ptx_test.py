@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import secrets
 import unittest
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from torch.utils.cpp_extension import load_inline
 SOURCE = r'''
 #include <torch/extension.h>
 template <class T>
-__global__ void reverse(const T* x, T* y, int n) {
+__global__ void mirror(const T* x, T* y, int n) {
   __shared__ T row[64];
   const int i = blockIdx.x * 64 + threadIdx.x;
   row[threadIdx.x] = 2 * x[i];
@@ -34,7 +35,7 @@ __global__ void reverse(const T* x, T* y, int n) {
 torch::Tensor run(torch::Tensor x) {
   TORCH_CHECK(x.is_cuda(), "x must be on the device");
   auto y = torch::empty_like(x);
-  reverse<float><<<x.size(0), 64>>>(x.data_ptr<float>(), y.data_ptr<float>(), x.size(1));
+  mirror<float><<<x.size(0), 64>>>(x.data_ptr<float>(), y.data_ptr<float>(), x.size(1));
   return y;
 }
 '''
@@ -204,6 +205,40 @@ class Ptx(InFolder):
         self.assertIn("row[", race["location"]["excerpt"])
         overruns = {one["kind"]: one for one in outcomes["overruns"]["findings"]}
         self.assertIn("y[i + 1]", overruns["out_of_bounds_write"]["location"]["excerpt"])
+
+    def test_compiles_quickly_and_refuses_what_nvcc_refuses(self) -> None:
+        fresh = f"// {secrets.token_hex(8)}\ntemplate <class T>"  # It was never compiled before.
+        task = self.write("task.py", TASK)
+        module = self.write("right.py", candidate().replace("template <class T>", fresh))
+        done = run("-v", "eval", "--backend", "ptx", "--task", task, module)
+        commands = [line for line in done.stderr.splitlines() if "] compile in " in line]
+        self.assertTrue(any("musacoder-nvrtc" in line for line in commands), done.stderr)
+        self.assertFalse(any("/nvcc " in line for line in commands), done.stderr)
+        device_function = "__device__ float twice(float v) { return 2 * v; }\ntemplate <class T>"
+        host_function = device_function.removeprefix("__device__ ")
+        outcomes = self.eval(
+            {
+                "kernel_calls_host": candidate()
+                .replace("template <class T>", host_function)
+                .replace("2 * x[i]", "twice(x[i])"),
+                "host_calls_device": candidate()
+                .replace("template <class T>", device_function)
+                .replace("auto y =", "twice(1);\n  auto y ="),
+                "kernel_calls_device": candidate()
+                .replace("template <class T>", device_function)
+                .replace("2 * x[i]", "twice(x[i])"),
+            }
+        )
+        self.assertEqual(
+            {name: outcome["kind"] for name, outcome in outcomes.items()},
+            {
+                "kernel_calls_host": "compile",
+                "host_calls_device": "compile",
+                "kernel_calls_device": "pass",
+            },
+        )
+        self.assertIn("__host__ function", json.dumps(outcomes["kernel_calls_host"]))
+        self.assertIn("__device__ function", json.dumps(outcomes["host_calls_device"]))
 
     def test_operators_of_pytorch_compute_on_the_device(self) -> None:
         layers = {

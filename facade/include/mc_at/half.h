@@ -4,15 +4,26 @@
 #ifndef MC_AT_HALF_H_
 #define MC_AT_HALF_H_
 
+#ifndef __CUDACC_RTC__  // Its texts begin with facade/device/prelude.cuh.
 #include <cstdint>
 #include <cstring>
 #include <limits>
 #include <type_traits>
+#endif
 
-#if defined(__CUDACC__) && defined(__NVCC__)
+#if (defined(__CUDACC__) && defined(__NVCC__)) || defined(__CUDACC_RTC__)
 #define MC_AT_BOTH __host__ __device__ inline
+#ifdef __CUDA_ARCH__
+#define MC_AT_ON_DEVICE
+#endif
 #else
 #define MC_AT_BOTH inline
+#endif
+
+#ifdef __CUDACC_RTC__
+#define MC_AT_CONSTANT __host__ __device__ constexpr
+#else
+#define MC_AT_CONSTANT constexpr
 #endif
 
 // NVIDIA's types, with which ours convert; cuda_fp16.h need not be there.
@@ -31,7 +42,7 @@ MC_AT_BOTH To bits_as(const From& from) {
 }
 
 MC_AT_BOTH float half_to_float(uint16_t bits) {
-#if defined(__CUDA_ARCH__) && defined(__NVCC__)
+#ifdef MC_AT_ON_DEVICE
   float value;
   asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
   return value;
@@ -48,7 +59,7 @@ MC_AT_BOTH float half_to_float(uint16_t bits) {
 }
 
 MC_AT_BOTH uint16_t half_from_float(float value) {
-#if defined(__CUDA_ARCH__) && defined(__NVCC__)
+#ifdef MC_AT_ON_DEVICE
   uint16_t bits;
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
   return bits;
@@ -84,9 +95,9 @@ MC_AT_BOTH uint16_t bfloat16_from_float(float value) {
   struct alignas(2) Name {                                                        \
     uint16_t x;                                                                   \
     struct from_bits_t {};                                                        \
-    static constexpr from_bits_t from_bits() { return {}; }                       \
+    MC_AT_CONSTANT static from_bits_t from_bits() { return {}; }                  \
     Name() = default;                                                             \
-    constexpr Name(uint16_t bits, from_bits_t) : x(bits) {}                       \
+    MC_AT_CONSTANT Name(uint16_t bits, from_bits_t) : x(bits) {}                  \
     MC_AT_BOTH Name(float value) : x(mc_at::save(value)) {}                       \
     template <class T, std::enable_if_t<std::is_same<T, Native>::value, int> = 0> \
     MC_AT_BOTH Name(const T& value) : x(mc_at::bits_as<uint16_t>(value)) {}       \
@@ -146,14 +157,14 @@ namespace std {
     static constexpr bool has_infinity = true;                                                     \
     static constexpr bool has_quiet_NaN = true;                                                    \
     static constexpr int digits = digits_;                                                         \
-    static constexpr c10::Name max() { return {max_bits, c10::Name::from_bits()}; }                \
-    static constexpr c10::Name lowest() { return {lowest_bits, c10::Name::from_bits()}; }          \
-    static constexpr c10::Name min() { return {min_bits, c10::Name::from_bits()}; }                \
-    static constexpr c10::Name epsilon() { return {eps_bits, c10::Name::from_bits()}; }            \
-    static constexpr c10::Name infinity() {                                                        \
+    MC_AT_CONSTANT static c10::Name max() { return {max_bits, c10::Name::from_bits()}; }           \
+    MC_AT_CONSTANT static c10::Name lowest() { return {lowest_bits, c10::Name::from_bits()}; }     \
+    MC_AT_CONSTANT static c10::Name min() { return {min_bits, c10::Name::from_bits()}; }           \
+    MC_AT_CONSTANT static c10::Name epsilon() { return {eps_bits, c10::Name::from_bits()}; }       \
+    MC_AT_CONSTANT static c10::Name infinity() {                                                   \
       return {static_cast<uint16_t>(max_bits + 1), c10::Name::from_bits()};                        \
     }                                                                                              \
-    static constexpr c10::Name quiet_NaN() {                                                       \
+    MC_AT_CONSTANT static c10::Name quiet_NaN() {                                                  \
       return {static_cast<uint16_t>(max_bits + 1 + (1 << (digits_ - 2))), c10::Name::from_bits()}; \
     }                                                                                              \
   };

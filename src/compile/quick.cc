@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compile/quick.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include <spdlog/spdlog.h>
+
+#include "compile/tool.h"
+#include "core/check.h"
+#include "core/file.h"
+#include "lex/split.h"
+
+namespace mc::compile {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_among(std::string_view word, const auto& words) {
+  return std::ranges::find(words, word) != words.end();
+}
+
+// Flags that change nothing of what is compiled here: line information is given anyway, and
+// lambdas of the device are not split.
+constexpr std::array<std::string_view, 9> kWithoutEffect = {"-lineinfo",
+                                                            "--generate-line-info",
+                                                            "--expt-relaxed-constexpr",
+                                                            "-expt-relaxed-constexpr",
+                                                            "--expt-extended-lambda",
+                                                            "--extended-lambda",
+                                                            "--ptxas-options=-v",
+                                                            "-Xptxas=-v",
+                                                            "-w"};
+constexpr std::array<std::string_view, 4> kOptimising = {"-O0", "-O1", "-O2", "-O3"};
+
+bool takes(const std::string& flag, SidesFlags& sides) {
+  const std::string_view text = flag;
+  if (is_among(text, kWithoutEffect)) return true;
+  if (is_among(text, kOptimising)) {
+    sides.host.push_back(flag);
+    return true;
+  }
+  if (text == "--use_fast_math" || text == "-use_fast_math") {
+    sides.device.push_back("--use_fast_math");
+    return true;
+  }
+  if (text.starts_with("--std=c++") || text.starts_with("-std=c++")) {
+    const std::string standard = "-std=" + std::string(text.substr(text.find("c++")));
+    if (standard != "-std=c++17" && standard != "-std=c++20") return false;
+    sides.host.push_back(standard), sides.device.push_back(standard);
+    return true;
+  }
+  if (text.size() > 2 && (text.starts_with("-D") || text.starts_with("-U"))) {
+    sides.host.push_back(flag), sides.device.push_back(flag);
+    return true;
+  }
+  return false;
+}
+
+// The flag behind -Xcompiler and -Xptxas.
+bool takes_passed_on(std::string_view option, const std::string& value, SidesFlags& sides) {
+  const bool is_plain = is_among(value, kOptimising);
+  if (option == "-Xptxas") return value == "-v" || value == "-O3";
+  if (is_plain) sides.host.push_back(value);
+  return is_plain || value == "-fPIC";
+}
+
+}  // namespace
+
+std::optional<SidesFlags> flags_of_sides(const std::vector<std::string>& nvcc_flags) {
+  SidesFlags sides;
+  for (size_t i = 0; i < nvcc_flags.size(); ++i) {
+    const std::string& flag = nvcc_flags[i];
+    const bool is_passing = flag == "-Xcompiler" || flag == "-Xptxas";
+    if (is_passing && i + 1 == nvcc_flags.size()) return std::nullopt;
+    const bool is_taken =
+        is_passing ? takes_passed_on(flag, nvcc_flags[++i], sides) : takes(flag, sides);
+    if (!is_taken) return std::nullopt;
+  }
+  return sides;
+}
+
+std::optional<QuickCompiler> find_quick_compiler(const Layout& layout, const fs::path& toolkit,
+                                                 const fs::path& pytorch,
+                                                 const std::string& release) {
+  QuickCompiler quick;
+  std::error_code failure;
+  quick.program = layout.prefix / "bin/musacoder-nvrtc";
+  const std::string name = "libnvrtc.so." + release.substr(0, release.find('.'));
+  const fs::path folder = fs::weakly_canonical(layout.share("facade"));
+  quick.prelude = folder / "device/prelude.cuh";
+  quick.halves = folder / "include/mc_at/half.h";
+  for (const fs::path& library : {toolkit / "lib64" / name, toolkit / "lib" / name,
+                                  pytorch.parent_path() / "nvidia/cu13/lib" / name}) {
+    if (!fs::exists(library, failure)) continue;
+    const auto version = run_tool({quick.program.string(), "--version", library.string()});
+    if (!version) break;
+    if (*version != release + "\n") continue;
+    quick.nvrtc = fs::canonical(library, failure);
+    quick.version = release;
+    return quick;
+  }
+  spdlog::debug("compile: no NVRTC {}: nvcc compiles all", release);
+  return std::nullopt;
+}
+
+std::optional<QuickSource> quick_source(const QuickCompiler& quick, const Unit& unit,
+                                        const Extension& extension) {
+  MC_CHECK(!unit.pieces.empty());
+  constexpr size_t kWithOneSource = 2;
+  const auto flags = flags_of_sides(extension.extra_cuda_cflags);
+  if (!flags || unit.pieces.size() != kWithOneSource || !extension.files.empty()) {
+    spdlog::debug("compile: nvcc, for flags or several sources");
+    return std::nullopt;
+  }
+  const SourceFile& piece = unit.pieces.back();
+  lex::Split split = lex::split_cuda(piece.text);
+  if (!split.refusal.empty()) {
+    spdlog::debug("compile: nvcc, for {}", split.refusal);
+    return std::nullopt;
+  }
+  const std::string line = "#line 1 \"" + piece.name + "\"\n";
+  QuickSource source;
+  source.flags = *flags;
+  source.uses_header = piece.text.find("<torch/extension.h>") != std::string::npos;
+  source.host = "#include <mc_at/kernels.h>\n" + unit.pieces.front().text + "\n" + line +
+                std::move(split.host) + "\n";
+  for (const std::string& header : split.device_headers) {
+    source.device += "#include " + header + "\n";
+  }
+  source.device += "#include \"" + quick.prelude.string() + "\"\n";
+  const bool has_halves = piece.text.find("Half") != std::string::npos ||
+                          piece.text.find("HALF") != std::string::npos ||
+                          piece.text.find("BFloat16") != std::string::npos;
+  if (has_halves) source.device += "#include \"" + quick.halves.string() + "\"\n";
+  source.device += line + std::move(split.device) + "\n";
+  for (const std::string& kernel : split.kernels) source.kernels += kernel + "\n";
+  return source;
+}
+
+}  // namespace mc::compile
