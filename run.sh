@@ -65,7 +65,7 @@ assert torch.__version__.startswith('$torch_version')" 2>/dev/null; then
   export MC_PYTHON
 }
 
-# CUDA's compiler, for candidates that the ptx device executes: 260 MB of wheels beside PyTorch,
+# CUDA's compiler, for candidates of the CPU backend: 260 MB of wheels beside PyTorch,
 # where the machine has none.
 find_nvcc() {
   [[ -x ${CUDA_HOME:-/usr/local/cuda}/bin/nvcc ]] && return
@@ -76,7 +76,7 @@ print(pathlib.Path(torch.__file__).parent.parent / "nvidia/cu13/bin/nvcc")')
   [[ -x $beside ]] && return
   say "installing CUDA's compiler beside PyTorch (260 MB, once)"
   "$MC_PYTHON" -m pip install -q "cuda-toolkit[nvcc,nvvm,crt,cccl,cudart]==13.0.2" ||
-    say "no CUDA compiler could be installed: the ptx backend and its tests are left out"
+    say "no CUDA compiler could be installed: candidates cannot be judged without a CUDA toolkit"
 }
 
 setup() {

@@ -5,8 +5,7 @@
   run_corpus.py --musacoder build/dev/bin/musacoder [--jobs 2] [--only PATTERN] SET…
 
 SET is one of honest, mutants, answers, hostile, contest, forms, warp128, musa_programs, ptx,
-triton, triton_mutants, kernelbench, kernelbench_mutants.  The set ptx and
-Triton's two need --option=--backend=ptx, and these also run with --option=--backend=cuda.
+triton, triton_mutants, kernelbench, kernelbench_mutants.  Sets for a GPU run with --option=--backend=cuda.
 Prints a line for each surprise and a summary for each set; exits 0 when every set reaches its bar,
 77 when a set's tasks are not there.
 

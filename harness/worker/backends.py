@@ -7,8 +7,7 @@ from harness.worker.place import Place
 from harness.worker.ptx_place import PtxPlace
 
 BACKENDS: dict[str, type[Place]] = {
-    "cpu": Place,
+    "cpu": PtxPlace,
     "cuda": CudaPlace,
     "musa": MusaPlace,
-    "ptx": PtxPlace,
 }

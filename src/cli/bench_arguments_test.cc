@@ -110,7 +110,7 @@ TEST(OtherProtocol, ThatIsWrongIsNamed) {
        "--also race-check=yes: --race-check: expected auto, on or off, got \"yes\""},
       {"trials=0", "--also trials=0: --trials: expected a whole number from 1 to 100, got \"0\""},
       {"backend=tpu",
-       "--also: no backend or architecture is called 'tpu': use auto, cuda, musa, ptx, cpu"},
+       "--also: no backend or architecture is called 'tpu': use auto, cuda, musa, cpu"},
   };
   for (const auto& row : kTable) {
     const auto other = other_protocol(arguments_of_answers(), row.protocol);

@@ -92,7 +92,7 @@ TEST(WrongOptions, OfBenchAreNamedBeforeAnythingIsMade) {
           {{"--endpoint", "http://h/v1", "--model-name", "m", "--header", "a: b\nc: d"},
            "bench: --header: expected \"Name: value\" in one line"},
           {{"--answers", "a", "--backend", "tpu"},
-           "bench: no backend or architecture is called 'tpu': use auto, cuda, musa, ptx, cpu"},
+           "bench: no backend or architecture is called 'tpu': use auto, cuda, musa, cpu"},
           {{"--answers", "a", "--samples", "0"},
            "--samples: expected a whole number from 1 to 10000, got \"0\""},
           {{"--answers", "a", "--prices", "1"}, "--prices: expected 2 values, got 1"},
@@ -114,7 +114,7 @@ TEST(WrongOptions, OfEvalAreNamedBeforeAnythingIsMade) {
       {
           {{}, "give a candidate, musacoder eval --task TASK FILE, or --stream"},
           {{"--backend", "tpu"},
-           "eval: no backend or architecture is called 'tpu': use auto, cuda, musa, ptx, cpu"},
+           "eval: no backend or architecture is called 'tpu': use auto, cuda, musa, cpu"},
           {{"--musa-arch", "mp_31"}, "eval: --musa-arch: add --dialect musa"},
           {{"--dialect", "hip"}, "--dialect: expected cuda or musa, got \"hip\""},
           {{"--candidate", "/dev/null/none.py"}, "cannot read /dev/null/none.py: Not a directory"},

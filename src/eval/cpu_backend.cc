@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The CPU backend: CUDA C++ compiled for the host, kernels by emulation (emu/).
+// The CPU backend: candidates are compiled to PTX, and a device process executes it without a GPU
+// (device/ptx, device/ptx_driver).  It does not time.
 #include <string>
 
 #include "compile/artifact_store.h"
-#include "compile/cpu_toolchain.h"
+#include "compile/cuda_libraries.h"
+#include "compile/cuda_runtime.h"
+#include "compile/cuda_toolchain.h"
 #include "core/file.h"
 #include "eval/machine.h"
 #include "eval/musa_dialect.h"
@@ -12,25 +15,73 @@
 namespace mc::eval {
 namespace {
 
+namespace fs = std::filesystem;
+
+constexpr const char* kArchitecture = "90";  // The device's (device/ptx_driver/description.h).
+constexpr const char* kExecutor = "libmc_ptx_executor.so";
+constexpr size_t kPreludeBytesMax = 1 << 16;
+
+Status check_options(const Options& options) {
+  if (!options.architecture.empty()) {
+    return Error{ErrorCode::kInvalidInput, "--architecture: --backend cpu has one device alone"};
+  }
+  return ok();
+}
+
+// Candidate processes find the client in the place of the runtime and the driver, and PyTorch
+// without a memory cache: each tensor is an allocation, of which the device knows the end.
+void add_client(Machine& machine, const fs::path& client) {
+  const fs::path folder = client.parent_path();
+  std::error_code failure;
+  fs::create_symlink(client.filename(), folder / "libcuda.so.1", failure);
+  machine.candidates_arguments.insert(machine.candidates_arguments.end(),
+                                      {"--client-lib", client.string()});
+  machine.candidates_environment = {"LD_LIBRARY_PATH=" + folder.string(),
+                                    "LD_PRELOAD=libcudart.so.13:libcuda.so.1",
+                                    "PYTORCH_NO_CUDA_MEMORY_CACHING=1"};
+}
+
 Status set_up(Machine& machine, const Options& options, const Progress& progress) {
-  MC_TRY(compile::CpuRuntime runtime,
-         compile::prepare_cpu_runtime(machine.pytorch, machine.layout, progress), "set-up");
-  if (options.full_headers) runtime.leave_facade();
-  MC_TRY(const uint64_t bytes_max, compile::artifact_bytes_max(), "set-up");
-  machine.environment = {"CUDA_VISIBLE_DEVICES="};
+  MC_TRY_VOID(check_options(options), "set-up");
+  const fs::path executor = machine.layout.library(kExecutor);
+  std::error_code failure;
+  if (!fs::exists(executor, failure)) {
+    return Error{ErrorCode::kUnavailable, "this musacoder was built without the device that executes PTX (" +
+                                              executor.string() +
+                                              " is missing): build it where cuda_runtime_api.h is"};
+  }
+  MC_TRY(compile::CudaRuntime runtime,
+         compile::find_cuda_runtime(machine.pytorch, kArchitecture, compile::CodeKind::kPtx),
+         "set-up");
+  if (!options.full_headers) {
+    MC_TRY_VOID(compile::add_facade(runtime, machine.pytorch, machine.layout, progress), "set-up");
+  }
+  MC_TRY(const compile::PtxLibraries libraries,
+         compile::prepare_ptx_libraries(machine.pytorch, runtime, machine.layout, progress),
+         "set-up");
+  machine.has_ptx_device = true;
+  machine.languages = {"triton"};
+  machine.environment = {"CUDA_VISIBLE_DEVICES=0"};
   const int warp = warp_threads(options.dialect, options.musa_architecture);
-  machine.candidates_arguments = {"--emu-lib",   runtime.emulator.string(),
-                                  "--shim",      runtime.shim.string(),
-                                  "--warp-size", std::to_string(warp)};
-  machine.emulator = std::move(runtime);
-  machine.toolchain = std::make_unique<compile::CpuToolchain>(
-      *machine.emulator, cache_directory() / "artifacts", bytes_max);
+  if (warp != 32) {
+    MC_TRY(machine.warps_prelude,
+           read_file(machine.layout.share("device") / "musa/warps_of_128.cuh", kPreludeBytesMax),
+           "set-up");
+  }
+  machine.arguments = {"--executor-lib",  executor.string(),
+                       "--operators-lib", libraries.operators.string(),
+                       "--warp-size",     std::to_string(warp)};
+  machine.candidates_arguments = {"--aten-lib", libraries.aten.string()};
+  add_client(machine, libraries.client);
+  MC_TRY(const uint64_t bytes_max, compile::artifact_bytes_max(), "set-up");
+  machine.toolchain = std::make_unique<compile::CudaToolchain>(
+      std::move(runtime), cache_directory() / "artifacts", bytes_max);
   return ok();
 }
 
 }  // namespace
 
 const Backend kCpuBackend{task::Backend::kCpu, [](const compile::PyTorch&) { return true; }, set_up,
-                          "CUDA source runs on the CPU by emulation"};
+                          "kernels run on the CPU as PTX, with checks"};
 
 }  // namespace mc::eval

@@ -77,7 +77,7 @@ Status set_up(Machine& machine, const Options& options, const Progress& progress
   if (warp_threads(options.dialect, options.musa_architecture) != 32) {
     return Error{ErrorCode::kInvalidInput,
                  "--musa-arch " + options.musa_architecture +
-                     ": its warps have 128 threads, which NVIDIA's have not; add --backend ptx"};
+                     ": its warps have 128 threads, which NVIDIA's have not; add --backend cpu"};
   }
   machine.architecture = options.architecture;
   if (options.architecture.empty()) {
@@ -96,7 +96,7 @@ Status set_up(Machine& machine, const Options& options, const Progress& progress
   MC_TRY(const compile::CudaLibraries libraries,
          compile::prepare_cuda_libraries(machine.pytorch, runtime, machine.layout, progress),
          "set-up");
-  machine.race_checker = task::Backend::kPtx;
+  machine.race_checker = task::Backend::kCpu;
   machine.languages = {"triton"};
   machine.environment = execute::environment_of_one_device();
   machine.arguments = {"--executor-lib", libraries.executor.string()};

@@ -105,7 +105,7 @@ std::string install_toolkit(const GpuFindings& found, CudaVersion version) {
   const std::string python = found.pytorch ? found.pytorch->python.string() : "python3";
   return fmt::format(
       "{} -m pip install 'cuda-toolkit[nvcc,nvvm,crt,cccl,cudart]=={}.{}.*' "
-      "for the ptx backend alone; for a GPU {}",
+      "for the cpu backend alone; for a GPU {}",
       python, version.major, version.minor, install("cuda-toolkit", version));
 }
 

@@ -12,8 +12,7 @@
 namespace mc::eval {
 
 std::span<const Backend* const> backends() {
-  static constexpr const Backend* kBackends[] = {&kCudaBackend, &kMusaBackend, &kPtxBackend,
-                                                 &kCpuBackend};
+  static constexpr const Backend* kBackends[] = {&kCudaBackend, &kMusaBackend, &kCpuBackend};
   return kBackends;
 }
 
@@ -41,7 +40,7 @@ Result<Machine> find_machine(const Options& options, const Progress& progress) {
   MC_CHECK(machine.toolchain != nullptr);
   const bool is_of_none = machine.devices.empty() && options.architecture.empty();
   if (is_of_none && options.devices != kAllDevices) {
-    return Error{ErrorCode::kInvalidInput, "--devices: kernels run by emulation here, without one"};
+    return Error{ErrorCode::kInvalidInput, "--devices: kernels run on the CPU here, without one"};
   }
   if (!machine.race_checker && options.race_check == RaceCheckMode::kOn) {
     return Error{ErrorCode::kInvalidInput,

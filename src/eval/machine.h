@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Machine: what this machine has for one backend, found once.  And the backends: each is one source
-// (cpu_backend.cc, cuda_backend.cc, musa_backend.cc, ptx_backend.cc) that fills in a Machine.
+// (cpu_backend.cc, cuda_backend.cc, musa_backend.cc) that fills in a Machine.
 // Nobody else asks which backend it is: what differs is told by what the Machine has.
 #ifndef MC_EVAL_MACHINE_H_
 #define MC_EVAL_MACHINE_H_
@@ -89,7 +89,6 @@ struct Backend {
 extern const Backend kCpuBackend;
 extern const Backend kCudaBackend;
 extern const Backend kMusaBackend;
-extern const Backend kPtxBackend;
 std::span<const Backend* const> backends();  // Those that are preferred first.
 const Backend& backend_of(task::Backend name);
 

@@ -21,7 +21,7 @@ TEST(BackendNamed, KnowsABackendByItsNameAndByItsDevicesArchitecture) {
 }
 
 TEST(BackendNames, AreThoseThatAnOptionTakes) {
-  EXPECT_EQ(backend_names(), "auto, cuda, musa, ptx, cpu");
+  EXPECT_EQ(backend_names(), "auto, cuda, musa, cpu");
 }
 
 TEST(BestBackend, IsNotOneThatHasMetNoHardware) {

@@ -166,7 +166,7 @@ Status set_up_machine(const Options& options, const Progress& progress);
 task::Backend best_backend(const std::filesystem::path& python);
 // The backend of a name, "cuda", or of its devices' architecture, "90"; none if none is built in.
 std::optional<task::Backend> backend_named(std::string_view name);
-std::string backend_names();  // "auto, cuda, musa, ptx, cpu"
+std::string backend_names();  // "auto, cuda, musa, cpu"
 
 }  // namespace mc::eval
 

@@ -236,7 +236,7 @@ TEST(RaceCheck, HasFewTrialsOfTheTasksOwnValuesByTheSameRules) {
 TEST(RaceCheck, IsOnByItselfWithTwoCoresForEachCandidate) {
   Machine machine;
   machine.devices = {{"GPU-a"}};
-  machine.race_checker = task::Backend::kPtx;
+  machine.race_checker = task::Backend::kCpu;
   Options options;
   EXPECT_TRUE(checks_races(options, machine, 16));
   EXPECT_FALSE(checks_races(options, machine, 15));

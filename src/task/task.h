@@ -29,7 +29,7 @@ struct Candidate {
   std::string answer;  // Raw answer or module text.
 };
 
-enum class Backend { kCpu, kCuda, kMusa, kPtx };
+enum class Backend { kCpu, kCuda, kMusa };
 const char* to_string(Backend backend);
 
 // The languages that kernels may be asked for in.

