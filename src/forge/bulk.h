@@ -2,20 +2,18 @@
 //
 // BatchVerifier: verifies tasks and their kernels many at a time.
 //
-// A verdict on a candidate that MooreEval does not trust costs about a second; the forge's own
-// kernels are not hostile.  So some sixteen and more of them are compiled as one unit, each in a
-// namespace of its own, for the same emulator; one Python process per BatchVerifier draws the same
-// trials and compares as MooreEval's judge does; each kernel runs in a fork.  What is left out:
-// sandbox, legality by text, and processes apart for judge and candidate process.  A unit that does
-// not compile is compiled kernel by kernel with MooreEval's own toolchain.
+// A candidate that MooreEval does not trust is inspected, recorded and compiled alone, which takes
+// seconds; the forge's own kernels are not hostile.  So those of several tasks are compiled as one
+// unit, each in a namespace of its own, and each goes to MooreEval as one that was prepared
+// (eval/prepared.h): trials, comparison, findings and sandbox are those of every candidate.
+// A kernel whose unit does not compile is prepared by MooreEval, too.
 //
-//   MC_TRY(auto bulk, BatchVerifier::create(progress), "forge");
-//   MC_TRY(auto results, bulk->verify(works), "verify");
+//   MC_TRY(auto verifier, BatchVerifier::create(pipeline, progress), "forge");
+//   MC_TRY(auto results, verifier->verify(works), "verify");
 #ifndef MC_FORGE_BULK_H_
 #define MC_FORGE_BULK_H_
 
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -23,22 +21,25 @@
 #include <vector>
 
 #include "core/result.h"
+#include "eval/pipeline.h"
+#include "task/task.h"
 #include "task/verdict.h"
 
 namespace mc::forge {
 
-// One kernel to be judged: `module` holds `cuda` as the only source of its extension.
+// One kernel to be judged: the module of `candidate` holds `cuda` as the only source of its
+// extension `e`, of which it calls the function `f`.
 struct Attempt {
+  task::Candidate candidate;
   std::string module;
   std::string cuda;
 };
 
 struct TaskWork {
-  std::string source;  // KernelBench format.
+  task::Task task;
   std::string probe;  // JSON: sizes, inputs, parameters and output of the interpreter; "" for none.
   std::vector<std::string> tests;  // Unit tests, each like `probe` (unit_tests.h).
-  uint64_t seed = 0;               // The judge's seed.
-  bool explains = true;  // The judge looks for the cause of a wrong output, a third of its time.
+  uint64_t seed = 0;               // The gate's seed.
   std::vector<Attempt> attempts;
   std::vector<Attempt> may_not_compile;  // Each is compiled on its own.
 };
@@ -53,9 +54,12 @@ struct TaskResult {
 class BatchVerifier {
  public:
   using Progress = std::function<void(std::string_view step)>;
-  static Result<std::unique_ptr<BatchVerifier>> create(const Progress& progress);
+  // `pipeline` judges by the backend ptx, and outlives this.
+  static Result<std::unique_ptr<BatchVerifier>> create(eval::Pipeline& pipeline,
+                                                       const Progress& progress);
   ~BatchVerifier();
 
+  // kUnavailable where the pipeline cannot judge one of them.
   Result<std::vector<TaskResult>> verify(const std::vector<TaskWork>& works);
 
  private:
@@ -63,6 +67,9 @@ class BatchVerifier {
   explicit BatchVerifier(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
+
+// A verdict's outcome, without the namespaces of a unit in the names of kernels.
+task::Outcome without_namespaces(const task::Verdict& verdict);
 
 }  // namespace mc::forge
 
