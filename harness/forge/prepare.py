@@ -11,6 +11,7 @@ What runs here is the forge's own, so there is no sandbox.
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import os
@@ -76,6 +77,8 @@ def recorded(module: str) -> Json:
 
 
 def main() -> int:
+    gc.collect()
+    gc.freeze()  # What was imported is no garbage: to look through it would take most of the time.
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     for line in sys.stdin:
