@@ -137,7 +137,8 @@ class Experiment:
 WORTH = (0.05, 0.8)  # Share of right answers to chains of a length that is trained and measured.
 JUDGED: Options = {"backend": "ptx"}
 COMMON: Options = {"updates": 2, "beta": 0.001, "weight-decay": 0, "warmup": 0.05,
-                   "temperature": 1, "bdr": 0, "timing": "none", "kl-stop": 0.05, **JUDGED}  # fmt: skip
+                   "temperature": 1, "bdr": 0, "timing": "none", "kl-stop": 0.05,
+                   **JUDGED}  # fmt: skip
 STAND_IN = f"{sys.executable} {ROOT}/tools/shuffled_judge.py"
 KNOWN: Options = {"judge": STAND_IN + " --contains 64>>>", "filter-zero-spread": 1}
 TIMED: Options = {"backend": "cuda", "timing": "quick"}

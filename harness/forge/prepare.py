@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Passes the forge's own tasks through the gate, and prepares their solutions (src/forge/bulk.h).
+"""Passes the forge's own tasks through the gate, and prepares their solutions (src/forge/batch.h).
 
 One process imports torch once and answers JSON lines on its standard input, a line each:
 
   {"source", "seed", "probe", "tests", "modules": [text]}
   -> {"gate": [text], "tests": [the reference passes], "recorded": [what the recorder finds]}
 
-What runs here is the forge's own, so there is no sandbox.
+There is no sandbox: the tasks are the forge's own, and no kernel runs here.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def recorded(module: str) -> Json:
 
 def main() -> int:
     gc.collect()
-    gc.freeze()  # What was imported is no garbage: to look through it would take most of the time.
+    gc.freeze()  # Modules that were imported are no garbage to be looked for after each task.
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     for line in sys.stdin:

@@ -197,8 +197,7 @@ class ChunkMaker {
       const bool compiles = mutant.bugs.front().expected != "compile";
       const auto candidate =
           candidate_of(made.graph, made.solutions[made.buggy].name, mutant.module);
-      (compiles ? work.attempts : work.may_not_compile)
-          .push_back({candidate, mutant.module, cuda});
+      (compiles ? work.attempts : work.may_not_compile).push_back({candidate, mutant.module, cuda});
     }
     return work;
   }
@@ -382,7 +381,8 @@ class ChunkMaker {
 }  // namespace
 
 Result<std::string> make_chunk(const Settings& settings, const Library& library, int number,
-                               BatchVerifier& verifier, double audit_share, task::Evaluator& auditor) {
+                               BatchVerifier& verifier, double audit_share,
+                               task::Evaluator& auditor) {
   return ChunkMaker(settings, library, number, verifier, audit_share, auditor).run();
 }
 

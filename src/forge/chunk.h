@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "forge/bulk.h"
+#include "forge/batch.h"
 #include "forge/library.h"
 #include "forge/run.h"
 

@@ -14,7 +14,7 @@
 #include "core/file.h"
 #include "core/layout.h"
 #include "eval/pipeline.h"
-#include "forge/bulk.h"
+#include "forge/batch.h"
 #include "forge/chunk.h"
 #include "forge/musa_rows.h"
 #include "forge/rewrites.h"
@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr int kBarrenChunksMax = 20;  // In a row; then nothing more can be drawn.
-constexpr int kVersion = 8;           // The version of what the same settings give.
+constexpr int kVersion = 9;           // The version of what the same settings give.
 
 Json settings_json(const Settings& settings) {
   Json json;
@@ -91,8 +91,8 @@ class Runner {
       MC_TRY(verifier, BatchVerifier::create(*judge, note_), "verifier");
     }
     MC_TRY(std::string text,
-           make_chunk(options_.settings, *options_.library, number, *verifier,
-                      options_.audit_share, *judge),
+           make_chunk(options_.settings, *options_.library, number, *verifier, options_.audit_share,
+                      *judge),
            "forge");
     MC_TRY_VOID(store_.put(chunk_name(number), text), "forge");
     return text;

@@ -49,9 +49,9 @@ struct RunOptions {
   std::filesystem::path out;
   int jobs = 1;
   double audit_share = 0;  // Share of the solutions that MooreEval prepares and judges as well.
-  std::filesystem::path timings;       // A run of bench with measured answers; "" for none.
-  int64_t samples = 0;                 // Rows of sft.jsonl at which a run ends; 0: by its tasks.
-  std::string mix;                     // The origin of the weights, for forge.json; "" for none.
+  std::filesystem::path timings;  // A run of bench with measured answers; "" for none.
+  int64_t samples = 0;            // Rows of sft.jsonl at which a run ends; 0: by its tasks.
+  std::string mix;                // The origin of the weights, for forge.json; "" for none.
 };
 
 struct Progress {

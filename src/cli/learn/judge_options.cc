@@ -12,9 +12,8 @@ namespace mc::learn {
 
 void add_judge(CLI::App& command, JudgeArguments& arguments) {
   command.option_defaults()->group("Verifier");
-  command.add_option(
-      "--judge", arguments.command,
-      "Another verifier: a command that reads questions and replies, a line each");
+  command.add_option("--judge", arguments.command,
+                     "Another verifier: a command that reads questions and replies, a line each");
   command.add_option("--backend", arguments.backend, "Of the verifier: auto, cpu or cuda");
   command.add_option("--dialect", arguments.dialect, "Of the answers: cuda or musa")
       ->check(cli::one_of({"cuda", "musa"}));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "forge/bulk.h"
+#include "forge/batch.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -31,7 +31,7 @@ using Json = nlohmann::json;
 
 constexpr const char* kArchitecture = "90";  // The device's (device/ptx_driver/description.h).
 constexpr const char* kSourceName = "cuda_sources[0]";
-constexpr const char* kNamespace = "mc_forge_";  // Before a number: a kernel's namespace and module.
+constexpr const char* kNamespace = "mc_forge_";  // Before a number: also the module's name.
 constexpr size_t kUnitMax = 64;  // Kernels: ptxas breaks on units of some more than a hundred.
 
 using Attempts = std::span<const Attempt* const>;
@@ -62,7 +62,7 @@ struct CompiledModule {
 };
 using Compiled = std::vector<std::optional<CompiledModule>>;
 
-// What the process of the gate says of a task (harness/forge/prepare.py).
+// The answer about a task of the process of the gate (harness/forge/prepare.py).
 struct Gated {
   TaskResult result;
   std::vector<std::string> recorded;  // For each attempt, as eval::Prepared has it.
@@ -206,9 +206,8 @@ task::Verdict BatchVerifier::State::measure(const TaskWork& work, const Attempt&
 Result<task::Outcome> BatchVerifier::State::judge(const TaskWork& work, const Attempt& attempt,
                                                   const std::string& recorded,
                                                   const CompiledModule* module) {
-  const task::Verdict verdict = module != nullptr
-                                    ? measure(work, attempt, recorded, *module)
-                                    : pipeline.evaluate(work.task, attempt.candidate);
+  const task::Verdict verdict = module != nullptr ? measure(work, attempt, recorded, *module)
+                                                  : pipeline.evaluate(work.task, attempt.candidate);
   if (const auto* failed = std::get_if<task::Infra>(&verdict.outcome)) {
     return Error{ErrorCode::kUnavailable, attempt.candidate.id + ": " + failed->message};
   }

@@ -10,8 +10,8 @@
 //
 //   MC_TRY(auto verifier, BatchVerifier::create(pipeline, progress), "forge");
 //   MC_TRY(auto results, verifier->verify(works), "verify");
-#ifndef MC_FORGE_BULK_H_
-#define MC_FORGE_BULK_H_
+#ifndef MC_FORGE_BATCH_H_
+#define MC_FORGE_BATCH_H_
 
 #include <cstdint>
 #include <functional>
@@ -73,4 +73,4 @@ task::Outcome without_namespaces(const task::Verdict& verdict);
 
 }  // namespace mc::forge
 
-#endif  // MC_FORGE_BULK_H_
+#endif  // MC_FORGE_BATCH_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "forge/bulk.h"
+#include "forge/batch.h"
 
 #include <gtest/gtest.h>
 
