@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The experiments of the ladder: what does each rule of reinforcement learning give?
 
-    ./run.sh ladder --allow-unsandboxed [--out DIR] [--gpu] [--only A,D] [--seeds 3]
+    ./run.sh ladder [--out DIR] [--gpu] [--only A,D] [--seeds 3]
         [--devices cuda:0,cuda:1]
 
 All begin with one model: fine-tuned on the forge's solutions to chains of operators and, with
@@ -22,9 +22,7 @@ each of the same held-out tasks, judged by MooreEval with all checks.
 A run trains on one device of --devices; as many runs go at once. Every stage can be killed and goes
 on where it was; --minutes ends a call, and the same call goes on. The tables are in DIR/report.md,
 the courses of training in DIR/courses-A.png and so on. A device may be named several times: as many
-runs share it. --held-judge bulk measures with the forge's own verifier, several times as fast.
-Training asks that verifier too. It runs a model's Python without a sandbox, so a call needs
---allow-unsandboxed.
+runs share it. MooreEval judges all answers, where times do not count on the ptx device.
 """
 
 from __future__ import annotations
@@ -70,7 +68,6 @@ class Size:
     held_share: float = 0.2  # Share of structures.
     held_out: int = 24  # At most.
     held_samples: int = 4
-    held_judge: str = ""  # MooreEval, or bulk.
     layers: int = 4
     width: int = 192
     heads: int = 6
@@ -138,12 +135,13 @@ class Experiment:
 
 
 WORTH = (0.05, 0.8)  # Share of right answers to chains of a length that is trained and measured.
+JUDGED: Options = {"backend": "ptx"}
 COMMON: Options = {"updates": 2, "beta": 0.001, "weight-decay": 0, "warmup": 0.05,
-                   "temperature": 1, "bdr": 0, "timing": "none", "judge": "bulk",
-                   "kl-stop": 0.05}  # fmt: skip
+                   "temperature": 1, "bdr": 0, "timing": "none", "kl-stop": 0.05,
+                   **JUDGED}  # fmt: skip
 STAND_IN = f"{sys.executable} {ROOT}/tools/shuffled_judge.py"
 KNOWN: Options = {"judge": STAND_IN + " --contains 64>>>", "filter-zero-spread": 1}
-TIMED: Options = {"judge": None, "backend": "cuda", "timing": "quick"}
+TIMED: Options = {"backend": "cuda", "timing": "quick"}
 EXPERIMENTS: Mapping[str, Experiment] = {
     "A": Experiment(
         (
@@ -210,8 +208,6 @@ class Ladder:
         command = [str(BIN / program), *map(str, arguments)]
         for name, value in options.items():
             command += [f"--{name}", str(value)] if value is not None else []
-        if options.get("judge") == "bulk":
-            command.append("--allow-unsandboxed")  # The ladder's own option has allowed it.
         return self.run_command(command)
 
     def run_command(self, command: list[str]) -> bool:
@@ -312,7 +308,7 @@ class Ladder:
         write_atomically(probe, "".join(line for _, line in train[: s.probed]))
         device = self.devices.get()
         drawn = self.answer(self.folder / "sft/model", probe, self.folder / "probe", 4, device,
-                            os.cpu_count() or 1, {"judge": "bulk"})  # fmt: skip
+                            os.cpu_count() or 1, JUDGED)  # fmt: skip
         self.devices.put(device)
         if not drawn:
             return False
@@ -347,7 +343,7 @@ class Ladder:
         sft, home = self.folder / "sft/model", self.folder / "mending"
         device = self.devices.get()
         try:
-            options = {"targets": 4, "repairs": 8, "judge": "bulk"}
+            options = {"targets": 4, "repairs": 8, **JUDGED}
             drawn = self.answer(sft, self.folder / "tasks.jsonl", home / "drawn", s.mended_samples,
                                 device, os.cpu_count() or 1, options)  # fmt: skip
             return drawn and self.tune(sft, home / "drawn/sft.jsonl", home, s.mended_steps,
@@ -420,7 +416,7 @@ class Ladder:
             # RL has as many answers, though it meets a task several times.
             count = min(len(tasks.read_text().splitlines()), s.rl_steps * s.rl_prompts)
             samples = round(s.rl_steps * s.rl_prompts * s.rl_samples / count)
-            options = {"limit": count, "targets": 4, "judge": "bulk", "seed": seed}
+            options = {"limit": count, "targets": 4, **JUDGED, "seed": seed}
             if not self.answer(sft, tasks, drawn, samples, device, self.jobs, options):
                 return False
             write_atomically(data, (drawn / "sft.jsonl").read_text())
@@ -432,7 +428,7 @@ class Ladder:
     def measure(self, experiment: Experiment, model: Path, out: Path, device: str,
                 jobs: int) -> bool:  # fmt: skip
         s = self.size
-        options = {"judge": s.held_judge or None, **experiment.measured_with}
+        options = {**JUDGED, **experiment.measured_with}
         return self.answer(model, self.folder / experiment.held_out, out, s.held_samples, device,
                            jobs, options)  # fmt: skip
 
@@ -460,7 +456,7 @@ class Ladder:
                    self.folder / "held_out.jsonl", "--model", self.first_model("C"), "--out",
                    out, "--max-tokens", self.size.tokens_max, "--jobs", self.jobs,
                    "--generate", where, "--eval",
-                   "--backend cpu --bulk --allow-unsandboxed"]  # fmt: skip
+                   "--backend ptx"]  # fmt: skip
         try:
             self.run_command([str(word) for word in command])
         finally:
@@ -623,15 +619,7 @@ def main() -> int:
     parser.add_argument("--only", default="A", help="experiments: A,B,C,D,U; or base")
     parser.add_argument("--arms", default="", help="only these arms of them: rl,by lot")
     parser.add_argument("--train-only", action="store_true", help="without held-out tasks")
-    parser.add_argument(
-        "--allow-unsandboxed",
-        action="store_true",
-        help="needed: the Python of the models trained here runs without a sandbox, as this user",
-    )
     arguments, size = read_arguments(parser, Size(), GPU, "ladder")
-    if not arguments.allow_unsandboxed:
-        fail("training asks --judge bulk, which runs the Python of the models trained here without"
-             " a sandbox, as this user: add --allow-unsandboxed")  # fmt: skip
     chosen = [name for name in arguments.only.split(",") if name and name != "base"]
     for name in chosen:
         if name not in EXPERIMENTS:

@@ -17,9 +17,8 @@ of `rl`. Every file in --out is taken up where it stopped, so the script may be 
 again; a change of its options needs another --out.
 
 `--tasks` has rows of the forge: `id`, `prompt`, `reward_model.ground_truth`. A folder is sampled by
-`musacoder generate`, whose options such as `--device cuda --batch 256` stand in --generate. Answers
-of a model of one's own may be judged in bulk, without a sandbox
-(`--eval "--backend cpu --bulk --allow-unsandboxed"`).
+`musacoder generate`, whose options such as `--device cuda --batch 256` stand in --generate, those
+of the verifier, such as `--backend ptx`, in --eval.
 """
 
 from __future__ import annotations

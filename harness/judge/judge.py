@@ -664,10 +664,8 @@ def _check_outputs(case: _Case, index: int, outcome: Outcome, question: Question
             yield from specials.failures(outcome, got, case.comparer)
             return
         checks = failures(outcome, got, case.comparer)
-        if case.options.explains:
-            make = partial(_reference, case, trial.shape)
-            checks = case.diagnoses.added(checks, trial, make, outcome, got)
-        yield from checks
+        make = partial(_reference, case, trial.shape)
+        yield from case.diagnoses.added(checks, trial, make, outcome, got)
         yield from case.comparer.failures(outcome.written, written, None, "written input")
         buffers = _state(question.body["buffers"], outcome.buffers, source, bytes_max)
         kept = _state(question.body["buffers"], outcome.kept, source, bytes_max)

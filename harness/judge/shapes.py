@@ -42,7 +42,6 @@ class Options:
     shapes: bool = True
     require_general: bool = False
     specials: bool = True
-    explains: bool = True  # A wrong output's cause is looked for (diagnosis.py).
     mode: str = "train"  # "train": as the constructor leaves the model; or "eval".
     precision: str = "task"  # The names are in precision.py.
     tolerance_fp32: float = 1e-4

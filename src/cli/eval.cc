@@ -13,7 +13,6 @@
 #include "core/hash.h"
 #include "core/layout.h"
 #include "eval/pipeline.h"
-#include "forge/course.h"
 #include "service/stream.h"
 #include "service/verifier.h"
 
@@ -21,7 +20,6 @@ namespace mc::cli {
 namespace {
 
 constexpr size_t kHashCharacters = 12;
-constexpr int kWaitingForEachWorker = 32;  // Half are compiled together, half are next.
 
 // Judges all work with `jobs` threads; results keep the order of the work.
 std::vector<report::Judged> judge_all(eval::Pipeline& pipeline, const std::vector<Work>& work,
@@ -52,43 +50,6 @@ std::string hash_of_options(const EvalArguments& arguments, bool checks_races) {
 
 void report_step(std::string_view step) { std::cerr << "musacoder: " << step << std::endl; }
 
-// A course's verdicts; it prepares and measures nothing.
-class CourseVerifier final : public service::Verifier {
- public:
-  explicit CourseVerifier(forge::Course& course) : course_(course) {}
-  Result<eval::Preparation> run(const service::Request& request) override {
-    if (request.verb != service::Verb::kEvaluate) {
-      return Error{ErrorCode::kInvalidInput, "--bulk evaluates, and prepares nothing"};
-    }
-    if (request.dialect == task::Dialect::kMusa) {
-      return Error{ErrorCode::kInvalidInput, "--bulk verifies candidates for CUDA, not for MUSA"};
-    }
-    MC_TRY(task::Verdict verdict, course_.judge(request.task, request.candidate), "bulk");
-    return eval::Preparation(std::move(verdict));
-  }
-
- private:
-  forge::Course& course_;
-};
-
-Status run_course(const EvalArguments& arguments, const Layout& layout) {
-  MC_TRY(auto course,
-         forge::Course::create({.num_workers = arguments.jobs,
-                                .seed = arguments.seed,
-                                .explains = !arguments.no_diagnosis},
-                               report_step),
-         "eval");
-  CourseVerifier verifier(*course);
-  service::serve_stream(std::cin, std::cout, verifier,
-                        {.jobs = arguments.jobs * kWaitingForEachWorker,
-                         .roots = roots_of(layout),
-                         .correctness = arguments.options.correctness,
-                         .score = arguments.score,
-                         .about = fmt::format("{}, in bulk", kProgram),
-                         .feedback_tokens = static_cast<size_t>(arguments.feedback_tokens)});
-  return ok();
-}
-
 // Requests on standard input, replies on standard output (service/stream.h).
 Status run_stream(const EvalArguments& arguments, const CLI::App& command, const Layout& layout) {
   MC_TRY(auto pipeline, eval::Pipeline::create(arguments.options, report_step), "eval");
@@ -110,15 +71,6 @@ Status run_stream(const EvalArguments& arguments, const CLI::App& command, const
 Result<int> run_eval(EvalArguments& arguments, const CLI::App& command) {
   MC_TRY_VOID(settle(arguments, command), "eval");
   MC_TRY(const Layout layout, find_layout(), "eval");
-  if (arguments.bulk) {
-    if (!arguments.allows_unsandboxed) {
-      return invalid(
-          "--bulk runs the Python of answers without a sandbox, as this user: add "
-          "--allow-unsandboxed if you trust the model that wrote them");
-    }
-    MC_TRY_VOID(run_course(arguments, layout), "eval");
-    return kExitDone;
-  }
   if (arguments.stream) {
     MC_TRY_VOID(run_stream(arguments, command, layout), "eval");
     return kExitDone;
@@ -168,21 +120,8 @@ void add_eval(CLI::App& app, int& exit_code) {
       ->add_flag("--stream", arguments->stream,
                  "Read questions {id, task, answer} a line each, reply as each is judged")
       ->excludes("--candidate");
-  command
-      ->add_flag("--bulk", arguments->bulk,
-                 "With --stream: as the forge judges its own kernels, many at a time, on the CPU; "
-                 "needs --allow-unsandboxed (docs/rl.md)")
-      ->needs("--stream");
-  command
-      ->add_flag("--allow-unsandboxed", arguments->allows_unsandboxed,
-                 "With --bulk: the Python of answers runs without a sandbox, as this user")
-      ->needs("--bulk");
-  command
-      ->add_flag("--no-diagnosis", arguments->no_diagnosis,
-                 "With --bulk: do not look for the cause of a wrong output")
-      ->needs("--bulk");
   add_architecture(*command, *arguments);
-  command->get_option("--architecture")->needs("--stream")->excludes("--bulk");
+  command->get_option("--architecture")->needs("--stream");
   command->footer(
       "Examples:\n"
       "  musacoder eval --task reduction/row_sum examples/row_sum_race.py\n"

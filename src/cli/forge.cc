@@ -20,7 +20,6 @@
 #include "compile/tool.h"
 #include "core/file.h"
 #include "core/layout.h"
-#include "eval/pipeline.h"
 #include "forge/launch.h"
 #include "forge/run.h"
 #include "store/store.h"
@@ -197,13 +196,6 @@ Status run_forge(ForgeArguments& arguments) {
   if (!options.mix.empty()) {
     MC_TRY(options.settings.weights, read_mix(options.mix, options.settings.draw.families, layout),
            "forge");
-  }
-  std::unique_ptr<eval::Pipeline> auditor;
-  if (options.audit_share > 0) {
-    eval::Options judging;
-    judging.seed = options.settings.seed;  // An audit that finds something can be repeated.
-    MC_TRY(auditor, eval::Pipeline::create(judging, note), "audit");
-    options.auditor = auditor.get();
   }
   print_when_ended("musacoder: interrupted; the same command goes on from here");
   Ticker ticker;

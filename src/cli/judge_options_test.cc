@@ -34,18 +34,6 @@ TEST(JudgeCommand, IsTheVerifierBesideTheProgramWithTheOptionsGiven) {
             with({"--backend", "auto", "--dialect", "cuda", "--timing", "quick"}));
   arguments.backend = "cpu", arguments.dialect = "musa", arguments.timing = "none";
   EXPECT_EQ(words_of(arguments), with({"--backend", "cpu", "--dialect", "musa", "--no-timing"}));
-  arguments.command = "bulk", arguments.allows_unsandboxed = true;
-  EXPECT_EQ(words_of(arguments), with({"--bulk", "--allow-unsandboxed"}));
-  arguments.shows_feedback = false;
-  EXPECT_EQ(words_of(arguments), with({"--bulk", "--allow-unsandboxed", "--no-diagnosis"}));
-}
-
-TEST(JudgeCommand, WithoutASandboxNeedsLeave) {
-  const auto words = judge_command({.command = "bulk"}, 5);
-  ASSERT_FALSE(words);
-  EXPECT_EQ(words.error().message,
-            "--judge bulk runs the model's Python without a sandbox, as this user: add "
-            "--allow-unsandboxed if you trust the model, or leave --judge out");
 }
 
 TEST(JudgeCommand, OfAnotherVerifierIsTakenAsItsWords) {
@@ -56,7 +44,7 @@ TEST(JudgeCommand, OfAnotherVerifierIsTakenAsItsWords) {
 TEST(JudgeCommand, OfBlanksIsRefused) {
   const auto words = judge_command({.command = "  "}, 5);
   ASSERT_FALSE(words);
-  EXPECT_EQ(words.error().message, "--judge: expected bulk or a command, got blanks");
+  EXPECT_EQ(words.error().message, "--judge: expected a command, got blanks");
 }
 
 }  // namespace

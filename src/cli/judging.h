@@ -41,9 +41,6 @@ struct EvalArguments {
   bool exit_code = false;
   bool feedback = false;
   bool stream = false;
-  bool bulk = false;
-  bool allows_unsandboxed = false;
-  bool no_diagnosis = false;
   bool no_static_rules = false;
   bool weak_sandbox = false;
   bool no_timing = false;

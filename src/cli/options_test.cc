@@ -120,12 +120,6 @@ TEST(WrongOptions, OfEvalAreNamedBeforeAnythingIsMade) {
           {{"--candidate", "/dev/null/none.py"}, "cannot read /dev/null/none.py: Not a directory"},
           {{"--stream", "--candidate", "c.py"},
            "--candidate and --stream cannot be given together"},
-          {{"--bulk"}, "--bulk needs --stream"},
-          {{"--bulk", "--stream"},
-           "--bulk runs the Python of answers without a sandbox, as this user: add "
-           "--allow-unsandboxed if you trust the model that wrote them"},
-          {{"--stream", "--allow-unsandboxed"}, "--allow-unsandboxed needs --bulk"},
-          {{"--no-diagnosis"}, "--no-diagnosis needs --bulk"},
           {{"--architecture", "90"}, "--architecture needs --stream"},
           {{"--trials", "0"}, "--trials: expected a whole number from 1 to 100, got \"0\""},
           {{"--jobs", "x"}, "--jobs: expected a whole number from 1 to 256, got \"x\""},

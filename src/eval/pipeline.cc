@@ -329,6 +329,24 @@ Status Pipeline::can_judge(task::Dialect dialect) const {
                    to_string(dialect)};
 }
 
+Prepared Pipeline::trusted(const task::Task& task, const task::Candidate& candidate,
+                           std::string module, std::string recorded,
+                           std::vector<compile::Artifact> artifacts) const {
+  Prepared prepared{.task = task,
+                    .candidate = candidate,
+                    .target = target_of(state_->machine, state_->policy.version, artifacts),
+                    .source = std::move(module),
+                    .recorded = std::move(recorded),
+                    .artifacts = std::move(artifacts),
+                    .verdict = {}};
+  prepared.verdict.task = task.id;
+  prepared.verdict.candidate = candidate.id;
+  prepared.verdict.candidate_hash = content_hash({prepared.source});
+  prepared.verdict.backend = state_->machine.backend;
+  prepared.verdict.protocol.dialect = state_->options.dialect;
+  return prepared;
+}
+
 Status Pipeline::can_measure(const Prepared& prepared) const {
   const task::Protocol& protocol = prepared.verdict.protocol;
   const int warp = warp_threads(protocol.dialect, protocol.musa_architecture);

@@ -139,6 +139,10 @@ class Pipeline final : public task::Evaluator {
                       const task::Correctness& correctness, std::optional<task::Dialect> dialect);
   // kInvalidInput for a candidate's dialect that the backend or the width of its warps rules out.
   Status can_judge(task::Dialect dialect) const;
+  // A candidate of the caller's own, which nobody inspects: `recorded` is the recorder's answer for
+  // `module`, and the artifacts are compiled by the toolchain that this pipeline has.
+  Prepared trusted(const task::Task& task, const task::Candidate& candidate, std::string module,
+                   std::string recorded, std::vector<compile::Artifact> artifacts) const;
   // kInvalidInput where it was prepared for another kind of machine, or under another policy.
   Status can_measure(const Prepared& prepared) const;
   // REQUIRES: can_measure(prepared).

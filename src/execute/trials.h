@@ -2,8 +2,8 @@
 //
 // Trials: the rules by which the calls of one candidate become its outcome (docs/correctness.md).
 //
-// MooreEval (measurement.h) and the forge's bulk verifier (forge/conclude.h) make the calls and ask
-// the judge, each in its own way, and report both here.  The first of these that holds decides:
+// Measurement (measurement.h) makes the calls, asks the judge, and reports both here.  The first of
+// these that holds decides:
 //
 //   1  a kernel reached what the emulator lacks before any other finding   the trial fails (below)
 //   2  no reply: an exception that is neither at the main shape nor        the trial fails

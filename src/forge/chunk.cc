@@ -61,12 +61,20 @@ std::optional<Bug> pick_bug(const std::vector<Bug>& bugs, const char* expected, 
   return *random.pick(it->second);
 }
 
+task::Task task_of(const TaskGraph& graph) {
+  return {graph.id(), graph.id(), render_module(graph, Size::kSmall)};
+}
+
+task::Candidate candidate_of(const TaskGraph& graph, const std::string& name,
+                             const std::string& module) {
+  return {graph.id() + "-" + name, fenced(module)};
+}
+
 // A disagreement with MooreEval means that neither can be trusted.
 Status audit(const TaskGraph& graph, const Solution& solution, const task::Outcome& outcome,
              task::Evaluator& auditor) {
   const task::Verdict verdict =
-      auditor.evaluate({graph.id(), graph.id(), render_module(graph, Size::kSmall)},
-                       {graph.id() + "-" + solution.name, fenced(solution.module)});
+      auditor.evaluate(task_of(graph), candidate_of(graph, solution.name, solution.module));
   const std::string theirs = task::outcome_name(verdict.outcome);
   const std::string ours = task::outcome_name(outcome);
   if (theirs == "infra") return Error{ErrorCode::kUnavailable, "the audit failed: infra"};
@@ -78,12 +86,12 @@ Status audit(const TaskGraph& graph, const Solution& solution, const task::Outco
 
 class ChunkMaker {
  public:
-  ChunkMaker(const Settings& settings, const Library& library, int number, BatchVerifier& bulk,
-             double audit_share, task::Evaluator* auditor)
+  ChunkMaker(const Settings& settings, const Library& library, int number, BatchVerifier& verifier,
+             double audit_share, task::Evaluator& auditor)
       : settings_(settings),
         library_(library),
         number_(number),
-        bulk_(bulk),
+        verifier_(verifier),
         audit_share_(audit_share),
         auditor_(auditor) {}
 
@@ -95,7 +103,7 @@ class ChunkMaker {
       if (settings_.unit_tests) made.tests = unit_tests_of(made.graph);
       works.push_back(work_of(made));
     }
-    MC_TRY(const auto results, bulk_.verify(works), "chunk " + std::to_string(number_));
+    MC_TRY(const auto results, verifier_.verify(works), "chunk " + std::to_string(number_));
     for (size_t i = 0; i < made_.size(); ++i) {
       MC_TRY_VOID(keep(made_[i], results[i]), made_[i].graph.id());
     }
@@ -176,17 +184,20 @@ class ChunkMaker {
 
   TaskWork work_of(const Made& made) const {
     TaskWork work;
-    work.source = render_module(made.graph, Size::kSmall);
+    work.task = task_of(made.graph);
     work.probe = probe_json(made.graph);
     work.tests = made.tests;
     work.seed = Random(settings_.seed, "judge", made.graph.number).next();
     for (const Solution& solution : made.solutions) {
-      work.attempts.push_back({solution.module, solution.cuda});
+      work.attempts.push_back({candidate_of(made.graph, solution.name, solution.module),
+                               solution.module, solution.cuda});
     }
     for (const Mutant& mutant : made.mutants) {
       const std::string cuda = with_bugs(made.solutions[made.buggy], mutant.bugs);
       const bool compiles = mutant.bugs.front().expected != "compile";
-      (compiles ? work.attempts : work.may_not_compile).push_back({mutant.module, cuda});
+      const auto candidate =
+          candidate_of(made.graph, made.solutions[made.buggy].name, mutant.module);
+      (compiles ? work.attempts : work.may_not_compile).push_back({candidate, mutant.module, cuda});
     }
     return work;
   }
@@ -202,8 +213,8 @@ class ChunkMaker {
     for (size_t i = 0; i < made.solutions.size(); ++i) {
       const task::Outcome& outcome = result.outcomes[i];
       Random random(settings_.seed, "audit " + made.solutions[i].name, graph.number);
-      if (auditor_ != nullptr && random.chance(audit_share_)) {
-        MC_TRY_VOID(audit(graph, made.solutions[i], outcome, *auditor_), "audit");
+      if (random.chance(audit_share_)) {
+        MC_TRY_VOID(audit(graph, made.solutions[i], outcome, auditor_), "audit");
         count("audited");
       }
       if (std::holds_alternative<task::Passed>(outcome)) {
@@ -224,11 +235,10 @@ class ChunkMaker {
     if (verified.size() >= 3) count("tasks_with_three_solutions");
     for (size_t i = 0; i < made.mutants.size(); ++i) {
       made.mutants[i].outcome = result.outcomes[made.solutions.size() + i];
-      if (auditor_ != nullptr &&
-          Random(settings_.seed, "audit of bugs", graph.number).chance(audit_share_)) {
+      if (Random(settings_.seed, "audit of bugs", graph.number).chance(audit_share_)) {
         Solution buggy = made.solutions[made.buggy];
         buggy.module = made.mutants[i].module;
-        MC_TRY_VOID(audit(graph, buggy, made.mutants[i].outcome, *auditor_), "audit");
+        MC_TRY_VOID(audit(graph, buggy, made.mutants[i].outcome, auditor_), "audit");
         count("audited");
       }
     }
@@ -358,9 +368,9 @@ class ChunkMaker {
   const Settings& settings_;
   const Library& library_;
   int number_;
-  BatchVerifier& bulk_;
+  BatchVerifier& verifier_;
   double audit_share_;
-  task::Evaluator* auditor_;
+  task::Evaluator& auditor_;
   std::vector<Made> made_;
   Json tasks_ = Json::array();
   Json rejected_ = Json::object();
@@ -371,8 +381,9 @@ class ChunkMaker {
 }  // namespace
 
 Result<std::string> make_chunk(const Settings& settings, const Library& library, int number,
-                               BatchVerifier& bulk, double audit_share, task::Evaluator* auditor) {
-  return ChunkMaker(settings, library, number, bulk, audit_share, auditor).run();
+                               BatchVerifier& verifier, double audit_share,
+                               task::Evaluator& auditor) {
+  return ChunkMaker(settings, library, number, verifier, audit_share, auditor).run();
 }
 
 }  // namespace mc::forge

@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "forge/bulk.h"
+#include "forge/batch.h"
 #include "forge/library.h"
 #include "forge/run.h"
 
@@ -16,7 +16,8 @@ namespace mc::forge {
 //             "counts": {name: n}}],
 //  "rejected": {reason: n}, "errors": [a solution of the forge that does not compile]}.
 Result<std::string> make_chunk(const Settings& settings, const Library& library, int number,
-                               BatchVerifier& bulk, double audit_share, task::Evaluator* auditor);
+                               BatchVerifier& verifier, double audit_share,
+                               task::Evaluator& auditor);
 
 }  // namespace mc::forge
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kMagnitudeMax = 1e4;
 constexpr double kHalfMagnitudeMax = 500;  // Intermediate results must not overflow either.
-constexpr int64_t kElementsMax = 16'000;   // The emulator runs all of a value several times.
+constexpr int64_t kElementsMax = 16'000;   // All of a value runs several times on a CPU.
 constexpr int64_t kStepsMax = 260'000;     // The bound on a node's loops.
 
 // The array's values with room around them.

@@ -13,7 +13,8 @@
 #include "core/check.h"
 #include "core/file.h"
 #include "core/layout.h"
-#include "forge/bulk.h"
+#include "eval/pipeline.h"
+#include "forge/batch.h"
 #include "forge/chunk.h"
 #include "forge/musa_rows.h"
 #include "forge/rewrites.h"
@@ -26,7 +27,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr int kBarrenChunksMax = 20;  // In a row; then nothing more can be drawn.
-constexpr int kVersion = 8;           // The version of what the same settings give.
+constexpr int kVersion = 9;           // The version of what the same settings give.
 
 Json settings_json(const Settings& settings) {
   Json json;
@@ -74,26 +75,40 @@ class Runner {
 
  private:
   void work() {
-    std::unique_ptr<BatchVerifier> bulk;  // Started with the first chunk that is not there yet.
+    std::unique_ptr<BatchVerifier> verifier;  // Started with the first chunk that is not there yet.
     for (std::optional<int> number; (number = take());) {
-      const auto text = chunk(*number, bulk);
+      const auto text = chunk(*number, verifier);
       if (!text) return fail(text.error());
       finish(*number, *text);
     }
   }
 
-  Result<std::string> chunk(int number, std::unique_ptr<BatchVerifier>& bulk) {
+  Result<std::string> chunk(int number, std::unique_ptr<BatchVerifier>& verifier) {
     MC_TRY(auto kept, store_.text(chunk_name(number)), "forge");
     if (kept) return *std::move(kept);
-    if (bulk == nullptr) {
-      MC_TRY(bulk, BatchVerifier::create(note_), "verifier");
+    MC_TRY(eval::Pipeline* const judge, pipeline(), "forge");
+    if (verifier == nullptr) {
+      MC_TRY(verifier, BatchVerifier::create(*judge, note_), "verifier");
     }
     MC_TRY(std::string text,
-           make_chunk(options_.settings, *options_.library, number, *bulk, options_.audit_share,
-                      options_.auditor),
+           make_chunk(options_.settings, *options_.library, number, *verifier, options_.audit_share,
+                      *judge),
            "forge");
     MC_TRY_VOID(store_.put(chunk_name(number), text), "forge");
     return text;
+  }
+
+  // One for all threads, started with the first chunk that is not there yet.
+  Result<eval::Pipeline*> pipeline() {
+    const std::lock_guard lock(starting_);
+    if (pipeline_ == nullptr) {
+      eval::Options judging;
+      judging.backend = task::Backend::kPtx;
+      judging.seed = options_.settings.seed;
+      judging.jobs = options_.jobs;
+      MC_TRY(pipeline_, eval::Pipeline::create(judging, note_), "judge");
+    }
+    return pipeline_.get();
   }
 
   std::optional<int> take() {
@@ -146,6 +161,9 @@ class Runner {
   store::Run& store_;
   const std::function<void(std::string_view)>& note_;
   const std::function<void(const Progress&)>& progress_;
+
+  std::mutex starting_;                       // Guards the next one.
+  std::unique_ptr<eval::Pipeline> pipeline_;  // Null until it is needed.
 
   // Guarded by mutex_.
   std::mutex mutex_;

@@ -20,7 +20,6 @@
 #include "forge/draw.h"
 #include "forge/library.h"
 #include "forge/mix.h"
-#include "task/evaluator.h"
 
 namespace mc::forge {
 
@@ -49,11 +48,10 @@ struct RunOptions {
   Dialects dialects = Dialects::kCuda;  // Chunks are the same for all.
   std::filesystem::path out;
   int jobs = 1;
-  double audit_share = 0;              // Share of the solutions that `auditor` judges as well.
-  task::Evaluator* auditor = nullptr;  // Needed for an audit_share above 0.
-  std::filesystem::path timings;       // A run of bench with measured answers; "" for none.
-  int64_t samples = 0;                 // Rows of sft.jsonl at which a run ends; 0: by its tasks.
-  std::string mix;                     // The origin of the weights, for forge.json; "" for none.
+  double audit_share = 0;  // Share of the solutions that MooreEval prepares and judges as well.
+  std::filesystem::path timings;  // A run of bench with measured answers; "" for none.
+  int64_t samples = 0;            // Rows of sft.jsonl at which a run ends; 0: by its tasks.
+  std::string mix;                // The origin of the weights, for forge.json; "" for none.
 };
 
 struct Progress {

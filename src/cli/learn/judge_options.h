@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which verifier rl and rft ask: --judge, --allow-unsandboxed, --backend, --dialect, --timing,
-// --jobs, --feedback-tokens.
+// Which verifier rl and rft ask: --judge, --backend, --dialect, --timing, --jobs,
+// --feedback-tokens.
 #ifndef MC_CLI_LEARN_JUDGE_OPTIONS_H_
 #define MC_CLI_LEARN_JUDGE_OPTIONS_H_
 
@@ -23,13 +23,10 @@ struct JudgeArguments {
   std::string timing = "quick";
   int jobs = 0;  // 0: as many as there are pairs of cores, at least 2.
   size_t feedback_tokens = reward::kRepairFeedbackTokens;
-  bool allows_unsandboxed = false;
-  bool shows_feedback = true;  // To the model, not to a reader alone.
 };
 void add_judge(CLI::App& command, JudgeArguments& arguments);
 
-// The command to start.  kNotFound where there is no musacoder; kInvalidInput for bulk, which runs
-// answers without a sandbox, where that is not allowed.
+// The command to start.  kNotFound where there is no musacoder.
 Result<std::vector<std::string>> judge_command(const JudgeArguments& arguments, uint64_t seed);
 
 }  // namespace mc::learn

@@ -19,7 +19,6 @@ struct RftArguments {
 
 Result<loop::RftSummary> run(RftArguments& arguments) {
   loop::RftOptions& options = arguments.options;
-  arguments.judge.shows_feedback = options.turns > 1 || options.repairs > 0;
   MC_TRY(options.judge, judge_command(arguments.judge, options.seed), "rft");
   MC_TRY(const Target target, prepare(arguments.computing), "rft");
   options.policy.device = target.device;

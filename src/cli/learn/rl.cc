@@ -79,7 +79,6 @@ Result<loop::RlResult> run(RlArguments& arguments) {
   loop::RlOptions& options = arguments.options;
   MC_TRY_VOID(read_rules(arguments, options), "rl");
   if (!arguments.replay.empty()) options.replay = arguments.replay;
-  arguments.judge.shows_feedback = options.turns > 1;
   MC_TRY(options.judge, judge_command(arguments.judge, options.seed), "rl");
   MC_TRY(const Target target, prepare(arguments.computing), "rl");
   options.policy.device = target.device;
