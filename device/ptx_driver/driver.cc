@@ -55,12 +55,16 @@ CUresult Driver::queue(CUstream stream, Work work) {
   return work();
 }
 
-CUresult Driver::refuse(const std::string& kernel, std::string why) {
+void Driver::report_refusal(const std::string& kernel, std::string why) {
   ptx::Finding finding;
   finding.kind = ptx::FindingKind::kLaunchLimit;
   finding.kernel = kernel;
   finding.detail = std::move(why);
   report_.add(finding);
+}
+
+CUresult Driver::refuse(const std::string& kernel, std::string why) {
+  report_refusal(kernel, std::move(why));
   return fault_ = CUDA_ERROR_INVALID_PTX;
 }
 

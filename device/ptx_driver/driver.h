@@ -85,6 +85,8 @@ class Driver {
   CUresult queue(CUstream stream, Work work);
   CUresult fault() const { return fault_; }
   CUresult launch(ptx::LaunchOptions options);
+  // A launch that does not begin. The device goes on.
+  void report_refusal(const std::string& kernel, std::string why);
   // A kernel of which no machine code could be made: nothing of its module works on a GPU.
   CUresult refuse(const std::string& kernel, std::string why);
 

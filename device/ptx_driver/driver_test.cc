@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstring>
 #include <string>
 #include <string_view>
@@ -15,6 +16,7 @@
 namespace mc::ptx_driver {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -238,6 +240,29 @@ TEST_F(PtxDriver, LaunchesNoMoreThreadsThanRegistersAreEnoughFor) {
   config.blockDimY = config.blockDimZ = 1;
   EXPECT_EQ(cuLaunchKernelEx(&config, function_, nullptr, nullptr),
             CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+  EXPECT_THAT(Driver::get().report().take(),
+              AllOf(HasSubstr("\"kind\":\"launch_error\""),
+                    HasSubstr("257 threads with 255 registers each: at most 256")));
+}
+
+TEST_F(PtxDriver, ReportsALaunchThatItRefuses) {
+  struct Refused {
+    std::array<unsigned, 3> grid, block;
+    unsigned shared_bytes;
+    const char* says;
+  };
+  const Refused table[] = {
+      {{1, 1, 1}, {2048, 1, 1}, 0, "a block of 2048 x 1 x 1 threads"},
+      {{1, 1, 65536}, {1, 1, 1}, 0, "a grid of 1 x 1 x 65536 blocks"},
+      {{1, 1, 1}, {1, 1, 1}, 49153, "49153 bytes of dynamic shared memory"},
+  };
+  for (const auto& [grid, block, shared_bytes, says] : table) {
+    CUlaunchConfig config{grid[0], grid[1], grid[2], block[0], block[1], block[2], shared_bytes};
+    EXPECT_EQ(cuLaunchKernelEx(&config, function_, nullptr, nullptr), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_THAT(Driver::get().report().take(),
+                AllOf(HasSubstr("\"kind\":\"launch_error\""), HasSubstr(says)));
+    EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  }
 }
 
 TEST_F(PtxDriver, CopiesPartsOfAnExportedAllocationAndBackAgain) {
