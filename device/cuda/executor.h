@@ -71,6 +71,9 @@ class Executor : private CallContext {
   bool detach();
 
   // ---- For the judge's side of the process.  A mutex lets them run beside serve().
+  // The candidate's commands wait between these two.
+  void pause() { mutex_.lock(); }
+  void resume() { mutex_.unlock(); }
   // Maps memory that another process exported (cuMemExportToShareableHandle): its address here, or
   // 0 where that fails.  `extents` are the places of its tensors: a device that allocates by the
   // byte maps these alone, so that an access beyond the end of one is an access to nothing.

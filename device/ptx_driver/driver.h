@@ -23,6 +23,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -65,6 +66,12 @@ struct Event {
   std::chrono::steady_clock::time_point time;
 };
 
+// An output of a candidate's.
+struct OutputPart {
+  uint64_t address = 0;
+  uint64_t bytes = 0;
+};
+
 // Does its work; CUDA_SUCCESS where it could.
 using Work = std::function<CUresult()>;
 using Graph = std::vector<Work>;
@@ -83,6 +90,14 @@ class Driver {
   // Does the work now, or notes it where the stream is being captured.  A fault of a kernel makes
   // each later call fail.
   CUresult queue(CUstream stream, Work work);
+  // A call of forward begins, which was given so many bytes.
+  void begin_call(uint64_t given_bytes);
+  // It is over: a line of the report says who made its outputs (src/execute/decode.h reads it).
+  void end_call(std::span<const OutputPart> outputs);
+  // The host wrote: weights before the first call, a value of its own during one.
+  void note_host_write(uint64_t address, uint64_t bytes);
+  // The next candidate: its findings and calls are new.
+  void begin_candidate(uint64_t new_seed);
   CUresult fault() const { return fault_; }
   CUresult launch(ptx::LaunchOptions options);
   // A launch that does not begin. The device goes on.
@@ -108,6 +123,10 @@ class Driver {
   std::unique_ptr<ptx::Device> device_;
   Report report_;
   uint64_t launches_ = 0;
+  bool is_in_call_ = false;
+  bool is_given_nothing_ = false;    // The call has no inputs.
+  uint64_t calls_ = 0;               // The calls that are over, of this candidate.
+  uint64_t launches_before_ = 0;     // The launches before the call.
   CUresult fault_ = CUDA_SUCCESS;
 };
 

@@ -257,7 +257,9 @@ TEST_F(PtxDriver, ReportsALaunchThatItRefuses) {
       {{1, 1, 1}, {1, 1, 1}, 49153, "49153 bytes of dynamic shared memory"},
   };
   for (const auto& [grid, block, shared_bytes, says] : table) {
-    CUlaunchConfig config{grid[0], grid[1], grid[2], block[0], block[1], block[2], shared_bytes};
+    CUlaunchConfig config{};
+    config = {grid[0],  grid[1],      grid[2],        block[0],     block[1],
+              block[2], shared_bytes, config.hStream, config.attrs, config.numAttrs};
     EXPECT_EQ(cuLaunchKernelEx(&config, function_, nullptr, nullptr), CUDA_ERROR_INVALID_VALUE);
     EXPECT_THAT(Driver::get().report().take(),
                 AllOf(HasSubstr("\"kind\":\"launch_error\""), HasSubstr(says)));
