@@ -45,9 +45,9 @@ State& state() {
 
 // One call's arguments.
 struct Call {
-  std::vector<uint64_t> sources;                      // The tensors of the device that are read.
+  std::vector<uint64_t> sources;                       // The tensors of the device that are read.
   std::vector<std::pair<uint64_t, uint64_t>> written;  // Those that are written, with bytes.
-  bool is_written = false;                            // The argument that is being read is.
+  bool is_written = false;                             // The argument that is being read is.
   std::vector<at::Tensor> tensors;
   std::vector<std::vector<int64_t>> sizes;  // Theirs, before the operator ran.
   std::map<std::pair<uint64_t, uint64_t>, c10::Storage> storages;

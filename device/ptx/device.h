@@ -126,7 +126,7 @@ class Device {
   // Copies and fills are noted by the caller alone, kernels' accesses by launch().
   uint8_t origins(uint64_t address) const;
   void note_origins(uint64_t address, size_t bytes, uint8_t origins);
-  // Whether kernels read what is kGiven since the last call.
+  // True: since the last call kernels read what is kGiven.
   bool take_given_read();
 
   // Parses and checks a module, and places its variables. Kernels are decoded when they are first

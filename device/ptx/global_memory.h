@@ -63,7 +63,7 @@ class GlobalMemory {
   const Allocation* find_before(uint64_t address) const;
   // A kernel reads or writes bytes of an allocation.
   void note_access(const Allocation& allocation, bool is_write);
-  // Whether kernels read what the judge gave since the last call.
+  // True: since the last call kernels read what the judge gave.
   bool take_given_read() { return reads_given_.exchange(false); }
   // The bytes at a device address, null unless one allocation holds them all.
   uint8_t* host(uint64_t address, size_t bytes) const;

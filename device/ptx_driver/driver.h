@@ -124,9 +124,9 @@ class Driver {
   Report report_;
   uint64_t launches_ = 0;
   bool is_in_call_ = false;
-  bool is_given_nothing_ = false;    // The call has no inputs.
-  uint64_t calls_ = 0;               // The calls that are over, of this candidate.
-  uint64_t launches_before_ = 0;     // The launches before the call.
+  bool is_given_nothing_ = false;  // The call has no inputs.
+  uint64_t calls_ = 0;             // The calls that are over, of this candidate.
+  uint64_t launches_before_ = 0;   // The launches before the call.
   CUresult fault_ = CUDA_SUCCESS;
 };
 

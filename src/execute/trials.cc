@@ -347,7 +347,7 @@ EarlyOutcome Trials::made_without_kernel(const Call& call,
   }
   if (!call.record) return std::nullopt;
   if (EarlyOutcome made = host_made(*call.record)) return made;
-  // Who watches the kernels can tell a constant from a right answer where the comparison cannot.
+  // A device in software can tell a constant from a right answer where the comparison cannot.
   if (call.returns_inputs || call.record->reads_given || !plan_.grade.is_trivial()) {
     return std::nullopt;
   }
