@@ -23,6 +23,9 @@ void mc_executor_set_warp_threads(int threads) {
   mc::ptx_driver::Driver::get().warp_threads = threads;
 }
 
+// The name that programs read of the device.
+void mc_executor_set_device_name(const char* name) { mc::ptx_driver::Driver::get().name = name; }
+
 // A candidate begins: its findings are new, and its launches take turns by its own seed.
 void mc_executor_begin_candidate(uint64_t seed) {
   mc::ptx_driver::Driver::get().begin_candidate(seed);

@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "ptx/device.h"
+#include "ptx_driver/description.h"
 #include "ptx_driver/report.h"
 
 namespace mc::ptx_driver {
@@ -108,6 +109,8 @@ class Driver {
   // Threads of a warp: 32, or 128 where a candidate is for MUSA's mp_21 or mp_22. It is constant
   // from start() on.
   int warp_threads = 32;
+  // The name that programs read.
+  std::string name = kName;
   // The turns of blocks and warps follow from it in every other launch.
   uint64_t seed = 1;
   // Bytes that copies on the device put into another place of their allocation, in all.

@@ -91,6 +91,7 @@ class DeviceProcess:
         kernels: tuple[str, str] = ("torch", "libtorch_cuda*.so"),
         operators: str = "",
         warp_size: int = 32,
+        name: str = "",
     ) -> None:
         """`kernels` is the Place's: the files of PyTorch's own kernels. `operators` is the library
         that runs PyTorch's operators, where the device cannot run those kernels.
@@ -98,6 +99,8 @@ class DeviceProcess:
         native = ctypes.CDLL(library)
         if warp_size != 32:  # A device in software alone has others (device/ptx_driver/capi.cc).
             native.mc_executor_set_warp_threads(warp_size)
+        if name:
+            native.mc_executor_set_device_name(name.encode())
         self._kernels = kernels
         native.mc_executor_create.restype = ctypes.c_void_p
         native.mc_executor_channel_bytes.restype = ctypes.c_uint64

@@ -77,6 +77,7 @@ assert torch.musa.get_device_properties(0).warp_size == 128
 class ModelNew(torch.nn.Module):
     def forward(self, x):
         assert torch.musa.get_device_properties(0).warp_size == 128
+        assert torch.musa.get_device_name(0) == "MUSA on CPU"
         return ext.run(x)
 """
 
