@@ -36,6 +36,7 @@ enum class Op : uint32_t {
   kOccupancy,         // Occupancy; answered with an int32_t.
   kTensorMap,         // TensorMap; answered with a CUtensorMap.
   kLaunch,            // Launch, then the bytes of the arguments.
+  kRefusedLaunch,     // Launch: the client refused it; a device in software reports why.
   kCreateStream,      // CreateStream
   kDestroyStream,     // Handle
   kCreateEvent,       // CreateEvent

@@ -306,6 +306,24 @@ TEST_F(Device, AFaultOfAKernelStaysAndSpoilsTheProcess) {
   EXPECT_FALSE(end());
 }
 
+// The launch of a kernel without parameters, which would end with a fault.
+TEST_F(Device, DoesNotMakeALaunchThatTheClientRefused) {
+  ASSERT_EQ(load("/artifacts/own.so", 64), 0u);
+  FunctionFacts facts{};
+  ASSERT_EQ(find("fault", 1, facts), 0u);
+  sender.send(Op::kRefusedLaunch, Launch{.function = 1,
+                                         .grid = {1, 1, 1},
+                                         .block = {1, 1, 1},
+                                         .shared_bytes = 0,
+                                         .stream = 0,
+                                         .cluster = {0, 0, 0},
+                                         .is_cooperative = 0,
+                                         .argument_bytes = 0});
+  EXPECT_EQ(synchronize(), 0u);
+  EXPECT_EQ(executor->use().launches, 0u);
+  EXPECT_TRUE(end());
+}
+
 TEST_F(Device, LeavesNothingForTheNextCandidate) {
   sender.call(Op::kMap, Map{arena(), kGranularity});
   sender.send(Op::kCreateStream, CreateStream{10, 1, 0});

@@ -90,8 +90,19 @@ cudaError_t launch(const void* host, const Configuration& c, void** arguments,
   Function* function = Client::get().find_function(host);
   if (function == nullptr) return cudaErrorInvalidDeviceFunction;
   if (const cudaError_t error = Client::get().prepare(*function)) return error;
-  if (const cudaError_t error = check(*function, c)) return error;
   const FunctionFacts& facts = *function->facts;
+  Launch command{function->handle,
+                 {c.grid.x, c.grid.y, c.grid.z},
+                 {c.block.x, c.block.y, c.block.z},
+                 static_cast<uint32_t>(std::min<size_t>(c.shared_bytes, UINT32_MAX)),
+                 handle_of(c.stream),
+                 {options.cluster.x, options.cluster.y, options.cluster.z},
+                 options.is_cooperative ? 1u : 0u,
+                 0};
+  if (const cudaError_t error = check(*function, c)) {
+    device().send(Op::kRefusedLaunch, command);
+    return error;
+  }
   std::array<char, kArgumentBytesMax> packed;
   uint32_t end = 0;
   for (uint32_t i = 0; i < facts.num_parameters; ++i) {
@@ -101,14 +112,7 @@ cudaError_t launch(const void* host, const Configuration& c, void** arguments,
     std::memcpy(packed.data() + parameter.offset, arguments[i], parameter.bytes);
     end = parameter.offset + parameter.bytes;
   }
-  const Launch command{function->handle,
-                       {c.grid.x, c.grid.y, c.grid.z},
-                       {c.block.x, c.block.y, c.block.z},
-                       static_cast<uint32_t>(c.shared_bytes),
-                       handle_of(c.stream),
-                       {options.cluster.x, options.cluster.y, options.cluster.z},
-                       options.is_cooperative ? 1u : 0u,
-                       end};
+  command.argument_bytes = end;
   return send(Op::kLaunch, command, {packed.data(), end});
 }
 

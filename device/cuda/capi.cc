@@ -92,6 +92,10 @@ uint64_t mc_executor_import(void* process, int descriptor, uint64_t bytes,
                                                                  {extents, num_extents});
 }
 
+// Executor::pause and resume, by the same thread.
+void mc_executor_pause(void* process) { static_cast<Process*>(process)->executor->pause(); }
+void mc_executor_resume(void* process) { static_cast<Process*>(process)->executor->resume(); }
+
 void mc_executor_release(void* process, uint64_t address) {
   static_cast<Process*>(process)->executor->release_region(address);
 }

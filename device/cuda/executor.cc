@@ -490,6 +490,10 @@ void Executor::execute(Op op, const char* body, uint32_t bytes) {
                             command.argument_bytes <= kArgumentBytesMax;
       return fail(is_whole ? launch(command, body) : CUDA_ERROR_INVALID_VALUE);
     }
+    case Op::kRefusedLaunch: {
+      Launch command;
+      return fail(take(command) ? note_refused(command) : CUDA_ERROR_INVALID_VALUE);
+    }
     case Op::kCreateStream: {
       CreateStream command;
       if (!take(command) || command.stream < kFirstStream || streams_.contains(command.stream) ||

@@ -71,6 +71,9 @@ class Executor : private CallContext {
   bool detach();
 
   // ---- For the judge's side of the process.  A mutex lets them run beside serve().
+  // The candidate's commands wait between these two.
+  void pause() { mutex_.lock(); }
+  void resume() { mutex_.unlock(); }
   // Maps memory that another process exported (cuMemExportToShareableHandle): its address here, or
   // 0 where that fails.  `extents` are the places of its tensors: a device that allocates by the
   // byte maps these alone, so that an access beyond the end of one is an access to nothing.
@@ -154,6 +157,12 @@ class Executor : private CallContext {
     uint32_t argument_bytes = 0;  // The least that a launch needs.
     uint32_t module = 0;
   };
+  // The driver's form of a launch.
+  struct Configuration {
+    CUlaunchConfig config{};
+    CUlaunchAttribute attributes[2];
+    const FunctionEntry* function = nullptr;
+  };
   struct Launches {
     uint64_t all = 0;
     uint64_t own = 0;
@@ -192,7 +201,9 @@ class Executor : private CallContext {
   void forget_after_this(const Module& module);
   CUresult find_function(const Find& command, const char* name, FunctionFacts& facts);
   CUresult find_variable(const Find& command, const char* name, VariableFacts& facts);
+  bool configure(const Launch& command, Configuration& configuration);
   CUresult launch(const Launch& command, const char* arguments);
+  CUresult note_refused(const Launch& command);
   void count_launches(CUstream stream, const Launches& launches);
   CUresult end_capture(const Capture& command, CUstream stream);
   void end_item(CallItem item);
@@ -217,6 +228,9 @@ class Executor : private CallContext {
   CUevent event_of(uint32_t handle) const;
   bool is_device_range(uint64_t address, uint64_t bytes) const override;
   bool is_capturing(CUstream stream) const;
+
+  // Such a device allocates by the byte, and reports what it refuses.
+  bool is_in_software() const { return granularity_ == 1; }
 
   CUresult map_at(uint64_t address, uint64_t bytes, CUmemGenericAllocationHandle handle);
   CUresult map_part(uint64_t address, Extent part, CUmemGenericAllocationHandle handle);

@@ -205,7 +205,7 @@ uint64_t Executor::import_region(int descriptor, uint64_t bytes, std::span<const
     cuMemRelease(block.handle);
     return 0;
   }
-  const bool by_extents = granularity_ == 1 && !extents.empty();
+  const bool by_extents = is_in_software() && !extents.empty();
   const CUresult status = by_extents ? map_extents(place->address, extents, block)
                                      : map_at(place->address, bytes, block.handle);
   if (status != CUDA_SUCCESS) {

@@ -58,9 +58,9 @@ bool Executor::start_batch(int descriptor, uint64_t bytes, uint32_t calls, Manne
 // PyTorch's allocator does after record_stream(), and who asks again and again waits for it to
 // open.
 bool Executor::is_allowed_now(Op op, uint32_t bytes) {
-  const bool writes = op == Op::kLaunch || op == Op::kLaunchGraph || op == Op::kCopy ||
-                      op == Op::kFill || op == Op::kWrite || op == Op::kLibraryCall ||
-                      op == Op::kOperator || op == Op::kOperatorResult;
+  const bool writes = op == Op::kLaunch || op == Op::kRefusedLaunch || op == Op::kLaunchGraph ||
+                      op == Op::kCopy || op == Op::kFill || op == Op::kWrite ||
+                      op == Op::kLibraryCall || op == Op::kOperator || op == Op::kOperatorResult;
   if (is_taken_ && writes) return false;
   if (!is_timed_) return true;
   if (!batch_->is_in_call()) return !writes && op != Op::kMap && op != Op::kRead;
@@ -78,6 +78,7 @@ bool Executor::is_allowed_now(Op op, uint32_t bytes) {
       if (bytes > kStagedBytesMax) batch_->open_gate();
       return true;
     case Op::kPad:
+    case Op::kRefusedLaunch:
     case Op::kSetAttribute:
     case Op::kOccupancy:
     case Op::kTensorMap:

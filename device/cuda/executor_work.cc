@@ -121,14 +121,12 @@ void Executor::forget_after_this(const Module& module) {
   if (!module.is_own) changed_modules_.emplace(module.path, module.offset);
 }
 
-CUresult Executor::launch(const Launch& command, const char* arguments) {
+// False: a handle is unknown.
+bool Executor::configure(const Launch& command, Configuration& configuration) {
+  auto& [config, attributes, entry] = configuration;
   const auto function = functions_.find(command.function);
-  CUlaunchConfig config{};
-  if (function == functions_.end() || !stream_of(command.stream, config.hStream)) {
-    return CUDA_ERROR_INVALID_HANDLE;
-  }
-  // The driver would read on behind a block that is too short.
-  if (command.argument_bytes < function->second.argument_bytes) return CUDA_ERROR_INVALID_VALUE;
+  if (function == functions_.end() || !stream_of(command.stream, config.hStream)) return false;
+  entry = &function->second;
   config.gridDimX = command.grid[0];
   config.gridDimY = command.grid[1];
   config.gridDimZ = command.grid[2];
@@ -136,7 +134,6 @@ CUresult Executor::launch(const Launch& command, const char* arguments) {
   config.blockDimY = command.block[1];
   config.blockDimZ = command.block[2];
   config.sharedMemBytes = command.shared_bytes;
-  CUlaunchAttribute attributes[2];
   config.attrs = attributes;
   if (command.cluster[0] != 0) {
     CUlaunchAttribute& attribute = attributes[config.numAttrs++];
@@ -148,14 +145,32 @@ CUresult Executor::launch(const Launch& command, const char* arguments) {
     attribute.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
     attribute.value.cooperative = 1;
   }
+  return true;
+}
+
+// The candidate process has the error already, which is also all that a GPU has of it.
+CUresult Executor::note_refused(const Launch& command) {
+  Configuration configuration;
+  if (!is_in_software()) return CUDA_SUCCESS;
+  if (!configure(command, configuration)) return CUDA_ERROR_INVALID_HANDLE;
+  cuLaunchKernelEx(&configuration.config, configuration.function->function, nullptr, nullptr);
+  return CUDA_SUCCESS;
+}
+
+CUresult Executor::launch(const Launch& command, const char* arguments) {
+  Configuration configuration;
+  if (!configure(command, configuration)) return CUDA_ERROR_INVALID_HANDLE;
+  const auto& [config, attributes, function] = configuration;
+  // The driver would read on behind a block that is too short.
+  if (command.argument_bytes < function->argument_bytes) return CUDA_ERROR_INVALID_VALUE;
   size_t bytes = command.argument_bytes;
   void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, const_cast<char*>(arguments),
                    CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
-  count_launches(config.hStream, {1, function->second.is_own ? 1u : 0u});
+  count_launches(config.hStream, {1, function->is_own ? 1u : 0u});
   const CUresult status =
-      cuLaunchKernelEx(&config, function->second.function, nullptr, bytes > 0 ? extra : nullptr);
+      cuLaunchKernelEx(&config, function->function, nullptr, bytes > 0 ? extra : nullptr);
   if (items_.is_on()) {
-    CallItem item = function->second.item;
+    CallItem item = function->item;
     std::ranges::copy(command.grid, item.grid);
     std::ranges::copy(command.block, item.block);
     item.shared_bytes += command.shared_bytes;

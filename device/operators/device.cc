@@ -25,9 +25,16 @@ constexpr size_t kErrorBytesMax = 4000;
 constexpr uint32_t kItemsMax = 1 << 14;
 constexpr size_t kResultsMax = 1 << 10;  // That wait; threads of a candidate fetch their own.
 
+// A result, and the tensors of the device that it was made of.
+struct Result {
+  at::Tensor tensor;
+  std::vector<uint64_t> sources;
+};
+
 struct State {
   void* (*host)(uint64_t address, uint64_t bytes) = nullptr;
-  std::map<uint32_t, at::Tensor> results;  // That wait for an address, the oldest first.
+  void (*note)(uint64_t target, uint64_t bytes, const uint64_t* sources, size_t count) = nullptr;
+  std::map<uint32_t, Result> results;  // They wait for an address, the oldest first.
   uint32_t next_slot = 0;
 };
 
@@ -38,6 +45,9 @@ State& state() {
 
 // One call's arguments.
 struct Call {
+  std::vector<uint64_t> sources;                       // The tensors of the device that are read.
+  std::vector<std::pair<uint64_t, uint64_t>> written;  // Those that are written, with bytes.
+  bool is_written = false;                             // The argument that is being read is.
   std::vector<at::Tensor> tensors;
   std::vector<std::vector<int64_t>> sizes;  // Theirs, before the operator ran.
   std::map<std::pair<uint64_t, uint64_t>, c10::Storage> storages;
@@ -66,6 +76,11 @@ at::Tensor get_tensor(Reader& in, Call& call) {
   tensor.set_(storage_at(call, address, bytes), offset, sizes, strides);  // Checks the bounds.
   tensor._set_conj((flags & 1) != 0);
   tensor._set_neg((flags & 2) != 0);
+  if (call.is_written) {
+    call.written.emplace_back(address, tensor.nbytes());
+  } else {
+    call.sources.push_back(address);
+  }
   call.tensors.push_back(tensor);
   call.sizes.push_back(sizes);
   return tensor;
@@ -178,12 +193,12 @@ void put_form(Writer& out, const at::Tensor& tensor) {
 }
 
 // A tensor that waits for its address.
-void put_new(Writer& out, const at::Tensor& tensor) {
+void put_new(Writer& out, const at::Tensor& tensor, const Call& call) {
   out.put(state().next_slot);
   out.put(tensor.scalar_type());
   put_form(out, tensor);
   auto& results = state().results;
-  results[state().next_slot++] = tensor;
+  results[state().next_slot++] = {tensor, call.sources};
   if (results.size() > kResultsMax) results.erase(results.begin());
 }
 
@@ -194,7 +209,7 @@ void put_tensor(Writer& out, const at::Tensor& given, const Call& call) {
     const bool has_grown = given.sizes() != at::IntArrayRef(call.sizes[i]);
     out.put(has_grown ? Tag::kResized : Tag::kSame);
     out.put(static_cast<uint32_t>(i));
-    return has_grown ? put_new(out, given.contiguous()) : void();
+    return has_grown ? put_new(out, given.contiguous(), call) : void();
   }
   TORCH_CHECK_NOT_IMPLEMENTED(given.layout() == at::kStrided, "the device has no ", given.layout(),
                               " tensors");
@@ -209,7 +224,7 @@ void put_tensor(Writer& out, const at::Tensor& given, const Call& call) {
   at::Tensor made = given.resolve_conj().resolve_neg();
   if (!made.is_non_overlapping_and_dense()) made = made.contiguous();
   out.put(Tag::kNew);
-  put_new(out, made);
+  put_new(out, made, call);
 }
 
 void put_result(Writer& out, const c10::IValue& value, const Call& call) {
@@ -250,7 +265,11 @@ void run(Reader& in, Writer& out) {
               " has another number of arguments");
   Call call;
   torch::jit::Stack stack;
-  for (uint32_t i = 0; i < count; ++i) stack.push_back(get_value(in, call));
+  for (uint32_t i = 0; i < count; ++i) {
+    const c10::AliasInfo* alias = op.schema().arguments()[i].alias_info();
+    call.is_written = alias != nullptr && alias->isWrite();
+    stack.push_back(get_value(in, call));
+  }
   const c10::IValue drawn = get_value(in, call);
   if (drawn.isGenerator()) {
     at::Generator standard = at::globalContext().defaultGenerator(at::kCPU);
@@ -258,6 +277,9 @@ void run(Reader& in, Writer& out) {
   }
   const at::AutoDispatchBelowADInplaceOrView below;
   op.callBoxed(&stack);
+  for (const auto& [target, bytes] : call.written) {
+    state().note(target, bytes, call.sources.data(), call.sources.size());
+  }
   out.put(static_cast<uint32_t>(stack.size()));
   for (const c10::IValue& value : stack) put_result(out, value, call);
 }
@@ -279,8 +301,11 @@ size_t write_reply(const Writer& body, End end, void* reply, size_t reply_max) {
 }  // namespace
 }  // namespace mc::operators
 
-void mc_operators_open(void* (*host)(uint64_t address, uint64_t bytes)) {
+void mc_operators_open(void* (*host)(uint64_t address, uint64_t bytes),
+                       void (*note)(uint64_t target, uint64_t bytes, const uint64_t* sources,
+                                    size_t count)) {
   mc::operators::state().host = host;
+  mc::operators::state().note = note;
 }
 
 size_t mc_operators_run(const void* call, size_t bytes, void* reply, size_t reply_max) {
@@ -302,10 +327,12 @@ size_t mc_operators_run(const void* call, size_t bytes, void* reply, size_t repl
 int mc_operators_fetch(uint32_t slot, uint64_t address, uint64_t bytes) {
   auto& results = mc::operators::state().results;
   const auto found = results.find(slot);
-  if (found == results.end() || found->second.nbytes() != bytes) return 0;
+  if (found == results.end() || found->second.tensor.nbytes() != bytes) return 0;
   void* target = bytes == 0 ? nullptr : mc::operators::state().host(address, bytes);
   if (bytes > 0 && target == nullptr) return 0;
-  if (bytes > 0) std::memcpy(target, found->second.data_ptr(), bytes);
+  const auto& [tensor, sources] = found->second;
+  if (bytes > 0) std::memcpy(target, tensor.data_ptr(), bytes);
+  mc::operators::state().note(address, bytes, sources.data(), sources.size());
   results.erase(found);
   return 1;
 }

@@ -40,7 +40,7 @@ bool resolve_each(LaneWarp& w, const Step* s, Access access, const Far& far) {
   for (int l = 0; l < kLanes; ++l) {
     if (!has(w.active, l)) continue;
     SiteRange range;
-    const bool is_inside = find_allocation(*w.block, far.at[l], range) &&
+    const bool is_inside = find_allocation(*w.block, far.at[l], access.is_write, range) &&
                            far.at[l] + access.bytes <= range.end &&
                            (far.at[l] & (access.bytes - 1)) == 0;
     if (is_inside) continue;
@@ -199,7 +199,7 @@ bool resolve_global(LaneWarp& w, const Step* s, Access access, Far& far) {
   SiteRange& range = block.sites[s->site];
   if (is_inside(w, range, access.bytes, far)) return true;
   SiteRange found;
-  if (find_allocation(block, far.at[lowest(w.active)], found)) {
+  if (find_allocation(block, far.at[lowest(w.active)], access.is_write, found)) {
     range = found;
     if (is_inside(w, range, access.bytes, far)) return true;
   }

@@ -298,9 +298,10 @@ uint8_t* allocate_frame(Block& block, size_t local_bytes) {
   return frames.back().get();
 }
 
-bool find_allocation(Block& block, uint64_t address, SiteRange& range) {
+bool find_allocation(Block& block, uint64_t address, bool is_write, SiteRange& range) {
   const Allocation* allocation = block.launch->memory->find(address);
   if (allocation == nullptr) return false;
+  block.launch->memory->note_access(*allocation, is_write);
   range = {allocation->begin, allocation->end};
   return true;
 }

@@ -219,6 +219,20 @@ Status Device::fill(uint64_t to, uint8_t byte, size_t size) {
   return ok();
 }
 
+uint8_t Device::origins(uint64_t address) const {
+  const Allocation* allocation = impl_->memory->find(address);
+  return allocation == nullptr ? 0 : allocation->origins;
+}
+
+void Device::note_origins(uint64_t address, size_t bytes, uint8_t origins) {
+  const Allocation* allocation = impl_->memory->find(address);
+  if (allocation == nullptr || bytes == 0) return;
+  const bool is_whole = bytes >= allocation->end - allocation->begin;
+  allocation->origins = is_whole ? origins : allocation->origins | origins;
+}
+
+bool Device::take_given_read() { return impl_->memory->take_given_read(); }
+
 Result<ModuleId> Device::load(std::string_view text) {
   MC_TRY(Module module, parse(text), "load a module");
   Loaded loaded;

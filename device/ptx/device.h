@@ -35,6 +35,7 @@
 
 #include "core/result.h"
 #include "ptx/finding.h"
+#include "ptx/origin.h"
 
 namespace mc::ptx {
 
@@ -120,6 +121,13 @@ class Device {
   Status copy_in(uint64_t to, std::span<const uint8_t> bytes);
   Status copy_out(uint64_t from, std::span<uint8_t> bytes) const;
   Status fill(uint64_t to, uint8_t byte, size_t size);
+
+  // The origins of the allocation that holds the address, bits of Origin; 0 where nothing wrote it.
+  // Copies and fills are noted by the caller alone, kernels' accesses by launch().
+  uint8_t origins(uint64_t address) const;
+  void note_origins(uint64_t address, size_t bytes, uint8_t origins);
+  // True: since the last call kernels read what is kGiven.
+  bool take_given_read();
 
   // Parses and checks a module, and places its variables. Kernels are decoded when they are first
   // launched, or by decode().

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "ptx/origin.h"
 #include "ptx/program.h"
 
 namespace mc::ptx {
@@ -123,6 +124,17 @@ const Allocation* GlobalMemory::find_before(uint64_t address) const {
 const Allocation* GlobalMemory::find(uint64_t address) const {
   const Allocation* before = find_before(address);
   return before != nullptr && address < before->end ? before : nullptr;
+}
+
+// Workers that meet here store the same.
+void GlobalMemory::note_access(const Allocation& allocation, bool is_write) {
+  const std::atomic_ref<uint8_t> origins(allocation.origins);
+  const uint8_t known = origins.load(std::memory_order_relaxed);
+  if (is_write) {
+    origins.store((known & ~kByHost) | kByKernel, std::memory_order_relaxed);
+  } else if ((known & kGiven) != 0) {
+    reads_given_.store(true, std::memory_order_relaxed);
+  }
 }
 
 uint8_t* GlobalMemory::host(uint64_t address, size_t bytes) const {

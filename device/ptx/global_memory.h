@@ -4,10 +4,11 @@
 //
 // Device addresses begin at kGlobalBase and grow with each allocation, so that they are the same in
 // each run. The memory and its shadows are reserved at once and take room when they are touched.
-// Not thread-safe but for find().
+// Not thread-safe but for find() and note_access().
 #ifndef MC_PTX_GLOBAL_MEMORY_H_
 #define MC_PTX_GLOBAL_MEMORY_H_
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -22,6 +23,7 @@ namespace mc::ptx {
 struct Allocation {
   uint64_t begin = 0, end = 0;
   std::string name;
+  mutable uint8_t origins = 0;  // Bits of Origin.
 };
 
 // Bytes that the kernel gives when they are touched, given back at the end.
@@ -59,6 +61,10 @@ class GlobalMemory {
   const Allocation* find(uint64_t address) const;
   // The allocation that begins nearest before the address, or null.
   const Allocation* find_before(uint64_t address) const;
+  // A kernel reads or writes bytes of an allocation.
+  void note_access(const Allocation& allocation, bool is_write);
+  // True: since the last call kernels read what the judge gave.
+  bool take_given_read() { return reads_given_.exchange(false); }
   // The bytes at a device address, null unless one allocation holds them all.
   uint8_t* host(uint64_t address, size_t bytes) const;
 
@@ -76,6 +82,7 @@ class GlobalMemory {
   std::map<uint64_t, Allocation> allocations_;  // The key is their begin.
   std::map<uint64_t, uint64_t> reserved_;       // Ends of reserved ranges by their begins.
   std::multimap<size_t, uint64_t> spare_;       // Released places by their bytes.
+  std::atomic<bool> reads_given_{false};
   uint64_t used_ = 0;
 };
 

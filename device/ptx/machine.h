@@ -190,8 +190,9 @@ struct Launch {
 
 // ---- Functions that handlers call on their slow paths.
 
-// The allocation that holds the address. False if no allocation does.
-bool find_allocation(Block& block, uint64_t address, SiteRange& range);
+// The allocation that holds the address, for an access of its origins (origin.h). False if no
+// allocation does.
+bool find_allocation(Block& block, uint64_t address, bool is_write, SiteRange& range);
 // Saves the bytes from an address on, which a store is about to overwrite.
 void save_bytes(Block& block, uint64_t address, uint64_t bytes);
 // A fence by lanes; is_device: of the device's scope, else of the block's.

@@ -70,7 +70,7 @@ CUresult cuDeviceTotalMem(size_t* bytes, CUdevice) {
 }
 
 CUresult cuDeviceGetName(char* name, int bytes, CUdevice) {
-  std::snprintf(name, static_cast<size_t>(bytes), "%s", mc::ptx_driver::kName);
+  std::snprintf(name, static_cast<size_t>(bytes), "%s", Driver::get().name.c_str());
   return CUDA_SUCCESS;
 }
 

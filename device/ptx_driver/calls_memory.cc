@@ -65,6 +65,7 @@ CUresult fill(CUdeviceptr target, unsigned char value, size_t pitch, size_t widt
       return refuse("[memset]", mc::ptx::FindingKind::kOutOfBoundsWrite, width);
     }
     std::memset(bytes, value, width);
+    Driver::get().device().note_origins(target + row * pitch, width, mc::ptx::kByFill);
   }
   return CUDA_SUCCESS;
 }
@@ -86,6 +87,8 @@ CUresult copy(CUdeviceptr target, CUdeviceptr source, size_t bytes) {
                   "are copied onto themselves: source and target overlap");
   }
   std::memmove(to, from, bytes);
+  mc::ptx::Device& device = Driver::get().device();
+  device.note_origins(target, bytes, device.origins(source));
   if (offset_of(target) != offset_of(source)) Driver::get().bytes_moved += bytes;
   return CUDA_SUCCESS;
 }
@@ -143,6 +146,9 @@ CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset,
       !read_all(allocation.descriptor, host(address, bytes), bytes, offset)) {
     static_cast<void>(driver.device().release(address));
     return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (allocation.descriptor >= 0) {
+    driver.device().note_origins(address, bytes, mc::ptx::kGiven);
   }
   allocation.mapped = address;
   driver.mappings[address] = {bytes, offset, handle};
@@ -213,6 +219,7 @@ CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr target, const void* source, size_t byt
   uint8_t* to = host(target, bytes);
   if (to == nullptr) return CUDA_ERROR_INVALID_VALUE;
   std::memcpy(to, source, bytes);
+  Driver::get().note_host_write(target, bytes);
   return CUDA_SUCCESS;
 }
 

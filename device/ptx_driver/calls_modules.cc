@@ -202,14 +202,24 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, voi
     return CUDA_ERROR_NOT_SUPPORTED;
   }
   if (config->sharedMemBytes > static_cast<unsigned>(known->dynamic_bytes_max)) {
+    driver.report_refusal(known->name, std::to_string(config->sharedMemBytes) +
+                                           " bytes of dynamic shared memory: at most " +
+                                           std::to_string(known->dynamic_bytes_max) +
+                                           " without (or beyond) cudaFuncSetAttribute");
     return CUDA_ERROR_INVALID_VALUE;
   }
   const int threads = threads_of(*config);
-  if (threads <= 1024 && threads > mc::ptx_driver::threads_by_registers(known->registers)) {
+  const int threads_max = mc::ptx_driver::threads_by_registers(known->registers);
+  if (threads <= 1024 && threads > threads_max) {
+    driver.report_refusal(known->name, "a block of " + std::to_string(threads) + " threads with " +
+                                           std::to_string(known->registers) +
+                                           " registers each: at most " +
+                                           std::to_string(threads_max) + " threads have room");
     return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
   }
   const bool cooperates = is_cooperative(*config);
   if (cooperates && is_too_large(*config, *known)) {
+    driver.report_refusal(known->name, "a cooperative grid whose blocks are not all resident");
     return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
   }
   ptx::LaunchOptions options{.module = known->module,

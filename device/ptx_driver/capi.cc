@@ -23,10 +23,29 @@ void mc_executor_set_warp_threads(int threads) {
   mc::ptx_driver::Driver::get().warp_threads = threads;
 }
 
+// The name that programs read of the device.
+void mc_executor_set_device_name(const char* name) { mc::ptx_driver::Driver::get().name = name; }
+
 // A candidate begins: its findings are new, and its launches take turns by its own seed.
 void mc_executor_begin_candidate(uint64_t seed) {
-  mc::ptx_driver::Driver::get().report().forget();
-  mc::ptx_driver::Driver::get().seed = seed;
+  mc::ptx_driver::Driver::get().begin_candidate(seed);
+}
+
+void mc_executor_begin_call(uint64_t given_bytes) {
+  mc::ptx_driver::Driver::get().begin_call(given_bytes);
+}
+
+void mc_executor_end_call(const mc::ptx_driver::OutputPart* outputs, size_t count) {
+  mc::ptx_driver::Driver::get().end_call({outputs, count});
+}
+
+// An operator wrote bytes of a tensor, from those of the sources; from none: it filled them.
+void mc_executor_note_operator(uint64_t target, uint64_t bytes, const uint64_t* sources,
+                               size_t count) {
+  mc::ptx::Device& device = mc::ptx_driver::Driver::get().device();
+  uint8_t origins = count == 0 ? mc::ptx::kByFill : 0;
+  for (size_t k = 0; k < count; ++k) origins |= device.origins(sources[k]);
+  device.note_origins(target, bytes, origins);
 }
 
 // Driver::bytes_moved.

@@ -55,12 +55,43 @@ CUresult Driver::queue(CUstream stream, Work work) {
   return work();
 }
 
-CUresult Driver::refuse(const std::string& kernel, std::string why) {
+void Driver::begin_candidate(uint64_t new_seed) {
+  report_.forget();
+  seed = new_seed;
+  calls_ = 0;
+  is_in_call_ = false;
+}
+
+void Driver::begin_call(uint64_t given_bytes) {
+  is_in_call_ = true;
+  is_given_nothing_ = given_bytes == 0;
+  launches_before_ = launches_;
+  device_->take_given_read();
+}
+
+void Driver::end_call(std::span<const OutputPart> outputs) {
+  is_in_call_ = false;
+  CallRecord record{.number = ++calls_,
+                    .launches = launches_ - launches_before_,
+                    .reads_given = device_->take_given_read() || is_given_nothing_};
+  for (const auto& [address, bytes] : outputs) record.add(device_->origins(address), bytes);
+  report_.add(record);
+}
+
+void Driver::note_host_write(uint64_t address, uint64_t bytes) {
+  device_->note_origins(address, bytes, is_in_call_ ? ptx::kByHost : ptx::kGiven);
+}
+
+void Driver::report_refusal(const std::string& kernel, std::string why) {
   ptx::Finding finding;
   finding.kind = ptx::FindingKind::kLaunchLimit;
   finding.kernel = kernel;
   finding.detail = std::move(why);
   report_.add(finding);
+}
+
+CUresult Driver::refuse(const std::string& kernel, std::string why) {
+  report_refusal(kernel, std::move(why));
   return fault_ = CUDA_ERROR_INVALID_PTX;
 }
 

@@ -23,10 +23,12 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "ptx/device.h"
+#include "ptx_driver/description.h"
 #include "ptx_driver/report.h"
 
 namespace mc::ptx_driver {
@@ -65,6 +67,12 @@ struct Event {
   std::chrono::steady_clock::time_point time;
 };
 
+// An output of a candidate's.
+struct OutputPart {
+  uint64_t address = 0;
+  uint64_t bytes = 0;
+};
+
 // Does its work; CUDA_SUCCESS where it could.
 using Work = std::function<CUresult()>;
 using Graph = std::vector<Work>;
@@ -83,14 +91,26 @@ class Driver {
   // Does the work now, or notes it where the stream is being captured.  A fault of a kernel makes
   // each later call fail.
   CUresult queue(CUstream stream, Work work);
+  // A call of forward begins, which was given so many bytes.
+  void begin_call(uint64_t given_bytes);
+  // It is over: a line of the report says who made its outputs (src/execute/decode.h reads it).
+  void end_call(std::span<const OutputPart> outputs);
+  // The host wrote: weights before the first call, a value of its own during one.
+  void note_host_write(uint64_t address, uint64_t bytes);
+  // The next candidate: its findings and calls are new.
+  void begin_candidate(uint64_t new_seed);
   CUresult fault() const { return fault_; }
   CUresult launch(ptx::LaunchOptions options);
+  // A launch that does not begin. The device goes on.
+  void report_refusal(const std::string& kernel, std::string why);
   // A kernel of which no machine code could be made: nothing of its module works on a GPU.
   CUresult refuse(const std::string& kernel, std::string why);
 
   // Threads of a warp: 32, or 128 where a candidate is for MUSA's mp_21 or mp_22. It is constant
   // from start() on.
   int warp_threads = 32;
+  // The name that programs read.
+  std::string name = kName;
   // The turns of blocks and warps follow from it in every other launch.
   uint64_t seed = 1;
   // Bytes that copies on the device put into another place of their allocation, in all.
@@ -106,6 +126,10 @@ class Driver {
   std::unique_ptr<ptx::Device> device_;
   Report report_;
   uint64_t launches_ = 0;
+  bool is_in_call_ = false;
+  bool is_given_nothing_ = false;  // The call has no inputs.
+  uint64_t calls_ = 0;             // The calls that are over, of this candidate.
+  uint64_t launches_before_ = 0;   // The launches before the call.
   CUresult fault_ = CUDA_SUCCESS;
 };
 

@@ -3,7 +3,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +17,7 @@
 namespace mc::ptx_driver {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -238,6 +241,31 @@ TEST_F(PtxDriver, LaunchesNoMoreThreadsThanRegistersAreEnoughFor) {
   config.blockDimY = config.blockDimZ = 1;
   EXPECT_EQ(cuLaunchKernelEx(&config, function_, nullptr, nullptr),
             CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+  EXPECT_THAT(Driver::get().report().take(),
+              AllOf(HasSubstr("\"kind\":\"launch_error\""),
+                    HasSubstr("257 threads with 255 registers each: at most 256")));
+}
+
+TEST_F(PtxDriver, ReportsALaunchThatItRefuses) {
+  struct Refused {
+    std::array<unsigned, 3> grid, block;
+    unsigned shared_bytes;
+    const char* says;
+  };
+  const Refused table[] = {
+      {{1, 1, 1}, {2048, 1, 1}, 0, "a block of 2048 x 1 x 1 threads"},
+      {{1, 1, 65536}, {1, 1, 1}, 0, "a grid of 1 x 1 x 65536 blocks"},
+      {{1, 1, 1}, {1, 1, 1}, 49153, "49153 bytes of dynamic shared memory"},
+  };
+  for (const auto& [grid, block, shared_bytes, says] : table) {
+    CUlaunchConfig config{};
+    config = {grid[0],  grid[1],      grid[2],        block[0],     block[1],
+              block[2], shared_bytes, config.hStream, config.attrs, config.numAttrs};
+    EXPECT_EQ(cuLaunchKernelEx(&config, function_, nullptr, nullptr), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_THAT(Driver::get().report().take(),
+                AllOf(HasSubstr("\"kind\":\"launch_error\""), HasSubstr(says)));
+    EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  }
 }
 
 TEST_F(PtxDriver, CopiesPartsOfAnExportedAllocationAndBackAgain) {
@@ -301,6 +329,68 @@ TEST_F(PtxDriver, AGraphRunsWhatItsStreamGotWhileItWasCaptured) {
   cuGraphExecDestroy(exec);
   cuGraphDestroy(graph);
   cuStreamDestroy(stream);
+}
+
+class PtxCall : public PtxDriver {
+ protected:
+  // Memory of the judge, in the second half of the range.
+  CUdeviceptr give(size_t bytes) {
+    const int file = memfd_create("given", MFD_CLOEXEC);
+    EXPECT_EQ(ftruncate(file, static_cast<off_t>(bytes)), 0);
+    CUmemGenericAllocationHandle handle = 0;
+    EXPECT_EQ(cuMemImportFromShareableHandle(&handle, reinterpret_cast<void*>(intptr_t{file}),
+                                             CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+              CUDA_SUCCESS);
+    close(file);
+    EXPECT_EQ(cuMemMap(range_ + kHalf, bytes, 0, handle, 0), CUDA_SUCCESS);
+    return range_ + kHalf;
+  }
+  // The report of a call that does the work, with `bytes` at `y` as its output.
+  std::string call(CUdeviceptr y, size_t bytes, const std::function<void()>& work) {
+    Driver::get().begin_call(8);
+    work();
+    const OutputPart output{y, bytes};
+    Driver::get().end_call({&output, 1});
+    return Driver::get().report().take();
+  }
+
+  static constexpr uint64_t kHalf = 32 << 20;
+};
+
+TEST_F(PtxCall, SaysWhoMadeTheOutputs) {
+  const CUdeviceptr y = map(8), x = give(8);
+  const uint32_t value[] = {1, 2};
+  const auto write = [&] { cuMemcpyHtoDAsync(y, value, 8, nullptr); };
+  EXPECT_THAT(call(y, 8, [&] { launch(y, 2); }), HasSubstr("\"kernel\":8"));
+  EXPECT_THAT(call(y, 8, [&] { cuMemsetD8Async(y, 0, 8, nullptr); }), HasSubstr("\"fill\":8"));
+  EXPECT_THAT(call(y, 8, write), HasSubstr("\"host\":8"));
+  EXPECT_THAT(call(y, 8, [&] { cuMemcpyDtoDAsync(y, x, 8, nullptr); }), HasSubstr("\"given\":8"));
+  // A kernel may replace what the host wrote, but not what it writes afterwards.
+  write();
+  EXPECT_THAT(call(y, 8, [&] { launch(y, 1); }), HasSubstr("\"kernel\":8"));
+  EXPECT_THAT(call(y, 8, [&] { cuMemcpyHtoDAsync(y, value, 4, nullptr); }),
+              HasSubstr("\"host\":8"));
+  // Weights are written before the first call.
+  write();
+  EXPECT_THAT(call(y, 8, [] {}), HasSubstr("\"given\":8"));
+}
+
+TEST_F(PtxCall, SaysWhetherKernelsReadInputs) {
+  const CUdeviceptr y = map(8), x = give(8);
+  constexpr const char *kReads = "\"reads_given\":true", *kReadsNone = "\"reads_given\":false";
+  EXPECT_THAT(call(y, 8, [&] { launch(y, 2); }), HasSubstr(kReadsNone));
+  EXPECT_THAT(call(y, 8, [&] { launch(x, 2); }), HasSubstr(kReads));
+  EXPECT_THAT(call(y, 8, [&] { launch(y, 2); }), HasSubstr(kReadsNone));
+  EXPECT_THAT(call(y, 8, [&] { cuMemcpyDtoDAsync(y, x, 8, nullptr); }), HasSubstr(kReadsNone));
+  EXPECT_THAT(call(y, 8, [&] { launch(y, 2); }), HasSubstr(kReads)) << "a copy of the input";
+}
+
+TEST_F(PtxCall, NumbersTheCallsOfACandidate) {
+  const CUdeviceptr y = map(8);
+  EXPECT_THAT(call(y, 8, [] {}), HasSubstr("\"call\":1"));
+  EXPECT_THAT(call(y, 8, [] {}), HasSubstr("\"call\":2"));
+  Driver::get().begin_candidate(3);
+  EXPECT_THAT(call(y, 8, [] {}), HasSubstr("\"call\":1"));
 }
 
 TEST(PtxReport, NamesKernelsAndArraysAsTheSourceDoes) {

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/demangle.h"
+#include "ptx/origin.h"
 
 namespace mc::ptx_driver {
 namespace {
@@ -84,6 +85,30 @@ void Report::add(const ptx::Finding& finding) {
                             std::to_string(finding.line) + " " + finding.detail;
   if (seen_.insert(place).second)
     add_line(line.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+void CallRecord::add(uint8_t origins, uint64_t bytes) {
+  uint64_t& maker = (origins & ptx::kByHost) != 0     ? by_host
+                    : (origins & ptx::kByKernel) != 0 ? by_kernels
+                    : (origins & ptx::kGiven) != 0    ? given
+                    : (origins & ptx::kByFill) != 0   ? by_fills
+                                                      : by_none;
+  maker += bytes;
+}
+
+void Report::add(const CallRecord& record) {
+  const Json line{{"call", record.number},
+                  {"launches", record.launches},
+                  {"digest", ""},
+                  {"kernel", record.by_kernels},
+                  {"fill", record.by_fills},
+                  {"given", record.given},
+                  {"host", record.by_host},
+                  {"nowhere", record.by_none},
+                  {"unknown_reads", 0},
+                  {"reads_given", record.reads_given}};
+  const std::lock_guard lock(mutex_);
+  add_line(line.dump());
 }
 
 void Report::add_unsupported(const std::string& kernel, const std::string& detail) {

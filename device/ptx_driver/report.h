@@ -14,9 +14,22 @@
 
 namespace mc::ptx_driver {
 
+// The makers of a call's outputs, in bytes. Where an allocation has several, the host counts before
+// kernels, and these before what was given.
+struct CallRecord {
+  uint64_t number = 0;
+  uint64_t launches = 0;
+  bool reads_given = false;  // A kernel read what the judge gave.
+  uint64_t by_host = 0, by_kernels = 0, given = 0, by_fills = 0, by_none = 0;
+
+  // Adds an output whose allocation has these origins.
+  void add(uint8_t origins, uint64_t bytes);
+};
+
 class Report {
  public:
   void add(const ptx::Finding& finding);
+  void add(const CallRecord& record);
   // A construct that the executor lacks; each time that a kernel meets it.
   void add_unsupported(const std::string& kernel, const std::string& detail);
   // The lines since the last call.

@@ -13,6 +13,8 @@ import ctypes
 import fcntl
 import importlib
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +39,12 @@ class _Part(ctypes.Structure):
         ("bytes", ctypes.c_uint64),
         ("offset", ctypes.c_uint64),
     ]
+
+
+class _Output(ctypes.Structure):
+    """OutputPart of device/ptx_driver/driver.h."""
+
+    _fields_ = [("address", ctypes.c_uint64), ("bytes", ctypes.c_uint64)]
 
 
 class _Extent(ctypes.Structure):
@@ -83,6 +91,7 @@ class DeviceProcess:
         kernels: tuple[str, str] = ("torch", "libtorch_cuda*.so"),
         operators: str = "",
         warp_size: int = 32,
+        name: str = "",
     ) -> None:
         """`kernels` is the Place's: the files of PyTorch's own kernels. `operators` is the library
         that runs PyTorch's operators, where the device cannot run those kernels.
@@ -90,6 +99,8 @@ class DeviceProcess:
         native = ctypes.CDLL(library)
         if warp_size != 32:  # A device in software alone has others (device/ptx_driver/capi.cc).
             native.mc_executor_set_warp_threads(warp_size)
+        if name:
+            native.mc_executor_set_device_name(name.encode())
         self._kernels = kernels
         native.mc_executor_create.restype = ctypes.c_void_p
         native.mc_executor_channel_bytes.restype = ctypes.c_uint64
@@ -114,7 +125,7 @@ class DeviceProcess:
     def _open_operators(self, path: str) -> None:
         """The library's functions (device/operators/operators.h) go to the executor."""
         library, native = ctypes.CDLL(path), self._native
-        library.mc_operators_open(native.mc_executor_host)
+        library.mc_operators_open(native.mc_executor_host, native.mc_executor_note_operator)
         functions = library.mc_operators_run, library.mc_operators_fetch
         native.mc_executor_set_operators(self._handle, *functions)
 
@@ -183,7 +194,30 @@ class DeviceProcess:
         if not address:
             raise MemoryError("the device process has no room for the region")
         self._moved_before = self._moved_bytes()
+        if question.body["is_call"] and self._take_report is not None:
+            given_bytes = ctypes.c_uint64(sum(node["nbytes"] for node in nodes))
+            with self._paused():
+                self._native.mc_executor_begin_call(given_bytes)
         return Answer({"address": address})
+
+    @contextmanager
+    def _paused(self) -> Iterator[None]:
+        """The candidate's commands wait."""
+        self._native.mc_executor_pause(self._handle)
+        try:
+            yield
+        finally:
+            self._native.mc_executor_resume(self._handle)
+
+    def _end_call(self, outputs: list[Json]) -> None:
+        """A device in software reports who made the outputs."""
+        if self._take_report is None:
+            return
+        parts = (_Output * max(1, len(outputs)))(
+            *(_Output(node["offset"], node["nbytes"]) for node in outputs)
+        )
+        with self._paused():
+            self._native.mc_executor_end_call(parts, ctypes.c_size_t(len(outputs)))
 
     def _moved_bytes(self) -> int:
         """How much copies on the device put into another place, as far as it is counted."""
@@ -198,8 +232,10 @@ class DeviceProcess:
         body = question.body
         entries: list[Json] = [{"name": "", "tree": body["outputs"]}, *body["buffers"]]
         nodes = _nodes_of([entry["tree"] for entry in entries])
-        output_bytes = sum(node["nbytes"] for node in _nodes_of([body["outputs"]]))
+        outputs = _nodes_of([body["outputs"]])
+        output_bytes = sum(node["nbytes"] for node in outputs)
         moved_percent = 100 * (self._moved_bytes() - self._moved_before) // max(1, output_bytes)
+        self._end_call(outputs)
         parts = (_Part * max(1, len(nodes)))()
         end = 0
         for part, node in zip(parts, nodes):

@@ -5,6 +5,7 @@
             [--emu-lib PATH --shim PATH
              | --device NAME --aten-lib PATH --executor-lib PATH [--client-lib PATH]
                [--operators-lib PATH]] [--warp-size N]
+               [--device-name NAME]
             [--twin '[CHANNEL, OUTPUT, [ARGUMENT, ...]]']
 
 There are two, since a fork has all that its zygote has: those who run candidate code come from one
@@ -110,6 +111,7 @@ class Libraries:
     # Path of what sends and runs PyTorch's operators, where the device cannot run its kernels.
     operators_library: str = ""
     warp_size: int = 32  # Threads of a warp of the device process.
+    device_name: str = ""  # The name that programs read of its device; "": the device's own.
 
     def candidates_place(self) -> Place:
         """On the CPU backend, the emulated device."""
@@ -134,6 +136,7 @@ def main() -> int:
     parser.add_argument("--emu-lib")
     parser.add_argument("--shim")
     parser.add_argument("--warp-size", type=int, default=32)
+    parser.add_argument("--device-name", default="")
     parser.add_argument("--aten-lib")
     parser.add_argument("--executor-lib", default="")
     parser.add_argument("--client-lib", default="")
@@ -151,7 +154,7 @@ def main() -> int:
     backend = BACKENDS[arguments.device]
     libraries = Libraries(
         sandbox, emulator, aten, backend, arguments.executor_lib, arguments.client_lib,
-        arguments.operators_lib, arguments.warp_size,
+        arguments.operators_lib, arguments.warp_size, arguments.device_name,
     )  # fmt: skip
     channel = wire.Channel(arguments.channel)
     roles = _judge_roles() if arguments.roles == "judge" else _candidate_roles()
@@ -205,6 +208,7 @@ def _judge_roles() -> Roles:
         "device": lambda libraries: process.DeviceProcess(
             libraries.executor_library, libraries.backend.kernels, libraries.operators_library,
             libraries.warp_size,
+            libraries.device_name,
         ).answer,
     }
 

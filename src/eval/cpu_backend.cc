@@ -19,6 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kArchitecture = "90";  // The device's (device/ptx_driver/description.h).
 constexpr const char* kExecutor = "libmc_ptx_executor.so";
+constexpr const char* kMusaName = "MUSA on CPU";  // A candidate for MUSA meets no H100.
 constexpr size_t kPreludeBytesMax = 1 << 16;
 
 Status check_options(const Options& options) {
@@ -71,6 +72,9 @@ Status set_up(Machine& machine, const Options& options, const Progress& progress
   machine.arguments = {"--executor-lib",  executor.string(),
                        "--operators-lib", libraries.operators.string(),
                        "--warp-size",     std::to_string(warp)};
+  if (options.dialect == task::Dialect::kMusa) {
+    machine.arguments.insert(machine.arguments.end(), {"--device-name", kMusaName});
+  }
   machine.candidates_arguments = {"--aten-lib", libraries.aten.string()};
   add_client(machine, libraries.client);
   MC_TRY(const uint64_t bytes_max, compile::artifact_bytes_max(), "set-up");

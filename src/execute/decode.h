@@ -63,12 +63,13 @@ void take_check(worker::JudgeCheckAnswer said, task::Trial& trial);
 task::StateMatch state_of(worker::CandidateBuildAnswer said);
 // With as many operators, and texts as long, as a verdict has room for.
 worker::CandidateRunAnswer bounded(worker::CandidateRunAnswer said);
-// The emulator's report at the end of a call (emu/runtime/call.h).
+// The report of the emulator (emu/runtime/call.h), or of the ptx device
+// (device/ptx_driver/report.h), at the end of a call.
 struct CallRecord {
   int64_t number = 0;
   int64_t launches = 0;
   int64_t kernel_us = 0;  // Processor time of the kernels.
-  std::string digest;     // The digest of the outputs, as they left the device.
+  std::string digest;     // The outputs as they left the emulator; empty from the ptx device.
   // Bytes of the outputs by where their values came from.
   int64_t from_kernels = 0;
   int64_t from_fills = 0;

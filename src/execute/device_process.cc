@@ -71,7 +71,12 @@ Status DeviceProcess::allow(const std::map<std::string, std::string>& files,
 }
 
 Result<int64_t> DeviceProcess::put(const std::vector<worker::Tree>& trees, const Fd& region) {
-  MC_TRY(const auto mapped, call(worker::DevicePutQuestion{trees}, &region), "put");
+  MC_TRY(const auto mapped, call(worker::DevicePutQuestion{trees, false}, &region), "put");
+  return mapped.body.address;
+}
+
+Result<int64_t> DeviceProcess::begin_call(const worker::Tree& inputs, const Fd& region) {
+  MC_TRY(const auto mapped, call(worker::DevicePutQuestion{{inputs}, true}, &region), "put");
   return mapped.body.address;
 }
 

@@ -47,6 +47,8 @@ class DeviceProcess {
   Status allow(const std::map<std::string, std::string>& files, uint64_t schedule_seed);
   // Maps a region of the judge's, whose tensors `trees` describe; its address.
   Result<int64_t> put(const std::vector<worker::Tree>& trees, const Fd& region);
+  // The same with the inputs of a call of forward, which begins with it.
+  Result<int64_t> begin_call(const worker::Tree& inputs, const Fd& region);
   Status release(int64_t address);
   // Copies the outputs and buffers that a candidate describes into a region for the judge.
   // ErrorReply where they are not in the candidate's memory.

@@ -261,7 +261,7 @@ Result<Answer> Measurement::ask_to_run(const TrialPlan& plan,
   MC_TRY(const auto before, device_->used(), "before the call");
   if (!bytes_to_host_before_) bytes_to_host_before_ = before.bytes_to_host;
   ++calls_there_;
-  const auto put = device_->put({given.body.inputs}, given.region);
+  const auto put = device_->begin_call(given.body.inputs, given.region);
   // The device was clean when the candidate got it.
   if (!put && !trials_.all().empty()) {
     const task::Exception fault{"CudaError", put.error().message, {}, {}};
@@ -322,7 +322,7 @@ Result<EarlyOutcome> Measurement::forbidden_there() {
 Result<Measurement::Checked> Measurement::check(const RunAnswer& run, const Fd& region,
                                                 const Trials::Call& call) {
   worker::JudgeCheckQuestion question{call.plan.index, run.outputs, run.buffers, std::nullopt};
-  if (call.record) {
+  if (call.record && !call.record->digest.empty()) {
     const DigestKey key = session_.digest_key();
     question.digest = worker::Digest{key.weight, key.offset, call.record->digest};
   }

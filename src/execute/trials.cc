@@ -162,7 +162,6 @@ Trials::Call Trials::begin(const TrialPlan& plan, const worker::JudgeTrialAnswer
   call.trial.inputs_digest = given.digest;
   call.trial.findings = decode_findings(report, program_.locate);
   call.lacking = take_lack(call.trial.findings);
-  if (!program_.is_emulated) return call;
   const std::vector<CallRecord> records = decode_calls(report);
   if (records.size() == 1 && records[0].number == last_number_ + 1) call.record = records[0];
   if (!records.empty()) last_number_ = records.back().number;
@@ -328,7 +327,8 @@ EarlyOutcome Trials::made_without_kernel(const Call& call,
   if (has_failed_launch(call.trial) || std::ranges::any_of(trials_, has_failed_launch)) {
     return std::nullopt;
   }
-  const int64_t launches = call.record ? call.record->launches : run.launches.value_or(0);
+  const bool is_counted = program_.is_emulated && call.record;
+  const int64_t launches = is_counted ? call.record->launches : run.launches.value_or(0);
   if (!call.returns_inputs && launches < policy_.own_launches_min) {
     const bool is_in_eval = plan_.mode == "eval";
     return illegal("run.own_launch",
@@ -347,7 +347,7 @@ EarlyOutcome Trials::made_without_kernel(const Call& call,
   }
   if (!call.record) return std::nullopt;
   if (EarlyOutcome made = host_made(*call.record)) return made;
-  // The emulator can tell a constant from a right answer where the comparison cannot.
+  // A device in software can tell a constant from a right answer where the comparison cannot.
   if (call.returns_inputs || call.record->reads_given || !plan_.grade.is_trivial()) {
     return std::nullopt;
   }

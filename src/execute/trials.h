@@ -50,7 +50,7 @@ class Trials {
   struct Call {
     const TrialPlan& plan;
     task::Trial trial;
-    std::optional<CallRecord> record;        // The emulator's; absent unless there is exactly one.
+    std::optional<CallRecord> record;        // Absent unless there is exactly one.
     bool returns_inputs = false;             // The reference computes nothing.
     std::string taken{};                     // The configuration of an autotuned kernel, in words.
     std::optional<task::Outcome> lacking{};  // Unsupported: the emulator lacks something for it.

@@ -107,6 +107,20 @@ TEST_F(TrialsTest, TheFirstRuleInTheOrderDecides) {
   }
 }
 
+// A device process counts launches itself, and reports the rest where its device is in software.
+TEST_F(TrialsTest, TheRecordOfADeviceProcessDecidesToo) {
+  program_.is_emulated = false;
+  Reported call{.launches = 0, .from_host = 16, .reads_given = false};
+  EXPECT_EQ(name_of(make(call)), "run.own_launch");
+  call.run.launches = 1;
+  EXPECT_EQ(name_of(make({.number = 2, .run = call.run, .launches = 0, .from_host = 16})),
+            "run.host_output");
+  EXPECT_EQ(name_of(make({.number = 3, .run = call.run, .launches = 0, .reads_given = false})),
+            "run.constant_answer");
+  EXPECT_EQ(make({.number = 4, .run = call.run, .launches = 0}), std::nullopt);
+  EXPECT_EQ(make({.num_records = 0, .run = call.run}), std::nullopt) << "a GPU has no record";
+}
+
 TEST_F(TrialsTest, AFindingFailsAllTrialsThatCount) {
   plan_.needs_general = true;
   EXPECT_EQ(make({.number = 1}), std::nullopt);

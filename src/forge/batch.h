@@ -54,7 +54,7 @@ struct TaskResult {
 class BatchVerifier {
  public:
   using Progress = std::function<void(std::string_view step)>;
-  // `pipeline` judges by the backend ptx, and outlives this.
+  // `pipeline` judges by the backend cpu, and outlives this.
   static Result<std::unique_ptr<BatchVerifier>> create(eval::Pipeline& pipeline,
                                                        const Progress& progress);
   ~BatchVerifier();

@@ -103,7 +103,7 @@ class Runner {
     const std::lock_guard lock(starting_);
     if (pipeline_ == nullptr) {
       eval::Options judging;
-      judging.backend = task::Backend::kPtx;
+      judging.backend = task::Backend::kCpu;
       judging.seed = options_.settings.seed;
       judging.jobs = options_.jobs;
       MC_TRY(pipeline_, eval::Pipeline::create(judging, note_), "judge");

@@ -78,6 +78,7 @@ assert torch.musa.get_device_properties(0).warp_size == 128
 class ModelNew(torch.nn.Module):
     def forward(self, x):
         assert torch.musa.get_device_properties(0).warp_size == 128
+        assert torch.musa.get_device_name(0) == "MUSA on CPU"
         return ext.run(x)
 """
 
@@ -190,6 +191,7 @@ class Ptx(InFolder):
                 "races": candidate(barrier=""),
                 "overruns": candidate(offset="+ 1"),
                 "does_not_compile": candidate(offset="+ nothing"),
+                "refused": candidate().replace("x.size(0), 64>>>", "x.size(0), 2048>>>"),
             }
         )
         kinds = {name: outcome["kind"] for name, outcome in outcomes.items()}
@@ -198,8 +200,12 @@ class Ptx(InFolder):
             "races": "wrong",
             "overruns": "runtime",
             "does_not_compile": "compile",
+            "refused": "wrong",
         }
         self.assertEqual(kinds, expected)
+        refusal = outcomes["refused"]["trials"][0]["findings"][0]
+        self.assertEqual(refusal["kind"], "launch_error")
+        self.assertIn("a block of 2048", refusal["detail"])
         race = outcomes["races"]["trials"][0]["findings"][0]
         self.assertEqual(race["kind"], "shared_race")
         self.assertIn("row[", race["location"]["excerpt"])
@@ -239,6 +245,36 @@ class Ptx(InFolder):
         )
         self.assertIn("__host__ function", json.dumps(outcomes["kernel_calls_host"]))
         self.assertIn("__device__ function", json.dumps(outcomes["host_calls_device"]))
+
+    def test_refuses_answers_that_no_kernel_made_of_the_inputs(self) -> None:
+        zeros = candidate().replace("2 * x[i]", "0 * threadIdx.x")
+        task = TASK.replace("x.flip(1) * 2", "x.flip(1) * 0")
+        made = "y = ext.run(x)\n        "
+        outcomes = self.eval(
+            {
+                "reads": candidate().replace("2 * x[i]", "0 * x[i]"),
+                "constant": zeros,
+                "filled": zeros.replace("return ext.run(x)", f"{made}return y.zero_()"),
+                "by_the_host": zeros.replace(
+                    "return ext.run(x)", f"{made}return y.copy_(torch.zeros(y.shape))"
+                ),
+                "copy": zeros.replace("return ext.run(x)", f"{made}return ext.run(x).clone()"),
+            },
+            task=task,
+        )
+        self.assertEqual(outcomes["reads"]["kind"], "pass", outcomes["reads"])
+        rules = {
+            name: outcome["findings"][0]["rule"]
+            for name, outcome in outcomes.items()
+            if outcome["kind"] == "illegal"
+        }
+        expected = {
+            "constant": "run.constant_answer",
+            "filled": "run.host_output",
+            "by_the_host": "run.host_output",
+            "copy": "run.constant_answer",
+        }
+        self.assertEqual(rules, expected)
 
     def test_operators_of_pytorch_compute_on_the_device(self) -> None:
         layers = {
