@@ -13,7 +13,7 @@ if(MC_SANITIZE)
 endif()
 
 # mc_stand_alone(<target>): needs no shared library at run time but those of glibc, and shows no
-# symbol of what it holds.  The two belong together: libmc_emu.so and libmc_sandbox.so are loaded
+# symbol of what it holds.  The two belong together: libmc_sandbox.so and others are loaded
 # beside the libstdc++.so that PyTorch uses, and neither may take for its own what is the other's.
 # Not with sanitizers, whose run-time libraries replace parts of libstdc++.so.
 function(mc_stand_alone target)

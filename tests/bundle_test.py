@@ -54,7 +54,7 @@ class BundleTest(unittest.TestCase):
         found = [path for path in self.files() if path.read_bytes()[:4] == b"\x7fELF"]
         # The ptx device is built where CUDA's headers are.
         names = {path.name for path in found} - {"libmc_ptx_executor.so"}
-        self.assertEqual(names, {"musacoder", "libmc_emu.so", "libmc_sandbox.so"})
+        self.assertEqual(names, {"musacoder", "musacoder-nvrtc", "libmc_sandbox.so"})
         return found
 
     def run_moved(self, *arguments: str) -> str:
@@ -72,7 +72,7 @@ class BundleTest(unittest.TestCase):
 
     def test_it_is_small_and_holds_what_it_should(self) -> None:
         self.assertLess(sum(path.stat().st_size for path in self.files()), BYTES_MAX)
-        for name in ("emu", "harness", "musify", "policy", "tasks"):
+        for name in ("facade", "harness", "musify", "policy", "tasks"):
             self.assertTrue((self.folder / "share/musacoder" / name).is_dir(), name)
         for name in ("README.md", "LICENSE"):
             self.assertTrue((self.folder / "share/doc/musacoder" / name).is_file(), name)
@@ -109,7 +109,7 @@ class BundleTest(unittest.TestCase):
 
     def test_the_doctor_finds_its_parts_where_they_are(self) -> None:
         report = self.run_moved("doctor")
-        self.assertIn(str(self.folder / "lib/libmc_emu.so"), report)
+        self.assertIn(str(self.folder / "lib/libmc_sandbox.so"), report)
         self.assertNotIn(f"{ROOT}/", report)
 
     def test_it_judges(self) -> None:

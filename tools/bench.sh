@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The figures of docs/benchmarks.md: the emulator's speed, and verdicts a minute over the corpus.
+# The figures of docs/benchmarks.md: the speed of the device that executes PTX, and verdicts a minute over the corpus.
 set -euo pipefail
 cmake --preset release >/dev/null
-cmake --build --preset release --target emu_bench musacoder mc_emu mc_sandbox
-build/release/bin/emu_bench
+cmake --build --preset release --target ptx_bench musacoder
+build/release/bin/ptx_bench
 build/release/bin/musacoder setup
 "${MC_PYTHON:-python3}" tests/run_corpus.py --musacoder build/release/bin/musacoder --jobs 2 honest
 # Again: everything compiled is in the cache now, so this is the cost of judging alone.

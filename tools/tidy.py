@@ -25,10 +25,10 @@ BUILD_SUFFIXES = {".o", ".a", ".so", ".gch", ".pyc", ".whl", ".deb", ".exe", ".l
 ANSWERS = ("tests/corpus/", "src/reward/golden/", "tests/golden/")
 THIRD_PARTY = ("nlohmann/", "fmt/", "sodium", "seccomp", "boost/", "CLI/", "hiredis", "sqlite3")
 # Candidates and ctypes include these.
-NEEDS_NO_INCLUDER = ("emu/include/", "facade/include/", "emu/runtime/mc_emu.h")
+NEEDS_NO_INCLUDER = ("facade/include/",)
 
 # A file or folder of the source, as prose names it.
-SOURCE_PATH = re.compile(r"`((?:src|emu|facade|harness|policy|device|tools)/[\w./-]+)`")
+SOURCE_PATH = re.compile(r"`((?:src|facade|harness|policy|device|tools)/[\w./-]+)`")
 
 # Rooms in which any backend may be at work, and the files there that belong to one backend, name
 # all of them, or mean something else: the language, or the device on which models are trained.
@@ -46,7 +46,7 @@ NAMES_CUDA = re.compile(
     r"\btorch\.(backends\.)?(cuda|cudnn|musa)\b|[\"'](cuda|musa)(:\d+)?[\"']|[=!]= *[\"']cpu[\"']"
 )
 
-# A comment is a sentence with a noun as its subject. A code word may begin one (`mc_emu_init`,
+# A comment is a sentence with a noun as its subject. A code word may begin one (`mc_guard_remove`,
 # `x.h`), and directives to tools and to the preprocessor are not comments.
 COMMENT_STARTS_BADLY = re.compile(
     r"(Of|Who|What|Whether|Where|By|As|[a-z][a-z'-]*)(?=[\s,.;:!?)]|$)"
@@ -226,7 +226,7 @@ def unused_headers(files: list[File]) -> Iterator[str]:
         name for file in files for name in re.findall(r'#\s*include\s*[<"]([^>"]+)[>"]', file.text)
     }
     for file in files:
-        name = file.path.removeprefix("src/").removeprefix("emu/")
+        name = file.path.removeprefix("src/")
         if file.suffix != ".h" or file.path.startswith(NEEDS_NO_INCLUDER):
             continue
         if not any(path == name or name.endswith("/" + path) for path in included):

@@ -63,7 +63,7 @@ COMMENTS = (
     ("int x;  // who waits\n", True),
     ("// The process that waits.\n", False),
     ("// The first line,\n// what goes on.\n", False),
-    ("// mc_emu_init starts it.\n", False),
+    ("// mc_guard_remove starts it.\n", False),
     ("// clang-format off\n", False),
     ('}  // extern "C"\n', False),
     ("// ifndef MC_X_H_\n", False),

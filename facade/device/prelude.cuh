@@ -119,13 +119,13 @@ class numeric_limits<double> {
   MC_AT_BOTH static double epsilon() { return DBL_EPSILON; }
   MC_AT_BOTH static double infinity() { return HUGE_VAL; }
 };
-#define MC_AT_LIMITS(Type, least, greatest)               \
-  template <>                                             \
-  class numeric_limits<Type> {                            \
-   public:                                                \
-    MC_AT_BOTH static Type max() { return greatest; }     \
-    MC_AT_BOTH static Type min() { return least; }        \
-    MC_AT_BOTH static Type lowest() { return least; }     \
+#define MC_AT_LIMITS(Type, least, greatest)           \
+  template <>                                         \
+  class numeric_limits<Type> {                        \
+   public:                                            \
+    MC_AT_BOTH static Type max() { return greatest; } \
+    MC_AT_BOTH static Type min() { return least; }    \
+    MC_AT_BOTH static Type lowest() { return least; } \
   };
 MC_AT_LIMITS(int, INT_MIN, INT_MAX)
 MC_AT_LIMITS(unsigned, 0, UINT_MAX)

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CUDA in Python, on the CPU: what lets a candidate that says `device="cuda"` run unchanged.
+"""CUDA in Python, on the CPU: what lets a module that says `device="cuda"` run where no device is.
 
-A TorchFunctionMode rewrites cuda devices in arguments to the emulated device (emulator.py) and
-makes its tensors say that they are on cuda:0; `torch.cuda` gets the answers of one GPU whose work
-is always finished. The recorder, for which the host's memory is the device's, and the candidate
-process install this for good; a judge on the CPU stands in for a device while a task's own code
-runs.
+A TorchFunctionMode rewrites cuda devices in arguments to another device and makes its tensors say
+that they are on cuda:0; `torch.cuda` gets the answers of one GPU whose work is always finished. The
+recorder, for which the host's memory is the device's, installs this for good; a judge on the CPU
+stands in for a device while a task's own code runs.
 """
 
 from __future__ import annotations
@@ -20,21 +19,19 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils import _device
 
-from harness.candidate.emulator import DEVICE
-
 _CUDA = torch.device("cuda", 0)
 _TRUE_DEVICE = torch.Tensor.device.__get__
-_emulated = DEVICE  # The stand-in for cuda in this process; install() sets it.
+_stand_in = torch.device("cpu")  # The stand-in for cuda in this process; install() sets it.
 _claimed = _CUDA  # The device for which it stands.
 
 
 def _is_cuda(tensor: torch.Tensor, *_: Any) -> bool:
-    return bool(_TRUE_DEVICE(tensor) == _emulated)
+    return bool(_TRUE_DEVICE(tensor) == _stand_in)
 
 
 def _claimed_device(tensor: torch.Tensor, *_: Any) -> torch.device:
     device: torch.device = _TRUE_DEVICE(tensor)
-    return _claimed if device == _emulated else device
+    return _claimed if device == _stand_in else device
 
 
 # Answers of a tensor about itself.
@@ -42,7 +39,7 @@ _CLAIMS: dict[Any, Callable[..., Any]] = {
     _TRUE_DEVICE: _claimed_device,
     torch.Tensor.is_cuda.__get__: _is_cuda,  # type: ignore[attr-defined]
     torch.Tensor.get_device: lambda tensor: 0 if _is_cuda(tensor) else -1,
-    torch.Tensor.cuda: lambda tensor, *_, **__: tensor.to(_emulated),
+    torch.Tensor.cuda: lambda tensor, *_, **__: tensor.to(_stand_in),
     torch.Tensor.pin_memory: lambda tensor, *_, **__: tensor,
     torch.Tensor.is_pinned: lambda tensor, *_, **__: False,
 }
@@ -64,13 +61,13 @@ PROPERTIES = SimpleNamespace(
 )
 
 
-def to_emulated(value: Any) -> Any:
-    """A cuda device (or its name) as the emulated device; anything else as it is."""
+def to_stand_in(value: Any) -> Any:
+    """A cuda device (or its name) as its stand-in; anything else as it is."""
     name = _claimed.type
     if isinstance(value, str) and (value == name or value.startswith(name + ":")):
-        return _emulated
+        return _stand_in
     if isinstance(value, torch.device) and value.type == name:
-        return _emulated
+        return _stand_in
     return value
 
 
@@ -85,9 +82,9 @@ class CudaOnCpu(TorchFunctionMode):
             return claim(*args, **(kwargs or {}))
         if function is torch.device:  # It is the device's use that counts.
             return function(*args, **(kwargs or {}))
-        kwargs = {name: to_emulated(value) for name, value in (kwargs or {}).items()}
+        kwargs = {name: to_stand_in(value) for name, value in (kwargs or {}).items()}
         kwargs.pop("pin_memory", None)  # Pinned memory needs a driver.
-        return function(*(to_emulated(value) for value in args), **kwargs)
+        return function(*(to_stand_in(value) for value in args), **kwargs)
 
 
 class Stream:
@@ -163,10 +160,10 @@ class Generator(torch.Generator):
         return super().__new__(cls, "cpu")  # type: ignore[call-arg]
 
 
-def install(device: torch.device = DEVICE, claimed: torch.device = _CUDA) -> None:
+def install(device: torch.device, claimed: torch.device = _CUDA) -> None:
     """Patches torch for the rest of this process; `claimed` is `device` from now on."""
-    global _emulated, _claimed
-    _emulated, _claimed = device, claimed
+    global _stand_in, _claimed
+    _stand_in, _claimed = device, claimed
     for owner, name, replacement in _patches():
         setattr(owner, name, replacement)
     setattr(torch, "compile", refuse_compile)
@@ -185,8 +182,8 @@ def standing_in_for(text: str, device: torch.device) -> contextlib.AbstractConte
 @contextlib.contextmanager
 def standing_in(device: torch.device) -> Iterator[None]:
     """A context in which cuda is `device`, which may be the meta device."""
-    global _emulated
-    before, _emulated = _emulated, device
+    global _stand_in
+    before, _stand_in = _stand_in, device
     patches = _patches()
     originals = [(owner, name, getattr(owner, name)) for owner, name, _ in patches]
     default = getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None)
@@ -198,7 +195,7 @@ def standing_in(device: torch.device) -> Iterator[None]:
     finally:
         for owner, name, original in originals:
             setattr(owner, name, original)
-        _emulated = before
+        _stand_in = before
         if getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None) is not default:
             torch.set_default_device(None if default is None else default.device)
 
@@ -217,12 +214,12 @@ def _patches() -> list[tuple[Any, str, Any]]:
         # CUDA.
         (torch.backends.cudnn, "enabled", False),
         *((torch.cuda, name, replacement) for name, replacement in _torch_cuda().items()),
-        (torch, "set_default_device", lambda device: default_device(to_emulated(device))),
+        (torch, "set_default_device", lambda device: default_device(to_stand_in(device))),
         (torch, "set_default_tensor_type", set_default_tensor_type),
         (
             _device.DeviceContext,
             "__init__",
-            lambda self, device: scope_init(self, to_emulated(device)),
+            lambda self, device: scope_init(self, to_stand_in(device)),
         ),
         (torch, "Generator", Generator),
     ]

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators that a candidate defines: TORCH_LIBRARY in its sources, torch.library in its module.
 
-PyTorch's own machinery serves both. On a device nothing else is needed. On the CPU backend the shim
-runs a kernel for CUDA on the emulated device (emu/torch/shim_device.cc), and Python kernels need
-the stand-in for CUDA again, which PyTorch switches off while a call is under way.
+PyTorch's own machinery serves both. A recorder's Python kernels need the stand-in for CUDA again,
+which PyTorch switches off while a call is under way.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from torch.overrides import _get_current_function_mode_stack
 from harness.candidate.cuda_on_cpu import CudaOnCpu
 
 
-def install(is_emulated: bool) -> None:
+def install(stands_in: bool = False) -> None:
     """Patches torch.library for the rest of this process."""
     # Nothing is compiled by torch.compile here, and importing torch._dynamo takes seconds.
     setattr(torch, "_disable_dynamo", _unchanged)
-    if is_emulated:
+    if stands_in:
         setattr(Library, "impl", _impl)
 
 

@@ -29,7 +29,6 @@ from harness.candidate import (
 )
 from harness.worker import region
 from harness.candidate.aten import AtenRecorder, require_none, without_free_casts
-from harness.candidate.emulator import DeviceMapping, Emulator, ExportedMemory
 from harness.candidate.guard import OperatorGuard
 from harness.candidate.triton_tuner import Tuner
 from harness.worker.cuda_memory import RemoteMemory
@@ -88,18 +87,13 @@ class CandidateProcess:
     """
 
     def __init__(
-        self,
-        emulator: Emulator | None,
-        place: Place = HOST_PLACE,
-        recorder: AtenRecorder | None = None,
+        self, place: Place = HOST_PLACE, recorder: AtenRecorder | None = None
     ) -> None:
-        self._emulator = emulator
         self._place = place
         self._recorder = recorder
         self._module: ModuleType | None = None
         self._built: dict[int, _Built] = {}
         self._policy = _Policy()
-        # The shim, which has both, or the library of the two that other backends load.
         self._guard = None if recorder is None else OperatorGuard(recorder.library)
         self._watch: AtenRecorder | None = None  # It follows operators until the first call.
         self._class_name = "ModelNew"
@@ -145,16 +139,10 @@ class CandidateProcess:
         self._policy = _Policy(**body["policy"])
         if isinstance(self._place.memory, RemoteMemory):
             self._place.forget_environment()
-        if self._emulator is not None:
-            self._emulator.set_schedule(body["schedule_seed"])
-            self._emulator.allow(self._policy.device_allowed)
         self._artifacts = dict(body["artifacts"])
         extensions.install(importlib.import_module(self._place.builder), self._find)
-        if self._emulator is not None:
-            cuda_on_cpu.install()
-        else:
-            setattr(torch, "compile", cuda_on_cpu.refuse_compile)
-        own_operators.install(is_emulated=self._emulator is not None)
+        setattr(torch, "compile", cuda_on_cpu.refuse_compile)
+        own_operators.install()
         self._end_library_calls()
         torch.set_grad_enabled(False)
         os.chdir(tempfile.gettempdir())  # A module may write its sources beside itself.
@@ -175,9 +163,9 @@ class CandidateProcess:
     def _end_library_calls(self) -> None:
         """From now on a device has only the operators that the policy allows.
 
-        The emulated one never had more. The device process refuses the kernels of others too.
+        The device process refuses the kernels of others too.
         """
-        if self._emulator is not None or self._guard is None or self._policy.allows_everything:
+        if self._guard is None or self._policy.allows_everything:
             return
         key = self._place.dispatch_key
         self._guard.remove(key, self._policy.device_allowed, self._policy.name)
@@ -253,20 +241,15 @@ class CandidateProcess:
         if built is None:
             raise Refusal("protocol", "run before build")
         self._end_init()
-        inputs = region.unpack(question.body["inputs"], self._map(question.descriptors[0]))
+        source = self._place.memory.mapping(question.descriptors[0])
+        inputs = region.unpack(question.body["inputs"], source)
         # A descriptor would be a second, open way into the device's memory.
         while question.descriptors:
             os.close(question.descriptors.pop())
         copy_state(built.state, built.model)  # Each trial starts from the reference's buffers.
         self._poison(inputs)
         self._place.finish()
-        if self._emulator is not None:
-            self._emulator.begin_call()
-        try:
-            return self._call(built, inputs, question.body)
-        finally:
-            if self._emulator is not None:
-                self._emulator.end_call()
+        return self._call(built, inputs, question.body)
 
     def _run_there(self, question: Question) -> Answer:
         """As `run`, where the device process has the inputs mapped and will copy the outputs."""
@@ -309,7 +292,6 @@ class CandidateProcess:
             self._tuner.begin(asked.get("configuration", 0))
         given = region.tensors_of(inputs)
         aten: Json = {}
-        sticky = ""
         moved = 0
         try:
             if self._recorder is not None:
@@ -318,10 +300,6 @@ class CandidateProcess:
             if self._recorder is not None:
                 aten = without_free_casts(self._recorder.stop(), reference)
                 moved = self._recorder.moved_bytes()
-            if self._emulator is not None:
-                self._emulator.end_forward()
-                moved += self._emulator.moved_bytes()
-                sticky = self._emulator.sticky_error()
             self._place.finish()
         except BaseException as error:
             set_stage(error, "forward")
@@ -331,7 +309,7 @@ class CandidateProcess:
         moved -= sum(tensor.nbytes for tensor in given if not tensor.is_contiguous())
         moved += sum(one.nbytes for one in returned if is_moving_view(one, given))
         percent = 100 * max(0, moved) // max(1, sum(one.nbytes for one in returned))
-        body: Json = {"aten": aten, "sticky": sticky, "moved_percent": percent}
+        body: Json = {"aten": aten, "sticky": "", "moved_percent": percent}
         if self._tuner is not None:
             body["triton"] = self._tuner.found()
         try:
@@ -352,11 +330,6 @@ class CandidateProcess:
         if self._guard is not None and not self._policy.allows_everything:
             self._guard.remove("CPU", self._policy.host_allowed, self._policy.name)
 
-    def _map(self, descriptor: int) -> region.Source:
-        if self._emulator is None:
-            return self._place.memory.mapping(descriptor)
-        return DeviceMapping(self._emulator, descriptor)
-
     def _pack(self, outputs: object, built: _Built, body: Json) -> Answer:
         """Outputs and state in one region, and what else is told of the call."""
         named: list[tuple[str, object]] = [("", outputs)]
@@ -374,8 +347,6 @@ class CandidateProcess:
             entries, tensors = region.describe_named(named)
             self._outputs = memory.describe(tensors)
             return Answer({**body, "outputs": entries[0]["tree"], "buffers": entries[1:]})
-        if self._emulator is not None:
-            memory = ExportedMemory(self._emulator, len(region.tensors_of(outputs)))
         entries, descriptor = region.pack_named(named, memory)
         return Answer({**body, "outputs": entries[0]["tree"], "buffers": entries[1:]}, [descriptor])
 

@@ -45,7 +45,7 @@ class Recorder:
         builder = musa_on_cpu.builder_named(self._builder)
         extensions.install(builder, self._provide)
         cuda_on_cpu.install(torch.device("cpu"), musa_on_cpu.device_of(builder))
-        own_operators.install(is_emulated=True)
+        own_operators.install(stands_in=True)
         self._stand_in_for_operators()
         os.chdir(tempfile.gettempdir())  # A module may write its sources beside itself.
         with contextlib.suppress(Stop):

@@ -132,7 +132,7 @@ def _run_all(question: Json, cases: list[tuple[Shape, Reference, list[Any]]], pl
     """At how many shapes the candidate ran to its end."""
     if question["aten"]:  # The extensions were linked without it.
         AtenRecorder.load(str(question["aten"]))
-    candidate = CandidateProcess(None, place)
+    candidate = CandidateProcess(place)
     load = {"op": "load", "source": question["source"], "artifacts": question["artifacts"]}
     load["policy"] = {"name": "", "device_allowed": [], "host_allowed": [], "init_allowed": []}
     load["schedule_seed"] = 0

@@ -33,7 +33,7 @@ def model(forward: str, name: str = "Model", init: str = "", names: str = "x") -
 
 def checks_of(source: str, candidate: str, **options: Any) -> list[dict[str, Any]]:
     """The judge's answer for each trial, with the distribution."""
-    judge, one = Judge(), CandidateProcess(None)
+    judge, one = Judge(), CandidateProcess()
     judge.answer(Question({"op": "open", "source": source, "options": options}))
     plan = judge.answer(Question({"op": "begin", "seed": 5})).body["plan"]
     policy = {"name": "", "device_allowed": ["*"], "host_allowed": ["*"], "init_allowed": []}

@@ -23,7 +23,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 LARGE_MIN = 1 << 20  # Elements.
-_IN_HOST_MEMORY = {"cpu", "privateuseone"}  # The second one is the emulated device.
+_HOST = torch.device("cpu")
 
 _FACTORIES = {torch.empty, torch.zeros, torch.ones, torch.full}
 _RANDOM_FACTORIES = {torch.rand, torch.randn}
@@ -145,7 +145,7 @@ def made_on(
     device: torch.device, make: Callable[[], torch.nn.Module], *, draws_on_host: bool = False
 ) -> torch.nn.Module:
     """The model that `make` constructs under a seed of its own, on `device`."""
-    if draws_on_host or device.type in _IN_HOST_MEMORY:
+    if draws_on_host or device == _HOST:
         return make().to(device)
     with large_draws(device) as generator:
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ptx backend's Place: the judge computes on the host, a candidate has CUDA tensors.
+"""The CPU backend's Place: the judge computes on the host, a candidate has CUDA tensors.
 
 No process has a GPU. The judge's regions are files in memory, whose bytes the device process copies
 into the memory of the ptx device (device/ptx_driver). A candidate process is as on CUDA; PyTorch's

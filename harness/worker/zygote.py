@@ -2,9 +2,8 @@
 """A zygote: imports torch once, then forks one child for each thing to be done.
 
   zygote.py --roles judge|candidate --channel FD --sandbox-lib PATH|off
-            [--emu-lib PATH --shim PATH
-             | --device NAME --aten-lib PATH --executor-lib PATH [--client-lib PATH]
-               [--operators-lib PATH]] [--warp-size N]
+            [--device NAME --aten-lib PATH --executor-lib PATH [--client-lib PATH]
+             [--operators-lib PATH]] [--warp-size N]
                [--device-name NAME]
             [--twin '[CHANNEL, OUTPUT, [ARGUMENT, ...]]']
 
@@ -37,7 +36,7 @@ import sysconfig
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -82,8 +81,7 @@ from harness.worker.backends import BACKENDS  # noqa: E402
 from harness.candidate import cuda_on_cpu, process, record  # noqa: E402
 from harness.worker import protocol, view, wire  # noqa: E402
 from harness.candidate.aten import AtenRecorder  # noqa: E402
-from harness.candidate.emulator import DEVICE, Emulator  # noqa: E402
-from harness.worker.place import HOST_PLACE, Place  # noqa: E402
+from harness.worker.place import Place  # noqa: E402
 
 PR_SET_PDEATHSIG = 1
 CHANNEL, REPORT = 3, 4  # Descriptors of a child.
@@ -103,7 +101,6 @@ class Libraries:
     """What is loaded before the first fork; None where not given."""
 
     sandbox: ctypes.CDLL | None
-    emulator: Emulator | None
     aten: AtenRecorder | None
     backend: type[Place]
     executor_library: str = ""  # Path of the device process's native code, or "".
@@ -114,14 +111,13 @@ class Libraries:
     device_name: str = ""  # The name that programs read of its device; "": the device's own.
 
     def candidates_place(self) -> Place:
-        """On the CPU backend, the emulated device."""
-        if self.client_library:
-            _call_client(self.client_library)
-            if self.operators_library:
-                _replace_operators(self.operators_library)
-            return self.backend.open_remote()
-        is_emulated = self.emulator is not None and self.emulator.has_shim
-        return replace(HOST_PLACE, device=DEVICE) if is_emulated else self.backend.open()
+        """That of a device process, where one serves this process."""
+        if not self.client_library:
+            return self.backend.open()
+        _call_client(self.client_library)
+        if self.operators_library:
+            _replace_operators(self.operators_library)
+        return self.backend.open_remote()
 
 
 Answering = Callable[[wire.Question], wire.Answer]
@@ -133,8 +129,6 @@ def main() -> int:
     parser.add_argument("--roles", choices=["judge", "candidate"], required=True)
     parser.add_argument("--channel", type=int, required=True)
     parser.add_argument("--sandbox-lib", required=True)
-    parser.add_argument("--emu-lib")
-    parser.add_argument("--shim")
     parser.add_argument("--warp-size", type=int, default=32)
     parser.add_argument("--device-name", default="")
     parser.add_argument("--aten-lib")
@@ -144,16 +138,11 @@ def main() -> int:
     parser.add_argument("--device", choices=BACKENDS, default="cpu")
     arguments = parser.parse_args()
     sandbox = None if arguments.sandbox_lib == "off" else ctypes.CDLL(arguments.sandbox_lib)
-    emulator = None
-    if arguments.emu_lib:
-        emulator = Emulator.load(arguments.emu_lib, arguments.shim, arguments.warp_size)
     cuda_on_cpu.PROPERTIES.warp_size = arguments.warp_size  # For the recorder.
     aten = AtenRecorder.load(arguments.aten_lib) if arguments.aten_lib else None
-    if emulator is not None and emulator.has_shim:
-        aten = AtenRecorder(emulator.shim)
     backend = BACKENDS[arguments.device]
     libraries = Libraries(
-        sandbox, emulator, aten, backend, arguments.executor_lib, arguments.client_lib,
+        sandbox, aten, backend, arguments.executor_lib, arguments.client_lib,
         arguments.operators_lib, arguments.warp_size, arguments.device_name,
     )  # fmt: skip
     channel = wire.Channel(arguments.channel)
@@ -236,7 +225,6 @@ def _hello(libraries: Libraries) -> wire.Json:
         "torch_dir": str(Path(torch.__file__).parent),
         "include_dirs": [str(path) for path in _include_dirs()],
         "cxx11_abi": bool(torch._C._GLIBCXX_USE_CXX11_ABI),
-        "shim": libraries.emulator is not None and libraries.emulator.has_shim,
         "files": view.files_of([libraries.executor_library, libraries.operators_library]),
     }
 
@@ -330,8 +318,6 @@ def _run_child(birth: _Birth, libraries: Libraries, helper: int) -> NoReturn:
         os.dup2(birth.output, 2)
         missing = _enter(birth, libraries, helper)
         channel = _arrange_descriptors(birth)
-        if libraries.emulator is not None and birth.role is _candidate:
-            libraries.emulator.start(None if birth.report is None else REPORT)
         role = birth.role(libraries)  # Before the first answer: the supervisor counts on it.
         wire.serve(channel, lambda asked: _answer_inside(asked, birth.name, role, missing))
         status = 0
@@ -407,7 +393,7 @@ def _replace_operators(path: str) -> None:
 
 def _candidate(libraries: Libraries) -> Answering:
     place = libraries.candidates_place()
-    return process.CandidateProcess(libraries.emulator, place, libraries.aten).answer
+    return process.CandidateProcess(place, libraries.aten).answer
 
 
 if __name__ == "__main__":

@@ -102,7 +102,7 @@ std::string limit_text(int resource) {
 }
 
 void probe_limits(Facts& facts) {
-  constexpr int64_t kMapsMin = 65530;  // The kernel's default; the emulator maps guard pages.
+  constexpr int64_t kMapsMin = 65530;  // The kernel's default; PyTorch and its libraries map much.
   facts.push_back({"limits", "open files", State::kPresent, limit_text(RLIMIT_NOFILE), ""});
   facts.push_back({"limits", "processes", State::kPresent, limit_text(RLIMIT_NPROC), ""});
   const auto text = read_file("/proc/sys/vm/max_map_count", 100);
@@ -161,7 +161,7 @@ void probe_installation(Facts& facts) {
     facts.push_back({"installation", "files", State::kMissing, layout.error().message, kBuild});
     return;
   }
-  for (const char* library : {"libmc_emu.so", "libmc_sandbox.so"}) {
+  for (const char* library : {"libmc_ptx_executor.so", "libmc_sandbox.so"}) {
     const bool is_present = is_there(layout->library(library));
     facts.push_back({"installation", library, is_present ? State::kPresent : State::kMissing,
                      layout->library(library).string(), is_present ? "" : kBuild});

@@ -10,7 +10,6 @@
 #include "eval/machine.h"
 #include "eval/musa_dialect.h"
 #include "musify/port.h"
-#include "runtime/device.h"
 
 namespace mc::cli {
 namespace {
@@ -20,19 +19,22 @@ namespace fs = std::filesystem;
 constexpr size_t kExampleBytesMax = 1 << 20;
 constexpr int64_t kKiB = 1 << 10;
 
-// The device that the CPU backend emulates, as candidates see it.
-std::string emulated_facts(const eval::Options& judging) {
+// The device of the CPU backend, as candidates see it (device/ptx_driver/description.h).
+constexpr int kMultiprocessors = 132, kThreadsPerMultiprocessor = 2048;
+constexpr int64_t kSharedKiBDefault = 48, kSharedKiBMax = 227;
+
+std::string software_facts(const eval::Options& judging) {
   return fmt::format(
-      "- an emulated GPU of {} multiprocessors; nothing is timed\n"
+      "- a GPU in software of {} multiprocessors; nothing is timed\n"
       "- {} threads a warp, at most {} threads a multiprocessor\n"
       "- shared memory: {} KiB a block, {} KiB where the kernel's attribute asks for it",
-      emu::kMultiprocessors, eval::warp_threads(judging.dialect, judging.musa_architecture),
-      emu::kThreadsPerMultiprocessor, emu::kSharedDefaultMax / kKiB, emu::kSharedOptInMax / kKiB);
+      kMultiprocessors, eval::warp_threads(judging.dialect, judging.musa_architecture),
+      kThreadsPerMultiprocessor, kSharedKiBDefault, kSharedKiBMax);
 }
 
 Result<std::string> device_facts(const eval::Options& judging) {
   MC_TRY(const auto device, eval::backend_of(judging.backend).device(), "device");
-  return device ? facts_of(*device) : emulated_facts(judging);
+  return device ? facts_of(*device) : software_facts(judging);
 }
 
 Result<std::string> ported(const std::string& text, const Layout& layout) {

@@ -58,8 +58,9 @@ TEST(Prompts, ExamplesAreOfTheDialect) {
 }
 
 TEST(Prompts, HardwareHasTheSizesOfTheDevice) {
-  EXPECT_THAT(prompt_of("hardware", task::Dialect::kCuda),
-              AllOf(HasSubstr("108 multiprocessors"), HasSubstr("227 KiB"), HasSubstr("emulated")));
+  EXPECT_THAT(
+      prompt_of("hardware", task::Dialect::kCuda),
+      AllOf(HasSubstr("132 multiprocessors"), HasSubstr("227 KiB"), HasSubstr("in software")));
   const execute::CudaDevice device{"A GPU", "GPU-0",   9,        0,      int64_t{80} << 30,
                                    132,     227 << 10, 50 << 20, 3352.32};
   EXPECT_EQ(facts_of(device),

@@ -19,26 +19,32 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kAtenSources[] = {"emu/torch/shim.cc", "emu/torch/shim_record.cc",
-                                        "emu/torch/shim_guard.cc", "facade/runtime/tensors.cc",
-                                        "facade/runtime/cuda.cc"};
 constexpr const char* kClientName = "libcudart.so.13";
 
+std::vector<std::string> files_in(const fs::path& folder) {
+  std::vector<std::string> found;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string kind = entry.path().extension().string();
+    if (kind == ".cc" || kind == ".cu") found.push_back(entry.path().string());
+  }
+  std::ranges::sort(found);
+  return found;
+}
+
 std::vector<std::string> aten_command(const PyTorch& pytorch, const fs::path& toolkit,
-                                      const fs::path& share) {
+                                      const fs::path& facade) {
   std::vector<std::string> argv = {"g++",
                                    "-std=c++17",
                                    "-O2",
                                    "-fPIC",
                                    "-shared",
                                    "-w",
-                                   "-I" + (share / "emu").string(),
-                                   "-I" + (share / "facade/bind").string(),
+                                   "-I" + (facade / "bind").string(),
                                    "-iquote",
-                                   (share / "facade/include").string()};
+                                   (facade / "include").string()};
   for (const fs::path& include : pytorch.include_dirs()) argv.push_back("-I" + include.string());
   argv.push_back("-isystem" + (toolkit / "include").string());
-  for (const char* source : kAtenSources) argv.push_back((share / source).string());
+  std::ranges::move(files_in(facade / "runtime"), std::back_inserter(argv));
   argv.insert(argv.end(), {"-L" + (pytorch.root / "lib").string(), "-ltorch_python", "-ltorch_cuda",
                            "-ltorch_cpu", "-ltorch", "-lc10_cuda", "-lc10"});
   return argv;
@@ -46,12 +52,8 @@ std::vector<std::string> aten_command(const PyTorch& pytorch, const fs::path& to
 
 // The sources of a folder in device/, and what both sides share.
 std::vector<std::string> sources_in(const fs::path& sources, const char* folder) {
-  std::vector<std::string> found = {(sources / "arena_map.cc").string()};
-  for (const auto& entry : fs::directory_iterator(sources / folder)) {
-    const std::string kind = entry.path().extension().string();
-    if (kind == ".cc" || kind == ".cu") found.push_back(entry.path().string());
-  }
-  std::ranges::sort(found);
+  std::vector<std::string> found = files_in(sources / folder);
+  found.push_back((sources / "arena_map.cc").string());
   return found;
 }
 
@@ -135,11 +137,9 @@ class Builds {
   static Result<Builds> create(const PyTorch& pytorch, const CudaRuntime& runtime,
                                const Layout& layout, const Progress& progress) {
     Builds builds(pytorch, runtime, progress);
-    builds.share_ = fs::weakly_canonical(layout.share("emu")).parent_path();
+    builds.facade_ = fs::weakly_canonical(layout.share("facade"));
     builds.device_ = fs::weakly_canonical(layout.share("device"));
-    MC_TRY(builds.aten_files_,
-           hash_of_files(builds.share_,
-                         {"emu/torch", "facade/runtime", "facade/bind", "facade/include"}),
+    MC_TRY(builds.aten_files_, hash_of_files(builds.facade_, {"runtime", "bind", "include"}),
            "ATen library");
     MC_TRY(builds.executor_files_, hash_in(builds.device_, "cuda"), "executor library");
     MC_TRY(builds.client_files_, hash_in(builds.device_, "client"), "client library");
@@ -150,7 +150,7 @@ class Builds {
 
   using Library = std::future<Result<fs::path>>;
   Library aten() const {
-    return start("aten", "aten.so", aten_command(pytorch_, runtime_.root, share_), aten_files_);
+    return start("aten", "aten.so", aten_command(pytorch_, runtime_.root, facade_), aten_files_);
   }
   Library client() const {
     return start("client", kClientName, client_command(runtime_.root, device_), client_files_);
@@ -181,7 +181,7 @@ class Builds {
   const PyTorch& pytorch_;
   const CudaRuntime& runtime_;
   const Progress& progress_;
-  fs::path share_, device_;
+  fs::path facade_, device_;
   std::string aten_files_, executor_files_, client_files_, operators_files_;
   std::unique_ptr<std::mutex> mutex_ = std::make_unique<std::mutex>();
 };

@@ -14,9 +14,8 @@
 namespace mc::compile {
 
 struct CandidateLibraries {
-  // Counts ATen operators and takes away those that it may not use (emu/torch/shim_record.cc,
-  // shim_guard.cc); and the runtime of candidates that the facade served: their binding
-  // (emu/torch/shim.cc) and facade/runtime.
+  // Counts ATen operators and takes away those that it may not use (facade/runtime/record.cc,
+  // guard.cc); and the runtime of candidates that the facade served: their binding and tensors.
   std::filesystem::path aten;
   // The libcudart.so.13 of candidate processes that have no device (device/commands.h).
   std::filesystem::path client;

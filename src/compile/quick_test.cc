@@ -14,8 +14,8 @@ TEST(Quick, SharesOutFlags) {
                                      "-U__CUDA_NO_HALF_OPERATORS__", "--std=c++20", "-Xcompiler",
                                      "-O2", "-Xptxas", "-v"});
   ASSERT_TRUE(sides.has_value());
-  EXPECT_THAT(sides->host, ElementsAre("-O3", "-DTILE=16", "-U__CUDA_NO_HALF_OPERATORS__",
-                                       "-std=c++20", "-O2"));
+  EXPECT_THAT(sides->host,
+              ElementsAre("-O3", "-DTILE=16", "-U__CUDA_NO_HALF_OPERATORS__", "-std=c++20", "-O2"));
   EXPECT_THAT(sides->device, ElementsAre("--use_fast_math", "-DTILE=16",
                                          "-U__CUDA_NO_HALF_OPERATORS__", "-std=c++20"));
 }
@@ -42,9 +42,8 @@ TEST(Quick, WritesATextForEachSide) {
   EXPECT_FALSE(plain->uses_header);
   EXPECT_THAT(plain->host, HasSubstr("#include <torch/types.h>\n\n#line 1 \"cuda_sources[0]\"\n"));
   EXPECT_THAT(plain->device, HasSubstr("#include <mma.h>\n#include \"/p.cuh\"\n#line 1"));
-  const auto halves =
-      quick_source(quick, unit_of("#include <torch/extension.h>\nusing H = at::Half;\n" + kernel),
-                   {});
+  const auto halves = quick_source(
+      quick, unit_of("#include <torch/extension.h>\nusing H = at::Half;\n" + kernel), {});
   ASSERT_TRUE(halves.has_value());
   EXPECT_TRUE(halves->uses_header);
   EXPECT_THAT(halves->device, HasSubstr("#include \"/h.h\"\n"));

@@ -47,9 +47,9 @@ Status set_up(Machine& machine, const Options& options, const Progress& progress
   const fs::path executor = machine.layout.library(kExecutor);
   std::error_code failure;
   if (!fs::exists(executor, failure)) {
-    return Error{ErrorCode::kUnavailable, "this musacoder was built without the device that executes PTX (" +
-                                              executor.string() +
-                                              " is missing): build it where cuda_runtime_api.h is"};
+    return Error{ErrorCode::kUnavailable,
+                 "this musacoder was built without the device that executes PTX (" +
+                     executor.string() + " is missing): build it where cuda_runtime_api.h is"};
   }
   MC_TRY(compile::CudaRuntime runtime,
          compile::find_cuda_runtime(machine.pytorch, kArchitecture, compile::CodeKind::kPtx),

@@ -11,7 +11,6 @@
 #include <spdlog/spdlog.h>
 
 #include "compile/extension.h"
-#include "compile/locator.h"
 #include "compile/toolchain.h"
 #include "core/cancel.h"
 #include "core/check.h"
@@ -202,30 +201,17 @@ execute::Program Evaluation::program() {
   return program;
 }
 
-// With what finds the places of the emulator's findings.
+// The program, with what finds the places of the device's findings.
 execute::Program Evaluation::located_program() {
   execute::Program program = this->program();
-  const bool has_findings = context_.machine.emulator || context_.machine.has_ptx_device;
-  if (!has_findings) return program;
+  if (!context_.machine.has_ptx_device) return program;
   if (mapper_ == nullptr) {
     const auto extensions = compile::parse_extensions(prepared_.recorded);
     MC_CHECK(extensions.has_value());  // They were compiled.
     mapper_ = std::make_unique<compile::LocationMapper>(prepared_.source, *extensions);
   }
-  if (context_.machine.has_ptx_device) {
-    program.locate = [this](std::string_view file, uint64_t line) {
-      return mapper_->map(std::filesystem::path(file).filename().string(), static_cast<int>(line),
-                          0);
-    };
-    return program;
-  }
-  program.is_emulated = true;
-  if (locator_ == nullptr) {
-    locator_ = std::make_unique<compile::Locator>(*context_.machine.emulator, prepared_.artifacts,
-                                                  *mapper_);
-  }
-  program.locate = [this](std::string_view module, uint64_t pc) {
-    return locator_->locate(module, pc);
+  program.locate = [this](std::string_view file, uint64_t line) {
+    return mapper_->map(std::filesystem::path(file).filename().string(), static_cast<int>(line), 0);
   };
   return program;
 }
@@ -310,9 +296,10 @@ Stage Evaluation::measure() {
   return passed_;
 }
 
-// The candidate may show that the emulator is the reason of a failure, where nothing else may be.
+// The candidate may show that the CPU's device is the reason of a failure, where nothing else may
+// be.
 Status Evaluation::excuse(const execute::Program& program, task::Outcome& outcome) {
-  if (!program.is_emulated) return ok();
+  if (!context_.machine.has_ptx_device) return ok();
   std::set<int64_t> sizes;
   for (const auto& [name, size] : verdict_.telemetry.reduction.native) {
     if (!task::lines_with_sizes(prepared_.source, {size}).empty()) sizes.insert(size);

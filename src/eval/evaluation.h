@@ -101,7 +101,6 @@ class Evaluation {
   std::unique_ptr<execute::Judge> judge_;
   // The CPU backend's mapper.
   std::unique_ptr<compile::LocationMapper> mapper_;
-  std::unique_ptr<compile::Locator> locator_;
   std::optional<task::Outcome> passed_;  // The outcome by correctness, until all else is over.
   std::unique_ptr<execute::Session> candidate_;     // Null where another one is to be timed.
   std::unique_ptr<execute::DeviceProcess> device_;  // The candidate process's, if another holds it.

@@ -15,7 +15,6 @@
 #include <string_view>
 #include <vector>
 
-#include "compile/cpu_runtime.h"
 #include "compile/pytorch.h"
 #include "compile/toolchain.h"
 #include "core/fact.h"
@@ -48,7 +47,6 @@ struct Machine {
   std::string warps_prelude;
   std::string architecture;     // That the toolchain compiles for: "90"; "" where there is but one.
   std::vector<Device> devices;  // All of one kind; none where kernels run by emulation.
-  std::optional<compile::CpuRuntime> emulator;  // The place where kernels run by emulation.
   // Kernels run in a device process that needs no GPU and reports what it finds in them.
   bool has_ptx_device = false;
   // The backend whose device shows the races that this one hides; none where this one shows them.

@@ -26,11 +26,9 @@ class StrictTest : public testing::Test {
  protected:
   StrictTest() { stand_.compute_device.reset(); }  // No sanitizer without a device.
   Result<std::optional<task::Outcome>> run() {
-    const execute::Program program{
-        "class ModelNew: pass",
-        {},
-        [](std::string_view, uint64_t) { return task::SourceLocation{}; },
-        false};
+    const execute::Program program{"class ModelNew: pass", {}, [](std::string_view, uint64_t) {
+                                     return task::SourceLocation{};
+                                   }};
     const std::vector<std::string> kernels{"_Z1kPf"};
     const std::string task = "class Model: pass";
     const EvaluationContext context = stand_.context();

@@ -38,7 +38,7 @@ class TimingStageTest : public testing::Test {
 
   execute::Stage<task::Performance> run() {
     const task::Task task{"task", "task", source_};
-    const execute::Program program{"class ModelNew: pass", {}, {}, false};
+    const execute::Program program{"class ModelNew: pass", {}, {}};
     std::vector<compile::Artifact> artifacts(1);
     artifacts[0].library = kLibrary;
     execute::Judge judge = stand_.judge();

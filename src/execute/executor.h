@@ -131,7 +131,6 @@ struct Program {
   std::string source;
   std::vector<Library> libraries;
   Locate locate;
-  bool is_emulated = false;  // On the CPU backend: the emulator reports on each call.
   // The rest of StageLimits::candidate_s; null where nothing limits it.
   worker::AnswerTime* time = nullptr;
 

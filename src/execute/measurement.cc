@@ -331,20 +331,15 @@ Result<Measurement::Checked> Measurement::check(const RunAnswer& run, const Fd& 
 
 task::Outcome Measurement::uncheckable(Error error, Trials::Call call) {
   // A judge on the CPU has memory of its own, and a fresh one all of it.
-  if (program_.is_emulated) error.code = ErrorCode::kUnavailable;
+  if (limits_.device_reports) error.code = ErrorCode::kUnavailable;
   check_error_ = with_context(error, "check");
   return trials_.reject(std::move(call), error.message.substr(0, kDetailBytesMax));
 }
 
-// The processors' time of an emulated candidate is limited, which says how much it computes however
-// many others there are; the clock ends what has no share of them.
 template <typename Question>
 Answer Measurement::ask(const Question& question, const Fd* region, double limit_s) {
   MC_CHECK((region != nullptr) == Question::kHasRegion);
-  const std::string text = question.to_json();
-  if (!program_.is_emulated) return session_.ask(text, region, Seconds(limit_s));
-  session_.limit_work(Seconds(limit_s));
-  return session_.ask(text, region, Seconds(limit_s * kWallFactor));
+  return session_.ask(question.to_json(), region, Seconds(limit_s));
 }
 
 // The candidate process had taken the room on the device that the judge does not find, but finds
@@ -365,7 +360,7 @@ task::Outcome Measurement::out_of_memory(const char* stage) const {
 std::string_view Measurement::fresh_report() {
   // An error is the end of the device process, which the next request to it shows.
   if (limits_.device_reports) static_cast<void>(device_->used());
-  const std::string_view report = device_ == nullptr ? session_.report() : device_->report();
+  const std::string_view report = device_ == nullptr ? std::string_view() : device_->report();
   const std::string_view fresh = report.substr(std::min(report_read_, report.size()));
   report_read_ = report.size();
   return fresh;

@@ -25,8 +25,9 @@ inline constexpr size_t kSanitizerFindingsMax = 16;
 struct SanitizerReport {
   bool has_banner = false;   // It started.
   bool has_summary = false;  // It came to its end.
-  // With the kinds of emu/runtime/mc_emu.h; those of one kind at one place once.  An error of a
-  // kind that is not known is "sanitizer".  Warnings, and calls of the driver that fail, are none.
+  // With the kinds of device/ptx_driver/report.cc; those of one kind at one place once.  An error
+  // of a kind that is not known is "sanitizer".  Warnings, and calls of the driver that fail, are
+  // none.
   std::vector<task::KernelFinding> findings;
   std::string complaint;  // The first thing that it says of itself: it could not attach, ...
 };

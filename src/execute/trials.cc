@@ -198,7 +198,7 @@ EarlyOutcome Trials::admit(Call& call, const worker::CandidateRunAnswer& run) {
     const task::Exception fault{"CudaError", run.sticky.substr(0, kFaultBytesMax), {}, {}};
     return task::Crashed{"forward", fault, 0, 0, call.trial.findings, {}};
   }
-  return program_.is_emulated ? note_record(call) : std::nullopt;
+  return std::nullopt;
 }
 
 EarlyOutcome Trials::add(Call call, const worker::CandidateRunAnswer& run,
@@ -303,32 +303,13 @@ EarlyOutcome Trials::note_aten(const std::map<std::string, int64_t>& calls) {
   return illegal;
 }
 
-// The emulator's report of the call must be there, once: otherwise its checks were not in force.
-EarlyOutcome Trials::note_record(Call& call) const {
-  std::vector<task::KernelFinding>& findings = call.trial.findings;
-  if (may_use_all()) {
-    std::erase_if(findings, [](const auto& finding) { return finding.kind == "host_compute"; });
-  }
-  for (const task::KernelFinding& finding : findings) {
-    if (finding.kind == "forged_report") {
-      return illegal("run.forged_report", "the candidate wrote to the emulator's report");
-    }
-    if (finding.kind == "host_compute") return illegal("run.host_compute", finding.detail);
-  }
-  if (EarlyOutcome late = late_work_in(findings)) return late;
-  if (call.record) return std::nullopt;
-  return illegal("run.no_record",
-                 "the emulator did not report on the call: its checks were not in force");
-}
-
 EarlyOutcome Trials::made_without_kernel(const Call& call,
                                          const worker::CandidateRunAnswer& run) const {
   // A launch that was refused is a fault of the candidate's, and its finding decides.
   if (has_failed_launch(call.trial) || std::ranges::any_of(trials_, has_failed_launch)) {
     return std::nullopt;
   }
-  const bool is_counted = program_.is_emulated && call.record;
-  const int64_t launches = is_counted ? call.record->launches : run.launches.value_or(0);
+  const int64_t launches = run.launches.value_or(0);
   if (!call.returns_inputs && launches < policy_.own_launches_min) {
     const bool is_in_eval = plan_.mode == "eval";
     return illegal("run.own_launch",

@@ -113,7 +113,6 @@ class Trials {
   void put(task::Trial trial, const std::string& taken);
   task::KernelFinding configuration_finding(const std::string& taken) const;
   EarlyOutcome note_aten(const std::map<std::string, int64_t>& calls);
-  EarlyOutcome note_record(Call& call) const;
   EarlyOutcome made_without_kernel(const Call& call, const worker::CandidateRunAnswer& run) const;
 
   const JudgePlan& plan_;

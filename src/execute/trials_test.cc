@@ -36,6 +36,12 @@ struct Reported {
     }
     return text;
   }
+  // The answer, with the launches that the device process counts.
+  worker::CandidateRunAnswer answer() const {
+    worker::CandidateRunAnswer told = run;
+    if (!told.launches) told.launches = launches;
+    return told;
+  }
 };
 
 class TrialsTest : public testing::Test {
@@ -48,10 +54,10 @@ class TrialsTest : public testing::Test {
 
   EarlyOutcome make(const Reported& reported, size_t index = 0) {
     auto call = trials_.begin(plan_.trials[index], {}, reported.report());
-    if (EarlyOutcome decided = trials_.admit(call, reported.run); decided || call.lacking) {
+    if (EarlyOutcome decided = trials_.admit(call, reported.answer()); decided || call.lacking) {
       return decided;
     }
-    return trials_.add(std::move(call), reported.run, reported.check);
+    return trials_.add(std::move(call), reported.answer(), reported.check);
   }
   EarlyOutcome fail(const Answer& answer, const std::string& report, size_t index) {
     return trials_.fail(trials_.begin(plan_.trials[index], {}, report), answer);
@@ -60,7 +66,7 @@ class TrialsTest : public testing::Test {
   JudgePlan plan_;
   RunPolicy policy_{"test", {"empty"}, 1};
   StageLimits limits_;
-  Program program_{"", {}, [](std::string_view, uint64_t) { return task::SourceLocation{}; }, true};
+  Program program_{"", {}, [](std::string_view, uint64_t) { return task::SourceLocation{}; }};
   Trials trials_{plan_, policy_, limits_, program_};
 };
 
@@ -72,9 +78,7 @@ std::string name_of(const EarlyOutcome& outcome) {
 
 // All faults at once; then the first of the order is mended, and so on.
 TEST_F(TrialsTest, TheFirstRuleInTheOrderDecides) {
-  Reported call{.num_records = 2,
-                .findings = finding("forged_report") + finding("host_compute") +
-                            finding("late_work") + finding("shared_race"),
+  Reported call{.findings = finding("shared_race"),
                 .run = {.aten = {{"aten::relu", 1}}, .sticky = "an illegal memory access"},
                 .check = {.passed = false},
                 .launches = 0,
@@ -87,10 +91,6 @@ TEST_F(TrialsTest, TheFirstRuleInTheOrderDecides) {
   const std::vector<Step> steps = {
       {"run.aten", [&] { call.run.aten = {{"aten::empty", 1}}; }},
       {"runtime", [&] { call.run.sticky.clear(); }},
-      {"run.forged_report", [&] { call.findings.erase(0, finding("forged_report").size()); }},
-      {"run.host_compute", [&] { call.findings.erase(0, finding("host_compute").size()); }},
-      {"run.late_work", [&] { call.findings.erase(0, finding("late_work").size()); }},
-      {"run.no_record", [&] { call.num_records = 1; }},
       {"none", [&] { call.check.passed = true; }},
       {"run.own_launch", [&] { call.launches = 1; }},
       {"run.host_output", [&] { call.from_host = 0; }},
@@ -100,16 +100,15 @@ TEST_F(TrialsTest, TheFirstRuleInTheOrderDecides) {
   for (const Step& step : steps) {
     Trials fresh(plan_, policy_, limits_, program_);
     auto admitted = fresh.begin(plan_.trials[0], {}, call.report());
-    EarlyOutcome decided = fresh.admit(admitted, call.run);
-    if (!decided) decided = fresh.add(std::move(admitted), call.run, call.check);
+    EarlyOutcome decided = fresh.admit(admitted, call.answer());
+    if (!decided) decided = fresh.add(std::move(admitted), call.answer(), call.check);
     EXPECT_EQ(name_of(decided), step.decides);
     step.mend();
   }
 }
 
-// A device process counts launches itself, and reports the rest where its device is in software.
+// A device in software reports more than the launches that each counts.
 TEST_F(TrialsTest, TheRecordOfADeviceProcessDecidesToo) {
-  program_.is_emulated = false;
   Reported call{.launches = 0, .from_host = 16, .reads_given = false};
   EXPECT_EQ(name_of(make(call)), "run.own_launch");
   call.run.launches = 1;
@@ -130,7 +129,6 @@ TEST_F(TrialsTest, AFindingFailsAllTrialsThatCount) {
 
 TEST_F(TrialsTest, AConfigurationThatFailsFailsItsTrialAndIsNamed) {
   const Reported right{.num_records = 0};
-  program_.is_emulated = false;
   policy_.operators = {"*"};
   policy_.own_launches_min = 0;
   for (size_t i = 0; i < plan_.trials.size(); ++i) EXPECT_EQ(make(right, i), std::nullopt);
@@ -155,7 +153,6 @@ TEST_F(TrialsTest, AConfigurationThatFailsFailsItsTrialAndIsNamed) {
 
 TEST_F(TrialsTest, ACrashOfAConfigurationNamesIt) {
   const Reported right{.num_records = 0};
-  program_.is_emulated = false;
   policy_.operators = {"*"};
   policy_.own_launches_min = 0;
   for (size_t i = 0; i < plan_.trials.size(); ++i) EXPECT_EQ(make(right, i), std::nullopt);
@@ -175,18 +172,7 @@ TEST_F(TrialsTest, AnExceptionDecidesAtTheMainShapeOrBesideAFatalFinding) {
   EXPECT_EQ(trials_.all().at(0).checks.at(0).detail, "ValueError: no (candidate:3)");
 }
 
-// The emulator reports on a call that raised, too.
-TEST_F(TrialsTest, ACallAfterOneThatRaisedHasARecordOfItsOwn) {
-  const ErrorReply refusal{"exception", "", {"ValueError", "no", {}, {}}};
-  plan_.trials.push_back({2, 1, "native"});
-  EXPECT_EQ(make({.number = 1}), std::nullopt);
-  EXPECT_EQ(fail(refusal, Reported{.number = 2}.report(), 1), std::nullopt);
-  EXPECT_EQ(make({.number = 3}, 2), std::nullopt);
-  EXPECT_EQ(name_of(make({.number = 3}, 2)), "run.no_record");
-  EXPECT_EQ(name_of(make({.number = 5}, 2)), "run.no_record");
-}
-
-// The emulator reports a refused launch in the trial that met it first.
+// The device reports a refused launch in the trial that met it first.
 TEST_F(TrialsTest, ARefusedLaunchIsAFindingAndNoLackOfLaunches) {
   EXPECT_EQ(make({.number = 1, .findings = finding("launch_error"), .launches = 0}), std::nullopt);
   EXPECT_EQ(make({.number = 2, .launches = 0}), std::nullopt);
@@ -194,9 +180,10 @@ TEST_F(TrialsTest, ARefusedLaunchIsAFindingAndNoLackOfLaunches) {
 }
 
 TEST_F(TrialsTest, ALackOfLaunchesNamesTheModeThatWasJudged) {
-  program_.is_emulated = false;
   plan_.mode = "train";
-  const auto message = [&] { return std::get<task::Illegal>(*make({})).findings.at(0).message; };
+  const auto message = [&] {
+    return std::get<task::Illegal>(*make({.launches = 0})).findings.at(0).message;
+  };
   EXPECT_THAT(message(), ::testing::HasSubstr("in training mode"));
   plan_.mode = "eval";
   EXPECT_THAT(message(), ::testing::HasSubstr("in eval mode"));
@@ -217,12 +204,12 @@ TEST_F(TrialsTest, IsUnsupportedOnlyWhereAllElsePassed) {
   const Reported other{.number = 2, .check = {.passed = false}};
   auto next = wrong.begin(plan_.trials[1], {}, other.report());
   EXPECT_EQ(wrong.admit(next, other.run), std::nullopt);
-  EXPECT_EQ(wrong.add(std::move(next), other.run, other.check), std::nullopt);
+  EXPECT_EQ(wrong.add(std::move(next), other.answer(), other.check), std::nullopt);
   EXPECT_TRUE(wrong.has_failed());
   EXPECT_EQ(std::get<task::Wrong>(wrong.outcome()).q, 0);
 }
 
-TEST_F(TrialsTest, AFaultBeforeWhatTheEmulatorLacksBeatsItAndOneBehindMayFollowFromIt) {
+TEST_F(TrialsTest, AFaultBeforeWhatTheDeviceLacksBeatsItAndOneBehindMayFollowFromIt) {
   const std::string race = finding("shared_race"), lack = finding("unsupported");
   plan_.trials.pop_back();
   for (const bool is_before : {true, false}) {
@@ -231,7 +218,7 @@ TEST_F(TrialsTest, AFaultBeforeWhatTheEmulatorLacksBeatsItAndOneBehindMayFollowF
     auto begun = trials.begin(plan_.trials[0], {}, call.report());
     EXPECT_EQ(trials.admit(begun, call.run), std::nullopt);
     if (!begun.lacking) {
-      EXPECT_EQ(trials.add(std::move(begun), call.run, call.check), std::nullopt);
+      EXPECT_EQ(trials.add(std::move(begun), call.answer(), call.check), std::nullopt);
     }
     EXPECT_EQ(task::outcome_name(trials.outcome()),
               std::string(is_before ? "wrong" : "unsupported"));
@@ -245,29 +232,23 @@ TEST_F(TrialsTest, CopiesOfPyTorchsMayNotDoAllThatATaskAsksFor) {
     const Reported call{.run = {.moved_percent = 100}};
     auto begun = trials.begin(plan_.trials[0], {}, call.report());
     EXPECT_EQ(trials.admit(begun, call.run), std::nullopt);
-    EXPECT_EQ(name_of(trials.add(std::move(begun), call.run, call.check)),
+    EXPECT_EQ(name_of(trials.add(std::move(begun), call.answer(), call.check)),
               only_moves ? "run.torch_moves" : "none");
   }
 }
 
-TEST_F(TrialsTest, WhatIsForbiddenBeatsWhatTheEmulatorLacks) {
+TEST_F(TrialsTest, WhatIsForbiddenBeatsWhatTheDeviceLacks) {
   const std::string lack = finding("unsupported");
-  EXPECT_EQ(name_of(make({.findings = lack + finding("host_compute")})), "run.host_compute");
   EXPECT_EQ(name_of(make({.findings = lack, .run = {.aten = {{"aten::relu", 1}}}})), "run.aten");
   const ErrorReply refusal{"operator", "", {"", "aten::mm is not available", {}, {}}};
   EXPECT_EQ(name_of(fail(refusal, lack, 0)), "run.aten");
 }
 
-TEST_F(TrialsTest, AnEarlierWrongTrialBeatsAnEndOfTheProcessByWhatTheEmulatorLacks) {
+TEST_F(TrialsTest, AnEarlierWrongTrialBeatsAnEndOfTheProcessByWhatTheDeviceLacks) {
   plan_.needs_general = true;
   EXPECT_EQ(make({.number = 1, .check = {.passed = false}}), std::nullopt);
   const task::Outcome ended = trials_.with_trials(task::Unsupported{{{"r", "m", {}}}});
   EXPECT_EQ(std::get<task::Wrong>(ended).trials.size(), 2u);
-}
-
-TEST_F(TrialsTest, ARecordCountsOnlyWhereTheEmulatorMakesIt) {
-  program_.is_emulated = false;
-  EXPECT_EQ(name_of(make({})), "run.own_launch");
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include <string>
 
 #include "core/check.h"
-#include "lex/rewrite.h"
 #include "lex/split.h"
 #include "lex/token.h"
 
@@ -30,12 +29,6 @@ void check_tokens(std::string_view source) {
   MC_CHECK(offset == source.size());
 }
 
-void check_rewriting(std::string_view source) {
-  const std::string text = rewrite_for_cpu(source).text;
-  MC_CHECK(std::count(source.begin(), source.end(), '\n') ==
-           std::count(text.begin(), text.end(), '\n'));
-}
-
 void check_split(std::string_view source) {
   const Split split = split_cuda(source);
   if (!split.refusal.empty()) return;
@@ -49,7 +42,6 @@ void check_split(std::string_view source) {
 
 void check_properties(std::string_view source) {
   check_tokens(source);
-  check_rewriting(source);
   check_split(source);
 }
 

@@ -23,14 +23,24 @@ using Words = std::array<std::string_view, N>;
 
 // Words in whose presence two compilers might read the text differently, or that need what nvcc
 // alone does: registered variables, device-wide algorithms, lambdas in kernels.
-constexpr Words<13> kRefused = {"__constant__", "__managed__",     "__CUDACC__", "__NVCC__",
-                                "cub",          "thrust",          "texture",    "surface",
-                                "__CUDACC_RTC__", "cudaLaunchDevice", "__cluster_dims__",
-                                "cudaMemcpyToSymbol", "nv_is_extended_device_lambda_closure_type"};
-constexpr Words<6> kMarks = {"__global__", "__device__", "__host__",
+constexpr Words<13> kRefused = {"__constant__",
+                                "__managed__",
+                                "__CUDACC__",
+                                "__NVCC__",
+                                "cub",
+                                "thrust",
+                                "texture",
+                                "surface",
+                                "__CUDACC_RTC__",
+                                "cudaLaunchDevice",
+                                "__cluster_dims__",
+                                "cudaMemcpyToSymbol",
+                                "nv_is_extended_device_lambda_closure_type"};
+constexpr Words<6> kMarks = {"__global__",   "__device__", "__host__",
                              "__constant__", "__shared__", "__managed__"};
-constexpr Words<8> kAttributes = {"__launch_bounds__", "__attribute__", "alignas", "__align__",
-                                  "decltype", "noexcept", "__maxnreg__", "__declspec"};
+constexpr Words<8> kAttributes = {"__launch_bounds__", "__attribute__", "alignas",
+                                  "__align__",         "decltype",      "noexcept",
+                                  "__maxnreg__",       "__declspec"};
 constexpr Words<4> kTypeWords = {"class", "struct", "union", "enum"};
 // Headers that device code needs and NVRTC reads; the others are for the host.
 constexpr Words<3> kSharedHeaders = {"cuda_fp16.h", "cuda_bf16.h", "cuda_fp8.h"};
@@ -44,9 +54,9 @@ constexpr Words<6> kDeviceHeaders = {"mma.h",
 // demanglers show as (anonymous namespace).
 constexpr std::string_view kUnnamed = "_GLOBAL__N_1";
 // Words that end a parameter without a name.
-constexpr Words<14> kNoNames = {"int",    "float",  "double",       "bool",         "char",
-                                "short",  "long",   "unsigned",     "const",        "__restrict__",
-                                "half",   "__half", "__nv_bfloat16", "__restrict"};
+constexpr Words<14> kNoNames = {"int",   "float",  "double",        "bool",      "char",
+                                "short", "long",   "unsigned",      "const",     "__restrict__",
+                                "half",  "__half", "__nv_bfloat16", "__restrict"};
 constexpr std::size_t kHeadTokensMax = 512;
 
 bool is_in(const auto& words, std::string_view word) {
@@ -402,8 +412,8 @@ class Splitter {
       return refuse("a kernel of several forms");
     }
     const auto parameters = names_in(one.parameters, code_.partners[one.parameters]);
-    const auto arguments = is_template ? names_in(one.template_open, one.template_close)
-                                       : std::vector<std::string>();
+    const auto arguments =
+        is_template ? names_in(one.template_open, one.template_close) : std::vector<std::string>();
     if (!parameters || !arguments) return refuse("a parameter without a name");
     if (is_template && arguments->empty()) return refuse("a specialised kernel");
     split_.kernels.push_back(scope + name);

@@ -121,8 +121,8 @@ TEST(Split, HidesMembersOfTheDevice) {
 }
 
 TEST(Split, SharesOutHeaders) {
-  const Split split = split_of(
-      "#include <torch/extension.h>\n#include <cuda_fp16.h>\n#include <mma.h>\n");
+  const Split split =
+      split_of("#include <torch/extension.h>\n#include <cuda_fp16.h>\n#include <mma.h>\n");
   EXPECT_THAT(split.device_headers, ElementsAre("<cuda_fp16.h>", "<mma.h>"));
   EXPECT_THAT(split.host, HasSubstr("#include <torch/extension.h>\n#include <cuda_fp16.h>\n"));
   EXPECT_THAT(split.host, Not(HasSubstr("mma")));

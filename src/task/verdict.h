@@ -55,7 +55,7 @@ struct RuleFinding {
 
 // A thing that the emulator or the device saw a kernel do.
 struct KernelFinding {
-  std::string kind;  // "out_of_bounds_read", "shared_race", ... (emu/runtime/mc_emu.h)
+  std::string kind;  // "out_of_bounds_read", "shared_race", ... (device/ptx_driver/report.cc)
   std::string kernel;
   std::array<int64_t, 3> block{};
   std::array<int64_t, 3> thread{};

@@ -124,7 +124,7 @@ def report(options: argparse.Namespace) -> int:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Indigo as a benchmark of the ptx backend.")
+    parser = argparse.ArgumentParser(description="Indigo as a benchmark of the CPU backend.")
     commands = parser.add_subparsers(required=True)
     maker = commands.add_parser("make", help="write tasks, answers and labels")
     maker.add_argument("checkout", type=Path)

@@ -10,7 +10,7 @@
 namespace torch::cuda {}
 
 #ifdef MC_AT_BINDS
-#include "mc_emu/bind.h"
+#include "mc_bind/bind.h"
 #endif
 
 #endif  // MC_AT_EXTENSION_H_

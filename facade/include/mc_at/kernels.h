@@ -84,7 +84,7 @@ cudaError_t cudaFuncSetCacheConfig(T* kernel, cudaFuncCache config) {
   return cudaFuncSetCacheConfig((const void*)kernel, config);
 }
 // Those of crt/math_functions.hpp, which CUDA has for its compiler alone.
-#define MC_AT_EXTREMES(Type)                                     \
+#define MC_AT_EXTREMES(Type)                                       \
   static inline Type min(Type a, Type b) { return a < b ? a : b; } \
   static inline Type max(Type a, Type b) { return a > b ? a : b; }
 MC_AT_EXTREMES(int)

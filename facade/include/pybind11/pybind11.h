@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "mc_emu/bind.h"
+#include "mc_bind/bind.h"

@@ -236,10 +236,12 @@ std::string fat_binary(const Code& code, uint32_t architecture) {
 }
 
 std::string table_of(const std::vector<Kernel>& kernels, const std::string& fat_binary_path) {
-  std::string text = "\t.section .nv_fatbin,\"a\"\n\t.balign 16\n\t.globl mc_at_device_code\n"
-                     "\t.hidden mc_at_device_code\nmc_at_device_code:\n\t.incbin \"" +
-                     fat_binary_path + "\"\n\t.section .data.rel.ro,\"aw\"\n\t.balign 8\n"
-                     "\t.globl mc_at_kernels\n\t.hidden mc_at_kernels\nmc_at_kernels:\n";
+  std::string text =
+      "\t.section .nv_fatbin,\"a\"\n\t.balign 16\n\t.globl mc_at_device_code\n"
+      "\t.hidden mc_at_device_code\nmc_at_device_code:\n\t.incbin \"" +
+      fat_binary_path +
+      "\"\n\t.section .data.rel.ro,\"aw\"\n\t.balign 8\n"
+      "\t.globl mc_at_kernels\n\t.hidden mc_at_kernels\nmc_at_kernels:\n";
   for (size_t i = 0; i < kernels.size(); ++i) {
     text += "\t.quad " + kernels[i].symbol + "\n\t.quad .Lname" + std::to_string(i) + "\n";
   }
@@ -274,8 +276,7 @@ void print_version(const char* library) {
 }
 
 void run(const char* const* argv, const std::vector<const char*>& options) {
-  const std::vector<Kernel> kernels =
-      kernels_in(read_file(argv[2]), lines_of(read_file(argv[4])));
+  const std::vector<Kernel> kernels = kernels_in(read_file(argv[2]), lines_of(read_file(argv[4])));
   const Nvrtc nvrtc(argv[1]);
   const Code code = compile(nvrtc, read_file(argv[3]), kernels, options);
   const std::string out = argv[5];

@@ -1,5 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-// PyTorch's header of this name on the emulated device.
-#pragma once
-#include <ATen/cuda/ApplyGridUtils.cuh>
-#include <ATen/cuda/Atomic.cuh>

@@ -1,6 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-// PyTorch's header of this name on the emulated device.
-#pragma once
-#include <ATen/cuda/CUDAContextLight.h>
-#include <ATen/cuda/Exceptions.h>
-#include <c10/cuda/CUDAStream.h>

@@ -1,4 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-// PyTorch's header of this name on the emulated device.
-#pragma once
-#include <ATen/cuda/Exceptions.h>

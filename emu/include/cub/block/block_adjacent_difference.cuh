@@ -1,8 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-#ifndef MC_EMU_CUB_BLOCK_BLOCK_ADJACENT_DIFFERENCE_CUH_
-#define MC_EMU_CUB_BLOCK_BLOCK_ADJACENT_DIFFERENCE_CUH_
-
-// Stands in for the header of this name.
-#include "cub/block/block_neighbours.cuh"
-
-#endif  // MC_EMU_CUB_BLOCK_BLOCK_ADJACENT_DIFFERENCE_CUH_

@@ -1,8 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-#ifndef MC_EMU_CUDA_BF16_HPP_
-#define MC_EMU_CUDA_BF16_HPP_
-
-// Some code includes the second half of CUDA's header by name; here there is only one.
-#include "cuda_bf16.h"
-
-#endif  // MC_EMU_CUDA_BF16_HPP_

@@ -1,8 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-#ifndef MC_EMU_THRUST_COPY_H_
-#define MC_EMU_THRUST_COPY_H_
-
-// Stands in for the header of this name.
-#include "thrust/detail/algorithms.h"
-
-#endif  // MC_EMU_THRUST_COPY_H_

@@ -1,8 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-#ifndef MC_EMU_THRUST_EXECUTION_POLICY_H_
-#define MC_EMU_THRUST_EXECUTION_POLICY_H_
-
-// Stands in for the header of this name.
-#include "thrust/detail/device.h"
-
-#endif  // MC_EMU_THRUST_EXECUTION_POLICY_H_
