@@ -289,7 +289,7 @@ bool read_surroundings(std::string_view line, const LocationMapper& mapper, Surr
 
 // The binding's own templates say nothing to who calls m.def.  "" where `message` is not theirs.
 std::string told_of_binding(const std::string& message, const Surroundings& around) {
-  constexpr std::string_view kConverter = "mc_emu::bind::Converter<";
+  constexpr std::string_view kConverter = "mc_bind::Converter<";
   const std::string text = around.instantiated + ' ' + message;
   const size_t begin = text.find(kConverter);
   if (begin == std::string::npos) return "";

@@ -156,18 +156,18 @@ TEST(GccDiagnostics, TellAnErrorInAHeaderThatTheCandidateOnlyIncludes) {
 TEST(GccDiagnostics, TellOfABoundFunctionWhatItsAuthorWrote) {
   const Extension extension = extension_of("PYBIND11_MODULE(x, m) {\n  m.def(\"bad\", &bad);\n}\n");
   const auto diagnostics = parse(
-      R"(In file included from /emu/include/mc_emu/prelude.h:42:
-/emu/include/mc_emu/bind.h: In instantiation of 'auto)"
-      R"( mc_emu::bind::Bound<F>::load_at(McShimObject* const*) [with long unsigned int kIndex =)"
+      R"(In file included from /facade/include/mc_at/extension.h:42:
+/facade/bind/mc_bind/bind.h: In instantiation of 'auto)"
+      R"( mc_bind::Bound<F>::load_at(McShimObject* const*) [with long unsigned int kIndex =)"
       R"( 0; F = float* (*)(float*); McShimObject = void]':
-/emu/include/mc_emu/bind.h:206:38:   required from 'pybind11::module_&)"
+/facade/bind/mc_bind/bind.h:206:38:   required from 'pybind11::module_&)"
       R"( pybind11::module_::def(const char*, F&&, const Extra& ...) [with F = float*)"
       R"( (*)(float*); Extra = {}]'
 cuda_sources[0]:2:8:   required from here
-/emu/include/mc_emu/bind.h:138:60: error: incomplete type)"
-      R"( 'mc_emu::bind::Converter<float*, void>' used in nested name specifier
-/emu/include/mc_emu/bind.h:144:30: error: incomplete type)"
-      R"( 'mc_emu::bind::Converter<float*, void>' used in nested name specifier
+/facade/bind/mc_bind/bind.h:138:60: error: incomplete type)"
+      R"( 'mc_bind::Converter<float*, void>' used in nested name specifier
+/facade/bind/mc_bind/bind.h:144:30: error: incomplete type)"
+      R"( 'mc_bind::Converter<float*, void>' used in nested name specifier
 )",
       extension);
   ASSERT_EQ(diagnostics.size(), 1u);

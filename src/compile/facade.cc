@@ -262,7 +262,7 @@ std::string Facade::lacks(const Extension& extension) const {
 
 std::string Facade::facade_error(const std::vector<task::Diagnostic>& diagnostics,
                                  const LocationMapper& mapper) const {
-  constexpr std::array<std::string_view, 4> kInner = {"std", "mc_at", "mc_emu", "facade"};
+  constexpr std::array<std::string_view, 4> kInner = {"std", "mc_at", "mc_bind", "facade"};
   for (const task::Diagnostic& entry : diagnostics) {
     if (entry.severity != "error" || is_of_ptxas(entry)) continue;
     if (!mapper.owns(entry.location.source)) return entry.message;

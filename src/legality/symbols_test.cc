@@ -62,9 +62,9 @@ TEST(CheckSymbols, FindsWaysPastTheDispatcherAndIntoTheEmulator) {
               ElementsAre("link.environment"));
   EXPECT_THAT(broken_rules({"aoti_torch_cpu_mm_out", "_ZN2at3cpu8silu_outERNS_6TensorERKS1_"}),
               ElementsAre("link.torch_compute", "link.torch_compute"));
-  EXPECT_THAT(broken_rules({"mc_emu_open", "mc_emu_access", "_r_debug@GLIBC_2.2.5"}),
-              ElementsAre("link.emulator", "link.emulator", "link.dynamic_loading"));
-  EXPECT_THAT(broken_rules({"mc_emu_launch", "mc_emu_barrier", "mc_emu_cudaMemcpy"}), IsEmpty());
+  EXPECT_THAT(broken_rules({"mc_device_end_call", "mc_init_pause", "_r_debug@GLIBC_2.2.5"}),
+              ElementsAre("link.verifier", "link.verifier", "link.dynamic_loading"));
+  EXPECT_THAT(broken_rules({"mc_shim_module_set", "mc_at_op_empty_memory_format"}), IsEmpty());
 }
 
 TEST(CheckSymbols, TellsAnOperatorAsItsAuthorWroteIt) {

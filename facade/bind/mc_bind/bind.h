@@ -46,7 +46,7 @@ struct Argument {
     } else if constexpr (std::is_same_v<T, at::ScalarType> || std::is_same_v<T, c10::Device>) {
       static_assert(!sizeof(T*), "defaults of this type are not supported");
     } else {
-      copy.default_object = bind::store(static_cast<const std::decay_t<const T&>&>(value));
+      copy.default_object = mc_bind::store(static_cast<const std::decay_t<const T&>&>(value));
     }
     return copy;
   }

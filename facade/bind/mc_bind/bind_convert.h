@@ -157,10 +157,10 @@ template <class T>
 struct Converter<std::optional<T>> {
   static std::optional<T> load(McShimObject* object) {
     if (mc_shim_is_none(object) != 0) return std::nullopt;
-    return bind::load<T>(object);
+    return mc_bind::load<T>(object);
   }
   static McShimObject* store(const std::optional<T>& value) {
-    return value.has_value() ? bind::store(*value) : mc_shim_from_none();
+    return value.has_value() ? mc_bind::store(*value) : mc_shim_from_none();
   }
 };
 
@@ -172,14 +172,14 @@ struct Converter<std::vector<T>> {
     std::vector<T> values;
     values.reserve(static_cast<size_t>(size));
     for (ptrdiff_t i = 0; i < size; ++i) {
-      values.push_back(bind::load<T>(mc_shim_sequence_item(object, i)));
+      values.push_back(mc_bind::load<T>(mc_shim_sequence_item(object, i)));
     }
     return values;
   }
   static McShimObject* store(const std::vector<T>& values) {
     McShimObject* list = mc_shim_list_new(values.size());
     for (size_t i = 0; i < values.size(); ++i) {
-      mc_shim_list_set(list, i, bind::store(static_cast<const T&>(values[i])));
+      mc_shim_list_set(list, i, mc_bind::store(static_cast<const T&>(values[i])));
     }
     return list;
   }
@@ -188,14 +188,14 @@ struct Converter<std::vector<T>> {
 template <class T, size_t kSize>
 struct Converter<std::array<T, kSize>> {
   static std::array<T, kSize> load(McShimObject* object) {
-    const std::vector<T> values = bind::load<std::vector<T>>(object);
+    const std::vector<T> values = mc_bind::load<std::vector<T>>(object);
     require(values.size() == kSize);
     std::array<T, kSize> result;
     std::copy(values.begin(), values.end(), result.begin());
     return result;
   }
   static McShimObject* store(const std::array<T, kSize>& values) {
-    return bind::store(std::vector<T>(values.begin(), values.end()));
+    return mc_bind::store(std::vector<T>(values.begin(), values.end()));
   }
 };
 
@@ -207,8 +207,8 @@ struct OwnedArray {
 };
 template <class T>
 struct Converter<c10::ArrayRef<T>> {
-  static OwnedArray<T> load(McShimObject* object) { return {bind::load<std::vector<T>>(object)}; }
-  static McShimObject* store(c10::ArrayRef<T> values) { return bind::store(values.vec()); }
+  static OwnedArray<T> load(McShimObject* object) { return {mc_bind::load<std::vector<T>>(object)}; }
+  static McShimObject* store(c10::ArrayRef<T> values) { return mc_bind::store(values.vec()); }
 };
 
 template <class... T>
@@ -224,12 +224,12 @@ struct Converter<std::tuple<T...>> {
  private:
   template <size_t... kIndex>
   static std::tuple<T...> load_items(McShimObject* object, std::index_sequence<kIndex...>) {
-    return {bind::load<T>(mc_shim_sequence_item(object, kIndex))...};
+    return {mc_bind::load<T>(mc_shim_sequence_item(object, kIndex))...};
   }
   template <size_t... kIndex>
   static McShimObject* store_items(const std::tuple<T...>& values, std::index_sequence<kIndex...>) {
     McShimObject* tuple = mc_shim_tuple_new(sizeof...(T));
-    (mc_shim_tuple_set(tuple, kIndex, bind::store(std::get<kIndex>(values))), ...);
+    (mc_shim_tuple_set(tuple, kIndex, mc_bind::store(std::get<kIndex>(values))), ...);
     return tuple;
   }
 };
@@ -237,11 +237,11 @@ struct Converter<std::tuple<T...>> {
 template <class A, class B>
 struct Converter<std::pair<A, B>> {
   static std::pair<A, B> load(McShimObject* object) {
-    auto both = bind::load<std::tuple<A, B>>(object);
+    auto both = mc_bind::load<std::tuple<A, B>>(object);
     return {std::get<0>(both), std::get<1>(both)};
   }
   static McShimObject* store(const std::pair<A, B>& both) {
-    return bind::store(std::tuple<A, B>(both.first, both.second));
+    return mc_bind::store(std::tuple<A, B>(both.first, both.second));
   }
 };
 
