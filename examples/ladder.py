@@ -135,7 +135,7 @@ class Experiment:
 
 
 WORTH = (0.05, 0.8)  # Share of right answers to chains of a length that is trained and measured.
-JUDGED: Options = {"backend": "ptx"}
+JUDGED: Options = {"backend": "cpu"}
 COMMON: Options = {"updates": 2, "beta": 0.001, "weight-decay": 0, "warmup": 0.05,
                    "temperature": 1, "bdr": 0, "timing": "none", "kl-stop": 0.05,
                    **JUDGED}  # fmt: skip
@@ -456,7 +456,7 @@ class Ladder:
                    self.folder / "held_out.jsonl", "--model", self.first_model("C"), "--out",
                    out, "--max-tokens", self.size.tokens_max, "--jobs", self.jobs,
                    "--generate", where, "--eval",
-                   "--backend ptx"]  # fmt: skip
+                   "--backend cpu"]  # fmt: skip
         try:
             self.run_command([str(word) for word in command])
         finally:

@@ -18,7 +18,7 @@ again; a change of its options needs another --out.
 
 `--tasks` has rows of the forge: `id`, `prompt`, `reward_model.ground_truth`. A folder is sampled by
 `musacoder generate`, whose options such as `--device cuda --batch 256` stand in --generate, those
-of the verifier, such as `--backend ptx`, in --eval.
+of the verifier, such as `--backend cpu`, in --eval.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ptx_driver/driver.h"
 
+#include <time.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -8,6 +10,13 @@
 
 namespace mc::ptx_driver {
 namespace {
+
+// The processor time of all threads of this process.
+uint64_t processor_us() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000 + static_cast<uint64_t>(now.tv_nsec) / 1000;
+}
 
 // The executor reserves two ranges of 256 GiB of addresses; variables of modules lie behind them.
 constexpr uint64_t kAddresses = uint64_t{520} << 30;
@@ -66,6 +75,7 @@ void Driver::begin_call(uint64_t given_bytes) {
   is_in_call_ = true;
   is_given_nothing_ = given_bytes == 0;
   launches_before_ = launches_;
+  kernel_us_ = 0;
   device_->take_given_read();
 }
 
@@ -73,6 +83,7 @@ void Driver::end_call(std::span<const OutputPart> outputs) {
   is_in_call_ = false;
   CallRecord record{.number = ++calls_,
                     .launches = launches_ - launches_before_,
+                    .kernel_us = kernel_us_,
                     .reads_given = device_->take_given_read() || is_given_nothing_};
   for (const auto& [address, bytes] : outputs) record.add(device_->origins(address), bytes);
   report_.add(record);
@@ -99,7 +110,9 @@ CUresult Driver::launch(ptx::LaunchOptions options) {
   options.steps_max = kStepsMax;
   // Every other launch runs in the order of numbers.
   if (++launches_ % 2 == 0) options.seed = seed + launches_;
+  const uint64_t begun_us = processor_us();
   auto report = device_->launch(options);
+  kernel_us_ += processor_us() - begun_us;
   if (!report) {
     report_.add_unsupported(options.kernel, report.error().message);
     return CUDA_ERROR_NOT_SUPPORTED;

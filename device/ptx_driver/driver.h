@@ -130,6 +130,7 @@ class Driver {
   bool is_given_nothing_ = false;  // The call has no inputs.
   uint64_t calls_ = 0;             // The calls that are over, of this candidate.
   uint64_t launches_before_ = 0;   // The launches before the call.
+  uint64_t kernel_us_ = 0;         // The processor time of its launches.
   CUresult fault_ = CUDA_SUCCESS;
 };
 

@@ -116,7 +116,7 @@ class MadeOn(unittest.TestCase):
         self.assertRaises(ValueError, made_on, self.META, make)
         self.assertEqual(len(calls), 1)
 
-    def test_the_host_and_the_emulated_device_make_all_on_the_host(self) -> None:
+    def test_the_host_makes_all_on_the_host(self) -> None:
         with mock.patch.object(draws, "large_draws", side_effect=AssertionError):
             made_on(CPU, lambda: torch.nn.Linear(2000, 2))
 

@@ -21,7 +21,7 @@ class Baseline(CandidateProcess):
     """Answers `load` with a task's source, then what a candidate process answers."""
 
     def __init__(self, place: Place, executor_library: str) -> None:
-        super().__init__(None, place)
+        super().__init__(place)
         self._class_name = "Model"
         self._timed = TimedCalls(executor_library, place)
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <string_view>
 
 #include <spdlog/spdlog.h>
@@ -11,6 +12,7 @@
 #include "core/check.h"
 #include "core/file.h"
 #include "lex/split.h"
+#include "lex/token.h"
 
 namespace mc::compile {
 namespace {
@@ -66,6 +68,19 @@ bool takes_passed_on(std::string_view option, const std::string& value, SidesFla
   return is_plain || value == "-fPIC";
 }
 
+// The macros that a text of directives alone defines; none of another text.
+std::optional<std::set<std::string>> macros_in(std::string_view text) {
+  std::set<std::string> macros;
+  bool is_name = false;
+  for (const lex::Token& token : lex::tokenize(text)) {
+    if (lex::is_trivia(token)) continue;
+    if (!token.in_directive) return std::nullopt;
+    if (is_name) macros.emplace(lex::text_of(text, token));
+    is_name = lex::text_of(text, token) == "define";
+  }
+  return macros;
+}
+
 }  // namespace
 
 std::optional<SidesFlags> flags_of_sides(const std::vector<std::string>& nvcc_flags) {
@@ -108,14 +123,16 @@ std::optional<QuickCompiler> find_quick_compiler(const Layout& layout, const fs:
 std::optional<QuickSource> quick_source(const QuickCompiler& quick, const Unit& unit,
                                         const Extension& extension) {
   MC_CHECK(!unit.pieces.empty());
-  constexpr size_t kWithOneSource = 2;
+  const bool has_macros = !extension.prelude.empty();
   const auto flags = flags_of_sides(extension.extra_cuda_cflags);
-  if (!flags || unit.pieces.size() != kWithOneSource || !extension.files.empty()) {
+  const auto macros = macros_in(extension.prelude);
+  const bool is_one_source = unit.pieces.size() == (has_macros ? 3u : 2u);
+  if (!flags || !macros || !is_one_source || !extension.files.empty()) {
     spdlog::debug("compile: nvcc, for flags or several sources");
     return std::nullopt;
   }
   const SourceFile& piece = unit.pieces.back();
-  lex::Split split = lex::split_cuda(piece.text);
+  lex::Split split = lex::split_cuda(piece.text, *macros);
   if (!split.refusal.empty()) {
     spdlog::debug("compile: nvcc, for {}", split.refusal);
     return std::nullopt;
@@ -124,8 +141,8 @@ std::optional<QuickSource> quick_source(const QuickCompiler& quick, const Unit& 
   QuickSource source;
   source.flags = *flags;
   source.uses_header = piece.text.find("<torch/extension.h>") != std::string::npos;
-  source.host = "#include <mc_at/kernels.h>\n" + unit.pieces.front().text + "\n" + line +
-                std::move(split.host) + "\n";
+  source.host = "#include <mc_at/kernels.h>\n" + unit.pieces.front().text + "\n" +
+                extension.prelude + line + std::move(split.host) + "\n";
   for (const std::string& header : split.device_headers) {
     source.device += "#include " + header + "\n";
   }
@@ -134,7 +151,7 @@ std::optional<QuickSource> quick_source(const QuickCompiler& quick, const Unit& 
                           piece.text.find("HALF") != std::string::npos ||
                           piece.text.find("BFloat16") != std::string::npos;
   if (has_halves) source.device += "#include \"" + quick.halves.string() + "\"\n";
-  source.device += line + std::move(split.device) + "\n";
+  source.device += extension.prelude + line + std::move(split.device) + "\n";
   for (const std::string& kernel : split.kernels) source.kernels += kernel + "\n";
   return source;
 }

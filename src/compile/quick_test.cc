@@ -49,6 +49,21 @@ TEST(Quick, WritesATextForEachSide) {
   EXPECT_THAT(halves->device, HasSubstr("#include \"/h.h\"\n"));
 }
 
+TEST(Quick, TakesMacrosThatADialectPutsBeforeTheSource) {
+  const std::string source = "#if DIALECT > 1\n#endif\n__global__ void k(int* x) { *x = 1; }\n";
+  Extension extension;
+  extension.prelude = "#define DIALECT 2\n";
+  Unit unit = unit_of(source);
+  EXPECT_FALSE(quick_source({}, unit, {}).has_value());
+  unit.pieces.insert(unit.pieces.begin() + 1, {"prelude", extension.prelude});
+  const auto taken = quick_source({}, unit, extension);
+  ASSERT_TRUE(taken.has_value());
+  EXPECT_THAT(taken->host, HasSubstr("#define DIALECT 2\n#line 1"));
+  EXPECT_THAT(taken->device, HasSubstr("#define DIALECT 2\n#line 1"));
+  extension.prelude = unit.pieces[1].text = "__device__ int f() { return 1; }\n";
+  EXPECT_FALSE(quick_source({}, unit, extension).has_value());
+}
+
 TEST(Quick, LeavesWhatIsNotOneSourceToNvcc) {
   const QuickCompiler quick;
   const std::string kernel = "__global__ void k(int* x) { *x = 1; }\n";

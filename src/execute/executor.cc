@@ -307,10 +307,13 @@ Result<Tried> Executor::measure_last(const Program& program, Judge& judge, const
   StageLimits limits = limits_;
   limits.forward_s = forward_s;
   MC_TRY(CandidateProcess candidate, this->candidate(program), "candidate");
-  MC_CHECK(candidate.device == nullptr);  // It is for emulated candidates.
-  return Measurement(limits, program, judge, policy, schedule_seed, std::move(candidate.session),
-                     nullptr)
-      .run_last();
+  auto device = std::move(candidate.device);
+  auto tried = Measurement(limits, program, judge, policy, schedule_seed,
+                           std::move(candidate.session), device.get())
+                   .run_last();
+  if (!tried && device != nullptr && device->has_ended()) return Tried{ended_device(tried.error())};
+  give_back_device(std::move(device));
+  return tried;
 }
 
 Result<Session> Executor::start_compiled(Judge& judge, const CompiledOptions& options) {

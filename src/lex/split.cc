@@ -87,9 +87,9 @@ class Splitter {
     split_.host = split_.device = std::string(source);
   }
 
-  Split run() {
+  Split run(const std::set<std::string>& macros) {
     check_words();
-    read_directives();
+    read_directives(macros);
     if (split_.refusal.empty()) walk(0, code_.tokens.size(), "");
     if (split_.refusal.empty() && split_.kernels.empty()) refuse("no kernel");
     if (!split_.refusal.empty()) return Split{.refusal = std::move(split_.refusal)};
@@ -147,8 +147,9 @@ class Splitter {
 
   // ---- Directives -------------------------------------------------------------------------------
 
-  void read_directives() {
-    std::set<std::string_view> defined = {"defined", "__CUDA_ARCH__"};
+  void read_directives(const std::set<std::string>& macros) {
+    std::set<std::string_view> defined(macros.begin(), macros.end());
+    defined.insert({"defined", "__CUDA_ARCH__"});
     for (std::size_t r = 1; r < regions_.size(); ++r) {
       const Code& region = regions_[r];
       const auto word = [&](std::size_t i) { return text_at(source_, region, i); };
@@ -496,9 +497,9 @@ class Splitter {
 
 }  // namespace
 
-Split split_cuda(std::string_view source) {
+Split split_cuda(std::string_view source, const std::set<std::string>& macros) {
   const std::vector<Token> tokens = tokenize(source);
-  return Splitter(source, tokens).run();
+  return Splitter(source, tokens).run(macros);
 }
 
 }  // namespace mc::lex

@@ -20,6 +20,7 @@
 #ifndef MC_LEX_SPLIT_H_
 #define MC_LEX_SPLIT_H_
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,8 +36,9 @@ struct Split {
   std::string refusal{};
 };
 
-// Total: text that is no C++ is refused.  REQUIRES: source.size() <= kSourceBytesMax.
-Split split_cuda(std::string_view source);
+// Total: text that is no C++ is refused.  `macros` are those that both sides have alike before the
+// source, by which it may decide.  REQUIRES: source.size() <= kSourceBytesMax.
+Split split_cuda(std::string_view source, const std::set<std::string>& macros = {});
 
 }  // namespace mc::lex
 

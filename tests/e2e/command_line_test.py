@@ -425,17 +425,16 @@ class Verdicts(InFolder):
         self.assertEqual(len(set(each)), len(each))
 
 
-TRITON = """
-import torch, triton
-import triton.language as tl
+WARP = """
+import torch, warp
 
-@triton.jit
-def kernel(x, y):
-    tl.store(y, tl.load(x))
+@warp.kernel
+def kernel(x: warp.array(dtype=float), y: warp.array(dtype=float)):
+    y[warp.tid()] = x[warp.tid()]
 
 class ModelNew(torch.nn.Module):
     def forward(self, x):
-        kernel[(1,)](x, x)
+        warp.launch(kernel, dim=x.numel(), inputs=[x, x])
         return x
 """
 
@@ -469,8 +468,8 @@ class Policies(InFolder):
         told = ["illegal run.aten", "illegal run.own_launch"]
         self.assertEqual(self.kinds(nothing, "--no-static-rules"), told)
 
-    def test_kernels_of_triton_are_unsupported(self) -> None:
-        self.assertEqual(self.kinds(TRITON), ["unsupported python.unsupported_language"] * 2)
+    def test_kernels_of_other_languages_are_unsupported(self) -> None:
+        self.assertEqual(self.kinds(WARP), ["unsupported python.unsupported_language"] * 2)
 
 
 def all_findings(outcome: dict[str, Any]) -> list[dict[str, Any]]:
@@ -479,7 +478,7 @@ def all_findings(outcome: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 class Findings(InFolder):
-    """What the emulator sees beside values, with the sandbox's limits around it."""
+    """What the device sees beside values, with the sandbox's limits around it."""
 
     def findings(self, task: str, right: str, broken: str) -> set[str]:
         text = honest(task)

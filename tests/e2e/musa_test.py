@@ -30,7 +30,7 @@ __global__ void twice(const float* x, float* y, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
 \x23if __MUSA_ARCH__ >= 310
   if (i < n) y[i] = 2 * x[i];
-\x23else
+\x23elif defined(__MUSA_ARCH__)
   if (i < n) y[i] = __MUSA_ARCH__;
 \x23endif
   __syncthreads_lm();

@@ -94,7 +94,7 @@ class Staged(InFolder):
         return first.stdout.splitlines(), second.stdout.splitlines()
 
     def test_say_what_eval_says(self) -> None:
-        wrong = Path(HONEST).read_text().replace("+=", "-=")
+        wrong = Path(HONEST).read_text().replace("sum += ", "sum -= ")
         broken = Path(HONEST).read_text().replace("__global__", "__globl__")
         paths = [HONEST, self.write("wrong.py", wrong), self.write("broken.py", broken)]
         decided, measured = self.halves(TASK, *paths)

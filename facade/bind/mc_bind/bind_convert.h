@@ -207,7 +207,9 @@ struct OwnedArray {
 };
 template <class T>
 struct Converter<c10::ArrayRef<T>> {
-  static OwnedArray<T> load(McShimObject* object) { return {mc_bind::load<std::vector<T>>(object)}; }
+  static OwnedArray<T> load(McShimObject* object) {
+    return {mc_bind::load<std::vector<T>>(object)};
+  }
   static McShimObject* store(c10::ArrayRef<T> values) { return mc_bind::store(values.vec()); }
 };
 
