@@ -271,6 +271,9 @@ Status add_facade(CudaRuntime& runtime, const PyTorch& pytorch, const Layout& la
   facade.nvcc_flags = nvcc_flags(includes, runtime);
   facade.cxx_flags = cxx_flags(includes);
   facade.link_flags = cudart_flags(runtime.root);
+  // Functions that PyTorch's libraries export under the same names, for objects of another layout
+  // (c10::cuda::CUDAStream), must not take the place of the facade's.
+  facade.link_flags.push_back("-Wl,-Bsymbolic");
   // Code that is timed is nvcc's: NVRTC's has addresses of 64 bits for shared memory.
   if (runtime.code == CodeKind::kPtx) {
     facade.quick = find_quick_compiler(layout, runtime.root, pytorch.root, runtime.release);
@@ -290,7 +293,7 @@ Status add_facade(CudaRuntime& runtime, const PyTorch& pytorch, const Layout& la
   MC_TRY(facade.names, Facade::read({folder / "include", folder / "bind"}, made / kMissing),
          "facade");
   runtime.visible.insert(runtime.visible.end(), {folder.string(), made.string()});
-  runtime.fingerprint = content_hash({runtime.fingerprint, headers});
+  runtime.fingerprint = content_hash({runtime.fingerprint, headers, joined(facade.link_flags)});
   if (facade.quick) {
     QuickCompiler& quick = *facade.quick;
     quick.header = made / kHeader;
