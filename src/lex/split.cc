@@ -10,6 +10,7 @@
 #include <array>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "lex/code.h"
 #include "lex/edit.h"
@@ -57,6 +58,11 @@ constexpr std::string_view kUnnamed = "_GLOBAL__N_1";
 constexpr Words<14> kNoNames = {"int",   "float",  "double",        "bool",      "char",
                                 "short", "long",   "unsigned",      "const",     "__restrict__",
                                 "half",  "__half", "__nv_bfloat16", "__restrict"};
+// Words of a declaration of a number.
+constexpr Words<20> kNumberWords = {"static",   "inline",  "const",    "constexpr", "int",
+                                    "float",    "double",  "bool",     "char",      "short",
+                                    "long",     "signed",  "unsigned", "size_t",    "int32_t",
+                                    "uint32_t", "int64_t", "uint64_t", "std",       "::"};
 constexpr std::size_t kHeadTokensMax = 512;
 
 bool is_in(const auto& words, std::string_view word) {
@@ -92,6 +98,8 @@ class Splitter {
     read_directives(macros);
     if (split_.refusal.empty()) walk(0, code_.tokens.size(), "");
     if (split_.refusal.empty() && split_.kernels.empty()) refuse("no kernel");
+    if (!split_.refusal.empty()) return Split{.refusal = std::move(split_.refusal)};
+    check_calls();
     if (!split_.refusal.empty()) return Split{.refusal = std::move(split_.refusal)};
     for (const Code& region : regions_) rewrite_launches(region);
     if (overlap(host_) || overlap(device_)) return Split{.refusal = "changes that overlap"};
@@ -320,6 +328,7 @@ class Splitter {
       device_.push_back({begin_of(one.head), 0, "__host__ __device__ "});
     } else {
       check_host(one);
+      host_functions_.emplace_back(one.begin, one.end);
       blank_tokens(split_.device, one.begin, one.end);
     }
   }
@@ -336,13 +345,36 @@ class Splitter {
     if (has(one, "extern") && has(one, "__shared__")) {
       return blank_tokens(split_.host, one.begin, one.end);
     }
-    const bool is_both = one.is_type || has(one, "using") || has(one, "typedef") ||
-                         has(one, "static_assert") || has(one, "namespace") || has(one, "const") ||
-                         has(one, "constexpr");
-    if (!one.is_type && is_device) return refuse("a variable of the device");
+    if (one.is_type) return take_members(one);
+    if (is_device) return refuse("a variable of the device");
     if (has(one, "__shared__")) return refuse("a shared variable");
-    if (!is_both) return blank_tokens(split_.device, one.begin, one.end);
-    if (one.is_type) take_members(one);
+    const bool is_variable = !has(one, "using") && !has(one, "typedef") &&
+                             !has(one, "static_assert") && !has(one, "namespace");
+    if (!is_variable) return;
+    const bool is_constant = has(one, "const") || has(one, "constexpr");
+    if (!is_constant) return blank_tokens(split_.device, one.begin, one.end);
+    if (!is_number(one)) refuse("a constant that is no number");
+  }
+
+  // True for `static const int kN = 4`. Kernels may use numbers alone of the host's constants, and
+  // NVRTC, which has no host, lets them use all.
+  bool is_number(const Declaration& one) const {
+    std::size_t num_other = 0;
+    for (std::size_t i = one.head; i < one.end && !is_in(Words<3>{"=", "{", ";"}, text(i)); ++i) {
+      if (!is_in(kNumberWords, text(i))) ++num_other;
+    }
+    return num_other == 1;  // Its name.
+  }
+
+  // A kernel that is called without a configuration does not compile, and a stand-in would.
+  void check_calls() {
+    for (const auto& [begin, end] : host_functions_) {
+      for (std::size_t i = begin; i < end; ++i) {
+        if (!is_name(i) || !short_names_.contains(text(i))) continue;
+        const std::size_t next = text(i + 1) == "<" ? after_angles(i + 1) : i + 1;
+        if (next != kNone && text(next) == "(") return refuse("a kernel that is called");
+      }
+    }
   }
 
   // In the host's text a member for the device alone has no body, and nobody may call it.
@@ -352,6 +384,7 @@ class Splitter {
       const std::string_view word = text(i);
       if (is_in(Words<4>{"{", "}", ";", ":"}, word)) first = i + 1;
       if (word == "__global__") return refuse("a kernel in a class");
+      if (word == "static" && is_array(i, one.end)) return refuse("an array of a class");
       if (word == "__shared__") return refuse("a shared variable");
       if (word != "__device__") continue;
       const std::size_t parameters = parameters_behind(i, one.end);
@@ -364,6 +397,11 @@ class Splitter {
       i = last;
       first = i + 1;
     }
+  }
+
+  bool is_array(std::size_t i, std::size_t end) const {
+    while (i < end && !is_in(Words<5>{"=", "{", ";", "(", "["}, text(i))) ++i;
+    return text(i) == "[";
   }
 
   std::size_t parameters_behind(std::size_t i, std::size_t end) const {
@@ -418,6 +456,7 @@ class Splitter {
     if (!parameters || !arguments) return refuse("a parameter without a name");
     if (is_template && arguments->empty()) return refuse("a specialised kernel");
     split_.kernels.push_back(scope + name);
+    short_names_.insert(text(one.parameters - 1));
     std::string self = name, values;
     for (const std::string& argument : *arguments) {
       self += (self == name ? "<" : ", ") + argument;
@@ -493,6 +532,8 @@ class Splitter {
   std::vector<bool> is_directive_;  // For each byte.
   Split split_;
   std::vector<Edit> host_, device_;
+  std::vector<std::pair<std::size_t, std::size_t>> host_functions_;  // Tokens.
+  std::set<std::string_view> short_names_;                           // The names of kernels.
 };
 
 }  // namespace

@@ -91,11 +91,11 @@ TEST(Split, MarksConstexprFunctionsForTheDevice) {
 TEST(Split, LeavesTypesAndConstantsToBothAndVariablesToTheHost) {
   const Split split = split_of(
       "struct Pair { float a, b; };\nenum class Mode { kA, kB };\nusing Real = float;\n"
-      "constexpr int kTile = 16;\nconst float kTable[] = {1, 2};\nstatic int calls = 0;\n"
+      "constexpr int kTile = 16;\nstatic const float kScale = 2;\nstatic int calls = 0;\n"
       "std::vector<float> cache(16);\nextern __shared__ float tile[];\n");
   EXPECT_EQ(split.refusal, "");
   for (const char* both : {"struct Pair { float a, b; };", "enum class Mode { kA, kB };",
-                           "using Real = float;", "kTile = 16;", "kTable[] = {1, 2};"}) {
+                           "using Real = float;", "kTile = 16;", "kScale = 2;"}) {
     EXPECT_THAT(split.host, HasSubstr(both));
     EXPECT_THAT(split.device, HasSubstr(both));
   }
@@ -144,6 +144,14 @@ TEST(Split, RefusesWhatWordsDoNotTell) {
   EXPECT_EQ(refusal_of("__global__ void h(int) {}\n"), "a parameter without a name");
   EXPECT_EQ(refusal_of("struct S { __global__ void h(int n) {} };\n"), "a kernel in a class");
   EXPECT_EQ(refusal_of("void f( {\n"), "brackets without partners");
+  // The use of these in a kernel, and a call of a kernel, are refused by nvcc alone.
+  EXPECT_EQ(refusal_of("const float kTable[] = {1, 2};\n"), "a constant that is no number");
+  EXPECT_EQ(refusal_of("constexpr Pair kPair{1, 2};\n"), "a constant that is no number");
+  EXPECT_EQ(refusal_of("struct S { static constexpr int kSizes[] = {1, 2}; };\n"),
+            "an array of a class");
+  EXPECT_EQ(refusal_of("void f(float* x) { k(x, 1); }\n"), "a kernel that is called");
+  EXPECT_EQ(refusal_of("template <int N> __global__ void h(int n) {}\nvoid f() { h<4>(1); }\n"),
+            "a kernel that is called");
 }
 
 TEST(Split, ReadsGuardsAndMacrosOfItsOwn) {
