@@ -23,7 +23,7 @@ from harness.worker.region import state_of, tensors_of
 from harness.judge.task import Task
 from harness.worker.wire import TASK_FILE
 
-ELEMENT_WORK = 16  # An element of an elementwise result costs an emulator as much as so many flops.
+ELEMENT_WORK = 16  # An element of a pointwise result costs without a GPU what so many flops do.
 HIDDEN = "__dynamo_disable"  # The attribute where PyTorch's wrapper keeps the hidden function.
 
 

@@ -694,7 +694,7 @@ def _changed_state(comparer: Comparer, outcome: Outcome, kept: dict[str, Any]) -
 
 
 def _require_digest(outputs: list[torch.Tensor], digest: Json | None) -> None:
-    """Outputs are what left the emulated device (emu/runtime/call.h)."""
+    """Outputs are what left the device."""
     if digest is None:
         return
     total = 0

@@ -128,7 +128,7 @@ class ShapePlanner:
         return self._shape("reduced" if bound else "native", bound, cost, reason)
 
     def other(self, label: str, kept: Sequence[int] = ()) -> Shape | None:
-        """One at which a candidate may show that only the emulator made it fail.
+        """One at which a candidate may show that only the device in software made it fail.
 
         "native" are the task's own sizes, where one forward may take long; in "named" those of
         `kept` are the task's own; "1/8" are sizes at which a forward costs about an eighth of what

@@ -21,7 +21,6 @@
 #include "task/verdict.h"
 
 namespace mc::compile {
-class Locator;
 class LocationMapper;
 }  // namespace mc::compile
 namespace mc::legality {

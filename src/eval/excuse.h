@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Excuses: failures that only the emulator may be the reason of.
+// Excuses: failures that only the device in software may be the reason of.
 //
 // It judges large tasks at smaller sizes, for which a candidate may not be made, and it is slow.  A
 // candidate is excused (`unsupported`) only on evidence that it is right: trials that passed at
@@ -11,7 +11,8 @@
 //   the task's own.
 // - A candidate that is too slow must be right at smaller sizes, and the time that its kernels took
 //   at the largest one that it finished must explain that it does not finish the next.  One that
-//   hangs wherever the sizes are not tiny is fast there, and host code is not what is emulated.
+//   hangs wherever the sizes are not tiny is fast there, and host code is not what is executed
+//   there.
 #ifndef MC_EVAL_EXCUSE_H_
 #define MC_EVAL_EXCUSE_H_
 
@@ -35,7 +36,7 @@ struct EmulatorLimitation {
   bool is_slow = false;
 };
 
-// The excuse that would fit a failure on the emulator, if any.  `sizes`: those of the task's own
+// The excuse that would fit a failure there, if any.  `sizes`: those of the task's own
 // that were reduced and that the candidate's text holds; without one it is not made for them.
 std::optional<EmulatorLimitation> excuse_for(const task::Outcome& outcome,
                                              const execute::JudgePlan& plan,

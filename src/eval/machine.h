@@ -46,7 +46,7 @@ struct Machine {
   // that knows warps of 32 (musa_warps.h); "" where the compiler knows the device's warps.
   std::string warps_prelude;
   std::string architecture;     // That the toolchain compiles for: "90"; "" where there is but one.
-  std::vector<Device> devices;  // All of one kind; none where kernels run by emulation.
+  std::vector<Device> devices;  // All of one kind; none on the CPU backend.
   // Kernels run in a device process that needs no GPU and reports what it finds in them.
   bool has_ptx_device = false;
   // The backend whose device shows the races that this one hides; none where this one shows them.
@@ -79,7 +79,7 @@ struct Backend {
   std::vector<Fact> (*look)(const compile::PyTorch*) = [](const compile::PyTorch*) {
     return std::vector<Fact>();
   };
-  // The device that it judges on, by its driver; none where kernels run by emulation.
+  // The device that it judges on, by its driver; none on the CPU backend.
   Result<std::optional<execute::CudaDevice>> (*device)() = [] {
     return Result<std::optional<execute::CudaDevice>>(std::nullopt);
   };

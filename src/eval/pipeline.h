@@ -3,7 +3,7 @@
 // Pipeline: MooreEval on this machine.
 //
 // Preparing (needs CPUs only; preparer.h): a candidate is found legal and compiled, or its outcome
-// is known.  Measuring (needs a device; on the CPU backend the emulator stands in): correctness on
+// is known.  Measuring (needs a device; on the CPU backend one in software): correctness on
 // secret inputs → runtime legality → performance.  Each stage runs only when the one before passed.
 //
 //   MC_TRY(auto pipeline, eval::Pipeline::create({}, progress), "set up");
@@ -105,11 +105,11 @@ class Pipeline final : public task::Evaluator {
   // one.
   std::string description() const;
 
-  // Candidates are timed on so many devices at once; 1 where kernels run by emulation.
+  // Candidates are timed on so many devices at once; 1 on the CPU backend.
   size_t num_devices() const;
 
   // The candidates that should be judged at once: kJobsADevice for each device, but no more than
-  // there are cores for; 1 where kernels run by emulation.
+  // there are cores for; 1 on the CPU backend.
   int jobs_wanted() const;
 
   // True if verdicts of measured candidates have a race check.

@@ -79,7 +79,7 @@ TrialPlan trial_of(worker::Trial said) {
           cut(std::move(said.distribution))};
 }
 
-// ---- The emulator's report
+// ---- The device's report
 
 std::string text_of(const Json& object, const char* member) {
   const auto it = object.find(member);

@@ -2,7 +2,7 @@
 //
 // The children's answers (protocol.json), as the rooms above keep them: long texts are cut and long
 // lists shortened, since a candidate process's answer is hostile input, and a judge's quotes it.
-// And what the emulator reports, which is no message: lines that a candidate may have scribbled
+// And what the device reports, which is no message: lines that a candidate may have scribbled
 // over.
 #ifndef MC_EXECUTE_DECODE_H_
 #define MC_EXECUTE_DECODE_H_
@@ -63,25 +63,24 @@ void take_check(worker::JudgeCheckAnswer said, task::Trial& trial);
 task::StateMatch state_of(worker::CandidateBuildAnswer said);
 // With as many operators, and texts as long, as a verdict has room for.
 worker::CandidateRunAnswer bounded(worker::CandidateRunAnswer said);
-// The report of the emulator (emu/runtime/call.h), or of the ptx device
-// (device/ptx_driver/report.h), at the end of a call.
+// The report of a device in software (device/ptx_driver/report.h) at the end of a call.
 struct CallRecord {
   int64_t number = 0;
   int64_t launches = 0;
   int64_t kernel_us = 0;  // Processor time of the kernels.
-  std::string digest;     // The outputs as they left the emulator; empty from the ptx device.
+  std::string digest;     // Empty: no device takes one now.
   // Bytes of the outputs by where their values came from.
   int64_t from_kernels = 0;
   int64_t from_fills = 0;
   int64_t from_inputs = 0;
   int64_t from_host = 0;
   int64_t from_nowhere = 0;
-  bool reads_given = false;   // Some kernel read inputs or parameters, as far as the emulator saw.
-  int64_t unknown_reads = 0;  // Bytes that kernels read and nobody wrote that the emulator saw.
+  bool reads_given = false;   // Some kernel read inputs or parameters, as far as the device saw.
+  int64_t unknown_reads = 0;  // Bytes that kernels read and nobody wrote that the device saw.
 };
 std::vector<CallRecord> decode_calls(std::string_view report);
 
-// The emulator's findings: one JSON object a line; other lines are passed over.
+// The device's findings: one JSON object a line; other lines are passed over.
 std::vector<task::KernelFinding> decode_findings(std::string_view report, const Locate& locate);
 
 }  // namespace mc::execute

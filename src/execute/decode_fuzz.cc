@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reports of the emulator about candidate code, and what a sanitizer's front end prints on its
+// Reports of the device about candidate code, and what a sanitizer's front end prints on its
 // behalf: nothing of it may make the supervisor fail.  (What it answers: worker/protocol_fuzz.cc.)
 #include <cstddef>
 #include <cstdint>

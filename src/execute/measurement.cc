@@ -23,8 +23,6 @@ using Seconds = std::chrono::duration<double>;
 
 constexpr size_t kDetailBytesMax = 300;
 
-constexpr double kWallFactor = 4;
-
 constexpr int64_t kConfigurationsMax = 64;  // An autotuned kernel's.
 constexpr double kConfigurations_s = 30;    // The clock's seconds for all but the first.
 

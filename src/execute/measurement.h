@@ -79,14 +79,14 @@ class Measurement {
   bool has_thrown_ = false;                      // Likewise, by an exception alone.
   Trials trials_;
   task::StateMatch state_;  // At the main shape.
-  double kernel_s_ = 0;     // The last call's kernels took so long on the emulator.
+  double kernel_s_ = 0;     // The last call's kernels took so long on the device.
   std::optional<Error> check_error_;
   int64_t configuration_ = 0;       // The next call's, of autotuned kernels.
   int64_t num_configurations_ = 1;  // The most that one of them had in a call.
   bool are_configurations_left_ = false;
   double compile_s_ = 0;  // Says the candidate process, of kernels that it compiled in calls.
   bool is_judge_crowded_out_ = false;  // The candidate process's hold on the device is the cause.
-  size_t report_read_ = 0;             // Bytes of the emulator's report that were read.
+  size_t report_read_ = 0;             // Bytes of the device's report that were read.
 };
 
 }  // namespace mc::execute

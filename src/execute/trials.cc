@@ -44,7 +44,7 @@ bool is_lacking(const task::Trial& trial) {
   return !trial.checks.empty() && trial.checks.front().problem == kUnsupported;
 }
 
-// Findings behind the first construct that the emulator lacks may follow from it, but for those of
+// Findings behind the first construct that the device lacks may follow from it, but for those of
 // what the candidate may not do.
 std::optional<task::Outcome> take_lack(std::vector<task::KernelFinding>& findings) {
   const auto first = std::ranges::find(findings, "unsupported", &task::KernelFinding::kind);
@@ -112,7 +112,7 @@ bool has_failed_launch(const task::Trial& trial) {
   });
 }
 
-// The emulator tells of each place once, in the trial that met it first; but a race or an
+// The device tells of each place once, in the trial that met it first; but a race or an
 // uninitialised read is a fault of the kernel, whatever the values were, and fails every trial of
 // those that count, or of those that do not.
 double share_passed(std::span<task::Trial> trials) {

@@ -5,7 +5,7 @@
 // Measurement (measurement.h) makes the calls, asks the judge, and reports both here.  The first of
 // these that holds decides:
 //
-//   1  a kernel reached what the emulator lacks before any other finding   the trial fails (below)
+//   1  a kernel reached what the device lacks before any other finding   the trial fails (below)
 //   2  no reply: an exception that is neither at the main shape nor        the trial fails
 //      beside a fatal finding; any other (failure.h)                       runtime, timeout, oom, …
 //   3  an operator ran that the policy does not allow                      illegal
@@ -53,7 +53,7 @@ class Trials {
     std::optional<CallRecord> record;        // Absent unless there is exactly one.
     bool returns_inputs = false;             // The reference computes nothing.
     std::string taken{};                     // The configuration of an autotuned kernel, in words.
-    std::optional<task::Outcome> lacking{};  // Unsupported: the emulator lacks something for it.
+    std::optional<task::Outcome> lacking{};  // Unsupported: the device lacks something for it.
   };
 
   // All of them must outlive this.
@@ -65,7 +65,7 @@ class Trials {
   // autotuned kernels.  One that fails now fails its trial, with a finding that names it.
   // REQUIRES: there was one trial of each plan.
   void repeat(int64_t configuration, int64_t num_configurations);
-  // `report` is what the emulator reported since the call before.
+  // `report` is what the device reported since the call before.
   Call begin(const TrialPlan& plan, const worker::JudgeTrialAnswer& given, std::string_view report);
   // The call ended without a reply.
   EarlyOutcome fail(const Call& call, const Answer& answer);
@@ -77,7 +77,7 @@ class Trials {
                    worker::JudgeCheckAnswer checked);
   // The judge could not read what the candidate process gave it.
   task::Outcome reject(Call call, std::string detail);
-  // `report` is what the emulator reported while the judge compared.
+  // `report` is what the device reported while the judge compared.
   EarlyOutcome check_idle(std::string_view report) const;
   // A trial that cannot be made, or whose end does not count; `why` may be null.
   void fail(const TrialPlan& plan, const task::Outcome* why);
@@ -87,9 +87,9 @@ class Trials {
   // An outcome that was known early, with the trials before it.  One of these that failed beats
   // `unsupported`.
   task::Outcome with_trials(task::Outcome early);
-  // The first lack of the emulator's in a trial that counts, if any.
+  // The first lack of the device's in a trial that counts, if any.
   const EarlyOutcome& lacking() const { return lacking_; }
-  // A trial that counts failed, and not by what the emulator lacks.
+  // A trial that counts failed, and not by what the device lacks.
   bool has_failed() const;
 
   // False for a trial that may fail without a loss.
@@ -122,7 +122,7 @@ class Trials {
 
   std::vector<task::Trial> trials_;
   std::map<std::string, int64_t> aten_ops_;
-  int64_t last_number_ = 0;  // The emulator's number of the call before.
+  int64_t last_number_ = 0;  // The device's number of the call before.
   EarlyOutcome lacking_;     // The first, of the trials that count.
   std::optional<Repetition> repetition_;
 };

@@ -7,7 +7,7 @@
 //     host:    the same declaration, with a body that asks the runtime for the launch
 //     device:  as it stands
 //   __device__ float f(float x) {...}         host: nothing;  device: as it stands
-//   __host__ __device__ functions, types, constants, macros: both
+//   __host__ __device__ functions, types, constants that are numbers, macros: both
 //   constexpr int f(int x) {...}              both; for the device marked __host__ __device__,
 //                                             which is what --expt-relaxed-constexpr means
 //   other functions and variables             device: nothing
@@ -16,7 +16,9 @@
 // Both texts keep the source's lines, and what stays keeps its column but for the rest of a line
 // that holds a launch.  The split errs on one side: what it refuses or cuts wrongly does not
 // compile, and then nvcc decides over the whole source (compile/cuda_toolchain.h).  A source that
-// nvcc refuses must not compile: a call of a function that the other side alone has finds none.
+// nvcc refuses must not compile: a call of a function that the other side alone has finds none,
+// and what NVRTC or g++ would take (a kernel that is called, a constant array of the host) is
+// refused here.
 #ifndef MC_LEX_SPLIT_H_
 #define MC_LEX_SPLIT_H_
 

@@ -53,7 +53,7 @@ struct RuleFinding {
   bool operator==(const RuleFinding&) const = default;
 };
 
-// A thing that the emulator or the device saw a kernel do.
+// A thing that the device saw a kernel do.
 struct KernelFinding {
   std::string kind;  // "out_of_bounds_read", "shared_race", ... (device/ptx_driver/report.cc)
   std::string kernel;
@@ -347,7 +347,7 @@ struct Protocol {
   bool tf32 = false;            // True if candidate and baselines may use it.
   bool strict = false;          // docs/strict.md
   bool race_check = false;      // True if findings of a device without a GPU count, too.
-  std::string device;           // "GPU-…"; "" where kernels run by emulation.
+  std::string device;           // "GPU-…"; "" on the CPU backend.
   bool operator==(const Protocol&) const = default;
 };
 

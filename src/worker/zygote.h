@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Zygote: a Python process that has imported torch and loaded the emulator, and forks a clean,
+// Zygote: a Python process that has imported torch, and forks a clean,
 // sandboxed child for each role.  Started once; a child costs milliseconds instead of seconds.
 // One that dies, or answers late, is replaced.  Thread-safe.
 //
