@@ -54,7 +54,7 @@ class BundleTest(unittest.TestCase):
         found = [path for path in self.files() if path.read_bytes()[:4] == b"\x7fELF"]
         # The ptx device is built where CUDA's headers are.
         names = {path.name for path in found} - {"libmc_ptx_executor.so"}
-        self.assertEqual(names, {"musacoder", "musacoder-nvrtc", "libmc_sandbox.so"})
+        self.assertEqual(names, {"musacoder", "musacoder-kernels", "libmc_sandbox.so"})
         return found
 
     def run_moved(self, *arguments: str) -> str:

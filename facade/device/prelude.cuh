@@ -1,8 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Names that device code finds in headers of the host, which NVRTC does not have (src/lex/split.h):
-// limits, constants, fixed widths; and namespaces that it may name in a using directive.
+// Names that device code finds in headers of the host (src/lex/split.h): limits, constants, fixed
+// widths; and namespaces that it may name in a using directive.  NVRTC has no such headers.
 #pragma once
+
+namespace c10 {}
+namespace pybind11 {}
+namespace at {
+using namespace c10;
+}
+namespace torch {
+using namespace c10;
+}
+
+#ifndef __CUDACC_RTC__
+#include <algorithm>
+#include <cfloat>
+#include <climits>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+#else
 
 // Macros, since headers of CUDA may have declared the names, of other types than the host has.
 typedef signed char mc_at_int8;
@@ -25,15 +44,6 @@ typedef unsigned long mc_at_uintptr;
 #define uint64_t mc_at_uint64
 #define intptr_t mc_at_intptr
 #define uintptr_t mc_at_uintptr
-
-namespace c10 {}
-namespace pybind11 {}
-namespace at {
-using namespace c10;
-}
-namespace torch {
-using namespace c10;
-}
 
 #define FLT_MAX 3.40282346638528859811704183484516925e+38F
 #define FLT_MIN 1.17549435082228750796873653722224568e-38F
@@ -141,3 +151,5 @@ using ::abs, ::ceil, ::cos, ::erf, ::exp, ::fabs, ::floor, ::fma, ::fmax, ::fmin
 }  // namespace std
 
 #undef MC_AT_BOTH
+
+#endif  // __CUDACC_RTC__

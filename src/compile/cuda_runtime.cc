@@ -256,7 +256,8 @@ Status list_names(const CudaRuntime& runtime, const CudaFacade& facade, const fs
 Result<std::string> fingerprint_of(const QuickCompiler& quick) {
   MC_TRY(const std::string program,
          hash_of_files(quick.program.parent_path(), {quick.program.filename()}), "facade");
-  return content_hash({kQuickVersion, quick.version, program, joined(quick.device_flags)});
+  return content_hash(
+      {kQuickVersion, quick.compiler.filename().native(), program, joined(quick.device_flags)});
 }
 
 }  // namespace
@@ -275,9 +276,9 @@ Status add_facade(CudaRuntime& runtime, const PyTorch& pytorch, const Layout& la
   // (c10::cuda::CUDAStream), must not take the place of the facade's.
   facade.link_flags.push_back("-Wl,-Bsymbolic");
   // Code that is timed is nvcc's: NVRTC's has addresses of 64 bits for shared memory.
-  if (runtime.code == CodeKind::kPtx) {
-    facade.quick = find_quick_compiler(layout, runtime.root, pytorch.root, runtime.release);
-  }
+  facade.quick = runtime.code == CodeKind::kMachine
+                     ? quick_compiler(layout, runtime.nvcc)
+                     : find_quick_compiler(layout, runtime.root, pytorch.root, runtime.release);
 
   const Once once{"facade",
                   content_hash({kNamesVersion, runtime.fingerprint, pytorch.root.string(), headers,
@@ -297,8 +298,9 @@ Status add_facade(CudaRuntime& runtime, const PyTorch& pytorch, const Layout& la
   if (facade.quick) {
     QuickCompiler& quick = *facade.quick;
     quick.header = made / kHeader;
-    quick.device_flags = nvrtc_flags(runtime);
-    runtime.visible.insert(runtime.visible.end(), {quick.program.string(), quick.nvrtc.string()});
+    quick.device_flags = quick.is_nvcc() ? facade.nvcc_flags : nvrtc_flags(runtime);
+    runtime.visible.insert(runtime.visible.end(),
+                           {quick.program.string(), quick.compiler.string()});
     MC_TRY(const std::string own, fingerprint_of(quick), "facade");
     runtime.fingerprint = content_hash({runtime.fingerprint, own});
   }

@@ -159,16 +159,21 @@ Step host_step(const Job& job, const Unit& unit, const QuickSource& source) {
 
 Step device_step(const Job& job, const Unit& unit, const QuickSource& source) {
   Flags argv = {job.quick->program.string(),
-                job.quick->nvrtc.string(),
+                job.quick->compiler.string(),
                 object_of(job, unit),
                 quick_file(job, kDeviceText).string(),
                 quick_file(job, kKernels).string(),
                 quick_file(job, kTable).string(),
                 "-DTORCH_EXTENSION_NAME=" + job.extension.name};
   append(argv, job.quick->device_flags);
-  append(argv, source.flags.device);
+  if (job.quick->is_nvcc()) {
+    append(argv, job.extension.extra_cuda_cflags);
+    append(argv, job.runtime.print_flags);
+  } else {
+    append(argv, source.flags.device);
+  }
   if (!gives_standard(job.extension.extra_cuda_cflags)) argv.push_back("-std=c++17");
-  return {"NVRTC", std::move(argv)};
+  return {job.quick->compiler.filename(), std::move(argv)};
 }
 
 Step link_step(const Job& job, const std::vector<Unit>& units) {

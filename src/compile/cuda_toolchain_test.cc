@@ -227,6 +227,26 @@ TEST_F(Cuda, CompilesForTheDevicesOwnInstructions) {
   EXPECT_EQ(artifact.kernels.size(), 1u);
 }
 
+TEST_F(Cuda, CompilesMachineCodeFromSplitText) {
+  const auto pytorch = find_pytorch(default_python());
+  const auto layout = find_layout();
+  ASSERT_TRUE(pytorch && layout);
+  const auto added = add_facade(runtime_, *pytorch, *layout, [](std::string_view) {});
+  ASSERT_TRUE(added) << added.error().message;
+  runtime_.nvcc = "/nonexistent/nvcc";  // Nobody compiles the source whole.
+  Extension extension = extension_of(
+      {"template <class T, int kBy>\n"
+       "__global__ void add(T* x) { x[threadIdx.x] += std::numeric_limits<T>::min() + kBy; }\n"
+       "void go(torch::Tensor x) { add<float, 3><<<1, 32>>>(x.data_ptr<float>()); }\n"});
+  extension.cpp_sources = {"void go(torch::Tensor x);"};
+  extension.functions = {{"go", "go"}};
+  extension.extra_cuda_cflags = {"-O3", "--use_fast_math"};
+  const Artifact artifact = build(extension);
+  ASSERT_EQ(artifact.kernels.size(), 1u);
+  EXPECT_THAT(artifact.kernels[0].name, HasSubstr("add<float, 3>"));
+  EXPECT_GT(artifact.kernels[0].registers, 0);
+}
+
 TEST_F(Cuda, StopsAtTheLimits) {
   use_plain_headers();
   runtime_.facade.reset();  // With stub headers a compiler is done before a limit is noticed.

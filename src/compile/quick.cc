@@ -96,24 +96,29 @@ std::optional<SidesFlags> flags_of_sides(const std::vector<std::string>& nvcc_fl
   return sides;
 }
 
+QuickCompiler quick_compiler(const Layout& layout, const fs::path& nvcc) {
+  const fs::path folder = fs::weakly_canonical(layout.share("facade"));
+  QuickCompiler quick;
+  quick.program = layout.prefix / "bin/musacoder-kernels";
+  quick.compiler = nvcc;
+  quick.prelude = folder / "device/prelude.cuh";
+  quick.halves = folder / "include/mc_at/half.h";
+  return quick;
+}
+
 std::optional<QuickCompiler> find_quick_compiler(const Layout& layout, const fs::path& toolkit,
                                                  const fs::path& pytorch,
                                                  const std::string& release) {
-  QuickCompiler quick;
+  QuickCompiler quick = quick_compiler(layout, {});
   std::error_code failure;
-  quick.program = layout.prefix / "bin/musacoder-nvrtc";
   const std::string name = "libnvrtc.so." + release.substr(0, release.find('.'));
-  const fs::path folder = fs::weakly_canonical(layout.share("facade"));
-  quick.prelude = folder / "device/prelude.cuh";
-  quick.halves = folder / "include/mc_at/half.h";
   for (const fs::path& library : {toolkit / "lib64" / name, toolkit / "lib" / name,
                                   pytorch.parent_path() / "nvidia/cu13/lib" / name}) {
     if (!fs::exists(library, failure)) continue;
     const auto version = run_tool({quick.program.string(), "--version", library.string()});
     if (!version) break;
     if (*version != release + "\n") continue;
-    quick.nvrtc = fs::canonical(library, failure);
-    quick.version = release;
+    quick.compiler = fs::canonical(library, failure);
     return quick;
   }
   spdlog::debug("compile: no NVRTC {}: nvcc compiles all", release);

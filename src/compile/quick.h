@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// QuickCompiler: compiles most CUDA sources in a sixth of nvcc's processor time.
+// QuickCompiler: compiles most CUDA sources in a sixth to a third of nvcc's processor time.
 //
 // The usual way reads the headers of host and device four times, and parses the source three times.
 // Here the source is split (lex/split.h): g++ compiles the host's text with a precompiled header,
-// and NVRTC, in a program of its own (src/cli/nvrtc), the device's text for the kernels that the
-// host's object asks for.  Its PTX is nvcc's but for addresses of shared memory, which have 64 bits
-// in it and 32 in nvcc's; so it serves the device that executes PTX, and nothing that is timed.
+// and another program (src/cli/kernels) the device's text for the kernels that the host's object
+// asks for.  It does so with NVRTC for the device that executes PTX: PTX is nvcc's but for
+// addresses of shared memory, which have 64 bits in it and 32 in nvcc's.  What may be timed is
+// compiled by nvcc, whose machine code is the same as for the whole source.
 //
 // It decides nothing: where it cannot or does not compile, for whatever reason, nvcc compiles the
 // source whole, and what nvcc says of it counts.
@@ -24,18 +25,21 @@
 namespace mc::compile {
 
 struct QuickCompiler {
-  std::filesystem::path program;  // The program musacoder-nvrtc.
-  std::filesystem::path nvrtc;    // The toolkit's libnvrtc.so.
-  std::string version;            // The version of NVRTC, of which nvcc's has to be.
+  std::filesystem::path program;   // The program musacoder-kernels.
+  std::filesystem::path compiler;  // The toolkit's libnvrtc.so, of nvcc's version, or nvcc.
   // A header beside which its precompiled form lies: what C++ sources begin with.
   std::filesystem::path header;
   std::filesystem::path prelude;  // Text before the device's.
   std::filesystem::path halves;   // The types at::Half and at::BFloat16, for the device.
+  // Of the device's compiler; behind them come those of the candidate, by NVRTC's names or nvcc's.
   std::vector<std::string> device_flags;
+  bool is_nvcc() const { return compiler.filename() == "nvcc"; }
 };
 
-// The compiler, where there are the program and a library of `release` ("13.0"); without header and
-// flags.
+// The compiler with nvcc; without header and flags.
+QuickCompiler quick_compiler(const Layout& layout, const std::filesystem::path& nvcc);
+
+// The compiler with an NVRTC of `release` ("13.0"), where there is one; without header and flags.
 std::optional<QuickCompiler> find_quick_compiler(const Layout& layout,
                                                  const std::filesystem::path& toolkit,
                                                  const std::filesystem::path& pytorch,

@@ -2,7 +2,7 @@
 //
 // The host's side of CUDA source that g++ compiles without its device code (src/lex/split.h): what
 // nvcc would have put before the text and around its kernels, by the same functions of the runtime.
-// The table of kernels and the device code come from another object (src/cli/nvrtc).
+// The table of kernels and the device code come from another object (src/cli/kernels).
 #ifndef MC_AT_KERNELS_H_
 #define MC_AT_KERNELS_H_
 

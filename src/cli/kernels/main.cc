@@ -1,22 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A compiler of device code, by the toolkit's NVRTC, for the kernels that an object of the host
-// asks for; it writes what registers them, too (src/compile/quick.h).  It runs in the sandbox of
-// compilers, with a candidate's text.
+// A compiler of device code, by the toolkit's NVRTC or nvcc, for the kernels that an object of the
+// host asks for; it writes what registers them, too (src/compile/quick.h).  It runs in the sandbox
+// of compilers, with a candidate's text.
 //
-//   $ musacoder-nvrtc --version LIBNVRTC
+//   $ musacoder-kernels --version LIBNVRTC
 //     "13.0"
-//   $ musacoder-nvrtc LIBNVRTC OBJECT SOURCE KERNELS OUT OPTION...
+//   $ musacoder-kernels COMPILER OBJECT SOURCE KERNELS OUT OPTION...
+//     COMPILER libnvrtc.so, for PTX and machine code; nvcc, for machine code alone
 //     OBJECT   holds the stand-ins of kernels; its symbols tell which templates are instantiated
 //     SOURCE   device code
 //     KERNELS  qualified names, a line each; templates without arguments
 //     OUT      gets OUT.s, to be linked with OBJECT, and OUT.fatbin, which that includes
 //
 // Words of ptxas on resources go to standard output, all else to standard error.  Exit codes: 0;
-// 1 where nvcc has to decide, with the reason; 2 for a wrong call.
+// 1 where nvcc has to decide over the whole source, with the reason; 2 for a wrong call.
 #include <cxxabi.h>
 #include <dlfcn.h>
 #include <elf.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -182,8 +186,8 @@ struct Code {
   std::string ptx, machine_code;
 };
 
-Code compile(const Nvrtc& nvrtc, const std::string& source, const std::vector<Kernel>& kernels,
-             const std::vector<const char*>& options) {
+Code compile_by_nvrtc(const Nvrtc& nvrtc, const std::string& source,
+                      const std::vector<Kernel>& kernels, const std::vector<const char*>& options) {
   Program program = nullptr;
   nvrtc.call("nvrtcCreateProgram", &program, source.c_str(), "cuda.cu", 0,
              static_cast<const char* const*>(nullptr), static_cast<const char* const*>(nullptr));
@@ -202,6 +206,45 @@ Code compile(const Nvrtc& nvrtc, const std::string& source, const std::vector<Ke
   }
   return {text_from(nvrtc, program, "nvrtcGetPTXSize", "nvrtcGetPTX"),
           text_from(nvrtc, program, "nvrtcGetCUBINSize", "nvrtcGetCUBIN")};
+}
+
+// Runs a program whose errors go to standard output, as words on resources do.
+void run_program(const std::vector<std::string>& words) {
+  std::vector<char*> argv;
+  for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
+  pid_t child = 0;
+  const int error = posix_spawn(&child, argv[0], &actions, nullptr, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) throw Failure{words[0] + ": " + std::strerror(error)};
+  int status = 0;
+  if (waitpid(child, &status, 0) != child || status != 0) throw Failure{words[0] + " failed"};
+}
+
+// Behind the source stand uses of the kernels, which instantiate templates.
+Code compile_by_nvcc(const std::string& nvcc, const std::string& source,
+                     const std::vector<Kernel>& kernels, const std::vector<const char*>& options,
+                     const std::string& out) {
+  std::string uses = "\nnamespace mc_at_uses {\nconst void* const kernels[] = {\n";
+  for (const Kernel& kernel : kernels) uses += "(const void*)&::" + kernel.expression + ",\n";
+  write_file(out + ".cu", source + uses + "};\n}\n");
+  std::vector<std::string> words = {nvcc};
+  words.insert(words.end(), options.begin(), options.end());
+  for (const std::string& word :
+       {std::string("-cubin"), out + ".cu", std::string("-o"), out + ".cubin"}) {
+    words.push_back(word);
+  }
+  run_program(words);
+  Code code{.ptx = "", .machine_code = read_file((out + ".cubin").c_str())};
+  const std::vector<std::string> made = functions_in(code.machine_code);
+  for (const Kernel& kernel : kernels) {
+    const bool is_there = std::find(made.begin(), made.end(), kernel.symbol) != made.end();
+    if (!is_there) throw Failure{kernel.expression + " is not " + kernel.symbol};
+  }
+  return code;
 }
 
 // ---- The fat binary, as the fatbinary program writes it -----------------------------------------
@@ -228,7 +271,7 @@ std::string entry(EntryKind kind, uint32_t architecture, std::string code) {
 
 std::string fat_binary(const Code& code, uint32_t architecture) {
   std::string entries = entry(EntryKind::kMachineCode, architecture, code.machine_code);
-  entries += entry(EntryKind::kPtx, architecture, code.ptx);
+  if (!code.ptx.empty()) entries += entry(EntryKind::kPtx, architecture, code.ptx);
   std::string bytes;
   put(bytes, uint32_t{0xBA55ED50}), put(bytes, uint16_t{1}), put(bytes, uint16_t{16});
   put(bytes, uint64_t{entries.size()});
@@ -252,14 +295,15 @@ std::string table_of(const std::vector<Kernel>& kernels, const std::string& fat_
   return text + "\t.section .note.GNU-stack,\"\",@progbits\n";
 }
 
+// Of "-arch=sm_90a" and "-gencode=arch=compute_90a,code=sm_90a".
 uint32_t architecture_in(const std::vector<const char*>& options) {
-  constexpr std::string_view kOption = "-arch=sm_";
+  constexpr std::string_view kName = "=sm_";
   for (const std::string_view option : options) {
-    if (option.starts_with(kOption)) {
-      return static_cast<uint32_t>(std::atoi(option.data() + kOption.size()));
-    }
+    const size_t at = option.find(kName);
+    if (at == std::string_view::npos) continue;
+    return static_cast<uint32_t>(std::atoi(option.data() + at + kName.size()));
   }
-  throw Failure{"no -arch=sm_ is given"};
+  throw Failure{"no architecture is given"};
 }
 
 std::vector<std::string> lines_of(const std::string& text) {
@@ -277,9 +321,10 @@ void print_version(const char* library) {
 
 void run(const char* const* argv, const std::vector<const char*>& options) {
   const std::vector<Kernel> kernels = kernels_in(read_file(argv[2]), lines_of(read_file(argv[4])));
-  const Nvrtc nvrtc(argv[1]);
-  const Code code = compile(nvrtc, read_file(argv[3]), kernels, options);
-  const std::string out = argv[5];
+  const std::string compiler = argv[1], source = read_file(argv[3]), out = argv[5];
+  const Code code = compiler.ends_with("/nvcc")
+                        ? compile_by_nvcc(compiler, source, kernels, options, out)
+                        : compile_by_nvrtc(Nvrtc(argv[1]), source, kernels, options);
   write_file(out + ".fatbin", fat_binary(code, architecture_in(options)));
   write_file(out + ".s", table_of(kernels, out + ".fatbin"));
 }
@@ -290,7 +335,7 @@ int main(int argc, char** argv) {
   constexpr int kFixed = 6;
   const bool is_asked = argc == 3 && std::string_view(argv[1]) == "--version";
   if (argc < kFixed && !is_asked) {
-    std::fputs("musacoder-nvrtc LIBNVRTC OBJECT SOURCE KERNELS OUT OPTION...\n", stderr);
+    std::fputs("musacoder-kernels COMPILER OBJECT SOURCE KERNELS OUT OPTION...\n", stderr);
     return 2;
   }
   try {
