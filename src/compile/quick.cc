@@ -96,10 +96,12 @@ std::optional<SidesFlags> flags_of_sides(const std::vector<std::string>& nvcc_fl
   return sides;
 }
 
-QuickCompiler quick_compiler(const Layout& layout, const fs::path& nvcc) {
+std::optional<QuickCompiler> quick_compiler(const Layout& layout, const fs::path& nvcc) {
   const fs::path folder = fs::weakly_canonical(layout.share("facade"));
   QuickCompiler quick;
   quick.program = layout.prefix / "bin/musacoder-kernels";
+  std::error_code failure;
+  if (!fs::exists(quick.program, failure)) return std::nullopt;
   quick.compiler = nvcc;
   quick.prelude = folder / "device/prelude.cuh";
   quick.halves = folder / "include/mc_at/half.h";
@@ -109,16 +111,17 @@ QuickCompiler quick_compiler(const Layout& layout, const fs::path& nvcc) {
 std::optional<QuickCompiler> find_quick_compiler(const Layout& layout, const fs::path& toolkit,
                                                  const fs::path& pytorch,
                                                  const std::string& release) {
-  QuickCompiler quick = quick_compiler(layout, {});
+  std::optional<QuickCompiler> quick = quick_compiler(layout, {});
+  if (!quick) return quick;
   std::error_code failure;
   const std::string name = "libnvrtc.so." + release.substr(0, release.find('.'));
   for (const fs::path& library : {toolkit / "lib64" / name, toolkit / "lib" / name,
                                   pytorch.parent_path() / "nvidia/cu13/lib" / name}) {
     if (!fs::exists(library, failure)) continue;
-    const auto version = run_tool({quick.program.string(), "--version", library.string()});
+    const auto version = run_tool({quick->program.string(), "--version", library.string()});
     if (!version) break;
     if (*version != release + "\n") continue;
-    quick.compiler = fs::canonical(library, failure);
+    quick->compiler = fs::canonical(library, failure);
     return quick;
   }
   spdlog::debug("compile: no NVRTC {}: nvcc compiles all", release);

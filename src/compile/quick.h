@@ -36,8 +36,9 @@ struct QuickCompiler {
   bool is_nvcc() const { return compiler.filename() == "nvcc"; }
 };
 
-// The compiler with nvcc; without header and flags.
-QuickCompiler quick_compiler(const Layout& layout, const std::filesystem::path& nvcc);
+// The compiler with nvcc, where there is the program; without header and flags.
+std::optional<QuickCompiler> quick_compiler(const Layout& layout,
+                                            const std::filesystem::path& nvcc);
 
 // The compiler with an NVRTC of `release` ("13.0"), where there is one; without header and flags.
 std::optional<QuickCompiler> find_quick_compiler(const Layout& layout,
