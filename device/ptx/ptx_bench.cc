@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How fast kernels run with all checks, on one worker, so that figures are CPU time. Items are
-// elements or multiply-adds as the name says; emu_bench has the same kernels of the emulator.
+// elements or multiply-adds as the name says.
 #include <benchmark/benchmark.h>
 
 #include <fstream>

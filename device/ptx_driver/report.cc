@@ -97,11 +97,16 @@ void CallRecord::add(uint8_t origins, uint64_t bytes) {
 }
 
 void Report::add(const CallRecord& record) {
-  const Json line{
-      {"call", record.number}, {"launches", record.launches},      {"kernel_us", record.kernel_us},
-      {"digest", ""},          {"kernel", record.by_kernels},      {"fill", record.by_fills},
-      {"given", record.given}, {"host", record.by_host},           {"nowhere", record.by_none},
-      {"unknown_reads", 0},    {"reads_given", record.reads_given}};
+  const Json line{{"call", record.number},
+                  {"launches", record.launches},
+                  {"kernel_us", record.kernel_us},
+                  {"kernel", record.by_kernels},
+                  {"fill", record.by_fills},
+                  {"given", record.given},
+                  {"host", record.by_host},
+                  {"nowhere", record.by_none},
+                  {"unknown_reads", 0},
+                  {"reads_given", record.reads_given}};
   const std::lock_guard lock(mutex_);
   add_line(line.dump());
 }

@@ -97,12 +97,11 @@ class Zygote:
         self,
         role: str,
         sandbox: Any = "off",
-        report: int | None = None,
         environment: tuple[str, ...] = (),
     ) -> Child:
         mine, theirs = socket.socketpair()
         output = tempfile.TemporaryFile()
-        descriptors = [theirs.fileno(), output.fileno()] + ([] if report is None else [report])
+        descriptors = [theirs.fileno(), output.fileno()]
         body = {"role": role, "sandbox": sandbox, "environment": [*environment]}
         answer = self.ask({"op": "spawn", **body}, descriptors)
         theirs.close()
@@ -122,10 +121,10 @@ class Zygotes:
         self.judges = Zygote(*arguments)
         self.candidates = Zygote(*arguments, roles="candidate")
 
-    def spawn(self, role: str, sandbox: Any = "off", report: int | None = None) -> Child:
+    def spawn(self, role: str, sandbox: Any = "off") -> Child:
         runs_candidates = role in ("recorder", "candidate")
         zygote = self.candidates if runs_candidates else self.judges
-        return zygote.spawn(role, sandbox, report)
+        return zygote.spawn(role, sandbox)
 
     def close(self) -> None:
         self.judges.close()

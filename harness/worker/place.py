@@ -121,7 +121,7 @@ def digest_by_sums(tree: Json, tensors: Sequence[torch.Tensor]) -> str:
     """
     state = hashlib.blake2b(repr(_form(tree)).encode(), digest_size=32)
     for tensor in tensors:
-        state.update(keyed_sum(_folded(tensor), _WEIGHT, _OFFSET).to_bytes(8, "little"))
+        state.update(_keyed_sum(_folded(tensor), _WEIGHT, _OFFSET).to_bytes(8, "little"))
     return state.hexdigest()
 
 
@@ -134,7 +134,7 @@ def _folded(tensor: torch.Tensor) -> torch.Tensor:
     return torch.cat([region.flat_bytes(sums), data[whole:]])
 
 
-def keyed_sum(tensor: torch.Tensor, weight: int, offset: int) -> int:
+def _keyed_sum(tensor: torch.Tensor, weight: int, offset: int) -> int:
     """The sum modulo 2^64 of the 32-bit words times odd weights by their place."""
     data = region.flat_bytes(tensor)
     data = torch.nn.functional.pad(data, (0, -data.numel() % 4)).view(torch.int32)

@@ -5,8 +5,8 @@
 reached is the `Source`'s business: `Snapshot` reads a private copy (the only way to touch what a
 candidate process sent: its file may change or shrink at any time), `Mapping` shares the pages.
 
-Each tensor has pages of its own and ends where its last page ends, up to alignment, so that the
-emulator can put a guard page behind it.
+Each tensor has pages of its own and ends where its last page ends, up to alignment, so that a
+device in software can put a guard page behind it.
 """
 
 from __future__ import annotations

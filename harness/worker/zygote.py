@@ -11,9 +11,9 @@ There are two, since a fork has all that its zygote has: those who run candidate
 that never imported the judge's. To import torch takes seconds, so the first one makes the other,
 its twin, of itself as soon as it has imported torch and nothing else. A zygote has one thread,
 never runs code of a task or a candidate, and ends when its channel closes. A child gets its end of
-a channel, a descriptor for its output, and the emulator's report; it enters the sandbox and serves
-its role until its channel closes. The child is forked twice, so that it is the supervisor's to
-reap:
+a channel and a descriptor for its output, a candidate's the channel to its device, too; it enters
+the sandbox and serves its role until its channel closes. The child is forked twice, so that it is
+the supervisor's to reap:
 
   zygote -> helper (unshare) -> child (pid 1 of its namespaces; enters the sandbox, serves)
 """
@@ -84,7 +84,7 @@ from harness.candidate.aten import AtenRecorder  # noqa: E402
 from harness.worker.place import Place  # noqa: E402
 
 PR_SET_PDEATHSIG = 1
-CHANNEL, REPORT = 3, 4  # Descriptors of a child.
+CHANNEL, DEVICE = 3, 4  # Descriptors of a child.
 INSPECTOR = "inspector"
 # The spawn before which memory is compacted, which takes up to 0.6 s and saves 0.03 s a spawn.
 COMPACTION_SPAWN = 6
@@ -250,7 +250,7 @@ class _Birth:
     profile: bytes | None  # None: no sandbox.
     channel: int
     output: int
-    report: int | None
+    device: int | None
     environment: dict[str, str]  # Variables besides the zygote's.
 
 
@@ -288,9 +288,9 @@ def _birth(question: wire.Question, libraries: Libraries, roles: Roles) -> _Birt
     encoded = None if profile in (None, "off") else json.dumps(profile).encode()
     if encoded is not None and libraries.sandbox is None:
         raise wire.Refusal("protocol", "a sandbox is asked for, but its library was not given")
-    channel, output, *report = question.descriptors
+    channel, output, *device = question.descriptors
     environment = dict(str(one).split("=", 1) for one in question.body.get("environment", []))
-    return _Birth(name, role, encoded, channel, output, report[0] if report else None, environment)
+    return _Birth(name, role, encoded, channel, output, device[0] if device else None, environment)
 
 
 def _run_helper(birth: _Birth, libraries: Libraries, write_end: int) -> NoReturn:
@@ -352,7 +352,7 @@ def _enter(birth: _Birth, libraries: Libraries, helper: int) -> Missing:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         return None
     assert libraries.sandbox is not None
-    keep = [birth.channel] if birth.report is None else [birth.channel, birth.report]
+    keep = [birth.channel] if birth.device is None else [birth.channel, birth.device]
     _call_sandbox(libraries.sandbox, "mc_sandbox_enter", birth.profile, keep)
     libraries.sandbox.mc_sandbox_missing.restype = ctypes.c_char_p
     missing: Missing = json.loads(libraries.sandbox.mc_sandbox_missing())
@@ -360,9 +360,9 @@ def _enter(birth: _Birth, libraries: Libraries, helper: int) -> Missing:
 
 
 def _arrange_descriptors(birth: _Birth) -> wire.Channel:
-    """0 reads nothing, 1 and 2 are the output, 3 the channel, 4 the report; the rest is closed."""
+    """0 reads nothing, 1 and 2 are the output, 3 the channel, 4 the device; the rest is closed."""
     wanted = [os.open("/dev/null", os.O_RDONLY), 1, 2, birth.channel]
-    wanted += [] if birth.report is None else [birth.report]
+    wanted += [] if birth.device is None else [birth.device]
     high = [fcntl.fcntl(descriptor, fcntl.F_DUPFD, 100) for descriptor in wanted]
     for number, descriptor in enumerate(high):
         os.dup2(descriptor, number, inheritable=number < 3)
@@ -381,7 +381,7 @@ def _call_sandbox(library: Any, name: str, profile: bytes, keep: list[int] | Non
 
 def _call_client(path: str) -> None:
     """Libcudart's substitute serves this process from now on, over the channel it was given."""
-    if ctypes.CDLL(path).mc_device_open(REPORT):
+    if ctypes.CDLL(path).mc_device_open(DEVICE):
         raise RuntimeError("the channel to the device process cannot be mapped")
 
 

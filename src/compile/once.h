@@ -6,7 +6,7 @@
 //
 // It is made in a folder beside that and renamed, under a lock that makes a second process wait
 // instead of making the same.  A process that is interrupted or killed leaves nothing of it.  Of a
-// kind the newest kOnceKept stay, so that former PyTorches and emulators do not fill the disk.
+// kind the newest kOnceKept stay, so that former PyTorches and toolkits do not fill the disk.
 #ifndef MC_COMPILE_ONCE_H_
 #define MC_COMPILE_ONCE_H_
 

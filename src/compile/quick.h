@@ -31,7 +31,7 @@ struct QuickCompiler {
   std::filesystem::path header;
   std::filesystem::path prelude;  // Text before the device's.
   std::filesystem::path halves;   // The types at::Half and at::BFloat16, for the device.
-  // Of the device's compiler; behind them come those of the candidate, by NVRTC's names or nvcc's.
+  // Flags of the device's compiler; behind them come those of the candidate.
   std::vector<std::string> device_flags;
   bool is_nvcc() const { return compiler.filename() == "nvcc"; }
 };

@@ -22,7 +22,6 @@ std::unique_ptr<execute::WarmPool> spare_judges(size_t num_spares, execute::Zygo
 }
 
 execute::StageLimits limits_on(const Device* device, execute::StageLimits limits) {
-  limits.has_device_process = limits.has_device_process || device != nullptr;
   if (device == nullptr) return limits;
   limits.child.devices = device->nodes;
   limits.child.environment = device->environment;

@@ -304,7 +304,7 @@ Status Evaluation::excuse(const execute::Program& program, task::Outcome& outcom
   for (const auto& [name, size] : verdict_.telemetry.reduction.native) {
     if (!task::lines_with_sizes(prepared_.source, {size}).empty()) sizes.insert(size);
   }
-  const std::optional<EmulatorLimitation> excuse = excuse_for(outcome, judge_->plan(), sizes);
+  const std::optional<DeviceLimitation> excuse = excuse_for(outcome, judge_->plan(), sizes);
   if (!excuse) return ok();
   const Limits& limits = context_.options.limits;
   const double limit_s = std::max(excuse->forward_s, limits.forward_s);

@@ -30,11 +30,11 @@ bool has_passed(const execute::Tried& tried) {
 
 }  // namespace
 
-std::optional<EmulatorLimitation> excuse_for(const task::Outcome& outcome,
-                                             const execute::JudgePlan& plan,
-                                             const std::set<int64_t>& sizes) {
+std::optional<DeviceLimitation> excuse_for(const task::Outcome& outcome,
+                                           const execute::JudgePlan& plan,
+                                           const std::set<int64_t>& sizes) {
   if (const auto* late = std::get_if<task::TimedOut>(&outcome); late && late->stage == "forward") {
-    return EmulatorLimitation{
+    return DeviceLimitation{
         .shapes = kSmaller,
         .why = {"emulator.too_slow",
                 "right at smaller sizes, and too slow here at those that it is judged at",
@@ -49,15 +49,15 @@ std::optional<EmulatorLimitation> excuse_for(const task::Outcome& outcome,
                            : crashed && fails_throughout(crashed->trials) &&
                                  (crashed->stage == "init" || crashed->stage == "forward");
   if (!fails) return std::nullopt;
-  return EmulatorLimitation{.shapes = kAtNamedSizes,
-                            .forward_s = kNativeForwardSeconds,
-                            .why = {"task.fixed_size",
-                                    "made for the task's own sizes alone, at which it is right; "
-                                    "the CPU backend judges it at smaller ones",
-                                    {}}};
+  return DeviceLimitation{.shapes = kAtNamedSizes,
+                          .forward_s = kNativeForwardSeconds,
+                          .why = {"task.fixed_size",
+                                  "made for the task's own sizes alone, at which it is right; "
+                                  "the CPU backend judges it at smaller ones",
+                                  {}}};
 }
 
-bool is_unsupported(const EmulatorLimitation& excuse, std::span<const execute::Tried> tried,
+bool is_unsupported(const DeviceLimitation& excuse, std::span<const execute::Tried> tried,
                     double limit_s) {
   if (!excuse.is_slow) return !tried.empty() && has_passed(tried.back());
   const auto late = std::ranges::find_if(tried, is_late);

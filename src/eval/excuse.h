@@ -27,7 +27,7 @@
 
 namespace mc::eval {
 
-struct EmulatorLimitation {
+struct DeviceLimitation {
   // The sizes at which the candidate may show that it is right, as the judge names them: the first
   // that the task can be judged at or, for a slow candidate, all of them, smallest first.
   std::span<const char* const> shapes;
@@ -38,12 +38,12 @@ struct EmulatorLimitation {
 
 // The excuse that would fit a failure there, if any.  `sizes`: those of the task's own
 // that were reduced and that the candidate's text holds; without one it is not made for them.
-std::optional<EmulatorLimitation> excuse_for(const task::Outcome& outcome,
-                                             const execute::JudgePlan& plan,
-                                             const std::set<int64_t>& sizes);
+std::optional<DeviceLimitation> excuse_for(const task::Outcome& outcome,
+                                           const execute::JudgePlan& plan,
+                                           const std::set<int64_t>& sizes);
 
 // True where the trials that were made bear the excuse out.  `limit_s` is that of each of them.
-bool is_unsupported(const EmulatorLimitation& excuse, std::span<const execute::Tried> tried,
+bool is_unsupported(const DeviceLimitation& excuse, std::span<const execute::Tried> tried,
                     double limit_s);
 
 }  // namespace mc::eval

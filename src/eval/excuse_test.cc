@@ -40,11 +40,11 @@ Crashed raised(std::string stage, std::vector<task::KernelFinding> findings = {}
           {}};
 }
 
-std::string first_shape_of(const std::optional<EmulatorLimitation>& excuse) {
+std::string first_shape_of(const std::optional<DeviceLimitation>& excuse) {
   return excuse ? excuse->shapes.front() : "";
 }
 
-TEST(EmulatorLimitation, FitsWhatTheEmulatorMayBeTheReasonOf) {
+TEST(DeviceLimitation, FitsWhatTheDeviceMayBeTheReasonOf) {
   const Wrong wrong_throughout{0, false, {trial(false), trial(false)}};
   const Wrong right_at_times{0.5, false, {trial(true), trial(false)}};
   const struct {
@@ -72,7 +72,7 @@ TEST(EmulatorLimitation, FitsWhatTheEmulatorMayBeTheReasonOf) {
   }
 }
 
-TEST(EmulatorLimitation, IsNoneForACandidateThatNamesNoSizeOrOwesGeneralKernels) {
+TEST(DeviceLimitation, IsNoneForACandidateThatNamesNoSizeOrOwesGeneralKernels) {
   JudgePlan plan = plan_at("reduced");
   EXPECT_FALSE(excuse_for(raised("forward"), plan, {}));
   plan.needs_general = true;
@@ -80,8 +80,8 @@ TEST(EmulatorLimitation, IsNoneForACandidateThatNamesNoSizeOrOwesGeneralKernels)
   EXPECT_TRUE(excuse_for(TimedOut{"forward", 30, {}}, plan, {}));
 }
 
-TEST(EmulatorLimitation, OfASizeNeedsATrialThatPassed) {
-  const EmulatorLimitation refuses = *excuse_for(raised("forward"), plan_at("reduced"), kSizes);
+TEST(DeviceLimitation, OfASizeNeedsATrialThatPassed) {
+  const DeviceLimitation refuses = *excuse_for(raised("forward"), plan_at("reduced"), kSizes);
   EXPECT_TRUE(is_unsupported(refuses, std::vector<Tried>{{task::Passed{}}}, 60));
   EXPECT_FALSE(is_unsupported(refuses, {}, 60));  // The task cannot be judged there.
   for (const Outcome& outcome :
@@ -92,8 +92,8 @@ TEST(EmulatorLimitation, OfASizeNeedsATrialThatPassed) {
   }
 }
 
-TEST(EmulatorLimitation, OfATimeNeedsATimeThatExplainsIt) {
-  const EmulatorLimitation slow = *excuse_for(TimedOut{"forward", 30, {}}, plan_at("native"), {});
+TEST(DeviceLimitation, OfATimeNeedsATimeThatExplainsIt) {
+  const DeviceLimitation slow = *excuse_for(TimedOut{"forward", 30, {}}, plan_at("native"), {});
   const auto passed = [](double work_s) { return Tried{task::Passed{}, work_s}; };
   const Tried late{TimedOut{"forward", 30, {}}};
   const struct {

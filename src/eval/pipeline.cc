@@ -44,7 +44,7 @@ execute::StageLimits stage_limits(const Options& options, const Machine& machine
   limits.forward_s = options.limits.forward_s;
   limits.candidate_s = options.limits.candidate_s;
   limits.judge_s = options.limits.judge_s;
-  limits.has_device_process = limits.device_reports = machine.has_ptx_device;
+  limits.device_reports = machine.has_ptx_device;
   // The clock counts, by which others that run beside it take their share.
   if (machine.has_ptx_device) limits.forward_s *= kPtxClockFactor;
   limits.child.memory_bytes = options.limits.memory_bytes;

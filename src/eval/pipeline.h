@@ -81,7 +81,6 @@ struct Options {
   bool static_rules = true;                   // Off: only the run decides.
   bool full_headers = false;  // Compile all against PyTorch's own headers (docs/facade.md).
   bool strict = false;        // Other seeds and compute-sanitizer as well (docs/strict.md).
-  int threads = 2;            // The emulator's, for each candidate process.
   // "90" or "mp_31": prepares for such a device, which need not be here, and does not measure.
   std::string architecture;
   RaceCheckMode race_check = RaceCheckMode::kAuto;

@@ -6,20 +6,10 @@
 
 namespace mc::eval {
 
-namespace {
-
-execute::StageLimits limits_with_a_device_process() {
-  execute::StageLimits limits;
-  limits.has_device_process = true;
-  return limits;
-}
-
-}  // namespace
-
 Stand::Stand()
     : executor(
           execute::Zygotes([this](auto role, const auto& limits) { return spawn(role, limits); }),
-          /*spare_judges=*/nullptr, limits_with_a_device_process()) {
+          /*spare_judges=*/nullptr, execute::StageLimits()) {
   ::setenv("MC_CACHE_DIR", folder.path().c_str(), /*overwrite=*/1);
   judges().say<worker::JudgeEstimateQuestion>({});
   judges().say<worker::JudgeOpenQuestion>({});

@@ -21,7 +21,6 @@ using worker::Zygote;
 using worker::ZygoteOptions;
 using worker::Zygotes;
 
-using worker::DigestKey;
 using worker::Session;
 using worker::WarmPool;
 

@@ -193,7 +193,6 @@ std::vector<CallRecord> decode_calls(std::string_view report) {
     CallRecord call;
     call.number = line.at("call").get<int64_t>();
     call.launches = line.at("launches").get<int64_t>();
-    call.digest = line.at("digest").get<std::string>();
     call.from_kernels = line.at("kernel").get<int64_t>();
     call.from_fills = line.at("fill").get<int64_t>();
     call.from_inputs = line.at("given").get<int64_t>();

@@ -68,7 +68,6 @@ struct CallRecord {
   int64_t number = 0;
   int64_t launches = 0;
   int64_t kernel_us = 0;  // Processor time of the kernels.
-  std::string digest;     // Empty: no device takes one now.
   // Bytes of the outputs by where their values came from.
   int64_t from_kernels = 0;
   int64_t from_fills = 0;

@@ -230,10 +230,6 @@ Stage<std::string> Executor::record(const std::string& source, const Initials& i
 Result<CandidateProcess> Executor::candidate(const Program& program) {
   ChildLimits limits = limits_.child;
   if (program.is_in_triton()) limits.imports = {"triton"};
-  if (!limits_.has_device_process) {
-    MC_TRY(Session session, zygotes_.spawn(Role::kCandidate, limits), "candidate");
-    return CandidateProcess{std::move(session)};
-  }
   MC_TRY(auto device, device_process(), "candidate");
   MC_TRY(const Fd channel, device->open(limits_.foreign_kernels), "candidate");
   limits.device_channel = channel.get();
@@ -255,7 +251,6 @@ Result<std::unique_ptr<DeviceProcess>> Executor::device_process() {
 }
 
 Status Executor::probe_device() {
-  MC_CHECK(limits_.has_device_process);
   MC_TRY_VOID(zygotes_.spawn(Role::kDevice, limits_.child), "device process");
   return ok();
 }
@@ -286,9 +281,9 @@ Result<Measured> Executor::measure(CandidateProcess candidate, const Program& pr
                                    const Pause& pause) {
   auto device = std::move(candidate.device);
   auto measured = Measurement(limits_, program, judge, policy, schedule_seed,
-                              std::move(candidate.session), device.get())
+                              std::move(candidate.session), *device)
                       .run(pause);
-  if (!measured && device != nullptr && device->has_ended()) {
+  if (!measured && device->has_ended()) {
     Measured ended;
     ended.outcome = ended_device(measured.error());
     ended.check_error = measured.error();
@@ -309,9 +304,9 @@ Result<Tried> Executor::measure_last(const Program& program, Judge& judge, const
   MC_TRY(CandidateProcess candidate, this->candidate(program), "candidate");
   auto device = std::move(candidate.device);
   auto tried = Measurement(limits, program, judge, policy, schedule_seed,
-                           std::move(candidate.session), device.get())
+                           std::move(candidate.session), *device)
                    .run_last();
-  if (!tried && device != nullptr && device->has_ended()) return Tried{ended_device(tried.error())};
+  if (!tried && device->has_ended()) return Tried{ended_device(tried.error())};
   give_back_device(std::move(device));
   return tried;
 }
@@ -365,7 +360,7 @@ Stage<CandidateProcess> Executor::start_candidate(const Program& program, Judge&
   MC_TRY(CandidateProcess candidate, this->candidate(program), "candidate");
   MC_TRY(auto started,
          Measurement(limits_, program, judge, policy, schedule_seed, std::move(candidate.session),
-                     candidate.device.get())
+                     *candidate.device)
              .start(),
          "candidate");
   if (auto* outcome = std::get_if<task::Outcome>(&started)) {

@@ -42,16 +42,15 @@ struct StageLimits {
   double queue_s = 2;        // A batch that is not enqueued by then waits for the device.
   double judge_s = 300;
   ChildLimits child{};
-  bool has_device_process = false;  // Candidate processes have no device: another process holds it.
-  bool device_reports = false;      // It reports what it finds in kernels.
+  bool device_reports = false;  // It reports what it finds in kernels.
   // Patterns of the kernels of PyTorch's that candidate processes may launch there.
   std::vector<std::string> foreign_kernels{};
 };
 
-// A candidate's process, and the one that holds its device, where that is another.
+// A candidate's process, and the one that holds its device.
 struct CandidateProcess {
   Session session;
-  std::unique_ptr<DeviceProcess> device = nullptr;
+  std::unique_ptr<DeviceProcess> device;
 };
 
 struct JudgeOptions {
@@ -187,7 +186,7 @@ class Executor {
   // for none.
   Stage<InspectorAnswer> inspect(const std::string& source, const std::string& policy_json);
 
-  // A new one, with a device process where the backend has a device.
+  // A new one, with a device process.
   Result<CandidateProcess> candidate(const Program& program);
   // A spare one, where spares are kept: kWait waits for it (the caller must have no turn of the
   // device, since a spare is made under one), kIfReady makes one where none is ready.

@@ -70,7 +70,7 @@ task::Outcome Failure::operator()(const ErrorReply& refusal) const {
   return crashed;
 }
 
-// A process of the emulator that ends by a defect of it has reported so.
+// A device in software that lacks what a kernel reached has reported so.
 task::Outcome Failure::operator()(const ProcessEnd& death) const {
   if (auto lacking = unsupported_in(findings)) return std::move(*lacking);
   return task::Crashed{stage, std::nullopt, death.signal, death.exit_code, findings, {}};

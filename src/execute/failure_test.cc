@@ -58,19 +58,19 @@ TEST(Failure, AKernelThatReachedItsBudgetOfStepsTimesOut) {
   EXPECT_EQ(late->findings, std::vector<task::KernelFinding>{endless});
 }
 
-TEST(Failure, ADefectOfTheEmulatorSaysNothingOfTheCandidate) {
+TEST(Failure, ALackOfTheDeviceSaysNothingOfTheCandidate) {
   const StageLimits limits;
-  task::KernelFinding defect;
-  defect.kind = "unsupported";
-  defect.detail = "a defect of the emulator at worker.cc:1: live > 0";
+  task::KernelFinding lack;
+  lack.kind = "unsupported";
+  lack.detail = "the instruction wgmma";
   const auto outcome_with = [&](std::vector<task::KernelFinding> findings) {
     return Failure{limits, "forward", 1, std::move(findings)}(ProcessEnd{SIGABRT, 0});
   };
   EXPECT_TRUE(std::holds_alternative<task::Crashed>(outcome_with({})));
-  const task::Outcome outcome = outcome_with({defect});
+  const task::Outcome outcome = outcome_with({lack});
   const auto* unsupported = std::get_if<task::Unsupported>(&outcome);
   ASSERT_NE(unsupported, nullptr);
-  EXPECT_EQ(unsupported->constructs.at(0).message, defect.detail);
+  EXPECT_EQ(unsupported->constructs.at(0).message, lack.detail);
 }
 
 TEST(Failure, ANameWithoutAnEndIsCut) {

@@ -30,7 +30,7 @@ constexpr double kConfigurations_s = 30;    // The clock's seconds for all but t
 
 Measurement::Measurement(const StageLimits& limits, const Program& program, Judge& judge,
                          const RunPolicy& policy, uint64_t schedule_seed, Session session,
-                         DeviceProcess* device)
+                         DeviceProcess& device)
     : limits_(limits),
       program_(program),
       judge_(judge),
@@ -151,13 +151,11 @@ Result<EarlyOutcome> Measurement::load() {
   init.insert(init.end(), policy_.init_operators.begin(), policy_.init_operators.end());
   question.policy = {policy_.name, operators, operators, std::move(init)};
   question.schedule_seed = schedule_seed_;
-  if (device_ != nullptr) {
-    std::map<std::string, std::string> files;
-    for (size_t i = 0; i < paths.size(); ++i) {
-      files[paths[i].string()] = program_.libraries[i].path.string();
-    }
-    MC_TRY_VOID(device_->allow(files, schedule_seed_), "candidate");
+  std::map<std::string, std::string> files;
+  for (size_t i = 0; i < paths.size(); ++i) {
+    files[paths[i].string()] = program_.libraries[i].path.string();
   }
+  MC_TRY_VOID(device_.allow(files, schedule_seed_), "candidate");
   Answer answer = ask(question, nullptr, limits_.load_s);
   if (auto* reply = std::get_if<Reply>(&answer)) {
     const auto loaded = worker::parse_response<worker::CandidateLoadQuestion>(std::move(*reply));
@@ -233,10 +231,9 @@ void Measurement::note_configurations(const RunAnswer& run) {
 
 Result<Answer> Measurement::ask_to_build(int shape, const Initial& init) {
   const worker::CandidateBuildQuestion question = build_question(shape, init);
-  if (device_ == nullptr) return ask(question, &init.region, limits_.load_s);
   std::vector<worker::Tree> trees = {question.init};
   for (const worker::NamedTree& entry : question.state) trees.push_back(entry.tree);
-  MC_TRY(const int64_t address, device_->put(trees, init.region), "state");
+  MC_TRY(const int64_t address, device_.put(trees, init.region), "state");
   return ask(worker::CandidateBuildThereQuestion{.shape = question.shape,
                                                  .init = question.init,
                                                  .init_seed = question.init_seed,
@@ -251,15 +248,10 @@ Result<Answer> Measurement::ask_to_build(int shape, const Initial& init) {
 
 Result<Answer> Measurement::ask_to_run(const TrialPlan& plan,
                                        const worker::Response<worker::JudgeTrialQuestion>& given) {
-  if (device_ == nullptr) {
-    return ask(worker::CandidateRunQuestion{plan.shape, given.body.inputs, given.body.written,
-                                            configuration_},
-               &given.region, limits_.forward_s);
-  }
-  MC_TRY(const auto before, device_->used(), "before the call");
+  MC_TRY(const auto before, device_.used(), "before the call");
   if (!bytes_to_host_before_) bytes_to_host_before_ = before.bytes_to_host;
   ++calls_there_;
-  const auto put = device_->begin_call(given.body.inputs, given.region);
+  const auto put = device_.begin_call(given.body.inputs, given.region);
   // The device was clean when the candidate got it.
   if (!put && !trials_.all().empty()) {
     const task::Exception fault{"CudaError", put.error().message, {}, {}};
@@ -273,13 +265,13 @@ Result<Answer> Measurement::ask_to_run(const TrialPlan& plan,
                                             configuration_, address},
           nullptr, limits_.forward_s + compile_s);
   if (std::holds_alternative<Reply>(answer)) {
-    MC_TRY(const auto after, device_->used(), "after the call");
+    MC_TRY(const auto after, device_.used(), "after the call");
     launches_own_ = after.launches_own - before.launches_own;
     MC_TRY(answer, take_outputs(std::move(answer)), "outputs");
   }
   if (!std::holds_alternative<ProcessEnd>(answer) &&
       !std::holds_alternative<LimitExceeded>(answer)) {
-    MC_TRY_VOID(device_->release(address), "inputs");
+    MC_TRY_VOID(device_.release(address), "inputs");
   }
   return answer;
 }
@@ -290,7 +282,7 @@ Result<Answer> Measurement::take_outputs(Answer answer) {
   auto ran =
       worker::parse_response<worker::CandidateRunThereQuestion>(std::get<Reply>(std::move(answer)));
   if (!ran) return Answer(MalformedReply{ran.error().message});
-  Answer taken = device_->take(ran->body.outputs, ran->body.buffers);
+  Answer taken = device_.take(ran->body.outputs, ran->body.buffers);
   auto* reply = std::get_if<Reply>(&taken);
   if (reply == nullptr) {
     if (auto* refusal = std::get_if<ErrorReply>(&taken)) return Answer(std::move(*refusal));
@@ -312,18 +304,14 @@ Result<Answer> Measurement::take_outputs(Answer answer) {
 // The things seen by the device process that the candidate's policy forbids.  Bytes count from the
 // time when there were inputs, in calls and between them.
 Result<EarlyOutcome> Measurement::forbidden_there() {
-  if (device_ == nullptr || trials_.may_use_all()) return EarlyOutcome();
-  MC_TRY(const auto used, device_->used(), "after the call");
+  if (trials_.may_use_all()) return EarlyOutcome();
+  MC_TRY(const auto used, device_.used(), "after the call");
   return forbidden_by(used, bytes_to_host_before_.value_or(0), calls_there_);
 }
 
 Result<Measurement::Checked> Measurement::check(const RunAnswer& run, const Fd& region,
                                                 const Trials::Call& call) {
-  worker::JudgeCheckQuestion question{call.plan.index, run.outputs, run.buffers, std::nullopt};
-  if (call.record && !call.record->digest.empty()) {
-    const DigestKey key = session_.digest_key();
-    question.digest = worker::Digest{key.weight, key.offset, call.record->digest};
-  }
+  worker::JudgeCheckQuestion question{call.plan.index, run.outputs, run.buffers};
   return judge_.ask(question, limits_.judge_s, &region);
 }
 
@@ -357,8 +345,8 @@ task::Outcome Measurement::out_of_memory(const char* stage) const {
 
 std::string_view Measurement::fresh_report() {
   // An error is the end of the device process, which the next request to it shows.
-  if (limits_.device_reports) static_cast<void>(device_->used());
-  const std::string_view report = device_ == nullptr ? std::string_view() : device_->report();
+  if (limits_.device_reports) static_cast<void>(device_.used());
+  const std::string_view report = device_.report();
   const std::string_view fresh = report.substr(std::min(report_read_, report.size()));
   report_read_ = report.size();
   return fresh;
@@ -371,8 +359,8 @@ std::vector<task::KernelFinding> Measurement::new_findings() {
 // A crash of a candidate that asked the device process for what it does not have.  Wrong values
 // have no such excuse: who says so of itself would never be scored.
 bool Measurement::lacks_there(const task::Outcome& outcome, std::string& what) {
-  if (device_ == nullptr || !std::holds_alternative<task::Crashed>(outcome)) return false;
-  const auto used = device_->used();
+  if (!std::holds_alternative<task::Crashed>(outcome)) return false;
+  const auto used = device_.used();
   if (used) what = used->unsupported;
   return !what.empty();
 }
@@ -393,8 +381,8 @@ Measured Measurement::finish(task::Outcome outcome) {
                     are_configurations_left_,
                     compile_s_};
   // The fault of a kernel is an exception too, and what is left on the device fails later calls.
-  const bool may_be_faulty = device_ != nullptr && has_thrown_;
-  if (std::holds_alternative<task::Passed>(measured.outcome) && !spoilt_by_ && !may_be_faulty) {
+  const bool is_clean = !spoilt_by_ && !has_thrown_;
+  if (std::holds_alternative<task::Passed>(measured.outcome) && is_clean) {
     measured.candidate = std::move(session_);
   }
   return measured;

@@ -20,7 +20,7 @@ class Measurement {
  public:
   Measurement(const StageLimits& limits, const Program& program, Judge& judge,
               const RunPolicy& policy, uint64_t schedule_seed, Session session,
-              DeviceProcess* device = nullptr);
+              DeviceProcess& device);
 
   // Drives the candidate process to its end.  An Error is the judge's or the machine's failure.
   // `pause` as in Executor::measure.
@@ -69,7 +69,7 @@ class Measurement {
   uint64_t schedule_seed_;
 
   Session session_;
-  DeviceProcess* device_;     // Null where the candidate process has the device itself.
+  DeviceProcess& device_;
   int64_t launches_own_ = 0;  // The last call's.
   int64_t calls_there_ = 0;   // The candidate process's by way of the device process.
   std::optional<int64_t> bytes_to_host_before_;  // There were inputs.

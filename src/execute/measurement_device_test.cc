@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Measurement of a candidate process that has no device: another process holds it.
+// Measurement by what the device process counts and copies.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -44,7 +44,7 @@ class DeviceMeasurement : public testing::Test {
   Result<Measured> measure() {
     Judge judge(judges_.session(), plan_);
     DeviceProcess device(devices_.session(), 10);
-    return Measurement(limits_, program_, judge, policy_, 5, candidates_.session(), &device)
+    return Measurement(limits_, program_, judge, policy_, 5, candidates_.session(), device)
         .run([](Session&) {});
   }
   template <typename Outcome>

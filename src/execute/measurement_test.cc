@@ -36,8 +36,9 @@ using Init = worker::JudgeInitQuestion;
 using Trial = worker::JudgeTrialQuestion;
 using Check = worker::JudgeCheckQuestion;
 using Load = worker::CandidateLoadQuestion;
-using Build = worker::CandidateBuildQuestion;
-using Forward = worker::CandidateRunQuestion;
+using Build = worker::CandidateBuildThereQuestion;
+using Forward = worker::CandidateRunThereQuestion;
+using Used = worker::DeviceUsedQuestion;
 
 // A judge that passes what a candidate process does, who does all that it is asked; two trials.
 class MeasurementTest : public testing::Test {
@@ -49,6 +50,13 @@ class MeasurementTest : public testing::Test {
     candidates_.say<Load>({});
     candidates_.say<Build>({.missing = {"w"}});
     candidates_.say<Forward>({.aten = {{"aten::relu", 2}}});
+    devices_.say<worker::DeviceAllowQuestion>({});
+    devices_.say<worker::DevicePutQuestion>({});
+    devices_.say<worker::DeviceReleaseQuestion>({});
+    devices_.say<Used>({});
+    devices_.on<worker::DeviceTakeQuestion>([](const auto& asked, const Fd&) {
+      return worker::DeviceTakeAnswer{.outputs = asked.outputs, .buffers = asked.buffers};
+    });
   }
 
   Result<Measured> measure(const Pause& pause = [](Session&) {}) {
@@ -58,7 +66,9 @@ class MeasurementTest : public testing::Test {
     plan.trials = {{0, 0, "native"}, {1, last_shape_, last_distribution_}};
     plan.needs_general = needs_general_;
     Judge judge(judges_.session(), plan);
-    return Measurement(limits_, program_, judge, policy_, 5, candidates_.session()).run(pause);
+    DeviceProcess device(devices_.session(), 10);
+    return Measurement(limits_, program_, judge, policy_, 5, candidates_.session(), device)
+        .run(pause);
   }
   // The outcome that was decided; fails the test where nothing was.
   template <typename Outcome>
@@ -72,6 +82,7 @@ class MeasurementTest : public testing::Test {
 
   FakeWorker judges_;
   FakeWorker candidates_;
+  FakeWorker devices_;
   StageLimits limits_;
   Program program_{"", {}, [](std::string_view, uint64_t) { return task::SourceLocation{}; }};
   RunPolicy policy_{"test", {"*"}, 0};
@@ -95,13 +106,12 @@ TEST_F(MeasurementTest, TellsACandidateTheInputsAndTheJudgeItsOutputs) {
     return worker::JudgeTrialAnswer{.inputs = {"[" + std::to_string(asked.index) + "]"}};
   });
   candidates_.on<Forward>([](const Forward& asked, const Fd&) {
-    return worker::CandidateRunAnswer{.outputs = asked.inputs, .buffers = {{"b", {"7"}}}};
+    return worker::CandidateRunThereAnswer{.outputs = asked.inputs, .buffers = {{"b", {"7"}}}};
   });
   std::vector<std::string> checked;
   judges_.on<Check>([&](const Check& asked, const Fd&) {
     checked.push_back(asked.outputs.json + asked.buffers.at(0).name + asked.buffers[0].tree.json);
     EXPECT_EQ(asked.index, static_cast<int64_t>(checked.size()) - 1);
-    EXPECT_FALSE(asked.digest.has_value());
     return worker::JudgeCheckAnswer{.passed = true};
   });
   EXPECT_EQ(decided<task::Passed>().trials.size(), 2u);
@@ -111,8 +121,8 @@ TEST_F(MeasurementTest, TellsACandidateTheInputsAndTheJudgeItsOutputs) {
 TEST_F(MeasurementTest, BuildsAllModelsBeforeTheFirstTrial) {
   last_shape_ = 1;
   decided<task::Passed>();
-  EXPECT_EQ(candidates_.asked(),
-            (std::vector<std::string>{"load", "build", "build", "run", "run"}));
+  EXPECT_EQ(candidates_.asked(), (std::vector<std::string>{"load", "build_there", "build_there",
+                                                           "run_there", "run_there"}));
 }
 
 TEST_F(MeasurementTest, IsWrongWhereATrialIs) {
@@ -169,7 +179,7 @@ TEST_F(MeasurementTest, TellsACandidateWhichInputsToWrite) {
   judges_.say<Trial>({.written = {2, 0}});
   candidates_.on<Forward>([](const Forward& asked, const Fd&) {
     EXPECT_EQ(asked.written, (std::vector<int64_t>{2, 0}));
-    return worker::CandidateRunAnswer();
+    return worker::CandidateRunThereAnswer();
   });
   decided<task::Passed>();
 }
@@ -186,7 +196,7 @@ TEST_F(MeasurementTest, IsWrongAndSpecialisedWhereOtherShapesCount) {
 
 TEST_F(MeasurementTest, LetsAnotherShapeBeRefused) {
   last_shape_ = 1;
-  in_turn<Build>(candidates_, {worker::CandidateBuildAnswer().to_json(), kRefused});
+  in_turn<Build>(candidates_, {worker::CandidateBuildThereAnswer().to_json(), kRefused});
   const auto passed = decided<task::Passed>();
   EXPECT_EQ(passed.generality, 0);
   EXPECT_EQ(passed.trials.at(1).checks.at(0).problem, "exception");
@@ -212,13 +222,13 @@ TEST_F(MeasurementTest, IsLateWhereTheCandidateHangs) {
 }
 
 TEST_F(MeasurementTest, IsACrashWhereTheCandidateSaysWhatIsNoAnswer) {
-  const std::string ran = worker::CandidateRunAnswer().to_json();
+  const std::string ran = worker::CandidateRunThereAnswer().to_json();
   const std::string more = ran.substr(0, ran.size() - 1) + R"(,"passed":true})";
   for (const std::string& said : {std::string("{}"), std::string(R"({"ok": true})"), more}) {
     candidates_.say_raw<Forward>(said);
     EXPECT_EQ(decided<task::Crashed>().exception->type, "ProtocolError") << said;
   }
-  candidates_.say_raw<Forward>(ran, /*has_region=*/false);
+  candidates_.say_raw<Forward>(ran, /*has_region=*/true);
   EXPECT_EQ(decided<task::Crashed>().exception->type, "ProtocolError");
   candidates_.say_raw<Load>(R"({"ok": true})", /*has_region=*/true);
   EXPECT_EQ(decided<task::Crashed>().stage, "load");
@@ -237,7 +247,9 @@ TEST_F(MeasurementTest, IsIllegalWhereNoKernelOfItsOwnWasLaunched) {
   judges_.say<Trial>({.returns_inputs = true});
   decided<task::Passed>();
   judges_.say<Trial>({});
-  candidates_.say<Forward>({.launches = 1});
+  int64_t launches = 0;
+  devices_.on<Used>(
+      [&](const Used&, const Fd&) { return worker::DeviceUsedAnswer{.launches_own = launches++}; });
   decided<task::Passed>();
 }
 

@@ -51,10 +51,8 @@ std::optional<task::Outcome> take_lack(std::vector<task::KernelFinding>& finding
   if (first == findings.end()) return std::nullopt;
   const std::vector<task::KernelFinding> behind(first, findings.end());
   findings.erase(first, findings.end());
-  std::ranges::copy_if(behind, std::back_inserter(findings), [](const auto& finding) {
-    return finding.kind == "forged_report" || finding.kind == "host_compute" ||
-           finding.kind == kLateWork;
-  });
+  std::ranges::copy_if(behind, std::back_inserter(findings),
+                       [](const auto& finding) { return finding.kind == kLateWork; });
   return findings.empty() ? unsupported_in(behind) : std::nullopt;
 }
 

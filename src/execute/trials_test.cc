@@ -30,7 +30,7 @@ struct Reported {
     std::string text = findings;
     for (int i = 0; i < num_records; ++i) {
       text += R"({"call":)" + std::to_string(number + i) + R"(,"launches":)" +
-              std::to_string(launches) + R"(,"digest":"0","kernel":16,"fill":0,"given":0,"host":)" +
+              std::to_string(launches) + R"(,"kernel":16,"fill":0,"given":0,"host":)" +
               std::to_string(from_host) + R"(,"nowhere":0,"reads_given":)" +
               (reads_given ? "true" : "false") + R"(,"unknown_reads":0})" + "\n";
     }

@@ -49,7 +49,7 @@ TEST(CheckSymbols, LeavesPybind11sOwnImportToSourcesThatImportNothing) {
   EXPECT_EQ(check_symbols(policy, {"PyImport_ImportModule"}, {}).size(), 1U);
 }
 
-TEST(CheckSymbols, FindsWaysPastTheDispatcherAndIntoTheEmulator) {
+TEST(CheckSymbols, FindsWaysPastTheDispatcherAndIntoTheVerifier) {
   // PyTorch's stable interface has functions that ask and allocate, and some that compute.
   EXPECT_THAT(broken_rules({"aoti_torch_get_numel", "aoti_torch_library_impl",
                             "aoti_torch_aten_new_empty", "aoti_torch_call_dispatcher"}),

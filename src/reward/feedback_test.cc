@@ -455,7 +455,7 @@ TEST(Feedback, QuotesAStageAndAPlaceThatAreSentences) {
   EXPECT_THAT(text, HasSubstr(" at \"a.cu. Result: correct:1\""));
 }
 
-// The emulator tells of a race in the trial that met it first, and it fails all.
+// The device in software tells of a race in the trial that met it first, and it fails all.
 TEST(Feedback, TellsTheTrialThatFailsByItselfRatherThanTheFirst) {
   task::Trial racing = trial_of(1, "ragged", false);
   racing.findings = {race()};

@@ -30,8 +30,6 @@ namespace {
 
 using Clock = Child::Clock;
 
-// One that had less than this part of the elapsed time is not kept from work by others.
-constexpr int kSleeps = 32;
 constexpr std::chrono::milliseconds kHangupGrace{1'000};
 constexpr std::chrono::milliseconds kSetupTimeMax{20'000};
 constexpr int kSetupFailedCode = 125;
@@ -216,7 +214,6 @@ Child& Child::operator=(Child&& other) noexcept {
   dies_as_tree_ = other.dies_as_tree_;
   inherited_bytes_ = other.inherited_bytes_;
   look_next_ = other.look_next_;
-  work_limit_ = other.work_limit_;
   ending_ = other.ending_;
   usage_ = other.usage_;
   return *this;
@@ -229,7 +226,6 @@ std::optional<Ending> Child::await(const Awaited& awaited) {
     if (awaited.ready == Ready::kToRead && awaited.fd >= 0 && has_bytes(awaited.fd)) return {};
     if (auto ending = look(awaited.deadline)) return ending;
     if (hung_up && Clock::now() >= *hung_up + kHangupGrace) return {};
-    if (awaited.meanwhile) awaited.meanwhile();
 
     pollfd fds[] = {{pidfd_.get(), POLLIN, 0}, {hung_up ? -1 : awaited.fd, wanted, 0}};
     ::poll(fds, 2, poll_timeout(std::min(awaited.deadline, look_next_)));
@@ -271,24 +267,8 @@ std::optional<Ending> Child::passed_limit() {
   const uint64_t bytes = use.memory_bytes - std::min(use.memory_bytes, inherited_bytes_);
   usage_.memory_bytes_peak = std::max(usage_.memory_bytes_peak, bytes);
   if (bytes > limits_.memory_bytes) return MemoryExceeded{bytes};
-  if (work_limit_) {
-    if (use.cpu - work_limit_->cpu > work_limit_->more) return CpuExceeded{};
-    const auto elapsed = Clock::now() - work_limit_->since;
-    if (elapsed > work_limit_->more && (use.cpu - work_limit_->cpu) * kSleeps < elapsed)
-      return TimedOut{};
-  }
   if (use.num_threads > limits_.threads_max) return ThreadsExceeded{use.num_threads};
   return std::nullopt;
-}
-
-void Child::limit_work(std::chrono::milliseconds more) {
-  MC_CHECK(more.count() >= 0);
-  work_limit_ = WorkLimit{more, use_of_descendants(init_).cpu, Clock::now()};
-}
-
-std::chrono::milliseconds Child::work() const {
-  if (!work_limit_ || ending_) return {};
-  return use_of_descendants(init_).cpu - work_limit_->cpu;
 }
 
 Ending Child::end_with(const Ending& ending) {

@@ -84,7 +84,6 @@ class Child {
     int fd = -1;  // None: waits for the end alone.
     Ready ready = Ready::kToRead;
     Clock::time_point deadline;
-    std::function<void()> meanwhile = {};  // At each look.
   };
   // Waits until the descriptor is ready (nullopt), or the tree has ended.  Looks at memory, threads
   // and deadline meanwhile, and ends the tree when one is passed.  Bytes that wait to be read come
@@ -104,13 +103,6 @@ class Child {
 
   // Readable when the tree has ended; -1 once that has been told.
   int end_fd() const { return pidfd_.get(); }
-
-  // From now on the tree may use this much more processor time, all threads together, and then ends
-  // as CpuExceeded; one that still lives after as much time by the clock and hardly used any
-  // sleeps, and ends as TimedOut.  Looked at with memory and threads.
-  void limit_work(std::chrono::milliseconds more);
-  // The processor time that was used since limit_work(); none once the child has ended.
-  std::chrono::milliseconds work() const;
 
   // Stops every process of the tree but init, whose threads run no further until `go_on`; nothing
   // inside can undo that.  What it has queued on a device goes on.  Limits hold; both idempotent.
@@ -139,12 +131,6 @@ class Child {
   bool dies_as_tree_;         // The kernel kills the tree, having a pid namespace for certain.
   uint64_t inherited_bytes_;  // Memory that the process was forked with.
   Clock::time_point look_next_{};
-  struct WorkLimit {
-    std::chrono::milliseconds more;
-    std::chrono::milliseconds cpu;  // Used when the limit was set,
-    Clock::time_point since;        // The time of that.
-  };
-  std::optional<WorkLimit> work_limit_;
   std::optional<Ending> ending_;
   Usage usage_;
 };

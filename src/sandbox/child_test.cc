@@ -160,24 +160,6 @@ TEST(Child, EndsOnTooMuchCpuTime) {
   EXPECT_GE(child->usage().cpu, std::chrono::seconds(1));
 }
 
-TEST(Child, EndsOnTooMuchWorkAndOnSleepInItsPlace) {
-  const auto ending_of = [](auto body) {
-    auto child = Child::start({}, {}, body);
-    EXPECT_TRUE(child);
-    child->limit_work(std::chrono::milliseconds(300));
-    return child->wait(test_deadline());
-  };
-  const Ending worked = ending_of([](const auto&) -> int {
-    for (std::atomic<unsigned> i = 0;; ++i) {
-    }
-  });
-  EXPECT_TRUE(std::holds_alternative<CpuExceeded>(worked)) << describe(worked);
-  const Ending slept = ending_of([](const auto&) -> int {
-    while (true) pause();
-  });
-  EXPECT_TRUE(std::holds_alternative<TimedOut>(slept)) << describe(slept);
-}
-
 TEST(Child, DoesNotCountTheMemoryThatItWasForkedWith) {
   std::vector<char> ballast(256 << 20, 1);
   Profile profile;

@@ -18,8 +18,6 @@ class Sandboxed final : public ChildHandle {
     pollfd pollers[] = {{channel, POLLIN, 0}, {child_.end_fd(), POLLIN, 0}};
     return ::poll(pollers, std::size(pollers), static_cast<int>(wait.count())) > 0;
   }
-  void limit_work(std::chrono::milliseconds more) override { child_.limit_work(more); }
-  std::chrono::milliseconds work() const override { return child_.work(); }
   void stop() override { child_.stop(); }
   void go_on() override { child_.go_on(); }
   void kill_tree() override { child_.kill_tree(); }

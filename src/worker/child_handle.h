@@ -24,8 +24,6 @@ class ChildHandle {
   virtual std::optional<Ending> await(const Awaited& awaited) = 0;
   // True if `channel` has something to be read, or the child has ended; waits that long for it.
   virtual bool has_news(int channel, std::chrono::milliseconds wait) = 0;
-  virtual void limit_work(std::chrono::milliseconds more) = 0;
-  virtual std::chrono::milliseconds work() const = 0;
   virtual void stop() = 0;
   virtual void go_on() = 0;
   virtual void kill_tree() = 0;

@@ -58,10 +58,7 @@ class Watch {
   Channel::Wait wait() {
     return [this](int fd, short events) -> Status {
       const auto ready = events == POLLIN ? Child::Ready::kToRead : Child::Ready::kToWrite;
-      ending_ =
-          impl_.child->await({.fd = fd, .ready = ready, .deadline = deadline_, .meanwhile = [this] {
-                                impl_.report.text();
-                              }});
+      ending_ = impl_.child->await({.fd = fd, .ready = ready, .deadline = deadline_});
       if (ending_) return Error{ErrorCode::kUnavailable, "the child ended"};
       return ok();
     };
@@ -156,13 +153,6 @@ Answer Session::receive_within(std::chrono::duration<double> limit) {
   return MalformedReply{refusal.error().message};
 }
 
-void Session::limit_work(std::chrono::duration<double> more) {
-  MC_CHECK(more.count() > 0);
-  impl_->child->limit_work(std::chrono::duration_cast<std::chrono::milliseconds>(more));
-}
-
-std::chrono::duration<double> Session::work() const { return impl_->child->work(); }
-
 void Session::rest() {
   if (std::exchange(impl_->owes_answer, false)) return end();
   impl_->rests = true;
@@ -190,10 +180,6 @@ Result<std::vector<std::filesystem::path>> Session::show(
   for (size_t i = 0; i < libraries.size(); ++i) shown.push_back(path_on_shelf(i, libraries[i]));
   return shown;
 }
-
-const std::string& Session::report() { return impl_->report.text(); }
-
-DigestKey Session::digest_key() const { return impl_->report.digest_key(); }
 
 std::string Session::output_tail() const { return impl_->output.text(); }
 

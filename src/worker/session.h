@@ -22,7 +22,6 @@
 #include "core/fd.h"
 #include "core/result.h"
 #include "worker/envelope.h"
-#include "worker/report_socket.h"
 
 namespace mc::worker {
 
@@ -87,12 +86,6 @@ class Session {
   // Limit::kAllCalls.  REQUIRES: `time` is null or outlives the session.
   void charge(AnswerTime* time);
 
-  // From now on the child may use this much more processor time, all its threads together, and may
-  // not sleep in its place (sandbox::Child).
-  void limit_work(std::chrono::duration<double> more);
-  // The processor time that the child used since then; none where it is dead.
-  std::chrono::duration<double> work() const;
-
   // The two halves of `ask`, for a question that the child answers later.  After a failed send,
   // `receive` tells why.  REQUIRES: they alternate.
   void send(std::string_view question, const Fd* region, std::chrono::duration<double> limit);
@@ -114,9 +107,6 @@ class Session {
   Result<std::vector<std::filesystem::path>> show(
       const std::vector<std::filesystem::path>& libraries);
 
-  // The emulator's report since the session began (report_socket.h).
-  const std::string& report();
-  DigestKey digest_key() const;
   // The last bytes of what the child printed.
   std::string output_tail() const;
   int64_t memory_peak_bytes() const;

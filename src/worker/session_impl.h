@@ -13,7 +13,6 @@
 #include "worker/channel.h"
 #include "worker/child_handle.h"
 #include "worker/output_tail.h"
-#include "worker/report_socket.h"
 #include "worker/session.h"
 #include "worker/shelf.h"
 
@@ -21,7 +20,6 @@ namespace mc::worker {
 
 struct Session::Impl {
   OutputTail output;
-  ReportSocket report;
   Channel channel;
   std::unique_ptr<ChildHandle> child;
   std::optional<ArtifactMount> shelf = std::nullopt;  // The mount of a candidate process.

@@ -48,16 +48,14 @@ struct Started {
 Result<Started> start(Counter& counter) {
   MC_TRY(auto output, OutputTail::create(kOutputTailBytes), "test");
   MC_TRY(auto ends, Channel::create_pair(), "test");
-  MC_TRY(auto report, ReportSocket::create(), "test");
   const int socket = ends.second.get();
   MC_TRY(sandbox::Child child,
          sandbox::Child::start(sandbox::lenient({}), std::array{socket},
                                [&](const auto&) -> int { serve(socket, counter); }),
          "test");
   const pid_t init = child.init();
-  Session session(std::unique_ptr<Session::Impl>(
-      new Session::Impl{std::move(output.first), std::move(report.first), std::move(ends.first),
-                        handle_of(std::move(child))}));
+  Session session(std::unique_ptr<Session::Impl>(new Session::Impl{
+      std::move(output.first), std::move(ends.first), handle_of(std::move(child))}));
   return Started{std::move(session), init};
 }
 
@@ -98,8 +96,7 @@ class SessionAtRest : public testing::Test {
 TEST(Session, EndsOneThatSpeaksBeforeItIsAsked) {
   auto ends = Channel::create_pair();
   auto output = OutputTail::create(kOutputTailBytes);
-  auto report = ReportSocket::create();
-  ASSERT_TRUE(ends && output && report);
+  ASSERT_TRUE(ends && output);
   const int socket = ends->second.get();
   auto child = sandbox::Child::start(sandbox::lenient({}), std::array{socket}, [&](const auto&) {
     (void)write(socket, "\0", 1);
@@ -108,9 +105,8 @@ TEST(Session, EndsOneThatSpeaksBeforeItIsAsked) {
   });
   ASSERT_TRUE(child);
   while (!ends->first.has_unread()) std::this_thread::yield();
-  Session session(std::unique_ptr<Session::Impl>(
-      new Session::Impl{std::move(output->first), std::move(report->first), std::move(ends->first),
-                        handle_of(std::move(*child))}));
+  Session session(std::unique_ptr<Session::Impl>(new Session::Impl{
+      std::move(output->first), std::move(ends->first), handle_of(std::move(*child))}));
   output->second.reset();
   const Answer answer = session.ask(R"({"op": "load"})", nullptr, kTestTimeMax);
   ASSERT_TRUE(std::holds_alternative<MalformedReply>(answer));

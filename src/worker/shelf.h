@@ -18,7 +18,7 @@
 namespace mc::worker {
 
 // The path of the library of this number, as a candidate process sees it; the file keeps its name,
-// by which the emulator's findings and traces tell of it.
+// by which findings and traces tell of it.
 std::filesystem::path path_on_shelf(size_t index, const std::filesystem::path& library);
 
 class ArtifactMount {

@@ -39,15 +39,13 @@ enum class Life { kLong, kOver };
 Result<Made> make(Life life) {
   MC_TRY(auto output, OutputTail::create(kOutputTailBytes), "test");
   MC_TRY(auto ends, Channel::create_pair(), "test");
-  MC_TRY(auto report, ReportSocket::create(), "test");
   MC_TRY(sandbox::Child child,
          sandbox::Child::start(sandbox::lenient({}), std::array{ends.second.get()},
                                [life](const auto&) { return life == Life::kLong ? pause() : 0; }),
          "test");
   const pid_t init = child.init();
-  Session session(std::unique_ptr<Session::Impl>(
-      new Session::Impl{std::move(output.first), std::move(report.first), std::move(ends.first),
-                        handle_of(std::move(child))}));
+  Session session(std::unique_ptr<Session::Impl>(new Session::Impl{
+      std::move(output.first), std::move(ends.first), handle_of(std::move(child))}));
   return Made{std::move(session), init};
 }
 

@@ -333,7 +333,6 @@ Result<Session> Zygote::spawn_once(Role role, const ChildLimits& limits) {
   MC_CHECK(limits.memory_bytes > 0 && limits.threads_max > 0);
   MC_TRY(auto output, OutputTail::create(kOutputTailBytes), "spawn");
   MC_TRY(auto ends, Channel::create_pair(), "spawn");
-  MC_TRY(auto report, ReportSocket::create(), "spawn");
   std::optional<ArtifactMount> shelf;
   if (role == Role::kCandidate) {
     MC_TRY(shelf, ArtifactMount::create(), "spawn");
@@ -351,23 +350,19 @@ Result<Session> Zygote::spawn_once(Role role, const ChildLimits& limits) {
         {"environment", has_device(role, limits) ? limits.environment : std::vector<std::string>()},
         {"sandbox", Json::parse(sandbox::to_json(profile))}};
     std::vector<int> given = {ends.second.get(), output.second.get()};
-    // For the emulator; whoever else has a socket could leave descriptors there.
     if (role == Role::kCandidate && limits.device_channel >= 0) {
       given.push_back(limits.device_channel);
-    } else if (role == Role::kCandidate && limits.devices.empty()) {
-      given.push_back(report.second.get());
     }
     MC_TRY(answer, state_->ask(question, given, state_->options.spawn_limit),
            std::string("start the ") + name_of(role));
   }
   ends.second.reset();
   output.second.reset();
-  report.second.reset();
   MC_TRY(sandbox::Child child, sandbox::Child::adopt(answer.at("pid").get<pid_t>(), profile),
          "adopt");
   auto impl = std::unique_ptr<Session::Impl>(
-      new Session::Impl{std::move(output.first), std::move(report.first), std::move(ends.first),
-                        handle_of(std::move(child)), std::move(shelf)});
+      new Session::Impl{std::move(output.first), std::move(ends.first), handle_of(std::move(child)),
+                        std::move(shelf)});
   bool& sees_shelf = impl->sees_shelf;
   impl->name = fmt::format("{} {}", name_of(role), answer.at("pid").get<pid_t>());
   spdlog::debug("{}: started", impl->name);

@@ -295,7 +295,7 @@ std::string table_of(const std::vector<Kernel>& kernels, const std::string& fat_
   return text + "\t.section .note.GNU-stack,\"\",@progbits\n";
 }
 
-// Of "-arch=sm_90a" and "-gencode=arch=compute_90a,code=sm_90a".
+// The number in "-arch=sm_90a" and "-gencode=arch=compute_90a,code=sm_90a".
 uint32_t architecture_in(const std::vector<const char*>& options) {
   constexpr std::string_view kName = "=sm_";
   for (const std::string_view option : options) {

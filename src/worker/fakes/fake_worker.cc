@@ -3,9 +3,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cinttypes>
 #include <csignal>
-#include <cstdio>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -64,7 +62,6 @@ struct FakeWorker::State {
   FakeTime time;
   std::map<std::string, Answering> script{};
   std::vector<std::string> asked{};
-  std::vector<std::string> report{};  // Lines that are not sent yet.
   int num_sessions = 0;
   int num_alive = 0;
   bool rests = false;
@@ -72,9 +69,8 @@ struct FakeWorker::State {
 
 class FakeWorker::Handle final : public ChildHandle {
  public:
-  Handle(std::shared_ptr<State> state, Fd socket, Fd report)
-      : state_(std::move(state)), socket_(std::move(socket)), report_(std::move(report)) {
-    MC_CHECK(::recv(report_.get(), key_.data(), sizeof key_, 0) == sizeof key_);
+  Handle(std::shared_ptr<State> state, Fd socket)
+      : state_(std::move(state)), socket_(std::move(socket)) {
     ++state_->num_sessions;
     ++state_->num_alive;
     ::fcntl(socket_.get(), F_SETFL, O_NONBLOCK);
@@ -102,8 +98,6 @@ class FakeWorker::Handle final : public ChildHandle {
     return has_bytes(channel) || ending_;
   }
 
-  void limit_work(std::chrono::milliseconds) override {}
-  std::chrono::milliseconds work() const override { return {}; }
   void stop() override { state_->rests = rests_ = true; }
   void go_on() override { state_->rests = rests_ = false; }
   void kill_tree() override { end(sandbox::Signaled{SIGKILL}); }
@@ -159,12 +153,6 @@ class FakeWorker::Handle final : public ChildHandle {
     const auto answering = state_->script.find(operation_);
     MC_CHECK(answering != state_->script.end());
     const Reaction reaction = answering->second.react(*question_, region_);
-    for (const std::string& line : std::exchange(state_->report, {})) {
-      std::array<char, 33> key{};
-      std::snprintf(key.data(), key.size(), "%016" PRIx64 "%016" PRIx64, key_[0], key_[1]);
-      const std::string keyed = std::string("{\"key\":\"") + key.data() + "\"," + line;
-      MC_CHECK(::send(report_.get(), keyed.data(), keyed.size(), 0) == std::ssize(keyed));
-    }
     if (std::holds_alternative<Later>(reaction)) return;
     question_.reset();
     region_.reset();
@@ -212,8 +200,6 @@ class FakeWorker::Handle final : public ChildHandle {
 
   std::shared_ptr<State> state_;
   Fd socket_;
-  Fd report_;                            // The emulator's end of the report.
-  std::array<uint64_t, 4> key_{};        // The key that the emulator was told.
   std::string received_;                 // The beginning of a question that is not complete.
   Fd region_;                            // That came with it.
   std::optional<std::string> question_;  // That is not answered yet,
@@ -231,15 +217,12 @@ void FakeWorker::set(const std::string& operation, Answering answering) {
   state_->script[operation] = std::move(answering);
 }
 
-void FakeWorker::report(const std::string& line) { state_->report.push_back(line); }
-
 Session FakeWorker::session() const {
   auto output = OutputTail::create(kOutputTailBytes).value();
   auto ends = Channel::create_pair().value();
-  auto report = ReportSocket::create().value();
-  auto handle = std::make_unique<Handle>(state_, std::move(ends.second), std::move(report.second));
-  return Session(std::unique_ptr<Session::Impl>(new Session::Impl{
-      std::move(output.first), std::move(report.first), std::move(ends.first), std::move(handle)}));
+  auto handle = std::make_unique<Handle>(state_, std::move(ends.second));
+  return Session(std::unique_ptr<Session::Impl>(
+      new Session::Impl{std::move(output.first), std::move(ends.first), std::move(handle)}));
 }
 
 const std::vector<std::string>& FakeWorker::asked() const { return state_->asked; }

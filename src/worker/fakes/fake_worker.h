@@ -72,9 +72,6 @@ class FakeWorker {
   void fail(Reaction reaction) {
     on<Question>([reaction](const Question&, const Fd&) { return reaction; });
   }
-  // A line that the emulator reports, without its first brace, before the answer that comes next:
-  // `"kind":"shared_race"}`.
-  void report(const std::string& line);
   // A message that no definition allows.
   template <typename Question>
   void say_raw(const std::string& json, bool has_region = Question::Answer::kHasRegion) {
