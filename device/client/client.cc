@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
@@ -25,6 +26,13 @@ struct Search {
   FilePlace place;
 };
 
+// The program itself has no name there.
+std::string name_of(const dl_phdr_info& info) {
+  if (*info.dlpi_name != '\0') return info.dlpi_name;
+  std::array<char, 4096> path{};
+  return readlink("/proc/self/exe", path.data(), path.size() - 1) < 0 ? "" : path.data();
+}
+
 int look_for(dl_phdr_info* info, size_t, void* data) {
   auto& search = *static_cast<Search*>(data);
   for (int i = 0; i < info->dlpi_phnum; ++i) {
@@ -32,7 +40,7 @@ int look_for(dl_phdr_info* info, size_t, void* data) {
     if (segment.p_type != PT_LOAD) continue;
     const uintptr_t start = info->dlpi_addr + segment.p_vaddr;
     if (search.address < start || search.address >= start + segment.p_filesz) continue;
-    search.place = {info->dlpi_name, search.address - start + segment.p_offset};
+    search.place = {name_of(*info), search.address - start + segment.p_offset};
     return 1;
   }
   return 0;

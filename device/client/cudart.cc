@@ -7,11 +7,15 @@
 // libraries bind to it without knowing.  Tensors are CUDA tensors like any others, and PyTorch's
 // own kernels (copies, fills, random numbers) cross as launches, as the candidate's do.  What it
 // does not have is in unsupported.cc: an error, and a note for the verdict.
+#include <unistd.h>
+
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "client/client.h"
@@ -304,6 +308,18 @@ extern "C" {
 
 // For the harness: the channel behind the descriptor serves this process; 0, or 1 where it cannot.
 int mc_device_open(int descriptor) { return Client::get().open(descriptor) ? 0 : 1; }
+
+// In a program of its own (src/check) the environment names the descriptor.  What the program
+// launched and did not wait for is done before it ends.
+__attribute__((constructor)) static void open_by_environment() {
+  const char* const descriptor = std::getenv("MC_DEVICE_CHANNEL");
+  if (descriptor == nullptr) return;
+  if (!Client::get().open(std::atoi(descriptor))) {
+    std::fputs("the channel to the device cannot be mapped\n", stderr);
+    _exit(1);
+  }
+  std::atexit([] { cudaDeviceSynchronize(); });
+}
 
 // For the harness: a timed call begins, and ends with these outputs (commands.h).
 // An operator of PyTorch's (operators/operators.h): its reply, of at most `reply_max` bytes.

@@ -31,6 +31,9 @@ void mc_executor_begin_candidate(uint64_t seed) {
   mc::ptx_driver::Driver::get().begin_candidate(seed);
 }
 
+// Text that kernels print goes to this process's standard output from now on.
+void mc_executor_show_printed() { mc::ptx_driver::Driver::get().shows_printed = true; }
+
 void mc_executor_begin_call(uint64_t given_bytes) {
   mc::ptx_driver::Driver::get().begin_call(given_bytes);
 }

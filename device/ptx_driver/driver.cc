@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <utility>
 
 #include "ptx_driver/description.h"
@@ -118,6 +119,10 @@ CUresult Driver::launch(ptx::LaunchOptions options) {
     return CUDA_ERROR_NOT_SUPPORTED;
   }
   for (const ptx::Finding& finding : report->findings) report_.add(finding);
+  if (shows_printed) {
+    std::fputs(report->printed.c_str(), stdout);
+    std::fflush(stdout);
+  }
   if (report->is_complete) return CUDA_SUCCESS;
   const auto ending = std::ranges::find_if(
       report->findings, [](const ptx::Finding& one) { return ptx::ends_launch(one.kind); });

@@ -109,6 +109,7 @@ class Driver {
   // Threads of a warp: 32, or 128 where a candidate is for MUSA's mp_21 or mp_22. It is constant
   // from start() on.
   int warp_threads = 32;
+  bool shows_printed = false;  // Text that kernels print goes to standard output.
   // The name that programs read.
   std::string name = kName;
   // The turns of blocks and warps follow from it in every other launch.

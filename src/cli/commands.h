@@ -30,6 +30,9 @@ inline constexpr int kExitFound = 3;
 
 void add_eval(CLI::App& app, int& exit_code);
 void add_bench(CLI::App& app, int& exit_code);
+// Takes the words behind "--" off the command line where `check` is the command.
+void keep_program_arguments(int& argc, char** argv);
+void add_check(CLI::App& app, int& exit_code);
 void add_completion(CLI::App& app, int& exit_code);  // Prints what `app` has when it runs.
 void add_doctor(CLI::App& app, int& exit_code);
 void add_prepare(CLI::App& app, int& exit_code);

@@ -39,6 +39,7 @@ int end(int exit_code) {
 
 int main(int argc, char** argv) {
   allow_many_descriptors();
+  mc::cli::keep_program_arguments(argc, argv);
   mc::cli::leave_current_folder_out_of_python_path();
   log_to_stderr();
   CLI::App app{"MusaCoder: judges GPU kernels that models write for PyTorch programs"};
@@ -66,6 +67,7 @@ int main(int argc, char** argv) {
   mc::cli::add_eval(app, exit_code);
   mc::cli::add_prepare(app, exit_code);
   mc::cli::add_measure(app, exit_code);
+  mc::cli::add_check(app, exit_code);
   mc::cli::add_bench(app, exit_code);
   mc::cli::add_optimize(app, exit_code);
   mc::cli::add_report(app, exit_code);

@@ -126,15 +126,7 @@ std::vector<std::string> nvcc_flags(const std::vector<std::string>& includes,
                              "-D__CUDA_NO_BFLOAT16_CONVERSIONS__", "-D__CUDA_NO_HALF2_OPERATORS__",
                              "-DNVTX_DISABLE", "--expt-relaxed-constexpr",
                              "--compiler-options=-fPIC", "-ccbin=" + runtime.compiler.string()});
-  const std::string& name = runtime.architecture;
-  if (runtime.code == CodeKind::kMachine) {
-    flags.push_back(gencode_flag(name));
-  } else {
-    // Sources that ptxas refuses do not compile; its code is not used.
-    flags.insert(flags.end(), {"-gencode=arch=compute_" + name + "a,code=[compute_" + name +
-                                   "a,sm_" + name + "a]",
-                               "--fatbin-options=-compress=false", "-lineinfo"});
-  }
+  flags.insert(flags.end(), runtime.code_flags.begin(), runtime.code_flags.end());
   return flags;
 }
 
@@ -173,6 +165,14 @@ std::string with_features(std::string_view architecture) {
   std::string name(architecture);
   if (name.size() > 2 || name >= "90") name += 'a';
   return name;
+}
+
+std::vector<std::string> code_flags(const std::string& architecture, CodeKind code) {
+  if (code == CodeKind::kMachine) return {gencode_flag(architecture)};
+  const std::string name = with_features(architecture);
+  // Sources that ptxas refuses do not compile; its code is not used.
+  return {"-gencode=arch=compute_" + name + ",code=[compute_" + name + ",sm_" + name + "]",
+          "--fatbin-options=-compress=false", "-lineinfo"};
 }
 
 std::string joined(const std::vector<std::string>& flags) {
@@ -340,6 +340,7 @@ Result<CudaRuntime> find_cuda_runtime(const PyTorch& pytorch, const std::string&
   runtime.root = runtime.nvcc.parent_path().parent_path();
   runtime.release = release_of_nvcc(nvcc_version);
 
+  runtime.code_flags = code_flags(architecture, code);
   const std::vector<std::string> includes = include_flags(pytorch, runtime.root);
   runtime.cxx_flags = cxx_flags(includes);
   runtime.nvcc_flags = nvcc_flags(includes, runtime);

@@ -51,7 +51,8 @@ struct CudaRuntime {
   std::string architecture;  // Compute capability without a point: "90".
   CodeKind code = CodeKind::kMachine;
   std::vector<std::string> visible;     // Paths that compilers read, should they lie below /tmp.
-  std::vector<std::string> nvcc_flags;  // For every CUDA source.
+  std::vector<std::string> code_flags;  // The architecture and the kind of code, for nvcc.
+  std::vector<std::string> nvcc_flags;  // All flags for a CUDA source.
   // Flags that change what nvcc prints, not what it compiles.
   std::vector<std::string> print_flags = {"--resource-usage",
                                           "-Xcompiler=-fno-diagnostics-show-caret"};

@@ -65,11 +65,12 @@ struct Image {
 };
 
 // In the sandbox.  Tells errno through `failure`, which a successful exec closes.
-int execute(const Image& image, int out, int err, int failure) {
+int execute(const Image& image, const Command& command, int out, int err, int failure) {
   const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
   dup2(null, STDIN_FILENO);
   dup2(out, STDOUT_FILENO);
   dup2(err, STDERR_FILENO);
+  for (const int kept : command.descriptors) fcntl(kept, F_SETFD, 0);
   reset_signals();
   if (chdir(image.directory) == 0) {
     execve(image.argv[0], image.argv.data(), image.environment.data());
@@ -81,11 +82,12 @@ int execute(const Image& image, int out, int err, int failure) {
 
 // Takes what is there, or kBlocksMax of a flood: more than a pipe can hold, and soon done.  The
 // descriptor closes at end of file.
-void drain(Fd& fd, Output& output) {
+template <class Take>
+void drain(Fd& fd, const Take& take) {
   std::array<char, kBlockBytes> block;
   for (int i = 0; i < kBlocksMax && fd.is_open(); ++i) {
     const ssize_t got = read(fd.get(), block.data(), block.size());
-    if (got > 0) output.append(block.data(), static_cast<size_t>(got));
+    if (got > 0) take(std::string_view(block.data(), static_cast<size_t>(got)));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) return;
     if (got <= 0) fd.reset();
@@ -110,26 +112,39 @@ Result<Child> start(const Command& command, Streams& streams) {
   const int err = streams.err.writer.get();
   const int failure = streams.failure.writer.get();
   const Image image(command);
-  auto child = Child::start(command.profile, std::array{out, err, failure},
-                            [&](const auto&) { return execute(image, out, err, failure); });
+  std::vector<int> kept = {out, err, failure};
+  kept.insert(kept.end(), command.descriptors.begin(), command.descriptors.end());
+  auto child = Child::start(command.profile, kept, [&](const auto&) {
+    return execute(image, command, out, err, failure);
+  });
   streams.out.writer.reset();
   streams.err.writer.reset();
   streams.failure.writer.reset();
   return child;
 }
 
-// Reads both streams until the child has ended or `deadline`; looks at its limits on the way.
-Ending collect(Child& child, Streams& streams, Completed& completed, Clock::time_point deadline) {
+// Reads both streams until the child has ended or its deadline; looks at its limits on the way.
+Ending collect(const Command& command, Child& child, Streams& streams, Completed& completed,
+               Clock::time_point deadline) {
+  const auto take = [&command](bool is_error, Output& output) {
+    return [&command, is_error, &output](std::string_view text) {
+      output.append(text.data(), text.size());
+      if (command.on_output) command.on_output(is_error, text);
+    };
+  };
+  Fd& out = streams.out.reader;
+  Fd& err = streams.err.reader;
+  const auto drain_both = [&] {
+    drain(out, take(false, completed.out));
+    drain(err, take(true, completed.err));
+  };
   for (;;) {
-    Fd& out = streams.out.reader;
-    Fd& err = streams.err.reader;
     pollfd fds[] = {{child.end_fd(), POLLIN, 0}, {out.get(), POLLIN, 0}, {err.get(), POLLIN, 0}};
     ::poll(fds, std::size(fds), static_cast<int>(kLookInterval.count()));
-    drain(out, completed.out);
-    drain(err, completed.err);
+    drain_both();
+    if (command.goes_on && !command.goes_on()) child.kill_tree();
     if (auto ending = child.look(deadline)) {
-      drain(out, completed.out);
-      drain(err, completed.err);
+      drain_both();
       return *ending;
     }
   }
@@ -183,7 +198,8 @@ Result<Completed> run(const Command& command) {
   Completed completed;
   completed.out = Output(command.output_bytes_max);
   completed.err = Output(command.output_bytes_max);
-  completed.ending = collect(child, streams, completed, begin + command.profile.limits.wall);
+  completed.ending =
+      collect(command, child, streams, completed, begin + command.profile.limits.wall);
   if (is_cancelled()) return Error{ErrorCode::kUnavailable, "cancelled"};
   completed.wall = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begin);
   completed.usage = child.usage();

@@ -12,7 +12,9 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/result.h"
@@ -30,6 +32,11 @@ struct Command {
   std::string directory = "/tmp";             // The path as seen inside.
   Profile profile = program_profile();
   size_t output_bytes_max = size_t{1} << 20;  // The bytes of each stream.
+  std::vector<int> descriptors = {};          // Open in the program, too, under the same numbers.
+  // Told what the program wrote, as it comes.
+  std::function<void(bool is_error, std::string_view text)> on_output = {};
+  // Asked now and then; the program is killed where it says no.
+  std::function<bool()> goes_on = {};
 };
 
 // A stream's first and last bytes: half of the limit each, so that a flood costs no memory.

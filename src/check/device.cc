@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "check/device.h"
+
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+#include <nlohmann/json.hpp>
+
+#include "core/check.h"
+
+namespace mc::check {
+namespace {
+
+using Json = nlohmann::json;
+
+// Addresses of the device's memory and of its shadow, most of which are never touched.
+constexpr uint64_t kReservedBytes = uint64_t{12} << 40;
+constexpr uint64_t kThreadsMax = 64;
+constexpr size_t kTextBytesMax = 512;
+
+struct Pipe {
+  Fd reader, writer;
+};
+
+Result<Pipe> make_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return system_error(ErrorCode::kUnavailable, "pipe");
+  return Pipe{Fd(ends[0]), Fd(ends[1])};
+}
+
+// The library's functions (device/cuda/capi.cc, device/ptx_driver/capi.cc).
+class Library {
+ public:
+  static Result<Library> load(const std::filesystem::path& path) {
+    void* const handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (handle == nullptr) return Error{ErrorCode::kUnavailable, ::dlerror()};
+    return Library(handle);
+  }
+  template <class Value = int, class... Arguments>
+  Value call(const char* name, Arguments... arguments) const {
+    void* const function = ::dlsym(handle_, name);
+    MC_CHECK(function != nullptr);  // The library was built with this program.
+    return reinterpret_cast<Value (*)(Arguments...)>(function)(arguments...);
+  }
+
+ private:
+  explicit Library(void* handle) : handle_(handle) {}
+  void* handle_;
+};
+
+// The process's own work: it serves the channel until `finish` ends, and then writes the report.
+int serve(const Library& library, const DeviceOptions& options, int channel, int finish,
+          int report) {
+  std::array<char, kTextBytesMax> why{};
+  auto* const executor =
+      library.call<void*>("mc_executor_create", uint64_t{0}, why.data(), why.size());
+  if (executor == nullptr || library.call("mc_executor_attach", executor, channel) != 0) {
+    std::fprintf(stderr, "%s\n", why.data());
+    return 1;
+  }
+  const std::string path = options.executable.string();
+  library.call<void>("mc_executor_begin_candidate", options.seed);
+  library.call<void>("mc_executor_show_printed");
+  library.call<void>("mc_executor_allow_file", executor, path.c_str(), path.c_str(), 1);
+  library.call<void>("mc_executor_serve", executor);
+  char unused = 0;
+  while (::read(finish, &unused, 1) > 0) continue;
+  std::array<uint64_t, 3> counts{};
+  std::array<char, kTextBytesMax> unsupported{}, forbidden{};
+  library.call<void>("mc_executor_use", executor, counts.data(), unsupported.data(),
+                     forbidden.data(), unsupported.size());
+  const std::string text = Json{
+      {"findings", library.call<const char*>("mc_executor_take_report")},
+      {"launches", counts[0]},
+      {"unsupported",
+       unsupported.data()}}.dump(-1, ' ', false, Json::error_handler_t::replace);
+  for (size_t at = 0; at < text.size();) {
+    const ssize_t written = ::write(report, text.data() + at, text.size() - at);
+    if (written <= 0) return 1;
+    at += static_cast<size_t>(written);
+  }
+  std::fflush(stdout);
+  ::_exit(0);  // The thread that serves goes with the process.
+}
+
+sandbox::Profile profile_of(const DeviceOptions& options) {
+  sandbox::Profile profile;
+  const auto seconds = static_cast<int64_t>(std::ceil(options.timeout_s));
+  profile.limits.cpu = std::chrono::seconds(seconds * std::thread::hardware_concurrency() + 1);
+  profile.limits.memory_bytes = static_cast<uint64_t>(options.memory_bytes);
+  profile.limits.reserved_bytes = kReservedBytes;
+  profile.limits.threads_max = kThreadsMax;
+  profile.visible = {options.executable.parent_path().string()};
+  return sandbox::lenient(profile);
+}
+
+Result<DeviceReport> decoded(const std::string& text) {
+  const Json json = Json::parse(text, nullptr, false);
+  if (!json.is_object()) return Error{ErrorCode::kUnavailable, "the device gave no report"};
+  return DeviceReport{json.at("findings"), json.at("launches"), json.at("unsupported")};
+}
+
+}  // namespace
+
+Result<Device> Device::start(const DeviceOptions& options) {
+  MC_TRY(const Library library, Library::load(options.library), "the device");
+  const auto bytes = library.call<uint64_t>("mc_executor_channel_bytes");
+  MC_TRY(Fd channel, make_memfd("device", bytes), "the device");
+  MC_TRY(Pipe finish, make_pipe(), "the device");
+  MC_TRY(Pipe report, make_pipe(), "the device");
+  const int given = channel.get(), end = finish.reader.get(), told = report.writer.get();
+  MC_TRY(
+      sandbox::Child child,
+      sandbox::Child::start(profile_of(options), std::array{given, end, told},
+                            [&](const auto&) { return serve(library, options, given, end, told); }),
+      "the device");
+  return Device(std::move(child), std::move(channel), std::move(finish.writer),
+                std::move(report.reader), options.timeout_s);
+}
+
+bool Device::is_alive() {
+  return !child_.look(sandbox::Child::Clock::time_point::max()).has_value();
+}
+
+Result<DeviceReport> Device::finish() {
+  finish_.reset();
+  const auto deadline =
+      sandbox::Child::Clock::now() + std::chrono::duration_cast<sandbox::Child::Clock::duration>(
+                                         std::chrono::duration<double>(timeout_s_));
+  std::string text;
+  std::array<char, 1 << 16> block;
+  for (;;) {
+    pollfd ready{report_.get(), POLLIN, 0};
+    ::poll(&ready, 1, static_cast<int>(sandbox::kLookInterval.count()));
+    if (ready.revents != 0) {
+      const ssize_t got = ::read(report_.get(), block.data(), block.size());
+      if (got > 0) text.append(block.data(), static_cast<size_t>(got));
+      if (got <= 0) break;
+    } else if (const auto ending = child_.look(deadline)) {
+      return Error{ErrorCode::kUnavailable, "the device ended: " + sandbox::describe(*ending)};
+    }
+  }
+  if (text.empty()) {
+    return Error{ErrorCode::kUnavailable,
+                 "the device ended: " + sandbox::describe(child_.wait(deadline))};
+  }
+  return decoded(text);
+}
+
+}  // namespace mc::check

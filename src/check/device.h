@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Device: a device that executes PTX without a GPU (device/ptx_driver), in a process of its own.
+// A program uses it that finds our client in the place of libcudart.
+//
+//   MC_TRY(Device device, Device::start(options), "check");
+//   run(program, device.channel());           // MC_DEVICE_CHANNEL names the descriptor.
+//   MC_TRY(const DeviceReport report, device.finish(), "check");
+#ifndef MC_CHECK_DEVICE_H_
+#define MC_CHECK_DEVICE_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "core/fd.h"
+#include "core/result.h"
+#include "sandbox/child.h"
+
+namespace mc::check {
+
+struct DeviceOptions {
+  std::filesystem::path library;     // libmc_ptx_executor.so
+  std::filesystem::path executable;  // The program, in whose file its kernels are.
+  uint64_t seed = 0;                 // The order of turns of blocks and warps follows from it.
+  double timeout_s = 60;
+  int64_t memory_bytes = 0;
+};
+
+struct DeviceReport {
+  std::string findings;     // Lines of JSON (device/ptx_driver/report.h).
+  int64_t launches = 0;     // Launches that were asked for.
+  std::string unsupported;  // The first thing that was asked for and is not there.
+};
+
+class Device {
+ public:
+  // kUnavailable where the library cannot be loaded or the sandbox cannot be had.
+  static Result<Device> start(const DeviceOptions& options);
+
+  int channel() const { return channel_.get(); }
+  // False once the process has ended by itself or by a limit: nobody answers commands any more.
+  bool is_alive();
+  // The report, once the program has ended; kUnavailable, with the reason, where the process has.
+  Result<DeviceReport> finish();
+
+ private:
+  Device(sandbox::Child child, Fd channel, Fd finish, Fd report, double timeout_s)
+      : child_(std::move(child)),
+        channel_(std::move(channel)),
+        finish_(std::move(finish)),
+        report_(std::move(report)),
+        timeout_s_(timeout_s) {}
+
+  sandbox::Child child_;
+  Fd channel_;
+  Fd finish_;  // Its end is the sign that the program has ended.
+  Fd report_;
+  double timeout_s_;
+};
+
+}  // namespace mc::check
+
+#endif  // MC_CHECK_DEVICE_H_

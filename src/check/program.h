@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A CUDA program that is compiled and run without a GPU: its kernels are executed as PTX, with
+// checks of bounds, alignment, races, barriers and what was never written (docs/check.md).
+#ifndef MC_CHECK_PROGRAM_H_
+#define MC_CHECK_PROGRAM_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "check/device.h"
+#include "compile/cuda_runtime.h"
+#include "core/layout.h"
+#include "core/result.h"
+#include "sandbox/child.h"
+#include "task/verdict.h"
+
+namespace mc::check {
+
+// The compilers, and the library in the place of libcudart.
+struct Tools {
+  compile::CudaRuntime runtime;
+  std::filesystem::path client;
+  std::filesystem::path executor;
+};
+
+// Makes once what is to be made.  kUnavailable says what to install.
+Result<Tools> find_tools(const Layout& layout, const compile::Progress& progress);
+
+struct Compiled {
+  bool succeeded = false;
+  std::string printed;  // Text of the compiler.
+};
+
+// Compiles sources to an executable in its own folder.  An Error: the compiler could not be run.
+Result<Compiled> compile_program(const Tools& tools,
+                                 const std::vector<std::filesystem::path>& sources,
+                                 const std::vector<std::string>& nvcc_flags,
+                                 const std::filesystem::path& executable);
+
+struct RunOptions {
+  std::vector<std::string> arguments;
+  uint64_t seed = 0;
+  double timeout_s = 60;                    // Seconds by the clock.
+  int64_t memory_bytes = int64_t{8} << 30;  // The limit of the program, and of the device.
+  std::function<void(bool is_error, std::string_view text)> on_output;
+};
+
+struct Checked {
+  sandbox::Ending ending;  // The program's own.
+  std::vector<task::KernelFinding> findings;
+  // Things that the device lacks and the program asked for: what was found is not all.
+  std::vector<std::string> unsupported;
+  int64_t launches = 0;
+};
+
+// Runs it in the sandbox, in this process's folder, which it may write.
+Result<Checked> check_program(const Tools& tools, const std::filesystem::path& executable,
+                              const RunOptions& options);
+
+}  // namespace mc::check
+
+#endif  // MC_CHECK_PROGRAM_H_

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command `check`: CUDA programs that run without a GPU."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import unittest
+from pathlib import Path
+
+from program import BAD_INPUT, MACHINE_FAILED, SOME_FAIL, InFolder, run
+
+SUM = r"""
+#include <cstdio>
+#include <cstdlib>
+__global__ void sum(const int* x, int* out) {
+  __shared__ int part[64];
+  part[threadIdx.x] = x[threadIdx.x];
+  %s
+  if (threadIdx.x == 0) {
+    int all = 0;
+    for (int i = 0; i < 64; ++i) all += part[i];
+    *out = all;
+  }
+}
+int main(int argc, char** argv) {
+  int host[64], all = 0, *x, *out;
+  for (int& one : host) one = argc > 1 ? std::atoi(argv[1]) : 1;
+  cudaMalloc(&x, sizeof host);
+  cudaMalloc(&out, sizeof all);
+  cudaMemcpy(x, host, sizeof host, cudaMemcpyHostToDevice);
+  sum<<<1, 64>>>(x, out);
+  cudaMemcpy(&all, out, sizeof all, cudaMemcpyDeviceToHost);
+  std::printf("%%d\n", all);
+  return all == 64 ? 0 : 7;
+}
+"""
+RIGHT, RACING = SUM % "__syncthreads();", SUM % ";"
+
+
+class CheckTest(InFolder):
+    def check(self, text: str, *options: object) -> tuple[int, str, str]:
+        self.write("program.cu", text)
+        done = run("check", "program.cu", *options, cwd=self.folder)
+        return done.returncode, done.stdout, done.stderr
+
+    def test_a_right_program_has_its_own_output_and_no_finding(self) -> None:
+        code, out, err = self.check(RIGHT)
+        self.assertEqual((code, out.splitlines()[0]), (0, "64"), err)
+        self.assertIn("0 findings in 1 launch; the program ended with exit code 0", out)
+
+    def test_a_race_is_found_with_its_line(self) -> None:
+        code, out, _ = self.check(RACING)
+        self.assertEqual(code, SOME_FAIL)
+        self.assertIn("program.cu:10: shared_race in sum", out)
+        self.assertIn("hint: ", out)
+
+    def test_findings_are_json_where_asked_for(self) -> None:
+        code, out, err = self.check(RACING, "--json", "--", "1")
+        found = json.loads(out)
+        self.assertEqual((code, found["schema"], found["launches"]), (3, "musacoder-check/1", 1))
+        self.assertEqual(found["findings"][0]["file"], "program.cu")
+        self.assertRegex(err, r"(?m)^\d+$")
+
+    def test_arguments_are_the_programs(self) -> None:
+        code, out, _ = self.check(RIGHT, "--", "2")
+        self.assertEqual((code, out.splitlines()[0]), (MACHINE_FAILED, "128"))
+        self.assertIn("the program ended with exit code 7", out)
+
+    def test_what_kernels_print_is_shown(self) -> None:
+        kernel = '__global__ void k() { printf("thread %d\\n", threadIdx.x); }\n'
+        code, out, _ = self.check("#include <cstdio>\n" + kernel + "int main() { k<<<1, 2>>>(); }")
+        self.assertEqual((code, out.splitlines()[:2]), (0, ["thread 0", "thread 1"]))
+
+    def test_a_program_that_does_not_compile_is_refused(self) -> None:
+        code, _, err = self.check("int main() { nowhere(); }")
+        self.assertEqual(code, BAD_INPUT)
+        self.assertIn('identifier "nowhere" is undefined', err)
+        self.assertTrue(err.endswith("musacoder: the program does not compile\n"))
+
+    def test_what_the_device_lacks_is_named(self) -> None:
+        code, _, err = self.check("int main() { int* p; return cudaMallocManaged(&p, 4); }")
+        self.assertEqual(code, BAD_INPUT)
+        self.assertIn("cudaMallocManaged", err)
+
+    def test_a_hanging_kernel_a_crash_and_a_hanging_program_end(self) -> None:
+        hang = "__global__ void k(volatile int* x) { while (*x == 0); }\nint main() { int* p;"
+        hang += " cudaMalloc(&p, 4); cudaMemset(p, 0, 4); k<<<1, 32>>>(p); }"
+        code, out, _ = self.check(hang)
+        self.assertEqual(code, SOME_FAIL)
+        self.assertIn("program.cu:1: step_limit in k", out)
+        code, out, _ = self.check("int main() { *(volatile int*)0 = 1; }")
+        self.assertEqual(code, MACHINE_FAILED)
+        self.assertIn("signal 11", out)
+        code, out, _ = self.check("int main() { while (true); }", "--timeout", "1")
+        self.assertEqual(code, MACHINE_FAILED)
+        self.assertIn("the program ended with time limit", out)
+
+    def test_nothing_is_left_behind(self) -> None:
+        before = set(Path(tempfile.gettempdir()).glob("mc-check*"))
+        self.check(RACING)
+        self.assertEqual(set(Path(tempfile.gettempdir()).glob("mc-check*")) - before, set())
+        self.assertEqual([path.name for path in self.folder.iterdir()], ["program.cu"])
+
+    def test_wrong_options_are_one_line(self) -> None:
+        for options in (["nothere.cu"], ["program.cu", "--timeout", "0"], []):
+            self.write("program.cu", RIGHT)
+            done = run("check", *options, cwd=self.folder)
+            self.assertEqual(done.returncode, BAD_INPUT)
+            self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
