@@ -5,7 +5,8 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <memory>
+#include <optional>
+#include <sstream>
 #include <thread>
 #include <utility>
 
@@ -26,6 +27,7 @@ using Json = nlohmann::json;
 constexpr uint64_t kReservedBytes = uint64_t{12} << 40;
 constexpr uint64_t kThreadsMax = 64;
 constexpr size_t kTextBytesMax = 512;
+constexpr std::chrono::seconds kReportTimeMax{2};
 
 struct Pipe {
   Fd reader, writer;
@@ -57,6 +59,16 @@ class Library {
   void* handle_;
 };
 
+bool write_line(int descriptor, const Json& json) {
+  const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  for (size_t at = 0; at < text.size();) {
+    const ssize_t written = ::write(descriptor, text.data() + at, text.size() - at);
+    if (written <= 0) return false;
+    at += static_cast<size_t>(written);
+  }
+  return true;
+}
+
 // The process's own work: it serves the channel until `finish` ends, and then writes the report.
 int serve(const Library& library, const DeviceOptions& options, int channel, int finish,
           int report) {
@@ -74,20 +86,15 @@ int serve(const Library& library, const DeviceOptions& options, int channel, int
   library.call<void>("mc_executor_serve", executor);
   char unused = 0;
   while (::read(finish, &unused, 1) > 0) continue;
+  // A kernel may be under way still, behind which the counts wait.
+  if (!write_line(report, {{"findings", library.call<const char*>("mc_executor_take_report")}})) {
+    return 1;
+  }
   std::array<uint64_t, 3> counts{};
   std::array<char, kTextBytesMax> unsupported{}, forbidden{};
   library.call<void>("mc_executor_use", executor, counts.data(), unsupported.data(),
                      forbidden.data(), unsupported.size());
-  const std::string text = Json{
-      {"findings", library.call<const char*>("mc_executor_take_report")},
-      {"launches", counts[0]},
-      {"unsupported",
-       unsupported.data()}}.dump(-1, ' ', false, Json::error_handler_t::replace);
-  for (size_t at = 0; at < text.size();) {
-    const ssize_t written = ::write(report, text.data() + at, text.size() - at);
-    if (written <= 0) return 1;
-    at += static_cast<size_t>(written);
-  }
+  write_line(report, {{"launches", counts[0]}, {"unsupported", unsupported.data()}});
   std::fflush(stdout);
   ::_exit(0);  // The thread that serves goes with the process.
 }
@@ -104,9 +111,16 @@ sandbox::Profile profile_of(const DeviceOptions& options) {
 }
 
 Result<DeviceReport> decoded(const std::string& text) {
-  const Json json = Json::parse(text, nullptr, false);
-  if (!json.is_object()) return Error{ErrorCode::kUnavailable, "the device gave no report"};
-  return DeviceReport{json.at("findings"), json.at("launches"), json.at("unsupported")};
+  DeviceReport report;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const Json json = Json::parse(line, nullptr, false);
+    if (!json.is_object()) break;  // The rest of a line that did not come to its end.
+    report.findings += json.value("findings", "");
+    report.unsupported = json.value("unsupported", "");
+    report.launches = json.value("launches", int64_t{0});
+  }
+  return report;
 }
 
 }  // namespace
@@ -124,7 +138,7 @@ Result<Device> Device::start(const DeviceOptions& options) {
                             [&](const auto&) { return serve(library, options, given, end, told); }),
       "the device");
   return Device(std::move(child), std::move(channel), std::move(finish.writer),
-                std::move(report.reader), options.timeout_s);
+                std::move(report.reader));
 }
 
 bool Device::is_alive() {
@@ -132,26 +146,25 @@ bool Device::is_alive() {
 }
 
 Result<DeviceReport> Device::finish() {
+  using Clock = sandbox::Child::Clock;
   finish_.reset();
-  const auto deadline =
-      sandbox::Child::Clock::now() + std::chrono::duration_cast<sandbox::Child::Clock::duration>(
-                                         std::chrono::duration<double>(timeout_s_));
+  const auto deadline = Clock::now() + kReportTimeMax;
   std::string text;
   std::array<char, 1 << 16> block;
-  for (;;) {
+  std::optional<sandbox::Ending> ending;
+  while (!ending) {
     pollfd ready{report_.get(), POLLIN, 0};
     ::poll(&ready, 1, static_cast<int>(sandbox::kLookInterval.count()));
     if (ready.revents != 0) {
       const ssize_t got = ::read(report_.get(), block.data(), block.size());
       if (got > 0) text.append(block.data(), static_cast<size_t>(got));
-      if (got <= 0) break;
-    } else if (const auto ending = child_.look(deadline)) {
-      return Error{ErrorCode::kUnavailable, "the device ended: " + sandbox::describe(*ending)};
+      if (got <= 0) ending = child_.wait(deadline);
+    } else {
+      ending = child_.look(deadline);
     }
   }
   if (text.empty()) {
-    return Error{ErrorCode::kUnavailable,
-                 "the device ended: " + sandbox::describe(child_.wait(deadline))};
+    return Error{ErrorCode::kUnavailable, "the device ended: " + sandbox::describe(*ending)};
   }
   return decoded(text);
 }

@@ -41,22 +41,21 @@ class Device {
   int channel() const { return channel_.get(); }
   // False once the process has ended by itself or by a limit: nobody answers commands any more.
   bool is_alive();
-  // The report, once the program has ended; kUnavailable, with the reason, where the process has.
+  // The report, once the program has ended; without counts where a kernel runs on for seconds.
+  // kUnavailable, with the reason, where the process has ended before.
   Result<DeviceReport> finish();
 
  private:
-  Device(sandbox::Child child, Fd channel, Fd finish, Fd report, double timeout_s)
+  Device(sandbox::Child child, Fd channel, Fd finish, Fd report)
       : child_(std::move(child)),
         channel_(std::move(channel)),
         finish_(std::move(finish)),
-        report_(std::move(report)),
-        timeout_s_(timeout_s) {}
+        report_(std::move(report)) {}
 
   sandbox::Child child_;
   Fd channel_;
   Fd finish_;  // Its end is the sign that the program has ended.
   Fd report_;
-  double timeout_s_;
 };
 
 }  // namespace mc::check
