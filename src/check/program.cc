@@ -114,6 +114,9 @@ Result<Compiled> compile_program(const Tools& tools, const std::vector<fs::path>
     argv.push_back(path.string());
     visible.push_back(path.parent_path().string());
   }
+  for (const std::string& flag : nvcc_flags) {
+    if (flag.starts_with("-I")) visible.push_back(fs::absolute(flag.substr(2), failure).string());
+  }
   const std::string folder = tools.client.parent_path().string();
   visible.push_back(folder);
   argv.insert(argv.end(), {"-cudart=none", "-L" + folder, "-l:" + tools.client.filename().string(),

@@ -102,17 +102,9 @@ task::KernelFinding finding_of(const Json& object, const Locate& locate) {
   finding.block = triple_of(object, "block");
   finding.thread = triple_of(object, "thread");
   finding.detail = text_of(object, "detail").substr(0, 600);
-  const auto pc = object.find("pc");
-  if (pc != object.end() && pc->is_number()) {
-    finding.location = locate(text_of(object, "module"), pc->get<uint64_t>());
-  }
   const auto line = object.find("line");
   if (line != object.end() && line->is_number() && line->get<int64_t>() > 0) {
     finding.location = locate(text_of(object, "file"), line->get<uint64_t>());
-  }
-  if (const auto other = object.find("other_pc"); other != object.end() && other->is_number()) {
-    const auto other_pc = other->get<uint64_t>();
-    if (other_pc != 0) finding.other = locate(text_of(object, "module"), other_pc);
   }
   return finding;
 }

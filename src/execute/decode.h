@@ -52,9 +52,8 @@ struct InspectorAnswer {
   bool native = false;                         // Some source is C++.
 };
 
-// The place in the candidate's source of what a finding names: a program counter of a compiled
-// library, or a line of a file that was compiled.
-using Locate = std::function<task::SourceLocation(std::string_view module_or_file, uint64_t place)>;
+// The place in the candidate's source of a line of a file that was compiled.
+using Locate = std::function<task::SourceLocation(std::string_view file, uint64_t line)>;
 
 InspectorAnswer inspection_of(worker::InspectorInspectAnswer said);
 JudgePlan plan_of(worker::Plan plan);

@@ -113,18 +113,17 @@ TEST(Decode, PassesOverReportLinesThatAreScribbledOver) {
   EXPECT_EQ(findings[0].thread[0], 1);
 }
 
-TEST(Decode, PlacesBothSidesOfARace) {
-  const Locate by_pc = [](std::string_view, uint64_t pc) {
-    return task::SourceLocation{"candidate", static_cast<int>(pc), 0, ""};
+TEST(Decode, PlacesAFindingByItsLine) {
+  const Locate by_line = [](std::string_view file, uint64_t line) {
+    return task::SourceLocation{std::string(file), static_cast<int>(line), 0, ""};
   };
   const auto findings = decode_findings(
-      "{\"kind\": \"shared_race\", \"pc\": 31, \"other_pc\": 28}\n"
-      "{\"kind\": \"global_race\", \"pc\": 5, \"other_pc\": 0}\n",
-      by_pc);
+      "{\"kind\": \"shared_race\", \"file\": \"a.cu\", \"line\": 31}\n"
+      "{\"kind\": \"global_race\", \"file\": \"\", \"line\": 0}\n",
+      by_line);
   ASSERT_EQ(findings.size(), 2u);
-  EXPECT_EQ(findings[0].location.line, 31);
-  EXPECT_EQ(findings[0].other.line, 28);
-  EXPECT_EQ(findings[1].other, task::SourceLocation{});
+  EXPECT_EQ(findings[0].location, (task::SourceLocation{"a.cu", 31, 0, ""}));
+  EXPECT_EQ(findings[1].location, task::SourceLocation{});
 }
 
 TEST(Decode, ReadsHowTheStateMatches) {
