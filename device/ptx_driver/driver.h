@@ -111,6 +111,8 @@ class Driver {
   int warp_threads = 32;
   // The name that programs read.
   std::string name = kName;
+  // The attributes that the candidate's device has.
+  Description description;
   // The turns of blocks and warps follow from it in every other launch.
   uint64_t seed = 1;
   // Bytes that copies on the device put into another place of their allocation, in all.

@@ -8,7 +8,7 @@
 
 #include "core/file.h"
 #include "eval/machine.h"
-#include "eval/musa_dialect.h"
+#include "eval/musa_device.h"
 #include "musify/port.h"
 
 namespace mc::cli {

@@ -10,7 +10,7 @@
 #include "compile/cuda_toolchain.h"
 #include "core/file.h"
 #include "eval/machine.h"
-#include "eval/musa_dialect.h"
+#include "eval/musa_device.h"
 
 namespace mc::eval {
 namespace {

@@ -12,7 +12,7 @@
 #include "core/file.h"
 #include "eval/cuda_facts.h"
 #include "eval/machine.h"
-#include "eval/musa_dialect.h"
+#include "eval/musa_device.h"
 #include "execute/cuda_driver.h"
 #include "timing/nvml.h"
 

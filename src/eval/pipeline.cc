@@ -25,6 +25,7 @@
 #include "eval/known_tasks.h"
 #include "eval/machine.h"
 #include "eval/memory_need.h"
+#include "eval/musa_device.h"
 #include "eval/musa_dialect.h"
 #include "eval/preparer.h"
 #include "eval/race_check.h"

@@ -14,6 +14,7 @@
 #include "core/demangle.h"
 #include "core/hash.h"
 #include "eval/machine.h"
+#include "eval/musa_device.h"
 #include "eval/musa_dialect.h"
 #include "eval/musa_warps.h"
 #include "eval/steps.h"
@@ -187,7 +188,11 @@ Stage Candidate::record() {
          "initial arguments");
   if (auto* outcome = std::get_if<task::Outcome>(&found)) return EarlyOutcome(std::move(*outcome));
   const auto& initials = *std::get<Preparer::Initials>(found);
-  MC_TRY(auto stage, preparer_.executor().record(prepared_.source, initials), "record");
+  MC_TRY(auto stage,
+         preparer_.executor().record(
+             prepared_.source, initials,
+             device_of(prepared_.verdict.protocol.dialect, preparer_.options().musa_architecture)),
+         "record");
   if (auto* outcome = std::get_if<task::Outcome>(&stage)) return EarlyOutcome(std::move(*outcome));
   prepared_.recorded = std::move(std::get<std::string>(stage));
   auto extensions = compile::parse_extensions(prepared_.recorded);
