@@ -103,9 +103,8 @@ Truth value_of(Words words, const Names& names, int depth) {
       find_outside(words.subspan(1), closes) == words.size() - 2) {
     return value_of(words.subspan(1, words.size() - 2), names, depth);
   }
-  const auto fact = std::ranges::find_if(facts(), [&](const Fact& one) {
-    return are(words, one.words);
-  });
+  const auto fact =
+      std::ranges::find_if(facts(), [&](const Fact& one) { return are(words, one.words); });
   if (fact != facts().end()) return fact->value;
   const auto name = words.size() == 1 ? names.find(words[0].text) : names.end();
   return name == names.end() ? std::nullopt : name->second;
@@ -252,7 +251,7 @@ class Program {
   }
 
   static bool ends_expression(const musify::Word& word) {
-    static constexpr std::array<std::string_view, 7> kEnds = {",", ":", "=", "for",
+    static constexpr std::array<std::string_view, 7> kEnds = {",",      ":", "=", "for",
                                                               "return", ";", ":="};
     return std::ranges::any_of(kEnds, [&](std::string_view end) { return is(word, end); });
   }

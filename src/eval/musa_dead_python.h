@@ -3,8 +3,8 @@
 // The Python of a candidate that does not run where PyTorch is torch_musa's: a program for several
 // platforms asks which one it is on.
 //
-//   try: import torch_musa           if hasattr(torch, "musa"): ...
-//   except ImportError: ...          else: ...
+//   Handlers: try: import torch_musa        Branches: if hasattr(torch, "musa"): ...
+//             except ImportError: ...                 else: ...
 //
 // Known are `hasattr(torch, "musa")`, `is_available()` of torch.musa and torch.cuda, True and
 // False, names that have such a value alone, and `not`, `and` and `or`.  A handler is dead where
@@ -17,8 +17,8 @@
 
 namespace mc::eval {
 
-// The module with `raise NameError` for each block that does not run on MUSA, and None for each such
-// operand of a conditional expression.  Each line keeps its number.
+// The module with `raise NameError` for each block that does not run on MUSA, and None for each
+// operand of a conditional expression that does not.  Each line keeps its number.
 std::string live_python(std::string_view module);
 
 }  // namespace mc::eval

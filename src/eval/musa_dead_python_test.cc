@@ -20,7 +20,8 @@ TEST_P(DeadPython, IsReplacedLineByLine) {
 INSTANTIATE_TEST_SUITE_P(
     Handlers, DeadPython,
     testing::Values(
-        Case{"try:\n  torch.musa.synchronize()\nexcept AttributeError:\n  torch.cuda.synchronize()\n",
+        Case{"try:\n  torch.musa.synchronize()\nexcept AttributeError:\n  "
+             "torch.cuda.synchronize()\n",
              "try:\n  torch.musa.synchronize()\nexcept AttributeError:\n  raise NameError\n"},
         Case{"try: import torch_musa\nexcept ImportError as e: a = 1; b = 2\nx = 1\n",
              "try: import torch_musa\nexcept ImportError as e: raise NameError\nx = 1\n"},
@@ -38,7 +39,8 @@ INSTANTIATE_TEST_SUITE_P(
              "if hasattr(torch, 'musa'):\n  x = 1\nelif a:\n  raise NameError\nelse:\n"
              "  raise NameError\n"},
         Case{"if not (hasattr(torch, \"musa\") and torch.musa.is_available()):\n  x = 1\n",
-             "if not (hasattr(torch, \"musa\") and torch.musa.is_available()):\n  raise NameError\n"},
+             "if not (hasattr(torch, \"musa\") and torch.musa.is_available()):\n  raise "
+             "NameError\n"},
         Case{"if torch.cuda.is_available():\n  x = 1\nelse:\n  x = 2\n",
              "if torch.cuda.is_available():\n  raise NameError\nelse:\n  x = 2\n"},
         Case{"if a or torch.musa.is_available():\n  x = 1\nelse: x = 2\n",
@@ -60,12 +62,11 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
     Expressions, DeadPython,
-    testing::Values(
-        Case{"f(a, torch.musa if hasattr(torch, 'musa') else torch.cuda, b)\n",
-             "f(a, torch.musa if hasattr(torch, 'musa') else None, b)\n"},
-        Case{"d = x.cuda() if torch.cuda.is_available() else x.musa()\n",
-             "d = None if torch.cuda.is_available() else x.musa()\n"},
-        Case{"y = [a if b else c for c in d]\n", "y = [a if b else c for c in d]\n"}));
+    testing::Values(Case{"f(a, torch.musa if hasattr(torch, 'musa') else torch.cuda, b)\n",
+                         "f(a, torch.musa if hasattr(torch, 'musa') else None, b)\n"},
+                    Case{"d = x.cuda() if torch.cuda.is_available() else x.musa()\n",
+                         "d = None if torch.cuda.is_available() else x.musa()\n"},
+                    Case{"y = [a if b else c for c in d]\n", "y = [a if b else c for c in d]\n"}));
 
 // Whatever a text is, there is an answer.
 INSTANTIATE_TEST_SUITE_P(NoPython, DeadPython,

@@ -17,7 +17,7 @@ namespace mc::eval {
 // Threads of a warp: 128 on mp_21 and mp_22, else 32.  NVIDIA's GPUs have none of 128.
 int warp_threads(task::Dialect dialect, std::string_view musa_architecture);
 
-// The known attributes of a device of the architecture, by their names in PyTorch; nothing for CUDA.
+// The known attributes of a device of the architecture, by their names in PyTorch; none for CUDA.
 std::map<std::string, int64_t> device_of(task::Dialect dialect, std::string_view musa_architecture);
 
 // The number that __MUSA_ARCH__ is in device code: 220 for "mp_22".

@@ -20,8 +20,10 @@ TEST(MusaDevice, HasWarpsOf128ThreadsOnTheOldArchitectures) {
 }
 
 TEST(MusaDevice, HasTheCapabilityThatItsArchitectureIsNamedBy) {
-  EXPECT_THAT(device_of(Dialect::kMusa, "mp_31"), IsSupersetOf({Pair("major", 3), Pair("minor", 1)}));
-  EXPECT_THAT(device_of(Dialect::kMusa, "mp_22"), IsSupersetOf({Pair("major", 2), Pair("minor", 2)}));
+  EXPECT_THAT(device_of(Dialect::kMusa, "mp_31"),
+              IsSupersetOf({Pair("major", 3), Pair("minor", 1)}));
+  EXPECT_THAT(device_of(Dialect::kMusa, "mp_22"),
+              IsSupersetOf({Pair("major", 2), Pair("minor", 2)}));
   EXPECT_THAT(device_of(Dialect::kCuda, "mp_22"), IsEmpty());
   EXPECT_EQ(architecture_number("mp_22"), 220);
 }

@@ -20,7 +20,7 @@ bool is_any_of(const std::vector<std::string>& patterns, std::string_view text) 
                              [&](const std::string& pattern) { return matches(pattern, text); });
 }
 
-// What an asm statement holds.  Instructions of PTX are in small letters, those of MUSA in
+// The content of an asm statement.  Instructions of PTX are in small letters, those of MUSA in
 // capitals, as in "LSU.LD.B128".
 enum class Assembly : std::uint8_t { kNone, kNothing, kPtx, kMusa };
 
