@@ -19,12 +19,12 @@
 #include "eval/known_tasks.h"
 #include "eval/machine.h"
 #include "eval/memory_need.h"
-#include "eval/musa_device.h"
 #include "eval/strict.h"
 #include "eval/timing_stage.h"
 #include "execute/executor.h"
 #include "legality/policy.h"
 #include "task/fixed_sizes.h"
+#include "task/musa_device.h"
 
 namespace mc::eval {
 namespace {
@@ -196,7 +196,8 @@ execute::Program Evaluation::program() {
   execute::Program program{
       prepared_.source, {}, [](std::string_view, uint64_t) { return task::SourceLocation{}; }};
   program.time = &answer_time_;
-  program.described = device_of(verdict_.protocol.dialect, verdict_.protocol.musa_architecture);
+  program.described =
+      task::described(verdict_.protocol.dialect, verdict_.protocol.musa_architecture);
   for (const compile::Artifact& artifact : prepared_.artifacts) {
     program.libraries.push_back({artifact.key, artifact.module, artifact.library});
   }

@@ -18,13 +18,13 @@
 
 #include "eval/musa_branches.h"
 #include "eval/musa_dead_python.h"
-#include "eval/musa_device.h"
 #include "eval/musa_headers.h"
 #include "eval/musa_own_words.h"
 #include "eval/musa_warps.h"
 #include "legality/extract.h"
 #include "lex/token.h"
 #include "musify/port.h"
+#include "task/musa_device.h"
 #include "task/verdict_fields.h"
 
 namespace mc::eval {
@@ -185,7 +185,7 @@ class Unported {
   void add_missing_types(const std::string& source, const std::string& architecture,
                          const Places& places) {
     constexpr int kFirstWithBfloat16 = 220;
-    if (architecture_number(architecture) >= kFirstWithBfloat16) return;
+    if (task::architecture_number(architecture) >= kFirstWithBfloat16) return;
     for (const lex::Token& token : lex::tokenize(source)) {
       const std::string_view name = lex::text_of(source, token);
       const bool is_bfloat16 = name == "__mt_bfloat16" || name == "mt_bfloat16" ||
@@ -385,7 +385,7 @@ std::vector<std::string> includes_of(const std::vector<Source>& sources) {
 std::vector<Macros> passes_over(const std::string& name, const std::string& architecture) {
   constexpr std::string_view kArchitecture = "__MUSA_ARCH__";
   const Macros host = {{kArchitecture, std::nullopt}};
-  const Macros device = {{kArchitecture, architecture_number(architecture)}};
+  const Macros device = {{kArchitecture, task::architecture_number(architecture)}};
   if (name.starts_with("cpp_sources")) return {host};
   std::vector<Macros> passes = {host, device};
   if (!name.starts_with("cuda_sources")) return passes;
@@ -662,7 +662,7 @@ std::string musa_prelude(const std::string& architecture) {
       "#define __MUSA_ARCH__ {}\n"
       "#endif\n"
       "#define __syncthreads_lm() __syncthreads()\n",
-      architecture_number(architecture));
+      task::architecture_number(architecture));
 }
 
 }  // namespace mc::eval

@@ -14,7 +14,6 @@
 #include "core/demangle.h"
 #include "core/hash.h"
 #include "eval/machine.h"
-#include "eval/musa_device.h"
 #include "eval/musa_dialect.h"
 #include "eval/musa_warps.h"
 #include "eval/steps.h"
@@ -22,6 +21,7 @@
 #include "legality/flags.h"
 #include "legality/static_rules.h"
 #include "legality/symbols.h"
+#include "task/musa_device.h"
 
 namespace mc::eval {
 namespace {
@@ -189,9 +189,9 @@ Stage Candidate::record() {
   if (auto* outcome = std::get_if<task::Outcome>(&found)) return EarlyOutcome(std::move(*outcome));
   const auto& initials = *std::get<Preparer::Initials>(found);
   MC_TRY(auto stage,
-         preparer_.executor().record(
-             prepared_.source, initials,
-             device_of(prepared_.verdict.protocol.dialect, preparer_.options().musa_architecture)),
+         preparer_.executor().record(prepared_.source, initials,
+                                     task::described(prepared_.verdict.protocol.dialect,
+                                                     preparer_.options().musa_architecture)),
          "record");
   if (auto* outcome = std::get_if<task::Outcome>(&stage)) return EarlyOutcome(std::move(*outcome));
   prepared_.recorded = std::move(std::get<std::string>(stage));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "eval/musa_device.h"
+#include "task/musa_device.h"
 
 #include "core/check.h"
 
-namespace mc::eval {
+namespace mc::task {
 namespace {
 
 constexpr int64_t kKiB = 1 << 10;
@@ -19,9 +19,9 @@ void add_known(std::string_view architecture, std::map<std::string, int64_t>& de
 
 }  // namespace
 
-int warp_threads(task::Dialect dialect, std::string_view musa_architecture) {
+int warp_threads(Dialect dialect, std::string_view musa_architecture) {
   const bool is_wide = musa_architecture == "mp_21" || musa_architecture == "mp_22";
-  return dialect == task::Dialect::kMusa && is_wide ? 128 : 32;
+  return dialect == Dialect::kMusa && is_wide ? 128 : 32;
 }
 
 int architecture_number(std::string_view musa_architecture) {
@@ -30,10 +30,9 @@ int architecture_number(std::string_view musa_architecture) {
   return (digits[0] - '0') * 100 + (digits[1] - '0') * 10;
 }
 
-std::map<std::string, int64_t> device_of(task::Dialect dialect,
-                                         std::string_view musa_architecture) {
+std::map<std::string, int64_t> described(Dialect dialect, std::string_view musa_architecture) {
   std::map<std::string, int64_t> device;
-  if (dialect != task::Dialect::kMusa) return device;
+  if (dialect != Dialect::kMusa) return device;
   const int number = architecture_number(musa_architecture);
   device["major"] = number / 100;
   device["minor"] = number / 10 % 10;
@@ -41,4 +40,4 @@ std::map<std::string, int64_t> device_of(task::Dialect dialect,
   return device;
 }
 
-}  // namespace mc::eval
+}  // namespace mc::task
