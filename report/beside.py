@@ -19,7 +19,7 @@ FOLDER = Path(__file__).parent / "baselines"
 @dataclass(frozen=True)
 class Baseline:
     hardware: str
-    milliseconds: dict[str, float]  # By the tasks' names.
+    milliseconds: dict[str, float]  # Times by the names of tasks.
 
 
 def baselines_for(document: Json) -> list[Baseline]:
