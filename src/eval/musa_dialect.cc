@@ -33,6 +33,7 @@ namespace {
 constexpr std::size_t kFindingsMax = 32;
 constexpr std::size_t kExcerptBytesMax = 200;
 constexpr std::string_view kExclusion = "MUSIFY_EXCL";
+constexpr std::string_view kMatrices = "mtmusa";
 
 std::vector<std::string_view> lines_of(std::string_view text) {
   std::vector<std::string_view> lines;
@@ -588,6 +589,14 @@ std::optional<task::Outcome> MusaDialect::port_sources(std::vector<compile::Exte
     musify::Port port =
         musify::port_source(with_stand_ins_in(text), musify::Language::kCpp, to_cuda_, back);
     add_unknown(port.remnants, places, unsupported);
+    const bool is_wide = task::warp_threads(task::Dialect::kMusa, architecture) != 32;
+    if (const std::size_t at = text.find(kMatrices); is_wide && at != std::string::npos) {
+      unsupported.constructs.push_back(
+          {"dialect.wide_matrices",
+           "products of matrices (wmma) are judged with --musa-arch mp_31 alone: how a warp of 128 "
+           "threads shares a fragment is not known",
+           places(location_of(text, at))});
+    }
     *source.text = std::move(port.text);
   }
   if (auto outcome = unported.outcome()) return outcome;

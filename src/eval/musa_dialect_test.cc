@@ -293,6 +293,12 @@ TEST(Dialect, HasFunctionsOfMatricesInTheNamespaceOfMusa) {
               HasSubstr("write \"mtmusa\""));
 }
 
+TEST(Dialect, KnowsNoProductsOfMatricesInWarpsOf128Threads) {
+  std::vector<compile::Extension> extensions = extensions_with("using namespace mtmusa;");
+  const auto outcome = outcome_of(extensions, module_with("using namespace mtmusa;"), "mp_22");
+  ASSERT_TRUE(outcome && std::holds_alternative<task::Unsupported>(*outcome));
+}
+
 TEST(Dialect, HasNoPortForAssemblyOfMusa) {
   const std::string line = "asm(\"LSU.LD.B128 %0, %1\" : \"=R\"(v) : \"R\"(x));";
   std::vector<compile::Extension> extensions = extensions_with(line);
