@@ -22,6 +22,7 @@ function(mc_stand_alone target)
     target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc -Wl,--exclude-libs,ALL
       -Wl,--version-script=${hide})
     set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS ${hide})
+    target_sources(${target} PRIVATE ${PROJECT_SOURCE_DIR}/cmake/arc4random.cc)
   endif()
   set_target_properties(${target} PROPERTIES CXX_VISIBILITY_PRESET hidden
     VISIBILITY_INLINES_HIDDEN ON)

@@ -14,7 +14,7 @@ endif()
 mc_alone(src/compile device_code.cc musa_runtime.cc cpu_lacks.cc artifact_store.cc
   cuda_toolchain.cc cpu_runtime.cc cuda_libraries.cc diagnostics.cc
   artifact_store_test.cc cuda_toolchain_test.cc device_code_test.cc)
-mc_alone(src/eval cpu_backend.cc cuda_backend.cc cuda_facts.cc musa_branches.cc
+mc_alone(src/eval cpu_backend.cc cuda_backend.cc cuda_facts.cc musa_branches.cc musa_dead_python.cc
   cuda_facts_test.cc)
 mc_alone(src/execute decode.cc measurement.cc cuda_driver.cc measurement_device_test.cc)
 mc_alone(src/forge batch.cc code.cc interpret.cc operators.cc chunk.cc kernels.cc

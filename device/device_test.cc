@@ -21,6 +21,7 @@
 #include "client/client.h"
 #include "client/sender.h"
 #include "cuda/executor.h"
+#include "cuda/offload_bundle.h"
 #include "fakes/cuda_driver.h"
 #include "library_calls.h"
 
@@ -35,31 +36,38 @@ int new_channel() {
   return descriptor;
 }
 
-// A file with one empty fat binary at offset 64, until the process ends.
-class EmptyImage {
+// A file with an image at offset 64, until the process ends.
+class FileOfImage {
  public:
-  EmptyImage() {
+  explicit FileOfImage(const std::string& image) {
     const int descriptor = mkstemp(path.data());
-    struct {
-      char before[64] = {};
-      uint32_t magic = 0xBA55ED50;
-      uint16_t version = 1, header_bytes = 16;
-      uint64_t bytes = 8;
-      char body[8] = {};
-    } image;
-    EXPECT_EQ(write(descriptor, &image, sizeof image), static_cast<ssize_t>(sizeof image));
+    const std::string bytes = std::string(64, '\0') + image;
+    EXPECT_EQ(write(descriptor, bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
     close(descriptor);
   }
-  ~EmptyImage() { unlink(path.c_str()); }
-  EmptyImage(const EmptyImage&) = delete;
-  EmptyImage& operator=(const EmptyImage&) = delete;
+  ~FileOfImage() { unlink(path.c_str()); }
+  FileOfImage(const FileOfImage&) = delete;
+  FileOfImage& operator=(const FileOfImage&) = delete;
 
   std::string path = testing::TempDir() + "imageXXXXXX";
 };
 
+std::string bytes_of(uint64_t number) {
+  return {reinterpret_cast<const char*>(&number), sizeof number};
+}
+
+// An empty fat binary: its magic, its version and the size of its header, and its size.
 std::string image_file() {
-  static const EmptyImage file;
+  static const FileOfImage file(bytes_of(0x0010'0001'BA55'ED50) + bytes_of(8) + bytes_of(0));
   return file.path;
+}
+
+// A bundle of Clang's with one entry of this name, whose code is `code`.
+std::string bundle(const std::string& name, const std::string& code, uint64_t size) {
+  const std::string head = "__CLANG_OFFLOAD_BUNDLE__" + bytes_of(2);
+  const std::string host = bytes_of(0) + bytes_of(0) + bytes_of(5) + "host-";
+  const uint64_t offset = head.size() + host.size() + 24 + name.size();
+  return head + host + bytes_of(offset) + bytes_of(size) + bytes_of(name.size()) + name + code;
 }
 
 class Device : public testing::Test {
@@ -277,6 +285,39 @@ TEST_F(Device, LoadsOnlyFilesThatItWasAllowed) {
   EXPECT_NE(load("/artifacts/own.so", 1u << 20), 0u);
   EXPECT_EQ(load("/artifacts/own.so", 64), 0u);
   EXPECT_NE(load("/artifacts/own.so", 64), 0u);  // The handle is taken.
+}
+
+// The fake device has the capability 9.0.
+TEST_F(Device, LoadsTheCodeForItsArchitectureOutOfABundle) {
+  struct Case {
+    std::string image;
+    bool is_loaded;
+  };
+  const std::string name = "musa-mtgpu-mt-musa--mp_90";
+  const Case cases[] = {{bundle(name, "code", 4), true},
+                        {bundle("musa-mtgpu-mt-musa--mp_22", "code", 4), false},
+                        {bundle("hip-amdgcn-amd-amdhsa--mp_90", "code", 4), false},
+                        {bundle(name, "code", 5), false},  // Its end is behind the file's.
+                        {bundle(name, "code", UINT64_MAX), false},
+                        {bundle(name, "", 0), false},
+                        {bundle(name, "code", 4).substr(0, 80), false}};
+  uint32_t module = 0;
+  for (const Case& one : cases) {
+    const FileOfImage file(one.image);
+    const std::string path = "/artifacts/" + std::to_string(module) + ".so";
+    executor->allow_file(path, file.path, /*is_own=*/true);
+    EXPECT_EQ(load(path.c_str(), 64, module) == 0, one.is_loaded) << module;
+    ++module;
+  }
+}
+
+TEST(OffloadBundle, HasTheCodeOfAnArchitecture) {
+  const std::string image = bundle("musa-mtgpu-mt-musa--mp_22", "code", 4);
+  EXPECT_EQ(code_in_bundle(image, "mp_22"), "code");
+  EXPECT_EQ(code_in_bundle(image, "mp_31"), "");
+  for (size_t size = 0; size < image.size(); ++size) {
+    EXPECT_EQ(code_in_bundle(image.substr(0, size), "mp_22"), "") << size;
+  }
 }
 
 TEST_F(Device, RefusesKernelsOfPyTorchThatThePolicyDoesNotName) {

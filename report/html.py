@@ -22,6 +22,7 @@ from jinja2 import ChainableUndefined, Environment, FileSystemLoader
 from markupsafe import Markup
 
 from report import charts
+from report.beside import baselines_for
 from report.document import OUTCOMES, Json, columns, everything, figure, leaderboard, num_uncertain
 from report.highlight import marks
 
@@ -173,6 +174,7 @@ def render(document: Json) -> str:
         **dict(num_colours=NUM_COLOURS, chunk=CHUNK, samples=samples, by_task=by_task),
         "order": leaderboard(runs),
         "columns": columns(runs),
+        "baselines": baselines_for(document),
         "kinds": {kind: _groups(runs, kind) for kind in ("level", "family")},
         "curves": charts.curves(runs),
         "histograms": {

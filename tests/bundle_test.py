@@ -24,7 +24,8 @@ TASK = "reduction/row_sum"
 HONEST = ROOT / "tests/corpus/honest" / f"{TASK}.py"
 
 BYTES_MAX = 40 << 20
-GLIBC_MAX = (2, 36)  # Debian 12's: Ubuntu 24.04 and all that is newer have it.
+GLIBC_MAX = (2, 35)  # Ubuntu 22.04's: machines with MUSA's PyTorch have it.
+GLIBC_BUILT_MAX = (2, 36)  # Debian 12's, where it is built.
 LIBRARIES_OF_GLIBC = re.compile(r"(lib(c|m|dl|pthread|rt)|ld-linux-x86-64)\.so\.\d+")
 OWN_SYMBOLS = re.compile(r"_?_?(mc_|cuda|cu[A-Z]|curand|tsan_|wrap_mem)\w+")
 HIDE_TREES = 'mount -t tmpfs none "$1" && mount -t tmpfs none "$2" && shift 2 && exec "$@"'
@@ -88,9 +89,9 @@ class BundleTest(unittest.TestCase):
             self.assertNotRegex(dynamic, r"\((RPATH|RUNPATH)\)")
             self.assertNotIn("not found", output_of("ldd", str(program)))
 
-    def test_it_needs_no_newer_glibc_than_debian_12_has(self) -> None:
+    def test_it_needs_no_newer_glibc_than_ubuntu_22_has(self) -> None:
         here = re.search(r"(\d+)\.(\d+)", os.confstr("CS_GNU_LIBC_VERSION") or "")
-        if here and tuple(map(int, here.groups())) > GLIBC_MAX:
+        if here and tuple(map(int, here.groups())) > GLIBC_BUILT_MAX:
             self.skipTest("built on a newer system")
         for program in self.programs():
             wanted = re.findall(r"GLIBC_(\d+)\.(\d+)", output_of("objdump", "-T", str(program)))

@@ -4,7 +4,7 @@
 
     make_wheel.py BUNDLE OUT     # BUNDLE: a folder of `./run.sh bundle`
 
-The program needs glibc 2.36, which the wheel's platform tag says, and runs with the PyTorch of the
+The program needs glibc 2.35, which the wheel's platform tag says, and runs with the PyTorch of the
 interpreter that it is installed for.
 """
 
@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent.parent / "python"
-PLATFORM = "manylinux_2_36_x86_64"
+PLATFORM = "manylinux_2_35_x86_64"
 LEFT_OUT = shutil.ignore_patterns("__pycache__", "build", "*.egg-info", "environment")
 EDITS = {
     "[project.scripts]\n": '[project.scripts]\nmusacoder = "musacoder.program:main"\n',

@@ -192,6 +192,7 @@ class Executor : private CallContext {
   void read(const Read& command);
   CUresult copy(const Copy& command);
   CUresult fill(const Fill& command);
+  std::string architecture() const;
   CUresult load_module(const LoadModule& command, std::string_view path);
   CUresult load_text(const LoadText& command, std::string_view part);
   void note_unsupported(std::string_view what) {

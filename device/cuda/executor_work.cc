@@ -20,6 +20,15 @@ constexpr size_t kOperatorTextAt = 5;
 
 }  // namespace
 
+// The name that MUSA has for the device's architecture.
+std::string Executor::architecture() const {
+  int major = 0;
+  int minor = 0;
+  cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device_);
+  cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device_);
+  return "mp_" + std::to_string(major) + std::to_string(minor);
+}
+
 CUresult Executor::load_module(const LoadModule& command, std::string_view path) {
   const auto file = files_.find(std::string(path));
   if (file == files_.end()) return CUDA_ERROR_FILE_NOT_FOUND;
@@ -31,7 +40,8 @@ CUresult Executor::load_module(const LoadModule& command, std::string_view path)
   CUmodule& kept = kept_modules_[{entry.path_here, command.offset}];
   if (entry.is_own || kept == nullptr) {
     if (entry.file == nullptr) entry.file = ImageFile::open(entry.path_here);
-    const void* image = entry.file == nullptr ? nullptr : entry.file->image_at(command.offset);
+    const void* image =
+        entry.file == nullptr ? nullptr : entry.file->image_at(command.offset, architecture());
     if (image == nullptr) return CUDA_ERROR_INVALID_IMAGE;
     if (const CUresult status = cuModuleLoadData(&module.module, image)) return status;
     if (!entry.is_own) kept = module.module;

@@ -8,6 +8,8 @@
 
 #include <cstring>
 
+#include "cuda/offload_bundle.h"
+
 namespace mc::device {
 namespace {
 
@@ -32,7 +34,7 @@ std::unique_ptr<ImageFile> ImageFile::open(const std::string& path) {
 
 ImageFile::~ImageFile() { munmap(const_cast<char*>(data_), bytes_); }
 
-const void* ImageFile::image_at(uint64_t offset) const {
+const void* ImageFile::image_at(uint64_t offset, std::string_view architecture) const {
   struct FatbinHeader {
     uint32_t magic;
     uint16_t version;
@@ -41,8 +43,12 @@ const void* ImageFile::image_at(uint64_t offset) const {
   } header;
   if (offset % 8 != 0 || offset > bytes_ || bytes_ - offset < sizeof header) return nullptr;
   std::memcpy(&header, data_ + offset, sizeof header);
-  if (header.magic != kFatbinMagic) return nullptr;
   const uint64_t left = bytes_ - offset;
+  if (const std::string_view bytes(data_ + offset, left); is_offload_bundle(bytes)) {
+    const std::string_view code = code_in_bundle(bytes, architecture);
+    return code.empty() ? nullptr : code.data();
+  }
+  if (header.magic != kFatbinMagic) return nullptr;
   if (header.header_bytes > left || header.bytes > left - header.header_bytes) return nullptr;
   return data_ + offset;
 }

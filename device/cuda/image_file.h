@@ -5,10 +5,11 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 namespace mc::device {
 
-// A file whose fat binaries may be loaded, mapped read-only.
+// A file whose images may be loaded, mapped read-only: fat binaries of CUDA, bundles of MUSA.
 class ImageFile {
  public:
   // Null where it cannot be mapped.
@@ -16,8 +17,9 @@ class ImageFile {
   ~ImageFile();
   ImageFile(const ImageFile&) = delete;
   ImageFile& operator=(const ImageFile&) = delete;
-  // The fat binary at the offset; null where there is none.
-  const void* image_at(uint64_t offset) const;
+  // The image at the offset, of a bundle the code for the architecture, such as "mp_22"; null where
+  // there is none.
+  const void* image_at(uint64_t offset, std::string_view architecture) const;
 
  private:
   ImageFile(const char* data, uint64_t bytes) : data_(data), bytes_(bytes) {}

@@ -146,7 +146,12 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
       {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, 65535},
       {CU_DEVICE_ATTRIBUTE_WARP_SIZE, 32},
       {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 2},
+#ifdef MC_DEVICE_MUSA
+      {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 3},
+      {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 1},
+#else
       {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 9},
+#endif
       {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 232448}};
   const auto found = kValues.find(attribute);
   *value = found == kValues.end() ? 0 : found->second;
@@ -308,7 +313,9 @@ CUresult cuMemsetD2D8Async(CUdeviceptr target, size_t pitch, unsigned char value
 
 // ---- Modules and launches -----------------------------------------------------------------------
 
+// A driver takes the code for a device, and no bundle of several.
 CUresult cuModuleLoadData(CUmodule* module, const void* image) {
+  if (*static_cast<const char*>(image) == '_') return CUDA_ERROR_INVALID_IMAGE;
   *module = reinterpret_cast<CUmodule>(const_cast<void*>(image));
   ++num_live;
   return CUDA_SUCCESS;

@@ -91,7 +91,7 @@ CUresult cuDeviceGetPCIBusId(char* text, int bytes, CUdevice) {
 
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice) {
   *value = attribute == CU_DEVICE_ATTRIBUTE_WARP_SIZE ? Driver::get().warp_threads
-                                                      : mc::ptx_driver::attribute_of(attribute);
+                                                      : Driver::get().description.at(attribute);
   return CUDA_SUCCESS;
 }
 

@@ -52,10 +52,12 @@ int threads_of(const CUlaunchConfig& config) {
 // The blocks of a cooperative launch wait for each other, so all of them must be resident.
 bool is_too_large(const CUlaunchConfig& config, const Function& function) {
   const uint64_t blocks = uint64_t{config.gridDimX} * config.gridDimY * config.gridDimZ;
-  const int resident = mc::ptx_driver::resident_blocks(
-      {threads_of(config), function.registers,
-       uint64_t{function.facts.shared_bytes} + config.sharedMemBytes});
-  return blocks > static_cast<uint64_t>(resident) * mc::ptx_driver::kMultiprocessors;
+  const mc::ptx_driver::Description& device = Driver::get().description;
+  const int resident =
+      device.resident_blocks({threads_of(config), function.registers,
+                              uint64_t{function.facts.shared_bytes} + config.sharedMemBytes});
+  const int multiprocessors = device.at(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  return blocks > static_cast<uint64_t>(resident) * static_cast<uint64_t>(multiprocessors);
 }
 
 int registers_of(const Module& module, std::string_view kernel) {
@@ -111,14 +113,16 @@ CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* 
       known->functions.erase(name);
       return status_of(facts.error());
     }
-    if (facts->shared_bytes > uint32_t{mc::ptx_driver::kSharedBytesDefault}) {
+    const int shared_bytes_max = driver.description.shared_bytes_default();
+    const int dynamic = shared_bytes_max - static_cast<int>(facts->shared_bytes);
+    if (dynamic < 0) {
       known->functions.erase(name);
       return driver.refuse(name, std::to_string(facts->shared_bytes) +
-                                     " bytes of static shared memory; at most 49152 are possible");
+                                     " bytes of static shared memory; at most " +
+                                     std::to_string(shared_bytes_max) + " are possible");
     }
-    const int dynamic = mc::ptx_driver::kSharedBytesDefault - static_cast<int>(facts->shared_bytes);
-    entry = std::make_unique<Function>(Function{known->id, name, std::move(*facts),
-                                                registers_of(*known, name), std::max(dynamic, 0)});
+    entry = std::make_unique<Function>(
+        Function{known->id, name, std::move(*facts), registers_of(*known, name), dynamic});
   }
   *function = reinterpret_cast<CUfunction>(entry.get());
   return CUDA_SUCCESS;
@@ -171,7 +175,8 @@ CUresult cuFuncGetAttribute(int* value, CUfunction_attribute attribute, CUfuncti
 CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
   auto* known = reinterpret_cast<Function*>(function);
   if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) return CUDA_SUCCESS;
-  const int most = mc::ptx_driver::kSharedBytesMax - static_cast<int>(known->facts.shared_bytes);
+  const int most =
+      Driver::get().description.shared_bytes_max() - static_cast<int>(known->facts.shared_bytes);
   if (value < 0 || value > most) return CUDA_ERROR_INVALID_VALUE;
   known->dynamic_bytes_max = value;
   return CUDA_SUCCESS;
@@ -189,7 +194,7 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, CUfun
                                                               int threads, size_t dynamic,
                                                               unsigned) {
   const auto* known = reinterpret_cast<Function*>(function);
-  *blocks = mc::ptx_driver::resident_blocks(
+  *blocks = Driver::get().description.resident_blocks(
       {threads, known->registers, known->facts.shared_bytes + dynamic});
   return CUDA_SUCCESS;
 }

@@ -4,7 +4,9 @@
 // the executor's, and the kernels that only timing needs.
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <string>
+#include <utility>
 
 #include "cuda/kernels.h"
 #include "ptx_driver/driver.h"
@@ -25,6 +27,15 @@ void mc_executor_set_warp_threads(int threads) {
 
 // The name that programs read of the device.
 void mc_executor_set_device_name(const char* name) { mc::ptx_driver::Driver::get().name = name; }
+
+// The candidate's device has these attributes in the place of an H100's.
+void mc_executor_describe(const int* attributes, const int* values, size_t count) {
+  std::map<CUdevice_attribute, int> others;
+  for (size_t i = 0; i < count; ++i) {
+    others[static_cast<CUdevice_attribute>(attributes[i])] = values[i];
+  }
+  mc::ptx_driver::Driver::get().description = mc::ptx_driver::Description(std::move(others));
+}
 
 // A candidate begins: its findings are new, and its launches take turns by its own seed.
 void mc_executor_begin_candidate(uint64_t seed) {

@@ -112,6 +112,8 @@ class Driver {
   bool shows_printed = false;  // Text that kernels print goes to standard output.
   // The name that programs read.
   std::string name = kName;
+  // The attributes that the candidate's device has.
+  Description description;
   // The turns of blocks and warps follow from it in every other launch.
   uint64_t seed = 1;
   // Bytes that copies on the device put into another place of their allocation, in all.

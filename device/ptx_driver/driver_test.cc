@@ -110,12 +110,23 @@ TEST(CodeInFatBinary, HasMachineCodeOfTheSameArchitecture) {
 }
 
 TEST(PtxDescription, CountsResidentBlocks) {
-  EXPECT_EQ(resident_blocks({.threads = 1024}), 2);
-  EXPECT_EQ(resident_blocks({.threads = 33}), 32);
-  EXPECT_EQ(resident_blocks({.threads = 256, .shared_bytes = 100 << 10}), 2);
-  EXPECT_EQ(resident_blocks({.threads = 256, .shared_bytes = 228 << 10}), 0);
-  EXPECT_EQ(resident_blocks({.threads = 256, .registers = 65}), 3);
-  EXPECT_EQ(resident_blocks({.threads = 257, .registers = 255}), 0);
+  EXPECT_EQ(Description().resident_blocks({.threads = 1024}), 2);
+  EXPECT_EQ(Description().resident_blocks({.threads = 33}), 32);
+  EXPECT_EQ(Description().resident_blocks({.threads = 256, .shared_bytes = 100 << 10}), 2);
+  EXPECT_EQ(Description().resident_blocks({.threads = 256, .shared_bytes = 228 << 10}), 0);
+  EXPECT_EQ(Description().resident_blocks({.threads = 256, .registers = 65}), 3);
+  EXPECT_EQ(Description().resident_blocks({.threads = 257, .registers = 255}), 0);
+}
+
+TEST(PtxDescription, HasAttributesOfAnotherDevice) {
+  const Description other({{CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 72 << 10},
+                           {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, 72 << 10},
+                           {CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, 0},
+                           {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 6144}});
+  EXPECT_EQ(other.at(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR), 6144);
+  EXPECT_EQ(other.at(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK), 1024);
+  EXPECT_EQ(other.resident_blocks({.threads = 256, .shared_bytes = 72 << 10}), 1);
+  EXPECT_EQ(other.resident_blocks({.threads = 256, .shared_bytes = 73 << 10}), 0);
 }
 
 TEST(PtxDescription, CountsTheThreadsThatRegistersAreEnoughFor) {

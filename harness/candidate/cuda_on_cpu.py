@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -59,6 +59,21 @@ PROPERTIES = SimpleNamespace(
     is_integrated=False,
     is_multi_gpu_board=False,
 )
+
+
+def describe(described: Mapping[str, int]) -> None:
+    """A device with these attributes (worker/described.py), for the rest of this process."""
+    vars(PROPERTIES).update(described)
+    if "shared_memory_per_block" in described:
+        PROPERTIES.shared_memory_per_block_optin = PROPERTIES.shared_memory_per_block
+        PROPERTIES.shared_memory_per_multiprocessor = PROPERTIES.shared_memory_per_block
+
+
+def claim_capability(described: Mapping[str, int]) -> None:
+    """The capability that the recorder had, where a GPU of another kind runs the candidate."""
+    if described:
+        capability = described["major"], described["minor"]
+        setattr(torch.cuda, "get_device_capability", lambda *_args, **_kwargs: capability)
 
 
 def to_stand_in(value: Any) -> Any:
@@ -253,7 +268,7 @@ def _torch_cuda() -> dict[str, Any]:
         "default_stream": constant(stream),
         "get_device_name": constant(PROPERTIES.name),
         "get_device_properties": constant(PROPERTIES),
-        "get_device_capability": constant((9, 0)),
+        "get_device_capability": lambda *_: (PROPERTIES.major, PROPERTIES.minor),
         "memory_allocated": constant(0),
         "max_memory_allocated": constant(0),
         "memory_reserved": constant(0),

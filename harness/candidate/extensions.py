@@ -61,18 +61,27 @@ _LOAD_OF_MUSA = inspect.signature(
 _SIGNATURES = {"torch_musa.utils.musa_extension": (_INLINE_OF_MUSA, _LOAD_OF_MUSA)}
 
 
-def install(module: ModuleType, provide: Callable[[Json], object]) -> None:
+def install(
+    module: ModuleType, provide: Callable[[Json], object], is_musa: bool = False
+) -> None:
     """Replaces what builds extensions in torch.utils.cpp_extension, or its twin for MUSA.
 
     `provide` gets each extension in normal form and returns the module that the candidate sees.
+    `is_musa`: the candidate's own text calls the twin.
     """
+
+    def require_no_sycl(kwargs: Mapping[str, Any]) -> None:
+        if is_musa and kwargs.get("with_sycl") is not None:  # False, too.
+            raise RuntimeError("SYCL extension is not supported on MUSA yet.")
 
     of_inline, of_load = _SIGNATURES.get(module.__name__, (_INLINE, _LOAD))
 
     def load_inline(*args: Any, **kwargs: Any) -> object:
+        require_no_sycl(kwargs)
         return provide(normal_form_inline(args, kwargs, of_inline))
 
     def load(*args: Any, **kwargs: Any) -> object:
+        require_no_sycl(kwargs)
         return provide(normal_form_load(args, kwargs, of_load))
 
     def refuse(*_args: Any, **_kwargs: Any) -> object:

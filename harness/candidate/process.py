@@ -140,7 +140,10 @@ class CandidateProcess:
         if isinstance(self._place.memory, RemoteMemory):
             self._place.forget_environment()
         self._artifacts = dict(body["artifacts"])
-        extensions.install(importlib.import_module(self._place.builder), self._find)
+        described = body.get("described", {})
+        builder = importlib.import_module(self._place.builder)
+        extensions.install(builder, self._find, is_musa=bool(described))
+        cuda_on_cpu.claim_capability(described)
         setattr(torch, "compile", cuda_on_cpu.refuse_compile)
         own_operators.install()
         self._end_library_calls()

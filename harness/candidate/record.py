@@ -43,7 +43,9 @@ class Recorder:
         snapshot = region.Snapshot(question.descriptors[0], 1 << 30)
         initials = [region.unpack(tree, snapshot) for tree in body["initials"]]
         builder = musa_on_cpu.builder_named(self._builder)
-        extensions.install(builder, self._provide)
+        described = body.get("described", {})
+        extensions.install(builder, self._provide, is_musa=bool(described))
+        cuda_on_cpu.describe(described)
         cuda_on_cpu.install(torch.device("cpu"), musa_on_cpu.device_of(builder))
         own_operators.install(stands_in=True)
         self._stand_in_for_operators()

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.worker import region
+from harness.worker.described import attributes_of
 from harness.worker.wire import Answer, Json, Question, Refusal
 
 ALIGNMENT = 512
@@ -152,6 +153,7 @@ class DeviceProcess:
         # A shorter file would end whoever reads behind its end.
         seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
         fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, seals)
+        self._describe(attributes_of(question.body.get("described", {})))
         if self._native.mc_executor_attach(self._handle, descriptor):
             os.close(descriptor)
             raise RuntimeError("the channel cannot be mapped")
@@ -163,6 +165,15 @@ class DeviceProcess:
             self._native.mc_executor_allow_foreign_kernels(self._handle, pattern.encode())
         self._native.mc_executor_serve(self._handle)
         return Answer({}, [descriptor])
+
+    def _describe(self, attributes: dict[int, int]) -> None:
+        """A device in software has these attributes; any other one has its own."""
+        if self._take_report is None:
+            return
+        count = len(attributes)
+        numbers = (ctypes.c_int * count)(*attributes)
+        values = (ctypes.c_int * count)(*attributes.values())
+        self._native.mc_executor_describe(numbers, values, ctypes.c_size_t(count))
 
     def _allow(self, question: Question) -> Answer:
         """Files of the candidate's own, by their paths as it sees them, before it is loaded."""

@@ -394,5 +394,22 @@ class CommandLine(unittest.TestCase):
             read(document)
 
 
+class BesideTest(unittest.TestCase):
+    """Times that others measured are shown with runs of their dialect, and named as such."""
+
+    def page(self, dialect: list[str]) -> str:
+        document = parse(json.dumps(Maker(1, [CANDIDATE] * 2).document(1, 1)))
+        document["runs"][0]["settings"]["dialect"] = dialect
+        document["tasks"][0]["id"] = "kernelbench:1/19"
+        return render(document)
+
+    def test_a_run_in_musa_has_them(self) -> None:
+        page = self.page(["musa", "mp_22"])
+        self.assertIn("eager on an MTT S4000, ms <small>(measured by others)</small>", page)
+
+    def test_a_run_in_cuda_has_none(self) -> None:
+        self.assertNotIn("MTT S4000", self.page(["cuda", "mp_31"]))
+
+
 if __name__ == "__main__":
     unittest.main()

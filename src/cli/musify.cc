@@ -80,11 +80,17 @@ void print_change(std::ostream& out, const fs::path& file, const musify::Change&
                      change.location.column, what, change.rule);
 }
 
+// A line for each reason, at its first place.
 void print_findings(const fs::path& file, const char* kind,
                     const std::vector<musify::Finding>& findings) {
+  std::map<std::string, int> counts;
+  for (const musify::Finding& finding : findings) ++counts[finding.message];
   for (const musify::Finding& finding : findings) {
-    std::cerr << fmt::format("{}:{}:{}: {}: {} ({})\n", file.string(), finding.location.line,
-                             finding.location.column, kind, finding.message, finding.rule);
+    const int count = std::exchange(counts[finding.message], 0);
+    if (count == 0) continue;
+    const std::string times = count == 1 ? "" : fmt::format(", {} times", count);
+    std::cerr << fmt::format("{}:{}:{}: {}: {} ({}){}\n", file.string(), finding.location.line,
+                             finding.location.column, kind, finding.message, finding.rule, times);
   }
 }
 
@@ -222,6 +228,10 @@ Result<int> run_musify(const MusifyArguments& arguments) {
   MC_TRY(const DirectedRules rules, load_both(arguments.target), "musify");
   auto sources = musify::find_sources(arguments.paths, rules.forth);
   if (!sources) return sources.error();
+  for (const musify::Source& ported : musify::take_ported(*sources)) {
+    std::cerr << fmt::format("{}: left out: its port {} is beside it\n", ported.path.string(),
+                             ported.relative.filename().string());
+  }
   if (arguments.out.empty() && !arguments.check) {
     std::error_code ignored;
     if (sources->size() > 1 || fs::is_directory(arguments.paths[0], ignored)) {

@@ -8,8 +8,8 @@
 
 #include "core/file.h"
 #include "eval/machine.h"
-#include "eval/musa_dialect.h"
 #include "musify/port.h"
+#include "task/musa_device.h"
 
 namespace mc::cli {
 namespace {
@@ -19,17 +19,22 @@ namespace fs = std::filesystem;
 constexpr size_t kExampleBytesMax = 1 << 20;
 constexpr int64_t kKiB = 1 << 10;
 
-// The device of the CPU backend, as candidates see it (device/ptx_driver/description.h).
-constexpr int kMultiprocessors = 132, kThreadsPerMultiprocessor = 2048;
-constexpr int64_t kSharedKiBDefault = 48, kSharedKiBMax = 227;
-
+// The device of the CPU backend, as candidates see it: an H100 (device/ptx_driver/description.h),
+// but for what is known of MUSA's.
 std::string software_facts(const eval::Options& judging) {
+  auto device = task::described(judging.dialect, judging.musa_architecture);
+  const bool has_own_memory = device.contains("shared_memory_per_block");
+  device.insert({{"multi_processor_count", 132},
+                 {"max_threads_per_multi_processor", 2048},
+                 {"shared_memory_per_block", 48 * kKiB}});
   return fmt::format(
       "- a GPU in software of {} multiprocessors; nothing is timed\n"
       "- {} threads a warp, at most {} threads a multiprocessor\n"
-      "- shared memory: {} KiB a block, {} KiB where the kernel's attribute asks for it",
-      kMultiprocessors, eval::warp_threads(judging.dialect, judging.musa_architecture),
-      kThreadsPerMultiprocessor, kSharedKiBDefault, kSharedKiBMax);
+      "- shared memory: {} KiB a block{}",
+      device["multi_processor_count"],
+      task::warp_threads(judging.dialect, judging.musa_architecture),
+      device["max_threads_per_multi_processor"], device["shared_memory_per_block"] / kKiB,
+      has_own_memory ? "" : ", 227 KiB where the kernel's attribute asks for it");
 }
 
 Result<std::string> device_facts(const eval::Options& judging) {
@@ -37,10 +42,12 @@ Result<std::string> device_facts(const eval::Options& judging) {
   return device ? facts_of(*device) : software_facts(judging);
 }
 
-Result<std::string> ported(const std::string& text, const Layout& layout) {
+Result<std::string> ported(const std::string& text, const std::string& architecture,
+                           const Layout& layout) {
   MC_TRY(const auto rules, musify::load_rules(layout.share("musify"), musify::Target::kMusa),
          "example");
-  return musify::port_source(text, musify::Language::kPython, rules, {}).text;
+  const musify::PortOptions options{.architecture = architecture, .project = {}};
+  return musify::port_source(text, musify::Language::kPython, rules, options).text;
 }
 
 // The template's file.
@@ -75,14 +82,15 @@ Status apply_prompt_template(const std::string& name, const Layout& layout,
        }},
       {"rules",
        [&] {
-         return Result<std::string>(sample::prompt_rules(judging.dialect, judging.language));
+         return Result<std::string>(
+             sample::prompt_rules(judging.dialect, judging.language, judging.musa_architecture));
        }},
       {"example_task", [&] { return example("example_task.py"); }},
       {"example",
        [&]() -> Result<std::string> {
          const char* file = is_triton ? "example_triton.py" : "example.py";
          MC_TRY(std::string text, example(file), "--prompt-template");
-         return is_musa ? ported(text, layout) : text;
+         return is_musa ? ported(text, judging.musa_architecture, layout) : text;
        }},
       {"device", [&] { return device_facts(judging); }}};
   return sample::apply_template(path, values, items);

@@ -70,6 +70,19 @@ TEST(Prompts, HardwareHasTheSizesOfTheDevice) {
             "- memory: 80 GiB, at most 3352 GB/s");
 }
 
+TEST(Prompts, HardwareOfMusaIsThatOfItsArchitecture) {
+  std::vector<sample::Item> items(1);
+  items[0].task.code = "class Model: pass";
+  eval::Options judging;
+  judging.dialect = task::Dialect::kMusa;
+  judging.musa_architecture = "mp_22";
+  judging.backend = task::Backend::kCpu;
+  ASSERT_TRUE(apply_prompt_template("hardware", kLayout, judging, items));
+  EXPECT_THAT(items[0].prompt[0].content,
+              AllOf(HasSubstr("56 multiprocessors"), HasSubstr("128 threads a warp"),
+                    HasSubstr("6144 threads"), HasSubstr("shared memory: 72 KiB a block\n")));
+}
+
 TEST(Prompts, NamesWhatIsThereInPlaceOfAnUnknownOne) {
   std::vector<sample::Item> items(1);
   const Status done = apply_prompt_template("kernelbensh", kLayout, {}, items);

@@ -10,7 +10,7 @@
 #include "compile/cuda_toolchain.h"
 #include "core/file.h"
 #include "eval/machine.h"
-#include "eval/musa_dialect.h"
+#include "task/musa_device.h"
 
 namespace mc::eval {
 namespace {
@@ -63,7 +63,7 @@ Status set_up(Machine& machine, const Options& options, const Progress& progress
   machine.has_ptx_device = true;
   machine.languages = {"triton"};
   machine.environment = {"CUDA_VISIBLE_DEVICES=0"};
-  const int warp = warp_threads(options.dialect, options.musa_architecture);
+  const int warp = task::warp_threads(options.dialect, options.musa_architecture);
   if (warp != 32) {
     MC_TRY(machine.warps_prelude,
            read_file(machine.layout.share("device") / "musa/warps_of_128.cuh", kPreludeBytesMax),

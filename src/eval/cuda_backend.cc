@@ -12,8 +12,8 @@
 #include "core/file.h"
 #include "eval/cuda_facts.h"
 #include "eval/machine.h"
-#include "eval/musa_dialect.h"
 #include "execute/cuda_driver.h"
+#include "task/musa_device.h"
 #include "timing/nvml.h"
 
 namespace mc::eval {
@@ -74,7 +74,7 @@ bool is_here(const compile::PyTorch& pytorch) {
 }
 
 Status set_up(Machine& machine, const Options& options, const Progress& progress) {
-  if (warp_threads(options.dialect, options.musa_architecture) != 32) {
+  if (task::warp_threads(options.dialect, options.musa_architecture) != 32) {
     return Error{ErrorCode::kInvalidInput,
                  "--musa-arch " + options.musa_architecture +
                      ": its warps have 128 threads, which NVIDIA's have not; add --backend cpu"};

@@ -24,6 +24,7 @@
 #include "execute/executor.h"
 #include "legality/policy.h"
 #include "task/fixed_sizes.h"
+#include "task/musa_device.h"
 
 namespace mc::eval {
 namespace {
@@ -195,6 +196,8 @@ execute::Program Evaluation::program() {
   execute::Program program{
       prepared_.source, {}, [](std::string_view, uint64_t) { return task::SourceLocation{}; }};
   program.time = &answer_time_;
+  program.described =
+      task::described(verdict_.protocol.dialect, verdict_.protocol.musa_architecture);
   for (const compile::Artifact& artifact : prepared_.artifacts) {
     program.libraries.push_back({artifact.key, artifact.module, artifact.library});
   }

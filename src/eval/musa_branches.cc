@@ -2,24 +2,45 @@
 #include "eval/musa_branches.h"
 
 #include <algorithm>
+#include <charconv>
+#include <compare>
 #include <cstddef>
-#include <cstdint>
-#include <vector>
+#include <system_error>
+#include <utility>
 
 #include "lex/token.h"
 
 namespace mc::eval {
 namespace {
 
-enum class Truth : std::uint8_t { kFalse, kTrue, kUnknown };
-
-using Macros = std::set<std::string_view>;
+// A value of the preprocessor; nothing where it is not known.
+using Value = std::optional<int64_t>;
 using Words = std::vector<std::string_view>;
 
-Truth truth_of(bool value) { return value ? Truth::kTrue : Truth::kFalse; }
+bool is_true(const Value& value) { return value && *value != 0; }
+bool is_false(const Value& value) { return value && *value == 0; }
 
-Truth negated(Truth value) {
-  return value == Truth::kUnknown ? value : truth_of(value == Truth::kFalse);
+Value either(const Value& one, const Value& other) {
+  if (is_true(one) || is_true(other)) return 1;
+  return one && other ? Value(0) : std::nullopt;
+}
+
+Value both(const Value& one, const Value& other) {
+  if (is_false(one) || is_false(other)) return 0;
+  return one && other ? Value(1) : std::nullopt;
+}
+
+// `310`, without a suffix and in decimals.
+Value number_of(std::string_view word) {
+  int64_t number = 0;
+  const char* end = word.data() + word.size();
+  const auto [rest, error] = std::from_chars(word.data(), end, number);
+  return error == std::errc() && rest == end ? Value(number) : std::nullopt;
+}
+
+Value value_of_definition(std::string_view name, const Macros& macros) {
+  const auto macro = macros.find(name);
+  return macro == macros.end() ? std::nullopt : Value(macro->second.has_value());
 }
 
 // The value of a condition of #if, by recursive descent.
@@ -27,9 +48,9 @@ class Condition {
  public:
   Condition(const Words& words, const Macros& macros) : words_(words), macros_(macros) {}
 
-  Truth value() {
-    const Truth value = any_of();
-    return at_ == words_.size() ? value : Truth::kUnknown;
+  Value value() {
+    const Value value = any_of();
+    return at_ == words_.size() ? value : std::nullopt;
   }
 
  private:
@@ -39,42 +60,63 @@ class Condition {
     return true;
   }
 
-  Truth any_of() {
-    Truth value = all_of();
-    while (skip("||")) {
-      const Truth next = all_of();
-      if (value != Truth::kTrue && next != Truth::kFalse) value = next;
-    }
+  Value any_of() {
+    Value value = all_of();
+    while (skip("||")) value = either(value, all_of());
     return value;
   }
 
-  Truth all_of() {
-    Truth value = one();
-    while (skip("&&")) {
-      const Truth next = one();
-      if (value != Truth::kFalse && next != Truth::kTrue) value = next;
-    }
+  Value all_of() {
+    Value value = comparison();
+    while (skip("&&")) value = both(value, comparison());
     return value;
   }
 
-  Truth one() {
-    if (++depth_ > kDepthMax) return Truth::kUnknown;
-    if (skip("!")) return negated(one());
-    if (skip("0")) return Truth::kFalse;
-    if (skip("1")) return Truth::kTrue;
+  Value comparison() {
+    const Value left = one();
+    if (at_ == words_.size()) return left;
+    const std::string_view sign = words_[at_];
+    if (!is_comparison(sign)) return left;
+    ++at_;
+    const Value right = one();
+    if (!left || !right) return std::nullopt;
+    const auto order = *left <=> *right;
+    const bool holds = sign == "=="   ? order == 0
+                       : sign == "!=" ? order != 0
+                       : sign == "<"  ? order < 0
+                       : sign == "<=" ? order <= 0
+                       : sign == ">"  ? order > 0
+                                      : order >= 0;
+    return holds ? 1 : 0;
+  }
+
+  static bool is_comparison(std::string_view word) {
+    return word == "==" || word == "!=" || word == "<" || word == "<=" || word == ">" ||
+           word == ">=";
+  }
+
+  Value one() {
+    if (++depth_ > kDepthMax) return std::nullopt;
+    if (skip("!")) {
+      const Value value = one();
+      return value ? Value(*value == 0) : std::nullopt;
+    }
     if (skip("(")) {
-      const Truth value = any_of();
-      return skip(")") ? value : Truth::kUnknown;
+      const Value value = any_of();
+      return skip(")") ? value : std::nullopt;
     }
-    if (!skip("defined")) {
-      at_ = std::min(at_ + 1, words_.size());  // A macro, whose value is not known.
-      return Truth::kUnknown;
-    }
+    if (skip("defined")) return is_defined();
+    if (at_ == words_.size()) return std::nullopt;
+    const std::string_view word = words_[at_++];
+    const auto macro = macros_.find(word);
+    return macro == macros_.end() ? number_of(word) : macro->second.value_or(0);
+  }
+
+  Value is_defined() {
     const bool is_wrapped = skip("(");
-    if (at_ == words_.size()) return Truth::kUnknown;
-    const bool is_defined = macros_.contains(words_[at_++]);
-    if (is_wrapped && !skip(")")) return Truth::kUnknown;
-    return is_defined ? Truth::kTrue : Truth::kUnknown;
+    if (at_ == words_.size()) return std::nullopt;
+    const Value value = value_of_definition(words_[at_++], macros_);
+    return is_wrapped && !skip(")") ? std::nullopt : value;
   }
 
   static constexpr std::size_t kDepthMax = 64;
@@ -84,11 +126,21 @@ class Condition {
   std::size_t depth_ = 0;
 };
 
-// One #if with its branches, as far as it was read.
+// One pass over an #if with its branches, as far as it was read.
 struct Choice {
-  Truth is_taken = Truth::kFalse;  // A branch before this one is read.
-  bool is_dead = false;            // This branch is not read.
-  bool is_within_dead = false;     // The choice itself is in a branch that is not read.
+  Value is_taken = 0;    // A branch before this one is read.
+  bool is_dead = false;  // This branch is not read.
+};
+
+// An #if in all passes.
+struct Choices {
+  std::vector<Choice> passes;
+  bool is_within_dead = false;  // It is itself in a branch that is not read.
+
+  bool is_dead() const { return std::ranges::all_of(passes, &Choice::is_dead); }
+  bool is_taken() const {
+    return std::ranges::all_of(passes, [](const Choice& one) { return is_true(one.is_taken); });
+  }
 };
 
 struct Directive {
@@ -112,19 +164,25 @@ std::vector<Directive> directives_of(std::string_view source) {
   return directives;
 }
 
-Truth value_of(Words words, const Macros& macros) {
+Value value_of(Words words, const Macros& macros) {
   const std::string_view name = words[0];
   words.erase(words.begin());
   if (name != "ifdef" && name != "ifndef") return Condition(words, macros).value();
-  const bool is_defined = !words.empty() && macros.contains(words[0]);
-  const Truth value = is_defined ? Truth::kTrue : Truth::kUnknown;
-  return name == "ifdef" ? value : negated(value);
+  const Value is_defined = words.empty() ? std::nullopt : value_of_definition(words[0], macros);
+  if (name == "ifdef" || !is_defined) return is_defined;
+  return *is_defined == 0;
 }
 
 // Goes on to the next branch, whose condition has this value.
-void begin_branch(Choice& choice, Truth value) {
-  choice.is_dead = choice.is_taken == Truth::kTrue || value == Truth::kFalse;
-  if (choice.is_taken != Truth::kTrue && value != Truth::kFalse) choice.is_taken = value;
+void begin_branch(Choice& choice, const Value& value) {
+  choice.is_dead = is_true(choice.is_taken) || is_false(value);
+  if (!is_true(choice.is_taken) && !is_false(value)) choice.is_taken = value;
+}
+
+void begin_branches(Choices& choices, const Words& words, const std::vector<Macros>& passes) {
+  for (std::size_t i = 0; i < passes.size(); ++i) {
+    begin_branch(choices.passes[i], words[0] == "else" ? Value(1) : value_of(words, passes[i]));
+  }
 }
 
 void blank(std::string& text, std::size_t begin, std::size_t end) {
@@ -142,20 +200,20 @@ void end_condition(std::string& text, std::string_view source, const Directive& 
 
 }  // namespace
 
-std::string without_dead_branches(std::string_view source, const Macros& macros) {
+std::string without_dead_branches(std::string_view source, std::vector<Macros> passes) {
   std::string text(source);
   const std::vector<Directive> directives = directives_of(source);
-  Macros known = macros;
   for (const Directive& directive : directives) {
     const Words& words = directive.words;
     const bool changes = words.size() > 1 && (words[0] == "define" || words[0] == "undef");
-    if (changes) known.erase(words[1]);
+    if (!changes) continue;
+    for (Macros& known : passes) known.erase(words[1]);
   }
-  std::vector<Choice> choices;
+  std::vector<Choices> choices;
   std::size_t read = 0;  // The end of the directive before.
   for (const Directive& directive : directives) {
     const bool is_within_dead = !choices.empty() && choices.back().is_within_dead;
-    const bool is_dead = is_within_dead || (!choices.empty() && choices.back().is_dead);
+    const bool is_dead = is_within_dead || (!choices.empty() && choices.back().is_dead());
     if (is_dead) blank(text, read, directive.begin);
     read = directive.end;
     const std::string_view name = directive.words.empty() ? "" : directive.words[0];
@@ -164,16 +222,12 @@ std::string without_dead_branches(std::string_view source, const Macros& macros)
     if (is_border && choices.empty()) continue;
     // The directive goes with the branch that it is in.
     if (is_border ? is_within_dead : is_dead) read = directive.begin;
-    if (begins) {
-      choices.push_back({.is_within_dead = is_dead});
-      begin_branch(choices.back(), value_of(directive.words, known));
-    } else if (name == "elif") {
-      if (choices.back().is_taken == Truth::kTrue) end_condition(text, source, directive);
-      begin_branch(choices.back(), value_of(directive.words, known));
-    } else if (name == "else") {
-      begin_branch(choices.back(), Truth::kTrue);
-    } else if (name == "endif") {
+    if (begins) choices.push_back({std::vector<Choice>(passes.size()), is_dead});
+    if (name == "elif" && choices.back().is_taken()) end_condition(text, source, directive);
+    if (name == "endif") {
       choices.pop_back();
+    } else if (begins || is_border) {
+      begin_branches(choices.back(), directive.words, passes);
     }
   }
   return text;

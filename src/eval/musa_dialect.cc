@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <sstream>
 #include <type_traits>
 #include <utility>
@@ -16,12 +17,14 @@
 #include <fmt/format.h>
 
 #include "eval/musa_branches.h"
+#include "eval/musa_dead_python.h"
 #include "eval/musa_headers.h"
 #include "eval/musa_own_words.h"
 #include "eval/musa_warps.h"
 #include "legality/extract.h"
 #include "lex/token.h"
 #include "musify/port.h"
+#include "task/musa_device.h"
 #include "task/verdict_fields.h"
 
 namespace mc::eval {
@@ -30,6 +33,7 @@ namespace {
 constexpr std::size_t kFindingsMax = 32;
 constexpr std::size_t kExcerptBytesMax = 200;
 constexpr std::string_view kExclusion = "MUSIFY_EXCL";
+constexpr std::string_view kMatrices = "mtmusa";
 
 std::vector<std::string_view> lines_of(std::string_view text) {
   std::vector<std::string_view> lines;
@@ -162,6 +166,40 @@ class Unported {
     }
   }
 
+  // The module that builds extensions is torch_musa's alone.
+  void add_missing_module(const Places& places) {
+    static constexpr std::string_view kMissing[] = {"torch", ".", "utils", ".", "musa_extension"};
+    static constexpr std::string_view kImport[] = {"torch", ".", "utils", "import",
+                                                   "musa_extension"};
+    const std::vector<musify::Word> words = musify::python_words(written_);
+    for (const auto& missing : {std::span(kMissing), std::span(kImport)}) {
+      const auto found = std::ranges::search(words, missing, {}, &musify::Word::text);
+      if (found.empty()) continue;
+      found_.push_back({"error",
+                        "\"torch.utils.musa_extension\" does not exist on MUSA: write "
+                        "\"torch_musa.utils.musa_extension\" (dialect.python)",
+                        places(location_of(written_, found.front().offset))});
+    }
+  }
+
+  // Types that the headers of MUSA define from an architecture on.
+  void add_missing_types(const std::string& source, const std::string& architecture,
+                         const Places& places) {
+    constexpr int kFirstWithBfloat16 = 220;
+    if (task::architecture_number(architecture) >= kFirstWithBfloat16) return;
+    for (const lex::Token& token : lex::tokenize(source)) {
+      const std::string_view name = lex::text_of(source, token);
+      const bool is_bfloat16 = name == "__mt_bfloat16" || name == "mt_bfloat16" ||
+                               name == "__mt_bfloat162" || name == "mt_bfloat162";
+      if (!is_bfloat16 || !seen_.insert(std::string(name)).second) continue;
+      found_.push_back({"error",
+                        fmt::format("\"{}\" needs mp_22: <musa_bf16.h> does not define it for {} "
+                                    "(dialect.architecture)",
+                                    name, architecture),
+                        places({token.line, token.column})});
+    }
+  }
+
   // Attributes that a string names.
   void add_attributes(const OwnWords& own, const Places& places) {
     for (const auto& [offset, word] : own.attributes()) {
@@ -275,6 +313,22 @@ void add_unknown(const std::vector<musify::Finding>& remnants, const Places& pla
   }
 }
 
+// A module that imports torchada has the names of CUDA, on MUSA too.
+std::optional<task::Outcome> under_torchada(const std::string& module, const Places& places) {
+  const std::vector<musify::Word> words = musify::python_words(module);
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    const bool is_import = words[i - 1].text == "import" || words[i - 1].text == "from";
+    if (!is_import || words[i].text != "torchada") continue;
+    const task::SourceLocation location = places(location_of(module, words[i].offset));
+    return task::Unsupported{
+        {{"dialect.torchada",
+          "torchada lets programs for CUDA run on MUSA: judge this one without the import, with "
+          "--dialect cuda",
+          location}}};
+  }
+  return std::nullopt;
+}
+
 // Flags, of which an item may have several.
 std::vector<std::string> words_of(const std::vector<std::string>& items) {
   std::vector<std::string> words;
@@ -326,6 +380,18 @@ std::vector<std::string> includes_of(const std::vector<Source>& sources) {
   std::vector<std::string> headers;
   for (const Source& source : sources) add_includes(*source.text, headers);
   return headers;
+}
+
+// The passes of the compilers over a source; a header may be any compiler's.
+std::vector<Macros> passes_over(const std::string& name, const std::string& architecture) {
+  constexpr std::string_view kArchitecture = "__MUSA_ARCH__";
+  const Macros host = {{kArchitecture, std::nullopt}};
+  const Macros device = {{kArchitecture, task::architecture_number(architecture)}};
+  if (name.starts_with("cpp_sources")) return {host};
+  std::vector<Macros> passes = {host, device};
+  if (!name.starts_with("cuda_sources")) return passes;
+  for (Macros& macros : passes) macros.insert({{"__MUSACC__", 1}, {"__MUSA__", 1}});
+  return passes;
 }
 
 // "'musaX' was not declared; did you mean 'musaX'?" says nothing in its second half.
@@ -430,19 +496,22 @@ std::variant<std::string, task::Outcome> MusaDialect::port(std::string_view modu
                                                            const std::string& architecture) const {
   const std::vector<std::string_view> lines = lines_of(module);
   const Places places = places_in(lines);
-  Unported unported(module, to_musa_);
+  const std::string live = live_python(module);
+  Unported unported(live, to_musa_);
   if (const std::size_t at = module.find(kExclusion); at != std::string_view::npos) {
     unported.add_exclusion(places({line_of(module, at), 1}));
     return *unported.outcome();
   }
+  if (auto outcome = under_torchada(live, places)) return *outcome;
   const musify::PortOptions options{.architecture = architecture,
                                     .embedded = musify::Embedded::kLiterals,
                                     .lines = musify::Lines::kStay,
                                     .project = {}};
-  const OwnWords own(module);
-  unported.allow(module, own.allowed());
-  unported.add(musify::port_source(module, musify::Language::kPython, to_musa_, options), places);
+  const OwnWords own(live);
+  unported.allow(live, own.allowed());
+  unported.add(musify::port_source(live, musify::Language::kPython, to_musa_, options), places);
   unported.add_keywords(places);
+  unported.add_missing_module(places);
   unported.add_attributes(own, places);
   if (auto outcome = unported.outcome()) return *outcome;
   musify::Port port =
@@ -504,16 +573,15 @@ std::optional<task::Outcome> MusaDialect::port_sources(std::vector<compile::Exte
     if (const std::size_t at = source.text->find(kExclusion); at != std::string::npos) {
       unported.add_exclusion(places({line_of(*source.text, at), 1}));
     }
-    const bool is_for_mcc = source.name.starts_with("cuda_sources");
-    const std::string text = without_dead_branches(
-        *source.text, is_for_mcc ? std::set<std::string_view>{"__MUSACC__", "__MUSA__"}
-                                 : std::set<std::string_view>{});
+    const std::string text =
+        without_dead_branches(*source.text, passes_over(source.name, architecture));
     unported.allow(text, allowed_in(text));
     unported.add(musify::port_source(text, musify::Language::kCpp, to_musa_, options), places);
     for (const MissingHeader& missing : missing_headers(text, headers)) {
       if (options.project.names.contains(missing.name)) continue;
       unported.add_missing_header(missing, places({missing.line, missing.column}));
     }
+    unported.add_missing_types(text, architecture, places);
     if (source.name.starts_with("cpp_sources")) unported.add_launches(text, places);
     musify::PortOptions back = options;
     back.project.names.merge(std::set<std::string, std::less<>>{
@@ -521,6 +589,14 @@ std::optional<task::Outcome> MusaDialect::port_sources(std::vector<compile::Exte
     musify::Port port =
         musify::port_source(with_stand_ins_in(text), musify::Language::kCpp, to_cuda_, back);
     add_unknown(port.remnants, places, unsupported);
+    const bool is_wide = task::warp_threads(task::Dialect::kMusa, architecture) != 32;
+    if (const std::size_t at = text.find(kMatrices); is_wide && at != std::string::npos) {
+      unsupported.constructs.push_back(
+          {"dialect.wide_matrices",
+           "products of matrices (wmma) are judged with --musa-arch mp_31 alone: how a warp of 128 "
+           "threads shares a fragment is not known",
+           places(location_of(text, at))});
+    }
     *source.text = std::move(port.text);
   }
   if (auto outcome = unported.outcome()) return outcome;
@@ -587,21 +663,15 @@ std::string cuda_link_flag(const std::string& flag) {
   return flag;
 }
 
-int warp_threads(task::Dialect dialect, std::string_view musa_architecture) {
-  const bool is_wide = musa_architecture == "mp_21" || musa_architecture == "mp_22";
-  return dialect == task::Dialect::kMusa && is_wide ? 128 : 32;
-}
-
 std::string musa_prelude(const std::string& architecture) {
-  const std::string digits = architecture.substr(architecture.find('_') + 1);
   return fmt::format(
       "#define __MUSACC__ 1\n"
       "#define __MUSA__ 1\n"
       "#ifdef __CUDA_ARCH__\n"
-      "#define __MUSA_ARCH__ {}0\n"
+      "#define __MUSA_ARCH__ {}\n"
       "#endif\n"
       "#define __syncthreads_lm() __syncthreads()\n",
-      digits);
+      task::architecture_number(architecture));
 }
 
 }  // namespace mc::eval

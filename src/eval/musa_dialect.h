@@ -62,9 +62,6 @@ class MusaDialect {
   musify::Rules to_cuda_;
 };
 
-// Threads of a warp: 128 on mp_21 and mp_22, else 32.  NVIDIA's GPUs have none of 128.
-int warp_threads(task::Dialect dialect, std::string_view musa_architecture);
-
 // The names that a MUSA compiler defines, as text before the candidate's device code.
 std::string musa_prelude(const std::string& architecture);
 

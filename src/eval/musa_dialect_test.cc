@@ -61,16 +61,18 @@ std::string module_with(const std::string& line) {
 }
 
 std::optional<task::Outcome> outcome_of(std::vector<compile::Extension>& extensions,
-                                        const std::string& module) {
+                                        const std::string& module,
+                                        const std::string& architecture = "mp_31") {
   const compile::LocationMapper mapper(module, extensions);
   dialect().undo_port(extensions, module);
-  return dialect().port_sources(extensions, module, mapper, "mp_31");
+  return dialect().port_sources(extensions, module, mapper, architecture);
 }
 
 // The first error of a native source that is refused.
-task::Diagnostic refused_source(const std::string& line) {
+task::Diagnostic refused_source(const std::string& line,
+                                const std::string& architecture = "mp_31") {
   std::vector<compile::Extension> extensions = extensions_with(line);
-  const auto outcome = outcome_of(extensions, module_with(line));
+  const auto outcome = outcome_of(extensions, module_with(line), architecture);
   const auto* failed = outcome ? std::get_if<task::CompileFailed>(&*outcome) : nullptr;
   return failed == nullptr ? task::Diagnostic{} : failed->diagnostics.at(0);
 }
@@ -162,7 +164,6 @@ TEST(Dialect, SaysWhatToWriteInPlaceOfAWordOfCuda) {
 
 TEST(Dialect, RefusesWhatHasNoCounterpart) {
   EXPECT_THAT(refused_source("asm volatile(\"nop;\");").message, HasSubstr("inline PTX"));
-  EXPECT_THAT(refused_source("#include <mma.h>").message, HasSubstr("wmma"));
 }
 
 TEST(Dialect, RefusesMarksThatExcludeLines) {
@@ -228,7 +229,8 @@ TEST(Dialect, MakesOfASourceWhatTheModuleItselfWouldMake) {
 }
 
 TEST(Dialect, KnowsThatNoDeviceOfCudaIsAvailable) {
-  EXPECT_EQ(ported("if a and torch.cuda.is_available():\n  pass\n"), "if a and False:\n  pass\n");
+  EXPECT_EQ(ported("if a and torch.cuda.is_available():\n  pass\n"),
+            "if a and False:\n  raise NameError\n");
   EXPECT_THAT(refused("torch.cuda.is_available\n").message, HasSubstr("\"cuda\""));
 }
 
@@ -260,6 +262,70 @@ TEST(Dialect, LeavesOutBranchesThatNoCompilerOfMusaReads) {
                            "#if 0\n#endif\ncudaFree(p);", "#if 0 || X\ncudaFree(p);\n#endif"}) {
     EXPECT_THAT(refused_source(line).message, HasSubstr("\"cudaFree\"")) << line;
   }
+}
+
+TEST(Dialect, LeavesOutBranchesForAnotherArchitecture) {
+  const std::string branch = "#if defined(__MUSA_ARCH__) && __MUSA_ARCH__ == 310\ncudaFree(p);\n";
+  EXPECT_EQ(refused_source(branch + "#endif", "mp_22").message, "");
+  EXPECT_THAT(refused_source(branch + "#endif", "mp_31").message, HasSubstr("\"cudaFree\""));
+  for (const char* line : {"#if __MUSA_ARCH__ > 220 && __MUSA_ARCH__ <= 310\ncudaFree(p);\n#endif",
+                           "#ifdef __MUSA_ARCH__\n#else\ncudaFree(p);\n#endif",  // For the host.
+                           "#if __MUSA_ARCH__ != 220\ncudaFree(p);\n#endif"}) {
+    EXPECT_THAT(refused_source(line).message, HasSubstr("\"cudaFree\"")) << line;
+  }
+  ported_source("#if __MUSA_ARCH__ >= 320 || (__MUSA_ARCH__ < 0)\ncudaFree(p);\n#endif");
+}
+
+TEST(Dialect, HasBfloat16FromMp22On) {
+  const std::string source = "#include <musa_bf16.h>\nmt_bfloat16 x;";
+  EXPECT_EQ(refused_source(source, "mp_22").message, "");
+  EXPECT_THAT(refused_source(source, "mp_21").message, HasSubstr("\"mt_bfloat16\" needs mp_22"));
+  EXPECT_THAT(ported_source(source), HasSubstr("nv_bfloat16 x;"));
+  const std::string guarded =
+      "#include <musa_bf16.h>\n#if __MUSA_ARCH__ >= 220\nmt_bfloat16 x;\n#endif";
+  EXPECT_EQ(refused_source(guarded, "mp_21").message, "");
+}
+
+TEST(Dialect, HasFunctionsOfMatricesInTheNamespaceOfMusa) {
+  EXPECT_THAT(ported_source("#include <mma.h>\nusing namespace mtmusa;"),
+              HasSubstr("using namespace nvcuda;"));
+  EXPECT_THAT(refused_source("nvcuda::wmma::fill_fragment(f, 0);").message,
+              HasSubstr("write \"mtmusa\""));
+}
+
+TEST(Dialect, KnowsNoProductsOfMatricesInWarpsOf128Threads) {
+  std::vector<compile::Extension> extensions = extensions_with("using namespace mtmusa;");
+  const auto outcome = outcome_of(extensions, module_with("using namespace mtmusa;"), "mp_22");
+  ASSERT_TRUE(outcome && std::holds_alternative<task::Unsupported>(*outcome));
+}
+
+TEST(Dialect, HasNoPortForAssemblyOfMusa) {
+  const std::string line = "asm(\"LSU.LD.B128 %0, %1\" : \"=R\"(v) : \"R\"(x));";
+  std::vector<compile::Extension> extensions = extensions_with(line);
+  const auto outcome = outcome_of(extensions, module_with(line));
+  ASSERT_TRUE(outcome && std::holds_alternative<task::Unsupported>(*outcome));
+}
+
+TEST(Dialect, HasNoPortForAHeaderThatTorchMusaMadeOfOneForCuda) {
+  const std::string line =
+      "#include \"torch_musa/share/generated_cuda_compatible/aten/src/THC/THCAtomics.muh\"";
+  std::vector<compile::Extension> extensions = extensions_with(line);
+  const auto outcome = outcome_of(extensions, module_with(line));
+  ASSERT_TRUE(outcome && std::holds_alternative<task::Unsupported>(*outcome));
+}
+
+TEST(Dialect, RefusesAModuleThatTorchLacks) {
+  for (const char* line : {"from torch.utils.musa_extension import load_inline\n",
+                           "from torch.utils import musa_extension\n"}) {
+    EXPECT_THAT(refused(line).message, HasSubstr("torch_musa.utils.musa_extension")) << line;
+  }
+}
+
+TEST(Dialect, NamesTorchada) {
+  const auto port = dialect().port("import torchada\nx.cuda()\n", "mp_31");
+  const auto* unsupported = std::get_if<task::Unsupported>(&std::get<task::Outcome>(port));
+  ASSERT_NE(unsupported, nullptr);
+  EXPECT_EQ(unsupported->constructs.at(0).rule, "dialect.torchada");
 }
 
 TEST(Dialect, NamesTheSourceOfAnErrorThatNoLineOfTheModuleHas) {
@@ -349,14 +415,6 @@ TEST(Dialect, KeepsTheNamesOfTheArchitecture) {
   const std::string guard = "#if __MUSA_ARCH__ >= 310 && defined(__MUSACC__)\n#endif";
   EXPECT_THAT(ported_source(guard), HasSubstr(guard));
   EXPECT_THAT(musa_prelude("mp_22"), HasSubstr("#define __MUSA_ARCH__ 220\n"));
-}
-
-TEST(Dialect, HasWarpsOf128ThreadsOnTheOldArchitectures) {
-  using task::Dialect;
-  EXPECT_EQ(warp_threads(Dialect::kMusa, "mp_21"), 128);
-  EXPECT_EQ(warp_threads(Dialect::kMusa, "mp_22"), 128);
-  EXPECT_EQ(warp_threads(Dialect::kMusa, "mp_31"), 32);
-  EXPECT_EQ(warp_threads(Dialect::kCuda, "mp_22"), 32);
 }
 
 TEST(Dialect, TranslatesFlags) {

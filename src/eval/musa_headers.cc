@@ -32,7 +32,8 @@ const std::vector<Need>& needs() {
        {"torch_musa/csrc/core/MUSAGuard.h", "MUSAGuard", "MUSAEvent", "/aten/", "ATen/musa/"}},
       {"OptionalMUSAGuard",
        {"torch_musa/csrc/core/MUSAGuard.h", "MUSAGuard", "MUSAEvent", "/aten/", "ATen/musa/"}},
-      {"__mt_bfloat16", {"musa_bf16.h", "/aten/", "ATen/musa/", "mublas", "mudnn"}}};
+      {"__mt_bfloat16", {"musa_bf16.h", "/aten/", "ATen/musa/", "mublas", "mudnn"}},
+      {"mt_bfloat16", {"musa_bf16.h", "/aten/", "ATen/musa/", "mublas", "mudnn"}}};
   return kNeeds;
 }
 

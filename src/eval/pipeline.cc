@@ -32,6 +32,7 @@
 #include "execute/children.h"
 #include "execute/executor.h"
 #include "legality/policy.h"
+#include "task/musa_device.h"
 
 namespace mc::eval {
 namespace {
@@ -319,8 +320,8 @@ Preparation Pipeline::State::prepare(const task::Task& task, const task::Candida
 
 Status Pipeline::can_judge(task::Dialect dialect) const {
   const Options& options = state_->options;
-  const int warp = warp_threads(dialect, options.musa_architecture);
-  if (warp == warp_threads(options.dialect, options.musa_architecture) &&
+  const int warp = task::warp_threads(dialect, options.musa_architecture);
+  if (warp == task::warp_threads(options.dialect, options.musa_architecture) &&
       (dialect == task::Dialect::kMusa || !state_->machine.compiles_musa)) {
     return ok();
   }
@@ -349,8 +350,8 @@ Prepared Pipeline::trusted(const task::Task& task, const task::Candidate& candid
 
 Status Pipeline::can_measure(const Prepared& prepared) const {
   const task::Protocol& protocol = prepared.verdict.protocol;
-  const int warp = warp_threads(protocol.dialect, protocol.musa_architecture);
-  if (warp != warp_threads(state_->options.dialect, state_->options.musa_architecture)) {
+  const int warp = task::warp_threads(protocol.dialect, protocol.musa_architecture);
+  if (warp != task::warp_threads(state_->options.dialect, state_->options.musa_architecture)) {
     return Error{ErrorCode::kInvalidInput,
                  "prepared for warps of " + std::to_string(warp) +
                      " threads; give --dialect and --musa-arch as prepare had them"};

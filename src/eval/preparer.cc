@@ -21,6 +21,7 @@
 #include "legality/flags.h"
 #include "legality/static_rules.h"
 #include "legality/symbols.h"
+#include "task/musa_device.h"
 
 namespace mc::eval {
 namespace {
@@ -187,7 +188,11 @@ Stage Candidate::record() {
          "initial arguments");
   if (auto* outcome = std::get_if<task::Outcome>(&found)) return EarlyOutcome(std::move(*outcome));
   const auto& initials = *std::get<Preparer::Initials>(found);
-  MC_TRY(auto stage, preparer_.executor().record(prepared_.source, initials), "record");
+  MC_TRY(auto stage,
+         preparer_.executor().record(prepared_.source, initials,
+                                     task::described(prepared_.verdict.protocol.dialect,
+                                                     preparer_.options().musa_architecture)),
+         "record");
   if (auto* outcome = std::get_if<task::Outcome>(&stage)) return EarlyOutcome(std::move(*outcome));
   prepared_.recorded = std::move(std::get<std::string>(stage));
   auto extensions = compile::parse_extensions(prepared_.recorded);

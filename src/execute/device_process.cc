@@ -58,9 +58,10 @@ Result<worker::Response<Question>> DeviceProcess::call(const Question& question,
   return Error{ErrorCode::kUnavailable, "the device process ended: " + session_.output_tail()};
 }
 
-Result<Fd> DeviceProcess::open(const std::vector<std::string>& foreign_kernels) {
+Result<Fd> DeviceProcess::open(const std::vector<std::string>& foreign_kernels,
+                               const std::map<std::string, int64_t>& described) {
   report_.clear();
-  MC_TRY(auto opened, call(worker::DeviceOpenQuestion{foreign_kernels}), "open");
+  MC_TRY(auto opened, call(worker::DeviceOpenQuestion{foreign_kernels, described}), "open");
   return std::move(opened.region);
 }
 

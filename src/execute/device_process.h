@@ -40,8 +40,10 @@ class DeviceProcess {
       : session_(std::move(session)), limit_s_(limit_s) {}
 
   // Begins with a candidate; the channel by which its process sends commands.  It may launch
-  // PyTorch's kernels whose mangled names match one of the patterns.
-  Result<Fd> open(const std::vector<std::string>& foreign_kernels);
+  // PyTorch's kernels whose mangled names match one of the patterns.  A device in software has the
+  // attributes in `described` (harness/worker/described.py) in the place of its own.
+  Result<Fd> open(const std::vector<std::string>& foreign_kernels,
+                  const std::map<std::string, int64_t>& described = {});
   // The candidate may load kernels from these files: their paths as it sees them, and here.
   // `schedule_seed` orders the turns of a device in software.
   Status allow(const std::map<std::string, std::string>& files, uint64_t schedule_seed);

@@ -218,10 +218,11 @@ Stage<Initials> Executor::initials(const std::string& task_source, const JudgeOp
   return Found(Initials{std::move(found.body.initials), std::move(found.region)});
 }
 
-Stage<std::string> Executor::record(const std::string& source, const Initials& initials) {
+Stage<std::string> Executor::record(const std::string& source, const Initials& initials,
+                                    const Described& described) {
   using Recorded = std::variant<std::string, task::Outcome>;
   MC_TRY(Session session, zygotes_.spawn(Role::kRecorder, limits_.child), "record");
-  const worker::RecorderRecordQuestion question{source, initials.trees};
+  const worker::RecorderRecordQuestion question{source, initials.trees, described};
   Answer answer = session.ask(question.to_json(), &initials.region, Seconds(limits_.load_s));
   if (auto* reply = std::get_if<Reply>(&answer)) return Recorded(std::move(reply->json));
   return Recorded(std::visit(Failure{limits_, "record", limits_.load_s, {}}, answer));
@@ -231,7 +232,7 @@ Result<CandidateProcess> Executor::candidate(const Program& program) {
   ChildLimits limits = limits_.child;
   if (program.is_in_triton()) limits.imports = {"triton"};
   MC_TRY(auto device, device_process(), "candidate");
-  MC_TRY(const Fd channel, device->open(limits_.foreign_kernels), "candidate");
+  MC_TRY(const Fd channel, device->open(limits_.foreign_kernels, program.described), "candidate");
   limits.device_channel = channel.get();
   MC_TRY(Session session, zygotes_.spawn(Role::kCandidate, limits), "candidate");
   return CandidateProcess{std::move(session), std::move(device)};

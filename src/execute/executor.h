@@ -126,12 +126,17 @@ struct Library {
   std::filesystem::path path;
 };
 
+// Attributes of the device that a candidate is written for, where the device that runs it is
+// another one; by their names in PyTorch (harness/worker/described.py).
+using Described = std::map<std::string, int64_t>;
+
 struct Program {
   std::string source;
   std::vector<Library> libraries;
   Locate locate;
   // The rest of StageLimits::candidate_s; null where nothing limits it.
   worker::AnswerTime* time = nullptr;
+  Described described{};
 
   // Nothing of it is compiled before it runs: the rules let only Triton's kernels do without.
   bool is_in_triton() const { return libraries.empty(); }
@@ -206,7 +211,8 @@ class Executor {
   // Decides only `Unsupported` (a task that cannot be made to fit).
   Stage<Initials> initials(const std::string& task_source, const JudgeOptions& options);
   // The recorder's answer, for compile::parse_extensions.
-  Stage<std::string> record(const std::string& source, const Initials& initials);
+  Stage<std::string> record(const std::string& source, const Initials& initials,
+                            const Described& described);
 
   // Correctness on every trial of the judge's plan, and the ATen calls of each.  `candidate` is
   // told `schedule_seed`: the judge's seed must not follow from it.  `pause` is called before each

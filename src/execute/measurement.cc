@@ -151,6 +151,7 @@ Result<EarlyOutcome> Measurement::load() {
   init.insert(init.end(), policy_.init_operators.begin(), policy_.init_operators.end());
   question.policy = {policy_.name, operators, operators, std::move(init)};
   question.schedule_seed = schedule_seed_;
+  question.described = program_.described;
   std::map<std::string, std::string> files;
   for (size_t i = 0; i < paths.size(); ++i) {
     files[paths[i].string()] = program_.libraries[i].path.string();

@@ -32,6 +32,13 @@ bool is_code(const Word& word, std::string_view text) {
          meaning == text;
 }
 
+// The same for a pattern, which may end in *.
+bool is_code_like(const Word& word, std::string_view pattern) {
+  const bool is_prefix = pattern.size() > 1 && pattern.ends_with('*');
+  return is_prefix ? is_code(word, word.text) && matches(pattern, word.text)
+                   : is_code(word, pattern);
+}
+
 // The content of a string with "{}" for each field of an f-string.
 std::string without_fields(const Word& word) {
   std::string text = word.text;
@@ -170,7 +177,7 @@ class Applier {
   bool fits(const std::vector<std::string>& phrase, std::size_t i) const {
     if (i + phrase.size() > words_.size()) return false;
     for (std::size_t k = 0; k < phrase.size(); ++k) {
-      if (phrase[k] != "*" && !is_code(words_[i + k], phrase[k])) return false;
+      if (phrase[k] != "*" && !is_code_like(words_[i + k], phrase[k])) return false;
     }
     return true;
   }

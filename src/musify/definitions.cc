@@ -47,14 +47,21 @@ bool ends_declarator(std::string_view next) {
 
 // `Type* name`, and not `a * name`.
 bool is_pointer_declarator(const Words& words, std::size_t i) {
+  static constexpr std::array<std::string_view, 11> kBegins = {
+      ";",          "{",        "}",      "const",  "static",         "inline",
+      "__device__", "__host__", "extern", "struct", "__forceinline__"};
   if (i < 2 || words[i - 2].kind != Kind::kName || is_one_of(kNoTypes, words[i - 2].text)) {
     return i >= 3 && text_at(words, i - 2) == "const" && words[i - 3].kind == Kind::kName;
   }
   const std::string& type = words[i - 2].text;
   if (is_one_of(kBuiltIn, type) || type.ends_with("_t")) return true;
-  const std::string_view before = i >= 3 ? text_at(words, i - 3) : ";";
-  return before == ";" || before == "{" || before == "}" || before == "const" ||
-         before == "static" || before == "__device__" || before == "extern" || before == "struct";
+  std::size_t first = i - 2;  // The first word of a qualified name.
+  while (first >= 2 && words[first - 1].text == "::") first -= 2;
+  const Word* before = first > 0 ? &words[first - 1] : nullptr;
+  if (before == nullptr || before->in_directive || is_one_of(kBegins, before->text)) return true;
+  // A parameter of a class, and not an argument `a & b`.
+  const bool is_class = type.front() >= 'A' && type.front() <= 'Z';
+  return is_class && (before->text == "(" || before->text == ",");
 }
 
 // Macros whose first argument is a new name.
@@ -81,7 +88,9 @@ bool is_defined_in_cpp(const Words& words, std::size_t i) {
   const bool is_parameter_of_template = next == ">" && is_one_of(kBuiltIn, before.text);
   if (!ends_declarator(next) && !is_parameter_of_template) return false;
   if (before.text == "*" || before.text == "&") return is_pointer_declarator(words, i);
-  if (before.text == ">") return next == "(" || next == "=" || next == ";" || next == "{";
+  if (before.text == ">" || before.text == ">>") {
+    return next == "(" || next == "=" || next == ";" || next == "{";
+  }
   return before.kind == Kind::kName && !is_one_of(kNoTypes, before.text);
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstddef>
+#include <cstdint>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -19,10 +20,44 @@ bool is_any_of(const std::vector<std::string>& patterns, std::string_view text) 
                              [&](const std::string& pattern) { return matches(pattern, text); });
 }
 
-bool is_noticed(const Notice& notice, const Word& word, const Names& defined) {
+// The content of an asm statement.  Instructions of PTX are in small letters, those of MUSA in
+// capitals, as in "LSU.LD.B128".
+enum class Assembly : std::uint8_t { kNone, kNothing, kPtx, kMusa };
+
+Assembly assembly_in(std::string_view text) {
+  while (!text.empty() && (text.front() == '\\' || text.front() == '{' || text.front() == ' ' ||
+                           text.front() == '\n' || text.front() == '\t')) {
+    text.remove_prefix(std::min<std::size_t>(text.front() == '\\' ? 2 : 1, text.size()));
+  }
+  if (text.empty()) return Assembly::kNothing;
+  const auto is_of_instruction = [](unsigned char c) {
+    return std::isupper(c) != 0 || std::isdigit(c) != 0 || c == '_' || c == '.';
+  };
+  const auto end = std::ranges::find_if_not(text, is_of_instruction);
+  const bool is_label = end != text.end() && *end == ':';
+  const bool is_whole = end == text.end() || std::isspace(static_cast<unsigned char>(*end)) != 0;
+  const bool begins = std::isupper(static_cast<unsigned char>(text.front())) != 0;
+  return begins && is_whole && !is_label ? Assembly::kMusa : Assembly::kPtx;
+}
+
+Assembly assembly_at(const Words& words, std::size_t i) {
+  const std::string& text = words[i].text;
+  if (text != "asm" && text != "__asm__" && text != "__asm") return Assembly::kNone;
+  constexpr std::size_t kQualifiersMax = 4;
+  for (std::size_t k = i + 1; k < words.size() && k <= i + kQualifiersMax; ++k) {
+    if (words[k].kind == Kind::kString) return assembly_in(words[k].text);
+  }
+  return Assembly::kPtx;
+}
+
+bool is_noticed(const Notice& notice, const Words& words, std::size_t i, const Names& defined) {
+  const Word& word = words[i];
   switch (word.kind) {
-    case Kind::kName:
-      return is_any_of(notice.names, word.text) && !defined.contains(word.text);
+    case Kind::kName: {
+      const Assembly assembly = assembly_at(words, i);
+      const bool is_other = assembly == Assembly::kNothing || assembly == Assembly::kMusa;
+      return !is_other && is_any_of(notice.names, word.text) && !defined.contains(word.text);
+    }
     case Kind::kHeader:
       return is_any_of(notice.headers, word.text);
     case Kind::kString:
@@ -116,11 +151,12 @@ std::vector<Finding> noticed(const Unit& unit, const std::vector<Notice>& notice
                              const Names& defined, const Edits& edits) {
   std::vector<Finding> findings;
   std::set<std::pair<std::size_t, std::string>> seen;  // Lines and notices.
-  for (const Word& word : unit.words) {
+  for (std::size_t i = 0; i < unit.words.size(); ++i) {
+    const Word& word = unit.words[i];
     if (edits.is_excluded(word.offset)) continue;
     for (const Notice& notice : notices) {
       if (notice.is_for_cpp != (unit.language == Language::kCpp)) continue;
-      if (!is_noticed(notice, word, defined)) continue;
+      if (!is_noticed(notice, unit.words, i, defined)) continue;
       const Location location = edits.location_of(word.offset);
       if (!seen.emplace(location.line, notice.id).second) continue;
       findings.push_back({location, word.text + ": " + notice.message, notice.id});
@@ -129,8 +165,9 @@ std::vector<Finding> noticed(const Unit& unit, const std::vector<Notice>& notice
   return findings;
 }
 
-std::vector<Finding> remnants_of(const Unit& unit, const Remnants& remnants, const Names& defined,
+std::vector<Finding> remnants_of(const Unit& unit, const Rules& rules, const Names& defined,
                                  const Names& project_files, const Edits& edits) {
+  const Remnants& remnants = rules.remnants;
   std::vector<Finding> findings;
   for (std::size_t i = 0; i < unit.words.size(); ++i) {
     const Word& word = unit.words[i];
@@ -138,9 +175,12 @@ std::vector<Finding> remnants_of(const Unit& unit, const Remnants& remnants, con
     const std::size_t at = word.kind == Kind::kHeader ? word.content : word.offset;
     if (edits.is_changed(at) || edits.is_excluded(word.offset)) continue;
     const bool is_own = defined.contains(word.text) && !is_imported_module(unit, i);
-    if (is_own || remnants.allowed.contains(word.text)) continue;
+    if (is_own || is_any_of(remnants.allowed, word.text)) continue;
     if (word.kind == Kind::kHeader && project_files.contains(file_name(word.text))) continue;
-    if (!is_remnant(word, remnants)) continue;
+    const bool is_assembly_of_musa = rules.target == Target::kCuda &&
+                                     unit.language == Language::kCpp &&
+                                     assembly_at(unit.words, i) == Assembly::kMusa;
+    if (!is_assembly_of_musa && !is_remnant(word, remnants)) continue;
     findings.push_back(
         {edits.location_of(word.offset), word.text + " is known to no rule", "remnant"});
   }

@@ -23,7 +23,7 @@ std::vector<Finding> noticed(const Unit& unit, const std::vector<Notice>& notice
 
 // Names and headers of the other side that no rule changed, but for names that the source defines
 // and files of the same run.
-std::vector<Finding> remnants_of(const Unit& unit, const Remnants& remnants, const Names& defined,
+std::vector<Finding> remnants_of(const Unit& unit, const Rules& rules, const Names& defined,
                                  const Names& project_files, const Edits& edits);
 
 // True where warps of the architecture have 128 threads.

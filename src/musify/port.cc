@@ -92,7 +92,7 @@ Port port_source(std::string_view text, Language language, const Rules& rules,
     add_import(text, units[0].words, edits);
   }
   for (const Unit& unit : units) {
-    append(port.remnants, remnants_of(unit, rules.remnants, defined, options.project.files, edits));
+    append(port.remnants, remnants_of(unit, rules, defined, options.project.files, edits));
   }
   if (!port.refusals.empty()) port.remnants.clear();
   sort(port.refusals);

@@ -86,22 +86,24 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
     Names, CppRule,
-    ::testing::Values(Case{"cudaMalloc(&p, 4);", "musaMalloc(&p, 4);"},
-                      Case{"f(CUDA_R_32F, CUDART_INF_F);", "f(MUSA_R_32F, MUSART_INF_F);"},
-                      Case{"cublasSgemm(CUBLAS_OP_N);", "mublasSgemm(MUBLAS_OP_N);"},
-                      Case{"f(cudaErrorCudartUnloading);", "f(musaErrorMusartUnloading);"},
-                      Case{"curandState s;", "murandState s;"},
-                      Case{"curandStatePhilox4_32_10_t s;", "murand_state_philox4x32_10 s;"},
-                      Case{"cufftExecC2C(p);", "mufftExecC2C(p);"},
-                      Case{"cusparseCreate(&h);", "musparseCreate(&h);"},
-                      Case{"cudnnCreate(&h);", "mudnnCreate(&h);"},
-                      Case{"ncclComm_t c;", "mcclComm_t c;"},
-                      Case{"CUresult r = cuInit(0);", "MUresult r = muInit(0);"},
-                      Case{"int a = cumsum(b);", "int a = cumsum(b);"},
-                      Case{"template <int CUDA_N, class CUDA_T> void f(CUDA_T*);",
-                           "template <int CUDA_N, class CUDA_T> void f(CUDA_T*);"},
-                      Case{"__nv_bfloat162 a; __nv_fp8_e4m3 b;",
-                           "__mt_bfloat162 a; __mt_fp8_e4m3 b;"}));
+    ::testing::Values(
+        Case{"cudaMalloc(&p, 4);", "musaMalloc(&p, 4);"},
+        Case{"f(CUDA_R_32F, CUDART_INF_F);", "f(MUSA_R_32F, MUSART_INF_F);"},
+        Case{"cublasSgemm(CUBLAS_OP_N);", "mublasSgemm(MUBLAS_OP_N);"},
+        Case{"f(cudaErrorCudartUnloading);", "f(musaErrorMusartUnloading);"},
+        Case{"curandState s;", "murandState s;"},
+        Case{"curandStatePhilox4_32_10_t s;", "murand_state_philox4x32_10 s;"},
+        Case{"cufftExecC2C(p);", "mufftExecC2C(p);"},
+        Case{"cusparseCreate(&h);", "musparseCreate(&h);"},
+        Case{"cudnnCreate(&h);", "mudnnCreate(&h);"}, Case{"ncclComm_t c;", "mcclComm_t c;"},
+        Case{"CUresult r = cuInit(0);", "MUresult r = muInit(0);"},
+        Case{"int a = cumsum(b);", "int a = cumsum(b);"},
+        Case{"nvcuda::wmma::fill_fragment(c, 0);", "mtmusa::wmma::fill_fragment(c, 0);"},
+        Case{"nv_bfloat16 a; nv_bfloat162 b;", "mt_bfloat16 a; mt_bfloat162 b;"},
+        Case{"REGISTER_DEVICE_IMPL(nms, CUDA, f);", "REGISTER_DEVICE_IMPL(nms, PrivateUse1, f);"},
+        Case{"template <int CUDA_N, class CUDA_T> void f(CUDA_T*);",
+             "template <int CUDA_N, class CUDA_T> void f(CUDA_T*);"},
+        Case{"__nv_bfloat162 a; __nv_fp8_e4m3 b;", "__mt_bfloat162 a; __mt_fp8_e4m3 b;"}));
 
 INSTANTIATE_TEST_SUITE_P(
     Torch, CppRule,
@@ -143,6 +145,9 @@ INSTANTIATE_TEST_SUITE_P(
              "#define APPLY(a, cudaE) g(cudaE)\nAPPLY(1, musaFree(p));"},
         Case{"f(a, cudaSuccess, 1); std::map<int, cudaEvent_t, X> m; int x[] = {a, cudaSuccess};",
              "f(a, musaSuccess, 1); std::map<int, musaEvent_t, X> m; int x[] = {a, musaSuccess};"},
+        Case{"std::tuple<A, B<C>>\nspmm_cuda(A a); at::Tensor &scale_cuda(at::Tensor &x_cuda);",
+             "std::tuple<A, B<C>>\nspmm_cuda(A a); at::Tensor &scale_cuda(at::Tensor &x_cuda);"},
+        Case{"f(a & cudaB); x = at::b * cudaC;", "f(a & musaB); x = at::b * musaC;"},
         Case{"#define CUDA_CHECK(x) x\nCUDA_CHECK(cudaFree(p));",
              "#define CUDA_CHECK(x) x\nCUDA_CHECK(musaFree(p));"},
         Case{"struct cudaThing { int a; }; cudaThing t;",
@@ -372,14 +377,42 @@ TEST_P(Refused, NamesTheRuleAndTheLineAndChangesNothing) {
 
 INSTANTIATE_TEST_SUITE_P(All, Refused,
                          ::testing::Values(Case{"asm volatile(\"nop;\");", "ptx"},
-                                           Case{"#include <mma.h>\n", "wmma"},
-                                           Case{"nvcuda::wmma::fill_fragment(c, 0);", "wmma"},
+                                           Case{"asm(\"LAB: nop;\");", "ptx"},
                                            Case{"#include <cuda/barrier>\n", "libcudacxx"},
                                            Case{"#include <cute/tensor.hpp>\n", "cutlass"},
                                            Case{"cudaLaunchAttribute a[1];", "launch_attributes"}));
 
 TEST(Port, RefusesNothingInAComment) {
-  EXPECT_THAT(to_musa("// asm, wmma\n", Language::kCpp).refusals, IsEmpty());
+  EXPECT_THAT(to_musa("// asm, cutlass\n", Language::kCpp).refusals, IsEmpty());
+}
+
+TEST(Port, RefusesNoFolderOfTheProjectThatIsNamedCuda) {
+  const Port port = to_musa("#include \"cuda/ops.h\"\n", Language::kCpp);
+  EXPECT_THAT(port.refusals, IsEmpty());
+  EXPECT_THAT(port.remnants, SizeIs(1));  // No file of the run has this name.
+  PortOptions options;
+  options.project.files = {"ops.h"};
+  EXPECT_EQ(to_musa("#include \"cuda/ops.h\"\n", Language::kCpp, options).status(),
+            Port::Status::kUnchanged);
+}
+
+// An assembly of MUSA's own, and a barrier of the compiler.
+TEST(Port, RefusesNoAssemblyWithoutPtx) {
+  for (const char* text : {"asm volatile(\"LSU.LD.B128 %0, %1\" : \"=R\"(v) : \"R\"(x));",
+                           "asm volatile(\"\" ::: \"memory\");"}) {
+    EXPECT_THAT(to_musa(text, Language::kCpp).refusals, IsEmpty()) << text;
+  }
+  const Rules& back = rules_to(Target::kCuda);
+  EXPECT_THAT(port_source("asm(\"LSU.LD %0\");", Language::kCpp, back, {}).remnants, SizeIs(1));
+  EXPECT_THAT(port_source("asm(\"\");", Language::kCpp, back, {}).remnants, IsEmpty());
+}
+
+TEST(Port, LeavesHeadersThatTorchMusaHasUnderNamesOfCuda) {
+  const std::string text =
+      "#include \"torch_musa/share/generated_cuda_compatible/x/Atomics.muh\"\n";
+  EXPECT_EQ(to_musa(text, Language::kCpp).status(), Port::Status::kUnchanged);
+  const Rules& back = rules_to(Target::kCuda);
+  EXPECT_THAT(port_source(text, Language::kCpp, back, {}).remnants, SizeIs(1));
 }
 
 class WideWarp : public ::testing::TestWithParam<const char*> {};

@@ -166,11 +166,8 @@ Remnants read_remnants(Reader& reader, const Json& json, const char* source) {
   const std::string path = std::string("remnants.") + source;
   reader.expect_members(section, path, {"contains", "names", "headers", "allowed"});
   if (!reader.problem().empty()) return {};
-  const std::vector<std::string> allowed = reader.texts(section, path, "allowed");
-  return {reader.texts(section, path, "contains"),
-          reader.texts(section, path, "names"),
-          reader.texts(section, path, "headers"),
-          {allowed.begin(), allowed.end()}};
+  return {reader.texts(section, path, "contains"), reader.texts(section, path, "names"),
+          reader.texts(section, path, "headers"), reader.texts(section, path, "allowed")};
 }
 
 Rules read_rules(Reader& reader, const Json& json, Target target) {

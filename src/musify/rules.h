@@ -41,7 +41,7 @@ struct Rule {
     kHeader,        // The path of an #include; its delimiters stay.
     kQuotedHeader,  // The path of an #include; CUDA has it in <>, MUSA in quotes.
     kThreshold,     // A number that the architecture macro is compared with, and the macro.
-    kPhrase,        // Words in a row, written with spaces between them; * is any one word.
+    kPhrase,        // Words in a row, with spaces between them; * is any word, or any end of one.
     kPrefix,        // The beginning of a name.
     kImport,        // A module that is imported from torch.
     kKeyword,       // The name of a keyword argument, or the same in a string.
@@ -73,12 +73,13 @@ struct Notice {
   std::vector<std::string> strings;
 };
 
-// Names that show that a port is not whole.  Those in `allowed` stay: both sides have them.
+// Names that show that a port is not whole.  Those in `allowed` stay: both sides have them, or only
+// the target.
 struct Remnants {
   std::vector<std::string> contained;  // In small letters; compared without regard to case.
   std::vector<std::string> names;      // Patterns may end in *, as those of headers.
   std::vector<std::string> headers;
-  std::set<std::string> allowed;
+  std::vector<std::string> allowed;
 };
 
 struct Rules {

@@ -92,6 +92,21 @@ Result<std::vector<Source>> find_sources(const std::vector<std::string>& paths,
   return sources;
 }
 
+std::vector<Source> take_ported(std::vector<Source>& sources) {
+  std::set<fs::path> kept;
+  for (const Source& source : sources) {
+    if (source.path.filename() == source.relative.filename()) kept.insert(source.path);
+  }
+  std::vector<Source> ported;
+  std::erase_if(sources, [&](const Source& source) {
+    const fs::path port = source.path.parent_path() / source.relative.filename();
+    const bool is_ported = port != source.path && kept.contains(port);
+    if (is_ported) ported.push_back(source);
+    return is_ported;
+  });
+  return ported;
+}
+
 Status check_outputs(const std::vector<Source>& sources, const fs::path& folder) {
   std::error_code ignored;
   std::set<fs::path> inputs;

@@ -29,6 +29,9 @@ struct Source {
 // kNotFound or kInvalidInput name the path that is none.
 Result<std::vector<Source>> find_sources(const std::vector<std::string>& paths, const Rules& rules);
 
+// Takes the sources out whose port is a source itself, beside them: `k.cu`, where there is `k.mu`.
+std::vector<Source> take_ported(std::vector<Source>& sources);
+
 // kInvalidInput where a port would replace one of the sources, or two ports would have one place.
 Status check_outputs(const std::vector<Source>& sources, const std::filesystem::path& folder);
 

@@ -69,10 +69,23 @@ TEST_F(Tree, DoesNotLetAPortReplaceAnInput) {
 }
 
 TEST_F(Tree, DoesNotLetTwoPortsHaveOnePlace) {
-  add("k.cu");
-  add("k.mu");
-  EXPECT_THAT(check_outputs(find(root()).value(), root() / "out").error().message,
+  add("a/k.cu");
+  add("b/k.mu");
+  const auto sources = find_sources({(root() / "a").string(), (root() / "b").string()}, rules_);
+  EXPECT_THAT(check_outputs(sources.value(), root() / "out").error().message,
               HasSubstr("would both become"));
+}
+
+TEST_F(Tree, LeavesOutSourcesWhosePortIsBesideThem) {
+  add("a/k.cu");
+  add("a/k.mu");
+  add("b/k.cu");
+  std::vector<Source> sources = find(root()).value();
+  const std::vector<Source> ported = take_ported(sources);
+  ASSERT_THAT(ported, SizeIs(1));
+  EXPECT_EQ(ported[0].path, root() / "a/k.cu");
+  EXPECT_THAT(sources, SizeIs(2));
+  EXPECT_TRUE(check_outputs(sources, root() / "out"));
 }
 
 }  // namespace

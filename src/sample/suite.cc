@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/file.h"
+#include "task/musa_device.h"
 #include "task/suite.h"
 
 namespace mc::sample {
@@ -107,9 +108,10 @@ bool holds_rows(std::string_view text) {
 
 // ---- Suites of tasks alone ----------------------------------------------------------------------
 
-Item item_of(task::Task task, task::Dialect dialect, const std::string& language) {
+Item item_of(task::Task task, task::Dialect dialect, const std::string& language,
+             const std::string& musa_architecture) {
   Item item;
-  item.prompt = generation_prompt(task, dialect, language);
+  item.prompt = generation_prompt(task, dialect, language, musa_architecture);
   const size_t colon = task.id.rfind(':');
   const size_t slash = task.id.rfind('/');
   if (slash != std::string::npos) {
@@ -119,6 +121,28 @@ Item item_of(task::Task task, task::Dialect dialect, const std::string& language
   }
   item.task = std::move(task);
   return item;
+}
+
+// The facts about MUSA that a program for CUDA does not show.
+std::string musa_rules(const std::string& architecture) {
+  constexpr int kFirstWithBfloat16 = 220;
+  const auto device = task::described(task::Dialect::kMusa, architecture);
+  std::string limits =
+      fmt::format("warps have {} threads", task::warp_threads(task::Dialect::kMusa, architecture));
+  if (const auto bytes = device.find("shared_memory_per_block"); bytes != device.end()) {
+    limits += fmt::format(", and a block at most {} KiB of shared memory", bytes->second >> 10);
+  }
+  const bool has_bfloat16 = task::architecture_number(architecture) >= kFirstWithBfloat16;
+  return fmt::format(
+      "- The module imports `torch_musa`. Devices are \"musa\", and names of the runtime begin "
+      "with "
+      "`musa`: CUDA's do not exist.\n"
+      "- The device is {0}, for which `extra_musa_cflags=[\"--offload-arch={0}\"]` compiles: {1}.\n"
+      "- In C++, tensors of the device are `x.is_privateuseone()`, and its stream is "
+      "`c10::musa::getCurrentMUSAStream()` of \"torch_musa/csrc/core/MUSAStream.h\". {2}\n",
+      architecture, limits,
+      has_bfloat16 ? "Numbers of bfloat16 are `__mt_bfloat16` of <musa_bf16.h>."
+                   : "There is no type for bfloat16.");
 }
 
 // ---- Templates ----------------------------------------------------------------------------------
@@ -164,7 +188,8 @@ Result<std::vector<Part>> parts_of(const std::string& text, const TemplateValues
 }  // namespace
 
 Result<std::vector<Item>> load_bench_suite(const fs::path& path, task::Dialect dialect,
-                                           const std::string& language) {
+                                           const std::string& language,
+                                           const std::string& musa_architecture) {
   std::error_code ignored;
   if (fs::is_regular_file(path, ignored)) {
     const auto text = read_file(path, task::kSuiteBytesMax);
@@ -177,7 +202,9 @@ Result<std::vector<Item>> load_bench_suite(const fs::path& path, task::Dialect d
   auto tasks = task::load_suite(path, "kernelbench");
   if (!tasks) return tasks.error();
   std::vector<Item> out;
-  for (task::Task& task : *tasks) out.push_back(item_of(std::move(task), dialect, language));
+  for (task::Task& task : *tasks) {
+    out.push_back(item_of(std::move(task), dialect, language, musa_architecture));
+  }
   return out;
 }
 
@@ -194,7 +221,8 @@ std::string prompt_lines(std::span<const Item> items) {
   return out;
 }
 
-std::string prompt_rules(task::Dialect dialect, const std::string& language) {
+std::string prompt_rules(task::Dialect dialect, const std::string& language,
+                         const std::string& musa_architecture) {
   const bool is_musa = dialect == task::Dialect::kMusa;
   const std::string compiled =
       is_musa ? "`torch_musa.utils.musa_extension.load_inline` (`musa_sources`)"
@@ -217,15 +245,12 @@ std::string prompt_rules(task::Dialect dialect, const std::string& language) {
       "{2}"
       "- `forward` may allocate, view and copy tensors. What computes is in your kernels.\n"
       "- The kernels are right for other sizes than those below, and for any values.\n",
-      platform, form,
-      is_musa ? "- The module imports `torch_musa`. Devices are \"musa\", and names of the runtime "
-                "begin with `musa`: CUDA's do not exist.\n"
-              : "");
+      platform, form, is_musa ? musa_rules(musa_architecture) : "");
 }
 
 Messages generation_prompt(const task::Task& task, task::Dialect dialect,
-                           const std::string& language) {
-  const std::string rules = prompt_rules(dialect, language);
+                           const std::string& language, const std::string& musa_architecture) {
+  const std::string rules = prompt_rules(dialect, language, musa_architecture);
   return {{"user", fmt::format("{}\n```python\n{}\n```\n", rules, task.code)}};
 }
 

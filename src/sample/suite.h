@@ -40,7 +40,8 @@ struct Item {
 // kNotFound, or kInvalidInput with the file and line that cannot be used.
 Result<std::vector<Item>> load_bench_suite(const std::filesystem::path& path,
                                            task::Dialect dialect = task::Dialect::kCuda,
-                                           const std::string& language = task::kAnyLanguage);
+                                           const std::string& language = task::kAnyLanguage,
+                                           const std::string& musa_architecture = "mp_31");
 
 // The input of `musacoder-learn generate --prompts` reads it: {"id", "prompt"} a line.
 std::string prompt_lines(std::span<const Item> items);
@@ -48,9 +49,12 @@ std::string prompt_lines(std::span<const Item> items);
 // Asks for a complete module with ModelNew and own kernels, in CUDA or MUSA, in one fenced block.
 // Text of ours.
 Messages generation_prompt(const task::Task& task, task::Dialect dialect,
-                           const std::string& language = task::kAnyLanguage);
-// That prompt without the task. In any language but Triton, kernels are the dialect's.
-std::string prompt_rules(task::Dialect dialect, const std::string& language = task::kAnyLanguage);
+                           const std::string& language = task::kAnyLanguage,
+                           const std::string& musa_architecture = "mp_31");
+// That prompt without the task. In any language but Triton, kernels are the dialect's, for MUSA's
+// architecture.
+std::string prompt_rules(task::Dialect dialect, const std::string& language = task::kAnyLanguage,
+                         const std::string& musa_architecture = "mp_31");
 
 // The texts of the names that a template may have, each made where a template has it.  {{task}},
 // the task's program, is always among them.

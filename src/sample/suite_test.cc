@@ -50,12 +50,25 @@ TEST_F(BenchSuite, ReadsRowsWithTheirPromptsAndGroups) {
   EXPECT_EQ(first.prompt[0].content, "write it");
 }
 
+TEST(PromptRules, TeachTheArchitectureOfMusaThatWasAskedFor) {
+  const auto rules = [](const char* architecture) {
+    return prompt_rules(task::Dialect::kMusa, task::kAnyLanguage, architecture);
+  };
+  for (const char* text : {"--offload-arch=mp_22", "warps have 128 threads", "72 KiB",
+                           "is_privateuseone", "MUSAStream.h", "__mt_bfloat16"}) {
+    EXPECT_THAT(rules("mp_22"), testing::HasSubstr(text));
+  }
+  EXPECT_THAT(rules("mp_31"), testing::HasSubstr("warps have 32 threads"));
+  EXPECT_THAT(rules("mp_21"), testing::Not(testing::HasSubstr("__mt_bfloat16")));
+}
+
 TEST_F(BenchSuite, PromptsTasksThatBringNone) {
   write("level1/19_ReLU.py", "class Model: 'relu'");
   const auto musa = load_bench_suite(folder_->path(), task::Dialect::kMusa);
   ASSERT_TRUE(musa);
   EXPECT_THAT(musa->front().prompt.front().content, testing::HasSubstr("MUSA kernels"));
   EXPECT_THAT(musa->front().prompt.front().content, testing::Not(testing::HasSubstr("CUDA k")));
+  EXPECT_THAT(musa->front().prompt.front().content, testing::HasSubstr("--offload-arch=mp_31"));
   const auto numbered = load_bench_suite(folder_->path());
   ASSERT_TRUE(numbered);
   EXPECT_EQ(numbered->front().task.id, "kernelbench:1/19");

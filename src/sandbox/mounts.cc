@@ -47,6 +47,20 @@ enum class Access { kReadOnly, kReadWrite };
 Error failed(const std::string& what) { return system_error(ErrorCode::kUnavailable, what); }
 
 // A mount that a descriptor holds, and the path at which it is to appear.
+// The C library has functions for these calls from 2.36 on, and Ubuntu 22.04 has 2.35.
+int call_open_tree(const std::string& path, unsigned flags) {
+  return static_cast<int>(syscall(SYS_open_tree, AT_FDCWD, path.c_str(), flags));
+}
+
+bool has_moved(int tree, const std::string& path) {
+  return syscall(SYS_move_mount, tree, "", AT_FDCWD, path.c_str(), MOVE_MOUNT_F_EMPTY_PATH) == 0;
+}
+
+bool has_set(int directory, const std::string& path, unsigned flags, mount_attr& attributes) {
+  return syscall(SYS_mount_setattr, directory, path.c_str(), flags, &attributes,
+                 sizeof attributes) == 0;
+}
+
 struct Detached {
   std::string path;
   Fd tree;
@@ -55,7 +69,7 @@ struct Detached {
 
 Result<Detached> detach(const std::string& path, Access access) {
   const unsigned flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE;
-  Fd tree(open_tree(AT_FDCWD, path.c_str(), flags));
+  Fd tree(call_open_tree(path, flags));
   if (!tree.is_open()) return failed("open_tree " + path);
   return Detached{path, std::move(tree), access};
 }
@@ -73,7 +87,7 @@ Status set_read_only(int directory, const std::string& path) {
   mount_attr attributes{};
   attributes.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID;
   const unsigned flags = AT_RECURSIVE | (path.empty() ? AT_EMPTY_PATH : 0);
-  if (mount_setattr(directory, path.c_str(), flags, &attributes, sizeof attributes) != 0) {
+  if (!has_set(directory, path, flags, attributes)) {
     return failed("mount_setattr " + (path.empty() ? "a visible path" : path));
   }
   return ok();
@@ -132,7 +146,7 @@ Status make_place(const Detached& detached) {
 
 Status attach(const Detached& detached, const std::string& path) {
   const int tree = detached.tree.get();
-  if (move_mount(tree, "", AT_FDCWD, path.c_str(), MOVE_MOUNT_F_EMPTY_PATH) != 0) {
+  if (!has_moved(tree, path)) {
     return failed("move_mount to " + path);
   }
   return ok();
@@ -220,7 +234,7 @@ Status hide(const std::vector<std::string>& paths, std::vector<std::string>& hid
 Status set_mount_read_only(const std::string& path) {
   mount_attr attributes{};
   attributes.attr_set = MOUNT_ATTR_RDONLY;
-  if (mount_setattr(AT_FDCWD, path.c_str(), 0, &attributes, sizeof attributes) == 0) return ok();
+  if (has_set(AT_FDCWD, path, 0, attributes)) return ok();
   return failed("mount_setattr " + path);
 }
 

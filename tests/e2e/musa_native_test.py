@@ -135,6 +135,8 @@ class MusaNativeTest(unittest.TestCase):
         self.assertEqual(len(library), artifact["bytes"])
         names = (b"__musaRegisterFatBinary", b"musaLaunchKernel", b"cudaLaunchKernel")
         self.assertEqual([name in library for name in names], [True, True, False])
+        self.assertIn(b"__CLANG_OFFLOAD_BUNDLE__", library)
+        self.assertIn(b"musa-mtgpu-mt-musa--mp_31", library)
 
     def test_what_is_wrong_is_told_in_the_candidates_own_words(self) -> None:
         kinds = {name: one["verdict"]["outcome"]["kind"] for name, one in self.verdicts.items()}

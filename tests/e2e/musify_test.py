@@ -61,6 +61,22 @@ class Musify(InFolder):
         self.assertIn("bad.cu:2:3: refused: asm: inline PTX", done.stderr)
         self.assertEqual([path.name for path in (self.folder / "out").iterdir()], ["good.mu"])
 
+    def test_a_port_beside_its_original_does_not_end_the_run(self) -> None:
+        self.write("in/k.cu", "cudaFree(p);\n")
+        self.write("in/k.mu", "musaFree(q);\n")
+        self.write("in/l.cu", "cudaFree(r);\n")
+        done = self.musify(self.folder / "in", "--out", self.folder / "out")
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        self.assertIn("in/k.cu: left out: its port k.mu is beside it\n", done.stderr)
+        self.assertEqual((self.folder / "out/k.mu").read_text(), "musaFree(q);\n")
+        self.assertEqual((self.folder / "out/l.mu").read_text(), "musaFree(r);\n")
+
+    def test_each_reason_is_a_line_of_its_file(self) -> None:
+        done = self.musify(self.write("k.cu", "f(MY_CUDA);\ng(MY_CUDA);\n"))
+        line = "k.cu:1:3: left over: MY_CUDA is known to no rule (remnant), 2 times\n"
+        self.assertIn(line, done.stderr)
+        self.assertEqual(done.stderr.count("left over"), 1)
+
     def test_partial_port_lists_what_is_left(self) -> None:
         done = self.musify(self.write("k.cu", "int x = MY_CUDA;\n"))
         self.assertEqual(done.returncode, FOUND)

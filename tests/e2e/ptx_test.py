@@ -66,6 +66,9 @@ __global__ void exchange(const float* x, float* y) {
   __syncthreads();
 }
 torch::Tensor run(torch::Tensor x) {
+  int bytes = 0;
+  musaDeviceGetAttribute(&bytes, musaDevAttrMaxSharedMemoryPerBlock, 0);
+  TORCH_CHECK(bytes == 28 << 10, "shared memory of a block: ", bytes);
   auto y = torch::empty_like(x);
   exchange<<<x.size(0), 128>>>(x.data_ptr<float>(), y.data_ptr<float>());
   return y;
@@ -74,11 +77,13 @@ torch::Tensor run(torch::Tensor x) {
 ext = load_inline(name="exchange", cpp_sources="torch::Tensor run(torch::Tensor x);",
                   musa_sources=SOURCE, functions=["run"])
 assert torch.musa.get_device_properties(0).warp_size == 128
+assert torch.musa.get_device_capability() == (2, 1)
 
 class ModelNew(torch.nn.Module):
     def forward(self, x):
         assert torch.musa.get_device_properties(0).warp_size == 128
         assert torch.musa.get_device_name(0) == "MUSA on CPU"
+        assert torch.musa.get_device_capability() == (2, 1)
         return ext.run(x)
 """
 

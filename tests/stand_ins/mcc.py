@@ -3,13 +3,15 @@
 """A stand-in for mcc, MUSA's compiler: checks its command line, then lets nvcc compile a port.
 
 It refuses what mcc is known to refuse and what it does not know. The source is ported to CUDA by
-`musacoder musify`; in the object, functions of CUDA's runtime get the names of MUSA's again.
+`musacoder musify`; in the object, functions of CUDA's runtime get the names of MUSA's again, and
+the image becomes the only code of a bundle of Clang's, as in MUSA's public libraries.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import struct
 import subprocess
 import sys
 import tempfile
@@ -24,6 +26,8 @@ KNOWN = re.compile(
 FOR_NVCC = re.compile(r"-O[0-3]|-[DUI].+|-std=\S+|-g|-w")
 ARCHITECTURE = re.compile(r"--offload-arch=mp_(10|21|22|31|32)")
 RUNTIME = re.compile(r"(__)?cuda([A-Z]\w*)")
+SECTION = ".nv_fatbin"  # The section of images.
+ALIGNMENT = 4096
 
 
 def fail(message: str) -> None:
@@ -87,6 +91,8 @@ def main() -> None:
             command += ["-isystem", name]
         run(*command, "-c", str(port), "-o", *values["-o"])
     rename(values["-o"][0])
+    (architecture,) = filter(None, map(ARCHITECTURE.fullmatch, flags))
+    bundle_image(values["-o"][0], f"mp_{architecture[1]}")
 
 
 def rename(library: str) -> None:
@@ -100,6 +106,28 @@ def rename(library: str) -> None:
         if other != name:
             pairs += ["--redefine-sym", f"{name}={other}"]
     run("objcopy", *pairs, library)
+
+
+def bundle_image(library: str, architecture: str) -> None:
+    """Puts the object's image into a bundle for one architecture."""
+    with tempfile.TemporaryDirectory() as folder:
+        image, bundle = Path(folder, "image"), Path(folder, "bundle")
+        run("objcopy", f"--dump-section={SECTION}={image}", library, os.devnull)
+        if not image.exists():  # An object without kernels.
+            return
+        bundle.write_bytes(bundle_of(image.read_bytes(), architecture))
+        run("objcopy", f"--update-section={SECTION}={bundle}", library)
+
+
+def bundle_of(code: bytes, architecture: str) -> bytes:
+    """Entries are offset, size, length of the name and name; the host's has no code."""
+    names = [b"host-x86_64-unknown-linux-gnu-", b"musa-mtgpu-mt-musa--" + architecture.encode()]
+    head = b"__CLANG_OFFLOAD_BUNDLE__" + struct.pack("<Q", len(names))
+    entries = b"".join(
+        struct.pack("<3Q", ALIGNMENT, size, len(name)) + name
+        for name, size in zip(names, (0, len(code)))
+    )
+    return (head + entries).ljust(ALIGNMENT, b"\0") + code
 
 
 if __name__ == "__main__":
