@@ -131,6 +131,7 @@ void GlobalMemory::note_access(const Allocation& allocation, bool is_write) {
   const std::atomic_ref<uint8_t> origins(allocation.origins);
   const uint8_t known = origins.load(std::memory_order_relaxed);
   if (is_write) {
+    std::atomic_ref<bool>(allocation.is_written).store(true, std::memory_order_relaxed);
     origins.store((known & ~kByHost) | kByKernel, std::memory_order_relaxed);
   } else if ((known & kGiven) != 0) {
     reads_given_.store(true, std::memory_order_relaxed);
