@@ -334,6 +334,14 @@ void store_near(LaneWarp& w, const Step* s, uint32_t bytes, const Near& near,
   });
 }
 
+void note_unwritten_runs(LaneWarp& w, const Step* s, uint32_t bytes,
+                         const Run<uint64_t> (&runs)[kRuns]) {
+  for (int r = 0; r < kRuns; ++r) {
+    note_unwritten(*w.block, w, s, runs[r].base, bytes, w.thread(r * kRun),
+                   runs[r].is_row ? kRun : 1);
+  }
+}
+
 void note_unwritten_lanes(LaneWarp& w, const Step* s, uint32_t bytes, const Far& far) {
   for (Mask left = w.active; left != 0; left &= left - 1) {
     const int l = lowest(left);

@@ -317,7 +317,9 @@ MC_INLINE void check_read_run(LaneWarp& w, const Step* s, Run<uint64_t> run, uin
 }
 
 // Notes reads of bytes that nothing wrote: unwritten.h.
-void note_unwritten_lanes(LaneWarp& w, const Step* s, uint32_t bytes, const Far& far);
+[[gnu::cold]] void note_unwritten_runs(LaneWarp& w, const Step* s, uint32_t bytes,
+                                       const Run<uint64_t> (&runs)[kRuns]);
+[[gnu::cold]] void note_unwritten_lanes(LaneWarp& w, const Step* s, uint32_t bytes, const Far& far);
 void check_read_far(LaneWarp& w, const Step* s, uint32_t bytes, const Far& far);
 // A strong access by a lane to global memory.
 void touch_far(LaneWarp& w, const Step* s, uint32_t bytes, const Far& far, int lane, Strong kind,
