@@ -156,7 +156,6 @@ struct Device::Impl {
   Result<uint64_t> cleared_grid_workspace();
   void prepare(Launch& launch, const LaunchOptions& options, const Program& program);
   void add_unwritten(uint64_t address, size_t bytes);
-  void note_write(uint64_t address, size_t bytes);
   void note_writes_of(const Launch& launch);
   bool may_follow(const LaunchOptions& options, const Program& program) const;
   void follow(Launch& launch, const LaunchOptions& options, UnwrittenReads& reads);
@@ -230,7 +229,7 @@ Status Device::copy_in(uint64_t to, std::span<const uint8_t> bytes) {
   uint8_t* host = impl_->memory->host(to, bytes.size());
   if (host == nullptr) return invalid("a copy is not within one allocation");
   if (!bytes.empty()) std::memcpy(host, bytes.data(), bytes.size());
-  impl_->note_write(to, bytes.size());
+  note_write(to, bytes.size());
   return ok();
 }
 
@@ -245,7 +244,7 @@ Status Device::fill(uint64_t to, uint8_t byte, size_t size) {
   uint8_t* host = impl_->memory->host(to, size);
   if (host == nullptr) return invalid("a fill is not within one allocation");
   if (size > 0) std::memset(host, byte, size);
-  impl_->note_write(to, size);
+  note_write(to, size);
   return ok();
 }
 
@@ -259,7 +258,7 @@ void Device::note_origins(uint64_t address, size_t bytes, uint8_t origins) {
   if (allocation == nullptr || bytes == 0) return;
   const bool is_whole = bytes >= allocation->end - allocation->begin;
   allocation->origins = is_whole ? origins : allocation->origins | origins;
-  impl_->note_write(address, bytes);
+  note_write(address, bytes);
 }
 
 void Device::note_copy(uint64_t to, uint64_t from, size_t bytes) {
@@ -276,12 +275,12 @@ std::shared_ptr<const Finding> Device::unwritten_read(uint64_t address, size_t b
   return impl_->unwritten->read_before({address, address + bytes});
 }
 
-// Bytes of one allocation, at most.
-void Device::Impl::note_write(uint64_t address, size_t bytes) {
-  const Allocation* allocation = memory->find(address);
+void Device::note_write(uint64_t address, size_t bytes) {
+  const Allocation* allocation = impl_->memory->find(address);
   if (allocation == nullptr || !allocation->has_unwritten) return;
-  unwritten->remove({address, std::min(allocation->end, address + bytes)});
-  allocation->has_unwritten = unwritten->has_any({allocation->begin, allocation->end});
+  Unwritten& unwritten = *impl_->unwritten;
+  unwritten.remove({address, std::min(allocation->end, address + bytes)});
+  allocation->has_unwritten = unwritten.has_any({allocation->begin, allocation->end});
 }
 
 bool Device::take_given_read() { return impl_->memory->take_given_read(); }

@@ -126,6 +126,8 @@ class Device {
   // Copies and fills by way of host() are noted by the caller alone, kernels' accesses by launch().
   uint8_t origins(uint64_t address) const;
   void note_origins(uint64_t address, size_t bytes, uint8_t origins);
+  // Bytes were written, as far as findings of unwritten memory are concerned.
+  void note_write(uint64_t address, size_t bytes);
   // A copy within the device.
   void note_copy(uint64_t to, uint64_t from, size_t bytes);
   // A finding for bytes that reach the host or an output, and that follow from a kernel's read of

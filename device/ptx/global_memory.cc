@@ -185,14 +185,4 @@ GlobalShadow ShadowMemory::rows() const {
           words + 3 * row_};
 }
 
-uint32_t ShadowMemory::written_in(uint64_t line) const {
-  const Touch& touch = rows().lines[line].written;
-  return touch.since >= launch_since_ ? touch.mask : 0;
-}
-
-uint32_t ShadowMemory::read_in(uint64_t line) const {
-  const Touch& touch = rows().lines[line].read;
-  return touch.since >= launch_since_ ? touch.mask : 0;
-}
-
 }  // namespace mc::ptx

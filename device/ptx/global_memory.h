@@ -101,12 +101,19 @@ class ShadowMemory {
   uint32_t* now() { return &now_; }
   GlobalShadow rows() const;
   // The granules of a line that the launch wrote and read.
-  uint32_t written_in(uint64_t line) const;
-  uint32_t read_in(uint64_t line) const;
+  uint32_t written_in(uint64_t line) const { return touched(line_at(line).written); }
+  uint32_t read_in(uint64_t line) const { return touched(line_at(line).read); }
 
  private:
   ShadowMemory(Reserved lines, Reserved words)
       : lines_(std::move(lines)), words_(std::move(words)) {}
+
+  const Line& line_at(uint64_t line) const {
+    return reinterpret_cast<const Line*>(lines_.data())[line];
+  }
+  uint32_t touched(const Touch& touch) const {
+    return touch.since >= launch_since_ ? touch.mask : 0;
+  }
 
   Reserved lines_, words_;
   size_t row_ = 0;  // The words of each of the four rows.

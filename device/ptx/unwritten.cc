@@ -47,17 +47,17 @@ void Unwritten::add(Extent bytes) { set(bytes, true); }
 void Unwritten::remove(Extent bytes) { set(bytes, false); }
 
 void Unwritten::remove_written(const ShadowMemory& shadow, Extent bytes, int granule_shift) {
-  const uint64_t first = (bytes.begin - kGlobalBase) >> (granule_shift + kLineShift);
-  const uint64_t last = (bytes.end - 1 - kGlobalBase) >> (granule_shift + kLineShift);
-  const uint64_t granule = uint64_t{1} << granule_shift;
-  for (uint64_t line = first; line <= last; ++line) {
-    const uint32_t mask = shadow.written_in(line);
-    uint64_t at = kGlobalBase + (line << (granule_shift + kLineShift));
-    if (mask == ~0U) {
-      remove({at, at + (granule << kLineShift)});
-      continue;
-    }
-    for (uint32_t left = mask; left != 0; left >>= 1, at += granule) {
+  const int shift = granule_shift + kLineShift;
+  const uint64_t last = (bytes.end - 1 - kGlobalBase) >> shift;
+  // Most lines are written whole, one after the other.
+  for (uint64_t line = (bytes.begin - kGlobalBase) >> shift; line <= last; ++line) {
+    const uint64_t first = line;
+    while (line <= last && shadow.written_in(line) == ~0U) ++line;
+    if (line > first) remove({kGlobalBase + (first << shift), kGlobalBase + (line << shift)});
+    if (line > last) return;
+    uint64_t at = kGlobalBase + (line << shift);
+    const uint64_t granule = uint64_t{1} << granule_shift;
+    for (uint32_t left = shadow.written_in(line); left != 0; left >>= 1, at += granule) {
       if (left & 1) remove({at, at + granule});
     }
   }
@@ -80,7 +80,8 @@ bool Unwritten::has_any(Extent bytes) const {
   }
   const uint8_t* eights = bits_.data() + (bytes.begin - kGlobalBase) / 8;
   const uint64_t whole = bytes.end > bytes.begin ? (bytes.end - bytes.begin) / 8 : 0;
-  if (std::any_of(eights, eights + whole, [](uint8_t eight) { return eight != 0; })) return true;
+  // All are zero if the first one is, and each other one equals the one before.
+  if (whole > 0 && (*eights != 0 || std::memcmp(eights, eights + 1, whole - 1) != 0)) return true;
   for (bytes.begin += whole * 8; bytes.begin < bytes.end; ++bytes.begin) {
     if (has(bytes.begin)) return true;
   }

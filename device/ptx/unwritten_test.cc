@@ -133,6 +133,18 @@ TEST_F(Following, EndsWhereBytesAreWritten) {
   EXPECT_EQ(device_->unwritten_read(result_, kBytes), nullptr);
 }
 
+TEST_F(Following, KnowsWhatAnOperatorWroteOfAView) {
+  const uint64_t x = padded(), result = fresh("result", 0);
+  const uint64_t padding = x + kColumns * sizeof(float);
+  std::memset(device_->host(padding, 16), 0, 16);
+  device_->note_write(padding, kBytes - (padding - x));
+  launch({.kernel = "bad_sums_padding",
+          .grid = {kRows, 1, 1},
+          .block = {kPitch, 1, 1},
+          .arguments = Arguments().add(x).add(x).add(x).add(result)});
+  EXPECT_EQ(device_->unwritten_read(result, 4), nullptr);
+}
+
 TEST_F(Following, WorksWithSeveralWorkers) {
   open(read_testdata("unwritten.ptx"), {.workers = 3});
   EXPECT_EQ(run("bad_sums_padding", 0).size(), 1U);
