@@ -33,7 +33,8 @@ struct Result {
 
 struct State {
   void* (*host)(uint64_t address, uint64_t bytes) = nullptr;
-  void (*note)(uint64_t target, uint64_t bytes, const uint64_t* sources, size_t count) = nullptr;
+  void (*note)(uint64_t target, uint64_t bytes, uint64_t extent, const uint64_t* sources,
+               size_t count) = nullptr;
   std::map<uint32_t, Result> results;  // They wait for an address, the oldest first.
   uint32_t next_slot = 0;
 };
