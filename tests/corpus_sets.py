@@ -181,7 +181,7 @@ SETS: dict[str, Callable[[], list[Case]]] = {
     "contest": contest,
     # Candidates that a GPU would show to be wrong, and other backends than ptx would not.
     "ptx": lambda: listed("ptx"),
-    # Those that a GPU shows to be right, as its blocks and warps have an order that nothing ensures.
+    # Those that a GPU shows to be right, by an order of blocks and warps that nothing ensures.
     "races": lambda: listed("races"),
     "triton": lambda: honest("triton"),
     "triton_mutants": lambda: mutants("triton_mutants", "triton"),

@@ -36,8 +36,9 @@ constexpr int64_t kLaunchBytesMax = 1 << 30;             // Frames of calls and 
 constexpr int64_t kHeapBytes = 64 << 20;                 // For malloc of kernels.
 constexpr uint64_t kNoiseOfLaunch = 0x9FB21C651E98DF25;  // Odd, so that launches differ.
 constexpr uint64_t kLatePauses = 3;
-constexpr uint64_t kTicksOfLaunch = 50'000;  // The time from one launch to the next.
+constexpr uint64_t kTicksOfLaunch = 50'000;      // The time from one launch to the next.
 constexpr size_t kUnwrittenSitesMax = 4;         // Those whose bytes are changed.
+constexpr uint64_t kFollowedBytesMax = 1 << 30;  // An undone launch takes their room once more.
 // Large numbers, NaN and zeros, in place of bytes that nothing wrote.
 constexpr uint8_t kOtherBytes[] = {0x7F, 0xFF, 0x00};
 
@@ -146,9 +147,9 @@ struct Device::Impl {
   ModuleId next_module = 1;
   std::vector<std::unique_ptr<ShadowMemory>> shadows;  // One for each worker.
   std::unique_ptr<UndoLog> undo;
-  std::set<const Program*> in_place;                   // Those that wrote what their blocks read.
-  std::set<const Program*> reads_written;              // Those that read nothing unwritten so far.
-  uint64_t grid_workspace = 0;                         // Memory of cooperative launches.
+  std::set<const Program*> in_place;       // Those that wrote what their blocks read.
+  std::set<const Program*> reads_written;  // Those that read nothing unwritten so far.
+  uint64_t grid_workspace = 0;             // Memory of cooperative launches.
   uint64_t launches = 0;
 
   Status place_variables(Loaded& loaded);
@@ -402,6 +403,7 @@ Result<uint64_t> Device::Impl::cleared_grid_workspace() {
     MC_TRY(grid_workspace, memory->allocate(kGridWorkspaceBytes, "the grid's barrier"), "launch");
   }
   std::memset(memory->host(grid_workspace, kGridWorkspaceBytes), 0, kGridWorkspaceBytes);
+  unwritten->remove({grid_workspace, grid_workspace + kGridWorkspaceBytes});
   return grid_workspace;
 }
 
@@ -467,9 +469,8 @@ void Device::Impl::run(Launch& launch, const Overlay& overlay) {
 
 // True for blocks of several workers whose results depend on the order in which they ran.
 bool Device::Impl::depends_on_order(const Launch& launch) const {
-  return launch.workers > 1 &&
-         (launch.stopped || launch.reads_unwritten ||
-          undo->workers_conflict(shadows, launch.program->granule_shift));
+  return launch.workers > 1 && (launch.stopped || launch.reads_unwritten ||
+                                undo->workers_conflict(shadows, launch.program->granule_shift));
 }
 
 void Device::Impl::run_again(Launch& launch, const LaunchOptions& given, const Overlay& overlay) {
@@ -498,10 +499,15 @@ void Device::Impl::note_writes_of(const Launch& launch) {
 // A launch is undone only where its kernel may read what nothing wrote: in its first launch, and
 // where it did so in another one. What malloc of a kernel gave cannot be undone.
 bool Device::Impl::may_follow(const LaunchOptions& given, const Program& program) const {
-  const auto has_unwritten = [](const auto& one) { return one.second.has_unwritten; };
-  return given.checks_races && !reads_written.contains(&program) &&
-         program.module->find_function("malloc") == nullptr &&
-         std::ranges::any_of(memory->allocations(), has_unwritten);
+  if (!given.checks_races || reads_written.contains(&program)) return false;
+  if (program.module->find_function("malloc") != nullptr) return false;
+  uint64_t bytes = 0;
+  bool has_unwritten = false;
+  for (const auto& [begin, allocation] : memory->allocations()) {
+    bytes += allocation.end - begin;
+    has_unwritten |= allocation.has_unwritten;
+  }
+  return has_unwritten && bytes <= kFollowedBytesMax;
 }
 
 // True if a launch failed because of the bytes that a read had. A value that only follows from
@@ -521,7 +527,7 @@ void Device::Impl::follow(Launch& launch, const LaunchOptions& given, UnwrittenR
   FindingLog& log = *launch.log;
   launch.unwritten_reads = nullptr;
   reads.sites.resize(std::min(reads.sites.size(), kUnwrittenSitesMax));
-  // What follows from several reads is a finding of the first one.
+  // Bytes that follow from several reads have the finding of the first one.
   for (const UnwrittenReads::Site& site : std::views::reverse(reads.sites)) {
     for (const uint8_t byte : kOtherBytes) {
       if (byte == site.byte && !site.has_followers) continue;

@@ -84,13 +84,13 @@ void NewOutputElements(benchmark::State& state) {
   const Bench& m = basic();
   for (auto _ : state) {
     const uint64_t c = m.device->allocate(kElements * sizeof(float), "output").value();
-    const auto report = m.device->launch(
-        {.module = m.module,
-         .kernel = "add",
-         .grid = {kElements / 256, 1, 1},
-         .block = {256, 1, 1},
-         .arguments = Arguments().add(m.a).add(m.b).add(c).add(kElements),
-         .checks_races = state.range(0) != 0});
+    const auto report =
+        m.device->launch({.module = m.module,
+                          .kernel = "add",
+                          .grid = {kElements / 256, 1, 1},
+                          .block = {256, 1, 1},
+                          .arguments = Arguments().add(m.a).add(m.b).add(c).add(kElements),
+                          .checks_races = state.range(0) != 0});
     MC_CHECK(report && report->findings.empty());
     MC_CHECK(m.device->release(c));
   }

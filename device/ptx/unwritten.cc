@@ -129,8 +129,8 @@ std::shared_ptr<const Finding> Unwritten::read_before(Extent bytes) const {
 // ---- Reads.
 
 void UnwrittenReads::Site::add(Extent bytes) {
-  const bool is_known = !extents.empty() && extents.back().begin <= bytes.begin &&
-                        extents.back().end >= bytes.end;
+  const bool is_known =
+      !extents.empty() && extents.back().begin <= bytes.begin && extents.back().end >= bytes.end;
   if (!is_known && extents.size() < kExtentsMax) append(extents, bytes);
 }
 
@@ -177,7 +177,7 @@ void Aftermath::add_differences(const Line* mine, const Line* other,
   const size_t granule = size_t{1} << granule_shift_;
   for (size_t at = 0; at < kLine; at += granule) {
     if (!written[at] && !written_other[at]) continue;
-    // What one run alone wrote is unwritten after the other one, whatever its bytes are.
+    // Bytes that one run alone wrote are unwritten after the other one, whatever they are.
     const bool is_of_one = written[at] != written_other[at] && any.unwritten[at];
     if (!is_of_one && std::memcmp(&after[at], &after_other[at], granule) == 0) continue;
     const uint64_t begin = kGlobalBase + (any.number << UndoLog::kLineShift) + at;

@@ -30,7 +30,7 @@ std::vector<Reader> readers() {
   std::string line;
   for (int number = 1; std::getline(lines, line); ++number) {
     if (line.starts_with("KERNEL(")) all.push_back({line.substr(7, line.find(')') - 7), 0});
-    if (line.ends_with("// read")) all.back().line = number;
+    if (line.ends_with("// unwritten_global")) all.back().line = number;
   }
   return all;
 }
@@ -50,9 +50,8 @@ class UnwrittenMemory : public Kernels {
     const std::vector<float> row(kColumns, 1.0F);
     const auto bytes = std::as_bytes(std::span(row));
     for (uint64_t k = 0; k < kRows; ++k) {
-      EXPECT_TRUE(
-          device_->copy_in(x + k * kPitch * sizeof(float),
-                           {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}));
+      EXPECT_TRUE(device_->copy_in(x + k * kPitch * sizeof(float),
+                                   {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}));
     }
     return x;
   }

@@ -108,48 +108,48 @@ KERNEL(ok_adds_a_selected_zero) {
 KERNEL(bad_sums_padding) {
   float sum = 0;
   for (int k = 0; k < kPitch; ++k) {
-    sum += x[blockIdx.x * kPitch + k];  // read
+    sum += x[blockIdx.x * kPitch + k];  // unwritten_global
   }
   if (threadIdx.x == 0) result[blockIdx.x] = sum;
 }
 
 KERNEL(bad_adds_to_new_memory) {
   float* one = y + blockIdx.x * kPitch + threadIdx.x;
-  *one += 1;  // read
+  *one += 1;  // unwritten_global
   result[blockIdx.x * kPitch + threadIdx.x] = *one;
 }
 
 KERNEL(bad_multiplies_by_zero) {
-  const float value = y[blockIdx.x * kPitch + threadIdx.x];  // read
+  const float value = y[blockIdx.x * kPitch + threadIdx.x];  // unwritten_global
   result[blockIdx.x * kPitch + threadIdx.x] = 5 + x[0] * 0 * value;
 }
 
 KERNEL(bad_counts_from_nothing) {
   if (threadIdx.x != 0) return;
-  const int ticket = atomicAdd(words, 1);  // read
+  const int ticket = atomicAdd(words, 1);  // unwritten_global
   if (ticket == static_cast<int>(gridDim.x) - 1) result[0] = 1;
 }
 
 KERNEL(bad_branches) {
   result[blockIdx.x * kPitch + threadIdx.x] = 1;
-  if (words[blockIdx.x] == 0) {  // read
+  if (words[blockIdx.x] == 0) {  // unwritten_global
     result[blockIdx.x * kPitch + threadIdx.x] = 2;
   }
 }
 
 KERNEL(bad_index) {
-  const int at = words[threadIdx.x] & 63;  // read
+  const int at = words[threadIdx.x] & 63;  // unwritten_global
   result[blockIdx.x * kPitch + threadIdx.x] = at < kColumns ? x[at] : 0;
 }
 
 KERNEL(bad_wild_index) {
-  result[blockIdx.x * kPitch + threadIdx.x] = x[words[threadIdx.x]];  // read
+  result[blockIdx.x * kPitch + threadIdx.x] = x[words[threadIdx.x]];  // unwritten_global
 }
 
 KERNEL(bad_swaps_with_padding) {
   if (threadIdx.x == 0) result[blockIdx.x] = x[blockIdx.x * kPitch];
   if (threadIdx.x != 1) return;
   float* row = const_cast<float*>(x) + blockIdx.x * kPitch;
-  const float last = row[kColumns];  // read
+  const float last = row[kColumns];  // unwritten_global
   result[blockIdx.x + gridDim.x] = last;
 }
