@@ -181,6 +181,8 @@ SETS: dict[str, Callable[[], list[Case]]] = {
     "contest": contest,
     # Candidates that a GPU would show to be wrong, and other backends than ptx would not.
     "ptx": lambda: listed("ptx"),
+    # Those that a GPU shows to be right, by an order of blocks and warps that nothing ensures.
+    "races": lambda: listed("races"),
     "triton": lambda: honest("triton"),
     "triton_mutants": lambda: mutants("triton_mutants", "triton"),
     "forms": lambda: edits_of_files("forms"),
@@ -201,6 +203,7 @@ BARS = {
     "hostile": 0.95,
     "contest": 1.0,
     "ptx": 1.0,
+    "races": 1.0,
     "triton": 1.0,
     "triton_mutants": 1.0,
     "forms": 1.0,

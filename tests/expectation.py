@@ -7,6 +7,7 @@ An entry of an `expected.json` reads, all but `expect` optional:
      "rules": ["run.library_kernel"],        of an illegal candidate: one finding's rule matches one
      "says": "cudaMalloc",                   the outcome's evidence contains it
      "finding": "global_race",               a finding in a kernel is of this kind
+     "line": "sum += x[i]",                  and its line has this text
      "performance": [                        of one that passes: every condition holds
        {"field": "time_us.median", "min": 1900, "max": 2500},
        {"field": "kernels.0.owner", "equals": "candidate"}]}
@@ -65,13 +66,14 @@ class Expectation:
     performance: tuple[Condition, ...] = ()
     says: str = ""
     finding: str = ""
+    line: str = ""
 
     @staticmethod
     def parse(entry: Json) -> Expectation:
         """Of an entry that may hold other members too."""
         conditions = tuple(Condition.parse(one) for one in entry.get("performance", []))
         rules = tuple(entry.get("rules", []))
-        texts = (entry.get("says", ""), entry.get("finding", ""))
+        texts = [entry.get(name, "") for name in ("says", "finding", "line")]
         return Expectation(tuple(entry["expect"]), rules, conditions, *texts)
 
     def surprises(self, verdict: Json) -> list[str]:
@@ -84,13 +86,21 @@ class Expectation:
             return [f"illegal by {told_by(outcome)}, expected {' or '.join(self.rules)}"]
         if not any(self.says in text for text in _texts(outcome)):
             return [f"{kind} without {self.says!r}: {told_by(outcome)}"]
-        if self.finding and self.finding not in kinds_in(outcome):
-            return [f"{kind} without a finding of {self.finding}: {told_by(outcome)}"]
+        if self.finding and not self._is_found(outcome):
+            place = f" at {self.line!r}" if self.line else ""
+            return [f"{kind} without a finding of {self.finding}{place}: {told_by(outcome)}"]
         if kind == "pass":
             performance = outcome.get("performance")
             breaches = [condition.breach(performance) for condition in self.performance]
             return [breach for breach in breaches if breach]
         return []
+
+    def _is_found(self, outcome: Json) -> bool:
+        return any(
+            one.get("kind") == self.finding
+            and self.line in (one.get("location") or {}).get("excerpt", "")
+            for one in _findings_in(outcome)
+        )
 
     def _is_ruled(self, outcome: Json) -> bool:
         found = [finding["rule"] for finding in outcome["findings"]]
@@ -99,10 +109,14 @@ class Expectation:
 
 def kinds_in(outcome: Json) -> set[str]:
     """The kinds of all findings in kernels."""
+    return {str(one.get("kind")) for one in _findings_in(outcome)}
+
+
+def _findings_in(outcome: Json) -> list[Json]:
     found = list(outcome.get("findings") or [])
     for trial in outcome.get("trials") or []:
         found += trial["findings"]
-    return {str(one.get("kind")) for one in found}
+    return found
 
 
 def value_at(value: Any, path: str) -> Any:

@@ -92,6 +92,13 @@ class Expectations(unittest.TestCase):
             ["compile without 'cudaMalloc': write \"musaMalloc\""],
         )
 
+    def test_a_finding_has_the_text_of_its_line(self) -> None:
+        found = {"kind": "global_race", "location": {"excerpt": "  sum += x[i];"}}
+        verdict = {"outcome": {"kind": "runtime", "findings": [found]}}
+        for line, count in (("", 0), ("x[i]", 0), ("x[j]", 1)):
+            expectation = Expectation(("runtime",), finding="global_race", line=line)
+            self.assertEqual(len(expectation.surprises(verdict)), count)
+
     def test_rules_say_nothing_of_other_outcomes(self) -> None:
         expectation = Expectation(("illegal", "pass"), rules=("run.aten",))
         self.assertEqual(expectation.surprises(passed(None)), [])

@@ -5,7 +5,7 @@
   run_corpus.py --musacoder build/dev/bin/musacoder [--jobs 2] [--only PATTERN] SET…
 
 SET is one of honest, mutants, answers, hostile, contest, forms, warp128, musa_programs, ptx,
-triton, triton_mutants, kernelbench, kernelbench_mutants.  A GPU judges them with
+races, triton, triton_mutants, kernelbench, kernelbench_mutants.  A GPU judges them with
 --option=--backend=cuda.
 Prints a line for each surprise and a summary for each set; exits 0 when every set reaches its bar,
 77 when a set's tasks are not there.

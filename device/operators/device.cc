@@ -33,7 +33,8 @@ struct Result {
 
 struct State {
   void* (*host)(uint64_t address, uint64_t bytes) = nullptr;
-  void (*note)(uint64_t target, uint64_t bytes, const uint64_t* sources, size_t count) = nullptr;
+  void (*note)(uint64_t target, uint64_t bytes, uint64_t extent, const uint64_t* sources,
+               size_t count) = nullptr;
   std::map<uint32_t, Result> results;  // They wait for an address, the oldest first.
   uint32_t next_slot = 0;
 };
@@ -43,11 +44,16 @@ State& state() {
   return *instance;
 }
 
+// A tensor of the device that is written: its bytes, and the first to the last of them.
+struct Written {
+  uint64_t begin = 0, bytes = 0, extent = 0;
+};
+
 // One call's arguments.
 struct Call {
-  std::vector<uint64_t> sources;                       // The tensors of the device that are read.
-  std::vector<std::pair<uint64_t, uint64_t>> written;  // Those that are written, with bytes.
-  bool is_written = false;                             // The argument that is being read is.
+  std::vector<uint64_t> sources;  // The tensors of the device that are read.
+  std::vector<Written> written;
+  bool is_written = false;  // The argument that is being read is.
   std::vector<at::Tensor> tensors;
   std::vector<std::vector<int64_t>> sizes;  // Theirs, before the operator ran.
   std::map<std::pair<uint64_t, uint64_t>, c10::Storage> storages;
@@ -66,6 +72,15 @@ c10::Storage storage_at(Call& call, uint64_t address, uint64_t bytes) {
   return storage;
 }
 
+Written written_of(const at::Tensor& tensor, uint64_t storage) {
+  if (tensor.numel() == 0) return {storage, 0, 0};
+  int64_t last = 0;
+  for (int64_t k = 0; k < tensor.dim(); ++k) last += (tensor.size(k) - 1) * tensor.stride(k);
+  const uint64_t item = tensor.itemsize();
+  return {storage + static_cast<uint64_t>(tensor.storage_offset()) * item, tensor.nbytes(),
+          static_cast<uint64_t>(last + 1) * item};
+}
+
 at::Tensor get_tensor(Reader& in, Call& call) {
   const auto type = in.get<at::ScalarType>();
   const auto flags = in.get<uint8_t>();
@@ -77,7 +92,7 @@ at::Tensor get_tensor(Reader& in, Call& call) {
   tensor._set_conj((flags & 1) != 0);
   tensor._set_neg((flags & 2) != 0);
   if (call.is_written) {
-    call.written.emplace_back(address, tensor.nbytes());
+    call.written.push_back(written_of(tensor, address));
   } else {
     call.sources.push_back(address);
   }
@@ -277,8 +292,8 @@ void run(Reader& in, Writer& out) {
   }
   const at::AutoDispatchBelowADInplaceOrView below;
   op.callBoxed(&stack);
-  for (const auto& [target, bytes] : call.written) {
-    state().note(target, bytes, call.sources.data(), call.sources.size());
+  for (const auto& [begin, bytes, extent] : call.written) {
+    state().note(begin, bytes, extent, call.sources.data(), call.sources.size());
   }
   out.put(static_cast<uint32_t>(stack.size()));
   for (const c10::IValue& value : stack) put_result(out, value, call);
@@ -302,8 +317,8 @@ size_t write_reply(const Writer& body, End end, void* reply, size_t reply_max) {
 }  // namespace mc::operators
 
 void mc_operators_open(void* (*host)(uint64_t address, uint64_t bytes),
-                       void (*note)(uint64_t target, uint64_t bytes, const uint64_t* sources,
-                                    size_t count)) {
+                       void (*note)(uint64_t target, uint64_t bytes, uint64_t extent,
+                                    const uint64_t* sources, size_t count)) {
   mc::operators::state().host = host;
   mc::operators::state().note = note;
 }
@@ -332,7 +347,7 @@ int mc_operators_fetch(uint32_t slot, uint64_t address, uint64_t bytes) {
   if (bytes > 0 && target == nullptr) return 0;
   const auto& [tensor, sources] = found->second;
   if (bytes > 0) std::memcpy(target, tensor.data_ptr(), bytes);
-  mc::operators::state().note(address, bytes, sources.data(), sources.size());
+  mc::operators::state().note(address, bytes, bytes, sources.data(), sources.size());
   results.erase(found);
   return 1;
 }

@@ -29,10 +29,11 @@ int mc_operators_install();
 
 // ---- The device process.
 // `host` gives the place in this process of bytes of the device, null for those that are none.
-// `note` gets the bytes that an operator wrote, and the tensors of the device that it read.
+// `note` gets the bytes that an operator wrote, from `target` on, which lie within `extent` bytes,
+// and the tensors of the device that it read.
 void mc_operators_open(void* (*host)(uint64_t address, uint64_t bytes),
-                       void (*note)(uint64_t target, uint64_t bytes, const uint64_t* sources,
-                                    size_t count));
+                       void (*note)(uint64_t target, uint64_t bytes, uint64_t extent,
+                                    const uint64_t* sources, size_t count));
 // Runs an operator, and writes the reply, of at most `reply_max` bytes: its size.
 size_t mc_operators_run(const void* call, size_t bytes, void* reply, size_t reply_max);
 // Writes a new result to the device's memory; 0 where that cannot be.

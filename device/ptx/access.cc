@@ -197,12 +197,15 @@ bool resolve_global(LaneWarp& w, const Step* s, Access access, Far& far) {
   Block& block = *w.block;
   far.base = reinterpret_cast<uint64_t>(block.global);
   SiteRange& range = block.sites[s->site];
+  far.has_unwritten = range.has_unwritten;
   if (is_inside(w, range, access.bytes, far)) return true;
   SiteRange found;
   if (find_allocation(block, far.at[lowest(w.active)], access.is_write, found)) {
     range = found;
+    far.has_unwritten = range.has_unwritten;
     if (is_inside(w, range, access.bytes, far)) return true;
   }
+  far.has_unwritten = block.launch->unwritten_reads != nullptr;
   return resolve_each(w, s, access, far);
 }
 
@@ -331,8 +334,24 @@ void store_near(LaneWarp& w, const Step* s, uint32_t bytes, const Near& near,
   });
 }
 
+void note_unwritten_runs(LaneWarp& w, const Step* s, uint32_t bytes,
+                         const Run<uint64_t> (&runs)[kRuns]) {
+  for (int r = 0; r < kRuns; ++r) {
+    note_unwritten(*w.block, w, s, runs[r].base, bytes, w.thread(r * kRun),
+                   runs[r].is_row ? kRun : 1);
+  }
+}
+
+void note_unwritten_lanes(LaneWarp& w, const Step* s, uint32_t bytes, const Far& far) {
+  for (Mask left = w.active; left != 0; left &= left - 1) {
+    const int l = lowest(left);
+    note_unwritten(*w.block, w, s, far.at[l], bytes, w.thread(l), 1);
+  }
+}
+
 void check_read_far(LaneWarp& w, const Step* s, uint32_t bytes, const Far& far) {
   if (far.space != Space::kGlobal || !w.block->checks_races) return;
+  if (far.has_unwritten) note_unwritten_lanes(w, s, bytes, far);
   const bool is_strong = (s->flags & kStrong) != 0;
   for (Mask left = w.active; left != 0;) {
     const int l = lowest(left);

@@ -30,6 +30,7 @@ struct Far {
   alignas(32) uint64_t at[kLanes];
   uint64_t base = 0;
   Space space = Space::kGlobal;
+  bool has_unwritten = false;  // The lanes' allocations may have unwritten bytes.
 
   MC_INLINE uint8_t* host(int lane) const { return reinterpret_cast<uint8_t*>(at[lane] + base); }
 };
@@ -315,6 +316,10 @@ MC_INLINE void check_read_run(LaneWarp& w, const Step* s, Run<uint64_t> run, uin
   for (int k = 0; k < readers; ++k) check_read_row(w, s, run.base, bytes, lane + k, 1);
 }
 
+// Notes reads of bytes that nothing wrote: unwritten.h.
+[[gnu::cold]] void note_unwritten_runs(LaneWarp& w, const Step* s, uint32_t bytes,
+                                       const Run<uint64_t> (&runs)[kRuns]);
+[[gnu::cold]] void note_unwritten_lanes(LaneWarp& w, const Step* s, uint32_t bytes, const Far& far);
 void check_read_far(LaneWarp& w, const Step* s, uint32_t bytes, const Far& far);
 // A strong access by a lane to global memory.
 void touch_far(LaneWarp& w, const Step* s, uint32_t bytes, const Far& far, int lane, Strong kind,

@@ -83,11 +83,13 @@ bool update_far(LaneWarp& w, const Step* s, Space space) {
   Far far;
   if (!resolve_far(w, s, {sizeof(T), true}, address_operand(s), space, far)) return false;
   w.stamp = ++*w.block->now;
+  // An exchange whose result nobody reads is a store.
+  const bool is_store = O == Op::kExch && (s->flags & kUnread) != 0;
+  if (far.has_unwritten && !is_store) note_unwritten_lanes(w, s, sizeof(T), far);
   for (int l = 0; l < kLanes; ++l) {
     if (!has(w.active, l)) continue;
+    if (space == Space::kGlobal && w.block->saves) save_bytes(*w.block, far.at[l], sizeof(T));
     update<O, T>(w, s, far.host(l), l, space, [&](bool changes) {
-      // An exchange whose result nobody reads is a store.
-      const bool is_store = O == Op::kExch && (s->flags & kUnread) != 0;
       const Strong kind = is_store ? Strong::kWrite : Strong::kUpdate;
       if (space == Space::kGlobal) touch_far(w, s, sizeof(T), far, l, kind, changes);
     });

@@ -14,6 +14,7 @@
 #include "ptx/machine.h"
 #include "ptx/order.h"
 #include "ptx/undo_log.h"
+#include "ptx/unwritten.h"
 
 namespace mc::ptx {
 
@@ -302,7 +303,8 @@ bool find_allocation(Block& block, uint64_t address, bool is_write, SiteRange& r
   const Allocation* allocation = block.launch->memory->find(address);
   if (allocation == nullptr) return false;
   block.launch->memory->note_access(*allocation, is_write);
-  range = {allocation->begin, allocation->end};
+  const bool notes = block.launch->unwritten_reads != nullptr;
+  range = {allocation->begin, allocation->end, notes && allocation->has_unwritten};
   return true;
 }
 
@@ -409,6 +411,53 @@ void report_shared(Block& block, const Warp& warp, const Step* step, FindingKind
   Finding finding = finding_at(block, warp, step, kind, thread, detail, other);
   finding.array = array_at(*block.program, uint64_t{granule} << block.program->granule_shift);
   add(block, std::move(finding));
+}
+
+namespace {
+
+// The launch wrote the byte.
+bool is_written(const Block& block, uint64_t address) {
+  const uint64_t granule = (address - kGlobalBase) >> block.program->granule_shift;
+  const Touch& written = block.global_shadow.lines[granule >> kLineShift].written;
+  return written.since >= block.launch_since && (written.mask >> granule % 32 & 1) != 0;
+}
+
+UnwrittenReads::Site& site_of(Block& block, const Warp& warp, const Step* step, uint64_t address,
+                              uint32_t bytes, int thread) {
+  UnwrittenReads& reads = *block.launch->unwritten_reads;
+  const size_t index = static_cast<size_t>(step->instruction);
+  const Location& location = warp.code->function->instructions[index].location;
+  if (UnwrittenReads::Site* known = reads.find(location); known != nullptr) return *known;
+  Finding finding = finding_at(block, warp, step, FindingKind::kUnwrittenGlobal, thread, "");
+  finding.detail = "a thread reads what nothing wrote, and results follow from it: " +
+                   global_detail(block, address, bytes, finding.array);
+  finding.array.resize(std::min(finding.array.size(), kNameMax));
+  reads.sites.push_back({location, std::make_shared<const Finding>(std::move(finding)), {}});
+  return reads.sites.back();
+}
+
+}  // namespace
+
+void note_unwritten(Block& block, const Warp& warp, const Step* step, uint64_t address,
+                    uint32_t bytes, int thread, int threads) {
+  Launch& launch = *block.launch;
+  const Extent row{address, address + uint64_t{bytes} * static_cast<uint64_t>(threads)};
+  if (!launch.unwritten->has_any(row)) return;
+  for (uint64_t at = row.begin; at < row.end; ++at) {
+    if (!launch.unwritten->has(at) || is_written(block, at)) continue;
+    launch.reads_unwritten = true;
+    if (launch.workers > 1) return;  // They are found again by one.
+    const uint64_t lane = (at - row.begin) / bytes;
+    UnwrittenReads::Site& site = site_of(block, warp, step, row.begin + lane * bytes, bytes,
+                                         thread + static_cast<int>(lane));
+    const Extent one{at, at + 1};
+    if (site.extents.empty()) site.byte = block.global[at];
+    site.add(one);
+    if (const auto read = launch.unwritten->read_before(one); read != nullptr) {
+      if (site.extents.size() == 1) site.first = read;
+      site.has_followers = true;
+    }
+  }
 }
 
 void report_global(Block& block, const Warp& warp, const Step* step, uint64_t address, int thread,

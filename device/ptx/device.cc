@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <ranges>
 #include <set>
 #include <thread>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "ptx/program.h"
 #include "ptx/shadow.h"
 #include "ptx/undo_log.h"
+#include "ptx/unwritten.h"
 
 namespace mc::ptx {
 namespace {
@@ -34,7 +36,11 @@ constexpr int64_t kLaunchBytesMax = 1 << 30;             // Frames of calls and 
 constexpr int64_t kHeapBytes = 64 << 20;                 // For malloc of kernels.
 constexpr uint64_t kNoiseOfLaunch = 0x9FB21C651E98DF25;  // Odd, so that launches differ.
 constexpr uint64_t kLatePauses = 3;
-constexpr uint64_t kTicksOfLaunch = 50'000;  // The time from one launch to the next.
+constexpr uint64_t kTicksOfLaunch = 50'000;      // The time from one launch to the next.
+constexpr size_t kUnwrittenSitesMax = 4;         // Those whose bytes are changed.
+constexpr uint64_t kFollowedBytesMax = 1 << 30;  // An undone launch takes their room once more.
+// Large numbers, NaN and zeros, in place of bytes that nothing wrote.
+constexpr uint8_t kOtherBytes[] = {0x7F, 0xFF, 0x00};
 
 // Triton's modules name the file of the kernel.
 bool is_in_python(const Program& program) {
@@ -126,24 +132,36 @@ Arguments& Arguments::add_bytes(const void* data, size_t size, size_t align) {
   return *this;
 }
 
+// Bytes that have another value in a launch than before it.
+struct Overlay {
+  const std::vector<Extent>* extents = nullptr;
+  uint8_t byte = 0;
+};
+
 struct Device::Impl {
   DeviceOptions options;
   const Variant* variant = nullptr;
   std::unique_ptr<GlobalMemory> memory;
+  std::unique_ptr<Unwritten> unwritten;
   std::map<ModuleId, Loaded> modules;
   ModuleId next_module = 1;
   std::vector<std::unique_ptr<ShadowMemory>> shadows;  // One for each worker.
-  std::unique_ptr<UndoLog> undo;                       // Null until a launch needs it.
-  std::set<const Program*> in_place;                   // Those that wrote what their blocks read.
-  uint64_t grid_workspace = 0;                         // Memory of cooperative launches.
+  std::unique_ptr<UndoLog> undo;
+  std::set<const Program*> in_place;       // Those that wrote what their blocks read.
+  std::set<const Program*> reads_written;  // Those that read nothing unwritten so far.
+  uint64_t grid_workspace = 0;             // Memory of cooperative launches.
   uint64_t launches = 0;
 
   Status place_variables(Loaded& loaded);
   Result<const Program*> program(ModuleId module, std::string_view kernel);
   Result<uint64_t> cleared_grid_workspace();
   void prepare(Launch& launch, const LaunchOptions& options, const Program& program);
-  void run(Launch& launch);
-  void run_again(Launch& launch, const LaunchOptions& options);
+  void add_unwritten(uint64_t address, size_t bytes);
+  void note_writes_of(const Launch& launch);
+  bool may_follow(const LaunchOptions& options, const Program& program) const;
+  void follow(Launch& launch, const LaunchOptions& options, UnwrittenReads& reads);
+  void run(Launch& launch, const Overlay& overlay = {});
+  void run_again(Launch& launch, const LaunchOptions& options, const Overlay& overlay = {});
   bool is_settled(Launch& launch, const LaunchOptions& options, const FindingLog& log);
   bool depends_on_order(const Launch& launch) const;
 };
@@ -163,25 +181,34 @@ Result<std::unique_ptr<Device>> Device::create(const DeviceOptions& options) {
     return invalid("warps of " + std::to_string(options.lanes) + " lanes; 32 and 128 are possible");
   }
   MC_TRY(impl->memory, GlobalMemory::create(options.memory_bytes), "ptx device");
+  MC_TRY(impl->unwritten, Unwritten::create(options.memory_bytes), "ptx device");
   for (int k = 0; k < impl->options.workers; ++k) {
     MC_TRY(std::unique_ptr<ShadowMemory> shadow, ShadowMemory::create(options.memory_bytes),
            "ptx device");
     impl->shadows.push_back(std::move(shadow));
   }
-  if (impl->options.workers > 1) {
-    MC_TRY(impl->undo, UndoLog::create(*impl->memory, impl->options.workers), "ptx device");
-  }
+  MC_TRY(impl->undo, UndoLog::create(*impl->memory, impl->options.workers), "ptx device");
   return std::unique_ptr<Device>(new Device(std::move(impl)));
 }
 
 Result<uint64_t> Device::allocate(size_t bytes, std::string name) {
-  return impl_->memory->allocate(bytes, std::move(name));
+  MC_TRY(const uint64_t address, impl_->memory->allocate(bytes, std::move(name)), "allocate");
+  impl_->add_unwritten(address, bytes);
+  return address;
 }
 
 Result<uint64_t> Device::reserve(size_t bytes) { return impl_->memory->reserve(bytes); }
 
 Status Device::allocate_at(uint64_t address, size_t bytes, std::string name) {
-  return impl_->memory->allocate_at(address, bytes, std::move(name));
+  MC_TRY_VOID(impl_->memory->allocate_at(address, bytes, std::move(name)), "allocate");
+  impl_->add_unwritten(address, bytes);
+  return ok();
+}
+
+void Device::Impl::add_unwritten(uint64_t address, size_t bytes) {
+  if (bytes == 0) return;
+  unwritten->add({address, address + bytes});
+  memory->find(address)->has_unwritten = true;
 }
 
 uint8_t* Device::host(uint64_t address, size_t bytes) const {
@@ -192,6 +219,7 @@ Status Device::release(uint64_t address) {
   const Allocation* allocation = impl_->memory->find(address);
   const uint64_t end = allocation == nullptr ? address : allocation->end;
   if (!impl_->memory->release(address)) return invalid("no allocation begins at this address");
+  impl_->unwritten->forget({address, end});
   for (const auto& shadow : impl_->shadows) {
     shadow->forget(address - kGlobalBase, end - kGlobalBase);
   }
@@ -202,6 +230,7 @@ Status Device::copy_in(uint64_t to, std::span<const uint8_t> bytes) {
   uint8_t* host = impl_->memory->host(to, bytes.size());
   if (host == nullptr) return invalid("a copy is not within one allocation");
   if (!bytes.empty()) std::memcpy(host, bytes.data(), bytes.size());
+  note_write(to, bytes.size());
   return ok();
 }
 
@@ -216,6 +245,7 @@ Status Device::fill(uint64_t to, uint8_t byte, size_t size) {
   uint8_t* host = impl_->memory->host(to, size);
   if (host == nullptr) return invalid("a fill is not within one allocation");
   if (size > 0) std::memset(host, byte, size);
+  note_write(to, size);
   return ok();
 }
 
@@ -229,6 +259,29 @@ void Device::note_origins(uint64_t address, size_t bytes, uint8_t origins) {
   if (allocation == nullptr || bytes == 0) return;
   const bool is_whole = bytes >= allocation->end - allocation->begin;
   allocation->origins = is_whole ? origins : allocation->origins | origins;
+  note_write(address, bytes);
+}
+
+void Device::note_copy(uint64_t to, uint64_t from, size_t bytes) {
+  const Allocation *source = impl_->memory->find(from), *target = impl_->memory->find(to);
+  if (source == nullptr || target == nullptr || bytes == 0) return;
+  const bool has_unwritten = source->has_unwritten;
+  note_origins(to, bytes, source->origins);
+  if (!has_unwritten) return;
+  impl_->unwritten->copy(to, {from, from + bytes});
+  target->has_unwritten = impl_->unwritten->has_any({target->begin, target->end});
+}
+
+std::shared_ptr<const Finding> Device::unwritten_read(uint64_t address, size_t bytes) const {
+  return impl_->unwritten->read_before({address, address + bytes});
+}
+
+void Device::note_write(uint64_t address, size_t bytes) {
+  const Allocation* allocation = impl_->memory->find(address);
+  if (allocation == nullptr || !allocation->has_unwritten) return;
+  Unwritten& unwritten = *impl_->unwritten;
+  unwritten.remove({address, std::min(allocation->end, address + bytes)});
+  allocation->has_unwritten = unwritten.has_any({allocation->begin, allocation->end});
 }
 
 bool Device::take_given_read() { return impl_->memory->take_given_read(); }
@@ -270,7 +323,10 @@ Status Device::unload(ModuleId module) {
   const auto found = impl_->modules.find(module);
   if (found == impl_->modules.end()) return invalid("the module is not loaded");
   for (const auto& [name, address] : found->second.addresses) impl_->memory->release(address);
-  for (const auto& [name, program] : found->second.programs) impl_->in_place.erase(program.get());
+  for (const auto& [name, program] : found->second.programs) {
+    impl_->in_place.erase(program.get());
+    impl_->reads_written.erase(program.get());
+  }
   impl_->modules.erase(found);
   return ok();
 }
@@ -347,6 +403,7 @@ Result<uint64_t> Device::Impl::cleared_grid_workspace() {
     MC_TRY(grid_workspace, memory->allocate(kGridWorkspaceBytes, "the grid's barrier"), "launch");
   }
   std::memset(memory->host(grid_workspace, kGridWorkspaceBytes), 0, kGridWorkspaceBytes);
+  unwritten->remove({grid_workspace, grid_workspace + kGridWorkspaceBytes});
   return grid_workspace;
 }
 
@@ -388,13 +445,19 @@ void Device::Impl::prepare(Launch& launch, const LaunchOptions& given, const Pro
   launch.bytes_left = kLaunchBytesMax;
 }
 
-void Device::Impl::run(Launch& launch) {
+void Device::Impl::run(Launch& launch, const Overlay& overlay) {
   for (const auto& shadow : shadows) shadow->begin_launch();
   launch.shadows = shadows.data();
   std::vector<Order> orders(static_cast<size_t>(launch.workers));
   launch.orders = orders.data();
-  launch.undo = launch.workers > 1 || launch.may_settle ? undo.get() : nullptr;
+  launch.undo = launch.workers > 1 || launch.may_undo ? undo.get() : nullptr;
   if (launch.undo != nullptr) undo->begin_launch();
+  if (overlay.extents != nullptr) {
+    for (const auto& [begin, end] : *overlay.extents) {
+      undo->save(0, begin, end - begin);
+      std::memset(memory->origin() + begin, overlay.byte, end - begin);
+    }
+  }
   std::vector<std::thread> threads;
   for (int k = 1; k < launch.workers; ++k) {
     threads.emplace_back([&launch, k, this] { variant->work(launch, k); });
@@ -406,17 +469,86 @@ void Device::Impl::run(Launch& launch) {
 
 // True for blocks of several workers whose results depend on the order in which they ran.
 bool Device::Impl::depends_on_order(const Launch& launch) const {
-  return launch.workers > 1 &&
-         (launch.stopped || undo->workers_conflict(shadows, launch.program->granule_shift));
+  return launch.workers > 1 && (launch.stopped || launch.reads_unwritten ||
+                                undo->workers_conflict(shadows, launch.program->granule_shift));
 }
 
-void Device::Impl::run_again(Launch& launch, const LaunchOptions& given) {
+void Device::Impl::run_again(Launch& launch, const LaunchOptions& given, const Overlay& overlay) {
   undo->restore();
   launch.next_block = 0;
   launch.stopped = false;
   launch.turns_left = given.steps_max * 1000 / launch.turn;
   launch.bytes_left = kLaunchBytesMax;
-  run(launch);
+  launch.reads_unwritten = false;
+  if (launch.unwritten_reads != nullptr) launch.unwritten_reads->sites.clear();
+  run(launch, overlay);
+}
+
+// The launch wrote bytes of allocations that it touched.
+void Device::Impl::note_writes_of(const Launch& launch) {
+  const int shift = launch.program->granule_shift;
+  for (const auto& [begin, allocation] : memory->allocations()) {
+    if (!std::exchange(allocation.is_written, false) || !allocation.has_unwritten) continue;
+    for (int k = 0; k < launch.workers; ++k) {
+      unwritten->remove_written(*shadows[static_cast<size_t>(k)], {begin, allocation.end}, shift);
+    }
+    allocation.has_unwritten = unwritten->has_any({begin, allocation.end});
+  }
+}
+
+// A launch is undone only where its kernel may read what nothing wrote: in its first launch, and
+// where it did so in another one. What malloc of a kernel gave cannot be undone.
+bool Device::Impl::may_follow(const LaunchOptions& given, const Program& program) const {
+  if (!given.checks_races || reads_written.contains(&program)) return false;
+  if (program.module->find_function("malloc") != nullptr) return false;
+  uint64_t bytes = 0;
+  bool has_unwritten = false;
+  for (const auto& [begin, allocation] : memory->allocations()) {
+    bytes += allocation.end - begin;
+    has_unwritten |= allocation.has_unwritten;
+  }
+  return has_unwritten && bytes <= kFollowedBytesMax;
+}
+
+// True if a launch failed because of the bytes that a read had. A value that only follows from
+// unwritten bytes may have limits that others have not.
+bool is_fault_of(const UnwrittenReads::Site& site, const FindingLog& log) {
+  const std::vector<Finding> found = log.findings();
+  return !site.has_followers && std::ranges::none_of(found, [](const Finding& one) {
+    return one.kind == FindingKind::kLacking;
+  });
+}
+
+// Finds what follows from bytes that nothing wrote (unwritten.h). The launch was the last one.
+void Device::Impl::follow(Launch& launch, const LaunchOptions& given, UnwrittenReads& reads) {
+  const int shift = launch.program->granule_shift;
+  const Aftermath first(*undo, *shadows[0], shift, *unwritten);
+  note_writes_of(launch);
+  FindingLog& log = *launch.log;
+  launch.unwritten_reads = nullptr;
+  reads.sites.resize(std::min(reads.sites.size(), kUnwrittenSitesMax));
+  // Bytes that follow from several reads have the finding of the first one.
+  for (const UnwrittenReads::Site& site : std::views::reverse(reads.sites)) {
+    for (const uint8_t byte : kOtherBytes) {
+      if (byte == site.byte && !site.has_followers) continue;
+      FindingLog second;
+      launch.log = &second;
+      run_again(launch, given, {&site.extents, byte});
+      if (launch.stopped) {
+        if (is_fault_of(site, second)) log.add(*site.first);
+        break;
+      }
+      const Aftermath other(*undo, *shadows[0], shift, *unwritten);
+      for (const Extent& bytes : first.differences(other)) {
+        unwritten->add_followers(bytes, site.first);
+        memory->find(bytes.begin)->has_unwritten = true;
+      }
+    }
+  }
+  undo->restore();
+  first.restore(*undo);
+  launch.log = &log;
+  launch.stopped = false;
 }
 
 // Triton gives a value that is smaller than a block to several threads: all of them load it, and
@@ -464,16 +596,29 @@ Result<LaunchReport> Device::launch(const LaunchOptions& options) {
     MC_TRY(launch.grid_workspace, impl_->cleared_grid_workspace(), "launch");
   }
   launch.may_settle = is_in_python(*program) && !program->blocks_communicate;
-  if (launch.may_settle && impl_->undo == nullptr) {
-    MC_TRY(impl_->undo, UndoLog::create(*impl_->memory, impl_->options.workers), "launch");
-  }
+  const bool may_follow = impl_->may_follow(options, *program);
+  launch.may_undo = launch.may_settle || may_follow;
+  UnwrittenReads reads;
+  launch.unwritten = impl_->unwritten.get();
+  launch.unwritten_reads = options.checks_races ? &reads : nullptr;
   impl_->run(launch);
   if (impl_->depends_on_order(launch)) {
     launch.workers = 1;
     impl_->run_again(launch, options);
   }
   report.is_complete = !launch.stopped;
-  if (!impl_->is_settled(launch, options, log)) report.findings = log.findings();
+  const bool is_clean = log.findings().empty() || impl_->is_settled(launch, options, log);
+  if (!is_clean) report.findings = log.findings();
+  if (launch.reads_unwritten) impl_->reads_written.erase(program);
+  if (may_follow && !launch.reads_unwritten) impl_->reads_written.insert(program);
+  if (may_follow && launch.reads_unwritten && is_clean && report.is_complete) {
+    FindingLog followed;
+    launch.log = &followed;
+    impl_->follow(launch, options, reads);
+    report.findings = followed.findings();
+  } else {
+    impl_->note_writes_of(launch);
+  }
   report.printed = log.printed();
   return report;
 }

@@ -123,9 +123,16 @@ class Device {
   Status fill(uint64_t to, uint8_t byte, size_t size);
 
   // The origins of the allocation that holds the address, bits of Origin; 0 where nothing wrote it.
-  // Copies and fills are noted by the caller alone, kernels' accesses by launch().
+  // Copies and fills by way of host() are noted by the caller alone, kernels' accesses by launch().
   uint8_t origins(uint64_t address) const;
   void note_origins(uint64_t address, size_t bytes, uint8_t origins);
+  // Bytes were written, as far as findings of unwritten memory are concerned.
+  void note_write(uint64_t address, size_t bytes);
+  // A copy within the device.
+  void note_copy(uint64_t to, uint64_t from, size_t bytes);
+  // A finding for bytes that reach the host or an output, and that follow from a kernel's read of
+  // bytes that nothing wrote since they were allocated; null where none do (unwritten.h).
+  std::shared_ptr<const Finding> unwritten_read(uint64_t address, size_t bytes) const;
   // True: since the last call kernels read what is kGiven.
   bool take_given_read();
 

@@ -21,6 +21,7 @@ enum class FindingKind : uint8_t {
   // words that the launch wrote, by any thread.
   kGlobalRace,
   kUnwrittenShared,  // A read of shared memory that no thread of the block wrote.
+  kUnwrittenGlobal,  // A read of global memory that nothing wrote, and from which results follow.
   kShuffleSource,    // A thread is not in the mask of its own instruction, or lanes are missing.
   // The launch ends.
   kOutOfBoundsRead,

@@ -131,6 +131,7 @@ void GlobalMemory::note_access(const Allocation& allocation, bool is_write) {
   const std::atomic_ref<uint8_t> origins(allocation.origins);
   const uint8_t known = origins.load(std::memory_order_relaxed);
   if (is_write) {
+    std::atomic_ref<bool>(allocation.is_written).store(true, std::memory_order_relaxed);
     origins.store((known & ~kByHost) | kByKernel, std::memory_order_relaxed);
   } else if ((known & kGiven) != 0) {
     reads_given_.store(true, std::memory_order_relaxed);
@@ -182,16 +183,6 @@ GlobalShadow ShadowMemory::rows() const {
   uint32_t* words = reinterpret_cast<uint32_t*>(words_.data());
   return {reinterpret_cast<Line*>(lines_.data()), words, words + row_, words + 2 * row_,
           words + 3 * row_};
-}
-
-uint32_t ShadowMemory::written_in(uint64_t line) const {
-  const Touch& touch = rows().lines[line].written;
-  return touch.since >= launch_since_ ? touch.mask : 0;
-}
-
-uint32_t ShadowMemory::read_in(uint64_t line) const {
-  const Touch& touch = rows().lines[line].read;
-  return touch.since >= launch_since_ ? touch.mask : 0;
 }
 
 }  // namespace mc::ptx

@@ -23,7 +23,9 @@ namespace mc::ptx {
 struct Allocation {
   uint64_t begin = 0, end = 0;
   std::string name;
-  mutable uint8_t origins = 0;  // Bits of Origin.
+  mutable uint8_t origins = 0;         // Bits of Origin.
+  mutable bool is_written = false;     // A kernel wrote to it in this launch.
+  mutable bool has_unwritten = false;  // Some of its bytes are unwritten: unwritten.h.
 };
 
 // Bytes that the kernel gives when they are touched, given back at the end.
@@ -61,6 +63,7 @@ class GlobalMemory {
   const Allocation* find(uint64_t address) const;
   // The allocation that begins nearest before the address, or null.
   const Allocation* find_before(uint64_t address) const;
+  const std::map<uint64_t, Allocation>& allocations() const { return allocations_; }
   // A kernel reads or writes bytes of an allocation.
   void note_access(const Allocation& allocation, bool is_write);
   // True: since the last call kernels read what the judge gave.
@@ -98,12 +101,19 @@ class ShadowMemory {
   uint32_t* now() { return &now_; }
   GlobalShadow rows() const;
   // The granules of a line that the launch wrote and read.
-  uint32_t written_in(uint64_t line) const;
-  uint32_t read_in(uint64_t line) const;
+  uint32_t written_in(uint64_t line) const { return touched(line_at(line).written); }
+  uint32_t read_in(uint64_t line) const { return touched(line_at(line).read); }
 
  private:
   ShadowMemory(Reserved lines, Reserved words)
       : lines_(std::move(lines)), words_(std::move(words)) {}
+
+  const Line& line_at(uint64_t line) const {
+    return reinterpret_cast<const Line*>(lines_.data())[line];
+  }
+  uint32_t touched(const Touch& touch) const {
+    return touch.since >= launch_since_ ? touch.mask : 0;
+  }
 
   Reserved lines_, words_;
   size_t row_ = 0;  // The words of each of the four rows.

@@ -29,6 +29,8 @@ class GlobalMemory;
 class Order;
 class ShadowMemory;
 class UndoLog;
+class Unwritten;
+struct UnwrittenReads;
 
 // Lanes of a warp, whatever their number.
 struct LaneSet {
@@ -81,6 +83,7 @@ struct BlockOrder {
 // The range that an access of the code hit last, so that the next need not search for it.
 struct SiteRange {
   uint64_t begin = 1, end = 0;
+  bool has_unwritten = false;  // Reads of bytes that nothing wrote are noted: unwritten.h.
 };
 
 struct Block {
@@ -157,6 +160,10 @@ struct Launch {
   UndoLog* undo = nullptr;      // Not null where the launch may be undone.
   bool reads_by_words = false;  // Reads are recorded by words: shadow.h.
   std::atomic<bool> writes_what_it_read{false};
+  const Unwritten* unwritten = nullptr;
+  UnwrittenReads* unwritten_reads = nullptr;  // Null where they are not noted.
+  std::atomic<bool> reads_unwritten{false};
+  bool may_undo = false;
   bool may_settle = false;   // Doubtful races are settled by a second run: device.cc.
   bool is_reversed = false;  // The warps of a block have their turns in the opposite order.
   const std::unique_ptr<ShadowMemory>* shadows = nullptr;  // One for each worker.
@@ -193,6 +200,10 @@ struct Launch {
 // The allocation that holds the address, for an access of its origins (origin.h). False if no
 // allocation does.
 bool find_allocation(Block& block, uint64_t address, bool is_write, SiteRange& range);
+// Notes the bytes that nothing wrote before this launch or in it, of a row that threads read, so
+// many bytes each.
+void note_unwritten(Block& block, const Warp& warp, const Step* step, uint64_t address,
+                    uint32_t bytes, int thread, int threads);
 // Saves the bytes from an address on, which a store is about to overwrite.
 void save_bytes(Block& block, uint64_t address, uint64_t bytes);
 // A fence by lanes; is_device: of the device's scope, else of the block's.

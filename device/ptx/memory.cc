@@ -101,6 +101,7 @@ MC_INLINE bool load_global_runs(LaneWarp& w, const Step* s) {
   const Block& block = *w.block;
   Run<uint64_t> runs[kRuns];
   if (!find_global_runs(w, s, kBytes, runs)) return false;
+  if (block.sites[s->site].has_unwritten) note_unwritten_runs(w, s, kBytes, runs);
   if (block.checks_races && is_one_row(runs, kBytes)) {
     check_read_row(w, s, runs[0].base, kBytes, 0, kLanes);
   } else if (block.checks_races) {

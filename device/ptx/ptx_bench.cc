@@ -79,6 +79,24 @@ void ElementwiseElements(benchmark::State& state) {
   elements(state, "add", kElements / 256, Arguments().add(m.a).add(m.b).add(m.c).add(kElements));
 }
 
+// The same into memory that is new for each launch, as a tensor's is.
+void NewOutputElements(benchmark::State& state) {
+  const Bench& m = basic();
+  for (auto _ : state) {
+    const uint64_t c = m.device->allocate(kElements * sizeof(float), "output").value();
+    const auto report =
+        m.device->launch({.module = m.module,
+                          .kernel = "add",
+                          .grid = {kElements / 256, 1, 1},
+                          .block = {256, 1, 1},
+                          .arguments = Arguments().add(m.a).add(m.b).add(c).add(kElements),
+                          .checks_races = state.range(0) != 0});
+    MC_CHECK(report && report->findings.empty());
+    MC_CHECK(m.device->release(c));
+  }
+  state.SetItemsProcessed(state.iterations() * kElements);
+}
+
 void GeluElements(benchmark::State& state) {
   elements(state, "gelu", kElements / 256,
            Arguments().add(basic().a).add(basic().c).add(kElements));
@@ -126,6 +144,7 @@ void MmaMatmulMultiplyAdds(benchmark::State& state) {
 
 // The argument is whether races are looked for.
 BENCHMARK(ElementwiseElements)->Arg(1)->Arg(0)->MeasureProcessCPUTime();
+BENCHMARK(NewOutputElements)->Arg(1)->Arg(0)->MeasureProcessCPUTime();
 BENCHMARK(ReductionElements)->Arg(1)->Arg(0)->MeasureProcessCPUTime();
 BENCHMARK(SoftmaxElements)->Arg(1)->Arg(0)->MeasureProcessCPUTime();
 BENCHMARK(GeluElements)->Arg(1)->Arg(0)->MeasureProcessCPUTime();

@@ -537,11 +537,10 @@ void touch_global_strongly(Block& block, Warp& warp, const Step* step, uint64_t 
     return;
   }
   if (kind == Strong::kUpdate && !changes) return;  // A read: a lock that was not taken.
-  // A plain write by the same thread stays what others race with.
+  // A plain write by the same thread stays what others race with, and as old as it is.
   const bool is_after_own = kind == Strong::kUpdate && is_again && !(writer & kStrongWrite) &&
                             is_thread(block, writer, thread);
-  const uint32_t flag = is_after_own ? 0 : kStrongWrite;
-  record_global(block, warp, granule, who_of(block, thread) | flag);
+  if (!is_after_own) record_global(block, warp, granule, who_of(block, thread) | kStrongWrite);
   release_global(block, warp, granule, thread, kind, is_block_wide);
 }
 

@@ -68,24 +68,25 @@ bool UndoLog::workers_conflict(std::span<const std::unique_ptr<ShadowMemory>> sh
   return false;
 }
 
-uint8_t* UndoLog::place_of(const Saved& line) const {
-  return origin_ + kGlobalBase + (line.line << kLineShift);
+uint8_t* UndoLog::place_of(uint64_t line) const {
+  return origin_ + kGlobalBase + (line << kLineShift);
+}
+
+std::vector<UndoLog::Saved> UndoLog::before() const {
+  std::vector<Saved> lines;
+  for (const auto& saved : saved_) lines.insert(lines.end(), saved.begin(), saved.end());
+  return lines;
 }
 
 std::vector<UndoLog::Saved> UndoLog::written() const {
-  std::vector<Saved> lines;
-  for (const auto& saved : saved_) {
-    for (Saved one : saved) {
-      std::memcpy(one.bytes.data(), place_of(one), one.bytes.size());
-      lines.push_back(one);
-    }
-  }
+  std::vector<Saved> lines = before();
+  for (Saved& one : lines) std::memcpy(one.bytes.data(), place_of(one.line), one.bytes.size());
   return lines;
 }
 
 bool UndoLog::is_as(const std::vector<Saved>& written) const {
   const auto is_there = [this](const Saved& line) {
-    return std::memcmp(place_of(line), line.bytes.data(), line.bytes.size()) == 0;
+    return std::memcmp(place_of(line.line), line.bytes.data(), line.bytes.size()) == 0;
   };
   std::set<uint64_t> lines;
   for (const Saved& line : written) lines.insert(line.line);
@@ -100,7 +101,7 @@ bool UndoLog::is_as(const std::vector<Saved>& written) const {
 void UndoLog::restore() {
   for (const auto& saved : saved_) {
     for (const Saved& one : saved) {
-      std::memcpy(place_of(one), one.bytes.data(), one.bytes.size());
+      std::memcpy(place_of(one.line), one.bytes.data(), one.bytes.size());
     }
   }
 }

@@ -38,6 +38,10 @@ class UndoLog {
     uint64_t line = 0;
     std::array<uint8_t, 1 << kLineShift> bytes;
   };
+  // The lines that the launch wrote, as they were before it.
+  std::vector<Saved> before() const;
+  // The bytes of a line.
+  uint8_t* place_of(uint64_t line) const;
   // The lines that the launch wrote, as they are now.
   std::vector<Saved> written() const;
   // True if memory is as another launch left it, which began with the same bytes and was undone.
@@ -46,8 +50,6 @@ class UndoLog {
  private:
   UndoLog(Reserved marks, uint8_t* origin, int workers)
       : marks_(std::move(marks)), origin_(origin), saved_(static_cast<size_t>(workers)) {}
-
-  uint8_t* place_of(const Saved& line) const;
 
   Reserved marks_;  // For each line the last launch that wrote it.
   uint8_t* origin_;

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <utility>
 
 #include "ptx_driver/description.h"
 #include "ptx_driver/driver.h"
@@ -58,6 +59,15 @@ CUresult refuse(const char* what, mc::ptx::FindingKind kind, size_t bytes,
   return CUDA_ERROR_INVALID_VALUE;
 }
 
+// The executor of commands fills new memory with bytes on which no program may rely. So the first
+// fill of all of it writes nothing, as far as findings are concerned.
+bool is_first_fill(CUdeviceptr target, size_t bytes) {
+  const auto mapping = Driver::get().mappings.find(target);
+  if (mapping == Driver::get().mappings.end()) return false;
+  const bool is_new = std::exchange(mapping->second.is_new, false);
+  return is_new && bytes == mapping->second.bytes && Driver::get().device().origins(target) == 0;
+}
+
 CUresult fill(CUdeviceptr target, unsigned char value, size_t pitch, size_t width, size_t height) {
   for (size_t row = 0; row < height; ++row) {
     uint8_t* bytes = host(target + row * pitch, width);
@@ -65,6 +75,7 @@ CUresult fill(CUdeviceptr target, unsigned char value, size_t pitch, size_t widt
       return refuse("[memset]", mc::ptx::FindingKind::kOutOfBoundsWrite, width);
     }
     std::memset(bytes, value, width);
+    if (is_first_fill(target + row * pitch, width)) continue;
     Driver::get().device().note_origins(target + row * pitch, width, mc::ptx::kByFill);
   }
   return CUDA_SUCCESS;
@@ -88,7 +99,7 @@ CUresult copy(CUdeviceptr target, CUdeviceptr source, size_t bytes) {
   }
   std::memmove(to, from, bytes);
   mc::ptx::Device& device = Driver::get().device();
-  device.note_origins(target, bytes, device.origins(source));
+  device.note_copy(target, source, bytes);
   if (offset_of(target) != offset_of(source)) Driver::get().bytes_moved += bytes;
   return CUDA_SUCCESS;
 }
@@ -151,7 +162,7 @@ CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset,
     driver.device().note_origins(address, bytes, mc::ptx::kGiven);
   }
   allocation.mapped = address;
-  driver.mappings[address] = {bytes, offset, handle};
+  driver.mappings[address] = {bytes, offset, handle, allocation.descriptor < 0};
   driver.bytes_used += bytes;
   return CUDA_SUCCESS;
 }
@@ -227,6 +238,7 @@ CUresult cuMemcpyDtoHAsync_v2(void* target, CUdeviceptr source, size_t bytes, CU
   if (Driver::get().fault() != CUDA_SUCCESS) return Driver::get().fault();
   const uint8_t* from = host(source, bytes);
   if (from == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  Driver::get().check_unwritten(source, bytes);
   std::memcpy(target, from, bytes);
   return CUDA_SUCCESS;
 }

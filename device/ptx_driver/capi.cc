@@ -53,13 +53,15 @@ void mc_executor_end_call(const mc::ptx_driver::OutputPart* outputs, size_t coun
   mc::ptx_driver::Driver::get().end_call({outputs, count});
 }
 
-// An operator wrote bytes of a tensor, from those of the sources; from none: it filled them.
-void mc_executor_note_operator(uint64_t target, uint64_t bytes, const uint64_t* sources,
-                               size_t count) {
+// An operator wrote bytes of a tensor, from those of the sources; from none: it filled them. They
+// lie within an extent from the target on.
+void mc_executor_note_operator(uint64_t target, uint64_t bytes, uint64_t extent,
+                               const uint64_t* sources, size_t count) {
   mc::ptx::Device& device = mc::ptx_driver::Driver::get().device();
   uint8_t origins = count == 0 ? mc::ptx::kByFill : 0;
   for (size_t k = 0; k < count; ++k) origins |= device.origins(sources[k]);
   device.note_origins(target, bytes, origins);
+  device.note_write(target, extent);
 }
 
 // Driver::bytes_moved.

@@ -86,8 +86,16 @@ void Driver::end_call(std::span<const OutputPart> outputs) {
                     .launches = launches_ - launches_before_,
                     .kernel_us = kernel_us_,
                     .reads_given = device_->take_given_read() || is_given_nothing_};
-  for (const auto& [address, bytes] : outputs) record.add(device_->origins(address), bytes);
+  for (const auto& [address, bytes] : outputs) {
+    record.add(device_->origins(address), bytes);
+    check_unwritten(address, bytes);
+  }
   report_.add(record);
+}
+
+void Driver::check_unwritten(uint64_t address, uint64_t bytes) {
+  const auto read = device_->unwritten_read(address, bytes);
+  if (read != nullptr) report_.add(*read);
 }
 
 void Driver::note_host_write(uint64_t address, uint64_t bytes) {

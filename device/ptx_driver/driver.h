@@ -46,6 +46,7 @@ struct Mapping {
   uint64_t bytes = 0;
   uint64_t offset = 0;  // In the allocation.
   CUmemGenericAllocationHandle handle = 0;
+  bool is_new = true;  // Nothing was filled yet.
 };
 
 struct Function {
@@ -95,6 +96,8 @@ class Driver {
   void begin_call(uint64_t given_bytes);
   // It is over: a line of the report says who made its outputs (src/execute/decode.h reads it).
   void end_call(std::span<const OutputPart> outputs);
+  // Bytes reach the host or the judge: a finding where they follow from unwritten memory.
+  void check_unwritten(uint64_t address, uint64_t bytes);
   // The host wrote: weights before the first call, a value of its own during one.
   void note_host_write(uint64_t address, uint64_t bytes);
   // The next candidate: its findings and calls are new.

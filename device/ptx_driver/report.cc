@@ -23,6 +23,8 @@ std::string_view kind_in_verdicts(FindingKind kind) {
   switch (kind) {
     case FindingKind::kUnwrittenShared:
       return "uninitialised_shared";
+    case FindingKind::kUnwrittenGlobal:
+      return "uninitialised_global";
     case FindingKind::kShuffleSource:
       return "deadlock";
     case FindingKind::kTrap:
@@ -81,8 +83,11 @@ void Report::add(const ptx::Finding& finding) {
     line["thread"] = triple(finding.thread->thread);
   }
   const std::lock_guard lock(mutex_);
+  // Whichever byte was read, what follows from a line's reads is one fault.
+  const std::string_view detail =
+      finding.kind == FindingKind::kUnwrittenGlobal ? "" : std::string_view(finding.detail);
   const std::string place = std::string(kind) + " " + finding.kernel + " " + finding.file + ":" +
-                            std::to_string(finding.line) + " " + finding.detail;
+                            std::to_string(finding.line) + " " + std::string(detail);
   if (seen_.insert(place).second)
     add_line(line.dump(-1, ' ', false, Json::error_handler_t::replace));
 }

@@ -38,8 +38,9 @@ double seconds_since(Clock::time_point start) {
 // The faults that a GPU computes on with.
 bool is_hidden(const task::KernelFinding& finding) {
   constexpr std::string_view kKinds[] = {
-      "shared_race",         "global_race", "uninitialised_shared", "out_of_bounds_read",
-      "out_of_bounds_write", "misaligned",  "divergent_barrier",    "deadlock"};
+      "shared_race",          "global_race",        "uninitialised_shared",
+      "uninitialised_global", "out_of_bounds_read", "out_of_bounds_write",
+      "misaligned",           "divergent_barrier",  "deadlock"};
   return std::ranges::find(kKinds, finding.kind) != std::end(kKinds);
 }
 

@@ -76,7 +76,8 @@ RaceChecker::Create judge_that_says(task::Outcome outcome) {
 }
 
 TEST(RaceCheck, MakesItsFindingsTheOutcomeOfACandidateThatTheGpuPasses) {
-  for (const char* kind : {"shared_race", "global_race", "uninitialised_shared"}) {
+  for (const char* kind :
+       {"shared_race", "global_race", "uninitialised_shared", "uninitialised_global"}) {
     const task::Verdict verdict = finished(judge_that_says(wrong_by(kind)), passed_by_gpu());
     EXPECT_EQ(verdict.outcome, task::Outcome(wrong_by(kind)));
     EXPECT_EQ(verdict.telemetry.race_check.state, "found");

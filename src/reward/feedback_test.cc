@@ -488,9 +488,10 @@ TEST(Feedback, CopesWithErrorsThatAreNotFinite) {
 }
 
 TEST(Hints, ExistForEveryKindOfKernelFinding) {
-  for (const char* kind : {"out_of_bounds_read", "out_of_bounds_write", "misaligned", "shared_race",
-                           "uninitialised_shared", "global_race", "divergent_barrier", "deadlock",
-                           "device_assert", "launch_error", "step_limit", "configuration"}) {
+  for (const char* kind :
+       {"out_of_bounds_read", "out_of_bounds_write", "misaligned", "shared_race",
+        "uninitialised_shared", "uninitialised_global", "global_race", "divergent_barrier",
+        "deadlock", "device_assert", "launch_error", "step_limit", "configuration"}) {
     EXPECT_NE(kernel_hint(kind), "") << kind;
   }
   EXPECT_EQ(kernel_hint("something new"), "");

@@ -40,6 +40,10 @@ constexpr Hint kKernelHints[] = {
     {"uninitialised_shared",
      "shared memory is read before any thread wrote it: write every element that is read, also "
      "those past the end of the data, then synchronise."},
+    {"uninitialised_global",
+     "global memory is read that nothing wrote since it was allocated (torch.empty, cudaMalloc), "
+     "and results follow from it: clear it first (torch.zeros, cudaMemset), write every element "
+     "that is read, or leave out those past the end of the data."},
     {"divergent_barrier",
      "some threads of the block returned or branched away before a __syncthreads() that others "
      "reached: keep barriers outside of thread-dependent branches and early returns."},

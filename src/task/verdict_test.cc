@@ -19,7 +19,8 @@ TEST(EndsKernel, HoldsForTheKindsWithWhichTheDeviceEndsALaunch) {
                              "device_assert", "step_limit", "launch_error"}) {
     EXPECT_TRUE(ends_kernel({ending, "k", {}, {}, "", {}})) << ending;
   }
-  for (const char* noted : {"shared_race", "global_race", "uninitialised_shared"}) {
+  for (const char* noted :
+       {"shared_race", "global_race", "uninitialised_shared", "uninitialised_global"}) {
     EXPECT_FALSE(ends_kernel({noted, "k", {}, {}, "", {}})) << noted;
   }
 }

@@ -52,6 +52,7 @@ CASE_MEMBERS = {
     "rules",
     "says",
     "finding",
+    "line",
     "performance",
     "static_rules",
     "strict",
@@ -65,6 +66,7 @@ NUM_MUTANTS_MIN = 60
 NUM_ANSWERS_MIN = 20
 NUM_HOSTILE_MIN = 20
 NUM_PTX_MIN = 4
+NUM_RACES_MIN = 5
 NUM_TRITON_MIN = 20
 NUM_TRITON_MUTANTS_MIN = 40
 NUM_WARP128_MIN = 20
@@ -210,6 +212,7 @@ def all_faults() -> Iterator[str]:
     yield from check_expectations("answers", ".md", NUM_ANSWERS_MIN, tasks)
     yield from check_expectations("hostile", ".py", NUM_HOSTILE_MIN, tasks)
     yield from check_expectations("ptx", ".py", NUM_PTX_MIN, tasks)
+    yield from check_expectations("races", ".py", NUM_RACES_MIN, tasks)
     yield from check_expectations("warp128", ".py", NUM_WARP128_MIN, tasks)
     yield from check_cases("gpu", NUM_GPU_MIN, tasks)
     yield from check_cases("forms", NUM_FORMS_MIN, tasks)

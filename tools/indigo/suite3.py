@@ -38,7 +38,7 @@ SHOWS = {
     "none": (),
     "RaceBug": ("global_race", "shared_race"),
     "SyncBug": ("shared_race", "uninitialised_shared"),
-    "UninitializedBug": ("unwritten_global",),
+    "UninitializedBug": ("uninitialised_global",),
 }
 
 # The host's part, which the suite's main() has otherwise.

@@ -650,3 +650,12 @@ KERNEL(bad_constant_of_the_launch) {
   asm volatile("ld.const.u32 %0, [table];" : "=r"(v)::"memory");  // global_race
   y[threadIdx.x] = v + table[threadIdx.x & 1];
 }
+
+KERNEL(ok_counts_after_clearing) {
+  int* own = words + blockIdx.x;
+  if (threadIdx.x == 0) *own = 0;
+  __syncthreads();
+  atomicAdd(own, 1);
+  __syncthreads();
+  if (threadIdx.x == 0) y[blockIdx.x] = *own;
+}
