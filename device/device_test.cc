@@ -365,6 +365,35 @@ TEST_F(Device, DoesNotMakeALaunchThatTheClientRefused) {
   EXPECT_TRUE(end());
 }
 
+std::atomic<int> num_late{0};
+
+TEST_F(Device, ManyAnswersBehindLaunchesInACallAreLateByTimesThatNobodyKnows) {
+  end();
+  std::string why;
+  executor = Executor::create({.arena_bytes = 256 * kMiB,
+                               .regions_bytes = 256 * kMiB,
+                               .memory_bytes_max = 64 * kMiB,
+                               .rest = [](std::chrono::microseconds) { ++num_late; }},
+                              why);
+  ASSERT_NE(executor, nullptr) << why;
+  begin();
+  const auto late_answers = [this](int launches) {
+    num_late = 0;
+    for (int i = 0; i < launches; ++i) {
+      launch_add_one(0, 0);
+      synchronize(), synchronize();
+    }
+    return num_late.load();
+  };
+  use_add_one(0);
+  EXPECT_EQ(late_answers(100), 0) << "there were no inputs";
+  executor->import_region(-1, 0);
+  EXPECT_EQ(late_answers(64), 0);
+  EXPECT_EQ(late_answers(36), 36);
+  executor->import_region(-1, 0);
+  EXPECT_EQ(late_answers(64), 0) << "another call";
+}
+
 TEST_F(Device, LeavesNothingForTheNextCandidate) {
   sender.call(Op::kMap, Map{arena(), kGranularity});
   sender.send(Op::kCreateStream, CreateStream{10, 1, 0});

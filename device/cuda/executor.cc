@@ -11,12 +11,16 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <thread>
 
 #include "check.h"
 
 namespace mc::device {
 namespace {
 
+// Answers behind launches in one call that come at once; those that come a little later.
+constexpr uint64_t kClearAnswers = 64, kFewAnswers = 256;
+constexpr int kShortDelayUs = 2'000, kLongDelayUs = 10'000;
 constexpr size_t kObjectsMax = 1u << 14;  // Streams, events and graphs, each.
 constexpr size_t kFilesMax = 64;
 // The candidate tells by an address whether it is the device's, so its own must be others: those of
@@ -223,6 +227,7 @@ bool Executor::detach() {
   foreign_allowed_.clear();
   mapped_bytes_ = mapped_bytes_peak_ = 0;
   imports_ = 0;
+  launches_answered_ = answers_ = 0;
   if (page_ != nullptr) {
     page_->is_closed.store(1);
     futex_wake(page_->replies);
@@ -275,8 +280,20 @@ void Executor::serve(const std::atomic<bool>& is_over) {
   }
 }
 
+void Executor::blur_answer() {
+  const bool is_behind_launches = use_.launches != launches_answered_;
+  launches_answered_ = use_.launches;
+  // Timed calls are the device's alone, and a program of its own (src/check) has no inputs.
+  if (!is_behind_launches || batch_ != nullptr || imports_ == 0) return;
+  if (++answers_ <= kClearAnswers) return;
+  const int us_max = answers_ <= kFewAnswers ? kShortDelayUs : kLongDelayUs;
+  const std::chrono::microseconds delay(std::uniform_int_distribution<int>(0, us_max)(delays_));
+  options_.rest == nullptr ? std::this_thread::sleep_for(delay) : options_.rest(delay);
+}
+
 void Executor::reply(CUresult status, const void* data, size_t bytes) {
   MC_CHECK(bytes <= kReplyBytesMax);
+  blur_answer();
   if (data != nullptr && data != reply_area_) std::memcpy(reply_area_, data, bytes);
   page_->reply_status = static_cast<uint32_t>(status);
   page_->reply_bytes = static_cast<uint32_t>(bytes);

@@ -14,10 +14,12 @@
 #include <cuda.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <random>
 #include <set>
 #include <span>
 #include <string>
@@ -47,9 +49,10 @@ struct Use {
 class Executor : private CallContext {
  public:
   struct Options {
-    uint64_t arena_bytes = uint64_t{256} << 30;    // Addresses, for what candidates allocate.
-    uint64_t regions_bytes = uint64_t{256} << 30;  // Addresses, for inputs.
-    uint64_t memory_bytes_max = 0;                 // 0: half of the device's memory.
+    uint64_t arena_bytes = uint64_t{256} << 30;         // Addresses, for what candidates allocate.
+    uint64_t regions_bytes = uint64_t{256} << 30;       // Addresses, for inputs.
+    uint64_t memory_bytes_max = 0;                      // 0: half of the device's memory.
+    void (*rest)(std::chrono::microseconds) = nullptr;  // Null: sleeps.
   };
   // The device's primary context and the ranges of addresses; null where the driver refuses, and
   // then `why` has its error.
@@ -230,6 +233,10 @@ class Executor : private CallContext {
   bool is_device_range(uint64_t address, uint64_t bytes) const override;
   bool is_capturing(CUstream stream) const;
 
+  // A host's clock reads, by when an answer comes, how long launches took, which may be a message
+  // from the device.  Many such answers in one call are late by a time that nobody knows.
+  void blur_answer();
+
   // Such a device allocates by the byte, and reports what it refuses.
   bool is_in_software() const { return granularity_ == 1; }
 
@@ -273,6 +280,9 @@ class Executor : private CallContext {
   bool is_taken_ = false;  // Outputs were copied and its inputs are still there: it may not write.
   std::map<uint64_t, uint64_t> variables_;  // Bytes by address.
   Use use_;
+  uint64_t launches_answered_ = 0;  // Those before the last answer.
+  uint64_t answers_ = 0;            // Answers behind launches, in the call.
+  std::minstd_rand delays_{std::random_device()()};
 
   // A batch's:
   std::unique_ptr<TimedBatch> batch_;  // Null until the first is prepared.

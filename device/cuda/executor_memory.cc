@@ -191,6 +191,7 @@ CUresult Executor::fill(const Fill& command) {
 uint64_t Executor::import_region(int descriptor, uint64_t bytes, std::span<const Extent> extents) {
   ++imports_;
   const std::lock_guard lock(mutex_);
+  answers_ = 0;  // A call begins.
   cuCtxSetCurrent(context_);
   if (bytes == 0 || bytes % granularity_ != 0) return 0;
   Block block{bytes, 0};

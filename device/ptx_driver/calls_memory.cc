@@ -69,6 +69,7 @@ bool is_first_fill(CUdeviceptr target, size_t bytes) {
 }
 
 CUresult fill(CUdeviceptr target, unsigned char value, size_t pitch, size_t width, size_t height) {
+  mc::ptx::Device& device = Driver::get().device();
   for (size_t row = 0; row < height; ++row) {
     uint8_t* bytes = host(target + row * pitch, width);
     if (bytes == nullptr) {
@@ -76,7 +77,10 @@ CUresult fill(CUdeviceptr target, unsigned char value, size_t pitch, size_t widt
     }
     std::memset(bytes, value, width);
     if (is_first_fill(target + row * pitch, width)) continue;
-    Driver::get().device().note_origins(target + row * pitch, width, mc::ptx::kByFill);
+    // Bytes chosen after a kernel wrote there are a message of the host's.
+    const bool is_late = value != 0 && (device.origins(target) & mc::ptx::kByKernel) != 0;
+    device.note_origins(target + row * pitch, width,
+                        is_late ? mc::ptx::kByFill | mc::ptx::kByHost : mc::ptx::kByFill);
   }
   return CUDA_SUCCESS;
 }
