@@ -66,7 +66,15 @@ bool decides(const task::Crashed& crashed) {
   });
 }
 
+// A GPU does not know who made the outputs.
+bool decides(const task::Illegal& illegal) {
+  return std::ranges::all_of(illegal.findings, [](const task::RuleFinding& finding) {
+    return finding.rule == task::kHostOutput;
+  });
+}
+
 bool has_findings_that_decide(const task::Outcome& outcome) {
+  if (const auto* illegal = std::get_if<task::Illegal>(&outcome)) return decides(*illegal);
   if (const auto* wrong = std::get_if<task::Wrong>(&outcome)) return decides(*wrong);
   const auto* crashed = std::get_if<task::Crashed>(&outcome);
   return crashed != nullptr && decides(*crashed);

@@ -90,6 +90,17 @@ TEST(RaceCheck, MakesItsFindingsTheOutcomeOfACandidateThatTheGpuPasses) {
   }
 }
 
+TEST(RaceCheck, MakesOutputsOfTheHostsTheOutcomeAndNoOtherRule) {
+  const auto illegal = [](const char* rule) {
+    return task::Illegal{"run", {{rule, "the host made them", {}}}};
+  };
+  const task::Verdict made = finished(judge_that_says(illegal("run.host_output")), passed_by_gpu());
+  EXPECT_EQ(made.outcome, task::Outcome(illegal("run.host_output")));
+  EXPECT_EQ(made.telemetry.race_check.state, "found");
+  const task::Verdict other = finished(judge_that_says(illegal("run.aten")), passed_by_gpu());
+  EXPECT_EQ(other.outcome, passed_by_gpu().outcome);
+}
+
 TEST(RaceCheck, LeavesACandidateAloneThatIsCleanThere) {
   const task::Verdict verdict =
       finished(judge_that_says(task::Passed{{trial("reduced", true)}, {}, 1}), passed_by_gpu());

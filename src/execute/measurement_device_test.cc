@@ -91,13 +91,13 @@ TEST_F(DeviceMeasurement, RefusesMoreBytesToTheHostThanACallMayHave) {
   int64_t bytes = 1000;  // Before there were inputs.
   devices_.on<Used>(
       [&](const Used&, const Fd&) { return worker::DeviceUsedAnswer{.bytes_to_host = bytes}; });
-  int64_t more = 64;
+  int64_t more = 16;
   candidates_.on<Forward>([&](const Forward&, const Fd&) {
     bytes += more;
     return worker::CandidateRunThereAnswer{};
   });
   decided<task::Passed>();
-  more = 65;
+  more = 17;
   EXPECT_EQ(decided<task::Illegal>().findings.at(0).rule, "run.host_transfer");
   policy_.operators = {"*"};
   decided<task::Passed>();

@@ -90,18 +90,18 @@ std::vector<task::KernelFinding> findings_of(const task::Outcome& outcome) {
 
 // Right values that no kernel made.
 EarlyOutcome host_made(const CallRecord& record) {
-  constexpr const char* kRule = "run.host_output";
   if (const int64_t others = record.from_host + record.from_nowhere; others > 0) {
-    return illegal(kRule, "no kernel of the candidate wrote " + std::to_string(others) +
-                              " bytes of the outputs: the host made them");
+    return illegal(task::kHostOutput, "no kernel of the candidate wrote " + std::to_string(others) +
+                                          " bytes of the outputs: the host made them");
   }
   // A reference may return numbers alone; then nothing left the device as an output.
   if (record.from_kernels + record.from_inputs == 0 && record.from_fills > 0) {
-    return illegal(kRule, "no kernel of the candidate wrote the outputs: they were filled");
+    return illegal(task::kHostOutput,
+                   "no kernel of the candidate wrote the outputs: they were filled");
   }
   if (record.unknown_reads == 0) return std::nullopt;
-  return illegal(kRule, "a kernel read " + std::to_string(record.unknown_reads) +
-                            " bytes that no kernel, copy or fill had written");
+  return illegal(task::kHostOutput, "a kernel read " + std::to_string(record.unknown_reads) +
+                                        " bytes that no kernel, copy or fill had written");
 }
 
 bool has_failed_launch(const task::Trial& trial) {

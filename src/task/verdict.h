@@ -354,6 +354,8 @@ struct Protocol {
 // A finding of an answer whose kernels read nothing of what they were given, so that it is the same
 // for all inputs.  The task is a trivial one: of another task such an answer is wrong.
 inline constexpr const char* kConstantAnswer = "run.constant_answer";
+// A finding of right outputs that no kernel of the candidate made.
+inline constexpr const char* kHostOutput = "run.host_output";
 
 struct Verdict {
   std::string task;
