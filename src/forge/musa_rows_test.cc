@@ -60,7 +60,7 @@ TEST(MusaRows, NamesTheDialectWhereEachTrainerLooksForIt) {
 }
 
 TEST(MusaRows, LeavesOutWhatHasNoPort) {
-  EXPECT_FALSE(rows().port(row("S = r'''#include <mma.h>\n'''\n")));
+  EXPECT_FALSE(rows().port(row("S = r'''#include <cuda/barrier>\n'''\n")));
   EXPECT_FALSE(rows().port(row("x.cuda()  # MUSIFY_EXCL_LINE\nx.musa()\n")));  // Not the same back.
 }
 
