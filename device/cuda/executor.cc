@@ -284,7 +284,7 @@ void Executor::blur_answer() {
   const bool is_behind_launches = use_.launches != launches_answered_;
   launches_answered_ = use_.launches;
   // Timed calls are the device's alone, and a program of its own (src/check) has no inputs.
-  if (!is_behind_launches || batch_ != nullptr || imports_ == 0) return;
+  if (!is_behind_launches || is_timed_ || imports_ == 0) return;
   if (++answers_ <= kClearAnswers) return;
   const int us_max = answers_ <= kFewAnswers ? kShortDelayUs : kLongDelayUs;
   const std::chrono::microseconds delay(std::uniform_int_distribution<int>(0, us_max)(delays_));

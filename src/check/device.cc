@@ -23,8 +23,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Addresses of the device's memory and of its shadow, most of which are never touched.
-constexpr uint64_t kReservedBytes = uint64_t{12} << 40;
 constexpr uint64_t kThreadsMax = 64;
 constexpr size_t kTextBytesMax = 512;
 constexpr std::chrono::seconds kReportTimeMax{2};

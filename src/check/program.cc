@@ -50,7 +50,7 @@ sandbox::Command command_of(const Tools& tools, const fs::path& executable,
   profile.writable = {command.directory};
   profile.visible = {executable.parent_path().string(), tools.client.parent_path().string()};
   profile.limits.memory_bytes = static_cast<uint64_t>(options.memory_bytes);
-  profile.limits.reserved_bytes = uint64_t{12} << 40;
+  profile.limits.reserved_bytes = kReservedBytes;
   profile.limits.cpu = std::chrono::seconds(static_cast<int64_t>(std::ceil(options.timeout_s)) + 1);
   profile.limits.wall = std::chrono::milliseconds(std::llround(options.timeout_s * 1000));
   profile = sandbox::lenient(profile);
