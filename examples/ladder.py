@@ -18,6 +18,10 @@ each of the same held-out tasks, judged by MooreEval with all checks.
        RL of up to three turns, on fresh tasks, with all rules, without PrimeEcho, and without BDR
     D  a generator that lags behind: no rule, the signed mean, MirrorPop
     U  one, two and four updates a step where the best policy is known: launches of 64 threads
+    H  turns where feedback has what the task does not: each task's device runs blocks of one size,
+       and only feedback says which. RL of two turns with Buffered Dynamic Retry, with replays of
+       the task alone, and without replays
+    P  there, without PrimeEcho: the best turn's reward, and the first turn's, with those replays
 
 A run trains on one device of --devices; as many runs go at once. Every stage can be killed and goes
 on where it was; --minutes ends a call, and the same call goes on. The tables are in DIR/report.md,
@@ -43,6 +47,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeVar
 
+from ladder_blocks import shown_rows
 from ladder_report import Held, Row, course_of, held_of, line_of, row_of, titles_of
 from learn import BIN, ROOT, UNANSWERED, fail, say, write_atomically
 
@@ -82,6 +87,14 @@ class Size:
     mended_samples: int = 16  # Answers to each of A's tasks that give C's repairs.
     mended_steps: int = 200
     tokens_max: int = 320
+    # Of H and P, which have a first model of their own.
+    blocks_operators: str = "relu,neg,square,mul_scalar,add_scalar,sub,mul,sigmoid"
+    blocks_tasks: int = 420
+    blocks_depth: int = 3
+    blocks_shown: int = 150
+    blocks_sft_steps: int = 400
+    blocks_rl_steps: int = 40
+    blocks_rl_prompts: int = 8
     seed: int = 1
 
 
@@ -111,6 +124,11 @@ GPU = Size(
     rft_steps=60,
     mended_steps=600,
     tokens_max=512,
+    blocks_tasks=3200,
+    blocks_shown=400,
+    blocks_sft_steps=500,
+    blocks_rl_steps=160,
+    blocks_rl_prompts=16,
 )
 
 
@@ -139,8 +157,12 @@ JUDGED: Options = {"backend": "cpu"}
 COMMON: Options = {"updates": 2, "beta": 0.001, "weight-decay": 0, "warmup": 0.05,
                    "temperature": 1, "bdr": 0, "timing": "none", "kl-stop": 0.05,
                    **JUDGED}  # fmt: skip
-STAND_IN = f"{sys.executable} {ROOT}/tools/shuffled_judge.py"
+STAND_IN = f"{sys.executable} {ROOT}/tools/stand_in_judge.py"
 KNOWN: Options = {"judge": STAND_IN + " --contains 64>>>", "filter-zero-spread": 1}
+HIDDEN: Options = {"judge": STAND_IN + " --hidden-blocks", "backend": None, "timing": None}
+REPLAYS = (("BDR", {"bdr": 0.3}), ("BDR, task alone", {"bdr": 0.3, "bdr-shows": "task"}),
+           ("no BDR", {}))  # fmt: skip
+REWARDS = (("best turn", {"alpha": 0, "b-early": 0}), ("first turn", {"alpha": 1, "b-early": 0}))
 TIMED: Options = {"backend": "cuda", "timing": "quick"}
 EXPERIMENTS: Mapping[str, Experiment] = {
     "A": Experiment(
@@ -182,6 +204,23 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         tuple(Arm(f"updates {number}", {"updates": number}) for number in (1, 2, 4)),
         KNOWN,
         is_measured=False,
+    ),
+    "H": Experiment(
+        tuple(Arm(name, options) for name, options in REPLAYS),
+        {**HIDDEN, "turns": 2},
+        measured_with={**HIDDEN, "turns": 3},
+        first="blocks/sft",
+        tasks="blocks/tasks.jsonl",
+        held_out="blocks/held_out.jsonl",
+    ),
+    "P": Experiment(
+        tuple(Arm(f"{reward}, {name}", {**rule, **options})
+              for reward, rule in REWARDS for name, options in REPLAYS),
+        {**HIDDEN, "turns": 2},
+        measured_with={**HIDDEN, "turns": 3},
+        first="blocks/sft",
+        tasks="blocks/tasks.jsonl",
+        held_out="blocks/held_out.jsonl",
     ),
 }
 
@@ -268,7 +307,7 @@ class Ladder:
 
     def init(self, base: Path, text: Path) -> bool:
         s = self.size
-        tokenizer = self.folder / "tokenizer.json"
+        tokenizer = base.with_name("tokenizer.json")
         script = ROOT / "tools/make_tokenizer.py"
         command = [sys.executable, script, "--text", text, "--vocab", 2000, "--split", "lines"]
         environment = {**os.environ, "TOKENIZERS_PARALLELISM": "false"}
@@ -351,6 +390,26 @@ class Ladder:
         finally:
             self.devices.put(device)
 
+    def make_blocks_model(self) -> bool:
+        """The first model of H and P, and their tasks: chains that no solution was shown for."""
+        s = self.size
+        home = self.folder / "blocks"
+        options = {"families": "elementwise", "operators": s.blocks_operators}
+        if not self.forge("blocks/forged", s.blocks_tasks, s.blocks_depth, s.seed + 2, options):
+            return False
+        shown, base = home / "shown.jsonl", home / "base"
+        if not shown.exists():
+            lines = (home / "forged/rl.jsonl").read_text().splitlines(keepends=True)
+            codes = {row["id"]: row["label"] for row in map(json.loads, lines[: s.blocks_shown])}
+            rows = map(json.loads, (home / "forged/sft.jsonl").read_text().splitlines())
+            held = (home / "forged/test.jsonl").read_text().splitlines(keepends=True)
+            write_atomically(home / "tasks.jsonl", "".join(lines[s.blocks_shown :]))
+            write_atomically(home / "held_out.jsonl", "".join(held[: s.held_out]))
+            write_atomically(shown, "".join(shown_rows(list(rows), codes, s.seed)))
+        if not (base / "config.json").exists() and not self.init(base, shown):
+            return False
+        return self.tune(base, shown, home / "sft", s.blocks_sft_steps, s.sft_lr, s.seed)
+
     def first_model(self, name: str) -> Path:
         return self.folder / EXPERIMENTS[name].first / "model"
 
@@ -405,8 +464,11 @@ class Ladder:
         sft, tasks = self.first_model(name), self.folder / EXPERIMENTS[name].tasks
         seed = 1000 * number
         if not arm.is_rft:
-            own = {"model": sft, "data": tasks, "out": home, "steps": s.rl_steps, "seed": seed,
-                   "prompts": s.rl_prompts, "samples": s.rl_samples, "lr": s.rl_lr,
+            is_hidden = name in "HP"
+            own = {"model": sft, "data": tasks, "out": home, "seed": seed,
+                   "steps": s.blocks_rl_steps if is_hidden else s.rl_steps,
+                   "prompts": s.blocks_rl_prompts if is_hidden else s.rl_prompts,
+                   "samples": s.rl_samples, "lr": s.rl_lr,
                    "max-tokens": s.tokens_max, "device": device,
                    "jobs": self.jobs}  # fmt: skip
             options = {**own, **COMMON, **EXPERIMENTS[name].common, **arm.options}
@@ -443,7 +505,7 @@ class Ladder:
     def base_of(self, name: str) -> Path:
         """The first model's answers to the held-out tasks, in the way of this experiment."""
         other = EXPERIMENTS[name].measured_with
-        return self.folder / "sft" / (f"held_out-{name}" if other else "held_out")
+        return self.first_model(name).parent / (f"held_out-{name}" if other else "held_out")
 
     def compare_turns(self) -> None:
         """C/arms/report.md: feedback against a fresh draw, before training."""
@@ -465,7 +527,10 @@ class Ladder:
     # ---- All of it -------------------------------------------------------------------------------
 
     def run_all(self, chosen: list[str], seeds: int, arms: list[str]) -> None:
-        if not self.make_base():
+        if set(chosen) - {"H", "P"} or not chosen:
+            if not self.make_base():
+                return
+        if {"H", "P"} & set(chosen) and not self.make_blocks_model():
             return
         if "B" in chosen and not self.make_large():
             return
@@ -616,7 +681,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="./run.sh ladder", description="The experiments of the ladder."
     )
-    parser.add_argument("--only", default="A", help="experiments: A,B,C,D,U; or base")
+    parser.add_argument("--only", default="A", help="experiments: A,B,C,D,U,H,P; or base")
     parser.add_argument("--arms", default="", help="only these arms of them: rl,by lot")
     parser.add_argument("--train-only", action="store_true", help="without held-out tasks")
     arguments, size = read_arguments(parser, Size(), GPU, "ladder")

@@ -3,7 +3,7 @@
 
 Pure but for reading a run's files: `episodes.jsonl` of held-out tasks, `metrics.jsonl` of training.
 Intervals are 95 %: of held-out figures by bootstrap over tasks, where a task's difference is its
-mean over the seeds; of training's by Student's t over the seeds.
+both over tasks and over seeds, paired; of training's by Student's t over the seeds.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from learn import paired, points
+from learn import paired, paired_runs, points
 
 Json = dict[str, Any]
 Held = Mapping[str, list[Json]]  # Each held-out task's episodes that have a score.
@@ -69,6 +69,7 @@ def line_of(held: Held) -> str:
     text += f", Pass@{k} {100 * solved:.1f} %"
     if any(len(episode["turns"]) > 1 for some in held.values() for episode in some):
         text += f", right in some turn {100 * mean(ever_right(held).values()):.1f} %"
+        text += f", feedback less a fresh draw {told([held])}"
     return text
 
 
@@ -81,10 +82,39 @@ def against(first: list[Held], runs: list[Held], measure: Callable[[Held], Share
     """The difference to the first arm, where both have as many seeds."""
     if not first or len(first) != len(runs):
         return "-"
-    below = [measure(run) for run in first]
-    tasks = set.intersection(*(set(one) for one in below))
-    common = {task: mean(one[task] for one in below) for task in sorted(tasks)}
-    value, low, high, _ = paired(common, [measure(run) for run in runs])
+    value, low, high, each = paired_runs(list(map(measure, first)), list(map(measure, runs)))
+    return f"{points(value, low, high)} (each: {', '.join(f'{100 * one:+.1f}' for one in each)})"
+
+
+def told_less_fresh(held: Held) -> Shares:
+    """Of each task with a failed first turn: how much oftener the next one passes than a fresh draw.
+
+    A fresh draw is the first turn of the task's other episodes.
+    """
+    found = {}
+    for task, some in held.items():
+        first = [is_right(one["turns"][0]) for one in some]
+        differences = [is_right(one["turns"][1]) - (sum(first) - first[i]) / (len(first) - 1)
+                       for i, one in enumerate(some)
+                       if len(one["turns"]) > 1 and len(first) > 1]  # fmt: skip
+        if differences:
+            found[task] = mean(differences)
+    return found
+
+
+def turns_taken(held: Held) -> float:
+    """The turn that passed, on average; one more than there are turns where none did."""
+    every = [one["turns"] for some in held.values() for one in some]
+    last = max(map(len, every))
+    return mean(len(turns) if is_right(turns[-1]) else last + 1 for turns in every)
+
+
+def told(runs: list[Held]) -> str:
+    measured = [told_less_fresh(run) for run in runs]
+    tasks = set.intersection(*map(set, measured))
+    if not tasks:
+        return "-"
+    value, low, high, _ = paired(dict.fromkeys(sorted(tasks), 0.0), measured)
     return points(value, low, high)
 
 
@@ -216,6 +246,11 @@ TURNS: Columns = {
     "right in some turn": lambda row: gain(row.before, row.held, ever_right),
     "the same against the first arm": lambda row: against(row.first_held, row.held, ever_right),
 }
+HIDDEN: Columns = {
+    "feedback less a fresh draw": lambda row: told(row.held),
+    "turns to success (before, after)": lambda row:
+        f"{turns_taken(row.before):.2f}, {mean(map(turns_taken, row.held)):.2f}",
+}  # fmt: skip
 SPEED: Columns = {
     "as fast as before": lambda row: speed_gain(row.before, row.held),
     "right and over 1.1": lambda row: faster(row.before, row.held),
@@ -231,6 +266,8 @@ DRIFT: Columns = {
 TRAINED: Columns = {
     "in training, first and last quarter": lambda row: training(row.homes),
     "KL": lambda row: f"{quarters(row.homes, 'kl')[1]:.4f}",
+    "entropy": lambda row: f"{quarters(row.homes, 'entropy')[1]:.3f}",
+    "groups without spread": lambda row: f"{quarters(row.homes, 'groups_no_spread')[1]:.1f}",
     "waits for verdicts": lambda row: waits(row.homes),
 }
 # Those that need held-out answers, and those that need a course.
@@ -240,6 +277,8 @@ COLUMNS: Mapping[str, tuple[Columns, Columns]] = {
     "C": ({**HELD_OUT, **TURNS}, {**REPLAYS, **TRAINED}),
     "D": ({}, {**DRIFT, **TRAINED}),
     "U": ({}, TRAINED),
+    "H": ({**HELD_OUT, **TURNS, **HIDDEN}, {**REPLAYS, **TRAINED}),
+    "P": ({**HELD_OUT, **TURNS, **HIDDEN}, {**REPLAYS, **TRAINED}),
 }
 
 

@@ -579,20 +579,30 @@ def shares_of(folder: Path) -> dict[str, float]:
 def paired(
     below: dict[str, float], runs: list[dict[str, float]]
 ) -> tuple[float, float, float, list[float]]:
-    """Mean difference over tasks and runs, its 95 % bootstrap interval over tasks, and each run's.
+    """Mean difference over tasks and runs, its 95 % bootstrap interval, and each run's."""
+    return paired_runs([below] * len(runs), runs)
 
-    A task's difference is its mean over the runs, so that tasks, not answers, are what is drawn.
+
+def paired_runs(
+    below: list[dict[str, float]], runs: list[dict[str, float]]
+) -> tuple[float, float, float, list[float]]:
+    """The same for runs that each have another to compare with.
+
+    Both tasks and runs are drawn for the interval, so that it says what other tasks under other
+    seeds would give; answers are not.
     """
-    tasks = [task for task in below if all(task in one for one in runs)]
-    each = [[one[task] - below[task] for task in tasks] for one in runs]
-    differences = [sum(some) / len(some) for some in zip(*each)]
+    tasks = [task for task in below[0] if all(task in one for one in (*below, *runs))]
+    each = [[one[task] - other[task] for task in tasks] for one, other in zip(runs, below)]
     rng = random.Random(0)
-    means = sorted(
-        sum(rng.choices(differences, k=len(tasks))) / len(tasks) for _ in range(RESAMPLES)
-    )
+    means = []
+    for _ in range(RESAMPLES):
+        drawn = rng.choices(each, k=len(each))
+        places = rng.choices(range(len(tasks)), k=len(tasks))
+        means.append(sum(some[place] for some in drawn for place in places))
+    means = [one / (len(each) * len(tasks)) for one in sorted(means)]
     low, high = means[int(0.025 * RESAMPLES)], means[int(0.975 * RESAMPLES) - 1]
     by_run = [sum(some) / len(tasks) for some in each]
-    return sum(differences) / len(tasks), low, high, by_run
+    return sum(by_run) / len(by_run), low, high, by_run
 
 
 def pool(below: dict[str, float], runs: list[dict[str, float]]) -> str:

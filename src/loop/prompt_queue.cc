@@ -23,7 +23,11 @@ std::vector<Slot> PromptQueue::choose(int64_t step) {
     const auto failed = retries_.draw(rl::uniform({options_.seed, now, slot}), now);
     if (failed && by_id_.contains(failed->prompt)) {
       const Prompt& prompt = *by_id_[failed->prompt];
-      slots.push_back({&prompt, replay_messages(prompt, failed->code, failed->feedback), true});
+      slots.push_back({&prompt,
+                       options_.replays_show_failure
+                           ? replay_messages(prompt, failed->code, failed->feedback)
+                           : prompt.messages,
+                       true});
       continue;
     }
     const Prompt& prompt = next_prompt();

@@ -28,6 +28,7 @@ struct PromptQueueOptions {
   int64_t prompts = 16;  // The number of a step's groups.
   uint64_t seed = 0;
   rl::RetryOptions retry;
+  bool replays_show_failure = true;  // Otherwise a replay is the task alone, the control of BDR.
   // False for messages that leave no room for an answer; such a replay is not kept.
   std::function<bool(const std::vector<model::Message>&)> leaves_room;
 };

@@ -93,6 +93,19 @@ TEST(PromptQueue, RemembersFailedTasksUntilTheyAreSolved) {
   EXPECT_EQ(queue.remember(1, first).buffer_size, 2U);
 }
 
+TEST(PromptQueue, ReplaysTheTaskAloneWhereThatIsAsked) {
+  PromptQueue queue({{{"t", "t", "code"}, {{"user", "task\n"}}}},
+                    {.prompts = 1,
+                     .seed = 5,
+                     .retry = {.probability = 1},
+                     .replays_show_failure = false,
+                     .leaves_room = [](const auto&) { return true; }});
+  queue.remember(0, answers_to(queue.choose(0), 0, {}));
+  const std::vector<Slot> slots = queue.choose(1);
+  ASSERT_TRUE(slots[0].is_replay);
+  EXPECT_EQ(slots[0].messages.back().content, "task\n");
+}
+
 TEST(PromptQueue, KeepsTheCodeOfAnAnswerThatIsTooLongForAReplay) {
   PromptQueue queue({{{"t", "t", "code"}, {{"user", "task\n"}}}},
                     {.prompts = 1,

@@ -56,6 +56,7 @@ class Run {
                {.prompts = options.prompts,
                 .seed = options.seed,
                 .retry = options.retry,
+                .replays_show_failure = options.replays_show_failure,
                 .leaves_room = [this](const auto& messages) { return leaves_room(messages); }}) {}
 
   Result<RlResult> complete(const std::function<void(const RlProgress&)>& on_step) {

@@ -24,6 +24,7 @@ struct RlArguments {
   std::string aggregation = "sequence";
   std::string scale = "std";
   std::optional<double> token_veto;
+  std::string replay_shows = "failure";
   std::string drift_mean = "absolute";
   std::string replay;
   std::string generate_dtype;
@@ -63,6 +64,7 @@ Status read_rules(const RlArguments& arguments, loop::RlOptions& options) {
   if (arguments.aggregation == "dr-grpo") {
     options.step.aggregation = rl::DrGrpo{static_cast<double>(options.generate.tokens_max)};
   }
+  options.replays_show_failure = arguments.replay_shows == "failure";
   if (arguments.scale == "none") options.step.advantage.scale = rl::AdvantageScale::kNone;
   if (options.kl_end && options.step.beta == 0) {
     return Error{ErrorCode::kInvalidInput,
@@ -165,6 +167,10 @@ void add_rule_options(CLI::App& command, RlArguments& arguments) {
       ->check(cli::one_of({"absolute", "signed"}));
   command.add_option("--bdr", options.retry.probability, "Probability that a prompt is a replay")
       ->check(cli::number_range(0.0, 1.0));
+  command
+      .add_option("--bdr-shows", arguments.replay_shows,
+                  "What a replay's prompt has: the failure behind the task, or (to compare) the task")
+      ->check(cli::one_of({"failure", "task"}));
   command.add_option("--bdr-capacity", options.retry.capacity, "Failed tasks kept for replays")
       ->check(cli::kPositive);
   command.add_option("--beta", options.step.beta, "Weight of the KL; 0: no reference")
