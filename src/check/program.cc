@@ -22,14 +22,14 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kArchitecture = "90";  // The device's (device/ptx_driver/description.h).
-constexpr const char* kExecutor = "libmc_ptx_executor.so";
 constexpr const char* kUnsupported = "unsupported";
 constexpr compile::CompileLimits kCompileLimits{.cpu_s = 300, .memory_bytes = int64_t{8} << 30};
 
 std::vector<std::string> environment_with(const fs::path& libraries, int channel) {
   std::vector<std::string> environment;
   for (char** entry = environ; *entry != nullptr; ++entry) {
-    if (!std::string_view(*entry).starts_with("LD_")) environment.emplace_back(*entry);
+    const std::string_view text(*entry);
+    if (!text.starts_with("LD_") && !text.starts_with("MC_CHECK_")) environment.emplace_back(text);
   }
   environment.push_back("LD_LIBRARY_PATH=" + libraries.string());
   environment.push_back("MC_DEVICE_CHANNEL=" + std::to_string(channel));

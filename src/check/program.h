@@ -28,6 +28,8 @@ struct Tools {
   std::filesystem::path executor;
 };
 
+inline constexpr const char* kExecutor = "libmc_ptx_executor.so";
+
 // Makes once what is to be made.  kUnavailable says what to install.
 Result<Tools> find_tools(const Layout& layout, const compile::Progress& progress);
 

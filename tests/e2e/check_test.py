@@ -96,6 +96,49 @@ class CheckTest(InFolder):
         self.assertEqual(code, MACHINE_FAILED)
         self.assertIn("the program ended with time limit", out)
 
+    def test_programs_of_a_command_are_checked_as_they_run(self) -> None:
+        self.write("right.cu", RIGHT)
+        self.write("racing.cu", RACING)
+        make = "all: right racing\n\t./right 1\n\t./racing 1 || true\n"
+        make += "%: %.cu\n\tnvcc -O2 -arch=sm_70 -o $@ $<\n"
+        self.write("Makefile", make)
+        done = run("check", "--schedules", 2, "--sarif", "found.sarif", "--", "make",
+                   cwd=self.folder)  # fmt: skip
+        self.assertEqual(done.returncode, SOME_FAIL, done.stderr)
+        self.assertRegex(done.stdout, r"(?m)^64$")
+        self.assertIn("racing.cu:10: shared_race in sum", done.stdout)
+        self.assertNotIn("right.cu:", done.stdout)
+        end = "in 4 launches; 2 programs; make ended with exit code 0"
+        self.assertIn(end, done.stdout.splitlines()[-1])
+        (result, *_) = json.loads((self.folder / "found.sarif").read_text())["runs"][0]["results"]
+        place = result["locations"][0]["physicalLocation"]
+        self.assertEqual(place["artifactLocation"]["uri"], "racing.cu")
+
+    def test_a_command_without_such_programs_and_relocatable_code_are_named(self) -> None:
+        done = run("check", "--", "true", cwd=self.folder)
+        self.assertEqual(done.returncode, BAD_INPUT)
+        self.assertIn("no program was checked", done.stderr)
+        self.write("a.cu", "")
+        done = run("check", "--", "nvcc", "-rdc=true", "a.cu", cwd=self.folder)
+        self.assertEqual(done.returncode, MACHINE_FAILED)
+        self.assertIn("-rdc=true: device code of several files is not linked", done.stderr)
+
+    def test_the_programs_to_teach_with_have_their_fault_where_they_say(self) -> None:
+        faulty = Path(__file__).resolve().parents[2] / "examples/faulty"
+        sources = sorted(faulty.glob("*.cu"))
+        self.assertEqual(len(sources), 6)
+        rule = "all:" + "".join(f" {path.stem}" for path in sources) + "\n"
+        rule += f"%: {faulty}/%.cu\n\tnvcc -o $@ $< && ./$@\n"
+        self.write("Makefile", rule)
+        done = run("check", "--json", "--", "make", cwd=self.folder)
+        found = {(Path(one["file"]).name, one["line"], one["kind"])
+                 for one in json.loads(done.stdout.splitlines()[-1])["findings"]}  # fmt: skip
+        for path in sources:
+            (mark,) = [(number, line.split("// ")[1].strip())
+                       for number, line in enumerate(path.read_text().splitlines(), 1)
+                       if "  // " in line]  # fmt: skip
+            self.assertIn((path.name, *mark), found)
+
     def test_nothing_is_left_behind(self) -> None:
         before = set(Path(tempfile.gettempdir()).glob("mc-check*"))
         self.check(RACING)

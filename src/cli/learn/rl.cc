@@ -168,8 +168,9 @@ void add_rule_options(CLI::App& command, RlArguments& arguments) {
   command.add_option("--bdr", options.retry.probability, "Probability that a prompt is a replay")
       ->check(cli::number_range(0.0, 1.0));
   command
-      .add_option("--bdr-shows", arguments.replay_shows,
-                  "What a replay's prompt has: the failure behind the task, or (to compare) the task")
+      .add_option(
+          "--bdr-shows", arguments.replay_shows,
+          "What a replay's prompt has: the failure behind the task, or (to compare) the task")
       ->check(cli::one_of({"failure", "task"}));
   command.add_option("--bdr-capacity", options.retry.capacity, "Failed tasks kept for replays")
       ->check(cli::kPositive);

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "check/command.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <string_view>
+#include <system_error>
+
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/check.h"
+#include "core/fd.h"
+#include "core/file.h"
+
+namespace mc::check {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The words that choose an architecture or a runtime are ours; all others are the caller's.
+constexpr std::string_view kNvcc = R"(#!/bin/sh
+is_value=
+for word do
+  shift
+  if [ -n "$is_value" ]; then is_value=; continue; fi
+  case "$word" in
+    -arch|-code|-gencode|-cudart|--gpu-architecture|--gpu-code|--generate-code|--cudart)
+      is_value=1; continue ;;
+    -arch=*|-code=*|-gencode=*|-cudart=*) continue ;;
+    --gpu-architecture=*|--gpu-code=*|--generate-code=*|--cudart=*) continue ;;
+    -lcudart|-lcudart_static) continue ;;
+    -rdc=true|--relocatable-device-code=true|-dc|--device-c|-dlink|--device-link)
+      echo "musacoder check: $word: device code of several files is not linked" >&2; exit 2 ;;
+  esac
+  set -- "$@" "$word"
+done
+exec @NVCC@ "$@"
+)";
+
+std::string in_quotes(std::string_view word) {
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
+std::string nvcc_script(const Tools& tools) {
+  std::string words = in_quotes(tools.runtime.nvcc.string());
+  for (const std::string& flag : tools.runtime.code_flags) words += " " + in_quotes(flag);
+  words += " -cudart=none " + in_quotes("-L" + tools.client.parent_path().string());
+  std::string text(kNvcc);
+  text.replace(text.find("@NVCC@"), std::string_view("@NVCC@").size(), words);
+  const std::string_view end = "\"$@\"\n";
+  MC_CHECK(text.ends_with(end));
+  text.insert(text.size() - 1, " " + in_quotes("-l:" + tools.client.filename().string()));
+  return text;
+}
+
+Status link_to(const fs::path& target, const fs::path& link) {
+  std::error_code failure;
+  fs::create_symlink(target, link, failure);
+  return failure ? Status(Error{ErrorCode::kUnavailable, link.string() + ": " + failure.message()})
+                 : ok();
+}
+
+// For this process too, whose PATH decides which nvcc a command of that name is.
+void set_environment(const fs::path& toolkit, const fs::path& reports) {
+  std::error_code failure;
+  const char* const path = std::getenv("PATH");
+  const auto set = [](const char* name, const fs::path& value) {
+    ::setenv(name, value.c_str(), /*replace=*/1);
+  };
+  set("PATH", (toolkit / "bin").string() + ":" + (path == nullptr ? "/usr/bin:/bin" : path));
+  set("CUDA_HOME", toolkit);
+  set("CUDA_PATH", toolkit);
+  set("CUDACXX", toolkit / "bin/nvcc");
+  set("LD_LIBRARY_PATH", toolkit / "lib64");
+  set(kProgramVariable, fs::read_symlink("/proc/self/exe", failure));
+  set(kReportsVariable, reports);
+}
+
+std::vector<char*> pointers(std::vector<std::string>& words) {
+  std::vector<char*> list;
+  for (std::string& word : words) list.push_back(word.data());
+  list.push_back(nullptr);
+  return list;
+}
+
+}  // namespace
+
+Status make_toolkit(const Tools& tools, const fs::path& folder) {
+  std::error_code failure;
+  fs::create_directories(folder / "bin", failure);
+  fs::create_directories(folder / "lib64", failure);
+  for (const auto& entry : fs::directory_iterator(tools.runtime.nvcc.parent_path(), failure)) {
+    const fs::path name = entry.path().filename();
+    if (name != "nvcc") MC_TRY_VOID(link_to(entry.path(), folder / "bin" / name), "check");
+  }
+  const fs::path nvcc = folder / "bin/nvcc";
+  MC_TRY_VOID(write_file_atomically(nvcc, nvcc_script(tools)), "check");
+  fs::permissions(nvcc, fs::perms::owner_exec, fs::perm_options::add, failure);
+  if (failure) return Error{ErrorCode::kUnavailable, nvcc.string() + ": " + failure.message()};
+  MC_TRY_VOID(link_to(tools.runtime.root / "include", folder / "include"), "check");
+  // Linkers of the host ask by any of these names, and the loader by the last.
+  for (const char* name : {"libcudart.so", "libcudart_static.a"}) {
+    MC_TRY_VOID(link_to(tools.client, folder / "lib64" / name), "check");
+  }
+  return link_to(tools.client, folder / "lib64" / tools.client.filename());
+}
+
+Tools tools_of_command(const Layout& layout) {
+  const char* const client = std::getenv(kClientVariable);
+  return {{}, client == nullptr ? "" : client, layout.library(kExecutor)};
+}
+
+Result<int> run_command(const Tools& tools, const std::vector<std::string>& words,
+                        const fs::path& toolkit, const fs::path& reports) {
+  MC_CHECK(!words.empty());
+  set_environment(toolkit, reports);
+  ::setenv(kClientVariable, tools.client.c_str(), /*replace=*/1);
+  std::vector<std::string> own = words;
+  const std::vector<char*> argv = pointers(own);
+  pid_t child = 0;
+  const int failure = ::posix_spawnp(&child, argv[0], nullptr, nullptr, argv.data(), environ);
+  if (failure != 0) {
+    return Error{ErrorCode::kInvalidInput,
+                 words.front() + ": " + std::generic_category().message(failure)};
+  }
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0) {
+    if (errno != EINTR) return system_error(ErrorCode::kUnavailable, "wait for " + words.front());
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+}  // namespace mc::check
