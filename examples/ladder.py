@@ -87,7 +87,7 @@ class Size:
     mended_samples: int = 16  # Answers to each of A's tasks that give C's repairs.
     mended_steps: int = 200
     tokens_max: int = 320
-    # Of H and P, which have a first model of their own.
+    # The sizes of H and P, which have a first model of their own.
     blocks_operators: str = "relu,neg,square,mul_scalar,add_scalar,sub,mul,sigmoid"
     blocks_tasks: int = 420
     blocks_depth: int = 3

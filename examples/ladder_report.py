@@ -87,7 +87,7 @@ def against(first: list[Held], runs: list[Held], measure: Callable[[Held], Share
 
 
 def told_less_fresh(held: Held) -> Shares:
-    """Of each task with a failed first turn: how much oftener the next one passes than a fresh draw.
+    """Of each task with a failed first turn: by how much its next turn passes oftener than a draw.
 
     A fresh draw is the first turn of the task's other episodes.
     """

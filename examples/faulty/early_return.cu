@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // A block shifts its values by one place.  Fault: threads behind the end leave before the barrier.
 #include <cstdio>
 
@@ -7,7 +9,7 @@ __global__ void shift(const int* x, int* out, int n) {
   if (i >= n) return;
   tile[threadIdx.x] = x[i];
   __syncthreads();
-  out[i] = tile[(threadIdx.x + 1) % 128];  // uninitialised_shared
+  out[i] = tile[(threadIdx.x + 1) % 128];  // Finding: uninitialised_shared
 }
 
 int main() {

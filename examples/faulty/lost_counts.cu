@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // A histogram of letters.  Fault: threads of all blocks add to the same counts without atomics.
 #include <cstdio>
 
 __global__ void count(const unsigned char* text, int n, int* counts) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < n) counts[text[i]] += 1;  // global_race
+  if (i < n) counts[text[i]] += 1;  // Finding: global_race
 }
 
 int main() {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // A block adds up its values in shared memory.  Fault: the loop lacks a barrier.
 #include <cstdio>
 
@@ -6,7 +8,7 @@ __global__ void add_up(const int* x, int* out) {
   tile[threadIdx.x] = x[blockIdx.x * 256 + threadIdx.x];
   __syncthreads();
   for (int s = 128; s > 0; s /= 2) {
-    if (threadIdx.x < s) tile[threadIdx.x] += tile[threadIdx.x + s];  // shared_race
+    if (threadIdx.x < s) tile[threadIdx.x] += tile[threadIdx.x + s];  // Finding: shared_race
   }
   if (threadIdx.x == 0) out[blockIdx.x] = tile[0];
 }

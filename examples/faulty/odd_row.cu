@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // Rows are read as vectors of four floats.  Fault: a row of 1,002 floats does not begin at a
 // multiple of 16 bytes.
 #include <cstdio>
@@ -6,7 +8,7 @@ __global__ void row_sums(const float* x, float* out, int columns) {
   const float4* row = reinterpret_cast<const float4*>(x + blockIdx.x * columns);
   float sum = 0;
   for (int i = threadIdx.x; i < columns / 4; i += 32) {
-    float4 v = row[i];  // misaligned
+    float4 v = row[i];  // Finding: misaligned
     sum += v.x + v.y + v.z + v.w;
   }
   atomicAdd(&out[blockIdx.x], sum);

@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // Each thread doubles a value.  Fault: the last thread reads and writes behind the array.
 #include <cstdio>
 
 __global__ void twice(float* x, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i <= n) x[i] *= 2;  // out_of_bounds_read
+  if (i <= n) x[i] *= 2;  // Finding: out_of_bounds_read
 }
 
 int main() {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // Blocks take turns by a counter.  Fault: the value that is handed on has no fence behind it.
 #include <cstdio>
 
@@ -5,7 +7,7 @@ __global__ void in_turn(int* values, int* turn) {
   if (threadIdx.x != 0) return;
   while (atomicAdd(turn, 0) != blockIdx.x) {
   }
-  values[blockIdx.x + 1] = values[blockIdx.x] + 1;  // global_race
+  values[blockIdx.x + 1] = values[blockIdx.x] + 1;  // Finding: global_race
   atomicAdd(turn, 1);
 }
 

@@ -17,8 +17,8 @@
 namespace mc::check {
 
 // The environment variables by which the command's programs are checked: the client's constructor
-// (device/client/cudart.cc) runs the program again as `$MC_CHECK_PROGRAM check --program ...`, which
-// leaves what it found in a file in $MC_CHECK_REPORTS.
+// (device/client/cudart.cc) runs the program again as `$MC_CHECK_PROGRAM check --program ...`,
+// which leaves what it found in a file in $MC_CHECK_REPORTS.
 inline constexpr const char* kProgramVariable = "MC_CHECK_PROGRAM";
 inline constexpr const char* kReportsVariable = "MC_CHECK_REPORTS";
 inline constexpr const char* kClientVariable = "MC_CHECK_CLIENT";  // Tools::client

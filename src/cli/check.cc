@@ -190,7 +190,7 @@ Json merged(const std::vector<Json>& reports) {
   return whole;
 }
 
-// What the programs of a command left.
+// The reports that the programs of a command left.
 std::vector<Json> read_reports(const fs::path& folder) {
   std::vector<Json> reports;
   std::error_code failure;
@@ -204,7 +204,7 @@ std::vector<Json> read_reports(const fs::path& folder) {
 
 Result<int> check_a_command(const CheckArguments& arguments, const check::Tools& tools,
                             const fs::path& folder) {
-  const fs::path toolkit = folder / "cuda", reports = folder / "reports";
+  const fs::path toolkit = folder / "toolkit", reports = folder / "reports";
   MC_TRY_VOID(check::make_toolkit(tools, toolkit), "check");
   std::error_code failure;
   fs::create_directories(reports, failure);

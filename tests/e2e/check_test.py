@@ -134,9 +134,9 @@ class CheckTest(InFolder):
         found = {(Path(one["file"]).name, one["line"], one["kind"])
                  for one in json.loads(done.stdout.splitlines()[-1])["findings"]}  # fmt: skip
         for path in sources:
-            (mark,) = [(number, line.split("// ")[1].strip())
+            (mark,) = [(number, line.split("// Finding: ")[1])
                        for number, line in enumerate(path.read_text().splitlines(), 1)
-                       if "  // " in line]  # fmt: skip
+                       if "// Finding: " in line]  # fmt: skip
             self.assertIn((path.name, *mark), found)
 
     def test_nothing_is_left_behind(self) -> None:
