@@ -26,9 +26,9 @@ from pathlib import Path
 from typing import Any
 
 Rule = Callable[[list[float]], float]
-SHARE = 0.05  # Of the answers, and of the tokens of a corrupted one.
+SHARE = 0.05  # The corrupted answers, and the tokens of each that are.
 NAT = 1.0
-DELTA = 0.05  # MirrorPop's.
+DELTA = 0.05  # The bound of MirrorPop.
 RESAMPLES = 400
 
 RULES: dict[str, Rule] = {
@@ -131,8 +131,9 @@ def main() -> None:
             drifts.append([one - other for one, other in zip(known, told, strict=True)])
         for name, rule in RULES.items():
             values = list(map(rule, drifts))
-            print(line(kind, name, [values[place] for place in sorted(chosen)],
-                       [one for place, one in enumerate(values) if place not in chosen]))  # fmt: skip
+            wrong = [values[place] for place in sorted(chosen)]
+            right = [one for place, one in enumerate(values) if place not in chosen]
+            print(line(kind, name, wrong, right))
 
 
 if __name__ == "__main__":

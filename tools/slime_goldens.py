@@ -42,7 +42,7 @@ def slime_args(options: dict[str, Any]) -> types.SimpleNamespace:
         advantage_estimator="grpo",
         eps_clip=options["eps_low"],
         eps_clip_high=options["eps_high"],
-        eps_clip_c=options["dual_clip"],
+        eps_clip_c=None,
         get_mismatch_metrics=False,
         use_tis=options["mirror_pop"] is not None,
         custom_tis_function_path="musacoder.slime.mirror_pop",
@@ -166,7 +166,7 @@ def check_objective() -> None:
             continue  # src/rl holds the log-ratio to 20; slime does not.
         ratio = torch.tensor([-case["log_ratio"]], dtype=torch.float64)
         loss, _ = compute_policy_loss(
-            ratio, torch.tensor([case["A"]]), case["eps_low"], case["eps_high"], case["dual_clip"]
+            ratio, torch.tensor([case["A"]]), case["eps_low"], case["eps_high"]
         )
         worst = max(worst, differs([float(loss)], [case["loss"]]))
     print(f"  clipped objective: difference {worst:.1e}")

@@ -112,7 +112,7 @@ def run_step(case: dict[str, Any], sizes: dict[str, Any]) -> list[float]:
         ppo_micro_batch_size_per_gpu=1,
         clip_ratio_low=options["eps_low"],
         clip_ratio_high=options["eps_high"],
-        clip_ratio_c=options["dual_clip"] or 1e9,
+        clip_ratio_c=1e9,
         loss_agg_mode=MODES[options["mode"]],
     )
     config.global_batch_info.update(sizes)
@@ -222,8 +222,6 @@ def check_mirror_pop() -> None:
     from verl.trainer.ppo import rollout_corr_helper
 
     for case in cases("mirror_pop"):
-        if case["token_veto"] is not None:
-            continue
         old, rollout, mask = (
             torch.tensor([[NAN if x is None else x for x in case[name] * case["repeat"]]])
             for name in ("logp_old", "logp_rollout", "mask")

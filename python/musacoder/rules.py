@@ -133,16 +133,14 @@ def mirror_pop(
     logp_rollout: torch.Tensor,
     mask: torch.Tensor,
     delta: float = DELTA,
-    token_veto: float | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """(kept, drift) of each sequence; kept where drift = mean |log rho| <= delta.
 
     log rho = logp_old - logp_rollout of the trained tokens (mask != 0), all [sequences, tokens].
-    Both log-probabilities are of the same weights, by the trainer and by the generator.  A token of
-    rho below `token_veto` rejects its sequence.  A token whose log-probability the generator does
-    not know (NaN) is not counted; a sequence of which it knows no more than half of the tokens is
-    rejected, and so is one without trained tokens.  Masked tokens are never read; NaN there is
-    harmless.
+    Both log-probabilities are of the same weights, by the trainer and by the generator.  A token
+    whose log-probability the generator does not know (NaN) is not counted; a sequence of which it
+    knows no more than half of the tokens is rejected, and so is one without trained tokens.  Masked
+    tokens are never read; NaN there is harmless.
     """
     import torch
 
@@ -154,9 +152,6 @@ def mirror_pop(
     drift = magnitude.sum(dim=-1) / counts.clamp(min=1)
     is_known = 2 * counts > trained.sum(dim=-1)
     kept = (drift <= delta) & is_known  # False where the trainer's log-probability is NaN.
-    if token_veto is not None:
-        is_rare = counted & (log_rho < math.log(token_veto))
-        kept = kept & ~is_rare.any(dim=-1)
     return kept, drift
 
 

@@ -165,7 +165,7 @@ class Run {
   // A checkpoint's own words: MirrorPop's window, steps of the optimiser, which are fewer than the
   // run's where updates were skipped, and why the run ended early.
   std::string more_text() const {
-    Json json = {{"optimizer_steps", policy_.optimizer_steps()}, {"drifts", window_.mean_abs}};
+    Json json = {{"optimizer_steps", policy_.optimizer_steps()}};
     if (!result_.ended.empty()) json["ended"] = result_.ended;
     return json.dump();
   }
@@ -174,7 +174,6 @@ class Run {
     const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
     try {
       policy_.restored(json.at("optimizer_steps").get<int64_t>());
-      json.at("drifts").get_to(window_.mean_abs);
       if (json.contains("ended")) json["ended"].get_to(result_.ended);
     } catch (const Json::exception& failure) {
       return wrong(std::string("is no state of a run: ") + failure.what());
@@ -247,7 +246,6 @@ class Run {
     if (options_.refills_max) kept = with_spread(drawn.episodes, options);
     MC_TRY(const UpdateResult update,
            update_policy(policy_, options_.refills_max ? kept : drawn.episodes, options), "update");
-    rl::observe(window_, update.drifts);
     add_update(update, drawn.num_no_spread, scalars);
     const double kl = value_of(scalars, "kl");
     if (options_.kl_end && kl > *options_.kl_end) {
@@ -312,9 +310,6 @@ class Run {
                          .kl_stop = options_.kl_stop,
                          .lr = lr};
     if (options_.turns == 1) update.prime_echo.b_early.clear();
-    if (update.step.mirror_pop && options_.delta_auto) {
-      update.step.mirror_pop->delta = rl::delta_auto(window_);
-    }
     return update;
   }
 
@@ -363,7 +358,6 @@ class Run {
   const std::vector<Prompt> eval_prompts_;
   Policy policy_;
   PromptQueue queue_;
-  rl::DriftWindow window_;
   std::optional<train::MetricsFiles> files_;
   std::optional<store::RunFolder> store_;
   std::optional<store::RunFolder> replay_;

@@ -68,7 +68,6 @@ struct RlOptions {
   PolicyOptions policy;  // Its temperature is that of generate.
   rl::StepOptions step;
   rl::TrainingScoreOptions score;
-  bool delta_auto = false;          // MirrorPop's.
   rl::PrimeEchoOptions prime_echo;  // With one turn: R = s.
   rl::RetryOptions retry;
   bool replays_show_failure = true;  // False: the task alone.

@@ -42,18 +42,12 @@ std::string settings_json(const RlOptions& o) {
   json["weight_decay"] = o.policy.optimizer.weight_decay;
   json["clip"] = o.policy.optimizer.norm_max;
   json["eps"] = {o.step.clip.eps_low, o.step.clip.eps_high};
-  if (o.step.clip.dual_clip) json["dual_clip"] = *o.step.clip.dual_clip;
   json["aggregation"] = o.step.aggregation.index();
   json["advantage"] = {static_cast<int>(o.step.advantage.scale), o.step.advantage.std_floor};
   json["score"] = {o.score.score.lambda, o.score.score.nu_max, o.score.speed.dead_zone,
                    o.score.speed.step};
   json["beta"] = o.step.beta;
-  json["mirror_pop"] = !o.step.mirror_pop ? Json("off")
-                       : o.delta_auto     ? Json("auto")
-                                          : Json(o.step.mirror_pop->delta);
-  if (o.step.mirror_pop && o.step.mirror_pop->token_veto) {
-    json["token_veto"] = *o.step.mirror_pop->token_veto;
-  }
+  json["mirror_pop"] = o.step.mirror_pop ? Json(o.step.mirror_pop->delta) : Json("off");
   if (o.step.mirror_pop && o.step.mirror_pop->mean == rl::DriftMean::kSigned) {
     json["drift_mean"] = "signed";
   }

@@ -27,6 +27,7 @@ Judgement judgement_of_cut(int64_t num_tokens) {
   return {.outcome = task::outcome_name(verdict.outcome),
           .s = rl::training_score(verdict, {}),
           .q = 0,
+          .nu = std::nullopt,
           .stage = rl::Stage::kExtraction,
           .feedback = feedback};
 }

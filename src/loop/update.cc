@@ -116,7 +116,7 @@ std::vector<MiniBatch> mini_batches_of(const Sequences& all, const rl::StepPlan&
 double kl_of_old(std::span<const double> old, std::span<const double> now) {
   double sum = 0;
   for (size_t t = 0; t < old.size(); ++t) {
-    sum += rl::kl_estimate(rl::KlEstimator::kK3, old[t] - now[t]).value;
+    sum += rl::kl_estimate(old[t] - now[t]).value;
   }
   return old.empty() ? 0 : sum / static_cast<double>(old.size());
 }

@@ -17,9 +17,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
-#include <vector>
 
 namespace mc::rl {
 
@@ -29,7 +27,6 @@ struct Drift {
   size_t num_known = 0;    // Trained tokens that count; with none all below is 0.
   double mean_abs = 0;     // The mean of |log rho|: MirrorPop's statistic.
   double mean_signed = 0;  // The mean of log rho, which cancels.
-  double log_rho_min = 0;  // The least of them.
 };
 
 // Which mean of log rho is held against delta.
@@ -40,8 +37,6 @@ enum class DriftMean {
 
 struct MirrorPopOptions {
   double delta = 0.05;
-  std::optional<double> token_veto =
-      std::nullopt;  // One token of rho below this rejects: 1e-4 where it is used.
   DriftMean mean = DriftMean::kAbsolute;
 };
 
@@ -50,26 +45,8 @@ Drift drift(std::span<const double> logp_old, std::span<const double> logp_rollo
             std::span<const uint8_t> mask);
 
 // False for a sequence without trained tokens, and for one of which no more than half are known.
-// REQUIRES: delta >= 0; token_veto > 0.
+// REQUIRES: delta >= 0.
 bool keeps(const Drift& drift, const MirrorPopOptions& options);
-
-// ---- delta = auto -------------------------------------------------------------------------------
-
-inline constexpr size_t kDriftWindow = 4096;  // Sequences: 8 steps of 64 x 8.
-
-// mean_abs of the last sequences, oldest first: all the state that `auto` has.
-struct DriftWindow {
-  std::vector<double> mean_abs;
-};
-
-// clamp(4 x median of the window, 0.02, 0.1); MirrorPopOptions' delta while it is empty.
-// Asked once a step, before the step's own sequences are observed, so that their order and
-// micro-batches cannot matter.
-double delta_auto(const DriftWindow& window);
-
-// Adds sequences, rejected ones too: the median is to know them.  Those without a known token or
-// without a finite drift are left out.
-void observe(DriftWindow& window, std::span<const Drift> drifts);
 
 }  // namespace mc::rl
 

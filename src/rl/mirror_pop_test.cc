@@ -68,7 +68,6 @@ TEST(MirrorPop, DoesNotCountATokenThatTheGeneratorDoesNotKnow) {
   EXPECT_EQ(found.num_tokens, 3U);
   EXPECT_NEAR(found.mean_abs, 0.02, 1e-12);
   EXPECT_TRUE(keeps(found, {}));
-  EXPECT_TRUE(keeps(found, {.token_veto = 1e-4}));
   EXPECT_FALSE(keeps(drift_of({0.01, kNan, 0.3}), {}));
 }
 
@@ -80,15 +79,6 @@ TEST(MirrorPop, DropsASequenceOfWhichTheGeneratorKnowsNoMoreThanHalf) {
 TEST(MirrorPop, DropsASequenceWithAnInfiniteLogProbability) {
   EXPECT_FALSE(keeps(drift_of({0, kInfinity}), {}));
   EXPECT_FALSE(keeps(drift_of({0, -kInfinity}), {}));
-}
-
-TEST(MirrorPop, VetoesOneTokenThatIsFarOffWhereThatIsAsked) {
-  std::vector<double> log_rho(1000);
-  log_rho[5] = -10;
-  EXPECT_TRUE(keeps(drift_of(log_rho), {}));
-  EXPECT_FALSE(keeps(drift_of(log_rho), {.token_veto = 1e-4}));
-  log_rho[5] = 10;  // A veto is of one side.
-  EXPECT_TRUE(keeps(drift_of(log_rho), {.token_veto = 1e-4}));
 }
 
 TEST(MirrorPop, EqualsItsFormulaOnRandomSequences) {
@@ -112,45 +102,6 @@ TEST(MirrorPop, EqualsItsFormulaOnRandomSequences) {
     EXPECT_EQ(keeps(drift(old, rollout, mask), {}), !sizes.empty() && mean <= 0.05)
         << "seed " << kSeed << ", case " << i;
   }
-}
-
-TEST(MirrorPopAuto, IsFourTimesTheMedianWithinBounds) {
-  DriftWindow window;
-  EXPECT_EQ(delta_auto(window), 0.05);
-  observe(window, std::vector{drift_of({0.01}), drift_of({0.011}), drift_of({3})});
-  EXPECT_NEAR(delta_auto(window), 0.044, 1e-12);
-  window = {.mean_abs = {0.001}};
-  EXPECT_EQ(delta_auto(window), 0.02);
-  window = {.mean_abs = {0.9}};
-  EXPECT_EQ(delta_auto(window), 0.1);
-}
-
-TEST(MirrorPopAuto, LeavesOutWhatIsNoNumber) {
-  DriftWindow window;
-  observe(window, std::vector{drift_of({kNan}), drift_of({kInfinity}), drift_of({})});
-  EXPECT_TRUE(window.mean_abs.empty());
-}
-
-TEST(MirrorPopAuto, ForgetsTheOldest) {
-  DriftWindow window;
-  observe(window, std::vector<Drift>(kDriftWindow, drift_of({0.02})));
-  observe(window, std::vector<Drift>(3, drift_of({0.01})));
-  EXPECT_EQ(window.mean_abs.size(), kDriftWindow);
-  EXPECT_EQ(window.mean_abs.front(), 0.02);
-  EXPECT_EQ(window.mean_abs[kDriftWindow - 3], 0.01);
-  observe(window, std::vector<Drift>(kDriftWindow, drift_of({0.015})));
-  EXPECT_NEAR(delta_auto(window), 0.06, 1e-12);
-}
-
-TEST(MirrorPopAuto, DoesNotDependOnTheOrderOfAStep) {
-  std::vector<Drift> drifts;
-  for (int i = 0; i < 9; ++i) drifts.push_back(drift_of({0.004 * i}));
-  DriftWindow forward;
-  DriftWindow backward;
-  observe(forward, drifts);
-  std::reverse(drifts.begin(), drifts.end());
-  observe(backward, drifts);
-  EXPECT_EQ(delta_auto(forward), delta_auto(backward));
 }
 
 }  // namespace

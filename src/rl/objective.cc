@@ -17,7 +17,6 @@ double is_held_open(double log_ratio) { return std::abs(log_ratio) <= kLogRatioM
 Clipped clipped_by(double r, double A, const ClipOptions& options) {
   if (A > 0 && r > 1 + options.eps_high) return Clipped::kHigh;
   if (A < 0 && r < 1 - options.eps_low) return Clipped::kLow;
-  if (A < 0 && options.dual_clip && r > *options.dual_clip) return Clipped::kDual;
   return Clipped::kNo;
 }
 
@@ -25,7 +24,6 @@ Clipped clipped_by(double r, double A, const ClipOptions& options) {
 
 TokenLoss clipped_loss(double log_ratio, double A, const ClipOptions& options) {
   MC_CHECK(options.eps_low >= 0 && options.eps_low <= 1 && options.eps_high >= 0);
-  MC_CHECK(!options.dual_clip || *options.dual_clip > 1);
   MC_CHECK(std::isfinite(log_ratio) && std::isfinite(A));
   const double r = std::exp(held(log_ratio));
   const Clipped clipped = clipped_by(r, A, options);
@@ -34,27 +32,16 @@ TokenLoss clipped_loss(double log_ratio, double A, const ClipOptions& options) {
       return {-(1 + options.eps_high) * A, 0, clipped};
     case Clipped::kLow:
       return {-(1 - options.eps_low) * A, 0, clipped};
-    case Clipped::kDual:
-      return {-*options.dual_clip * A, 0, clipped};
     case Clipped::kNo:
       break;
   }
   return {-r * A, -r * A * is_held_open(log_ratio), clipped};
 }
 
-KlEstimate kl_estimate(KlEstimator estimator, double log_u) {
+KlEstimate kl_estimate(double log_u) {
   MC_CHECK(std::isfinite(log_u));
   const double x = held(log_u);
-  const double open = is_held_open(log_u);
-  switch (estimator) {
-    case KlEstimator::kK1:
-      return {-x, open};
-    case KlEstimator::kK2:
-      return {x * x / 2, -x * open};
-    case KlEstimator::kK3:
-      break;
-  }
-  return {std::expm1(x) - x, -std::expm1(x) * open};
+  return {std::expm1(x) - x, -std::expm1(x) * is_held_open(log_u)};
 }
 
 }  // namespace mc::rl

@@ -4,15 +4,13 @@
 // The formulas:
 //   r    = exp(log pi_new - log pi_old)
 //   L    = -min(r A, clip(r, 1 - eps_low, 1 + eps_high) A)         the clipped objective (PPO,
-//   DAPO) log u = log pi_ref - log pi_new k1   = -log u,   k2 = (log u)^2 / 2,   k3 = u - 1 - log u
-//   estimators of KL(new || ref)
+//                                                                  DAPO)
+//   k3   = u - 1 - log u,  log u = log pi_ref - log pi_new         an estimator of KL(new || ref)
 //
 // A log-ratio is held to [-20, 20] before exp; beyond, the gradient is 0.  Every log-probability is
 // of the full softmax over logits / T, T being the temperature of the rollout.
 #ifndef MC_RL_OBJECTIVE_H_
 #define MC_RL_OBJECTIVE_H_
-
-#include <optional>
 
 namespace mc::rl {
 
@@ -21,12 +19,10 @@ inline constexpr double kLogRatioMax = 20;
 struct ClipOptions {
   double eps_low = 0.2;
   double eps_high = 0.28;
-  std::optional<double> dual_clip =
-      std::nullopt;  // The bound c > 1: with A < 0, L is at most -c A.
 };
 
 // Which bound cut the gradient off.
-enum class Clipped { kNo, kLow, kHigh, kDual };
+enum class Clipped { kNo, kLow, kHigh };
 
 struct TokenLoss {
   double value = 0;
@@ -35,10 +31,8 @@ struct TokenLoss {
 };
 
 // `log_ratio` is log pi_new - log pi_old.  On a bound itself the gradient is not cut off.
-// REQUIRES: 0 <= eps_low <= 1, eps_high >= 0, dual_clip > 1; A and log_ratio are finite.
+// REQUIRES: 0 <= eps_low <= 1, eps_high >= 0; A and log_ratio are finite.
 TokenLoss clipped_loss(double log_ratio, double A, const ClipOptions& options);
-
-enum class KlEstimator { kK1, kK2, kK3 };
 
 struct KlEstimate {
   double value = 0;
@@ -47,7 +41,7 @@ struct KlEstimate {
 
 // `log_u` is log pi_ref - log pi_new.
 // REQUIRES: log_u is finite.
-KlEstimate kl_estimate(KlEstimator estimator, double log_u);
+KlEstimate kl_estimate(double log_u);
 
 }  // namespace mc::rl
 

@@ -120,7 +120,6 @@ void count_tokens(const StepBatch& batch, StepPlan& plan) {
 void count_clip(Clipped clipped, LossMetrics& metrics) {
   metrics.num_clipped_low += clipped == Clipped::kLow ? 1 : 0;
   metrics.num_clipped_high += clipped == Clipped::kHigh ? 1 : 0;
-  metrics.num_clipped_dual += clipped == Clipped::kDual ? 1 : 0;
 }
 
 }  // namespace
@@ -129,14 +128,13 @@ void LossMetrics::add(const LossMetrics& other) {
   num_tokens += other.num_tokens;
   num_clipped_low += other.num_clipped_low;
   num_clipped_high += other.num_clipped_high;
-  num_clipped_dual += other.num_clipped_dual;
   sum_k3 += other.sum_k3;
   sum_entropy += other.sum_entropy;
   sum_neg_logp += other.sum_neg_logp;
 }
 
 double LossMetrics::clip_share() const {
-  return mean(static_cast<double>(num_clipped_low + num_clipped_high + num_clipped_dual));
+  return mean(static_cast<double>(num_clipped_low + num_clipped_high));
 }
 
 double LossMetrics::mean(double sum) const {
@@ -165,7 +163,7 @@ SequenceLoss sequence_loss(const Tokens& sequence, double A, const BatchSize& si
     const TokenLoss clip = clipped_loss(logp_new - sequence.logp_old[t], A, options.clip);
     KlEstimate k3;
     if (!sequence.logp_ref.empty()) {
-      k3 = kl_estimate(KlEstimator::kK3, sequence.logp_ref[t] - logp_new);
+      k3 = kl_estimate(sequence.logp_ref[t] - logp_new);
     }
     loss.policy += w * clip.value;
     loss.kl += w * k3.value;

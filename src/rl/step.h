@@ -91,7 +91,6 @@ struct LossMetrics {
   size_t num_tokens = 0;
   size_t num_clipped_low = 0;
   size_t num_clipped_high = 0;
-  size_t num_clipped_dual = 0;
   double sum_k3 = 0;        // 0 without a reference.
   double sum_entropy = 0;   // 0 without entropies.
   double sum_neg_logp = 0;  // -log pi_new: an estimate of the entropy from the samples.

@@ -2,15 +2,21 @@
 """The ladder's tables (examples/ladder_report.py), from runs that are written here."""
 
 import json
+import subprocess
 import sys
 import tempfile
 import unittest
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent / "examples"))
+ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path[:0] = [str(ROOT / "examples"), str(ROOT / "python")]
 
 import ladder  # noqa: E402
+import ladder_blocks as blocks  # noqa: E402
 import ladder_report as report  # noqa: E402
+import learn  # noqa: E402
+import stand_in_judge as judge  # noqa: E402  # ladder_blocks puts tools/ on the path.
+from musacoder import rules  # noqa: E402
 
 
 def episode(task: str, sample: int, outcomes: list[str], nu: float | None = None) -> str:
@@ -32,6 +38,7 @@ class LadderReportTest(unittest.TestCase):
     def run_with(self, name: str, kl: list[float], accuracy: list[float]) -> Path:
         (self.root / name).mkdir()
         rows = [{"kl": one, "accuracy_first": other, "rejected": 2, "verdict_wait_s": 3.0,
+                 "entropy": 0.1, "groups_no_spread": 1,
                  "elapsed_s": 10.0 * (step + 1)}
                 for step, (one, other) in enumerate(zip(kl, accuracy, strict=True))]  # fmt: skip
         text = "".join(json.dumps(row) + "\n" for row in rows)
@@ -66,8 +73,19 @@ class LadderReportTest(unittest.TestCase):
         self.assertEqual(report.gain(before, [after], report.first_right),
                          "+100.0 points [+100.0, +100.0] (each: +100.0)")  # fmt: skip
         self.assertEqual(report.against([before], [after], report.first_right),
-                         "+100.0 points [+100.0, +100.0]")  # fmt: skip
+                         "+100.0 points [+100.0, +100.0] (each: +100.0)")  # fmt: skip
         self.assertEqual(report.against([], [after], report.first_right), "-")
+
+    def test_an_interval_knows_of_seeds_that_differ(self) -> None:
+        below = {f"t{n}": 0.0 for n in range(20)}
+        value, low, high, each = learn.paired(below, [dict.fromkeys(below, one) for one in (0, 1)])
+        self.assertEqual((value, low, high, each), (0.5, 0.0, 1.0, [0.0, 1.0]))
+
+    def test_feedback_is_held_against_a_fresh_draw_of_the_same_task(self) -> None:
+        held = self.held("a", [episode("t", 0, ["wrong", "pass"]), episode("t", 1, ["pass"]),
+                               episode("t", 2, ["wrong", "wrong"]), episode("u", 0, ["pass"])])
+        self.assertEqual(report.told_less_fresh(held), {"t": (1 - 0.5 + 0 - 0.5) / 2})
+        self.assertEqual(report.turns_taken(held), (2 + 1 + 3 + 1) / 4)
 
     def test_the_best_speed_is_of_any_model(self) -> None:
         before = self.held("a", [episode("t", n, ["pass"], nu) for n, nu in enumerate([1, 2])])
@@ -90,9 +108,51 @@ class LadderReportTest(unittest.TestCase):
         for name, arm in (("A", "rl"), ("U", "updates 1")):
             titles, line = report.titles_of(name).splitlines()[0], report.row_of(name, arm, row)
             self.assertEqual(titles.count("|"), line.count("|"))
-            self.assertIn("| 50.0 % → 50.0 % | 1.0000 | 30 % |", line)
+            self.assertIn("| 50.0 % → 50.0 % | 1.0000 | 0.100 | 1.0 | 30 % |", line)
         no_course = report.Row(held, [held], [self.root / "none"], [held], [home])
         self.assertTrue(report.row_of("A", "rft", no_course).endswith("| - | - | - |\n"))
+
+
+class LadderBlocksTest(unittest.TestCase):
+    ANSWER = "k<<<(n + 63) / 64, 64>>>(x, n);"
+
+    def test_shown_repairs_have_the_words_of_the_loop_and_some_follow(self) -> None:
+        codes = {f"t{n}": f"code {n}" for n in range(200)}
+        rows = [{"kind": "generation", "task": task, "provenance": {"template": "thread_64"},
+                 "messages": [{"content": "Write it.\n"}, {"content": self.ANSWER}]}
+                for task in codes]  # fmt: skip
+        rows.append({**rows[0], "task": "t1", "provenance": {"template": "row_warp"}})
+        made = list(map(json.loads, blocks.shown_rows(rows, codes, seed=1)))
+        repairs = [row for row in made if len(row["messages"]) == 4]
+        self.assertEqual((len(made), len(repairs)), (5 * 200, 200))
+        followed = 0
+        for row in repairs:
+            _, failed, told, answer = (turn["content"] for turn in row["messages"])
+            code = codes[row["task"]]
+            self.assertFalse(judge.fits(code, failed))
+            self.assertEqual(told, rules.repair_request(judge.feedback_on_blocks(code, failed)))
+            followed += judge.fits(code, answer)
+        self.assertAlmostEqual(followed / 200, 0.4 + 0.6 / 8, delta=0.12)
+
+    def test_a_stand_in_asks_the_next_verifier_about_what_fits(self) -> None:
+        code = "code"
+        answers = {"fits": blocks.with_block(self.ANSWER, judge.block_of(code)), "empty": "",
+                   "other": blocks.with_block(self.ANSWER, 1)}  # fmt: skip
+        lines = "".join(json.dumps({"id": name, "task": {"id": "t", "code": code}, "answer": one})
+                        + "\n" for name, one in answers.items())  # fmt: skip
+        script = Path(judge.__file__)
+        then = f"{sys.executable} {script} --pass-rate 0"
+        kinds = {}
+        for more in ([], ["--then", then]):
+            command = [sys.executable, str(script), "--hidden-blocks", *more]
+            done = subprocess.run(command, input=lines, capture_output=True, text=True, check=True)
+            replies = {row["id"]: row for row in map(json.loads, done.stdout.splitlines())}
+            kinds[len(more)] = {name: replies[name]["verdict"]["outcome"]["kind"]
+                                for name in answers}  # fmt: skip
+        told = f"runs blocks of {judge.block_of(code)} threads"
+        self.assertIn(told, replies["other"]["feedback"])
+        self.assertEqual(kinds[0], {"fits": "pass", "empty": "wrong", "other": "wrong"})
+        self.assertEqual(kinds[2], dict.fromkeys(answers, "wrong"))
 
 
 if __name__ == "__main__":

@@ -79,7 +79,7 @@ class Golden(unittest.TestCase):
                 torch.tensor([[math.nan if x is None else x for x in case[name] * case["repeat"]]])
                 for name in ("logp_old", "logp_rollout", "mask")
             )
-            kept, drift = rules.mirror_pop(old, rollout, mask, case["delta"], case["token_veto"])
+            kept, drift = rules.mirror_pop(old, rollout, mask, case["delta"])
             self.assertEqual(bool(kept), case["kept"], case["name"])
             self.assert_close(float(drift), case["mean_abs"], case["name"])
 

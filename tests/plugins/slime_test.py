@@ -263,8 +263,6 @@ class MirrorPop(unittest.TestCase):
     def test_golden_sequences(self) -> None:
         path = Path(__file__).parents[2] / "src/rl/golden/mirror_pop.json"
         for case in json.loads(path.read_text())["cases"]:
-            if case["token_veto"] is not None:
-                continue
             old, rollout, mask = (
                 torch.tensor(
                     [float("nan") if x is None else x for x in case[name] * case["repeat"]]

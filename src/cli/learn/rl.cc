@@ -23,7 +23,6 @@ struct RlArguments {
   std::string delta = "0.05";
   std::string aggregation = "sequence";
   std::string scale = "std";
-  std::optional<double> token_veto;
   std::string replay_shows = "failure";
   std::string drift_mean = "absolute";
   std::string replay;
@@ -34,17 +33,15 @@ struct RlArguments {
 
 constexpr int64_t kPackTokens = 4096;
 
-// --delta: a number, "auto" or "off".
+// --delta: a number or "off".
 Status read_delta(const std::string& text, loop::RlOptions& options) {
-  options.delta_auto = text == "auto";
-  if (text == "auto") return ok();
   if (text == "off") {
     options.step.mirror_pop.reset();
     return ok();
   }
   double delta = 0;
   if (!CLI::detail::lexical_cast(text, delta) || !std::isfinite(delta) || delta < 0) {
-    return Error{ErrorCode::kInvalidInput, "--delta " + text + ": a number, auto or off"};
+    return Error{ErrorCode::kInvalidInput, "--delta " + text + ": a number or off"};
   }
   options.step.mirror_pop->delta = delta;
   return ok();
@@ -53,10 +50,6 @@ Status read_delta(const std::string& text, loop::RlOptions& options) {
 // The rules that the options name.
 Status read_rules(const RlArguments& arguments, loop::RlOptions& options) {
   MC_TRY_VOID(read_delta(arguments.delta, options), "rl");
-  if (arguments.token_veto && !options.step.mirror_pop) {
-    return Error{ErrorCode::kInvalidInput, "--token-veto is MirrorPop's, and --delta off is given"};
-  }
-  if (arguments.token_veto) options.step.mirror_pop->token_veto = arguments.token_veto;
   if (options.step.mirror_pop && arguments.drift_mean == "signed") {
     options.step.mirror_pop->mean = rl::DriftMean::kSigned;
   }
@@ -159,7 +152,7 @@ void add_rule_options(CLI::App& command, RlArguments& arguments) {
                   "PrimeEcho: for a first pass in turn 1, 2, ...; 0 for none")
       ->delimiter(',')
       ->check(cli::kNotNegative);
-  command.add_option("--delta", arguments.delta, "MirrorPop: largest drift; auto; off");
+  command.add_option("--delta", arguments.delta, "MirrorPop: largest drift, or off");
   command
       .add_option(
           "--drift-mean", arguments.drift_mean,
@@ -180,14 +173,6 @@ void add_rule_options(CLI::App& command, RlArguments& arguments) {
       ->check(cli::number_range(0.0, 1.0));
   command.add_option("--eps-high", options.step.clip.eps_high, "Clipping of the ratio, above 1")
       ->check(cli::kNotNegative);
-  command
-      .add_option("--dual-clip", options.step.clip.dual_clip,
-                  "Bound of the loss where the advantage is negative (default: off)")
-      ->check(cli::number_range(1.000001, 1e6));
-  command
-      .add_option("--token-veto", arguments.token_veto,
-                  "MirrorPop: rejects for one token of a ratio below this (default: off)")
-      ->check(cli::number_range(1e-30, 1.0));
   command
       .add_option("--aggregation", arguments.aggregation,
                   "Weights of tokens: sequence (mean of means), token (mean) or dr-grpo")
