@@ -117,6 +117,9 @@ class Client {
   std::atomic<uint32_t> next_handle_{kFirstStream};
 };
 
+// For the verdict, that the program asked for what is not there; the result is its error.
+cudaError_t note_unsupported(const char* name);
+
 }  // namespace mc::device
 
 #endif  // MC_DEVICE_CLIENT_CLIENT_H_

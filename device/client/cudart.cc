@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "client/client.h"
+#include "client/managed.h"
 
 namespace mc::device {
 namespace {
@@ -160,10 +161,14 @@ cudaError_t read_rows(const Rows& r, cudaStream_t stream) {
 
 cudaError_t copy_rows(const Rows& r, cudaMemcpyKind kind, cudaStream_t stream) {
   if (r.bytes == 0 || r.rows == 0) return cudaSuccess;
+  // A copy of managed memory is in the order of its stream, whatever the program calls it.
+  Managed& managed = Managed::get();
   const bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice ||
-                           (kind == cudaMemcpyDefault && Client::get().is_on_device(r.source));
+                           (kind == cudaMemcpyDefault && Client::get().is_on_device(r.source)) ||
+                           managed.has(r.source);
   const bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice ||
-                         (kind == cudaMemcpyDefault && Client::get().is_on_device(r.target));
+                         (kind == cudaMemcpyDefault && Client::get().is_on_device(r.target)) ||
+                         managed.has(r.target);
   if (from_device && to_device) {
     const Copy command{reinterpret_cast<uint64_t>(r.target),
                        reinterpret_cast<uint64_t>(r.source),
@@ -350,6 +355,7 @@ __attribute__((constructor)) static void open_by_environment(int argc, char** ar
     std::fputs("the channel to the device cannot be mapped\n", stderr);
     _exit(1);
   }
+  if (const char* const memory = std::getenv("MC_DEVICE_MEMORY")) Managed::get().open(memory);
   std::atexit([] { cudaDeviceSynchronize(); });
 }
 
@@ -542,7 +548,12 @@ cudaError_t cudaMalloc(void** pointer, size_t bytes) {
   return note(Client::get().allocate(pointer, bytes));
 }
 
-cudaError_t cudaFree(void* pointer) { return note(Client::get().release(pointer)); }
+cudaError_t cudaFree(void* pointer) {
+  // A kernel under way may use it: the device frees behind it, and so does the host.
+  if (Managed::get().has(pointer)) cudaDeviceSynchronize();
+  Managed::get().release(pointer);
+  return note(Client::get().release(pointer));
+}
 
 cudaError_t cudaMallocAsync(void** pointer, size_t bytes, cudaStream_t stream) {
   return note(Client::get().allocate_in_order(pointer, bytes, stream));
@@ -562,7 +573,10 @@ cudaError_t cudaMallocPitch(void** pointer, size_t* pitch, size_t width, size_t 
   return note(Client::get().allocate(pointer, *pitch * height));
 }
 
-cudaError_t cudaHostAlloc(void** pointer, size_t bytes, unsigned) {
+cudaError_t cudaHostAlloc(void** pointer, size_t bytes, unsigned flags) {
+  if ((flags & cudaHostAllocMapped) != 0 && Managed::get().is_open()) {
+    return note(Managed::get().allocate(pointer, bytes));
+  }
   *pointer = Client::get().allocate_host(bytes);
   return *pointer == nullptr ? note(cudaErrorMemoryAllocation) : cudaSuccess;
 }
@@ -573,7 +587,7 @@ cudaError_t cudaMallocHost(void** pointer, size_t bytes) {
 
 cudaError_t cudaFreeHost(void* pointer) {
   if (pointer == nullptr || Client::get().release_host(pointer)) return cudaSuccess;
-  return note(cudaErrorInvalidValue);
+  return Managed::get().has(pointer) ? cudaFree(pointer) : note(cudaErrorInvalidValue);
 }
 
 cudaError_t cudaHostRegister(void*, size_t, unsigned) { return cudaSuccess; }
@@ -662,8 +676,10 @@ cudaError_t cudaGetSymbolSize(size_t* bytes, const void* symbol) {
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer) {
   *attributes = {};
   if (Client::get().is_on_device(pointer)) {
-    attributes->type = cudaMemoryTypeDevice;
+    const bool is_managed = Managed::get().has(pointer);
+    attributes->type = is_managed ? cudaMemoryTypeManaged : cudaMemoryTypeDevice;
     attributes->devicePointer = const_cast<void*>(pointer);
+    if (is_managed) attributes->hostPointer = const_cast<void*>(pointer);
   } else {
     attributes->type =
         Client::get().is_allocated_host(pointer) ? cudaMemoryTypeHost : cudaMemoryTypeUnregistered;

@@ -180,7 +180,8 @@ Result<std::unique_ptr<Device>> Device::create(const DeviceOptions& options) {
   if (impl->variant == nullptr) {
     return invalid("warps of " + std::to_string(options.lanes) + " lanes; 32 and 128 are possible");
   }
-  MC_TRY(impl->memory, GlobalMemory::create(options.memory_bytes), "ptx device");
+  MC_TRY(impl->memory, GlobalMemory::create(options.memory_bytes, options.memory_descriptor),
+         "ptx device");
   MC_TRY(impl->unwritten, Unwritten::create(options.memory_bytes), "ptx device");
   for (int k = 0; k < impl->options.workers; ++k) {
     MC_TRY(std::unique_ptr<ShadowMemory> shadow, ShadowMemory::create(options.memory_bytes),

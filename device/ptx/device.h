@@ -46,6 +46,7 @@ struct DeviceOptions {
   size_t memory_bytes = size_t{4} << 30;  // Reserved, taken when touched.
   int lanes = 32;                         // 32, or 128 as on MUSA's mp_21.
   int workers = 1;                        // Threads that run a launch's blocks.
+  int memory_descriptor = -1;             // A file for the memory, that others map too; or none.
 };
 
 // The arguments of a kernel, one after the other, each aligned to its size.

@@ -23,32 +23,40 @@ size_t rounded_up(size_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign;
 
 }  // namespace
 
-Result<Reserved> Reserved::create(size_t bytes) {
-  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+Result<Reserved> Reserved::create(size_t bytes, int descriptor) {
+  const bool is_shared = descriptor >= 0;
+  const int kind = is_shared ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS;
+  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, kind | MAP_NORESERVE, descriptor, 0);
   if (data == MAP_FAILED) {
     return Error{ErrorCode::kExhausted, "cannot reserve " + std::to_string(bytes) + " bytes"};
   }
-  return Reserved(static_cast<uint8_t*>(data), bytes);
+  return Reserved(static_cast<uint8_t*>(data), bytes, is_shared);
 }
 
 Reserved::Reserved(Reserved&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), bytes_(other.bytes_) {}
+    : data_(std::exchange(other.data_, nullptr)),
+      bytes_(other.bytes_),
+      is_shared_(other.is_shared_) {}
 
 Reserved::~Reserved() {
   if (data_ != nullptr) munmap(data_, bytes_);
 }
 
-void Reserved::clear() { madvise(data_, bytes_, MADV_DONTNEED); }
+// Pages of a file are kept by the file, unless they are removed from it.
+void Reserved::drop(size_t begin, size_t end) {
+  madvise(data_ + begin, end - begin, is_shared_ ? MADV_REMOVE : MADV_DONTNEED);
+}
+
+void Reserved::clear() { drop(0, bytes_); }
 
 void Reserved::clear(size_t begin, size_t end) {
   begin = (begin + kPage - 1) / kPage * kPage;
   end = std::min(end, bytes_) / kPage * kPage;
-  if (begin < end) madvise(data_ + begin, end - begin, MADV_DONTNEED);
+  if (begin < end) drop(begin, end);
 }
 
-Result<std::unique_ptr<GlobalMemory>> GlobalMemory::create(size_t bytes) {
-  MC_TRY(Reserved memory, Reserved::create(bytes + kGap), "device memory");
+Result<std::unique_ptr<GlobalMemory>> GlobalMemory::create(size_t bytes, int descriptor) {
+  MC_TRY(Reserved memory, Reserved::create(bytes + kGap, descriptor), "device memory");
   return std::unique_ptr<GlobalMemory>(new GlobalMemory(std::move(memory), bytes));
 }
 

@@ -31,7 +31,8 @@ struct Allocation {
 // Bytes that the kernel gives when they are touched, given back at the end.
 class Reserved {
  public:
-  static Result<Reserved> create(size_t bytes);
+  // With a descriptor: the bytes of that file, which other processes may map too.
+  static Result<Reserved> create(size_t bytes, int descriptor = -1);
   Reserved(Reserved&& other) noexcept;
   Reserved& operator=(Reserved&&) = delete;
   ~Reserved();
@@ -42,14 +43,18 @@ class Reserved {
   void clear(size_t begin, size_t end);
 
  private:
-  Reserved(uint8_t* data, size_t bytes) : data_(data), bytes_(bytes) {}
+  Reserved(uint8_t* data, size_t bytes, bool is_shared)
+      : data_(data), bytes_(bytes), is_shared_(is_shared) {}
+  void drop(size_t begin, size_t end);
+
   uint8_t* data_ = nullptr;
   size_t bytes_ = 0;
+  bool is_shared_ = false;
 };
 
 class GlobalMemory {
  public:
-  static Result<std::unique_ptr<GlobalMemory>> create(size_t bytes);
+  static Result<std::unique_ptr<GlobalMemory>> create(size_t bytes, int descriptor = -1);
 
   // A device address, aligned to 256 bytes. kExhausted if there is no room.
   Result<uint64_t> allocate(size_t bytes, std::string name);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "cuda/kernels.h"
+#include "ptx/program.h"
 #include "ptx_driver/driver.h"
 
 extern "C" {
@@ -24,6 +25,16 @@ const char* mc_executor_take_report() {
 void mc_executor_set_warp_threads(int threads) {
   mc::ptx_driver::Driver::get().warp_threads = threads;
 }
+
+// The device's memory is that of the file, of which a program that is trusted maps parts at their
+// addresses on the device (client/managed.cc); the result is the address of the file's first byte.
+// REQUIRES: no executor was created, and the file has as many bytes as there are addresses.
+uint64_t mc_executor_share_memory(int descriptor) {
+  mc::ptx_driver::Driver::get().memory_descriptor = descriptor;
+  return mc::ptx::kGlobalBase;
+}
+
+uint64_t mc_executor_memory_bytes() { return mc::ptx_driver::kAddresses + (1 << 20); }
 
 // The name that programs read of the device.
 void mc_executor_set_device_name(const char* name) { mc::ptx_driver::Driver::get().name = name; }

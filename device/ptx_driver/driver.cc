@@ -19,8 +19,6 @@ uint64_t processor_us() {
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000 + static_cast<uint64_t>(now.tv_nsec) / 1000;
 }
 
-// The executor reserves two ranges of 256 GiB of addresses; variables of modules lie behind them.
-constexpr uint64_t kAddresses = uint64_t{520} << 30;
 // Backward branches of warps, in thousands: some seconds of one core, and more than one thread
 // makes that does all of the largest task that is judged (JudgeOptions::cost_max).
 constexpr int64_t kStepsMax = 100'000;
@@ -50,7 +48,8 @@ Driver& Driver::get() {
 
 CUresult Driver::start() {
   if (device_ != nullptr) return CUDA_SUCCESS;
-  auto device = ptx::Device::create({.memory_bytes = kAddresses, .lanes = warp_threads});
+  auto device = ptx::Device::create(
+      {.memory_bytes = kAddresses, .lanes = warp_threads, .memory_descriptor = memory_descriptor});
   if (!device) return CUDA_ERROR_OUT_OF_MEMORY;
   device_ = std::move(*device);
   return CUDA_SUCCESS;

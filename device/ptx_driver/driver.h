@@ -78,6 +78,9 @@ struct OutputPart {
 using Work = std::function<CUresult()>;
 using Graph = std::vector<Work>;
 
+// The executor reserves two ranges of 256 GiB of addresses; variables of modules lie behind them.
+inline constexpr uint64_t kAddresses = uint64_t{520} << 30;
+
 class Driver {
  public:
   // The one of this process, since functions of the driver's API name none.
@@ -112,6 +115,7 @@ class Driver {
   // Threads of a warp: 32, or 128 where a candidate is for MUSA's mp_21 or mp_22. It is constant
   // from start() on.
   int warp_threads = 32;
+  int memory_descriptor = -1;  // DeviceOptions; constant from start() on, too.
   bool shows_printed = false;  // Text that kernels print goes to standard output.
   // The name that programs read.
   std::string name = kName;

@@ -127,16 +127,25 @@ Result<Device> Device::start(const DeviceOptions& options) {
   MC_TRY(const Library library, Library::load(options.library), "the device");
   const auto bytes = library.call<uint64_t>("mc_executor_channel_bytes");
   MC_TRY(Fd channel, make_memfd("device", bytes), "the device");
+  Fd memory;
+  uint64_t memory_address = 0;
+  if (options.shares_memory) {
+    const auto memory_bytes = library.call<uint64_t>("mc_executor_memory_bytes");
+    MC_TRY(memory, make_memfd("memory", memory_bytes), "the device");
+    memory_address = library.call<uint64_t>("mc_executor_share_memory", memory.get());
+  }
   MC_TRY(Pipe finish, make_pipe(), "the device");
   MC_TRY(Pipe report, make_pipe(), "the device");
   const int given = channel.get(), end = finish.reader.get(), told = report.writer.get();
+  std::vector<int> kept = {given, end, told};
+  if (memory.get() >= 0) kept.push_back(memory.get());
   MC_TRY(
       sandbox::Child child,
-      sandbox::Child::start(profile_of(options), std::array{given, end, told},
+      sandbox::Child::start(profile_of(options), kept,
                             [&](const auto&) { return serve(library, options, given, end, told); }),
       "the device");
-  return Device(std::move(child), std::move(channel), std::move(finish.writer),
-                std::move(report.reader));
+  return Device(std::move(child), std::move(channel), std::move(memory), memory_address,
+                std::move(finish.writer), std::move(report.reader));
 }
 
 bool Device::is_alive() {

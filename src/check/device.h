@@ -29,6 +29,7 @@ struct DeviceOptions {
   uint64_t seed = 0;                 // The order of turns of blocks and warps follows from it.
   double timeout_s = 60;
   int64_t memory_bytes = 0;
+  bool shares_memory = false;  // The program may map the device's memory: device/client/managed.h.
 };
 
 struct DeviceReport {
@@ -43,6 +44,9 @@ class Device {
   static Result<Device> start(const DeviceOptions& options);
 
   int channel() const { return channel_.get(); }
+  // The file of the device's memory, or -1; and the address of its first byte there.
+  int memory() const { return memory_.get(); }
+  uint64_t memory_address() const { return memory_address_; }
   // False once the process has ended by itself or by a limit: nobody answers commands any more.
   bool is_alive();
   // The report, once the program has ended; without counts where a kernel runs on for seconds.
@@ -50,14 +54,18 @@ class Device {
   Result<DeviceReport> finish();
 
  private:
-  Device(sandbox::Child child, Fd channel, Fd finish, Fd report)
+  Device(sandbox::Child child, Fd channel, Fd memory, uint64_t memory_address, Fd finish, Fd report)
       : child_(std::move(child)),
         channel_(std::move(channel)),
+        memory_(std::move(memory)),
+        memory_address_(memory_address),
         finish_(std::move(finish)),
         report_(std::move(report)) {}
 
   sandbox::Child child_;
   Fd channel_;
+  Fd memory_;
+  uint64_t memory_address_ = 0;
   Fd finish_;  // Its end is the sign that the program has ended.
   Fd report_;
 };

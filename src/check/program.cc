@@ -7,12 +7,14 @@
 #include <cmath>
 #include <utility>
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include "compile/build.h"
 #include "compile/cuda_libraries.h"
 #include "compile/pytorch.h"
 #include "core/check.h"
+#include "core/file.h"
 #include "execute/decode.h"
 #include "sandbox/run.h"
 
@@ -23,28 +25,34 @@ namespace fs = std::filesystem;
 
 constexpr const char* kArchitecture = "90";  // The device's (device/ptx_driver/description.h).
 constexpr const char* kUnsupported = "unsupported";
+constexpr size_t kProgramBytesMax = size_t{2} << 30;
 constexpr compile::CompileLimits kCompileLimits{.cpu_s = 300, .memory_bytes = int64_t{8} << 30};
 
-std::vector<std::string> environment_with(const fs::path& libraries, int channel) {
+std::vector<std::string> environment_with(const fs::path& libraries, const Device& device) {
   std::vector<std::string> environment;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view text(*entry);
     if (!text.starts_with("LD_") && !text.starts_with("MC_CHECK_")) environment.emplace_back(text);
   }
   environment.push_back("LD_LIBRARY_PATH=" + libraries.string());
-  environment.push_back("MC_DEVICE_CHANNEL=" + std::to_string(channel));
+  environment.push_back("MC_DEVICE_CHANNEL=" + std::to_string(device.channel()));
+  if (device.memory() >= 0) {
+    environment.push_back(
+        fmt::format("MC_DEVICE_MEMORY={}:{}", device.memory(), device.memory_address()));
+  }
   return environment;
 }
 
 sandbox::Command command_of(const Tools& tools, const fs::path& executable,
-                            const RunOptions& options, int channel) {
+                            const RunOptions& options, const Device& device) {
   std::error_code failure;
   sandbox::Command command;
   command.argv = {executable.string()};
   command.argv.insert(command.argv.end(), options.arguments.begin(), options.arguments.end());
   command.directory = fs::current_path(failure).string();
-  command.environment = environment_with(tools.client.parent_path(), channel);
-  command.descriptors = {channel};
+  command.environment = environment_with(tools.client.parent_path(), device);
+  command.descriptors = {device.channel()};
+  if (device.memory() >= 0) command.descriptors.push_back(device.memory());
   command.on_output = options.on_output;
   sandbox::Profile& profile = command.profile;
   profile.writable = {command.directory};
@@ -55,6 +63,13 @@ sandbox::Command command_of(const Tools& tools, const fs::path& executable,
   profile.limits.wall = std::chrono::milliseconds(std::llround(options.timeout_s * 1000));
   profile = sandbox::lenient(profile);
   return command;
+}
+
+// Memory that is a file is slower to touch, so only programs that name these functions have it.
+Result<bool> uses_managed_memory(const fs::path& executable) {
+  MC_TRY(const std::string bytes, read_file(executable, kProgramBytesMax), "the program");
+  return bytes.find("cudaMallocManaged") != std::string::npos ||
+         bytes.find("cudaHostGetDevicePointer") != std::string::npos;
 }
 
 // Files below this process's folder are named from there, as compilers do.
@@ -133,11 +148,12 @@ Result<Compiled> compile_program(const Tools& tools, const std::vector<fs::path>
 
 Result<Checked> check_program(const Tools& tools, const fs::path& executable,
                               const RunOptions& options) {
+  MC_TRY(const bool shares_memory, uses_managed_memory(executable), "check");
   MC_TRY(Device device,
-         Device::start(
-             {tools.executor, executable, options.seed, options.timeout_s, options.memory_bytes}),
+         Device::start({tools.executor, executable, options.seed, options.timeout_s,
+                        options.memory_bytes, shares_memory}),
          "check");
-  sandbox::Command command = command_of(tools, executable, options, device.channel());
+  sandbox::Command command = command_of(tools, executable, options, device);
   command.goes_on = [&device] { return device.is_alive(); };
   MC_TRY(const sandbox::Completed done, sandbox::run(command), "run the program");
   Checked checked{done.ending, {}, {}, 0};

@@ -35,6 +35,37 @@ int main(int argc, char** argv) {
   return all == 64 ? 0 : 7;
 }
 """
+MANAGED = r"""
+#include <cstdio>
+__global__ void twice(int* x, int n) { if (threadIdx.x < n) x[threadIdx.x] *= 2; }
+#ifndef N
+#define N 1
+#endif
+int main() {
+  int *x, *y, *mapped;
+  cudaMallocManaged(&x, 4096 * sizeof(int));
+  x[0] = 1;
+  twice<<<1, 32>>>(x, 1);
+  cudaDeviceSynchronize();
+  const int first = x[0];
+  x[0] = 3;
+  twice<<<1, 32>>>(x, 1);
+  cudaMallocManaged(&y, sizeof(int));
+  cudaMemcpy(y, x, sizeof(int), cudaMemcpyDeviceToHost);  // Behind the kernel.
+  const int second = *y;
+  cudaFree(x);
+  cudaMallocManaged(&x, 4096 * sizeof(int));
+  const int fresh = x[0];
+  cudaHostAlloc(&x, 1024 * sizeof(int), cudaHostAllocMapped);
+  cudaHostGetDevicePointer(&mapped, x, 0);
+  x[0] = 4;
+  twice<<<1, 1024>>>(mapped, 1024);
+  cudaDeviceSynchronize();
+  if (N > 1) twice<<<1, 1024>>>(mapped + 4096 * 1024, 1);
+  cudaDeviceSynchronize();
+  std::printf("%d %d %d %d\n", first, second, fresh, x[0]);
+}
+"""
 RIGHT, RACING = SUM % "__syncthreads();", SUM % ";"
 
 
@@ -79,9 +110,17 @@ class CheckTest(InFolder):
         self.assertTrue(err.endswith("musacoder: the program does not compile\n"))
 
     def test_what_the_device_lacks_is_named(self) -> None:
-        code, _, err = self.check("int main() { int* p; return cudaMallocManaged(&p, 4); }")
+        program = "int main() { cudaIpcMemHandle_t h; return cudaIpcGetMemHandle(&h, 0); }"
+        code, _, err = self.check(program)
         self.assertEqual(code, BAD_INPUT)
-        self.assertIn("cudaMallocManaged", err)
+        self.assertIn("cudaIpcGetMemHandle", err)
+
+    def test_managed_and_mapped_memory_is_the_hosts_too(self) -> None:
+        code, out, err = self.check(MANAGED)
+        self.assertEqual((code, out.splitlines()[0]), (0, "2 6 0 8"), out + err)
+        code, out, _ = self.check(MANAGED, "-X-DN=2")
+        self.assertEqual(code, SOME_FAIL)
+        self.assertIn("program.cu:3: out_of_bounds_read in twice", out)
 
     def test_a_hanging_kernel_a_crash_and_a_hanging_program_end(self) -> None:
         hang = "__global__ void k(volatile int* x) { while (*x == 0); }\nint main() { int* p;"
