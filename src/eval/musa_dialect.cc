@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <regex>
 #include <set>
 #include <span>
 #include <sstream>
@@ -100,6 +101,21 @@ bool holds_word(std::string_view text, std::string_view word) {
 bool is_written(std::string_view module, std::string_view word) {
   return std::ranges::any_of(musify::python_words(module),
                              [&](const musify::Word& one) { return holds_word(one.text, word); });
+}
+
+// What mcc has and no port to CUDA.
+struct Lacking {
+  std::regex pattern;
+  std::string rule, message;
+};
+
+const std::vector<Lacking>& lacking() {
+  static const std::vector<Lacking> kLacking = {
+      {std::regex(R"(\b(vector_size|ext_vector_type)\s*\()"), "dialect.vector_types",
+       "vector types of Clang in device code have no port to CUDA"},
+      {std::regex(R"(\bfragment\s*<[^>]*\b16\s*,\s*16\s*,\s*32\b)"), "dialect.wide_matrices",
+       "products of matrices of 16x16x32 have no port to CUDA"}};
+  return kLacking;
 }
 
 // Collects the words that the port to MUSA would change, for they are no words of MUSA; each once.
@@ -589,6 +605,13 @@ std::optional<task::Outcome> MusaDialect::port_sources(std::vector<compile::Exte
     musify::Port port =
         musify::port_source(with_stand_ins_in(text), musify::Language::kCpp, to_cuda_, back);
     add_unknown(port.remnants, places, unsupported);
+    for (const Lacking& one : lacking()) {
+      std::smatch found;
+      if (!std::regex_search(text, found, one.pattern)) continue;
+      unsupported.constructs.push_back(
+          {one.rule, one.message,
+           places(location_of(text, static_cast<std::size_t>(found.position())))});
+    }
     const bool is_wide = task::warp_threads(task::Dialect::kMusa, architecture) != 32;
     if (const std::size_t at = text.find(kMatrices); is_wide && at != std::string::npos) {
       unsupported.constructs.push_back(
@@ -630,6 +653,11 @@ std::vector<std::string> nvcc_flags(const std::vector<std::string>& mcc_flags) {
     if (!is_left_out) flags.push_back(nvcc_flag(flag));
   }
   return flags;
+}
+
+std::vector<std::string> flags_of_mcc() {
+  return {"--extended-lambda", "-U__CUDA_NO_HALF_OPERATORS__", "-U__CUDA_NO_HALF2_OPERATORS__",
+          "-U__CUDA_NO_HALF_CONVERSIONS__", "-U__CUDA_NO_BFLOAT16_CONVERSIONS__"};
 }
 
 std::vector<std::string> mcc_flags(const std::vector<std::string>& passed,

@@ -69,6 +69,10 @@ std::string musa_prelude(const std::string& architecture);
 // are handed to the host compiler.
 std::vector<std::string> nvcc_flags(const std::vector<std::string>& mcc_flags);
 
+// Flags by which nvcc takes what mcc does unasked: lambdas of the device, and operators and
+// conversions of half and bfloat16, which PyTorch switches off for CUDA and torch_musa does not.
+std::vector<std::string> flags_of_mcc();
+
 // The way back, for flags that legality let pass, and the candidate's own flags for MUSA alone.
 // The architecture and the language are left out: the toolchain gives them.
 std::vector<std::string> mcc_flags(const std::vector<std::string>& passed,

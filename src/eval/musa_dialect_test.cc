@@ -337,6 +337,19 @@ TEST(Dialect, NamesTheSourceOfAnErrorThatNoLineOfTheModuleHas) {
   EXPECT_EQ(error.location.excerpt, "cudaFree(p);");
 }
 
+TEST(Dialect, NamesWhatMccHasAndNoPortToCuda) {
+  const auto rule_of = [](const std::string& source) {
+    std::vector<compile::Extension> extensions = extensions_with(source);
+    const auto outcome = outcome_of(extensions, "S = 1\n");
+    return outcome ? std::get<task::Unsupported>(*outcome).constructs.at(0).rule : "";
+  };
+  EXPECT_EQ(rule_of("typedef float four __attribute__((vector_size(16)));"),
+            "dialect.vector_types");
+  EXPECT_EQ(rule_of("mtmusa::wmma::fragment<mtmusa::wmma::matrix_a, 16, 16, 32, __half> a;"),
+            "dialect.wide_matrices");
+  EXPECT_EQ(rule_of("int vector_size = 16;"), "");
+}
+
 TEST(Dialect, RefusesFlagsOfNvccThatAModulePutTogether) {
   std::vector<compile::Extension> extensions = extensions_with("");
   extensions[0].extra_cuda_cflags = {"-O3 --use_fast_math"};

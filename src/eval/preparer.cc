@@ -225,7 +225,9 @@ Stage Candidate::record() {
   extensions_ = std::move(ported);
   if (!preparer_.machine().warps_prelude.empty()) widen_warps();
   for (compile::Extension& extension : extensions_) {
-    extension.extra_cuda_cflags = nvcc_flags(extension.extra_cuda_cflags);
+    std::vector<std::string> flags = flags_of_mcc();
+    std::ranges::move(nvcc_flags(extension.extra_cuda_cflags), std::back_inserter(flags));
+    extension.extra_cuda_cflags = std::move(flags);
   }
   return refused;
 }

@@ -188,6 +188,10 @@ class Applier {
     return i > 0 ? std::string_view(words_[i - 1].text) : std::string_view();
   }
 
+  static bool ends(const std::vector<std::string>& end, const std::vector<std::string>& whole) {
+    return end.size() < whole.size() && std::equal(end.rbegin(), end.rend(), whole.rbegin());
+  }
+
   void change_phrases(const Rule& rule) {
     for (const Pair& pair : rule.pairs) {
       const std::vector<std::string> from = split(pair.from);
@@ -195,6 +199,8 @@ class Applier {
       for (std::size_t i = 0; i < words_.size(); ++i) {
         if (!fits(from, i) || rule.not_after.contains(std::string(word_before_name(i)))) continue;
         if (from.size() == 1 && defined_.contains(from[0])) continue;
+        if (ends(from, to) && i + from.size() >= to.size() && fits(to, i + from.size() - to.size()))
+          continue;  // The text has the other name already.
         change_phrase(rule, from, to, i);
       }
     }

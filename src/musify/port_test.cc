@@ -115,6 +115,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"TORCH_CHECK(x.is_cuda(), \"x must be a CUDA tensor\");",
              "TORCH_CHECK(x.is_privateuseone(), \"x must be a CUDA tensor\");"},
         Case{"x.to(torch::kCUDA);", "x.to(torch::kPrivateUse1);"},
+        Case{"gpuAtomicAdd(p, v);", "at::musa::gpuAtomicAdd(p, v);"},
         Case{"x.to(torch::Device(\"cuda:0\"));", "x.to(torch::Device(\"musa:0\"));"},
         Case{"TORCH_LIBRARY_IMPL(ours, CUDA, m) {}", "TORCH_LIBRARY_IMPL(ours, PrivateUse1, m) {}"},
         Case{"k<<<1, 2, 0, s>>>(x);", "k<<<1, 2, 0, s>>>(x);"}));
@@ -267,6 +268,11 @@ TEST(Port, LeavesTheCppOfAModuleWhereItIsAskedTo) {
 
 class MusaName : public ::testing::TestWithParam<Case> {};
 
+TEST(Port, LeavesANameThatIsThatOfMusaAlready) {
+  const std::string text = "at::musa::gpuAtomicAdd(p, v);";
+  EXPECT_EQ(port_source(text, Language::kCpp, rules_to(Target::kMusa), {}).text, text);
+}
+
 // Names that MUSA has beside those that a port to it has.
 TEST_P(MusaName, HasAPortToCuda) {
   const Port port = port_source(GetParam().musa, Language::kCpp, rules_to(Target::kCuda), {});
@@ -277,6 +283,7 @@ TEST_P(MusaName, HasAPortToCuda) {
 INSTANTIATE_TEST_SUITE_P(
     All, MusaName,
     ::testing::Values(Case{"x.to(at::kCUDA);", "x.to(at::musa::kMUSA);"},
+                      Case{"v = WARP_SHFL(v, 0);", "v = at::musa::WARP_SHFL(v, 0);"},
                       Case{"f(kCUDA);", "f(kMUSA);"}, Case{"x.is_cuda();", "x.is_musa();"},
                       Case{"TORCH_LIBRARY(my_musa_ops, m) {}", "TORCH_LIBRARY(my_musa_ops, m) {}"},
                       Case{"template <int musa_block> void f();",
