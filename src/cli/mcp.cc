@@ -4,14 +4,13 @@
 // Options are those of the verifier.
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include <unistd.h>
 #include <CLI/CLI.hpp>
 
+#include "cli/become_python.h"
 #include "cli/commands.h"
-#include "compile/pytorch.h"
-#include "core/fd.h"
 #include "core/layout.h"
 
 namespace mc::cli {
@@ -21,16 +20,10 @@ namespace {
 Error start(const std::vector<std::string>& options) {
   const Result<Layout> layout = find_layout();
   if (!layout) return layout.error();
-  const std::string python = compile::default_python();
-  std::vector<std::string> words = {python, "-P",
-                                    (layout->share("python") / "musacoder/mcp.py").string(),
+  std::vector<std::string> words = {(layout->share("python") / "musacoder/mcp.py").string(),
                                     "--program", (layout->prefix / "bin/musacoder").string(), "--"};
   words.insert(words.end(), options.begin(), options.end());
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  ::execvp(python.c_str(), argv.data());
-  return system_error(ErrorCode::kUnavailable, "cannot start " + python);
+  return become_python(std::move(words));
 }
 
 }  // namespace

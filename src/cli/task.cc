@@ -226,6 +226,7 @@ void add_task(CLI::App& app, int& exit_code) {
     exit_code = status ? kExitDone : report_error(status.error());
   });
   add_task_operators(*family, exit_code);
+  add_task_export(*family, exit_code);
   auto arguments = std::make_shared<EvalArguments>();
   auto specs = std::make_shared<std::vector<std::string>>();
   CLI::App* command = family->add_subcommand(
