@@ -3,7 +3,7 @@
 
 `musacoder task export` starts this file by its path (src/cli/export.cc).
 
-    instruction.md, task.toml, environment/Dockerfile
+    instruction.md, task.toml
     tests/      test.sh and judge.py, which ask a service, and question.json
     solution/   the oracle's, where there is an answer to the task
 
@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 ANSWER = "/app/answer.py"
+IMAGE = "python:3.12-slim"  # verifiers takes images, and no Dockerfile.
 
 CONFIG = """\
 schema_version = "1.4"
@@ -36,7 +37,7 @@ description = "A GPU kernel for the PyTorch program {id}"
 task = {id_json}
 
 [environment]
-workdir = "/app"
+docker_image = "{image}"
 
 [agent]
 timeout_sec = 3600.0
@@ -45,11 +46,9 @@ timeout_sec = 3600.0
 environment_mode = "separate"
 timeout_sec = 900.0
 env = {{ MUSACODER_URL = "${{MUSACODER_URL}}", MUSACODER_TOKEN = "${{MUSACODER_TOKEN:-}}" }}
-"""
-DOCKERFILE = """\
-FROM python:3.12-slim
-WORKDIR /app
-RUN touch {answer}
+
+[[verifier.collect]]  # An agent that wrote nothing has an empty answer, which fails.
+command = "mkdir -p {folder} && touch {answer}"
 """
 PLACE = "\nWrite the module into the file `{answer}`, without a fence. There is no GPU here.\n"
 TEST = """\
@@ -59,6 +58,7 @@ exec python3 "$(dirname "$0")/judge.py" "${{1:-{answer}}}" "${{2:-/logs/verifier
 """
 SOLVE = """\
 #!/bin/sh
+mkdir -p "$(dirname "${{1:-{answer}}}")"
 cp "$(dirname "$0")/answer.py" "${{1:-{answer}}}"
 """
 
@@ -74,15 +74,14 @@ def write_script(path: Path, text: str) -> None:
 
 def export(row: dict[str, Any], folder: Path, solution: Path | None) -> None:
     """Writes one task; solution: a right answer."""
-    for part in ("environment", "tests"):
-        (folder / part).mkdir(parents=True, exist_ok=True)
+    (folder / "tests").mkdir(parents=True, exist_ok=True)
     asked = "\n\n".join(message["content"] for message in row["prompt"])
     (folder / "instruction.md").write_text(asked + PLACE.format(answer=ANSWER), encoding="utf-8")
     config = CONFIG.format(
-        answer=ANSWER, name=folder.name, id=folder.name, id_json=json.dumps(row["id"])
-    )
+        answer=ANSWER, folder=str(Path(ANSWER).parent), image=IMAGE, name=folder.name,
+        id=folder.name, id_json=json.dumps(row["id"]),
+    )  # fmt: skip
     (folder / "task.toml").write_text(config, encoding="utf-8")
-    (folder / "environment/Dockerfile").write_text(DOCKERFILE.format(answer=ANSWER))
     write_script(folder / "tests/test.sh", TEST)
     shutil.copyfile(Path(__file__).parent / "judge.py", folder / "tests/judge.py")
     question = {"task": {"id": row["id"], "code": row["code"]}}
