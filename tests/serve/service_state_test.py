@@ -25,6 +25,7 @@ from musacoder.server.accounts import (  # noqa: E402
     digest_of,
     parse_accounts,
 )
+from musacoder.components import components_of, scaled  # noqa: E402
 from musacoder.server.stats import Rate, Stats  # noqa: E402
 from serve_test import (  # noqa: E402
     NOOP,
@@ -249,6 +250,30 @@ class Figures(Served):
         self.assertEqual(set(routes), described)
 
 
+class Components(unittest.TestCase):
+    def test_a_pass_has_what_was_measured(self) -> None:
+        performance = {"speedup_eager": {"low": 2.0}, "memory_bytes": 30, "memory_eager_bytes": 40}
+        passed = {"kind": "pass", "generality": 0.5, "performance": performance}
+        self.assertEqual(
+            components_of({"outcome": passed}),
+            {"correct": 1.0, "speed": 0.5, "memory": 0.25, "general": 0.5},
+        )
+        slow = {"speedup_eager": {"low": 0.5}, "memory_bytes": 50, "memory_eager_bytes": 40}
+        found = components_of({"outcome": {**passed, "performance": slow}})
+        self.assertEqual((found["speed"], found["memory"]), (0.0, 0.0))
+        found = components_of({"outcome": {**passed, "performance": None}})
+        self.assertEqual((found["speed"], found["memory"]), (0.0, 0.0))
+
+    def test_an_answer_that_is_right_in_part_has_its_share(self) -> None:
+        found = components_of({"outcome": {"kind": "wrong", "q": 0.75}})
+        self.assertEqual((found["correct"], found["general"]), (0.75, 0.0))
+        self.assertEqual(sum(components_of({"outcome": {"kind": "illegal"}}).values()), 0.0)
+
+    def test_scaled_rewards_keep_their_order_from_0_to_1(self) -> None:
+        rewards = (-1.0, -0.5, 0.0, 1.0, 1.5, 9.0)
+        self.assertEqual([scaled(one) for one in rewards], [0.0, 0.2, 0.4, 0.8, 1.0, 1.0])
+
+
 class NemoGym(Served):
     def body(self, answer: str, **more: Any) -> dict[str, Any]:
         message = {
@@ -270,6 +295,22 @@ class NemoGym(Served):
             status, reply = ask(self.port, "POST", "/verify", body)
             self.assertEqual((status, reply["reward"], reply["mask_sample"]), (200, reward, False))
             self.assertEqual({key: reply[key] for key in body}, body)
+
+    def test_the_reply_is_a_verify_response_of_several_rewards(self) -> None:
+        """The members of NeMo Gym 0.7.0's BaseMultiRewardVerifyResponse, and their types."""
+        for answer in ("yes", "fail", "infra", "unsupported"):
+            reply = ask(self.port, "POST", "/verify", self.body(answer))[1]
+            components = reply["reward_components"]
+            self.assertEqual(list(components), ["correct", "speed", "memory", "general"])
+            for name, value in components.items():
+                self.assertIsInstance(value, float)
+                self.assertEqual(reply[name], value)
+            self.assertIsInstance(reply["reward"], float)
+            self.assertIsInstance(reply["mask_sample"], bool)
+            for name in ("failure_kind", "failure_reason"):
+                self.assertIsInstance(reply[name], str if reply["mask_sample"] else type(None))
+            if reply["mask_sample"]:
+                self.assertRegex(reply["failure_kind"], r"\A([a-z]\w*:)?[a-z]\w*\Z")
 
     def test_what_has_no_reward_is_masked(self) -> None:
         for answer, kind in (

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from musacoder.components import components_of
 from musacoder.server.questions import Json, Wrong
 
 # NeMo Gym's own names (nemo_gym/failure_kinds.py) for what its trainers leave out.
@@ -68,12 +69,18 @@ def _answer_of(response: Any) -> str:
 
 
 def nemo_response(data: Json, reply: Json) -> Json:
-    """The body of the request with the reward; mask_sample where it has no reward."""
+    """The body of the request with the reward; mask_sample where it has no reward.
+
+    Components are members too, since NeMo Gym's metrics do not look into reward_components.
+    """
     outcome = reply["verdict"]["outcome"]["kind"]
     reward = reply["reward"]
     masked = reward is None
+    components = components_of(reply["verdict"])
     return {
         **data,
+        **components,
+        "reward_components": components,
         "reward": 0.0 if reward is None else reward,
         "mask_sample": masked,
         "failure_kind": NEMO_FAILURES.get(outcome, "musacoder:trivial_task") if masked else None,
