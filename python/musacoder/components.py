@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of a verdict as named numbers, for hosts that show or weigh them.
+"""The parts of a reward, and what else a verdict measures, as named numbers for other projects.
 
-    components_of(verdict)   correct, speed, memory and general, each from 0 to 1
-    scaled(reward)           the reward from 0 to 1
+    parts_of(reward)     correct and speed, which add up to the reward
+    others_of(verdict)   memory and general, each from 0 to 1, which the reward does not count
+    scaled(reward)       the reward from 0 to 1
 
-The reward (src/reward/score.h) is not their sum: it counts correctness and speed alone.
+NeMo RL refuses components that do not add up to the reward; hence the two groups.
 """
 
 from __future__ import annotations
@@ -12,45 +13,34 @@ from __future__ import annotations
 from musacoder.judged import Json
 
 NAMES = ("correct", "speed", "memory", "general")
-_GAIN_MAX = 2.0  # nu_max of the reward: a speed-up of 3 is the most that counts.
-_LOWEST, _HIGHEST = -1.0, 1.5  # The reward of a failed answer, and of one that is 3 times as fast.
+_RIGHT = 1.0  # The reward of a right answer that is no faster (src/reward/score.h).
+_LOWEST, _HIGHEST = -1.0, 1.5  # That of a failed one, and of one that is three times as fast.
 
 
-def components_of(verdict: Json) -> dict[str, float]:
-    """All of NAMES for any verdict, since hosts want the same names for every sample.
+def parts_of(reward: float, *, is_scaled: bool = False) -> dict[str, float]:
+    """correct: from -1 to 1; speed: from 0 to 0.5; scaled, from 0 to 0.8 and from 0 to 0.2."""
+    correct, speed = min(reward, _RIGHT), max(reward - _RIGHT, 0.0)
+    if is_scaled:
+        whole = scaled(reward)
+        correct = min(whole, scaled(_RIGHT))
+        speed = whole - correct
+    return {"correct": correct, "speed": speed}
 
-    correct: 1 for a pass, the share of trials that a wrong answer passed, else 0.
-    speed: the gain over eager PyTorch that counts, 1 at three times its speed.
-    memory: the share of eager PyTorch's memory that is saved.
-    general: the share of trials at other sizes that passed.
-    Speed and memory are 0 where nothing was measured, as on the CPU backend.
+
+def others_of(verdict: Json) -> dict[str, float]:
+    """memory: the share of eager PyTorch's that is saved; general: of trials at other sizes passed.
+
+    Both are 0 for an answer that did not pass, and memory where none was measured.
     """
     outcome = verdict["outcome"]
     if outcome["kind"] != "pass":
-        return {**dict.fromkeys(NAMES, 0.0), "correct": float(outcome.get("q") or 0)}
+        return {"memory": 0.0, "general": 0.0}
     performance = outcome.get("performance") or {}
-    return {
-        "correct": 1.0,
-        "speed": _speed(performance),
-        "memory": _memory(performance),
-        "general": float(outcome.get("generality") or 0),
-    }
-
-
-def _speed(performance: Json) -> float:
-    speedup = performance["speedup_eager"]["low"] if performance else 1.0
-    return _within(float(speedup - 1) / _GAIN_MAX)
-
-
-def _memory(performance: Json) -> float:
     eager = performance.get("memory_eager_bytes") or 0
-    return _within(1 - performance["memory_bytes"] / eager) if eager else 0.0
+    saved = 1 - performance["memory_bytes"] / eager if eager else 0.0
+    return {"memory": max(saved, 0.0), "general": float(outcome.get("generality") or 0)}
 
 
 def scaled(reward: float) -> float:
     """0 for a failed answer, 0.2 to 0.4 for one that is right in part, 0.8 to 1 for a right one."""
-    return _within((reward - _LOWEST) / (_HIGHEST - _LOWEST))
-
-
-def _within(value: float) -> float:
-    return min(max(value, 0.0), 1.0)
+    return min(max((reward - _LOWEST) / (_HIGHEST - _LOWEST), 0.0), 1.0)

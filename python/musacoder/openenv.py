@@ -9,7 +9,7 @@
 An episode ends with an answer that passes, after `turns` answers, and where an answer cannot be
 judged: its reward is None then, and it is to be left out.  Rewards are those of verdicts, from -1
 to 1.5, or with reset(scaled=True) from 0 to 1.  The environment's rubric has the components
-correct, speed, memory and general (components.py), which observations have too.  Answers are judged by
+correct and speed, which add up to the reward, and memory and general (components.py).  Answers are judged by
 musacoder.evaluate: by the services of $MUSACODER_URL, or by a child of the server.
 
     uvicorn musacoder.openenv:app --port 8000
@@ -28,7 +28,7 @@ from openenv.core.env_server.types import Action, EnvironmentMetadata, Observati
 from openenv.core.rubrics import Rubric
 from pydantic import Field
 
-from musacoder.components import NAMES, components_of, scaled
+from musacoder.components import NAMES, others_of, parts_of, scaled
 from musacoder.judged import Judged, Options
 from musacoder.local import evaluate_async
 from musacoder.version import VERSION
@@ -110,7 +110,7 @@ class Component(Rubric):
 
 
 class KernelRubric(Rubric):
-    """The verdict's reward; its children are the components, which it is not the sum of."""
+    """The reward; its children are the components."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -189,15 +189,22 @@ class KernelEnvironment(Environment[KernelAction, KernelObservation, KernelState
         return observation
 
     def _reward(self, judged: Judged) -> float | None:
-        is_scored = judged.reward is not None
-        return scaled(judged.reward) if self._is_scaled and is_scored else judged.reward
+        if judged.reward is None or not self._is_scaled:
+            return judged.reward
+        return scaled(judged.reward)
+
+    def _components(self, judged: Judged) -> dict[str, float]:
+        if judged.reward is None:
+            return {}
+        parts = parts_of(judged.reward, is_scaled=self._is_scaled)
+        return {**parts, **others_of(judged.verdict)}
 
     def _observed(self, judged: Judged, state: KernelState) -> KernelObservation:
         return KernelObservation(
             prompt=judged.feedback,
             outcome=judged.outcome,
             turn=state.step_count,
-            components={} if judged.reward is None else components_of(judged.verdict),
+            components=self._components(judged),
             reward=self._reward(judged),
             done=state.done,
             metadata={"verdict": judged.verdict, "seconds": judged.seconds},

@@ -17,7 +17,6 @@ import json
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -109,19 +108,43 @@ class KernelTaskset(vf.Taskset[KernelTask, KernelTasksetConfig]):
             yield KernelTask(data_of(row), self.config.task)
 
     def _forged(self) -> Iterator[dict[str, Any]]:
-        with ThreadPoolExecutor(1, "musacoder-forge") as pool:
-            following = pool.submit(self._chunk, 0)
+        following = self._run_of_forge(0)
+        try:
             for index in count(1):
-                rows = following.result()
-                following = pool.submit(self._chunk, index)
+                rows = following.rows()
+                following = self._run_of_forge(index)
                 yield from rows
+        finally:
+            following.close()
 
-    def _chunk(self, index: int) -> list[dict[str, Any]]:
-        with tempfile.TemporaryDirectory(prefix="musacoder-forge-") as folder:
-            ran("forge", "--tasks", str(CHUNK), "--seed", str(self.config.seed + index),
-                "--style", "full", "--test-share", "0", "--out", folder,
-                *self.config.forge)  # fmt: skip
-            return rows_of(str(Path(folder) / "rl.jsonl"))
+    def _run_of_forge(self, index: int) -> ForgeRun:
+        return ForgeRun("--seed", str(self.config.seed + index), *self.config.forge)
+
+
+class ForgeRun:
+    """A process of the forge, which makes CHUNK tasks in a folder of its own."""
+
+    def __init__(self, *options: str) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="musacoder-forge-")
+        self._process = subprocess.Popen(
+            [find_program(), "forge", "--tasks", str(CHUNK), "--style", "full",
+             "--test-share", "0", "--out", self._folder.name, *options],
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Waits for the end.  Raises OSError with the program's own words."""
+        _, said = self._process.communicate()
+        if self._process.returncode != 0:
+            raise OSError(said.strip())
+        rows = rows_of(str(Path(self._folder.name) / "rl.jsonl"))
+        self.close()
+        return rows
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        self._folder.cleanup()
 
 
 class KernelEnvConfig(vf.EnvConfig):
@@ -148,14 +171,11 @@ class KernelEnv(vf.Env[KernelEnvConfig]):
 
 def rows_of(suite: str) -> list[dict[str, Any]]:
     """Id, code and prompt of each task.  Raises OSError with the program's own words."""
-    return [json.loads(line) for line in ran("task", "list", suite, "--json").splitlines()]
-
-
-def ran(*words: str) -> str:
-    done = subprocess.run([find_program(), *words], capture_output=True, text=True, check=False)
+    command = [find_program(), "task", "list", suite, "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise OSError(done.stderr.strip() or f"musacoder {words[0]} ended with {done.returncode}")
-    return done.stdout
+        raise OSError(done.stderr.strip())
+    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def data_of(row: dict[str, Any]) -> KernelData:
