@@ -65,8 +65,8 @@ TOOLS: dict[str, tuple[str, Json]] = {
         "the answer) and feedback that names what is wrong.",
         schema_of(
             {
-                "task": {**TEXT, "description": "A task's name, or the code of a module with Model, "
-                         "get_inputs and get_init_inputs"},
+                "task": {**TEXT, "description": "A task's name, or the code of a module with "
+                         "Model, get_inputs and get_init_inputs"},
                 "answer": {**TEXT, "description": "A whole Python module with ModelNew, which "
                            "compiles its kernels with load_inline or has kernels of Triton"},
             },
@@ -86,7 +86,7 @@ TOOLS: dict[str, tuple[str, Json]] = {
     ),
     "explain": (
         "What the manual says of an outcome, a rule or a finding of a verdict.",
-        schema_of({"name": {**TEXT, "description": "Such as illegal, run.aten or shared_race"}}, {}),
+        schema_of({"name": {**TEXT, "description": "Such as illegal or shared_race"}}, {}),
     ),
 }  # fmt: skip
 
@@ -283,7 +283,7 @@ class Session:
             if key in self._open:
                 raise Malformed(INVALID_REQUEST, f"a call with the id {key[:80]} is open")
             if len(self._open) >= CALLS_MAX:
-                raise Malformed(INVALID_REQUEST, f"{CALLS_MAX} calls are open: wait for one of them")
+                raise Malformed(INVALID_REQUEST, f"{CALLS_MAX} calls are open: wait for one")
             self._open.add(key)
         self._pool.submit(self._run, number, key, name, params.get("arguments", {}))
 

@@ -9,8 +9,10 @@
 An episode ends with an answer that passes, after `turns` answers, and where an answer cannot be
 judged: its reward is None then, and it is to be left out.  Rewards are those of verdicts, from -1
 to 1.5, or with reset(scaled=True) from 0 to 1.  The environment's rubric has the components
-correct and speed, which add up to the reward, and memory and general (components.py).  Answers are judged by
-musacoder.evaluate: by the services of $MUSACODER_URL, or by a child of the server.
+correct and speed, which add up to the reward, and memory and general (components.py).
+
+Answers are judged by musacoder.evaluate: by the services of $MUSACODER_URL, or by a child of the
+server.
 
     uvicorn musacoder.openenv:app --port 8000
 """

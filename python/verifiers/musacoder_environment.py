@@ -148,9 +148,7 @@ class ForgeRun:
 
 
 class KernelEnvConfig(vf.EnvConfig):
-    agent: vf.AgentConfig = vf.AgentConfig(
-        harness={"id": "null"}, runtime={"type": "subprocess"}
-    )
+    agent: vf.AgentConfig = vf.AgentConfig(harness={"id": "null"}, runtime={"type": "subprocess"})
     """A model without tools: the answer is its text."""
     turns: int = Field(1, ge=1)
     """Answers that an episode may have; the verdict's feedback asks for the next one."""

@@ -16,8 +16,8 @@ namespace {
 
 // "" for a name without a hint.
 std::string_view hint_of(const std::string& name) {
-  for (const std::string_view hint : {reward::kernel_hint(name), reward::extraction_hint(name),
-                                      reward::output_hint(name)}) {
+  for (const std::string_view hint :
+       {reward::kernel_hint(name), reward::extraction_hint(name), reward::output_hint(name)}) {
     if (!hint.empty()) return hint;
   }
   const bool is_illegal = name == "illegal" || name == "timing";

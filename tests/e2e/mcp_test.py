@@ -64,7 +64,7 @@ HOSTILE: list[tuple[str, str | bytes, str]] = [
     ("no arguments", called("evaluate", {"task": TASK}), '"answer" is missing'),
     ("a misspelt argument", called("check", {"source": "", "flags": ["-o/etc/x"]}), "no argument"),
     ("a list in place of a text", called("check", {"source": ["x"]}), '"source" is a text'),
-    ("a file as a task", called("evaluate", {"task": "/etc/passwd", "answer": ""}), "names no file"),
+    ("a file as a task", called("evaluate", {"task": "/etc/group", "answer": ""}), "names no file"),
     ("a huge answer", called("evaluate", {"task": TASK, "answer": "x" * 5 * MEBIBYTE}), "at most"),
     ("half a character", called("evaluate", {"task": TASK, "answer": "\ud800"}), "surrogate"),
     ("an unknown task", called("task", {"name": "../secret"}), "no task"),
@@ -99,7 +99,8 @@ class Tools(unittest.TestCase):
         with subprocess.Popen(COMMAND, **pipes) as process:  # type: ignore[call-overload]
             for name, line, words in HOSTILE:
                 with self.subTest(name):
-                    process.stdin.write((line if isinstance(line, bytes) else line.encode()) + b"\n")
+                    text = line if isinstance(line, bytes) else line.encode()
+                    process.stdin.write(text + b"\n")
                     process.stdin.flush()
                     said = refusal_of(json.loads(process.stdout.readline()))
                     self.assertIn(words, said)

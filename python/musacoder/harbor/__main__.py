@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 ANSWER = "/app/answer.py"
-IMAGE = "python:3.12-slim"  # verifiers takes images, and no Dockerfile.
+IMAGE = "python:3.12-slim"  # An image, since verifiers builds no Dockerfile.
 
 CONFIG = """\
 schema_version = "1.4"

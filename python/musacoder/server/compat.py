@@ -72,7 +72,7 @@ def nemo_response(data: Json, reply: Json) -> Json:
     """The body of the request with the reward; mask_sample where it has no reward.
 
     Components are members too, since NeMo Gym's metrics do not look into reward_components, and
-    those that are no part of the reward are members alone, since NeMo RL wants them to add up to it.
+    those that are no part of the reward are members alone: NeMo RL adds components up to it.
     """
     outcome = reply["verdict"]["outcome"]["kind"]
     reward = reply["reward"]
