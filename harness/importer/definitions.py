@@ -4,8 +4,8 @@
 A definition is a JSON file with axes, inputs, outputs and the text of a reference with `run`.  Its
 workloads are the lines of workload.jsonl beside it, or of a file with its name elsewhere in the
 folder; the one of median size is taken.  Axes that workloads set become constants of the task, so
-that the judge tries other sizes; axes that the definition fixes stay numbers.  Texts are parsed
-here, and nothing is run.
+that the judge tries other sizes; the model refuses others of axes that the definition fixes.
+Texts are parsed here, and nothing is run.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Definition:
 
 def definitions_of(folder: Path) -> Iterator[Row | tuple[str, str]]:
     """The tasks of a folder; (origin, reason) for each definition that is none."""
-    for definition in _definitions(folder):
+    for definition in all_definitions(folder):
         name = re.sub(r"\W+", "_", str(definition.body["name"]))
         origin = f"{name}:{definition.path.relative_to(folder)}"
         try:
@@ -63,7 +63,7 @@ def definitions_of(folder: Path) -> Iterator[Row | tuple[str, str]]:
             yield origin, str(refused)
 
 
-def _definitions(folder: Path) -> Iterator[Definition]:
+def all_definitions(folder: Path) -> Iterator[Definition]:
     for path in sorted(folder.rglob("*.json")):
         body = _json(path)
         if isinstance(body, dict) and body.keys() >= _MEMBERS:
@@ -117,7 +117,7 @@ def task_of(definition: Definition) -> str:
     parts = [
         reference,
         "\n".join(f"{axes.name(axis)} = {_whole(size)}" for axis, size in workload["axes"].items()),
-        f"class Model(torch.nn.Module):\n    def forward(self, {names}):\n"
+        f"class Model(torch.nn.Module):\n    def forward(self, {names}):\n{inputs.checks}"
         f"        return run({', '.join(inputs.given)})",
         f"def get_inputs():\n{inputs.lines}    return [{names}]",
         "def get_init_inputs():\n    return []",
@@ -146,6 +146,11 @@ class _Axes:
         if not axis.isidentifier():
             raise Refused(f"not read: an axis has the name {axis[:40]!r}")
         return axis.upper() if axis.upper() not in self._used else f"SIZE_{axis.upper()}"
+
+    def is_fixed(self, axis: object) -> bool:
+        """Whether no workload changes the axis."""
+        text = ast.parse(self.text(axis), mode="eval")
+        return not any(isinstance(node, ast.Name) for node in ast.walk(text))
 
     def text(self, axis: object, depth: int = 0) -> str:
         if type(axis) is int:
@@ -178,12 +183,19 @@ class _Axes:
 
 
 class _Inputs:
-    """tensors: the names of forward's parameters; given: what run gets; lines: of get_inputs."""
+    """Expressions and lines for the inputs.
+
+    tensors: the names of forward's parameters.
+    given: the arguments of run.
+    lines: those of get_inputs.
+    checks: lines of forward that refuse other sizes of fixed axes.
+    """
 
     def __init__(self, body: dict[str, Any], workload: dict[str, Any], axes: _Axes) -> None:
         self.tensors: list[str] = []
         self.given: list[str] = []
         self.lines = ""
+        self.checks = ""
         sources = workload.get("inputs", {})
         made = [name for name, source in sources.items() if source.get("type") == "custom"]
         if made:
@@ -212,6 +224,9 @@ class _Inputs:
             return
         self.given.append(name)
         self.tensors.append(name)
+        for index, axis in enumerate(tensor["shape"] or []):
+            if axes.is_fixed(axis):
+                self.checks += f"        assert {name}.shape[{index}] == {axes.text(axis)}\n"
         if kind == "custom":
             self.lines += f"    {name} = made[{name!r}]\n"
         elif kind == "random":

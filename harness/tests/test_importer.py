@@ -288,6 +288,8 @@ class Definitions(unittest.TestCase):
         self.assertEqual((x.shape, x.dtype, ids.shape), ((5, 8), torch.float16, (4,)), text)
         self.assertTrue(torch.equal(namespace["Model"]()(x, ids), x + ids.sum() * 1e-6))
         self.assertIn("\nB = 5\n", text)
+        with self.assertRaises(AssertionError):  # The definition has this size alone.
+            namespace["Model"]()(x[:, :4], ids)
 
     def test_custom_inputs_are_made_by_the_definition_and_fp8_is_cast(self) -> None:
         namespace: dict[str, Any] = {}
