@@ -46,7 +46,7 @@ def call_of(definition: Json, workload: Json, entry: str, is_destination: bool) 
     """The class that calls the solution's function."""
     given: list[str] = []
     names: list[str] = []
-    places: dict[str, str] = {}  # Where a size can be read, by its axis.
+    places: dict[str, str] = {}  # The place of a size, by its axis.
     for name, tensor in definition["inputs"].items():
         source = workload["inputs"][name]
         if source["type"] == "scalar":
