@@ -11,7 +11,7 @@ import tomllib
 import unittest
 from pathlib import Path
 
-from program import HONEST, MUSACODER, InFolder, run
+from program import BAD_INPUT, HONEST, MUSACODER, InFolder, run
 
 TASK = "reduction/row_sum"
 UNSUPPORTED = """
@@ -52,6 +52,15 @@ class Export(InFolder):
         self.assertEqual(config["verifier"]["environment_mode"], "separate")
         (row,) = (row for row in rows if row["id"] == TASK)
         self.assertIn(row["code"], (self.task / "instruction.md").read_text())
+
+    def test_two_tasks_do_not_share_a_folder(self) -> None:
+        prompt = [{"role": "user", "content": "x"}]
+        rows = [{"id": name, "prompt": prompt, "reward_model": {"ground_truth": "y"}}
+                for name in ("a/b", "a-b")]  # fmt: skip
+        suite = self.write("rows.jsonl", "\n".join(map(json.dumps, rows)))
+        done = run("task", "export", suite, "--harbor", self.folder / "out")
+        self.assertEqual(done.returncode, BAD_INPUT)
+        self.assertEqual(done.stderr, "musacoder: a/b and a-b would be one folder\n")
 
     def test_the_oracle_has_a_reward_and_an_unscored_answer_none(self) -> None:
         command = [MUSACODER, "serve", "--port", "0", "--backend", "cpu", "--seed", "1"]

@@ -22,6 +22,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+BAD_INPUT = 2
 ANSWER = "/app/answer.py"
 IMAGE = "python:3.12-slim"  # An image, since verifiers builds no Dockerfile.
 
@@ -106,6 +107,12 @@ def main() -> int:
     if listed.returncode != 0:  # The program has printed the reason.
         return listed.returncode
     rows = [json.loads(line) for line in listed.stdout.splitlines()]
+    by_name = {name_of(row["id"]): row["id"] for row in rows}
+    for row in rows:
+        other = by_name[name_of(row["id"])]
+        if other != row["id"]:
+            print(f"musacoder: {row['id']} and {other} would be one folder", file=sys.stderr)
+            return BAD_INPUT
     num_solved = 0
     for row in rows:
         solution = Path(arguments.solutions) / f"{row['id']}.py" if arguments.solutions else None
