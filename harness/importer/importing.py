@@ -24,6 +24,7 @@ from pathlib import Path
 
 from harness.importer import arguments, attempt, closure
 from harness.importer.arguments import Examples
+from harness.importer.definitions import definitions_of
 from harness.importer.graph import Graph
 from harness.importer.overlap import Suite
 from harness.importer.sandboxed import Sandbox
@@ -243,6 +244,11 @@ def _candidates_of(path: Path, folders: dict[Path, Folder]) -> Iterator[Candidat
     for file in folder.files.values():
         if is_task(file):
             yield _of_row(str(path), Row(str(file.path), file.text, "", licence))
+    for row in definitions_of(path) if path.is_dir() else ():
+        if isinstance(row, Row):
+            yield _of_row(str(path), replace(row, licence=licence))
+        else:
+            yield Candidate(str(path), row[0], "", why=row[1])
     for file, node in modules_of(folder):
         if not is_task(file):
             yield _of_module(str(path), [folder, *others], examples, file, node, licence)

@@ -8,14 +8,16 @@ import contextlib
 import io
 import json
 import os
+import re
 import tempfile
 import unittest
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
 
-from harness.importer import arguments, closure, sources
+from harness.importer import arguments, closure, definitions, sources
 from harness.importer.arguments import Examples
 from harness.importer.attempt import find_arguments
 from harness.importer.graph import graph_of
@@ -250,6 +252,105 @@ class Closures(unittest.TestCase):
         self.assertIn("class Base(nn.Module):\n    def f(self):\n", task)
         self.assertIn("super(Base, self).Model()", task)
         self.assertIn("class Model(Base):", task)
+
+
+class Definitions(unittest.TestCase):
+    """The schema of flashinfer-trace and SOL-ExecBench."""
+
+    BODY: dict[str, Any] = {
+        "name": "scale.h8",
+        "axes": {
+            "B": {"type": "var"},
+            "H": {"type": "const", "value": 8},
+            "half": {"type": "expr", "expression": "H // 2"},
+        },
+        "inputs": {
+            "x": {"shape": ["B", "H"], "dtype": "float16"},
+            "ids": {"shape": ["half"], "dtype": "int32"},
+            "eps": {"shape": None, "dtype": "float32"},
+        },
+        "outputs": {"y": {"shape": ["B", "H"], "dtype": "float16"}},
+        "reference": "def run(x, ids, eps):\n    return x + ids.sum() * eps\n",
+    }
+    INPUTS = {"x": {"type": "random"}, "ids": {"type": "random"},
+              "eps": {"type": "scalar", "value": 1e-6}}  # fmt: skip
+
+    def text(self, given: Any = None, sizes: tuple[int, ...] = (3, 64, 5), **changed: Any) -> str:
+        workloads = [{"axes": {"B": size}, "inputs": given or self.INPUTS} for size in sizes]
+        body = {**self.BODY, **changed}
+        return definitions.task_of(definitions.Definition(Path("d.json"), body, workloads))
+
+    def test_a_definition_is_a_task_at_the_median_of_its_workloads(self) -> None:
+        namespace: dict[str, Any] = {}
+        text = self.text()
+        exec(text, namespace)
+        x, ids = namespace["get_inputs"]()
+        self.assertEqual((x.shape, x.dtype, ids.shape), ((5, 8), torch.float16, (4,)), text)
+        self.assertTrue(torch.equal(namespace["Model"]()(x, ids), x + ids.sum() * 1e-6))
+        self.assertIn("\nB = 5\n", text)
+        with self.assertRaises(AssertionError):  # The definition has this size alone.
+            namespace["Model"]()(x[:, :4], ids)
+
+    def test_custom_inputs_are_made_by_the_definition_and_fp8_is_cast(self) -> None:
+        namespace: dict[str, Any] = {}
+        make = "def make(sizes, device):\n    return {'ids': torch.arange(sizes['half'])}\n\n"
+        text = self.text(
+            {**self.INPUTS, "ids": {"type": "custom"}},
+            custom_inputs_entrypoint="make",
+            reference=make + self.BODY["reference"],
+            inputs={**self.BODY["inputs"], "x": {"shape": [], "dtype": "float8_e4m3fn"}},
+        )
+        exec(text, namespace)
+        x, ids = namespace["get_inputs"]()
+        self.assertEqual((x.shape, x.dtype), ((), torch.float8_e4m3fn))
+        self.assertEqual(ids.tolist(), [0, 1, 2, 3])
+
+    def test_a_constant_does_not_hide_a_name_of_the_reference(self) -> None:
+        text = self.text(reference="B = 2\n\ndef run(x, ids, eps):\n    return x * B\n")
+        self.assertIn("\nSIZE_B = 5\n", text)
+
+    def test_what_cannot_be_a_task_is_refused_with_its_name(self) -> None:
+        axes, inputs = self.BODY["axes"], self.BODY["inputs"]
+        for words, changed in (
+            ("x is in a file (safetensors)", {"given": {"x": {"type": "safetensors"}}}),
+            ("no workload", {"sizes": ()}),
+            ("defines no run", {"reference": "def go(): pass"}),
+            ("not Python 3", {"reference": "def run(:"}),
+            ("more than arithmetic", {"axes": {**axes, "half": {
+                "type": "expr", "expression": "__import__('os')"}}}),
+            ("no whole number", {"sizes": (-1,)}),
+            ("an axis is not declared", {"axes": {**axes, "half": {
+                "type": "expr", "expression": "half"}}}),
+        ):  # fmt: skip
+            with self.subTest(words), self.assertRaisesRegex(Refused, re.escape(words)):
+                self.text(**changed)
+        fp4 = {**inputs, "x": {"shape": ["B"], "dtype": "float4_e2m1fn_x2"}}
+        body = {**self.BODY, "inputs": fp4}
+        workload = {"axes": {"B": 2}, "inputs": self.INPUTS}
+        with self.assertRaisesRegex(Refused, "x is of the type float4_e2m1fn_x2"):
+            definitions.task_of(definitions.Definition(Path(), body, [workload]))
+
+    def test_both_layouts_of_folders_are_found(self) -> None:
+        workload = {"axes": {"B": 2}, "inputs": self.INPUTS}
+        files = {
+            "sol/definition.json": self.BODY,
+            "sol/workload.jsonl": workload,
+            "trace/definitions/add/other.json": {**self.BODY, "name": "other"},
+            "trace/workloads/add/other.jsonl": {"definition": "other", "workload": workload},
+            "trace/definitions/alone.json": {**self.BODY, "name": "alone"},
+            "package.json": {"name": "x"},
+        }
+        with tempfile.TemporaryDirectory() as directory:
+            for name, body in files.items():
+                path = Path(directory) / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(json.dumps(body) + "\n")
+            found = list(definitions.definitions_of(Path(directory)))
+        rows = [one.origin for one in found if isinstance(one, sources.Row)]
+        self.assertEqual(rows, ["scale_h8:sol/definition.json",
+                                "other:trace/definitions/add/other.json"])  # fmt: skip
+        refused = [one for one in found if not isinstance(one, sources.Row)]
+        self.assertEqual(refused[0][0], "alone:trace/definitions/alone.json")
 
 
 class Signatures(unittest.TestCase):

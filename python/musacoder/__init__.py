@@ -8,7 +8,9 @@
     musacoder.openenv          the environment for OpenEnv (`musacoder[openenv]`)
     musacoder.verl             compute_score, as verl loads it
     musacoder.slime            reward, generate and post_process_rewards, as slime loads them
+    musacoder.components       the parts of a reward, for hosts that name them
     musacoder.kernelbench      eval_kernel_against_ref, shaped like KernelBench's
+    musacoder.mcp              tools for coding agents (`musacoder mcp`)
     musacoder.server           the service itself (`musacoder serve`; needs aiohttp)
 
 Evaluation, Client and Program need the standard library alone.

@@ -7,8 +7,12 @@
     step(answer)           the verdict's feedback as the next prompt, its reward, and the end
 
 An episode ends with an answer that passes, after `turns` answers, and where an answer cannot be
-judged: its reward is None then, and it is to be left out.  Answers are judged by
-musacoder.evaluate: by the services of $MUSACODER_URL, or by a child of the server.
+judged: its reward is None then, and it is to be left out.  Rewards are those of verdicts, from -1
+to 1.5, or with reset(scaled=True) from 0 to 1.  The environment's rubric has the components
+correct and speed, which add up to the reward, and memory and general (components.py).
+
+Answers are judged by musacoder.evaluate: by the services of $MUSACODER_URL, or by a child of the
+server.
 
     uvicorn musacoder.openenv:app --port 8000
 """
@@ -23,8 +27,10 @@ from openenv.core.client_types import StepResult
 from openenv.core.env_server.http_server import create_app
 from openenv.core.env_server.interfaces import Environment
 from openenv.core.env_server.types import Action, EnvironmentMetadata, Observation, State
+from openenv.core.rubrics import Rubric
 from pydantic import Field
 
+from musacoder.components import NAMES, others_of, parts_of, scaled
 from musacoder.judged import Judged, Options
 from musacoder.local import evaluate_async
 from musacoder.version import VERSION
@@ -77,6 +83,9 @@ class KernelObservation(Observation):
     prompt: str = Field(default="", description="The task at first, then the feedback")
     outcome: str = Field(default="", description='The verdict\'s kind; "" before the first answer')
     turn: int = Field(default=0, description="Answers so far")
+    components: dict[str, float] = Field(
+        default_factory=dict, description="Of the last answer: correct, speed, memory, general"
+    )
 
 
 class KernelState(State):
@@ -88,15 +97,49 @@ class KernelState(State):
     done: bool = Field(default=False, description="Whether no further answer is judged")
 
 
+class Component(Rubric):
+    """One component of the last verdict."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self._name = name
+
+    def forward(self, action: KernelAction, observation: KernelObservation) -> float:
+        return observation.components[self._name]
+
+    def reset(self) -> None:
+        self.last_score = None
+
+
+class KernelRubric(Rubric):
+    """The reward; its children are the components."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        for name in NAMES:
+            setattr(self, name, Component(name))
+
+    def forward(self, action: KernelAction, observation: KernelObservation) -> float:
+        for component in self.children():
+            component(action, observation)
+        return float(observation.reward)
+
+    def reset(self) -> None:
+        self.last_score = None
+        for component in self.children():
+            component.reset()
+
+
 class KernelEnvironment(Environment[KernelAction, KernelObservation, KernelState]):
     """One session: an episode at a time."""
 
     SUPPORTS_CONCURRENT_SESSIONS = True
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(rubric=KernelRubric())
         self._state = KernelState(episode_id=str(uuid4()), done=True)
         self._options: Options = {}
+        self._is_scaled = False
 
     def reset(
         self,
@@ -105,9 +148,12 @@ class KernelEnvironment(Environment[KernelAction, KernelObservation, KernelState
         task: str = EXAMPLE,
         turns: int = TURNS,
         options: Options | None = None,
+        scaled: bool = False,
         **_: Any,
     ) -> KernelObservation:
-        """Begins an episode.  task: a KernelBench-format module's code; options: evaluate's.
+        """Begins an episode.
+
+        task: a KernelBench-format module's code; options: evaluate's; scaled: rewards from 0 to 1.
 
         Raises ValueError for a name in place of code, since the prompt shows the code.
         """
@@ -118,6 +164,8 @@ class KernelEnvironment(Environment[KernelAction, KernelObservation, KernelState
         name = str(uuid4()) if episode_id is None else episode_id
         self._state = KernelState(episode_id=name, task=task, turns=turns)
         self._options = options or {}
+        self._is_scaled = scaled
+        self._reset_rubric()
         return KernelObservation(prompt=PROMPT.format(code=task.strip()))
 
     def step(
@@ -134,17 +182,32 @@ class KernelEnvironment(Environment[KernelAction, KernelObservation, KernelState
             raise ValueError("the episode is done: reset begins another one")
         judged = await evaluate_async(state.task, action.answer, self._options)
         state.step_count += 1
-        state.rewards = [*state.rewards, judged.reward]
+        state.rewards = [*state.rewards, self._reward(judged)]
         is_last = state.step_count >= state.turns
         state.done = judged.passed or judged.reward is None or is_last
-        return self._observed(judged, state)
+        observation = self._observed(judged, state)
+        if observation.reward is not None:
+            self._apply_rubric(action, observation)
+        return observation
+
+    def _reward(self, judged: Judged) -> float | None:
+        if judged.reward is None or not self._is_scaled:
+            return judged.reward
+        return scaled(judged.reward)
+
+    def _components(self, judged: Judged) -> dict[str, float]:
+        if judged.reward is None:
+            return {}
+        parts = parts_of(judged.reward, is_scaled=self._is_scaled)
+        return {**parts, **others_of(judged.verdict)}
 
     def _observed(self, judged: Judged, state: KernelState) -> KernelObservation:
         return KernelObservation(
             prompt=judged.feedback,
             outcome=judged.outcome,
             turn=state.step_count,
-            reward=judged.reward,
+            components=self._components(judged),
+            reward=self._reward(judged),
             done=state.done,
             metadata={"verdict": judged.verdict, "seconds": judged.seconds},
         )
@@ -174,6 +237,7 @@ class KernelEnv(EnvClient[KernelAction, KernelObservation, KernelState]):
             prompt=seen.get("prompt", ""),
             outcome=seen.get("outcome", ""),
             turn=seen.get("turn", 0),
+            components=seen.get("components", {}),
             reward=payload.get("reward"),
             done=payload.get("done", False),
             metadata=payload.get("metadata") or seen.get("metadata") or {},

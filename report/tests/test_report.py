@@ -17,6 +17,7 @@ import time
 import unittest
 from html.parser import HTMLParser
 from pathlib import Path
+from xml.etree import ElementTree
 
 import jsonschema  # type: ignore[import-untyped]
 
@@ -24,6 +25,7 @@ from report import __main__, charts
 from report.document import OUTCOMES, TEXT_CHARACTERS_MAX, BadDocument, Json, parse
 from report.highlight import marks
 from report.html import render
+from report.junit import junit
 from report.tables import markdown, samples_csv
 from report.tests.documents import CANDIDATE, ROOT, Maker, every_outcome
 
@@ -249,6 +251,29 @@ class HostileText(unittest.TestCase):
         document = small()
         document["runs"][0]["name"] = "a|b\n<b>`c`"
         self.assertIn(r"| a\|b \<b\>\`c\` |", markdown(read(document)))
+
+
+class JUnit(unittest.TestCase):
+    def test_each_sample_is_a_case_of_its_kind(self) -> None:
+        document = every_outcome()
+        suite = ElementTree.fromstring(junit(read(document)))[0]
+        samples = document["runs"][0]["samples"]
+        kinds = {"pass": None, "infra": "error", "unsupported": "skipped"}
+        for sample, case in zip(samples, suite, strict=True):
+            found = [child.tag for child in case]
+            wanted = kinds.get(sample["outcome"], "failure")
+            if not sample["pending"]:
+                self.assertEqual(found, [wanted] if wanted else [], sample["outcome"])
+            self.assertEqual(case.get("classname"), sample["task"])
+        for name, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+            self.assertEqual(int(suite.get(name)), len(suite.findall(f"*/{tag}")))
+
+    def test_hostile_texts_are_text(self) -> None:
+        for text in HOSTILE:
+            document = small()
+            document["runs"][0]["samples"][0].update(phrase=text, task=text, outcome="wrong")
+            (suite,) = ElementTree.fromstring(junit(read(document)))
+            self.assertEqual(len(suite), len(document["runs"][0]["samples"]))
 
 
 class MissingParts(unittest.TestCase):

@@ -37,11 +37,14 @@ void add_completion(CLI::App& app, int& exit_code);  // Prints what `app` has wh
 void add_doctor(CLI::App& app, int& exit_code);
 void add_prepare(CLI::App& app, int& exit_code);
 void add_measure(CLI::App& app, int& exit_code);
+void add_explain(CLI::App& app, int& exit_code);
 void add_setup(CLI::App& app, int& exit_code);
 void add_forge(CLI::App& app, int& exit_code);
 void add_import(CLI::App& app, int& exit_code);
-// Adds `operators` to the command `task`.
+// Add `operators` and `export` to the command `task`.
 void add_task_operators(CLI::App& family, int& exit_code);
+void add_task_export(CLI::App& family, int& exit_code);
+void add_mcp(CLI::App& app, int& exit_code);
 void add_musify(CLI::App& app, int& exit_code);
 void add_optimize(CLI::App& app, int& exit_code);
 void add_report(CLI::App& app, int& exit_code);

@@ -2,17 +2,17 @@
 //
 // The commands `musacoder import` and `musacoder task operators`: harness/importer takes this
 // process's place.  It parses texts of others, and runs them in the sandbox only.
+#include <cstdlib>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include <unistd.h>
 #include <CLI/CLI.hpp>
 
+#include "cli/become_python.h"
 #include "cli/commands.h"
 #include "cli/numbers.h"
-#include "compile/pytorch.h"
-#include "core/fd.h"
 #include "core/layout.h"
 
 namespace mc::cli {
@@ -30,12 +30,7 @@ struct ImportArguments {
 Error start(const std::string& name, const ImportArguments& arguments) {
   const Result<Layout> layout = find_layout();
   if (!layout) return layout.error();
-  const std::string python = compile::default_python();
-  std::vector<std::string> words = {"env",
-                                    "PYTHONPATH=" + layout->share("harness").parent_path().string(),
-                                    python,
-                                    "-P",
-                                    "-m",
+  std::vector<std::string> words = {"-m",
                                     "harness.importer",
                                     "--sandbox-lib",
                                     layout->library("libmc_sandbox.so").string(),
@@ -50,11 +45,8 @@ Error start(const std::string& name, const ImportArguments& arguments) {
   }
   words.emplace_back("--");
   words.insert(words.end(), arguments.paths.begin(), arguments.paths.end());
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  ::execvp("env", argv.data());
-  return system_error(ErrorCode::kUnavailable, "cannot start " + python);
+  ::setenv("PYTHONPATH", layout->share("harness").parent_path().c_str(), /*overwrite=*/1);
+  return become_python(std::move(words));
 }
 
 void add_jobs(CLI::App& command, ImportArguments& arguments) {

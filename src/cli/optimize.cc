@@ -68,6 +68,7 @@ struct OptimizeArguments : SourceArguments {
   double budget_s = 0;
   double enough = 2;
   bool watch = false;
+  bool print_prompt = false;
   bool json = false;
   bench::CourseOptions course;
   EvalArguments judging;
@@ -84,9 +85,12 @@ Status check(const OptimizeArguments& arguments) {
   if (arguments.watch && !fs::exists(arguments.candidate, ignored)) {
     return invalid("no file " + arguments.candidate);
   }
+  if (arguments.watch && arguments.print_prompt)
+    return invalid("--print-prompt asks for a kernel, --watch has one");
   if (arguments.watch && arguments.json) return invalid("--json is for a search, not for --watch");
   if (arguments.watch) return ok();
   if (!arguments.candidate.empty()) return invalid("a candidate's file needs --watch");
+  if (arguments.print_prompt) return ok();
   if (has_model == has_endpoint) return invalid("give one of --model and --endpoint");
   return check_source(arguments);
 }
@@ -233,37 +237,35 @@ std::string module_name(const std::string& stem) {
   return name;
 }
 
-Result<std::string> candidate_of(const store::Run& run, const store::AnswerKey& key) {
-  MC_TRY(const std::vector<store::Answer> answers, run.answers(), "optimize");
+Result<std::string> answer_of(const store::Run& run, const store::AnswerKey& key) {
+  MC_TRY(std::vector<store::Answer> answers, run.answers(), "optimize");
   const auto found = std::ranges::find(answers, key, &store::Answer::key);
-  if (found != answers.end()) {
-    legality::Extraction extraction = legality::extract(found->completion);
-    if (auto* extracted = std::get_if<legality::Extracted>(&extraction)) return extracted->module;
-  }
-  return Error{ErrorCode::kIo, "the store has no module of " + store::to_string(key)};
+  if (found != answers.end()) return std::move(found->completion);
+  return Error{ErrorCode::kIo, "the store has no answer " + store::to_string(key)};
 }
 
-// Writes the module with its verdict; returns the module's path.
+// Writes the module of an answer that passed, with its verdict; returns the module's path.
 Result<fs::path> write_winner(const OptimizeArguments& arguments, const Layout& layout,
-                              const store::Run& run, const MadeTask& made,
-                              const Judgement& winner) {
-  MC_CHECK(std::holds_alternative<task::Passed>(winner.verdict.outcome));
-  MC_TRY(const std::string candidate, candidate_of(run, winner.key), "optimize");
+                              const MadeTask& made, const std::string& answer,
+                              const task::Verdict& passed) {
+  MC_CHECK(std::holds_alternative<task::Passed>(passed.outcome));
+  const legality::Extraction extraction = legality::extract(answer);
+  const auto* extracted = std::get_if<legality::Extracted>(&extraction);
+  MC_CHECK(extracted != nullptr);
   MC_TRY(const auto folder, TemporaryDirectory::create("optimize"), "optimize");
   const fs::path task = folder.path() / "task.py";
   const fs::path kernel = folder.path() / "kernel.py";
   const fs::path target = fs::path(arguments.out) / (module_name(made.task.name) + ".py");
   const fs::path verdict = fs::path(target).replace_extension(".json");
   MC_TRY_VOID(write_file_atomically(task, made.task.code), "optimize");
-  MC_TRY_VOID(write_file_atomically(kernel, candidate), "optimize");
-  MC_TRY_VOID(
-      write_file_atomically(verdict, task::to_json(winner.verdict, task::Indent::kPretty) + "\n"),
-      "--out");
-  MC_TRY(const Json answer,
+  MC_TRY_VOID(write_file_atomically(kernel, extracted->module), "optimize");
+  MC_TRY_VOID(write_file_atomically(verdict, task::to_json(passed, task::Indent::kPretty) + "\n"),
+              "--out");
+  MC_TRY(const Json written,
          ask_python(layout, {"write", task.string(), kernel.string(), verdict.string(),
                              "--class=" + made.class_name}),
          "optimize");
-  MC_TRY_VOID(write_file_atomically(target, answer.at("module").get<std::string>()), "--out");
+  MC_TRY_VOID(write_file_atomically(target, written.at("module").get<std::string>()), "--out");
   return target;
 }
 
@@ -341,14 +343,16 @@ Result<int> run_search(OptimizeArguments& arguments, const Layout& layout) {
   if (winner == nullptr) {
     print_failure(people, all, arguments.out);
   } else {
-    MC_TRY(path, write_winner(arguments, layout, run, made, *winner), "optimize");
+    MC_TRY(const std::string answer, answer_of(run, winner->key), "optimize");
+    MC_TRY(path, write_winner(arguments, layout, made, answer, winner->verdict), "optimize");
     print_winner(people, *winner, path);
   }
   if (arguments.json) std::cout << end_of_search(made.task.name, winner, path) << std::flush;
   return winner == nullptr ? kExitFailed : kExitDone;
 }
 
-// Judges the candidate as it is now, and prints its outcome and feedback.
+// Judges the candidate as it is now, prints its outcome and feedback, and writes the module of one
+// that passes.
 Result<report::Judged> judge_once(const OptimizeArguments& arguments, const Layout& layout,
                                   eval::Pipeline& pipeline) {
   MC_TRY(const MadeTask made, make_task(arguments, layout), "optimize");
@@ -361,11 +365,32 @@ Result<report::Judged> judge_once(const OptimizeArguments& arguments, const Layo
                            task::outcome_name(judged.verdict.outcome), judged.seconds,
                            judged.feedback)
             << std::flush;
+  if (std::holds_alternative<task::Passed>(judged.verdict.outcome)) {
+    std::error_code ignored;
+    fs::create_directories(arguments.out, ignored);
+    MC_TRY(const fs::path path, write_winner(arguments, layout, made, answer, judged.verdict),
+           "optimize");
+    std::cout << "Written: " << path.string() << ", with its verdict beside it\n" << std::flush;
+  }
   return judged;
+}
+
+// The prompt that a search begins with, for a model that is asked by hand.
+Status print_prompt(const OptimizeArguments& arguments, const Layout& layout) {
+  MC_TRY(const MadeTask made, make_task(arguments, layout), "optimize");
+  const std::string& language = arguments.judging.options.language;
+  for (const sample::Message& message :
+       sample::generation_prompt(made.task, task::Dialect::kCuda, language)) {
+    std::cout << message.content;
+  }
+  return ok();
 }
 
 Result<int> run_watch(OptimizeArguments& arguments, const Layout& layout) {
   arguments.judging.feedback_tokens = kWatchFeedbackTokens;
+  if (arguments.out.empty()) {
+    arguments.out = fs::path("optimized") / fs::path(arguments.module).stem();
+  }
   MC_TRY(const auto pipeline, open_pipeline(arguments.judging.options), "optimize");
   if (arguments.judging.exit_code) {
     MC_TRY(const report::Judged judged, judge_once(arguments, layout, *pipeline), "optimize");
@@ -392,6 +417,10 @@ Result<int> run_optimize(OptimizeArguments& arguments, const CLI::App& command) 
   arguments.course.judges = arguments.judging.jobs;
   arguments.course.goes_on_after_pass = true;
   MC_TRY(const Layout layout, find_layout(), "optimize");
+  if (arguments.print_prompt) {
+    MC_TRY_VOID(print_prompt(arguments, layout), "optimize");
+    return kExitDone;
+  }
   return arguments.watch ? run_watch(arguments, layout) : run_search(arguments, layout);
 }
 
@@ -425,7 +454,10 @@ void add_search(CLI::App& command, OptimizeArguments& arguments) {
   command.add_flag("--json", arguments.json,
                    "Events on standard output, a JSON object a line; the rest on standard error");
   command.add_flag("--watch", arguments.watch,
-                   "Judge the candidate's file each time that it changes");
+                   "Judge the candidate's file each time that it changes, and write the module of "
+                   "one that passes");
+  command.add_flag("--print-prompt", arguments.print_prompt,
+                   "Print the prompt, for a model that is asked by hand, and do nothing else");
   command.add_flag("--exit-code", arguments.judging.exit_code,
                    "With --watch: judge once; 0 it passes, 3 it fails, 4 it is not scored");
 }

@@ -37,6 +37,7 @@ struct ReportArguments {
   std::string out;
   std::string markdown;
   std::string csv;
+  std::string junit;
   std::string json;
   std::string parquet;
   std::string manifest;
@@ -104,8 +105,10 @@ std::vector<std::string> words_of(
 
 // Makes the pages by the Python package.
 Status render(const ReportArguments& arguments, const fs::path& document) {
-  std::vector<std::string> words = words_of(
-      {{"--out", arguments.out}, {"--markdown", arguments.markdown}, {"--csv", arguments.csv}});
+  std::vector<std::string> words = words_of({{"--out", arguments.out},
+                                             {"--markdown", arguments.markdown},
+                                             {"--csv", arguments.csv},
+                                             {"--junit", arguments.junit}});
   words.insert(words.begin(), document.string());
   return run_package("report", words, "the page");
 }
@@ -170,7 +173,9 @@ Status run_report(const ReportArguments& arguments) {
   if (!arguments.kernelbench.empty()) {
     MC_TRY_VOID(write_kernelbench(arguments.kernelbench, runs), "report");
   }
-  if (arguments.out.empty() && arguments.markdown.empty() && arguments.csv.empty()) return ok();
+  const bool has_page =
+      !(arguments.out + arguments.markdown + arguments.csv + arguments.junit).empty();
+  if (!has_page) return ok();
   MC_TRY(const auto folder, TemporaryDirectory::create("report"), "report");
   const fs::path path = folder.path() / "document.json";
   MC_TRY_VOID(write_file_atomically(path, document), "report");
@@ -195,6 +200,8 @@ void add_report(CLI::App& app, int& exit_code) {
   command->add_option("--markdown", arguments->markdown, "The tables of figures, for a README")
       ->check(kOutputFile);
   command->add_option("--csv", arguments->csv, "A row a sample")->check(kOutputFile);
+  command->add_option("--junit", arguments->junit, "A case a sample, as JUnit's XML")
+      ->check(kOutputFile);
   command->add_option("--json", arguments->json, "The document that all of these are made of")
       ->check(kOutputFile);
   command
@@ -215,12 +222,12 @@ void add_report(CLI::App& app, int& exit_code) {
       "  musacoder report bench/mine bench/other --markdown table.md --csv rows.csv\n"
       "  musacoder report data --out card.html --manifest manifest.json");
   command->callback([arguments, &exit_code] {
-    if ((arguments->out + arguments->markdown + arguments->csv + arguments->json +
-         arguments->kernelbench + arguments->parquet + arguments->manifest)
+    if ((arguments->out + arguments->markdown + arguments->csv + arguments->junit +
+         arguments->json + arguments->kernelbench + arguments->parquet + arguments->manifest)
             .empty()) {
       exit_code = report_error(
           {ErrorCode::kInvalidInput,
-           "report: give --out PAGE.html, --markdown, --csv, --json or --kernelbench"});
+           "report: give --out PAGE.html, --markdown, --csv, --junit, --json or --kernelbench"});
       return;
     }
     const Status status = run_report(*arguments);

@@ -10,12 +10,11 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
+#include "cli/become_python.h"
 #include "cli/commands.h"
 #include "cli/numbers.h"
 #include "compile/pytorch.h"
-#include "core/fd.h"
 #include "core/layout.h"
 
 namespace mc::cli {
@@ -59,10 +58,7 @@ std::vector<std::string> verifier_command(const ServeArguments& arguments, const
 Error start(const ServeArguments& arguments, const std::vector<std::string>& of_verifier) {
   const Result<Layout> layout = find_layout();
   if (!layout) return layout.error();
-  const std::string python = compile::default_python();
   std::vector<std::string> words = {
-      python,
-      "-P",
       (layout->share("python") / "musacoder/server/__main__.py").string(),
       "--host",
       arguments.host,
@@ -85,11 +81,7 @@ Error start(const ServeArguments& arguments, const std::vector<std::string>& of_
   words.emplace_back("--");
   const auto verifier = verifier_command(arguments, *layout, of_verifier);
   words.insert(words.end(), verifier.begin(), verifier.end());
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  ::execvp(python.c_str(), argv.data());
-  return system_error(ErrorCode::kUnavailable, "cannot start " + python);
+  return become_python(std::move(words));
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The commands `musacoder task list`, which suites and tasks there are, and `musacoder task check`,
-// what the comparison of a task is worth, before a model is rewarded by it (docs/task_hygiene.md).
+// The commands `musacoder task list`, which suites and tasks there are, with --json their texts and
+// prompts, and `musacoder task check`, what the comparison of a task is worth, before a model is
+// rewarded by it (docs/task_hygiene.md).
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
@@ -18,6 +19,7 @@
 #include "cli/progress.h"
 #include "core/layout.h"
 #include "eval/pipeline.h"
+#include "sample/suite.h"
 #include "task/suite.h"
 
 namespace mc::cli {
@@ -64,8 +66,24 @@ void print_suites(const Layout& layout) {
   std::cout << "musacoder task list SUITE prints the names of its tasks.\n";
 }
 
-Status run_list(const std::string& suite) {
+// A line for each task: what programs that ask a model and the service need of it.
+Status print_rows(const std::string& suite, const Layout& layout) {
+  MC_TRY(const auto items, sample::load_bench_suite(suite_path(suite, layout)), suite);
+  for (const sample::Item& item : items) {
+    nlohmann::ordered_json prompt = nlohmann::ordered_json::array();
+    for (const sample::Message& message : item.prompt) {
+      prompt.push_back({{"role", message.role}, {"content", message.content}});
+    }
+    const nlohmann::ordered_json row = {
+        {"id", item.task.id}, {"code", item.task.code}, {"prompt", std::move(prompt)}};
+    std::cout << row.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+  }
+  return ok();
+}
+
+Status run_list(const std::string& suite, bool json) {
   MC_TRY(const Layout layout, find_layout(), "task list");
+  if (json) return print_rows(suite.empty() ? "tasks" : suite, layout);
   if (!suite.empty()) return print_tasks(suite, layout);
   print_suites(layout);
   return ok();
@@ -198,14 +216,17 @@ void add_task(CLI::App& app, int& exit_code) {
   CLI::App* list =
       family->add_subcommand("list", "The suites that --suite takes, or the tasks of one of them");
   list->add_option("suite", *suite, "tasks, kernelbench, or a path");
+  auto json = std::make_shared<bool>();
+  list->add_flag("--json", *json, "Print id, code and prompt of each task as JSON Lines");
   list->footer(
       "Example:\n"
       "  musacoder task list tasks");
-  list->callback([suite, &exit_code] {
-    const Status status = run_list(*suite);
+  list->callback([suite, json, &exit_code] {
+    const Status status = run_list(*suite, *json);
     exit_code = status ? kExitDone : report_error(status.error());
   });
   add_task_operators(*family, exit_code);
+  add_task_export(*family, exit_code);
   auto arguments = std::make_shared<EvalArguments>();
   auto specs = std::make_shared<std::vector<std::string>>();
   CLI::App* command = family->add_subcommand(

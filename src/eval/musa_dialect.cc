@@ -103,7 +103,7 @@ bool is_written(std::string_view module, std::string_view word) {
                              [&](const musify::Word& one) { return holds_word(one.text, word); });
 }
 
-// What mcc has and no port to CUDA.
+// Text that mcc takes and no port to CUDA has.
 struct Lacking {
   std::regex pattern;
   std::string rule, message;

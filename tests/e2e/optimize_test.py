@@ -437,8 +437,22 @@ class Watch(Optimize):
             candidate = self.module("kernel", source)
             done = self.run_it(module, candidate, *options, "--watch", "--exit-code")
             self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+            if code == 0:
+                written = self.folder / "optimized/bias_add/bias_add_optimized.py"
+                self.assertIn("Written: optimized/bias_add/bias_add_optimized.py", done.stdout)
+                self.assertIn("class ModelNew", written.read_text())
         self.assertIn("  wrong  ", done.stdout)
+        self.assertNotIn("Written", done.stdout)
         self.assertIn("expected", done.stdout, "the feedback is missing")
+
+    def test_the_prompt_is_printed_for_a_model_that_is_asked_by_hand(self) -> None:
+        text, _, options, _, _ = CASES["bias_add"]
+        module = self.module("bias_add", text)
+        done = self.run_it(module, *options, "--print-prompt")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("Answer with one complete Python module", done.stdout)
+        self.assertIn("def get_inputs", done.stdout)
+        self.assertFalse((self.folder / "optimized").exists())
 
     def test_each_change_is_judged(self) -> None:
         text, _, options, kernel, _ = CASES["bias_add"]

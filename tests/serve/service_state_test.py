@@ -25,6 +25,7 @@ from musacoder.server.accounts import (  # noqa: E402
     digest_of,
     parse_accounts,
 )
+from musacoder.components import others_of, parts_of, scaled  # noqa: E402
 from musacoder.server.stats import Rate, Stats  # noqa: E402
 from serve_test import (  # noqa: E402
     NOOP,
@@ -249,6 +250,33 @@ class Figures(Served):
         self.assertEqual(set(routes), described)
 
 
+class Components(unittest.TestCase):
+    def test_parts_add_up_to_the_reward_scaled_or_not(self) -> None:
+        for reward in (-1.0, -0.5, 0.0, 1.0, 1.2, 1.5):
+            self.assertAlmostEqual(sum(parts_of(reward).values()), reward)
+            parts = parts_of(reward, is_scaled=True)
+            self.assertAlmostEqual(sum(parts.values()), scaled(reward))
+            self.assertTrue(all(0 <= part <= 1 for part in parts.values()))
+        self.assertEqual(parts_of(1.5), {"correct": 1.0, "speed": 0.5})
+        self.assertEqual(parts_of(-0.5), {"correct": -0.5, "speed": 0.0})
+
+    def test_scaled_rewards_keep_their_order_from_0_to_1(self) -> None:
+        rewards = (-1.0, -0.5, 0.0, 1.0, 1.5, 9.0)
+        self.assertEqual([scaled(one) for one in rewards], [0.0, 0.2, 0.4, 0.8, 1.0, 1.0])
+
+    def test_memory_and_generality_are_those_of_a_pass(self) -> None:
+        passed = {
+            "kind": "pass",
+            "generality": 0.5,
+            "performance": {"memory_bytes": 30, "memory_eager_bytes": 40},
+        }
+        self.assertEqual(others_of({"outcome": passed}), {"memory": 0.25, "general": 0.5})
+        more = {**passed, "performance": {"memory_bytes": 50, "memory_eager_bytes": 40}}
+        self.assertEqual(others_of({"outcome": more})["memory"], 0.0)
+        for none in ({**passed, "performance": None}, {**passed, "kind": "wrong"}):
+            self.assertEqual(others_of({"outcome": none})["memory"], 0.0)
+
+
 class NemoGym(Served):
     def body(self, answer: str, **more: Any) -> dict[str, Any]:
         message = {
@@ -270,6 +298,23 @@ class NemoGym(Served):
             status, reply = ask(self.port, "POST", "/verify", body)
             self.assertEqual((status, reply["reward"], reply["mask_sample"]), (200, reward, False))
             self.assertEqual({key: reply[key] for key in body}, body)
+
+    def test_the_reply_is_a_verify_response_of_several_rewards(self) -> None:
+        """The members of NeMo Gym 0.7.0's BaseMultiRewardVerifyResponse, and their types."""
+        for answer in ("yes", "fail", "infra", "unsupported"):
+            reply = ask(self.port, "POST", "/verify", self.body(answer))[1]
+            components = reply["reward_components"]
+            self.assertEqual(list(components), ["correct", "speed"])
+            self.assertAlmostEqual(sum(components.values()), reply["reward"])
+            for name in ("correct", "speed", "memory", "general"):
+                self.assertIsInstance(reply[name], float)
+                self.assertEqual(components.get(name, reply[name]), reply[name])
+            self.assertIsInstance(reply["reward"], float)
+            self.assertIsInstance(reply["mask_sample"], bool)
+            for name in ("failure_kind", "failure_reason"):
+                self.assertIsInstance(reply[name], str if reply["mask_sample"] else type(None))
+            if reply["mask_sample"]:
+                self.assertRegex(reply["failure_kind"], r"\A([a-z]\w*:)?[a-z]\w*\Z")
 
     def test_what_has_no_reward_is_masked(self) -> None:
         for answer, kind in (

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from musacoder.components import others_of, parts_of
 from musacoder.server.questions import Json, Wrong
 
 # NeMo Gym's own names (nemo_gym/failure_kinds.py) for what its trainers leave out.
@@ -68,12 +69,20 @@ def _answer_of(response: Any) -> str:
 
 
 def nemo_response(data: Json, reply: Json) -> Json:
-    """The body of the request with the reward; mask_sample where it has no reward."""
+    """The body of the request with the reward; mask_sample where it has no reward.
+
+    Components are members too, since NeMo Gym's metrics do not look into reward_components, and
+    those that are no part of the reward are members alone: NeMo RL adds components up to it.
+    """
     outcome = reply["verdict"]["outcome"]["kind"]
     reward = reply["reward"]
     masked = reward is None
+    components = parts_of(reward) if reward is not None else {"correct": 0.0, "speed": 0.0}
     return {
         **data,
+        **components,
+        **others_of(reply["verdict"]),
+        "reward_components": components,
         "reward": 0.0 if reward is None else reward,
         "mask_sample": masked,
         "failure_kind": NEMO_FAILURES.get(outcome, "musacoder:trivial_task") if masked else None,

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The command `musacoder task export`: python/musacoder/harbor/__main__.py takes this process's
+// place.
+#include <memory>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/become_python.h"
+#include "cli/commands.h"
+#include "cli/numbers.h"
+#include "core/layout.h"
+
+namespace mc::cli {
+namespace {
+
+struct ExportArguments {
+  std::string suite = "tasks";
+  std::string harbor;
+  std::string solutions;
+};
+
+// Returns only where Python does not start.
+Error start(const ExportArguments& arguments) {
+  const Result<Layout> layout = find_layout();
+  if (!layout) return layout.error();
+  return become_python({(layout->share("python") / "musacoder/harbor/__main__.py").string(),
+                        "--program", (layout->prefix / "bin/musacoder").string(), "--out",
+                        arguments.harbor, "--solutions", arguments.solutions, "--",
+                        arguments.suite});
+}
+
+}  // namespace
+
+void add_task_export(CLI::App& family, int& exit_code) {
+  auto arguments = std::make_shared<ExportArguments>();
+  CLI::App* command =
+      family.add_subcommand("export", "Tasks in the form of other projects, judged by a service");
+  command->add_option("suite", arguments->suite, "tasks, kernelbench, or a path");
+  command->add_option("--harbor", arguments->harbor, "Folder for Harbor's tasks (docs/trainers.md)")
+      ->required()
+      ->check(kOutputFolder);
+  command->add_option("--solutions", arguments->solutions,
+                      "Folder of right answers, FAMILY/NAME.py: the oracle's");
+  command->footer(
+      "Example:\n"
+      "  musacoder task export tasks --harbor harbor_tasks");
+  command->callback([arguments, &exit_code] { exit_code = report_error(start(*arguments)); });
+}
+
+}  // namespace mc::cli
