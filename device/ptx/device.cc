@@ -158,6 +158,7 @@ struct Device::Impl {
   void prepare(Launch& launch, const LaunchOptions& options, const Program& program);
   void add_unwritten(uint64_t address, size_t bytes);
   void note_writes_of(const Launch& launch);
+  TouchedBytes touched_by(const Launch& launch) const;
   bool may_follow(const LaunchOptions& options, const Program& program) const;
   void follow(Launch& launch, const LaunchOptions& options, UnwrittenReads& reads);
   void run(Launch& launch, const Overlay& overlay = {});
@@ -497,6 +498,40 @@ void Device::Impl::note_writes_of(const Launch& launch) {
   }
 }
 
+// The lines of a worker's shadow have what its blocks touched last.
+TouchedBytes Device::Impl::touched_by(const Launch& launch) const {
+  TouchedBytes touched;
+  const auto add = [](std::vector<Extent>& extents, uint64_t begin, uint64_t end) {
+    if (!extents.empty() && extents.back().end >= begin) {
+      extents.back().end = std::max(extents.back().end, end);
+    } else {
+      extents.push_back({begin, end});
+    }
+  };
+  const int granule_shift = launch.program->granule_shift, shift = granule_shift + kLineShift;
+  for (const auto& [begin, allocation] : memory->allocations()) {
+    const uint64_t last = (allocation.end - 1 - kGlobalBase) >> shift;
+    for (uint64_t line = (begin - kGlobalBase) >> shift; line <= last; ++line) {
+      uint32_t read = 0, written = 0, updated = 0;
+      for (int k = 0; k < launch.workers; ++k) {
+        const ShadowMemory& shadow = *shadows[static_cast<size_t>(k)];
+        read |= shadow.read_in(line);
+        written |= shadow.written_in(line);
+        updated |= shadow.updated_in(line);
+      }
+      for (int bit = 0; (read | written) >> bit != 0; ++bit) {
+        const uint64_t at = kGlobalBase + (line << shift) + (uint64_t{1} << granule_shift) * bit;
+        const uint64_t end = at + (uint64_t{1} << granule_shift);
+        const bool is_update = (updated >> bit & 1) != 0;
+        if ((read >> bit & 1) != 0) add(touched.read, at, end);
+        if ((written >> bit & 1) != 0) add(is_update ? touched.updated : touched.written, at, end);
+        if (bit == 31) break;
+      }
+    }
+  }
+  return touched;
+}
+
 // A launch is undone only where its kernel may read what nothing wrote: in its first launch, and
 // where it did so in another one. What malloc of a kernel gave cannot be undone.
 bool Device::Impl::may_follow(const LaunchOptions& given, const Program& program) const {
@@ -620,6 +655,7 @@ Result<LaunchReport> Device::launch(const LaunchOptions& options) {
   } else {
     impl_->note_writes_of(launch);
   }
+  if (options.records_touched) report.touched = impl_->touched_by(launch);
   report.printed = log.printed();
   return report;
 }

@@ -75,16 +75,24 @@ struct LaunchOptions {
   Arguments arguments = {};
   bool is_cooperative = false;  // All blocks are under way at once, and have a grid barrier.
   bool checks_races = true;
+  bool records_touched = false;  // With checks_races alone.
   // The order in which blocks and warps have their turns; 0 is that of their numbers.
   uint64_t seed = 0;
   // Backward branches of warps, in thousands, until a launch is ended.
   int64_t steps_max = 2'000'000;
 };
 
+// Bytes of global memory, in the order of their addresses.
+struct TouchedBytes {
+  std::vector<Extent> read, written;
+  std::vector<Extent> updated;  // Written by atomics and other strong accesses.
+};
+
 struct LaunchReport {
   std::vector<Finding> findings;  // Findings in the order of file and line.
   std::string printed;            // Text that printf wrote.
   bool is_complete = true;        // No finding ended the launch.
+  TouchedBytes touched;           // Empty unless LaunchOptions asked for it.
 };
 
 // The place of a parameter among a kernel's arguments.

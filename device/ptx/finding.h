@@ -20,6 +20,7 @@ enum class FindingKind : uint8_t {
   // The same of global memory, within a block or between blocks; and loads for read-only data of
   // words that the launch wrote, by any thread.
   kGlobalRace,
+  kStreamRace,       // Work of two streams touches a word, one writes, and nothing orders them.
   kUnwrittenShared,  // A read of shared memory that no thread of the block wrote.
   kUnwrittenGlobal,  // A read of global memory that nothing wrote, and from which results follow.
   kShuffleSource,    // A thread is not in the mask of its own instruction, or lanes are missing.

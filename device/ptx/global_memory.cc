@@ -187,6 +187,18 @@ void ShadowMemory::forget(size_t begin, size_t end) {
   }
 }
 
+uint32_t ShadowMemory::updated_in(uint64_t line) const {
+  const Touch& touch = line_at(line).written;
+  const uint32_t written = touched(touch);
+  if (touch.who != kByWords) return (touch.who & kStrongWrite) != 0 ? written : 0;
+  const uint32_t* writers = rows().writer + (line << kLineShift);
+  uint32_t updated = 0;
+  for (int bit = 0; bit < 32; ++bit) {
+    if ((writers[bit] & kStrongWrite) != 0) updated |= written & 1U << bit;
+  }
+  return updated;
+}
+
 GlobalShadow ShadowMemory::rows() const {
   uint32_t* words = reinterpret_cast<uint32_t*>(words_.data());
   return {reinterpret_cast<Line*>(lines_.data()), words, words + row_, words + 2 * row_,

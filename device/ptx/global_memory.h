@@ -108,6 +108,8 @@ class ShadowMemory {
   // The granules of a line that the launch wrote and read.
   uint32_t written_in(uint64_t line) const { return touched(line_at(line).written); }
   uint32_t read_in(uint64_t line) const { return touched(line_at(line).read); }
+  // Those of the written ones whose last write was a strong access.
+  uint32_t updated_in(uint64_t line) const;
 
  private:
   ShadowMemory(Reserved lines, Reserved words)

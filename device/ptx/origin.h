@@ -13,6 +13,11 @@
 
 namespace mc::ptx {
 
+// Bytes of global memory.
+struct Extent {
+  uint64_t begin = 0, end = 0;
+};
+
 enum Origin : uint8_t {
   kByFill = 1,
   kByHost = 2,

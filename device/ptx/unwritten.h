@@ -29,14 +29,10 @@
 #include "ptx/finding.h"
 #include "ptx/global_memory.h"
 #include "ptx/module.h"
+#include "ptx/origin.h"
 #include "ptx/undo_log.h"
 
 namespace mc::ptx {
-
-// Bytes of global memory.
-struct Extent {
-  uint64_t begin = 0, end = 0;
-};
 
 // The bytes of a device that nothing wrote, by bits. Addresses are the device's.
 class Unwritten {

@@ -57,7 +57,10 @@ CUresult cuCtxSetCurrent(CUcontext) { return CUDA_SUCCESS; }
 
 CUresult cuCtxGetDevice(CUdevice* device) { return cuDeviceGet(device, 0); }
 
-CUresult cuCtxSynchronize() { return Driver::get().fault(); }
+CUresult cuCtxSynchronize() {
+  Driver::get().order.host_waits_for_all();
+  return Driver::get().fault();
+}
 
 CUresult cuDriverGetVersion(int* version) {
   *version = kVersion;

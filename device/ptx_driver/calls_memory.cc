@@ -48,6 +48,8 @@ uint8_t* host(CUdeviceptr address, size_t bytes) {
   return Driver::get().device().host(address, bytes);
 }
 
+mc::ptx::Extent extent(CUdeviceptr begin, size_t bytes) { return {begin, begin + bytes}; }
+
 // A fill or copy that leaves its allocation.  A GPU would find none of it within two megabytes.
 CUresult refuse(const char* what, mc::ptx::FindingKind kind, size_t bytes,
                 const char* why = "are not within one allocation") {
@@ -79,6 +81,7 @@ CUresult fill(CUdeviceptr target, unsigned char value, size_t pitch, size_t widt
     if (is_first_fill(target + row * pitch, width)) continue;
     // Bytes chosen after a kernel wrote there are a message of the host's.
     const bool is_late = value != 0 && (device.origins(target) & mc::ptx::kByKernel) != 0;
+    Driver::get().note_stream_access("[memset]", {{}, {extent(target + row * pitch, width)}, {}});
     device.note_origins(target + row * pitch, width,
                         is_late ? mc::ptx::kByFill | mc::ptx::kByHost : mc::ptx::kByFill);
   }
@@ -104,6 +107,8 @@ CUresult copy(CUdeviceptr target, CUdeviceptr source, size_t bytes) {
   std::memmove(to, from, bytes);
   mc::ptx::Device& device = Driver::get().device();
   device.note_copy(target, source, bytes);
+  Driver::get().note_stream_access("[memcpy]",
+                                   {{extent(source, bytes)}, {extent(target, bytes)}, {}});
   if (offset_of(target) != offset_of(source)) Driver::get().bytes_moved += bytes;
   return CUDA_SUCCESS;
 }
@@ -229,20 +234,25 @@ CUresult cuMemExportToShareableHandle(void* target, CUmemGenericAllocationHandle
 
 // ---- Copies and fills ---------------------------------------------------------------------------
 
-CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr target, const void* source, size_t bytes, CUstream) {
+CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr target, const void* source, size_t bytes,
+                              CUstream stream) {
   if (Driver::get().fault() != CUDA_SUCCESS) return Driver::get().fault();
   uint8_t* to = host(target, bytes);
   if (to == nullptr) return CUDA_ERROR_INVALID_VALUE;
   std::memcpy(to, source, bytes);
+  Driver::get().order.begin(stream);
+  Driver::get().note_stream_access("[memcpy]", {{}, {extent(target, bytes)}, {}});
   Driver::get().note_host_write(target, bytes);
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemcpyDtoHAsync_v2(void* target, CUdeviceptr source, size_t bytes, CUstream) {
+CUresult cuMemcpyDtoHAsync_v2(void* target, CUdeviceptr source, size_t bytes, CUstream stream) {
   if (Driver::get().fault() != CUDA_SUCCESS) return Driver::get().fault();
   const uint8_t* from = host(source, bytes);
   if (from == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Driver::get().check_unwritten(source, bytes);
+  Driver::get().order.begin(stream);
+  Driver::get().note_stream_access("[memcpy]", {{extent(source, bytes)}, {}, {}});
   std::memcpy(target, from, bytes);
   return CUDA_SUCCESS;
 }

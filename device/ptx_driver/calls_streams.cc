@@ -14,8 +14,9 @@ using mc::ptx_driver::Graph;
 
 extern "C" {
 
-CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned, int) {
+CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned flags, int) {
   *stream = reinterpret_cast<CUstream>(new char);
+  Driver::get().order.add_stream(*stream, flags);
   return CUDA_SUCCESS;
 }
 
@@ -25,9 +26,17 @@ CUresult cuStreamDestroy_v2(CUstream stream) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuStreamSynchronize(CUstream) { return Driver::get().fault(); }
-CUresult cuStreamQuery(CUstream) { return Driver::get().fault(); }
-CUresult cuStreamWaitEvent(CUstream, CUevent, unsigned) { return Driver::get().fault(); }
+// The executor's own stream, of which programs know nothing, orders nothing for them.
+CUresult cuStreamSynchronize(CUstream stream) {
+  if (stream != CU_STREAM_PER_THREAD) Driver::get().order.host_waits_for(stream);
+  return Driver::get().fault();
+}
+// A query says that all is done, so what a program queues then comes behind it.
+CUresult cuStreamQuery(CUstream stream) { return cuStreamSynchronize(stream); }
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
+  Driver::get().order.wait(stream, reinterpret_cast<Event*>(event)->clock);
+  return Driver::get().fault();
+}
 CUresult cuStreamWaitValue32_v2(CUstream, CUdeviceptr, cuuint32_t, unsigned) {
   return CUDA_ERROR_NOT_SUPPORTED;
 }
@@ -47,7 +56,7 @@ CUresult cuEventDestroy_v2(CUevent event) {
 CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned) {
   auto* known = reinterpret_cast<Event*>(event);
   if (Driver::get().captures.contains(stream)) return CUDA_SUCCESS;
-  *known = {true, std::chrono::steady_clock::now()};
+  *known = {true, std::chrono::steady_clock::now(), Driver::get().order.clock_of(stream)};
   return Driver::get().fault();
 }
 
@@ -55,8 +64,11 @@ CUresult cuEventRecord(CUevent event, CUstream stream) {
   return cuEventRecordWithFlags(event, stream, 0);
 }
 
-CUresult cuEventQuery(CUevent) { return Driver::get().fault(); }
-CUresult cuEventSynchronize(CUevent) { return Driver::get().fault(); }
+CUresult cuEventSynchronize(CUevent event) {
+  Driver::get().order.host_waits(reinterpret_cast<Event*>(event)->clock);
+  return Driver::get().fault();
+}
+CUresult cuEventQuery(CUevent event) { return cuEventSynchronize(event); }
 
 // The time of this machine's clock, which is no time of a GPU.
 CUresult cuEventElapsedTime_v2(float* ms, CUevent start, CUevent end) {

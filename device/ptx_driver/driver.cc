@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "core/demangle.h"
 #include "ptx_driver/description.h"
 
 namespace mc::ptx_driver {
@@ -39,6 +40,15 @@ CUresult fault_of(ptx::FindingKind kind) {
   }
 }
 
+ptx::Finding stream_race(const std::string& name, const std::string& other) {
+  ptx::Finding finding;
+  finding.kind = ptx::FindingKind::kStreamRace;
+  finding.kernel = name;
+  finding.detail = "uses bytes that " + (other.starts_with('[') ? other : demangle(other)) +
+                   " of another stream uses, and nothing orders the two";
+  return finding;
+}
+
 }  // namespace
 
 Driver& Driver::get() {
@@ -61,6 +71,7 @@ CUresult Driver::queue(CUstream stream, Work work) {
     capture->second.push_back(std::move(work));
     return CUDA_SUCCESS;
   }
+  order.begin(stream);
   return work();
 }
 
@@ -88,8 +99,18 @@ void Driver::end_call(std::span<const OutputPart> outputs) {
   for (const auto& [address, bytes] : outputs) {
     record.add(device_->origins(address), bytes);
     check_unwritten(address, bytes);
+    if (const auto other = order.host_reads({address, address + bytes})) {
+      report_.add(stream_race("[output]", *other));
+    }
   }
+  order.forget();
   report_.add(record);
+}
+
+void Driver::note_stream_access(const std::string& work, ptx::TouchedBytes bytes) {
+  if (!order.is_recording()) return;
+  const auto other = order.access({work, std::move(bytes)});
+  if (other) report_.add(stream_race(work, *other));
 }
 
 void Driver::check_unwritten(uint64_t address, uint64_t bytes) {
@@ -116,6 +137,7 @@ CUresult Driver::refuse(const std::string& kernel, std::string why) {
 
 CUresult Driver::launch(ptx::LaunchOptions options) {
   options.steps_max = kStepsMax;
+  options.records_touched = order.is_recording();
   // Every other launch runs in the order of numbers.
   if (++launches_ % 2 == 0) options.seed = seed + launches_;
   const uint64_t begun_us = processor_us();
@@ -126,6 +148,7 @@ CUresult Driver::launch(ptx::LaunchOptions options) {
     return CUDA_ERROR_NOT_SUPPORTED;
   }
   for (const ptx::Finding& finding : report->findings) report_.add(finding);
+  note_stream_access(options.kernel, std::move(report->touched));
   if (shows_printed) {
     std::fputs(report->printed.c_str(), stdout);
     std::fflush(stdout);

@@ -8,6 +8,7 @@
 // calls_modules.cc and calls_streams.cc; all of them act on the one Driver of the process.
 //
 // Work is done when it is queued: streams keep their order, and nothing runs beside the caller.
+// Which work might run at once on a GPU, stream_order.h says.
 // Memory is allocated by the byte (cuMemGetAllocationGranularity returns 1), so that an access past
 // the end of a tensor is one past the end of its allocation.
 //
@@ -30,6 +31,7 @@
 #include "ptx/device.h"
 #include "ptx_driver/description.h"
 #include "ptx_driver/report.h"
+#include "ptx_driver/stream_order.h"
 
 namespace mc::ptx_driver {
 
@@ -66,6 +68,7 @@ struct Module {
 struct Event {
   bool is_recorded = false;
   std::chrono::steady_clock::time_point time;
+  Clock clock;  // Of the work that comes before it.
 };
 
 // An output of a candidate's.
@@ -103,6 +106,9 @@ class Driver {
   void check_unwritten(uint64_t address, uint64_t bytes);
   // The host wrote: weights before the first call, a value of its own during one.
   void note_host_write(uint64_t address, uint64_t bytes);
+  // Work of the stream that began last touched these: a finding where another stream's may do so
+  // at the same time (stream_order.h).
+  void note_stream_access(const std::string& work, ptx::TouchedBytes bytes);
   // The next candidate: its findings and calls are new.
   void begin_candidate(uint64_t new_seed);
   CUresult fault() const { return fault_; }
@@ -131,6 +137,7 @@ class Driver {
   CUmemGenericAllocationHandle next_allocation = 1;
   std::map<CUdeviceptr, Mapping> mappings;
   std::map<CUstream, Graph> captures;
+  StreamOrder order;
 
  private:
   std::unique_ptr<ptx::Device> device_;

@@ -26,7 +26,7 @@ module.is_initialized = lambda: True
 done = []
 module.synchronize = lambda: done.append("synchronize")
 module.mem_get_info = lambda: (1, 2)
-module.current_stream = lambda: SimpleNamespace(musa_stream=7)
+module.current_stream = lambda: SimpleNamespace(musa_stream=7, synchronize=lambda: None)
 torch._register_device_module("musa", module)
 """
 PLACE = """

@@ -55,6 +55,8 @@ class CudaPlace(Place):
         return self.names, capability, capability
 
     def finish(self) -> None:
+        # What is not in the order of this stream is not the caller's yet (stream_order.h).
+        self.names.module.current_stream().synchronize()
         self.names.module.synchronize()
 
     def trim(self, kept_max: int = 256 << 20) -> None:

@@ -37,10 +37,11 @@ double seconds_since(Clock::time_point start) {
 
 // The faults that a GPU computes on with.
 bool is_hidden(const task::KernelFinding& finding) {
-  constexpr std::string_view kKinds[] = {
-      "shared_race",          "global_race",        "uninitialised_shared",
-      "uninitialised_global", "out_of_bounds_read", "out_of_bounds_write",
-      "misaligned",           "divergent_barrier",  "deadlock"};
+  constexpr std::string_view kKinds[] = {"shared_race",          "global_race",
+                                         "uninitialised_shared", "uninitialised_global",
+                                         "stream_race",          "out_of_bounds_read",
+                                         "out_of_bounds_write",  "misaligned",
+                                         "divergent_barrier",    "deadlock"};
   return std::ranges::find(kKinds, finding.kind) != std::end(kKinds);
 }
 

@@ -40,6 +40,10 @@ constexpr Hint kKernelHints[] = {
     {"uninitialised_shared",
      "shared memory is read before any thread wrote it: write every element that is read, also "
      "those past the end of the data, then synchronise."},
+    {"stream_race",
+     "work on one stream uses memory that work on another one writes, and nothing orders them: "
+     "wait "
+     "by an event (cudaStreamWaitEvent, wait_stream in PyTorch), or use the current stream alone."},
     {"uninitialised_global",
      "global memory is read that nothing wrote since it was allocated (torch.empty, cudaMalloc), "
      "and results follow from it: clear it first (torch.zeros, cudaMemset), write every element "

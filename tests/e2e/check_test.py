@@ -66,6 +66,28 @@ int main() {
   std::printf("%d %d %d %d\n", first, second, fresh, x[0]);
 }
 """
+STREAMS = r"""
+__global__ void twice(int* x, int n) { if (threadIdx.x < n) x[threadIdx.x] *= 2; }
+int main() {
+  int* x;
+  cudaStream_t some, other;
+  cudaEvent_t done;
+  cudaMalloc(&x, 64 * sizeof(int));
+  cudaMemset(x, 0, 64 * sizeof(int));
+  cudaStreamCreateWithFlags(&some, cudaStreamNonBlocking);
+  cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking);
+  cudaEventCreate(&done);
+  cudaDeviceSynchronize();
+  twice<<<1, 32, 0, some>>>(x, 32);
+  twice<<<1, 32, 0, other>>>(x + 32, 32);
+  cudaEventRecord(done, some);
+#ifdef WAITS
+  cudaStreamWaitEvent(other, done);
+#endif
+  twice<<<1, 32, 0, other>>>(x, 32);
+  cudaDeviceSynchronize();
+}
+"""
 RIGHT, RACING = SUM % "__syncthreads();", SUM % ";"
 
 
@@ -108,6 +130,13 @@ class CheckTest(InFolder):
         self.assertEqual(code, BAD_INPUT)
         self.assertIn('identifier "nowhere" is undefined', err)
         self.assertTrue(err.endswith("musacoder: the program does not compile\n"))
+
+    def test_streams_that_nothing_orders_race(self) -> None:
+        code, out, _ = self.check(STREAMS)
+        self.assertEqual(code, SOME_FAIL)
+        self.assertIn("stream_race in twice\n", out)
+        code, out, _ = self.check(STREAMS, "-X-DWAITS")
+        self.assertEqual(code, 0, out)
 
     def test_what_the_device_lacks_is_named(self) -> None:
         program = "int main() { cudaIpcMemHandle_t h; return cudaIpcGetMemHandle(&h, 0); }"

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ptx_driver/stream_order.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace mc::ptx_driver {
+namespace {
+
+using Ranges = std::vector<ptx::Extent>;
+
+// The bytes of a history are bounded: a program that never waits forgets its oldest work.
+constexpr size_t kRecordsMax = 4096;
+
+void join(Clock& clock, const Clock& other) {
+  for (const auto& [stream, tick] : other) {
+    uint64_t& known = clock[stream];
+    known = std::max(known, tick);
+  }
+}
+
+uint64_t tick_in(const Clock& clock, CUstream stream) {
+  const auto found = clock.find(stream);
+  return found == clock.end() ? 0 : found->second;
+}
+
+// Both are in order.
+bool overlap(const Ranges& some, const Ranges& others) {
+  for (size_t i = 0, k = 0; i < some.size() && k < others.size();) {
+    if (some[i].begin < others[k].end && others[k].begin < some[i].end) return true;
+    some[i].end < others[k].end ? ++i : ++k;
+  }
+  return false;
+}
+
+// Updates by atomics conflict with all but updates.
+bool conflict(const ptx::TouchedBytes& a, const ptx::TouchedBytes& b) {
+  return overlap(a.written, b.written) || overlap(a.written, b.read) || overlap(a.read, b.written) ||
+         overlap(a.updated, b.written) || overlap(a.written, b.updated) ||
+         overlap(a.updated, b.read) || overlap(a.read, b.updated);
+}
+
+}  // namespace
+
+// The null stream is the legacy one: nothing is compiled with another default.
+CUstream StreamOrder::usual(CUstream stream) {
+  return stream == nullptr ? CU_STREAM_LEGACY : stream;
+}
+
+bool StreamOrder::is_blocking(CUstream stream) const {
+  const auto found = is_blocking_.find(stream);
+  return found == is_blocking_.end() || found->second;
+}
+
+void StreamOrder::add_stream(CUstream stream, unsigned flags) {
+  is_recording_ = true;
+  is_blocking_[stream] = (flags & CU_STREAM_NON_BLOCKING) == 0;
+}
+
+void StreamOrder::begin(CUstream stream) {
+  current_ = usual(stream);
+  Clock clock = clock_of(current_);
+  clock[current_] = ++ticks_[current_];
+  known_[current_] = std::move(clock);
+}
+
+Clock StreamOrder::clock_of(CUstream stream) const {
+  stream = usual(stream);
+  Clock clock = host_;
+  if (const auto own = known_.find(stream); own != known_.end()) join(clock, own->second);
+  for (const auto& [other, known] : known_) {
+    const bool waits = stream == CU_STREAM_LEGACY ? is_blocking(other)
+                                                  : other == CU_STREAM_LEGACY && is_blocking(stream);
+    if (waits) join(clock, known);
+  }
+  return clock;
+}
+
+std::optional<std::string> StreamOrder::access(StreamWork work) {
+  // Work before the host's last wait for a stream is before all that comes.
+  std::erase_if(history_, [this](const Record& one) {
+    return one.tick <= tick_in(host_by_stream_, one.stream);
+  });
+  std::optional<std::string> found;
+  const Clock& clock = known_[current_];
+  for (const Record& one : history_) {
+    if (one.tick <= tick_in(clock, one.stream) || !conflict(one.work.bytes, work.bytes)) continue;
+    found = one.work.name;
+    break;
+  }
+  if (history_.size() == kRecordsMax) history_.erase(history_.begin());
+  history_.push_back({current_, ticks_[current_], std::move(work)});
+  return found;
+}
+
+std::optional<std::string> StreamOrder::host_reads(const ptx::Extent& range) const {
+  const ptx::TouchedBytes bytes{.read = {range}, .written = {}, .updated = {}};
+  for (const Record& one : history_) {
+    const bool is_before = one.tick <= tick_in(host_by_stream_, one.stream);
+    if (!is_before && conflict(one.work.bytes, bytes)) return one.work.name;
+  }
+  return std::nullopt;
+}
+
+void StreamOrder::wait(CUstream stream, const Clock& event) { join(known_[usual(stream)], event); }
+
+void StreamOrder::host_waits(const Clock& event) { join(host_, event); }
+
+// Work that is ordered now stays in the history until the host has read its outputs.
+void StreamOrder::host_waits_for(CUstream stream) {
+  join(host_, clock_of(stream));
+  host_by_stream_ = host_;
+}
+
+void StreamOrder::host_waits_for_all() { join(host_, ticks_); }
+
+void StreamOrder::forget() { history_.clear(); }
+
+}  // namespace mc::ptx_driver

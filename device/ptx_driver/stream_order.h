@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// StreamOrder: which work of one stream may run at the same time as another stream's, by vector
+// clocks, and whether both touch the same bytes, at least one of them writing.
+//
+// The device does all work when it is queued, so such a fault never shows in values here; on a GPU
+// it may, now and then.  CUDA's rules (programming guide, "Streams", "Events"): the legacy default
+// stream waits for the blocking streams and they for it; an event carries the order of its stream;
+// what the host waited for is before all that it queues later.
+//
+//   order.begin(stream);                                  // The next work is this stream's.
+//   if (auto other = order.access({"kernel", reads, writes, updates})) report(*other);
+//
+// Accesses are recorded once a program has made a stream of its own.  Not thread-safe.
+#ifndef MC_PTX_DRIVER_STREAM_ORDER_H_
+#define MC_PTX_DRIVER_STREAM_ORDER_H_
+
+#include <cuda.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ptx/device.h"
+
+namespace mc::ptx_driver {
+
+// Of each stream, the number of its last work that comes before.
+using Clock = std::map<CUstream, uint64_t>;
+
+// What a kernel, a copy or a fill touched.
+struct StreamWork {
+  std::string name;
+  ptx::TouchedBytes bytes;
+};
+
+class StreamOrder {
+ public:
+  void add_stream(CUstream stream, unsigned flags);
+  bool is_recording() const { return is_recording_; }
+
+  // The next access is by work of this stream.
+  void begin(CUstream stream);
+  // The earlier work of another stream that is not ordered before it and touches the same bytes,
+  // if there is one.  REQUIRES: is_recording(), and begin().
+  std::optional<std::string> access(StreamWork work);
+  // The same for the host, which waited last for the whole of one stream, and now reads.
+  std::optional<std::string> host_reads(const ptx::Extent& range) const;
+
+  Clock clock_of(CUstream stream) const;  // For an event.
+  void wait(CUstream stream, const Clock& event);
+  void host_waits(const Clock& event);
+  void host_waits_for(CUstream stream);
+  void host_waits_for_all();
+  // Earlier work is forgotten, not the streams.
+  void forget();
+
+ private:
+  struct Record {
+    CUstream stream;
+    uint64_t tick;
+    StreamWork work;
+  };
+  static CUstream usual(CUstream stream);
+  bool is_blocking(CUstream stream) const;
+
+  bool is_recording_ = false;
+  std::map<CUstream, bool> is_blocking_;  // Of the program's own streams.
+  Clock ticks_;                           // The last work of each stream.
+  std::map<CUstream, Clock> known_;       // What comes before the next work of a stream.
+  Clock host_;                            // What the host waited for.
+  Clock host_by_stream_;                  // The same when it last waited for a stream.
+  CUstream current_ = nullptr;
+  std::vector<Record> history_;  // Work that the host has not waited for.
+};
+
+}  // namespace mc::ptx_driver
+
+#endif  // MC_PTX_DRIVER_STREAM_ORDER_H_
