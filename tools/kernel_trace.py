@@ -9,9 +9,11 @@ barriers; all floating values are 1. The subset of C is that of the forge's kern
 
 from __future__ import annotations
 
+import contextlib
 import re
 import sys
 import types
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -189,7 +191,7 @@ class Translator:
 
     def statement(self) -> None:
         if self.peek() == "{":
-            self.emit("if True:")
+            self.emit("with scope_():")
             return self.block()
         if self.accept(";"):
             return None
@@ -443,6 +445,7 @@ class Program:
             raise NotUnderstood("no host function")
         self.host = hosts[-1]
         self.launches: list[Launch] = []
+        self.given: list[Tensor] = []
         self.host_variables: dict[int, dict[str, int]] = {}
 
     def compiled(self, name: str) -> Any:
@@ -457,6 +460,7 @@ class Program:
 
     def run_host(self, tensors: list[Tensor]) -> None:
         """Collects the launches, with the sizes that the host had at each."""
+        self.given = tensors
         variables: dict[str, int] = {}
         made = iter(range(100))
 
@@ -466,6 +470,13 @@ class Program:
             if isinstance(value, int):
                 variables[name] = value
             return value
+
+        @contextlib.contextmanager
+        def scope_() -> Iterator[None]:
+            before = dict(variables)
+            yield
+            variables.clear()
+            variables.update(before)
 
         def launch(kernel: str, config: tuple[Any, ...], arguments: tuple[Any, ...]) -> None:
             def shape(value: Any) -> tuple[int, ...]:
@@ -483,7 +494,7 @@ class Program:
         def whole(value: Any) -> int:
             return int(value)
 
-        scope = {"named": named, "launch": launch, "divide": divide, "remainder": remainder,
+        scope = {"named": named, "launch": launch, "scope_": scope_, "divide": divide, "remainder": remainder,
                  "whole": whole, "torch_empty": empty, "torch_zeros": empty, "torch_full": empty,
                  "torch_kFloat": 4, "torch_kFloat32": 4, "torch_kInt": 4, "torch_kLong": 8,
                  "torch_empty_like": lambda other: empty(other.shape, Options(other.element_bytes)),
@@ -549,7 +560,7 @@ class Program:
             pointer[0] = value
 
         scope: dict[str, Any] = {**ONE, "INFINITY": 1e30, "INT_MIN": -(1 << 31), "INT64_MIN": -1,
-                 "INT_MAX": (1 << 31) - 1, "INT64_MAX": 1 << 62, "named": named, "tick_": step,
+                 "INT_MAX": (1 << 31) - 1, "scope_": contextlib.nullcontext, "INT64_MAX": 1 << 62, "named": named, "tick_": step,
                  "__syncthreads": barrier, "__syncwarp": lambda *_: None,
                  "__shfl_xor_sync": shuffle, "__shfl_sync": shuffle, "__shfl_up_sync": shuffle,
                  "__shfl_down_sync": shuffle, "array": Array, "share": share, "cast": cast,

@@ -74,6 +74,112 @@ def code_blocks(messages: list[dict[str, str]]) -> list[str]:
     return [code for message in messages for code in FENCE.findall(message["content"])]
 
 
+def up(value: int, divisor: int) -> int:
+    return -(-value // divisor)
+
+
+def log2(value: int) -> int:
+    return value.bit_length() - 1
+
+
+# The words of a plan, and what it takes: facts are the sizes n, m, depth, batch and last, and the
+# passes over a row. Written here anew, and not read from the manifests of the templates.
+ITEM = "(?:row|output)"
+ROW: dict[str, Any] = {"rows": True, "threads": lambda T, **_: T, "blocks": lambda n, T, **_: up(n, T),
+                       "busy": lambda n, **_: n, "lane": lambda lane, **_: (lane, 0)}  # fmt: skip
+BLOCK: dict[str, Any] = {"rows": True, "threads": lambda T, **_: T, "blocks": lambda n, **_: n,
+                         "busy": lambda n, m, T, **_: n * min(m, T),
+                         "lane": lambda lane, **_: (0, lane)}  # fmt: skip
+WARP: dict[str, Any] = {**BLOCK, "threads": lambda **_: 32, "busy": lambda n, m, **_: n * min(m, 32)}
+ONCE = {"reads": lambda keeps, **_: 1 + keeps}
+TREE = {"barriers": lambda passes, T, **_: passes * (log2(T) + 2)}
+SPLIT: dict[str, Any] = {"rows": True, "launches": 2, "threads": lambda **_: 128,
+                         "blocks": lambda n, P, **_: up(n * P, 128),
+                         "busy": lambda n, m, P, **_: n * min(m, P),
+                         "lane": lambda lane, P, **_: (lane // P, lane % P)}  # fmt: skip
+TILE_GRID = {"threads": lambda **_: 256}
+
+
+def tiles(height: Any, width: Any, step: Any) -> dict[str, Any]:
+    """A block takes `height` x `width` outputs and steps through the depth by `step`."""
+    return {
+        "blocks": lambda n, m, batch, **f: up(n, height(f)) * up(m, width(f)) * batch,
+        "loads": lambda n, m, depth, batch, **f: batch * depth * (n * up(m, width(f)) + m * up(n, height(f))),
+        "barriers": lambda depth, **f: 2 * up(depth, step(f)),
+    }  # fmt: skip
+
+
+def covered(extent: int, tile: int, lanes: int) -> int:
+    """Lanes with an output along an axis whose tiles have several outputs a lane."""
+    return extent // tile * lanes + min(lanes, extent % tile)
+
+
+PLANS: list[tuple[str, dict[str, Any]]] = [
+    ("one thread for each element",
+     {"threads": None, "busy": lambda n, **_: n, "lane": lambda lane, **_: (0, lane)}),
+    (r"a block of (?P<T>\d+) threads for each row of the output",
+     {"threads": lambda T, **_: T, "blocks": lambda n, last, **_: n // last,
+      "busy": lambda n, last, T, **_: min(T, last) * (n // last), "lane": lambda lane, last, **_: (0, lane if lane < last else 1 << 60)}),
+    (r"(?P<U>\d+) neighbouring elements for each thread",
+     {"threads": lambda U, **_: 256 // U, "blocks": lambda n, **_: up(n, 256), "busy": lambda n, U, **_: up(n, U),
+      "lane": lambda lane, U, **_: (0, lane * U)}),
+    (r"a grid of (?P<X>\d+) x (?P<Y>\d+) blocks over rows and columns",
+     {"threads": lambda X, Y, **_: X * Y, "blocks": lambda n, last, X, Y, **_: up(last, X) * up(n // last, Y),
+      "busy": lambda n, **_: n}),
+    (r"a grid-stride loop with (?P<B>\d+) elements for each block of (?P<T>\d+)",
+     {"threads": lambda T, **_: T, "blocks": lambda n, B, **_: up(n, B), "busy": lambda n, B, T, **_: min(n, up(n, B) * T),
+      "lane": lambda lane, **_: (0, lane)}),
+    (r"(?P<U>\d+) elements for each thread, (?P<T>\d+) apart",
+     {"threads": lambda T, **_: T, "blocks": lambda n, U, T, **_: up(n, U * T),
+      "busy": lambda n, U, T, **_: covered(n, U * T, T), "lane": lambda lane, **_: (0, lane)}),
+    (r"vectors of (?P<V>\d+) elements",
+     {"threads": lambda **_: 256, "blocks": lambda n, V, **_: up(n, 256 * V), "busy": lambda n, V, **_: up(n, V)}),
+    (r"vectors of (?P<V>\d+) halves",
+     {"threads": lambda **_: 128, "blocks": lambda n, V, **_: up(n, 128 * V), "busy": lambda n, V, **_: up(n, V)}),
+    (r"a grid-stride loop over vectors of (?P<V>\d+) with (?P<B>\d+) elements for each block of (?P<T>\d+)",
+     {"threads": lambda T, **_: T, "blocks": lambda n, B, **_: up(n, B), "busy": lambda n, V, B, T, **_: min(up(n, B) * T, up(n, V))}),
+    (f"one thread for each {ITEM}", {**ROW, "threads": None}),
+    (rf"a block of (?P<T>\d+) threads for each {ITEM} and a tree in shared memory", {**BLOCK, **TREE}),
+    (rf"a block of (?P<T>\d+) threads for each {ITEM} and warp shuffles",
+     {**BLOCK, "barriers": lambda passes, **_: 2 * passes}),
+    (rf"a block of (?P<T>\d+) threads for each {ITEM} that keeps it in shared memory",
+     {**BLOCK, **TREE, "reads": lambda **_: 1}),
+    (rf"(?P<G>\d+) lanes of a warp for each {ITEM}",
+     {"rows": True, "threads": lambda **_: 128, "blocks": lambda n, G, **_: up(n, 128 // G),
+      "busy": lambda n, m, G, **_: up(n, 128 // G) * (128 // G) * min(G, m), "lane": lambda lane, G, **_: (lane // G, lane % G)}),
+    (f"one thread for each {ITEM} with a running maximum", {**ROW, **ONCE, "threads": None}),
+    (f"one warp for each {ITEM} with running maxima", {**WARP, **ONCE}),
+    (rf"(?P<P>\d+) threads for each {ITEM} and a second kernel that joins their parts", SPLIT),
+    (rf"(?P<P>\d+) threads for each {ITEM} that meet in atomicAdd, and a second kernel", SPLIT),
+    (rf"a grid-stride loop with (?P<B>\d+) {ITEM}s for each block of (?P<T>\d+)",
+     {**ROW, "blocks": lambda n, B, **_: up(n, B), "busy": lambda n, B, T, **_: min(n, up(n, B) * T)}),
+    (rf"one thread for each {ITEM} with (?P<U>\d+) partial results",
+     {**ROW, "threads": lambda U, **_: 32 if U == 8 else 64, "blocks": lambda n, U, **_: up(n, 32 if U == 8 else 64)}),
+    (f"one warp for each {ITEM}", WARP),
+    (rf"blocks of (?P<W>\d+) warps, one for each {ITEM}",
+     {**WARP, "threads": lambda W, **_: 32 * W, "blocks": lambda n, W, **_: up(n, W)}),
+    (f"one thread for each {ITEM} by Welford's recurrence", {**ROW, **ONCE, "threads": None}),
+    (f"one warp for each {ITEM} by Welford's recurrence", {**WARP, **ONCE}),
+    (r"a block of (?P<T>\d+) threads for each row that scans in shared memory",
+     {**BLOCK, "rows": False, "barriers": lambda m, T, **_: up(m, T) * (2 + 2 * log2(T))}),
+    ("one thread for each row that keeps a running result", {**ROW, "rows": False, "threads": None}),
+    ("one warp for each row that scans by shuffles", {**WARP, "rows": False}),
+    (r"(?P<T>\d+) x (?P=T) tiles in shared memory",
+     {"threads": lambda T, **_: T * T, "busy": lambda n, m, batch, **_: n * m * batch,
+      **tiles(lambda f: f["T"], lambda f: f["T"], lambda f: f["T"])}),
+    (r"16 x (?P<W>\d+) tiles in shared memory, (?P<C>\d+) columns for each thread",
+     {**TILE_GRID, "busy": lambda n, m, batch, W, **_: n * covered(m, W, 16) * batch,
+      **tiles(lambda f: 16, lambda f: f["W"], lambda f: 16)}),
+    (r"(?P<H>\d+) x (?P<W>\d+) tiles in shared memory, (?P<R>\d+) x (?P<C>\d+) sums for each thread",
+     {**TILE_GRID, "busy": lambda n, m, batch, H, W, **_: covered(n, H, 16) * covered(m, W, 16) * batch,
+      **tiles(lambda f: f["H"], lambda f: f["W"], lambda f: 16)}),
+    (r"(?P<U>\d+) outputs for each thread in registers",
+     {"threads": lambda **_: 64, "blocks": lambda n, m, batch, U, **_: up(m, 64) * up(n, U) * batch,
+      "busy": lambda n, m, batch, U, **_: m * up(n, U) * batch,
+      "loads": lambda n, m, depth, batch, U, **_: batch * depth * m * (n + up(n, U))}),
+]  # fmt: skip
+
+
 class Unknown(Exception):
     """A statement that the row does not decide."""
 
@@ -89,7 +195,7 @@ class Truth:
         self.text = FENCE.sub("", self.messages[-1]["content"])
         given = code_blocks(self.messages[:-1])
         # A review or a diagnosis is of the answer before it, all else of the answer itself.
-        self.failed = given[-1] if len(given) > 1 else ""
+        self.failed_answer = given[-1] if len(given) > 1 else ""
         answers = [code for code in blocks[1:] if "load_inline" in code]
         self.answer = answers[-1] if answers else ""
         self.made: Program | None = None
@@ -102,7 +208,7 @@ class Truth:
             try:
                 self.made = program_of(self.reference, self.answer)
             except NotUnderstood as error:
-                raise Unknown from error
+                raise Unknown(str(error)) from error
         return self.made
 
     def trace(self, launch: int, block: tuple[int, ...], thread: tuple[int, ...]) -> Trace:
@@ -111,7 +217,7 @@ class Truth:
             try:
                 self.traces[key] = self.program().run_thread(launch, block, thread)
             except NotUnderstood as error:
-                raise Unknown from error
+                raise Unknown(str(error)) from error
         return self.traces[key]
 
     # ---- Parts: a kernel of the plan may be two launches, the second of which ends with _finish
@@ -123,19 +229,9 @@ class Truth:
             raise AssertionError("there is no such kernel")
         return firsts[int(k) - 1]
 
-    def host(self, k: str, name: str) -> int:
-        variables = self.program().host_variables[self.launch_of(k)]
-        if name not in variables:
-            raise Unknown
-        return variables[name]
-
     def geometry(self, k: str) -> tuple[int, int]:
         launch = self.program().launches[self.launch_of(k)]
         return math.prod(launch.grid), math.prod(launch.block)
-
-    def barriers(self, launch: int) -> int:
-        one = self.program().launches[launch]
-        return self.trace(launch, (0,) * len(one.grid), (0,) * len(one.block)).barriers
 
     def tensors(self) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -145,107 +241,333 @@ class Truth:
                     found[argument.name] = argument
         return found
 
-    # ---- Sentences of all versions
+    # ---- Sizes and counts of the code
 
-    def kernels(self, s: Slots) -> bool:
-        return int(s["kernels"]) == len(self.program().launches)
+    def size(self, k: str, *names: str) -> int:
+        """The host's first variable of these names at the launch of kernel k."""
+        variables = self.program().host_variables[self.launch_of(k)]
+        launch = self.program().launches[self.launch_of(k)]
+        for (_, name), value in zip(self.program().parameters[launch.kernel], launch.arguments):
+            if isinstance(value, int):
+                variables = {**variables, name: value}
+        for name in names:
+            if name in variables:
+                return variables[name]
+        raise Unknown
 
-    def run(self, s: Slots) -> bool:
-        return self.host(s["k"], s["name"]) == int(s["value"])
+    def body(self, k: str) -> str:
+        return self.program().texts[self.program().launches[self.launch_of(k)].kernel]
 
-    def block(self, s: Slots) -> bool:
-        threads = self.geometry(s["k"])[1]
-        return threads == int(s["threads"]) and math.ceil(threads / 32) == int(s["warps"])
+    def output(self, k: str) -> Any:
+        launch = self.launch_of(k)
+        number = launch + (self.is_split(launch))
+        return [one for one in self.program().launches[number].arguments if hasattr(one, "shape")][-1]
 
-    def tail(self, s: Slots) -> bool:
-        """The last block of some launch has `rest` threads with work, and a check stops the rest."""
-        value, full, block, rest = (int(s[name]) for name in ("value", "full", "block", "rest"))
-        if full * block + rest != value:
-            return False
-        for number, launch in enumerate(self.program().launches):
-            blocks, threads = math.prod(launch.grid), math.prod(launch.block)
-            is_covered = self.program().host_variables[number].get("n") == value
-            if threads == block and is_covered and blocks == full + (rest > 0):
-                return self.is_checked(number)
-        return False
+    def is_split(self, launch: int) -> bool:
+        launches = self.program().launches
+        return launch + 1 < len(launches) and launches[launch + 1].kernel.endswith("_finish")
 
-    def is_checked(self, number: int) -> bool:
+    def facts(self, k: str) -> dict[str, int]:
+        """What formulas of plans are made of."""
+        found = {"n": self.size(k, "rows", "n"), "batch": 1, "m": 1}
+        body = self.body(k)
+        for name, variables in (("m", ("cols", "m")), ("depth", ("depth",)), ("batch", ("batch",))):
+            try:
+                found[name] = self.size(k, *variables)
+            except Unknown:
+                continue
+        if "blockIdx.z" not in body:
+            found["batch"] = 1
+        found["last"] = (self.output(k).shape or [1])[-1]
+        plain = re.sub(r"for \(int \w+ = [^;]*;", "", body)
+        identity = r"(?:-?INFINITY|0\.0f|1\.0f|INT(?:64)?_M(?:IN|AX)|0|1)"
+        found["passes"] = max(1, len(re.findall(rf"\b(?!count\b)\w+ = {identity}(?=[,;])", plain)))
+        return found
+
+    def busy(self, k: str) -> set[int]:
+        """Threads with a load or a store, and those with a store alone."""
+        number = self.launch_of(k)
         launch = self.program().launches[number]
-        body = self.program().texts[launch.kernel]
-        return re.search(r"(if|for) \([^;{]*(<|>=) *\(?[nN]\b", body) is not None or bool(
-            re.search(r"; [^;]*< n\b", body)
-        )
+        blocks = places(launch.grid)
+        threads = places(launch.block)
+        if len(blocks) * len(threads) > 20000:
+            ends = [blocks[0], blocks[-1]]
+            if len(launch.grid) > 1:
+                raise Unknown
+        else:
+            ends = blocks
+        counts = []
+        for block in ends:
+            traces = [self.trace(number, block, thread) for thread in threads]
+            counts.append((sum(bool(t.loads or t.stores) for t in traces),
+                           sum(bool(t.stores) for t in traces)))  # fmt: skip
+        if ends is blocks:
+            return {sum(a for a, _ in counts), sum(b for _, b in counts)}
+        return {counts[0][i] * (len(blocks) - 1) + counts[-1][i] for i in (0, 1)}
 
-    def tensor(self, s: Slots) -> bool:
-        sizes = numbers(s["sizes"])
-        if math.prod(sizes) != int(s["count"]):
-            return False
-        known = self.tensors()
-        if s["name"] not in known:
+    def loaded(self, k: str) -> Counter[str]:
+        """Bytes of each tensor that all threads of the first launch load."""
+        number = self.launch_of(k)
+        one = self.program().launches[number]
+        if math.prod(one.grid) * math.prod(one.block) > 40000:
             raise Unknown
-        return bool(sizes == known[s["name"]].shape)
-
-    def extent(self, s: Slots) -> bool:
-        constants = {name: int(value) for name, value in
-                     re.findall(r"^(\w+) = (\d+)$", self.reference, re.MULTILINE)}  # fmt: skip
-        try:
-            value = eval(s["extent"].replace("/", "//"), {}, constants)  # noqa: S307
-        except (NameError, SyntaxError) as error:
-            raise Unknown from error
-        return bool(value == int(s["size"]))
-
-    def strides(self, s: Slots) -> bool:
-        known = self.tensors()
-        strides, index = numbers(s["strides"]), numbers(s["index"])
-        if sum(a * b for a, b in zip(strides, index)) != int(s["offset"]):
-            return False
-        if s["name"] not in known:
-            raise Unknown
-        shape = known[s["name"]].shape
-        return len(index) == len(shape) and all(0 <= a < b for a, b in zip(index, shape))
-
-    def largest(self, s: Slots) -> bool:
-        most = max(one.numel() for one in self.tensors().values())
-        return most <= int(s["count"]) < 2**31
-
-    def traffic(self, s: Slots) -> bool:
-        """All threads of a launch, where they are few enough."""
-        loaded, stored = self.moved(self.launch_of(s["k"]))
-        return loaded == int(s["read"]) and stored == int(s["written"])
-
-    def moved(self, launch: int) -> tuple[int, int]:
-        """Bytes that all threads load and store."""
-        one = self.program().launches[launch]
-        if math.prod(one.grid) * math.prod(one.block) > 6000:
-            raise Unknown
-        loaded = stored = 0
+        found: Counter[str] = Counter()
         for block in places(one.grid):
             for thread in places(one.block):
-                trace = self.trace(launch, block, thread)
-                loaded += sum(size for _, _, size in trace.loads)
-                stored += sum(size for _, _, size in trace.stores)
-                if loaded > 4_000_000:
+                for name, _, size in self.trace(number, block, thread).loads:
+                    found[name] += size
+                if found.total() > 20_000_000:
                     raise Unknown
-        return loaded, stored
+        return found
 
-    def total(self, s: Slots) -> bool:
-        moved = [self.moved(i) for i in range(len(self.program().launches))]
-        return sum(a + b for a, b in moved) == int(s["bytes"])
+    def first_sectors(self, k: str) -> set[int]:
+        """For each tensor: sectors of the first load of the lanes of the first warp."""
+        number = self.launch_of(k)
+        launch = self.program().launches[number]
+        lanes = [thread for thread in sorted(places(launch.block), key=lambda one: one[::-1])][:32]
+        touched: dict[str, set[int]] = {}
+        for thread in lanes:
+            seen = set()
+            for name, place, size in self.trace(number, (0,) * len(launch.grid), thread).loads:
+                if name not in seen:
+                    seen.add(name)
+                    touched.setdefault(name, set()).add(place * size // 32)
+        return {len(found) for found in touched.values()}
 
-    def intensity(self, s: Slots) -> bool:
-        if abs(int(s["flops"]) / int(s["bytes"]) - float(s["ratio"])) > 0.005001:
+    # ---- Plans
+
+    def plan(self, text: str, k: str) -> dict[str, Any]:
+        text = text[0].lower() + text[1:]
+        for pattern, formulas in PLANS:
+            if match := re.fullmatch(pattern, text):
+                values = {name: int(value) for name, value in match.groupdict().items()}
+                facts = {**self.facts(k), **values}
+                if "depth" in facts and formulas.get("rows", False):
+                    facts["n"] *= facts["m"] * facts["batch"]  # An output is a row.
+                    facts["m"] = facts["depth"]
+                return {"facts": facts, **formulas}
+        raise AssertionError("a plan that is not known")
+
+    def formula(self, s: Slots) -> bool | None:
+        if s["op"] not in self.row["operators"]:
+            return None  # Another sentence.
+        numbers_of = re.findall(r"\d+\.\d+", s["formula"])
+        if not numbers_of:
+            raise Unknown
+        source = self.answer
+        return all(re.search(rf"(?<![\d.]){re.escape(number)}0*f?", source) for number in numbers_of)
+
+    def fusion(self, s: Slots) -> bool:
+        elements = [int(one) for one in re.findall(r"\((\d+)\)", s["values"])]
+        sizes = {one.element_bytes for one in self.tensors().values()}
+        return (
+            int(s["count"]) == self.row["depth"]
+            and int(s["kernels"]) == len(self.program().launches)
+            and any(2 * size * sum(elements) == int(s["bytes"]) for size in sizes)
+            and set(elements) <= self.sizes_of_reference()
+        )
+
+    def sizes_of_reference(self) -> set[int]:
+        """Elements of every tensor that PyTorch makes in the task's forward."""
+        import torch
+        from torch.utils._python_dispatch import TorchDispatchMode
+
+        found: set[int] = set()
+
+        class Recorder(TorchDispatchMode):
+            def __torch_dispatch__(self, function: Any, types: Any, args: Any = (),
+                                   kwargs: Any = None) -> Any:  # fmt: skip
+                result = function(*args, **(kwargs or {}))
+                for one in result if isinstance(result, (tuple, list)) else (result,):
+                    if isinstance(one, torch.Tensor):
+                        found.add(one.numel())
+                return result
+
+        task: dict[str, Any] = {}
+        exec(self.reference, task)  # noqa: S102
+        with torch.device("meta"):
+            model, inputs = task["Model"](*task["get_init_inputs"]()), task["get_inputs"]()
+            try:
+                with Recorder(), torch.no_grad():
+                    model(*inputs)
+            except RuntimeError as error:
+                raise Unknown(str(error)) from error
+        return found | {one.numel() for one in inputs}
+
+    def separate(self, s: Slots) -> bool:
+        return int(s["kernels"]) == len(self.program().launches)
+
+    def kernel(self, s: Slots) -> bool:
+        plan = self.plan(s["plan"], s["k"])
+        launch = self.program().launches[self.launch_of(s["k"])]
+        geometry = (int(s["blocks"]), int(s["threads"]))
+        return (
+            s["kernel"] == launch.kernel
+            and geometry == self.geometry(s["k"])
+            and geometry == self.geometry_of(plan, geometry[1])
+            and set(s["chain"].split(", ")) <= set(self.row["operators"])
+        )
+
+    @staticmethod
+    def geometry_of(plan: dict[str, Any], threads: int) -> tuple[int, int]:
+        """Of plans whose words leave the block's size open, at that size."""
+        facts = plan["facts"]
+        if plan["threads"] is None:
+            return up(facts["n"], threads), threads
+        return plan["blocks"](**facts), plan["threads"](**facts)
+
+    def run(self, s: Slots) -> bool:
+        return self.size(s["k"], s["name"]) == int(s["value"])
+
+    def spare(self, s: Slots) -> bool:
+        blocks, threads = self.geometry(s["k"])
+        return (
+            blocks * threads == int(s["all"])
+            and int(s["all"]) - int(s["busy"]) == int(s["idle"])
+            and s["check"] in self.body(s["k"])
+            and int(s["busy"]) in self.busy(s["k"])
+        )
+
+    def exact(self, s: Slots) -> bool:
+        return self.spare({**s, "busy": s["all"], "idle": "0"})
+
+    def example(self, s: Slots) -> bool:
+        number = self.launch_of(s["k"])
+        launch = self.program().launches[number]
+        if len(launch.grid) > 1 or len(launch.block) > 1:
             return False
-        loaded, stored = self.moved(self.launch_of(s["k"]))
-        return loaded + stored == int(s["bytes"])
+        if int(s["block"]) >= launch.grid[0] or int(s["thread"]) >= launch.block[0]:
+            return False
+        trace = self.trace(number, (int(s["block"]),), (int(s["thread"]),))
+        return trace.variables.get(s["name"]) == int(s["place"])
+
+    def barriers(self, s: Slots) -> bool:
+        return self.barriers_of(s["k"]) == int(s["barriers"])
+
+    def barriers_of(self, k: str) -> int:
+        number = self.launch_of(k)
+        one = self.program().launches[number]
+        first, last = (0,) * len(one.block), tuple(extent - 1 for extent in one.block)
+        counts = {self.trace(number, (0,) * len(one.grid), thread).barriers
+                  for thread in (first, last)}  # fmt: skip
+        if len(counts) != 1:
+            raise AssertionError("threads of a block meet different barriers")
+        return counts.pop()
+
+    def shared_bytes(self, s: Slots) -> bool:
+        number = self.launch_of(s["k"])
+        one = self.program().launches[number]
+        trace = self.trace(number, (0,) * len(one.grid), (0,) * len(one.block))
+        size = 8 if re.search(r"__shared__ (?:int64_t|long)", self.body(s["k"])) else 4
+        return sum(trace.shared.values()) * size + one.dynamic == int(s["bytes"])
+
+    def reads(self, s: Slots) -> bool:
+        number = self.launch_of(s["k"])
+        one = self.program().launches[number]
+        trace = self.trace(number, (0,) * len(one.grid), (0,) * len(one.block))
+        counts = Counter(place for name, place, _ in trace.loads if name == s["name"])
+        return set(counts.values()) == {int(s["count"])}
+
+    def compared(self, s: Slots, what: str, ours: set[int]) -> bool:
+        plan = self.plan(s["other"], s["k"])
+        theirs = plan.get(what, lambda **_: 0)(**plan["facts"])
+        return int(s["ours"]) in ours and int(theirs) == int(s["theirs"])
+
+    def less_barriers(self, s: Slots) -> bool:
+        return self.compared(s, "barriers", {self.barriers_of(s["k"])})
+
+    price_barriers = less_barriers
+
+    def less_launches(self, s: Slots) -> bool:
+        plan = self.plan(s["other"], s["k"])
+        ours = 1 + self.is_split(self.launch_of(s["k"]))
+        return (ours, plan.get("launches", 1)) == (int(s["ours"]), int(s["theirs"]))
+
+    def more_busy(self, s: Slots) -> bool:
+        return self.compared(s, "busy", self.busy(s["k"]))
+
+    price_busy = more_busy
+
+    def fewer_blocks(self, s: Slots) -> bool:
+        plan = self.plan(s["other"], s["k"])
+        ours, theirs = int(s["ours"]), int(s["theirs"])
+        if plan["threads"] is None:  # Any size of a block that people use.
+            sizes = (32, 64, 128, 256, 512)
+            is_true = theirs in {up(plan["facts"]["n"], size) for size in sizes}
+        else:
+            is_true = theirs == plan["blocks"](**plan["facts"])
+        return is_true and ours == self.geometry(s["k"])[0]
+
+    def less_sectors(self, s: Slots) -> bool:
+        plan = self.plan(s["other"], s["k"])
+        facts = plan["facts"]
+        places_of = []
+        for lane in range(32):
+            row, place = plan["lane"](lane=lane, **facts)
+            is_in = place < facts["m"] and row < facts["n"] if plan.get("rows") else place < facts["n"]
+            if is_in:
+                places_of.append(row * facts["m"] + place if plan.get("rows") else place)
+        sizes = {one.element_bytes for one in self.tensors().values()}
+        theirs = {len({place * size // 32 for place in places_of}) for size in sizes}
+        return int(s["ours"]) in self.first_sectors(s["k"]) and int(s["theirs"]) in theirs
+
+    def less_loaded(self, s: Slots) -> bool:
+        loaded = self.loaded(s["k"])
+        ours, theirs = int(s["ours"]), int(s["theirs"])
+        plan = self.plan(s["other"], s["k"])
+        facts = plan["facts"]
+        size = {one.name: one.element_bytes for one in self.tensors().values()}
+        pairs = [a + b for one, a in loaded.items() for other, b in loaded.items() if one < other]
+        if "depth" in facts and ours in (*pairs, *loaded.values()):  # A product: both factors.
+            one = next(iter(size.values()))
+            if "loads" in plan:
+                return bool(theirs == plan["loads"](**facts) * one)
+            return theirs == 2 * facts["n"] * facts["m"] * one
+        names = [name for name, total in loaded.items() if total == ours]
+        keeps = int(self.output(s["k"]).numel() == facts["n"] * facts["m"])
+        reads = plan.get("reads", lambda passes, keeps, **_: passes + keeps)
+        return any(
+            theirs == reads(**{**facts, "keeps": keeps}) * facts["n"] * facts["m"] * size[name]
+            for name in names
+        )
+
+    def largest(self, s: Slots) -> bool:
+        return int(s["count"]) == max(one.numel() for one in self.tensors().values())
+
+    def types(self, s: Slots) -> bool:
+        element = {"float16": "__half", "bfloat16": "bfloat16"}[s["type"]]
+        return element in self.answer and s["sums"] == "float32" and "float " in self.answer
+
+    def strides(self, s: Slots) -> bool:
+        given = {one.name: one for one in self.program().given}
+        strides, index = numbers(s["strides"]), numbers(s["index"])
+        one = given[s["name"]]
+        return (
+            strides == one.strides
+            and all(0 <= a < b for a, b in zip(index, one.shape))
+            and sum(a * b for a, b in zip(strides, index)) == int(s["offset"])
+        )
+
+    # ---- Reviews, diagnoses and ports
+
+    def no_bug(self, s: Slots) -> bool:
+        return self.row["provenance"]["mutations"] == []
+
+    def failed(self, s: Slots) -> bool:
+        detail = s["effect"].split(": ", 1)[-1]
+        asked = self.messages[-2]["content"].replace("'", '"')
+        if "Result:" not in asked:
+            raise Unknown
+        return detail.replace("'", '"') in asked
+
+    def stream(self, s: Slots) -> bool:
+        count = self.answer.count("<<<")
+        checks = len(re.findall(r"C10_\w+_KERNEL_LAUNCH_CHECK\(\);", self.answer))
+        return count == self.answer.count(", stream>>>") == checks == int(s["count"])
 
     def occupancy(self, s: Slots) -> bool:
-        asked = self.messages[-2]["content"]
-        found = re.findall(r"(\d+) registers, (\d+) bytes smem", asked)
-        if found:  # A profile: one of its kernels.
-            return any(self.has_occupancy(s, int(a), int(b)) for a, b in found)
-        registers = self.asked_number("ask_occupancy", "registers")
-        shared = self.asked_number("ask_occupancy", "shared")
-        return self.has_occupancy(s, registers, shared)
+        asked = self.asked("ask_occupancy")
+        return self.has_occupancy(s, int(asked["registers"]), int(asked["shared"]))
 
     @staticmethod
     def has_occupancy(s: Slots, registers: int, shared: int) -> bool:
@@ -267,9 +589,6 @@ class Truth:
             if match := form.fullmatch(line):
                 return match.groupdict()
         raise Unknown
-
-    def asked_number(self, sentence: str, slot: str) -> int:
-        return int(self.asked(sentence)[slot])
 
     def tell_grid(self, s: Slots) -> bool:
         asked = self.asked("ask_grid")
@@ -330,21 +649,34 @@ def verdict_of(line: str, truth: Truth) -> tuple[str, list[str]]:
             match = form.fullmatch(line)
             if match is None:
                 continue
-            names.append(name)
             check = getattr(truth, name, None)
-            if check is None:
-                continue
             try:
-                found.append(bool(check(match.groupdict())))
-            except Unknown:
+                said = check(match.groupdict()) if check is not None else None
+            except Unknown as error:
+                names.append(f"{name} ({error})")
                 continue
-            except (AssertionError, ValueError):
+            except (AssertionError, ValueError) as error:
+                names.append(f"{name} ({error})")
                 found.append(False)
+                continue
+            if said is None and name == "formula":
+                continue
+            names.append(name)
+            found += [] if said is None else [said]
     if not names:
         return "no sentence", names
     if not found:
         return "unchecked", names
     return ("true" if any(found) else "false"), names
+
+
+def truths_of(row: dict[str, Any]) -> list[Truth]:
+    """One for each message of the assistant."""
+    found = []
+    for i, message in enumerate(row["messages"]):
+        if message["role"] == "assistant":
+            found.append(Truth({**row, "messages": row["messages"][: i + 1]}))
+    return found
 
 
 def report_line(line: str, code: str) -> bool | None:
@@ -357,8 +689,24 @@ def report_line(line: str, code: str) -> bool | None:
     return number <= len(lines) and lines[number - 1].strip() == match.group(2).strip()
 
 
+def other_line(line: str, truth: Truth) -> bool | None:
+    """Lines of reviews, diagnoses and ports that are no sentences; None of all other lines."""
+    if line.startswith(("Line ", "In line ")):
+        return report_line(line, truth.failed_answer)
+    if match := re.fullmatch(r"Bugs: (\d+)", line):
+        faults = len(re.findall(r"Fault: ", truth.text))
+        return int(match.group(1)) == faults == len(truth.row["provenance"]["mutations"])
+    if match := re.fullmatch(r"Fault: (.+)", line):
+        return match.group(1).replace(" ", "_") in truth.row["provenance"]["mutations"]
+    if match := re.fullmatch(r"(?:Fix: Use|Fix: Round up:) (.+?)\.?", line):
+        return match.group(1) in truth.answer
+    if match := re.fullmatch(r"(\S+) -> (\S+)", line):
+        return match.group(1) in truth.failed_answer + truth.reference and match.group(2) in truth.answer
+    return None
+
+
 def lines_of(text: str) -> list[str]:
-    cleaned = (re.sub(r"^(\d+\.|-| ) *", "", line.strip()) for line in text.split("\n"))
+    cleaned = (re.sub(r"^(\d+\. +|- +)", "", line.strip()) for line in text.split("\n"))
     return [line for line in cleaned if line and line not in ("<think>", "</think>")]
 
 
@@ -376,25 +724,21 @@ def main() -> int:
     counts: Counter[str] = Counter()
     by_kind: dict[str, Counter[str]] = {}
     by_sentence: dict[str, Counter[str]] = {}
-    shown = 0
     for row in rows:
-        truth = Truth(row)
         kind = by_kind.setdefault(row["kind"], Counter())
         kind["texts"] += 1
         bad = 0
-        for line in lines_of(truth.text):
-            said = report_line(line, truth.failed)
-            verdict, names = ("true" if said else "false", ["line"]) if said is not None else (
-                verdict_of(line, truth))  # fmt: skip
-            counts[verdict] += 1
-            kind[verdict] += 1
-            bad += verdict == "false"
-            by_sentence.setdefault("/".join(names) or "-", Counter())[verdict] += 1
-            if verdict == "false" and shown < options.show:
-                shown += 1
-                print(f"{row['id']} {names}: {line}")
-            if verdict == "no sentence" and options.show and counts[verdict] <= options.show:
-                print(f"{row['id']} no sentence: {line}")
+        for truth in truths_of(row):
+            for line in lines_of(truth.text):
+                said = other_line(line, truth)
+                verdict, names = ("true" if said else "false", ["other"]) if said is not None else (
+                    verdict_of(line, truth))  # fmt: skip
+                counts[verdict] += 1
+                kind[verdict] += 1
+                bad += verdict == "false"
+                by_sentence.setdefault("/".join(names) or "-", Counter())[verdict] += 1
+                if verdict != "true" and counts[verdict] <= options.show:
+                    print(f"{verdict}: {row['id']} {names}: {line}")
         kind["texts with a false one"] += bad > 0
         counts["texts with a false one"] += bad > 0
     for name, found in sorted(by_kind.items()):

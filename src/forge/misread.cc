@@ -61,7 +61,7 @@ std::optional<Misreading> replaced(const TaskGraph& graph, size_t i,
     if (may_replace(node, other)) others.push_back(&other);
   }
   if (others.empty()) return std::nullopt;
-  Misreading made{graph, "misread_operator", "", ""};
+  Misreading made{graph, "wrong_operation", "", ""};
   Node& changed = made.graph.nodes[i];
   const auto form = static_cast<size_t>(node.form - node.op->forms.data());
   changed.op = random.pick(others);
@@ -86,7 +86,7 @@ std::optional<Misreading> left_out(const TaskGraph& graph, size_t i) {
   const bool is_result = std::ranges::find(graph.outputs, node.output) != graph.outputs.end();
   if (before.dims != after.dims || before.type != after.type) return std::nullopt;
   if (is_result && before.origin != Origin::kNode) return std::nullopt;
-  Misreading made{graph, "left_out_operator", "", ""};
+  Misreading made{graph, "missing_operation", "", ""};
   made.graph.nodes.erase(made.graph.nodes.begin() + static_cast<std::ptrdiff_t>(i));
   for (Node& other : made.graph.nodes) {
     std::ranges::replace(other.operands, node.output, operand);
@@ -111,7 +111,7 @@ std::optional<Misreading> exchanged(const TaskGraph& graph, size_t i) {
   for (size_t k = 1; k < next.operands.size(); ++k) {
     if (next.operands[k] == one.output) return std::nullopt;
   }
-  Misreading made{graph, "exchanged_operators", "", ""};
+  Misreading made{graph, "operations_in_wrong_order", "", ""};
   Node &first = made.graph.nodes[i], &second = made.graph.nodes[i + 1];
   std::swap(first, second);
   std::swap(first.output, second.output);

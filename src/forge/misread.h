@@ -16,7 +16,7 @@
 
 namespace mc::forge {
 
-// A misreading of the kind "left_out_operator", "misread_operator" or "exchanged_operators", as one
+// A misreading of the kind "missing_operation", "wrong_operation" or "operations_in_wrong_order", as one
 // edit of the solution's CUDA text; its expected outcome is "wrong".  Its values differ from the
 // task's by the interpreter, and are finite there.  Nothing where no draw gives one, such as for a
 // graph of gradients.

@@ -52,9 +52,9 @@ TEST(Misread, MostTasksHaveOneAndAllKindsOccur) {
     ++kinds[found->bug.kind];
   }
   EXPECT_GE(num_misread, num_graphs * 3 / 4);
-  EXPECT_GT(kinds["misread_operator"], 0);
-  EXPECT_GT(kinds["left_out_operator"], 0);
-  EXPECT_GT(kinds["exchanged_operators"], 0);
+  EXPECT_GT(kinds["wrong_operation"], 0);
+  EXPECT_GT(kinds["missing_operation"], 0);
+  EXPECT_GT(kinds["operations_in_wrong_order"], 0);
   EXPECT_EQ(kinds.size(), 3u);
 }
 

@@ -17,7 +17,7 @@
 namespace mc::forge {
 
 struct Bug {
-  std::string kind;      // "off_by_one", "missing_sync", …
+  std::string kind;      // "off_by_one", "missing_syncthreads", …
   std::string expected;  // The outcome's name: "compile", "runtime", "wrong".
   std::string cause;     // One sentence.
   std::string fix;       // One sentence.

@@ -31,11 +31,8 @@ struct Settings {
   DrawOptions draw;
   double test_share = 0.1;
   double bugs_share = 0;       // The part of tasks for training with reviews and repairs.
-  double lessons_share = 0;    // The same with an analysis of performance and a question.
-  double profiles_share = 0;   // The same with an analysis of the compiler's report.
+  double lessons_share = 0;    // The same with a question.
   bool unit_tests = false;     // unit_tests.jsonl is written too (unit_tests.h).
-  std::filesystem::path nvcc;  // The compiler of profiles, and its release.
-  std::string nvcc_release;
   Weights weights;  // Families are drawn by these; empty: as the operators have it.
 };
 
