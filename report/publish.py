@@ -28,29 +28,38 @@ from typing import Any
 from report.data_sets import BadData, load_settings, rows_of
 
 Json = dict[str, Any]
-COLUMNS = {
-    "id": "a name that no other row has",
-    "kind": "the configuration",
-    "dialect": "cuda or musa: what the answer is written in",
-    "task": "the task's name; rows of one task are in one split",
-    "families": "families of its operators",
-    "operators": "its operators",
-    "depth": "how many operators it has",
-    "messages": "the conversation, a list of role and content; for rl the prompt alone",
-    "reference": "the task's PyTorch module; empty for questions",
-    "templates": "the template of each kernel of the solution, joined by +",
-    "features": "the optimisation that each kernel shows",
-    "mutations": "the faults that were planted in the failed answers",
-    "seed": "the seed of the forge",
-    "time_us": "the time of the last answer where a run of bench measured it, else null",
-}
+# (name, type, what it holds)
+COLUMNS = [
+    ("id", "string", "a name that no other row has"),
+    ("kind", "string", "the configuration"),
+    ("dialect", "string", "cuda or musa: what the answer is written in"),
+    ("task", "string", "the task's name; rows of one task are in one split"),
+    ("families", "list", "families of its operators"),
+    ("operators", "list", "its operators"),
+    ("depth", "int64", "how many operators it has"),
+    ("messages", "messages", "the conversation: role and content; for rl the prompt alone"),
+    ("reference", "string", "the task's PyTorch module; empty for questions"),
+    ("templates", "string", "the template of each kernel of the solution, joined by +"),
+    ("features", "list", "the optimisation that each kernel shows"),
+    ("mutations", "list", "the faults that were planted in the failed answers"),
+    ("seed", "int64", "the seed of the forge"),
+    ("time_us", "float64", "the time of the last answer where bench measured it, else null"),
+]
 # Shares of a mix for supervised training; those of kinds that are not there go to the others.
-MIX = {"generation": 0.45, "repair": 0.2, "review": 0.15, "retry": 0.1, "port": 0.05,
-       "question": 0.02, "rewrite": 0.03}  # fmt: skip
+MIX = {
+    "generation": 0.45,
+    "repair": 0.2,
+    "review": 0.15,
+    "retry": 0.1,
+    "port": 0.05,
+    "question": 0.02,
+    "rewrite": 0.03,
+}
 VALIDATION_SHARE = 0.02
 SKETCH = 128  # Hashes of a text that are kept.
-PROBES = 8  # Of these, those by which neighbours are found.
+PROBES = 8  # The first of them are those by which neighbours are found.
 NEAR_DUPLICATE = 0.9  # The Jaccard index from which on one of two texts goes.
+DIGITS = str.maketrans("0123456789", "abcdefghij")
 FENCE = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
 
@@ -86,7 +95,7 @@ class Seen:
         return True
 
 
-def row_of(row: Json) -> Json:
+def row_of(row: Json, seed: int) -> Json:
     """A row of sft.jsonl, rl.jsonl or test.jsonl with the columns."""
     extra = row.get("extra_info", row)
     provenance = row.get("provenance", {})
@@ -105,7 +114,7 @@ def row_of(row: Json) -> Json:
         "templates": str(provenance.get("template", "")),
         "features": provenance.get("features", []),
         "mutations": provenance.get("mutations", []),
-        "seed": int(provenance.get("seed", 0)),
+        "seed": int(provenance.get("seed", seed)),
         "time_us": provenance.get("after_us"),
     }
 
@@ -114,8 +123,15 @@ def overlapping(folder: Path, musacoder: Path, kernelbench: Path) -> set[str]:
     """Tasks that are too near to one of KernelBench, as `musacoder import` decides."""
     with tempfile.TemporaryDirectory() as made:
         out = Path(made) / "overlap"
-        command = [str(musacoder), "import", str(folder / "tasks"), "--kernelbench",
-                   str(kernelbench), "--out", str(out)]  # fmt: skip
+        command = [
+            str(musacoder),
+            "import",
+            str(folder / "tasks"),
+            "--kernelbench",
+            str(kernelbench),
+            "--out",
+            str(out),
+        ]
         done = subprocess.run(command, capture_output=True, text=True)
         if not (out / "import.jsonl").is_file():
             raise BadData(f"musacoder import failed: {done.stderr.strip().splitlines()[-1:]}")
@@ -131,18 +147,22 @@ def split_of(task: str) -> str:
     return "validation" if is_held_out else "train"
 
 
-def taken(folder: Path, dropped: set[str], counts: Counter[str]) -> Iterator[tuple[str, Json]]:
+def taken(
+    folder: Path, seed: int, dropped: set[str], counts: Counter[str]
+) -> Iterator[tuple[str, Json]]:
     """(split, row) of all that is published."""
     seen: dict[tuple[str, str], Seen] = defaultdict(Seen)
     for name in ("sft.jsonl", "rl.jsonl", "test.jsonl"):
         for made in rows_of(folder / name):
-            row = row_of(made)
+            row = row_of(made, seed)
             counts["rows"] += 1
             if row["task"] in dropped:
                 counts["rows of tasks that overlap with KernelBench"] += 1
                 continue
-            # The last message alone: prompts of one task are alike.  A question's is a number.
-            text = row["messages"][-1]["content"] if row["kind"] != "question" else row["id"]
+            # The last message alone: prompts of one task are alike.  Questions differ by numbers.
+            text = row["messages"][-1]["content"]
+            if row["kind"] == "question":
+                text = (row["messages"][0]["content"] + text).translate(DIGITS)
             if not seen[row["kind"], row["dialect"]].takes(text):
                 counts["near duplicates"] += 1
                 continue
@@ -165,7 +185,8 @@ def publish(folder: Path, out: Path, musacoder: Path | None) -> Counter[str]:
     shutil.rmtree(out / "data", ignore_errors=True)
     tables: dict[str, Counter[str]] = defaultdict(Counter)
     characters: Counter[str] = Counter()
-    for split, row in taken(folder, dropped, counts):
+    seed = int(settings.get("forge.json", {}).get("settings", {}).get("seed", 0))
+    for split, row in taken(folder, seed, dropped, counts):
         tables[row["kind"]][split] += 1
         characters[row["kind"]] += sum(len(one["content"]) for one in row["messages"])
         path = out / "data" / row["kind"] / f"{split}.jsonl"
@@ -174,8 +195,14 @@ def publish(folder: Path, out: Path, musacoder: Path | None) -> Counter[str]:
             lines.write(json.dumps(row, ensure_ascii=False) + "\n")
     present = {kind: share for kind, share in MIX.items() if kind in tables}
     whole = sum(present.values())
-    mix = {kind: {"share": round(share / whole, 4), "rows": tables[kind].total(),
-                  "characters": characters[kind]} for kind, share in present.items()}  # fmt: skip
+    mix = {
+        kind: {
+            "share": round(share / whole, 4),
+            "rows": tables[kind].total(),
+            "characters": characters[kind],
+        }
+        for kind, share in present.items()
+    }
     (out / "mix.json").write_text(json.dumps(mix, indent=1) + "\n", encoding="utf-8")
     (out / "README.md").write_text(
         readme(tables, counts, bool(kernelbench), settings), encoding="utf-8"
@@ -183,14 +210,38 @@ def publish(folder: Path, out: Path, musacoder: Path | None) -> Counter[str]:
     return counts
 
 
-def readme(tables: dict[str, Counter[str]], counts: Counter[str], is_compared: bool,
-           settings: dict[str, Json]) -> str:  # fmt: skip
+def readme(
+    tables: dict[str, Counter[str]],
+    counts: Counter[str],
+    is_compared: bool,
+    settings: dict[str, Json],
+) -> str:
     total = sum(table.total() for table in tables.values())
-    size = next((name for most, name in ((1000, "n<1K"), (10_000, "1K<n<10K"),
-                 (100_000, "10K<n<100K")) if total < most), "100K<n<1M")  # fmt: skip
-    lines = ["---", "license: apache-2.0", "language:", "- en", "task_categories:",
-             "- text-generation", "tags:", "- code", "- cuda", "- musa", "- gpu-kernels",
-             "pretty_name: MusaCoder forge", "size_categories:", f"- {size}", "configs:"]  # fmt: skip
+    size = next(
+        (
+            name
+            for most, name in ((1000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"))
+            if total < most
+        ),
+        "100K<n<1M",
+    )
+    lines = [
+        "---",
+        "license: apache-2.0",
+        "language:",
+        "- en",
+        "task_categories:",
+        "- text-generation",
+        "tags:",
+        "- code",
+        "- cuda",
+        "- musa",
+        "- gpu-kernels",
+        "pretty_name: MusaCoder forge",
+        "size_categories:",
+        f"- {size}",
+        "configs:",
+    ]
     order = ("train", "validation", "test")
     for kind in sorted(tables):
         lines += [f"- config_name: {kind}"]
@@ -198,12 +249,27 @@ def readme(tables: dict[str, Counter[str]], counts: Counter[str], is_compared: b
         lines += ["  data_files:"]
         for split in sorted(tables[kind], key=order.index):
             lines += [f"  - split: {split}", f"    path: data/{kind}/{split}.jsonl"]
+    lines += ["dataset_info:"]
+    for kind in sorted(tables):
+        lines += [f"- config_name: {kind}", "  features:"]
+        for name, dtype, _ in COLUMNS:
+            lines += [f"  - name: {name}"]
+            if dtype == "messages":
+                lines += [
+                    "    list:",
+                    "    - name: role",
+                    "      dtype: string",
+                    "    - name: content",
+                    "      dtype: string",
+                ]
+            else:
+                lines += ["    sequence: string" if dtype == "list" else f"    dtype: {dtype}"]
     lines += ["---", "", "# GPU kernels for PyTorch modules, made and verified without a model", ""]
     lines += [
         "Tasks are graphs of operators; solutions and faults come from templates. Every solution "
         "passed, and every fault failed as predicted, on the PTX device of MusaCoder: race and "
-        "memory checks, several values and sizes, a comparison in double precision. In `<think>` is "
-        "the plan with what it rejects, or the diagnosis of a failure; each of its numbers is "
+        "memory checks, several values and sizes, a comparison in double precision. In `<think>` "
+        "is the plan with what it rejects, or the diagnosis of a failure; each of its numbers is "
         "checked against the code of the row by a reader of its own. Nothing was timed on a GPU "
         "unless `time_us` is there.",
         "",
@@ -217,10 +283,16 @@ def readme(tables: dict[str, Counter[str]], counts: Counter[str], is_compared: b
     ]
     for kind in sorted(tables):
         lines.append(f"| {kind} | " + " | ".join(str(tables[kind][one]) for one in order) + " |")
-    lines += ["", "`rl` has prompts without answers; its test split has structures of operators that "
-              "no other row has. `mix.json` has shares of the other kinds to draw by.", "",
-              "| column | holds |", "|---|---|"]  # fmt: skip
-    lines += [f"| `{name}` | {text} |" for name, text in COLUMNS.items()]
+    lines += [
+        "",
+        "`rl` has prompts without answers; its test split has structures of operators "
+        "that "
+        "no other row has. `mix.json` has shares of the other kinds to draw by.",
+        "",
+        "| column | holds |",
+        "|---|---|",
+    ]
+    lines += [f"| `{name}` | {text} |" for name, _, text in COLUMNS]
     compared = (
         f"Tasks too near to KernelBench were taken out with their rows: "
         f"{counts['tasks that overlap with KernelBench']} tasks, "
@@ -228,9 +300,17 @@ def readme(tables: dict[str, Counter[str]], counts: Counter[str], is_compared: b
         if is_compared
         else "It was **not** compared with KernelBench: set MC_KERNELBENCH to a checkout."
     )
-    lines += ["", f"{compared} Near duplicates taken out: {counts['near duplicates']} rows of "
-              f"{counts['rows']}.", "", "Settings of the forge:", "", "```json",
-              json.dumps(settings.get("forge.json", {}).get("settings", {}), indent=1), "```"]  # fmt: skip
+    lines += [
+        "",
+        f"{compared} Near duplicates taken out: {counts['near duplicates']} rows of "
+        f"{counts['rows']}.",
+        "",
+        "Settings of the forge:",
+        "",
+        "```json",
+        json.dumps(settings.get("forge.json", {}).get("settings", {}), indent=1),
+        "```",
+    ]
     return "\n".join(lines) + "\n"
 
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks what the texts of `musacoder forge` state against the code of the same row.
 
-  tools/text_truth.py data/sft.jsonl --texts 500        # 1 where a statement is false
-  tools/text_truth.py data/sft.jsonl --show 20          # the false ones, and what was not checked
+  tools/text_truth.py data/sft.jsonl --texts 500   # Exit code 1: a statement is false.
+  tools/text_truth.py data/sft.jsonl --show 20     # Lines that are false or unchecked, too.
 
 The grammar gives the slots of a line (src/forge/words.cc); whether they hold is decided here from
 the row alone: the module of the task gives shapes, and the threads of the kernels run in Python
@@ -25,16 +25,53 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from kernel_trace import NotUnderstood, Program, Trace, program_of  # noqa: E402
+from kernel_translation import NotUnderstood
+from kernel_trace import Program, Trace, program_of  # noqa: E402
+from text_plans import PLANS, Found, up  # noqa: E402
 
 Slots = dict[str, str]
 ROOT = Path(__file__).resolve().parent.parent
 FENCE = re.compile(r"```python\n(.*?)```\n?", re.DOTALL)
-NUMBERS = {"count", "k", "kernels", "threads", "warps", "offset", "blocks", "idle", "full", "block",
-           "rest", "read", "written", "bytes", "needed", "flops", "ways", "stores", "loads",
-           "percent", "sectors", "shared", "registers", "ours", "theirs", "n", "m", "place",
-           "thread", "all", "row", "line", "barriers", "launches", "saved",
-           "size", "value", "rate"}  # fmt: skip
+NUMBERS = {
+    "count",
+    "k",
+    "kernels",
+    "threads",
+    "warps",
+    "offset",
+    "blocks",
+    "idle",
+    "full",
+    "block",
+    "rest",
+    "read",
+    "written",
+    "bytes",
+    "needed",
+    "flops",
+    "ways",
+    "stores",
+    "loads",
+    "percent",
+    "sectors",
+    "shared",
+    "registers",
+    "ours",
+    "theirs",
+    "n",
+    "m",
+    "place",
+    "thread",
+    "all",
+    "row",
+    "line",
+    "barriers",
+    "launches",
+    "saved",
+    "size",
+    "value",
+    "rate",
+}
 
 
 def grammar_of(path: Path) -> dict[str, list[re.Pattern[str]]]:
@@ -44,7 +81,9 @@ def grammar_of(path: Path) -> dict[str, list[re.Pattern[str]]]:
     for match in re.finditer(r'\{"(\w+)",\s*\{((?:\s*"(?:[^"\\]|\\.)*"\s*,?)+)\}\}', text):
         forms = []
         for literal in re.findall(r'((?:"(?:[^"\\]|\\.)*"\s*)+)', match.group(2)):
-            form = "".join(ast.literal_eval(one) for one in re.findall(r'"(?:[^"\\]|\\.)*"', literal))
+            form = "".join(
+                ast.literal_eval(one) for one in re.findall(r'"(?:[^"\\]|\\.)*"', literal)
+            )
             forms.append(pattern_of(form))
         grammar[match.group(1)] = forms
     return grammar
@@ -62,7 +101,9 @@ def pattern_of(form: str) -> re.Pattern[str]:
 
     parts = re.split(r"(\{\w+\})", form)
     return re.compile(
-        "".join(re.sub(r"\{(\w+)\}", group, p) if p.startswith("{") else re.escape(p) for p in parts)
+        "".join(
+            re.sub(r"\{(\w+)\}", group, p) if p.startswith("{") else re.escape(p) for p in parts
+        )
     )
 
 
@@ -72,112 +113,6 @@ def numbers(text: str) -> list[int]:
 
 def code_blocks(messages: list[dict[str, str]]) -> list[str]:
     return [code for message in messages for code in FENCE.findall(message["content"])]
-
-
-def up(value: int, divisor: int) -> int:
-    return -(-value // divisor)
-
-
-def log2(value: int) -> int:
-    return value.bit_length() - 1
-
-
-# The words of a plan, and what it takes: facts are the sizes n, m, depth, batch and last, and the
-# passes over a row. Written here anew, and not read from the manifests of the templates.
-ITEM = "(?:row|output)"
-ROW: dict[str, Any] = {"rows": True, "threads": lambda T, **_: T, "blocks": lambda n, T, **_: up(n, T),
-                       "busy": lambda n, **_: n, "lane": lambda lane, **_: (lane, 0)}  # fmt: skip
-BLOCK: dict[str, Any] = {"rows": True, "threads": lambda T, **_: T, "blocks": lambda n, **_: n,
-                         "busy": lambda n, m, T, **_: n * min(m, T),
-                         "lane": lambda lane, **_: (0, lane)}  # fmt: skip
-WARP: dict[str, Any] = {**BLOCK, "threads": lambda **_: 32, "busy": lambda n, m, **_: n * min(m, 32)}
-ONCE = {"reads": lambda keeps, **_: 1 + keeps}
-TREE = {"barriers": lambda passes, T, **_: passes * (log2(T) + 2)}
-SPLIT: dict[str, Any] = {"rows": True, "launches": 2, "threads": lambda **_: 128,
-                         "blocks": lambda n, P, **_: up(n * P, 128),
-                         "busy": lambda n, m, P, **_: n * min(m, P),
-                         "lane": lambda lane, P, **_: (lane // P, lane % P)}  # fmt: skip
-TILE_GRID = {"threads": lambda **_: 256}
-
-
-def tiles(height: Any, width: Any, step: Any) -> dict[str, Any]:
-    """A block takes `height` x `width` outputs and steps through the depth by `step`."""
-    return {
-        "blocks": lambda n, m, batch, **f: up(n, height(f)) * up(m, width(f)) * batch,
-        "loads": lambda n, m, depth, batch, **f: batch * depth * (n * up(m, width(f)) + m * up(n, height(f))),
-        "barriers": lambda depth, **f: 2 * up(depth, step(f)),
-    }  # fmt: skip
-
-
-def covered(extent: int, tile: int, lanes: int) -> int:
-    """Lanes with an output along an axis whose tiles have several outputs a lane."""
-    return extent // tile * lanes + min(lanes, extent % tile)
-
-
-PLANS: list[tuple[str, dict[str, Any]]] = [
-    ("one thread for each element",
-     {"threads": None, "busy": lambda n, **_: n, "lane": lambda lane, **_: (0, lane)}),
-    (r"a block of (?P<T>\d+) threads for each row of the output",
-     {"threads": lambda T, **_: T, "blocks": lambda n, last, **_: n // last,
-      "busy": lambda n, last, T, **_: min(T, last) * (n // last), "lane": lambda lane, last, **_: (0, lane if lane < last else 1 << 60)}),
-    (r"(?P<U>\d+) neighbouring elements for each thread",
-     {"threads": lambda U, **_: 256 // U, "blocks": lambda n, **_: up(n, 256), "busy": lambda n, U, **_: up(n, U),
-      "lane": lambda lane, U, **_: (0, lane * U)}),
-    (r"a grid of (?P<X>\d+) x (?P<Y>\d+) blocks over rows and columns",
-     {"threads": lambda X, Y, **_: X * Y, "blocks": lambda n, last, X, Y, **_: up(last, X) * up(n // last, Y),
-      "busy": lambda n, **_: n}),
-    (r"a grid-stride loop with (?P<B>\d+) elements for each block of (?P<T>\d+)",
-     {"threads": lambda T, **_: T, "blocks": lambda n, B, **_: up(n, B), "busy": lambda n, B, T, **_: min(n, up(n, B) * T),
-      "lane": lambda lane, **_: (0, lane)}),
-    (r"(?P<U>\d+) elements for each thread, (?P<T>\d+) apart",
-     {"threads": lambda T, **_: T, "blocks": lambda n, U, T, **_: up(n, U * T),
-      "busy": lambda n, U, T, **_: covered(n, U * T, T), "lane": lambda lane, **_: (0, lane)}),
-    (r"vectors of (?P<V>\d+) elements",
-     {"threads": lambda **_: 256, "blocks": lambda n, V, **_: up(n, 256 * V), "busy": lambda n, V, **_: up(n, V)}),
-    (r"vectors of (?P<V>\d+) halves",
-     {"threads": lambda **_: 128, "blocks": lambda n, V, **_: up(n, 128 * V), "busy": lambda n, V, **_: up(n, V)}),
-    (r"a grid-stride loop over vectors of (?P<V>\d+) with (?P<B>\d+) elements for each block of (?P<T>\d+)",
-     {"threads": lambda T, **_: T, "blocks": lambda n, B, **_: up(n, B), "busy": lambda n, V, B, T, **_: min(up(n, B) * T, up(n, V))}),
-    (f"one thread for each {ITEM}", {**ROW, "threads": None}),
-    (rf"a block of (?P<T>\d+) threads for each {ITEM} and a tree in shared memory", {**BLOCK, **TREE}),
-    (rf"a block of (?P<T>\d+) threads for each {ITEM} and warp shuffles",
-     {**BLOCK, "barriers": lambda passes, **_: 2 * passes}),
-    (rf"a block of (?P<T>\d+) threads for each {ITEM} that keeps it in shared memory",
-     {**BLOCK, **TREE, "reads": lambda **_: 1}),
-    (rf"(?P<G>\d+) lanes of a warp for each {ITEM}",
-     {"rows": True, "threads": lambda **_: 128, "blocks": lambda n, G, **_: up(n, 128 // G),
-      "busy": lambda n, m, G, **_: up(n, 128 // G) * (128 // G) * min(G, m), "lane": lambda lane, G, **_: (lane // G, lane % G)}),
-    (f"one thread for each {ITEM} with a running maximum", {**ROW, **ONCE, "threads": None}),
-    (f"one warp for each {ITEM} with running maxima", {**WARP, **ONCE}),
-    (rf"(?P<P>\d+) threads for each {ITEM} and a second kernel that joins their parts", SPLIT),
-    (rf"(?P<P>\d+) threads for each {ITEM} that meet in atomicAdd, and a second kernel", SPLIT),
-    (rf"a grid-stride loop with (?P<B>\d+) {ITEM}s for each block of (?P<T>\d+)",
-     {**ROW, "blocks": lambda n, B, **_: up(n, B), "busy": lambda n, B, T, **_: min(n, up(n, B) * T)}),
-    (rf"one thread for each {ITEM} with (?P<U>\d+) partial results",
-     {**ROW, "threads": lambda U, **_: 32 if U == 8 else 64, "blocks": lambda n, U, **_: up(n, 32 if U == 8 else 64)}),
-    (f"one warp for each {ITEM}", WARP),
-    (rf"blocks of (?P<W>\d+) warps, one for each {ITEM}",
-     {**WARP, "threads": lambda W, **_: 32 * W, "blocks": lambda n, W, **_: up(n, W)}),
-    (f"one thread for each {ITEM} by Welford's recurrence", {**ROW, **ONCE, "threads": None}),
-    (f"one warp for each {ITEM} by Welford's recurrence", {**WARP, **ONCE}),
-    (r"a block of (?P<T>\d+) threads for each row that scans in shared memory",
-     {**BLOCK, "rows": False, "barriers": lambda m, T, **_: up(m, T) * (2 + 2 * log2(T))}),
-    ("one thread for each row that keeps a running result", {**ROW, "rows": False, "threads": None}),
-    ("one warp for each row that scans by shuffles", {**WARP, "rows": False}),
-    (r"(?P<T>\d+) x (?P=T) tiles in shared memory",
-     {"threads": lambda T, **_: T * T, "busy": lambda n, m, batch, **_: n * m * batch,
-      **tiles(lambda f: f["T"], lambda f: f["T"], lambda f: f["T"])}),
-    (r"16 x (?P<W>\d+) tiles in shared memory, (?P<C>\d+) columns for each thread",
-     {**TILE_GRID, "busy": lambda n, m, batch, W, **_: n * covered(m, W, 16) * batch,
-      **tiles(lambda f: 16, lambda f: f["W"], lambda f: 16)}),
-    (r"(?P<H>\d+) x (?P<W>\d+) tiles in shared memory, (?P<R>\d+) x (?P<C>\d+) sums for each thread",
-     {**TILE_GRID, "busy": lambda n, m, batch, H, W, **_: covered(n, H, 16) * covered(m, W, 16) * batch,
-      **tiles(lambda f: f["H"], lambda f: f["W"], lambda f: 16)}),
-    (r"(?P<U>\d+) outputs for each thread in registers",
-     {"threads": lambda **_: 64, "blocks": lambda n, m, batch, U, **_: up(m, 64) * up(n, U) * batch,
-      "busy": lambda n, m, batch, U, **_: m * up(n, U) * batch,
-      "loads": lambda n, m, depth, batch, U, **_: batch * depth * m * (n + up(n, U))}),
-]  # fmt: skip
 
 
 class Unknown(Exception):
@@ -223,8 +158,9 @@ class Truth:
     # ---- Parts: a kernel of the plan may be two launches, the second of which ends with _finish
 
     def launch_of(self, k: str) -> int:
-        firsts = [i for i, one in enumerate(self.program().launches)
-                  if not one.kernel.endswith("_finish")]  # fmt: skip
+        firsts = [
+            i for i, one in enumerate(self.program().launches) if not one.kernel.endswith("_finish")
+        ]
         if not 1 <= int(k) <= len(firsts):
             raise AssertionError("there is no such kernel")
         return firsts[int(k) - 1]
@@ -261,7 +197,9 @@ class Truth:
     def output(self, k: str) -> Any:
         launch = self.launch_of(k)
         number = launch + (self.is_split(launch))
-        return [one for one in self.program().launches[number].arguments if hasattr(one, "shape")][-1]
+        return [one for one in self.program().launches[number].arguments if hasattr(one, "shape")][
+            -1
+        ]
 
     def is_split(self, launch: int) -> bool:
         launches = self.program().launches
@@ -299,8 +237,12 @@ class Truth:
         counts = []
         for block in ends:
             traces = [self.trace(number, block, thread) for thread in threads]
-            counts.append((sum(bool(t.loads or t.stores) for t in traces),
-                           sum(bool(t.stores) for t in traces)))  # fmt: skip
+            counts.append(
+                (
+                    sum(bool(t.loads or t.stores) for t in traces),
+                    sum(bool(t.stores) for t in traces),
+                )
+            )
         if ends is blocks:
             return {sum(a for a, _ in counts), sum(b for _, b in counts)}
         return {counts[0][i] * (len(blocks) - 1) + counts[-1][i] for i in (0, 1)}
@@ -336,16 +278,16 @@ class Truth:
 
     # ---- Plans
 
-    def plan(self, text: str, k: str) -> dict[str, Any]:
+    def plan(self, text: str, k: str) -> Found:
         text = text[0].lower() + text[1:]
-        for pattern, formulas in PLANS:
+        for pattern, formulas in PLANS.items():
             if match := re.fullmatch(pattern, text):
                 values = {name: int(value) for name, value in match.groupdict().items()}
                 facts = {**self.facts(k), **values}
-                if "depth" in facts and formulas.get("rows", False):
+                if "depth" in facts and "rows" in formulas and "scans" not in formulas:
                     facts["n"] *= facts["m"] * facts["batch"]  # An output is a row.
                     facts["m"] = facts["depth"]
-                return {"facts": facts, **formulas}
+                return Found(formulas, facts)
         raise AssertionError("a plan that is not known")
 
     def formula(self, s: Slots) -> bool | None:
@@ -355,7 +297,9 @@ class Truth:
         if not numbers_of:
             raise Unknown
         source = self.answer
-        return all(re.search(rf"(?<![\d.]){re.escape(number)}0*f?", source) for number in numbers_of)
+        return all(
+            re.search(rf"(?<![\d.]){re.escape(number)}0*f?", source) for number in numbers_of
+        )
 
     def fusion(self, s: Slots) -> bool:
         elements = [int(one) for one in re.findall(r"\((\d+)\)", s["values"])]
@@ -375,8 +319,9 @@ class Truth:
         found: set[int] = set()
 
         class Recorder(TorchDispatchMode):
-            def __torch_dispatch__(self, function: Any, types: Any, args: Any = (),
-                                   kwargs: Any = None) -> Any:  # fmt: skip
+            def __torch_dispatch__(
+                self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+            ) -> Any:
                 result = function(*args, **(kwargs or {}))
                 for one in result if isinstance(result, (tuple, list)) else (result,):
                     if isinstance(one, torch.Tensor):
@@ -409,12 +354,11 @@ class Truth:
         )
 
     @staticmethod
-    def geometry_of(plan: dict[str, Any], threads: int) -> tuple[int, int]:
+    def geometry_of(plan: Found, threads: int) -> tuple[int, int]:
         """Of plans whose words leave the block's size open, at that size."""
-        facts = plan["facts"]
-        if plan["threads"] is None:
-            return up(facts["n"], threads), threads
-        return plan["blocks"](**facts), plan["threads"](**facts)
+        if not plan.has("threads"):
+            return up(plan.facts["n"], threads), threads
+        return plan("blocks"), plan("threads")
 
     def run(self, s: Slots) -> bool:
         return self.size(s["k"], s["name"]) == int(s["value"])
@@ -448,8 +392,9 @@ class Truth:
         number = self.launch_of(k)
         one = self.program().launches[number]
         first, last = (0,) * len(one.block), tuple(extent - 1 for extent in one.block)
-        counts = {self.trace(number, (0,) * len(one.grid), thread).barriers
-                  for thread in (first, last)}  # fmt: skip
+        counts = {
+            self.trace(number, (0,) * len(one.grid), thread).barriers for thread in (first, last)
+        }
         if len(counts) != 1:
             raise AssertionError("threads of a block meet different barriers")
         return counts.pop()
@@ -470,8 +415,7 @@ class Truth:
 
     def compared(self, s: Slots, what: str, ours: set[int]) -> bool:
         plan = self.plan(s["other"], s["k"])
-        theirs = plan.get(what, lambda **_: 0)(**plan["facts"])
-        return int(s["ours"]) in ours and int(theirs) == int(s["theirs"])
+        return int(s["ours"]) in ours and plan(what) == int(s["theirs"])
 
     def less_barriers(self, s: Slots) -> bool:
         return self.compared(s, "barriers", {self.barriers_of(s["k"])})
@@ -481,7 +425,7 @@ class Truth:
     def less_launches(self, s: Slots) -> bool:
         plan = self.plan(s["other"], s["k"])
         ours = 1 + self.is_split(self.launch_of(s["k"]))
-        return (ours, plan.get("launches", 1)) == (int(s["ours"]), int(s["theirs"]))
+        return (ours, plan("launches", "1")) == (int(s["ours"]), int(s["theirs"]))
 
     def more_busy(self, s: Slots) -> bool:
         return self.compared(s, "busy", self.busy(s["k"]))
@@ -491,45 +435,38 @@ class Truth:
     def fewer_blocks(self, s: Slots) -> bool:
         plan = self.plan(s["other"], s["k"])
         ours, theirs = int(s["ours"]), int(s["theirs"])
-        if plan["threads"] is None:  # Any size of a block that people use.
-            sizes = (32, 64, 128, 256, 512)
-            is_true = theirs in {up(plan["facts"]["n"], size) for size in sizes}
-        else:
-            is_true = theirs == plan["blocks"](**plan["facts"])
+        sizes = (32, 64, 128, 256, 512)  # Sizes of a block where the words leave it open.
+        is_true = theirs in {self.geometry_of(plan, size)[0] for size in sizes}
         return is_true and ours == self.geometry(s["k"])[0]
 
     def less_sectors(self, s: Slots) -> bool:
         plan = self.plan(s["other"], s["k"])
-        facts = plan["facts"]
-        places_of = []
+        n, m = plan.facts["n"], plan.facts["m"]
+        found = []
         for lane in range(32):
-            row, place = plan["lane"](lane=lane, **facts)
-            is_in = place < facts["m"] and row < facts["n"] if plan.get("rows") else place < facts["n"]
-            if is_in:
-                places_of.append(row * facts["m"] + place if plan.get("rows") else place)
+            row, place = plan("lane", lane=lane)
+            if plan.has("rows") and row < n and place < m:
+                found.append(row * m + place)
+            elif not plan.has("rows") and place < n:
+                found.append(place)
         sizes = {one.element_bytes for one in self.tensors().values()}
-        theirs = {len({place * size // 32 for place in places_of}) for size in sizes}
+        theirs = {len({place * size // 32 for place in found}) for size in sizes}
         return int(s["ours"]) in self.first_sectors(s["k"]) and int(s["theirs"]) in theirs
 
     def less_loaded(self, s: Slots) -> bool:
         loaded = self.loaded(s["k"])
         ours, theirs = int(s["ours"]), int(s["theirs"])
         plan = self.plan(s["other"], s["k"])
-        facts = plan["facts"]
+        n, m = plan.facts["n"], plan.facts["m"]
         size = {one.name: one.element_bytes for one in self.tensors().values()}
         pairs = [a + b for one, a in loaded.items() for other, b in loaded.items() if one < other]
-        if "depth" in facts and ours in (*pairs, *loaded.values()):  # A product: both factors.
+        if "depth" in plan.facts and ours in (*pairs, *loaded.values()):  # Both factors.
             one = next(iter(size.values()))
-            if "loads" in plan:
-                return bool(theirs == plan["loads"](**facts) * one)
-            return theirs == 2 * facts["n"] * facts["m"] * one
+            return bool(theirs == plan("loads", "2 * n * m") * one)
+        keeps = int(self.output(s["k"]).numel() == n * m)
+        reads = plan("reads", "passes + keeps", keeps=keeps)
         names = [name for name, total in loaded.items() if total == ours]
-        keeps = int(self.output(s["k"]).numel() == facts["n"] * facts["m"])
-        reads = plan.get("reads", lambda passes, keeps, **_: passes + keeps)
-        return any(
-            theirs == reads(**{**facts, "keeps": keeps}) * facts["n"] * facts["m"] * size[name]
-            for name in names
-        )
+        return any(theirs == reads * n * m * size[name] for name in names)
 
     def largest(self, s: Slots) -> bool:
         return int(s["count"]) == max(one.numel() for one in self.tensors().values())
@@ -641,7 +578,7 @@ def places(extents: tuple[int, ...]) -> list[tuple[int, ...]]:
 
 
 def verdict_of(line: str, truth: Truth) -> tuple[str, list[str]]:
-    """"true", "false", "unchecked" or "no sentence", and the sentences that the line may be."""
+    """ "true", "false", "unchecked" or "no sentence", and the sentences that the line may be."""
     found: list[bool] = []
     names: list[str] = []
     for name, forms in truth.grammar.items():
@@ -680,7 +617,7 @@ def truths_of(row: dict[str, Any]) -> list[Truth]:
 
 
 def report_line(line: str, code: str) -> bool | None:
-    """"Line 8: text" of a review or a diagnosis; None of other lines."""
+    """ "Line 8: text" of a review or a diagnosis; None of other lines."""
     match = re.fullmatch(r"(?:Line|In line) (\d+): (.*)", line)
     if match is None:
         return None
@@ -701,7 +638,10 @@ def other_line(line: str, truth: Truth) -> bool | None:
     if match := re.fullmatch(r"(?:Fix: Use|Fix: Round up:) (.+?)\.?", line):
         return match.group(1) in truth.answer
     if match := re.fullmatch(r"(\S+) -> (\S+)", line):
-        return match.group(1) in truth.failed_answer + truth.reference and match.group(2) in truth.answer
+        return (
+            match.group(1) in truth.failed_answer + truth.reference
+            and match.group(2) in truth.answer
+        )
     return None
 
 
@@ -731,8 +671,11 @@ def main() -> int:
         for truth in truths_of(row):
             for line in lines_of(truth.text):
                 said = other_line(line, truth)
-                verdict, names = ("true" if said else "false", ["other"]) if said is not None else (
-                    verdict_of(line, truth))  # fmt: skip
+                verdict, names = (
+                    ("true" if said else "false", ["other"])
+                    if said is not None
+                    else (verdict_of(line, truth))
+                )
                 counts[verdict] += 1
                 kind[verdict] += 1
                 bad += verdict == "false"
@@ -748,12 +691,16 @@ def main() -> int:
             print(f"  {name}: {dict(found)}")
     checked = counts["true"] + counts["false"]
     texts = "\n".join(FENCE.sub("", row["messages"][-1]["content"]) for row in rows).encode()
-    print(f"texts: {len(rows)}; checked statements a text: {checked / max(1, len(rows)):.1f}; "
-          f"false: {counts['false']} in {counts['texts with a false one']} texts; "
-          f"unchecked: {counts['unchecked'] + counts['no sentence']}")  # fmt: skip
+    print(
+        f"texts: {len(rows)}; checked statements a text: {checked / max(1, len(rows)):.1f}; "
+        f"false: {counts['false']} in {counts['texts with a false one']} texts; "
+        f"unchecked: {counts['unchecked'] + counts['no sentence']}"
+    )
     packed = len(lzma.compress(texts, preset=9))
-    print(f"bits a character by xz -9: {8 * packed / max(1, len(texts.decode())):.2f} "
-          f"of {len(texts)} bytes")  # fmt: skip
+    print(
+        f"bits a character by xz -9: {8 * packed / max(1, len(texts.decode())):.2f} "
+        f"of {len(texts)} bytes"
+    )
     return 1 if counts["false"] else 0
 
 

@@ -265,9 +265,8 @@ void add_forge(CLI::App& app, int& exit_code) {
       ->add_option("--lessons-share", options.settings.lessons_share,
                    "Of the tasks, those with a question beside")
       ->check(number_range(0.0, 1.0));
-  command->add_flag(
-      "--all-kinds", arguments->has_all_kinds,
-      "Samples of all kinds: --bugs and --lessons-share 1");
+  command->add_flag("--all-kinds", arguments->has_all_kinds,
+                    "Samples of all kinds: --bugs and --lessons-share 1");
   command->add_flag("--unit-tests", options.settings.unit_tests,
                     "Also unit_tests.jsonl: small inputs of each task with the outputs they have");
   command->add_option("--timings", options.timings,

@@ -38,7 +38,8 @@ Status run_package(const std::string& module, const std::vector<std::string>& ar
   constexpr std::string_view kMark = "error: ";
   const std::string reason = task::plain_line(last_line(printed.error().message), 300);
   const std::string message = what + " was not made: ";
-  if (reason.starts_with(kMark)) return Error{ErrorCode::kInvalidInput, message + reason.substr(kMark.size())};
+  if (reason.starts_with(kMark))
+    return Error{ErrorCode::kInvalidInput, message + reason.substr(kMark.size())};
   return Error{ErrorCode::kUnavailable,
                message + reason + " (it needs: " + python + " -m pip install jinja2 pygments)"};
 }

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kSectorBytes = 32;
 constexpr int64_t kLanes = 32;
-constexpr double kLaunchBytes = 65536;  // What a GPU moves in some microseconds of a launch.
+constexpr double kLaunchBytes = 65536;  // A GPU moves that in some microseconds of a launch.
 constexpr double kBarrierBytes = 64;
 constexpr double kBusyEnough = 4096;  // Fewer threads than that do not fill a GPU.
 
@@ -27,13 +27,23 @@ bool uses(const Form& form, std::string_view name) {
 // True where the stage reads its first operand at places of its own too, such as that of a label.
 bool accesses_first(const Expr& expr) {
   if (expr.kind == Expr::Kind::kAccess && expr.slot == 0) return true;
-  return std::ranges::any_of(expr.args,
-                             [](const Expr& arg) { return accesses_first(arg); });
+  return std::ranges::any_of(expr.args, [](const Expr& arg) { return accesses_first(arg); });
 }
 bool accesses_first(const Form& form) {
   return accesses_first(form.result) || std::ranges::any_of(form.passes, [](const Pass& pass) {
            return accesses_first(pass.element) || (pass.finish && accesses_first(*pass.finish));
          });
+}
+
+// True where a lane may load nothing of its row: in a mask, or of padding.
+bool is_masked(const Expr& expr) {
+  return expr.kind == Expr::Kind::kSelect || expr.has_default ||
+         std::ranges::any_of(expr.args, [](const Expr& arg) { return is_masked(arg); });
+}
+bool is_masked(const Stage& stage) {
+  return stage.core != nullptr &&
+         std::ranges::any_of(stage.core->form->passes,
+                             [](const Pass& pass) { return is_masked(pass.element); });
 }
 
 // True where the row's places are the last axis of the operand, so that they are neighbours.
@@ -79,6 +89,9 @@ class Estimator {
     cost.blocks = at("blocks", {});
     cost.threads = at("threads", {});
     cost.busy = at("busy", {});
+    const bool shares_rows =
+        used_.walk == Walk::kRows && at("row", {{"block", 0}, {"thread", 1}}) == 0;
+    if (shares_rows && is_masked(stage_)) cost.busy = 0;
     cost.barriers = or_else("barriers", 0);
     const Type type = graph_.value(stage_.output).type;
     const int64_t computed = is_whole(type) ? bytes_of(type) : 4;
@@ -122,7 +135,8 @@ class Estimator {
         const int64_t row = at("row", here);
         if (row >= fact("n") || place >= fact("m")) continue;
         place += row * fact("m");
-      } else if (place + width > fact("n") || (used_.name == "block_row" && place >= fact("last"))) {
+      } else if (place + width > fact("n") ||
+                 (used_.name == "block_row" && place >= fact("last"))) {
         continue;
       }
       ++cost.lanes;
@@ -141,8 +155,8 @@ class Estimator {
            std::ranges::all_of(form.passes.front().element.args, [&](const Expr& factor) {
              if (factor.has_default) return false;
              if (factor.kind == Expr::Kind::kAccess) return true;
-             const bool is_operand = factor.kind == Expr::Kind::kName &&
-                                     (factor.text == "v" || factor.text == "u");
+             const bool is_operand =
+                 factor.kind == Expr::Kind::kName && (factor.text == "v" || factor.text == "u");
              if (!is_operand) return false;
              const size_t slot = factor.text == "v" ? 0 : 1;
              return is_in_memory(graph_, stage_.core->operands.at(slot));
@@ -191,7 +205,8 @@ int read_whole(const TaskGraph& graph, const Stage& stage) {
     return -1;
   }
   const Form& form = *stage.core->form;
-  if (form.inner.empty() || form.scan || accesses_first(form) || !uses(form, "v") || uses(form, "u") || uses(form, "w")) {
+  if (form.inner.empty() || form.scan || accesses_first(form) || !uses(form, "v") ||
+      uses(form, "u") || uses(form, "w")) {
     return -1;
   }
   const int operand = stage.core->operands.front();
@@ -204,7 +219,8 @@ int read_whole(const TaskGraph& graph, const Stage& stage) {
   const bool is_read_after = std::ranges::any_of(stage.nodes, [&](const Node* node) {
     return std::ranges::find(node->operands, operand) != node->operands.end();
   });
-  if (!is_in_memory || !has_inner || is_read_after || graph.value(operand).view != View::kNone) return -1;
+  if (!is_in_memory || !has_inner || is_read_after || graph.value(operand).view != View::kNone)
+    return -1;
   return operand;
 }
 

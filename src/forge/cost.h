@@ -16,12 +16,12 @@ namespace mc::forge {
 
 struct Cost {
   int64_t launches = 1;
-  int64_t blocks = 0, threads = 0;  // Of the first launch; threads of a block.
-  int64_t busy = 0;                 // Threads of the grid that have work.
+  int64_t blocks = 0, threads = 0;  // The grid and a block of the first launch.
+  int64_t busy = 0;                 // Threads of the grid that have work; 0: unknown.
   int64_t barriers = 0;             // Barriers that a block passes.
   int64_t shared = 0;               // Bytes of shared memory of a block.
   int64_t buffer = 0;               // Bytes between the launches of one template.
-  int64_t reads = 0;    // How often each element of the tensor of read_whole() is loaded; 0: unknown.
+  int64_t reads = 0;  // How often each element of the tensor of read_whole() is loaded; 0: unknown.
   int64_t loaded = 0;   // Bytes that all threads load of it, or of both factors; 0: unknown.
   int64_t sectors = 0;  // Sectors of 32 bytes that a load of the first warp touches; 0: unknown.
   int64_t lanes = 0;    // Lanes of that load.

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Names in the templates, and in kernels of compact style: inputs x, y, z, parameters by their role; o the output, h7, h9, … values
-// between kernels; n, m and other capitals sizes; i, r, j, q, l indices (code.h); v the running
-// value, a, b and s what passes over a row found.  What a kernel takes as parameters is what its
-// body mentions.
+// Names in the templates, and in kernels of compact style: inputs x, y, z, parameters by their
+// role; o the output, h7, h9, … values between kernels; n, m and other capitals sizes; i, r, j, q,
+// l indices (code.h); v the running value, a, b and s what passes over a row found.  What a kernel
+// takes as parameters is what its body mentions.
 #include "forge/kernels.h"
 
 #include <algorithm>
+#include <functional>
 #include <set>
 
 #include <fmt/format.h>
@@ -60,7 +61,8 @@ class Writer {
     const std::string text = choice_functions(device) + device + host(body);
     std::string includes = includes_of(text);
     if (graph_.style == Style::kFull) {
-      includes = "#include <ATen/cuda/CUDAContext.h>\n#include <c10/cuda/CUDAException.h>\n" + includes;
+      includes =
+          "#include <ATen/cuda/CUDAContext.h>\n#include <c10/cuda/CUDAException.h>\n" + includes;
     }
     finish(solution, includes + text);
     return solution;
@@ -339,6 +341,9 @@ void draw_by_cost(const TaskGraph& graph, const Stage& stage, std::vector<const 
       bytes += large.count_of(large.value(operand).dims, large.shown) * 4;
     }
   }
+  // A scan by rows would begin each anew.
+  const auto scans = [](const Template* used) { return used->walk == Walk::kScans; };
+  if (std::ranges::any_of(own, scans)) std::erase_if(own, std::not_fn(scans));
   std::vector<const Template*> baselines;
   for (const Template* used : own) {
     if (used->feature == "baseline") {

@@ -22,8 +22,9 @@ struct Part {
   Stage stage;
   // The counts of the runs, "n", "m", "depth", at the sizes that are verified, and at those shown.
   std::map<std::string, int64_t> sizes, shown_sizes;
-  std::string kernel;                        // The name of its kernel.
-  std::map<std::string, std::string> names;  // Of variables in full style, by those in templates.
+  std::string kernel;  // The name of its kernel.
+  // Names of variables in full style, by those in templates.
+  std::map<std::string, std::string> names;
 };
 
 struct Solution {
@@ -37,9 +38,9 @@ struct Solution {
 
 inline constexpr size_t kSolutionsMax = 4;
 
-// Up to kSolutionsMax solutions.  In compact style the plainest is the first, then come others as the
-// task's seed has it.  In full style each stage's template is drawn by its cost (cost.h), and few are
-// baselines.
+// Up to kSolutionsMax solutions.  In compact style the plainest is the first, then come others as
+// the task's seed has it.  In full style each stage's template is drawn by its cost (cost.h), and
+// few are baselines.
 std::vector<Solution> solutions_of(const TaskGraph& graph, const TemplateLibrary& library);
 
 // All of a graph: one for each template that fits its last stage.

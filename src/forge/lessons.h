@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Questions: facts to be computed, such as a grid, an offset, an occupancy, sectors, banks, an extent
-// or a bound, in sentences of the grammar (words.h).
+// Questions: facts to be computed, such as a grid, an offset, an occupancy, sectors, banks, an
+// extent or a bound, in sentences of the grammar (words.h).
 #ifndef MC_FORGE_LESSONS_H_
 #define MC_FORGE_LESSONS_H_
 

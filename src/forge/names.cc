@@ -10,7 +10,7 @@
 namespace mc::forge {
 namespace {
 
-// What passes over a row find, by name: "mean", "largest".
+// Names of what passes over a row find: "mean", "largest".
 void name_results(const Stage& stage, std::map<std::string, std::string>& names) {
   if (stage.core == nullptr) return;
   std::set<std::string> taken;

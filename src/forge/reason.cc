@@ -50,7 +50,7 @@ bool is_times(int64_t more, int64_t less, double gain) {
   return less > 0 && static_cast<double>(more) >= gain * static_cast<double>(less);
 }
 
-// What `other` costs more, the weightiest first.
+// A figure in which `other` costs more, the weightiest first.
 std::optional<Comparison> advantage(const Cost& own, const Cost& other) {
   if (is_times(other.loaded, own.loaded, kLoadedGainMin)) {
     return Comparison{"less_loaded", "", own.loaded, other.loaded};
@@ -73,7 +73,7 @@ std::optional<Comparison> advantage(const Cost& own, const Cost& other) {
   return std::nullopt;
 }
 
-// Where `other` would have been cheaper.
+// A figure in which `other` would have been cheaper.
 std::optional<Comparison> price(const Cost& own, const Cost& other) {
   if (own.barriers > other.barriers) {
     return Comparison{"price_barriers", "", own.barriers, other.barriers};
@@ -245,7 +245,7 @@ class Reasoner {
 
   void coverage(size_t k) {
     const Part& part = solution_.parts[k];
-    if (part.used->check.empty()) return;
+    if (part.used->check.empty() || costs_[k].busy == 0) return;
     const int64_t all = costs_[k].blocks * costs_[k].threads, busy = costs_[k].busy;
     Slots slots = {{"k", number(k)},
                    {"check", renamed(part.used->check, part.names)},
@@ -277,7 +277,8 @@ class Reasoner {
     const char* formula = has_rows ? "row" : "place";
     if (!used.cost.contains(formula)) return;
     const auto below = [&](int64_t count) {
-      return static_cast<int64_t>(random_.below(static_cast<int>(std::min<int64_t>(count, 1 << 30))));
+      return static_cast<int64_t>(
+          random_.below(static_cast<int>(std::min<int64_t>(count, 1 << 30))));
     };
     for (int tries = 0; tries < 4; ++tries) {
       const int64_t block = below(costs_[k].blocks), thread = below(costs_[k].threads);
@@ -312,9 +313,7 @@ class Reasoner {
     }
   }
 
-  int64_t count(int value) const {
-    return graph_.count_of(graph_.value(value).dims, graph_.shown);
-  }
+  int64_t count(int value) const { return graph_.count_of(graph_.value(value).dims, graph_.shown); }
 
   // An element drawn at random, and where it is.
   void strides(const Value& value) {

@@ -22,7 +22,7 @@ std::string metadata_table(const TaskGraph& graph);
 std::string plan_text(const TaskGraph& graph, const Solution& solution,
                       const TemplateLibrary& library);
 
-// What a reviewer checks in a right answer: coverage, checks, barriers, offsets.
+// A reviewer's findings in a right answer: coverage, checks, barriers, offsets.
 std::string analysis_text(const TaskGraph& graph, const Solution& solution);
 
 // The operator's formula for people, with the node's literals in it.

@@ -27,7 +27,8 @@ constexpr const char* kReviewAllRequest =
     "Find all bugs in this answer: the kind, the line, the cause, the effect and the fix of each, "
     "then the whole answer with the fixes. There may be none: then say what you checked.\n";
 constexpr const char* kFullSystem =
-    "You write CUDA kernels for PyTorch programs. First think between <think> and </think>: plan the "
+    "You write CUDA kernels for PyTorch programs. First think between <think> and </think>: plan "
+    "the "
     "kernels and say what you reject and why, or after feedback find the fault. Then answer with "
     "one Python code block that defines ModelNew, with the same parameters as Model, and compiles "
     "its kernels with load_inline.";
@@ -134,7 +135,7 @@ std::string report_of(const Solution& solution, const Mutant& mutant) {
                             fenced(solution.module));
 }
 
-// What is found in a failed answer before the next one: the bugs that `next` has no more, which are
+// The findings in a failed answer before the next one: the bugs that `next` has no more, which are
 // all of them where it is null.
 std::string diagnosis_of(const TaskGraph& graph, const Solution& solution, const Mutant& mutant,
                          const Mutant* next) {
@@ -142,9 +143,10 @@ std::string diagnosis_of(const TaskGraph& graph, const Solution& solution, const
   Random random(graph.seed, "diagnosis", graph.number + mutant.bugs.size());
   std::string text = phrased("failed", {{"effect", effect_of(mutant.outcome)}}, random) + "\n";
   for (size_t i = 0; i < mutant.bugs.size(); ++i) {
-    const bool stays = next != nullptr && std::ranges::any_of(next->bugs, [&](const Bug& bug) {
-      return bug.offset == mutant.bugs[i].offset && bug.kind == mutant.bugs[i].kind;
-    });
+    const bool stays =
+        next != nullptr && std::ranges::any_of(next->bugs, [&](const Bug& bug) {
+          return bug.offset == mutant.bugs[i].offset && bug.kind == mutant.bugs[i].kind;
+        });
     if (!stays) text += bug_text(solution, mutant, i);
   }
   return thought(text);
@@ -230,7 +232,8 @@ std::string repair_row(const TaskGraph& graph, Style style, const Solution& solu
     row["messages"].push_back(message("assistant", diagnosis + fenced(mutant.module)));
     row["messages"].push_back(
         message("user", reward::repair_request(feedback_of(style, mutant.outcome))));
-    diagnosis = diagnosis_of(graph, solution, mutant, i + 1 < mutants.size() ? mutants[i + 1] : nullptr);
+    diagnosis =
+        diagnosis_of(graph, solution, mutant, i + 1 < mutants.size() ? mutants[i + 1] : nullptr);
   }
   row["messages"].push_back(message("assistant", diagnosis + fenced(solution.module)));
   end_row(row, graph, solution, mutants.front()->bugs);

@@ -45,7 +45,7 @@ struct Template {
   std::map<std::string, std::string> values;  // The variant's values, which replace {{name}}.
   std::string plan;                           // The division of the work, as half a sentence.
   std::string check;                          // The bounds check in the code, or "".
-  std::map<std::string, Expr> cost;           // What it takes (cost.h).
+  std::map<std::string, Expr> cost;           // Formulas of its cost (cost.h).
   std::map<std::string, std::string> names;   // Longer names of its variables in full style.
   std::vector<std::string> buffers;           // Device memory of the template's own.
   std::vector<Fault> faults;

@@ -14,7 +14,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::string kManifest = R"({"walk": "rows", "feature": "f", "plan": "p", "cost": {"busy": "n"}, "faults": {},
+const std::string kManifest =
+    R"({"walk": "rows", "feature": "f", "plan": "p", "cost": {"busy": "n"}, "faults": {},
   "variants": {"8": {"T": "8"}}})";
 const std::string kKernel = "// Licence\nvoid k() { {{value}} }\n// Launch.\nk();\n";
 

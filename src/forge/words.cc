@@ -15,7 +15,8 @@ const std::map<std::string, Forms, std::less<>>& grammar() {
   static const std::map<std::string, Forms, std::less<>> kGrammar = {
       // ---- Steps of reasoning ------------------------------------------------------------------
       {"fusion",
-       {"Rejected: a kernel for each of the {count} operators, so {count} launches and {bytes} bytes "
+       {"Rejected: a kernel for each of the {count} operators, so {count} launches and {bytes} "
+        "bytes "
         "of {values} elements written and read back. Launches here: {kernels}.",
         "One kernel an operator would be {count} launches, and {values} elements would go through "
         "memory twice, {bytes} bytes; fused: {kernels}.",
@@ -23,7 +24,8 @@ const std::map<std::string, Forms, std::less<>>& grammar() {
         "stored and loaded again; with it, {kernels}.",
         "Launches: {kernels} in place of {count}, which also saves {bytes} bytes of traffic for "
         "{values} elements between operators.",
-        "{count} separate operators would write {values} elements and read them back ({bytes} bytes "
+        "{count} separate operators would write {values} elements and read them back ({bytes} "
+        "bytes "
         "in {count} launches), so they are fused: launches {kernels}.",
         "Not operator by operator: that costs {bytes} bytes for {values} elements, out and in, and "
         "{count} launches against {kernels}."}},
@@ -33,17 +35,20 @@ const std::map<std::string, Forms, std::less<>>& grammar() {
         "The count of launches is {kernels}.", "Launched in sequence: {kernels}."}},
       {"kernel",
        {"Kernel {k}, {kernel}: {chain}, by {plan}; {blocks} blocks of {threads} threads.",
-        "{kernel} is kernel {k} and computes {chain}. It takes {plan}: a grid of {blocks}, blocks of "
+        "{kernel} is kernel {k} and computes {chain}. It takes {plan}: a grid of {blocks}, blocks "
+        "of "
         "{threads}.",
         "For {chain} there is {kernel} (kernel {k}), launched with {blocks} blocks of {threads}: "
         "{plan}.",
         "Kernel {k} does {chain} in {kernel}: {plan}, that is {blocks} x {threads} threads.",
-        "Use {plan} to compute {chain}. This is kernel {k}, {kernel}, of {blocks} blocks and {threads} "
+        "Use {plan} to compute {chain}. This is kernel {k}, {kernel}, of {blocks} blocks and "
+        "{threads} "
         "threads each.",
         "{blocks} blocks of {threads} threads run {kernel}, kernel {k}: {chain}, with {plan}."}},
       {"spare",
        {"{all} threads, {busy} with work; `{check}` stops {idle} of kernel {k}.",
-        "In kernel {k} the check `{check}` holds back {idle} of {all} threads and lets {busy} work.",
+        "In kernel {k} the check `{check}` holds back {idle} of {all} threads and lets {busy} "
+        "work.",
         "Of {all} threads of kernel {k}, {busy} work and {idle} fail `{check}`.",
         "{idle} of the {all} threads of kernel {k} are past the end: `{check}` leaves {busy}.",
         "Kernel {k} needs {busy} threads and gets {all}, so `{check}` has {idle} to stop.",
@@ -65,7 +70,8 @@ const std::map<std::string, Forms, std::less<>>& grammar() {
       {"barriers",
        {"A block of kernel {k} passes {barriers} barriers.",
         "Barriers that each block of kernel {k} passes: {barriers}.",
-        "__syncthreads() runs {barriers} times in a block of kernel {k}, never in a divergent branch.",
+        "__syncthreads() runs {barriers} times in a block of kernel {k}, never in a divergent "
+        "branch.",
         "Every thread of a block of kernel {k} meets {barriers} barriers.",
         "Kernel {k} synchronises a block {barriers} times.",
         "Per block kernel {k} has {barriers} barriers to pass."}},
@@ -82,9 +88,10 @@ const std::map<std::string, Forms, std::less<>>& grammar() {
         "{name} comes from memory {count}x in kernel {k}.",
         "Loads of an element of {name} in kernel {k}: {count}.",
         "In kernel {k} every element of {name} is fetched {count}x."}},
-      // What a rejected plan costs more.
+      // Figures in which a rejected plan costs more.
       {"less_barriers",
-       {"Rejected for kernel {k}: {other}. A block would pass {theirs} barriers, and passes {ours}.",
+       {"Rejected for kernel {k}: {other}. A block would pass {theirs} barriers, and passes "
+        "{ours}.",
         "Kernel {k} is not {other}, which has {theirs} barriers a block against {ours}.",
         "{other} in kernel {k} would mean {theirs} barriers a block in place of {ours}.",
         "Barriers decide kernel {k}: {ours} a block, but {theirs} with {other}.",
@@ -108,7 +115,8 @@ const std::map<std::string, Forms, std::less<>>& grammar() {
        {"Rejected for kernel {k}: {other}. A load of its first warp touches {theirs} sectors of 32 "
         "bytes, here {ours}.",
         "Kernel {k} is not {other}: {theirs} sectors for a warp's load against {ours}.",
-        "{other} would scatter a warp's load in kernel {k} over {theirs} sectors; here it is {ours}.",
+        "{other} would scatter a warp's load in kernel {k} over {theirs} sectors; here it is "
+        "{ours}.",
         "Coalescing decides kernel {k}: {ours} sectors a load of the first warp, but {theirs} with "
         "{other}.",
         "With {other} a warp of kernel {k} would fetch {theirs} sectors a load, not {ours}.",
@@ -128,7 +136,7 @@ const std::map<std::string, Forms, std::less<>>& grammar() {
         "The grid decides kernel {k}: {ours} blocks, but {theirs} with {other}.",
         "With {other} kernel {k} would start {theirs} blocks in place of {ours}.",
         "For kernel {k} blocks are {ours}; {theirs} would be the price of {other}."}},
-      // What the chosen plan costs more.
+      // Figures in which the chosen plan costs more.
       {"price_barriers",
        {"The price of kernel {k}: {ours} barriers a block, where {other} has {theirs}.",
         "In return kernel {k} waits at {ours} barriers a block; {other} would at {theirs}.",
@@ -159,7 +167,8 @@ const std::map<std::string, Forms, std::less<>>& grammar() {
         "No launch is unchecked ({count} in all), and the stream is PyTorch's."}},
       {"formula",
        {"{op} is {formula}.", "For {op}: {formula}.", "Formula of {op}: {formula}.",
-        "{op} means {formula}.", "What {op} computes: {formula}.", "By definition {op} is {formula}."}},
+        "{op} means {formula}.", "What {op} computes: {formula}.",
+        "By definition {op} is {formula}."}},
       {"run",
        {"In kernel {k}, {name} is {value}.", "Kernel {k} is called with {name} = {value}.",
         "{name} = {value} in kernel {k}.", "The {name} of kernel {k} is {value}.",
@@ -345,8 +354,8 @@ std::string phrased(std::string_view sentence, const Slots& slots, Random& rando
     text = substituted(std::move(text), "{" + name + "}", value);
   }
   // A plan may begin a sentence.
-  text.front() = text.starts_with("a ") || text.starts_with("one ") || text.starts_with("blocks ") ||
-                         text.starts_with("vectors ")
+  text.front() = text.starts_with("a ") || text.starts_with("one ") ||
+                         text.starts_with("blocks ") || text.starts_with("vectors ")
                      ? static_cast<char>(std::toupper(static_cast<unsigned char>(text.front())))
                      : text.front();
   return text;
