@@ -79,7 +79,7 @@ TEST(Templates, ThatAreWrongAreNamedWithWhatIsWrong) {
 }
 
 TEST(Templates, ThatLackAMemberAreNamed) {
-  for (const char* member : {"walk", "feature", "how", "faults", "variants"}) {
+  for (const char* member : {"walk", "feature", "plan", "cost", "faults", "variants"}) {
     const auto library =
         load(with(kManifest, "\"" + std::string(member) + "\"", "\"other\""), kKernel);
     ASSERT_FALSE(library) << member;

@@ -81,7 +81,7 @@ class Forge(unittest.TestCase):
     def test_no_statement_of_a_text_is_false_of_the_code(self) -> None:
         """By a reader that has the rows alone (tools/text_truth.py)."""
         truth = ROOT / "tools/text_truth.py"
-        done = subprocess.run([PYTHON, truth, self.folder / "first/sft.jsonl", "--show", "9"],
+        done = subprocess.run([PYTHON, truth, self.folder / "first/sft.jsonl", "--texts", "40", "--show", "9"],
                               capture_output=True, text=True)  # fmt: skip
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         found = re.search(r"checked statements a text: ([\d.]+); false: 0 ", done.stdout)
@@ -90,7 +90,9 @@ class Forge(unittest.TestCase):
 
     def test_a_finished_run_is_published(self) -> None:
         hub = self.folder / "hub"
-        done = forge(self.folder / "first", *SETTINGS, "--publish", str(hub))
+        done = forge(
+            self.folder / "first", *SETTINGS, "--audit-share", "0.05", "--publish", str(hub)
+        )
         self.assertEqual(done.returncode, 0, done.stderr)
         card = (hub / "README.md").read_text()
         paths = re.findall(r"path: (data/\S+)", card)
