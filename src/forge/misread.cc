@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "core/check.h"
 #include "forge/interpret.h"
 #include "forge/reason.h"
+#include "forge/text.h"
 
 namespace mc::forge {
 namespace {
@@ -139,13 +141,31 @@ bool is_telling(const TaskGraph& graph, const TaskGraph& changed) {
   return differs;
 }
 
+// Names of the changed graph's kernels and values, as the task's solution has them: they are of the
+// task's operators, whatever the kernel computes.
+std::string with_names_of(const TaskGraph& graph, const Solution& solution,
+                          const TaskGraph& changed, const Solution& other) {
+  std::map<std::string, std::string> names = {
+      {function_of(other.cuda), function_of(solution.cuda)}};
+  const auto value_name = [](const TaskGraph& owner, const Part& part) {
+    return fmt::format("{}_{}", owner.maker(part.stage.output)->op->name, part.stage.output);
+  };
+  for (size_t i = 0; i < std::min(other.parts.size(), solution.parts.size()); ++i) {
+    const Part &theirs = other.parts[i], &ours = solution.parts[i];
+    names[theirs.kernel] = ours.kernel;
+    names[theirs.kernel + "_finish"] = ours.kernel + "_finish";
+    names[value_name(changed, theirs)] = value_name(graph, ours);
+  }
+  return renamed(other.cuda, names);
+}
+
 // The solution of the changed graph that has the same templates, or else its first one.
-std::optional<std::string> cuda_of(const TaskGraph& changed, const Solution& solution,
-                                   const TemplateLibrary& library) {
+std::optional<std::string> cuda_of(const TaskGraph& graph, const TaskGraph& changed,
+                                   const Solution& solution, const TemplateLibrary& library) {
   const std::vector<Solution> made = solutions_of(changed, library);
   if (made.empty()) return std::nullopt;
   const auto same = std::ranges::find(made, solution.name, &Solution::name);
-  return same == made.end() ? made.front().cuda : same->cuda;
+  return with_names_of(graph, solution, changed, same == made.end() ? made.front() : *same);
 }
 
 // The difference of two texts as one edit of the first.
@@ -181,7 +201,7 @@ std::optional<Bug> misreading_of(const TaskGraph& graph, const Solution& solutio
   for (int tries = 0; tries < kMisreadingsDrawnMax; ++tries) {
     const std::optional<Misreading> made = drawn(graph, operators, random);
     if (!made || made->graph.nodes.empty() || !is_telling(graph, made->graph)) continue;
-    const std::optional<std::string> cuda = cuda_of(made->graph, solution, library);
+    const std::optional<std::string> cuda = cuda_of(graph, made->graph, solution, library);
     if (!cuda || *cuda == solution.cuda) continue;
     Bug bug = edit_of(solution.cuda, *cuda);
     bug.kind = made->kind;

@@ -70,6 +70,24 @@ TEST(Misread, IsTheTextOfAKernelThatTakesTheSameTensors) {
   }
 }
 
+// A name of the changed graph would say what is wrong.
+TEST(Misread, KeepsTheNamesOfTheTasksOwnOperators) {
+  int num_misread = 0;
+  for (uint64_t i = 0; i < kTasks; ++i) {
+    auto graph = drawn(i, {"elementwise", "reduction", "softmax"});
+    if (!graph) continue;
+    graph->style = Style::kFull;
+    const auto found = misread(*graph, i);
+    if (!found) continue;
+    ++num_misread;
+    EXPECT_EQ(function_of(found->after), function_of(found->before));
+    const size_t kernel = found->before.find("__global__");
+    const size_t size = found->before.find('(', kernel) - kernel;
+    EXPECT_NE(found->after.find(found->before.substr(kernel, size)), std::string::npos);
+  }
+  EXPECT_GT(num_misread, 5);
+}
+
 TEST(Misread, FollowsFromItsSeed) {
   const auto graph = drawn(3, {"elementwise"});
   ASSERT_TRUE(graph);

@@ -81,7 +81,8 @@ class Forge(unittest.TestCase):
     def test_no_statement_of_a_text_is_false_of_the_code(self) -> None:
         """By a reader that has the rows alone (tools/text_truth.py)."""
         truth = ROOT / "tools/text_truth.py"
-        done = subprocess.run([PYTHON, truth, self.folder / "first/sft.jsonl", "--texts", "40", "--show", "9"],
+        command = [PYTHON, truth, self.folder / "first/sft.jsonl", "--texts", "40", "--show", "9"]
+        done = subprocess.run(command,
                               capture_output=True, text=True)  # fmt: skip
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         found = re.search(r"checked statements a text: ([\d.]+); false: 0 ", done.stdout)
