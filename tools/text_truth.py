@@ -373,6 +373,17 @@ class Truth:
         )
 
     def exact(self, s: Slots) -> bool:
+        """No thread of the first and the last block has less to store than others, either."""
+        number = self.launch_of(s["k"])
+        launch = self.program().launches[number]
+        blocks = places(launch.grid)
+        stores = {
+            len(self.trace(number, block, thread).stores)
+            for block in {blocks[0], blocks[-1]}
+            for thread in places(launch.block)
+        } - {0}
+        if len(stores) > 1 and "tid" not in self.body(s["k"]) and "lane" not in self.body(s["k"]):
+            return False
         return self.spare({**s, "busy": s["all"], "idle": "0"})
 
     def example(self, s: Slots) -> bool:

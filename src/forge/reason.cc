@@ -160,7 +160,9 @@ class Reasoner {
     std::set<std::string> seen;
     for (const Node& node : graph_.nodes) {
       const std::string formula = formula_text(node);
-      if (formula.size() <= kPlainFormulaMax || !seen.insert(node.op->name + formula).second) {
+      const bool is_name = formula.starts_with(node.op->name + "(");
+      if (is_name || formula.size() <= kPlainFormulaMax ||
+          !seen.insert(node.op->name + formula).second) {
         continue;
       }
       say("formula", {{"op", node.op->name}, {"formula", formula}});
@@ -256,10 +258,24 @@ class Reasoner {
     const bool is_short = part.used->walk == Walk::kRows && m != part.shown_sizes.end() &&
                           m->second < kLanes && !is_row_a_thread(part);
     if (is_short) return;
-    if (all == busy) return say("exact", slots);
+    if (all == busy) {
+      if (is_filled(part)) say("exact", slots);
+      return;
+    }
     slots["busy"] = std::to_string(busy);
     slots["idle"] = std::to_string(all - busy);
     say("spare", slots);
+  }
+
+  // True where no thread has fewer elements than others.
+  static bool is_filled(const Part& part) {
+    const auto is_whole = [&](const char* size, const char* tile) {
+      const auto found = part.used->values.find(tile);
+      return found == part.used->values.end() ||
+             part.shown_sizes.at(size) % std::stoll(found->second) == 0;
+    };
+    if (part.used->walk == Walk::kElements) return is_whole("n", "B");
+    return part.used->walk != Walk::kTiles || (is_whole("n", "H") && is_whole("m", "W"));
   }
 
   bool is_row_a_thread(const Part& part) const {
