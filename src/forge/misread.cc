@@ -168,6 +168,22 @@ std::optional<std::string> cuda_of(const TaskGraph& graph, const TaskGraph& chan
   return with_names_of(graph, solution, changed, same == made.end() ? made.front() : *same);
 }
 
+// The first line from `begin` on that `before` lacks and that computes something, or `begin`: an
+// operator that is left out may also change the heads of the kernel and of the host function.
+size_t first_new_line(const std::string& before, const std::string& after, size_t begin) {
+  for (size_t at = after.rfind('\n', begin) + 1; at < after.size();) {
+    const size_t end = std::min(after.find('\n', at), after.size());
+    const std::string line = after.substr(at, end - at);
+    const bool is_head = line.find("__global__") != std::string::npos ||
+                         line.find("<<<") != std::string::npos || line.starts_with("torch::");
+    if (!is_head && before.find("\n" + line + "\n") == std::string::npos) {
+      return std::max(at, begin);
+    }
+    at = end + 1;
+  }
+  return begin;
+}
+
 // The difference of two texts as one edit of the first.
 Bug edit_of(const std::string& before, const std::string& after) {
   const size_t shared = std::min(before.size(), after.size());
@@ -181,6 +197,7 @@ Bug edit_of(const std::string& before, const std::string& after) {
   bug.offset = begin;
   bug.size = before.size() - end - begin;
   bug.text = after.substr(begin, after.size() - end - begin);
+  bug.shown = std::min(first_new_line(before, after, begin) - begin, bug.text.size());
   return bug;
 }
 

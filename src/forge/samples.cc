@@ -97,13 +97,13 @@ std::string line_at(const std::string& text, size_t offset) {
   return text.substr(begin, text.find('\n', begin) - begin);
 }
 
-// The place of a bug in the text that has all of `bugs`.
+// The place of a bug's line in the text that has all of `bugs`.
 size_t offset_of(const Bug& bug, const std::vector<Bug>& bugs) {
   size_t offset = bug.offset;
   for (const Bug& other : bugs) {
     if (other.offset < bug.offset) offset += other.text.size() - other.size;
   }
-  return offset;
+  return offset + bug.shown;
 }
 
 // "off_by_one" as people write it.
