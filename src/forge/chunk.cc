@@ -59,6 +59,18 @@ std::optional<Bug> pick_bug(const std::vector<Bug>& bugs, const char* expected, 
   return *random.pick(it->second);
 }
 
+// A device names each refused launch once, so a second bug of it has the exception of its check
+// alone; the exception is enough for both.
+task::Outcome with_one_cause(task::Outcome outcome) {
+  auto* crashed = std::get_if<task::Crashed>(&outcome);
+  if (crashed != nullptr && crashed->exception) {
+    std::erase_if(crashed->findings, [](const task::KernelFinding& finding) {
+      return finding.kind == "launch_error";
+    });
+  }
+  return outcome;
+}
+
 task::Task task_of(const TaskGraph& graph) {
   return {graph.id(), graph.id(), render_module(graph, Size::kSmall)};
 }
@@ -231,7 +243,7 @@ class ChunkMaker {
     count("solutions", static_cast<int64_t>(verified.size()));
     if (verified.size() >= 3) count("tasks_with_three_solutions");
     for (size_t i = 0; i < made.mutants.size(); ++i) {
-      made.mutants[i].outcome = result.outcomes[made.solutions.size() + i];
+      made.mutants[i].outcome = with_one_cause(result.outcomes[made.solutions.size() + i]);
       if (Random(settings_.seed, "audit of bugs", graph.number).chance(audit_share_)) {
         Solution buggy = made.solutions[made.buggy];
         buggy.module = made.mutants[i].module;
