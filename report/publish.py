@@ -136,7 +136,7 @@ def overlapping(folder: Path, musacoder: Path, kernelbench: Path) -> set[str]:
         if not (out / "import.jsonl").is_file():
             raise BadData(f"musacoder import failed: {done.stderr.strip().splitlines()[-1:]}")
         return {
-            Path(row["path"]).stem
+            Path(row["origin"]).stem
             for row in rows_of(out / "import.jsonl")
             if str(row["why"]).startswith("overlap")
         }

@@ -112,6 +112,23 @@ class Publish(unittest.TestCase):
         self.assertNotIn('"t2"', text)
         self.assertNotIn('"t7"', text)
 
+    def test_what_import_refuses_for_its_overlap_is_found_by_the_tasks_file(self) -> None:
+        rows = [
+            {
+                "path": "tasks",
+                "origin": "train/t2.py",
+                "why": "overlap: the structure of level1/24",
+            },
+            {"path": "tasks", "origin": "test/t3.py", "why": "duplicate: a task was taken"},
+            {"path": "tasks", "origin": "train/t4.py", "why": ""},
+        ]
+        self.write("import.jsonl", rows)
+        program = self.folder / "musacoder"  # Called as: import TASKS --kernelbench K --out OUT.
+        program.write_text(f'#!/bin/sh\nmkdir "$6" && cp {self.folder}/import.jsonl "$6"\n')
+        program.chmod(0o755)
+        found = publish.overlapping(self.folder, program, Path("somewhere"))
+        self.assertEqual(found, {"t2"})
+
     def test_the_package_datasets_loads_it_with_one_schema(self) -> None:
         self.published()
         python = os.environ.get("MC_DATASETS_PYTHON", sys.executable)
