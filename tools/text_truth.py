@@ -502,7 +502,7 @@ class Truth:
         return self.row["provenance"]["mutations"] == []
 
     def failed(self, s: Slots) -> bool:
-        detail = s["effect"].split(": ", 1)[-1]
+        detail = s["effect"].split(": ", 1)[-1].removesuffix(" is changed")
         asked = self.messages[-2]["content"].replace("'", '"')
         if "Result:" not in asked:
             raise Unknown
