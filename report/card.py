@@ -15,7 +15,6 @@ import hashlib
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,16 +23,13 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
 
+from report.data_sets import BadData, load_settings, rows_of
+
 Json = dict[str, Any]
 HERE = Path(__file__).resolve().parent
 ROW_FILES = ("sft.jsonl", "rl.jsonl", "test.jsonl")
-SETTINGS_FILES = ("forge.json", "import.json")
 EXAMPLE_BYTES_MAX = 6000
 PARQUET_ROWS = 2000  # Rows of a group.
-
-
-class BadData(Exception):
-    """A folder that holds no data set, or a damaged one; the text is for the user."""
 
 
 @dataclass
@@ -67,28 +63,6 @@ class Tally:
         self.mutations.update(provenance.get("mutations", []))
         self.features.update(provenance.get("features", []))
         self.examples.setdefault(kind, row)
-
-
-def rows_of(path: Path) -> Iterator[Json]:
-    with path.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines, 1):
-            try:
-                row = json.loads(line)
-            except ValueError:
-                raise BadData(f"{path}: line {number} is no JSON") from None
-            if not isinstance(row, dict):
-                raise BadData(f"{path}: line {number} is no object")
-            yield row
-
-
-def load_settings(folder: Path) -> dict[str, Json]:
-    found = {}
-    for name in SETTINGS_FILES:
-        if (folder / name).is_file():
-            found[name] = json.loads((folder / name).read_text(encoding="utf-8"))
-    if not found:
-        raise BadData(f"{folder} has no forge.json and no import.json: give a finished data set")
-    return found
 
 
 def tally_of(folders: list[Path]) -> Tally:

@@ -68,7 +68,7 @@ struct Module {
 struct Event {
   bool is_recorded = false;
   std::chrono::steady_clock::time_point time;
-  Clock clock;  // Of the work that comes before it.
+  Clock clock;  // The work that comes before it.
 };
 
 // An output of a candidate's.

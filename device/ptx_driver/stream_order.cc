@@ -35,9 +35,11 @@ bool overlap(const Ranges& some, const Ranges& others) {
 
 // Updates by atomics conflict with all but updates.
 bool conflict(const ptx::TouchedBytes& a, const ptx::TouchedBytes& b) {
-  return overlap(a.written, b.written) || overlap(a.written, b.read) || overlap(a.read, b.written) ||
-         overlap(a.updated, b.written) || overlap(a.written, b.updated) ||
-         overlap(a.updated, b.read) || overlap(a.read, b.updated);
+  const auto is_hurt = [](const ptx::TouchedBytes& one, const ptx::TouchedBytes& other) {
+    return overlap(one.written, other.written) || overlap(one.written, other.read) ||
+           overlap(one.written, other.updated) || overlap(one.updated, other.read);
+  };
+  return is_hurt(a, b) || is_hurt(b, a);
 }
 
 }  // namespace
@@ -69,9 +71,8 @@ Clock StreamOrder::clock_of(CUstream stream) const {
   Clock clock = host_;
   if (const auto own = known_.find(stream); own != known_.end()) join(clock, own->second);
   for (const auto& [other, known] : known_) {
-    const bool waits = stream == CU_STREAM_LEGACY ? is_blocking(other)
-                                                  : other == CU_STREAM_LEGACY && is_blocking(stream);
-    if (waits) join(clock, known);
+    const bool is_one_default = stream == CU_STREAM_LEGACY || other == CU_STREAM_LEGACY;
+    if (is_one_default && is_blocking(stream) && is_blocking(other)) join(clock, known);
   }
   return clock;
 }

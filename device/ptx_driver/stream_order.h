@@ -8,8 +8,9 @@
 // stream waits for the blocking streams and they for it; an event carries the order of its stream;
 // what the host waited for is before all that it queues later.
 //
+// The use:
 //   order.begin(stream);                                  // The next work is this stream's.
-//   if (auto other = order.access({"kernel", reads, writes, updates})) report(*other);
+//   if (auto other = order.access({"kernel", bytes})) report(*other);
 //
 // Accesses are recorded once a program has made a stream of its own.  Not thread-safe.
 #ifndef MC_PTX_DRIVER_STREAM_ORDER_H_
@@ -27,10 +28,10 @@
 
 namespace mc::ptx_driver {
 
-// Of each stream, the number of its last work that comes before.
+// The number of the last work of each stream that comes before.
 using Clock = std::map<CUstream, uint64_t>;
 
-// What a kernel, a copy or a fill touched.
+// The bytes that a kernel, a copy or a fill touched.
 struct StreamWork {
   std::string name;
   ptx::TouchedBytes bytes;
@@ -67,10 +68,10 @@ class StreamOrder {
   bool is_blocking(CUstream stream) const;
 
   bool is_recording_ = false;
-  std::map<CUstream, bool> is_blocking_;  // Of the program's own streams.
+  std::map<CUstream, bool> is_blocking_;  // The program's own streams.
   Clock ticks_;                           // The last work of each stream.
-  std::map<CUstream, Clock> known_;       // What comes before the next work of a stream.
-  Clock host_;                            // What the host waited for.
+  std::map<CUstream, Clock> known_;       // The work before the next of a stream.
+  Clock host_;                            // The work that the host waited for.
   Clock host_by_stream_;                  // The same when it last waited for a stream.
   CUstream current_ = nullptr;
   std::vector<Record> history_;  // Work that the host has not waited for.

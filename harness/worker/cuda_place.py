@@ -55,7 +55,7 @@ class CudaPlace(Place):
         return self.names, capability, capability
 
     def finish(self) -> None:
-        # What is not in the order of this stream is not the caller's yet (stream_order.h).
+        # Work that this stream does not wait for is not the caller's yet (stream_order.h).
         self.names.module.current_stream().synchronize()
         self.names.module.synchronize()
 

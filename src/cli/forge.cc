@@ -16,11 +16,11 @@
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/numbers.h"
+#include "cli/report_package.h"
 #include "compile/pytorch.h"
 #include "compile/tool.h"
 #include "core/file.h"
 #include "core/layout.h"
-#include "forge/launch.h"
 #include "forge/run.h"
 #include "store/store.h"
 
@@ -34,7 +34,6 @@ const std::map<std::string, forge::Size> kSizes = {{"small", forge::Size::kSmall
                                                    {"native", forge::Size::kNative},
                                                    {"large", forge::Size::kLarge}};
 constexpr const char* kBalanced = "balanced";
-constexpr double kProfilesShare = 0.25;
 constexpr size_t kRowsBytesMax = size_t{256} << 20;
 
 struct ForgeArguments {
@@ -45,6 +44,7 @@ struct ForgeArguments {
   std::vector<std::string> types = {forge::to_string(forge::Type::kFloat32)};
   std::string dialect = to_string(task::Dialect::kCuda);
   bool has_all_kinds = false;
+  std::string publish;  // A folder for Hugging Face, or "".
   forge::RunOptions options;
 };
 
@@ -186,12 +186,6 @@ Status run_forge(ForgeArguments& arguments) {
   MC_TRY_VOID(read_types(arguments, options.settings.draw.types), "--types");
   if (arguments.has_all_kinds) {
     options.settings.bugs_share = options.settings.lessons_share = 1;
-    options.settings.profiles_share = kProfilesShare;
-  }
-  if (options.settings.profiles_share > 0) {
-    MC_TRY(const forge::Nvcc nvcc, forge::find_nvcc_of_profiles(), "--profiles-share");
-    options.settings.nvcc = nvcc.path;
-    options.settings.nvcc_release = nvcc.release;
   }
   if (!options.mix.empty()) {
     MC_TRY(options.settings.weights, read_mix(options.mix, options.settings.draw.families, layout),
@@ -204,7 +198,11 @@ Status run_forge(ForgeArguments& arguments) {
          "forge");
   print_when_ended("");
   for (const auto& [name, count] : counts) std::cout << fmt::format("{:<40} {}\n", name, count);
-  return ok();
+  if (arguments.publish.empty()) return ok();
+  return run_package("report.publish",
+                     {options.out.string(), "--out", arguments.publish, "--musacoder",
+                      std::filesystem::read_symlink("/proc/self/exe").string()},
+                     "the folder to publish");
 }
 
 }  // namespace
@@ -265,21 +263,20 @@ void add_forge(CLI::App& app, int& exit_code) {
       "--bugs", [&options] { options.settings.bugs_share = 1; }, "The same as --bugs-share 1");
   command
       ->add_option("--lessons-share", options.settings.lessons_share,
-                   "Of the tasks, those with an analysis of performance and a question")
+                   "Of the tasks, those with a question beside")
       ->check(number_range(0.0, 1.0));
-  command
-      ->add_option("--profiles-share", options.settings.profiles_share,
-                   "Of the tasks, those with an analysis of what ptxas reports; needs nvcc")
-      ->check(number_range(0.0, 1.0));
-  command->add_flag(
-      "--all-kinds", arguments->has_all_kinds,
-      "Samples of all kinds: --bugs, all lessons, profiles of a quarter of the tasks");
+  command->add_flag("--all-kinds", arguments->has_all_kinds,
+                    "Samples of all kinds: --bugs and --lessons-share 1");
   command->add_flag("--unit-tests", options.settings.unit_tests,
                     "Also unit_tests.jsonl: small inputs of each task with the outputs they have");
   command->add_option("--timings", options.timings,
                       "A run of bench that measured answers: slow ones are rewritten to fast ones");
   command->add_option("--mix", options.mix,
                       "A run of bench: more of the families that it fails; or balanced");
+  command
+      ->add_option("--publish", arguments->publish,
+                   "Also a folder for Hugging Face, without what MC_KERNELBENCH overlaps with")
+      ->check(kOutputFolder);
   command->option_defaults()->group("Checks of the data");
   command->add_option("--audit-share", options.audit_share, "Of the solutions, judged by eval too")
       ->check(number_range(0.0, 1.0));

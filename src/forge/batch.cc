@@ -21,6 +21,7 @@
 #include "core/file.h"
 #include "core/layout.h"
 #include "core/line_child.h"
+#include "forge/kernels.h"
 #include "task/verdict_json.h"
 
 namespace mc::forge {
@@ -38,7 +39,7 @@ using Attempts = std::span<const Attempt* const>;
 
 std::string module_name(size_t number) { return kNamespace + std::to_string(number); }
 
-// All attempts as one unit.  Each has a module, since its function is `f` for the candidate.
+// All attempts as one unit, each with a module of its own.
 std::string unit_of(Attempts attempts) {
   compile::Extension all;
   for (const Attempt* attempt : attempts) all.cuda_sources.push_back(attempt->cuda);
@@ -49,8 +50,9 @@ std::string unit_of(Attempts attempts) {
   for (size_t i = 0; i < attempts.size(); ++i) {
     text += fmt::format(
         "namespace {0} {{\n#line 1 \"{1}\"\n{2}\n"
-        "PYBIND11_MODULE({0}, m) {{ m.def(\"f\", &f); }}\n}}\n",
-        module_name(i), kSourceName, compile::without_includes(attempts[i]->cuda, headers));
+        "PYBIND11_MODULE({0}, m) {{ m.def(\"{3}\", &{3}); }}\n}}\n",
+        module_name(i), kSourceName, compile::without_includes(attempts[i]->cuda, headers),
+        function_of(attempts[i]->cuda));
   }
   return text;
 }

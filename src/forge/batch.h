@@ -28,7 +28,7 @@
 namespace mc::forge {
 
 // One kernel to be judged: the module of `candidate` holds `cuda` as the only source of its
-// extension `e`, of which it calls the function `f`.
+// extension, of which it calls the host function.
 struct Attempt {
   task::Candidate candidate;
   std::string module;

@@ -40,8 +40,6 @@ struct Made {
   // One bug, and the same with a second one; of solutions[buggy].
   size_t buggy = 0;
   std::vector<Mutant> mutants;
-  std::optional<size_t> profiled{};  // The solution that the compiler reports on.
-  std::vector<Resources> resources{};
   std::vector<std::string> tests{};
 };
 
@@ -59,6 +57,18 @@ std::optional<Bug> pick_bug(const std::vector<Bug>& bugs, const char* expected, 
   auto it = by_kind.begin();
   std::advance(it, random.below(static_cast<int>(by_kind.size())));
   return *random.pick(it->second);
+}
+
+// A device names each refused launch once, so a second bug of it has the exception of its check
+// alone; the exception is enough for both.
+task::Outcome with_one_cause(task::Outcome outcome) {
+  auto* crashed = std::get_if<task::Crashed>(&outcome);
+  if (crashed != nullptr && crashed->exception) {
+    std::erase_if(crashed->findings, [](const task::KernelFinding& finding) {
+      return finding.kind == "launch_error";
+    });
+  }
+  return outcome;
 }
 
 task::Task task_of(const TaskGraph& graph) {
@@ -97,7 +107,6 @@ class ChunkMaker {
 
   Result<std::string> run() {
     draw();
-    MC_TRY_VOID(profile(), "chunk " + std::to_string(number_));
     std::vector<TaskWork> works;
     for (Made& made : made_) {
       if (settings_.unit_tests) made.tests = unit_tests_of(made.graph);
@@ -234,7 +243,7 @@ class ChunkMaker {
     count("solutions", static_cast<int64_t>(verified.size()));
     if (verified.size() >= 3) count("tasks_with_three_solutions");
     for (size_t i = 0; i < made.mutants.size(); ++i) {
-      made.mutants[i].outcome = result.outcomes[made.solutions.size() + i];
+      made.mutants[i].outcome = with_one_cause(result.outcomes[made.solutions.size() + i]);
       if (Random(settings_.seed, "audit of bugs", graph.number).chance(audit_share_)) {
         Solution buggy = made.solutions[made.buggy];
         buggy.module = made.mutants[i].module;
@@ -300,39 +309,10 @@ class ChunkMaker {
     rows.push_back(retry_row(made.graph, style, solution, *turns.front()));
   }
 
-  // Performance and a question, and what the compiler reports of one solution.
-  void add_lessons(const Made& made, const std::vector<const Solution*>& verified, Json& rows) {
-    const TaskGraph& graph = made.graph;
-    Random random(settings_.seed, "lessons", graph.number);
-    if (random.chance(settings_.lessons_share)) {
-      rows.push_back(performance_row(graph, *random.pick(verified), library_.kernels));
-      rows.push_back(question_row(settings_.seed, graph.number));
-      count("lessons", 2);
-    }
-    if (!made.profiled) return;
-    const Solution* solution = &made.solutions[*made.profiled];
-    if (std::ranges::find(verified, solution) == verified.end()) return;
-    const auto row = profile_row(graph, *solution, made.resources);
-    if (row) rows.push_back(*row);
-    count(row ? "profiles" : "profiles_without_a_block_size");
-  }
-
-  // One unit for the whole chunk: the compiler's start is most of its time.
-  Status profile() {
-    std::vector<std::string> cudas;
-    std::vector<Made*> chosen;
-    for (Made& made : made_) {
-      Random random(settings_.seed, "profiles", made.graph.number);
-      if (split_of(made.graph, settings_.test_share) != Split::kTrain) continue;
-      if (!random.chance(settings_.profiles_share)) continue;
-      made.profiled = static_cast<size_t>(random.below(static_cast<int>(made.solutions.size())));
-      chosen.push_back(&made);
-      cudas.push_back(made.solutions[*made.profiled].cuda);
-    }
-    if (chosen.empty()) return ok();
-    MC_TRY(const auto resources, compile_for_resources(settings_.nvcc, cudas), "profiles");
-    for (size_t i = 0; i < chosen.size(); ++i) chosen[i]->resources = resources[i];
-    return ok();
+  void add_question(uint64_t number, Json& rows) {
+    if (!Random(settings_.seed, "lessons", number).chance(settings_.lessons_share)) return;
+    rows.push_back(question_row(settings_.seed, number));
+    count("questions");
   }
 
   void add_task(const Made& made, const std::vector<const Solution*>& verified) {
@@ -352,7 +332,7 @@ class ChunkMaker {
       const bool is_right =
           std::ranges::find(verified, &made.solutions[made.buggy]) != verified.end();
       if (is_right) add_bugs(made, task["sft"]);
-      add_lessons(made, verified, task["sft"]);
+      add_question(graph.number, task["sft"]);
     }
     task["row"] = prompt_row(graph, style, split, graph.number);
     if (!made.tests.empty()) task["unit_tests"] = unit_test_row(graph, made.tests);

@@ -42,6 +42,7 @@ class Drawing {
       bind_sizes(draft_.graph);
       if (draft_.random.chance(options_.views_share)) draw_view(draft_.graph);
       draft_.graph.shown = options_.size;
+      draft_.graph.style = options_.style;
       return std::move(draft_.graph);
     }
     return std::nullopt;

@@ -15,8 +15,6 @@
 
 namespace mc::forge {
 
-enum class Style { kCompact, kFull };
-
 struct DrawOptions {
   std::set<std::string> families = {"elementwise", "reduction"};
   Style style = Style::kCompact;

@@ -291,13 +291,33 @@ TEST(Interpreter, ComputesASumByHand) {
   EXPECT_DOUBLE_EQ(out.values[1], sum);
 }
 
-TEST(Reasoning, HasSixStepsAndTheTasksOwnSizes) {
+// Launches and more are checked against the code by tools/text_truth.py.
+TEST(Plans, NameTheKernelAndARejectedPlan) {
   const TaskGraph& graph = graphs().front();
   const Solution solution = solutions_of(graph, library().kernels).front();
-  const std::string text = reasoning(graph, solution, library().kernels);
-  EXPECT_THAT(text, AllOf(HasSubstr("1. "), HasSubstr("6. "), Not(HasSubstr("{{"))));
-  EXPECT_THAT(text, HasSubstr(std::to_string(graph.dims.front().size)));
+  const std::string text = plan_text(graph, solution, library().kernels);
+  EXPECT_THAT(text, AllOf(HasSubstr(solution.parts.front().kernel), Not(HasSubstr("{"))));
   EXPECT_THAT(metadata_table(graph), HasSubstr("| output |"));
+}
+
+// A compact solution is as small models write it, a full one as people do.
+TEST(Solutions, OfFullStyleAreMoreThanBaselinesWithNamesStreamAndChecks) {
+  int num_kernels = 0, num_baselines = 0;
+  const DrawOptions options = all_families(Style::kFull);
+  for (uint64_t i = 0; i < 30; ++i) {
+    const auto graph = draw_graph(library().operators, 7, i, options);
+    if (!graph) continue;
+    for (const Solution& solution : solutions_of(*graph, library().kernels)) {
+      EXPECT_THAT(solution.cuda, AllOf(HasSubstr("getCurrentCUDAStream"), HasSubstr(", stream>>>("),
+                                       HasSubstr("C10_CUDA_KERNEL_LAUNCH_CHECK();"),
+                                       HasSubstr("_forward("), Not(HasSubstr("void k("))));
+      for (const Part& part : solution.parts) {
+        ++num_kernels;
+        num_baselines += part.used->feature == "baseline" ? 1 : 0;
+      }
+    }
+  }
+  EXPECT_LE(num_baselines * 5, num_kernels) << num_kernels;
 }
 
 TEST(Rows, AreOneLineOfJson) {

@@ -19,6 +19,9 @@
 
 namespace mc::forge {
 
+// Compact rows are for tiny models: short names, no text. Full ones are as people write.
+enum class Style { kCompact, kFull };
+
 // The binding of a task's sizes (sizes.h).
 enum class Size { kSmall, kNative, kLarge };
 
@@ -80,6 +83,7 @@ struct TaskGraph {
   uint64_t number = 0;
   Type type = Type::kFloat32;  // The type of all values but indices.
   Size shown = Size::kSmall;   // The sizes of the module that is given away.
+  Style style = Style::kCompact;
   std::vector<Dim> dims;
   std::vector<Value> values;
   std::vector<Node> nodes;

@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Names in the kernels: inputs x, y, z, parameters by their role; o the output, h7, h9, … values
-// between kernels; n, m and other capitals sizes; i, r, j, q, l indices (code.h); v the running
-// value, a, b and s what passes over a row found.  What a kernel takes as parameters is what its
-// body mentions.
+// Names in the templates, and in kernels of compact style: inputs x, y, z, parameters by their
+// role; o the output, h7, h9, … values between kernels; n, m and other capitals sizes; i, r, j, q,
+// l indices (code.h); v the running value, a, b and s what passes over a row found.  What a kernel
+// takes as parameters is what its body mentions.
 #include "forge/kernels.h"
 
 #include <algorithm>
+#include <functional>
 #include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "core/check.h"
+#include "forge/cost.h"
+#include "forge/names.h"
 #include "forge/random.h"
 #include "forge/render.h"
 #include "forge/stage_writer.h"
@@ -20,6 +23,8 @@
 
 namespace mc::forge {
 namespace {
+
+constexpr double kBaselineShare = 0.5;  // The part of tasks with a baseline among four solutions.
 
 class Writer {
  public:
@@ -36,26 +41,44 @@ class Writer {
     for (size_t i = 0; i < stages_.size(); ++i) {
       const std::string output = output_name(stages_[i].output);
       StageWriter writer(graph_, stages_[i], *chosen[i], tensors_, output, i, reads_);
-      const std::string kernel = writer.device();
+      std::string kernel = writer.device();
+      std::string host = launch(i, writer, output);
+      std::map<std::string, std::string> names;
+      if (graph_.style == Style::kFull) {
+        names = names_of(graph_, stages_[i], *chosen[i], kernel);
+        kernel = renamed(kernel, names);
+        host = renamed(host, names);
+      }
       device += fmt::format("\x01part\x02{}\x03", kernel);
-      body += fmt::format("\x01part\x02{}\x03", launch(i, writer, output));
+      body += fmt::format("\x01part\x02{}\x03", host);
       tensors_[stages_[i].output] = output;
       solution.name += (i == 0 ? "" : "+") + chosen[i]->full_name();
       if (i == 0 && has_views() && reads_ == Reads::kStrided) solution.name += "_strided";
       solution.parts.push_back({chosen[i], stages_[i], sizes_of(writer.code(), Size::kSmall),
-                                sizes_of(writer.code(), graph_.shown)});
+                                sizes_of(writer.code(), graph_.shown), writer.kernel(),
+                                std::move(names)});
     }
     const std::string text = choice_functions(device) + device + host(body);
-    finish(solution, includes_of(text) + text);
+    std::string includes = includes_of(text);
+    if (graph_.style == Style::kFull) {
+      includes =
+          "#include <ATen/cuda/CUDAContext.h>\n#include <c10/cuda/CUDAException.h>\n" + includes;
+    }
+    finish(solution, includes + text);
     return solution;
   }
 
  private:
   std::string output_name(int value) const {
     const auto found = std::ranges::find(graph_.outputs, value);
-    if (found == graph_.outputs.end()) return fmt::format("h{}", value);
+    const bool is_full = graph_.style == Style::kFull;
+    if (found == graph_.outputs.end()) {
+      return is_full ? fmt::format("{}_{}", graph_.maker(value)->op->name, value)
+                     : fmt::format("h{}", value);
+    }
     const auto number = found - graph_.outputs.begin();
-    return graph_.outputs.size() == 1 ? "o" : fmt::format("o{}", number + 1);
+    const char* stem = is_full ? "out" : "o";
+    return graph_.outputs.size() == 1 ? stem : fmt::format("{}{}", stem, number + 1);
   }
 
   std::map<std::string, int64_t> sizes_of(const Code& code, Size size) const {
@@ -94,6 +117,7 @@ class Writer {
 
   std::string launch(size_t i, StageWriter& writer, const std::string& output) {
     std::string text = writer.host();
+    if (graph_.style == Style::kFull) text = with_stream(text);
     std::string sizes;
     for (const Run& run : writer.code().runs()) {
       if (!has_word(text, run.count)) continue;
@@ -104,6 +128,29 @@ class Writer {
     const std::string before = i == 0 ? contiguous() : "";
     if (stages_.size() == 1) return indented(before + sizes + made + text, 2);
     return indented(before + made, 2) + "  {\n" + indented(sizes + text, 4) + "  }\n";
+  }
+
+  // Each launch on the current stream, with a check behind it.
+  static std::string with_stream(const std::string& text) {
+    std::string made;
+    for (size_t at = 0; at < text.size();) {
+      const size_t end = std::min(text.find('\n', at), text.size());
+      std::string line = text.substr(at, end - at);
+      const size_t open = line.find("<<<"), close = line.find(">>>");
+      if (open != std::string::npos) {
+        MC_CHECK(close != std::string::npos);
+        int depth = 0, arguments = 1;
+        for (size_t i = open; i < close; ++i) {
+          depth += line[i] == '(' ? 1 : line[i] == ')' ? -1 : 0;
+          arguments += line[i] == ',' && depth == 0 ? 1 : 0;
+        }
+        line.insert(close, arguments == 2 ? ", 0, stream" : ", stream");
+        line += "\nC10_CUDA_KERNEL_LAUNCH_CHECK();";
+      }
+      made += line + "\n";
+      at = end + 1;
+    }
+    return made;
   }
 
   bool has_views() const {
@@ -155,10 +202,21 @@ class Writer {
     std::vector<std::string> results;
     for (const int output : graph_.outputs) results.push_back(output_name(output));
     return fmt::format(
-        "{} f({}) {{\n{}{}  return {};\n}}\n",
-        is_single ? "torch::Tensor" : "std::vector<torch::Tensor>", fmt::join(parameters, ", "),
+        "{} {}({}) {{\n{}{}{}  return {};\n}}\n",
+        is_single ? "torch::Tensor" : "std::vector<torch::Tensor>", function_name(),
+        fmt::join(parameters, ", "),
+        graph_.style == Style::kFull ? "  auto stream = at::cuda::getCurrentCUDAStream();\n" : "",
         declarations(body), body,
         is_single ? results.front() : fmt::format("{{{}}}", fmt::join(results, ", ")));
+  }
+
+  // "softmax_mul_forward": the operators, the first ones of many.
+  std::string function_name() const {
+    if (graph_.style == Style::kCompact) return "f";
+    std::vector<std::string> names;
+    for (const Node& node : graph_.nodes) names.push_back(node.op->name);
+    if (names.size() > 3) names = {names.front(), names[1], names.back()};
+    return fmt::format("{}_forward", fmt::join(names, "_"));
   }
 
   // Sizes that the body mentions; derived ones come after those that they are made of.
@@ -270,13 +328,60 @@ bool fits(const Template& used, const TaskGraph& graph, const Stage& stage) {
   return has_all && is_within_limit(used, graph, stage);
 }
 
+// Puts templates in an order drawn without replacement, the cheaper the sooner.  Half of the tasks
+// have a baseline, behind the others.
+void draw_by_cost(const TaskGraph& graph, const Stage& stage, std::vector<const Template*>& own,
+                  Random& random) {
+  std::vector<std::pair<double, const Template*>> left;
+  TaskGraph large = graph;  // Small sizes are for the CPU: all of them cost a launch.
+  large.shown = Size::kLarge;
+  int64_t bytes = 0;
+  for (const Node* node : stage.nodes) {
+    for (const int operand : node->operands) {
+      bytes += large.count_of(large.value(operand).dims, large.shown) * 4;
+    }
+  }
+  // A scan by rows would begin each anew.
+  const auto scans = [](const Template* used) { return used->walk == Walk::kScans; };
+  if (std::ranges::any_of(own, scans)) std::erase_if(own, std::not_fn(scans));
+  std::vector<const Template*> baselines;
+  for (const Template* used : own) {
+    if (used->feature == "baseline") {
+      baselines.push_back(used);
+    } else {
+      left.emplace_back(weight_of(cost_of(*used, large, stage), bytes), used);
+    }
+  }
+  own.clear();
+  while (!left.empty()) {
+    double all = 0;
+    for (const auto& [weight, used] : left) all += weight;
+    double at = random.unit() * all;
+    size_t i = 0;
+    while (i + 1 < left.size() && at >= left[i].first) at -= left[i++].first;
+    own.push_back(left[i].second);
+    left.erase(left.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  if (baselines.empty()) return;
+  const size_t place = std::min(own.size(), kSolutionsMax - 1);
+  if (own.empty() || random.chance(kBaselineShare)) {
+    own.insert(own.begin() + static_cast<std::ptrdiff_t>(place), random.pick(baselines));
+  }
+}
+
 std::vector<Solution> solutions_of(const TaskGraph& graph, const TemplateLibrary& library) {
   const std::vector<Stage> stages = stages_of(graph);
   auto choices = fitting(graph, stages, library);
   Random random(graph.seed, "templates", graph.number);
   size_t count = kSolutionsMax;
-  for (auto& own : choices) {
+  for (size_t k = 0; k < stages.size(); ++k) {
+    auto& own = choices[k];
     if (own.empty()) return {};
+    if (graph.style == Style::kFull) {
+      draw_by_cost(graph, stages[k], own, random);
+      if (stages.size() == 1) count = std::min(count, own.size());
+      continue;
+    }
     for (size_t i = 2; i < own.size(); ++i) {
       std::swap(own[i], own[1 + static_cast<size_t>(random.below(static_cast<int>(i)))]);
     }
@@ -301,8 +406,15 @@ std::vector<Solution> all_solutions_of(const TaskGraph& graph, const TemplateLib
   return made;
 }
 
+std::string function_of(std::string_view cuda) {
+  const std::string signature = signature_of(cuda);
+  const size_t open = signature.find('(');
+  const size_t begin = signature.rfind(' ', open) + 1;
+  return signature.substr(begin, open - begin);
+}
+
 std::string signature_of(std::string_view cuda) {
-  const size_t name = cuda.find(" f(torch::Tensor");
+  const size_t name = cuda.find("(torch::Tensor");
   const size_t begin = cuda.rfind('\n', name) + 1;
   return std::string(cuda.substr(begin, cuda.find(" {\n", name) - begin));
 }
@@ -316,10 +428,14 @@ std::string answer_module(const TaskGraph& graph, std::string_view cuda) {
   for (const int i : graph.parameters()) arguments.push_back("self." + graph.value(i).attribute);
   std::string text =
       "import torch\nimport torch.nn as nn\nfrom torch.utils.cpp_extension import load_inline\n\n";
-  text += fmt::format("src = r\"\"\"\n{}\"\"\"\n", cuda);
+  const bool is_full = graph.style == Style::kFull;
+  const std::string function = function_of(cuda);
+  const char* source = is_full ? "cuda_source" : "src";
+  text += fmt::format("{} = r\"\"\"\n{}\"\"\"\n", source, cuda);
   text += fmt::format(
-      "ext = load_inline(name=\"e\", cpp_sources=\"{};\", cuda_sources=src, functions=[\"f\"])\n\n",
-      signature_of(cuda));
+      "ext = load_inline(name=\"{}\", cpp_sources=\"{};\", cuda_sources={}, "
+      "functions=[\"{}\"])\n\n",
+      is_full ? function + "_ext" : "e", signature_of(cuda), source, function);
   text += "\nclass ModelNew(nn.Module):\n";
   const Construction made = construction_of(graph, Layers::kParametersOnly);
   const Construction all = construction_of(graph, Layers::kAll);
@@ -328,7 +444,7 @@ std::string answer_module(const TaskGraph& graph, std::string_view cuda) {
     for (const std::string& line : made.lines) text += "        " + line + "\n";
     text += '\n';
   }
-  const std::string call = fmt::format("ext.f({})", fmt::join(arguments, ", "));
+  const std::string call = fmt::format("ext.{}({})", function, fmt::join(arguments, ", "));
   text += fmt::format("    def forward(self, {}):\n        return {}\n", fmt::join(inputs, ", "),
                       graph.outputs.size() == 1 ? call : "tuple(" + call + ")");
   return text;

@@ -22,6 +22,9 @@ struct Part {
   Stage stage;
   // The counts of the runs, "n", "m", "depth", at the sizes that are verified, and at those shown.
   std::map<std::string, int64_t> sizes, shown_sizes;
+  std::string kernel;  // The name of its kernel.
+  // Names of variables in full style, by those in templates.
+  std::map<std::string, std::string> names;
 };
 
 struct Solution {
@@ -35,8 +38,9 @@ struct Solution {
 
 inline constexpr size_t kSolutionsMax = 4;
 
-// Up to kSolutionsMax solutions, in a fixed order: the plainest first, then others as the task's
-// seed has it.
+// Up to kSolutionsMax solutions.  In compact style the plainest is the first, then come others as
+// the task's seed has it.  In full style each stage's template is drawn by its cost (cost.h), and
+// few are baselines.
 std::vector<Solution> solutions_of(const TaskGraph& graph, const TemplateLibrary& library);
 
 // All of a graph: one for each template that fits its last stage.
@@ -45,11 +49,12 @@ std::vector<Solution> all_solutions_of(const TaskGraph& graph, const TemplateLib
 // True where the template can express the stage.
 bool fits(const Template& used, const TaskGraph& graph, const Stage& stage);
 
-// The Python module around a CUDA text, which defines f.
+// The Python module around a CUDA text with one host function.
 std::string answer_module(const TaskGraph& graph, std::string_view cuda);
 
-// "torch::Tensor f(torch::Tensor x)" of a CUDA text.
+// "torch::Tensor f(torch::Tensor x)" of a CUDA text, and "f" of that.
 std::string signature_of(std::string_view cuda);
+std::string function_of(std::string_view cuda);
 
 }  // namespace mc::forge
 

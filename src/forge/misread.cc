@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "core/check.h"
 #include "forge/interpret.h"
 #include "forge/reason.h"
+#include "forge/text.h"
 
 namespace mc::forge {
 namespace {
@@ -61,7 +63,7 @@ std::optional<Misreading> replaced(const TaskGraph& graph, size_t i,
     if (may_replace(node, other)) others.push_back(&other);
   }
   if (others.empty()) return std::nullopt;
-  Misreading made{graph, "misread_operator", "", ""};
+  Misreading made{graph, "wrong_operation", "", ""};
   Node& changed = made.graph.nodes[i];
   const auto form = static_cast<size_t>(node.form - node.op->forms.data());
   changed.op = random.pick(others);
@@ -86,7 +88,7 @@ std::optional<Misreading> left_out(const TaskGraph& graph, size_t i) {
   const bool is_result = std::ranges::find(graph.outputs, node.output) != graph.outputs.end();
   if (before.dims != after.dims || before.type != after.type) return std::nullopt;
   if (is_result && before.origin != Origin::kNode) return std::nullopt;
-  Misreading made{graph, "left_out_operator", "", ""};
+  Misreading made{graph, "missing_operation", "", ""};
   made.graph.nodes.erase(made.graph.nodes.begin() + static_cast<std::ptrdiff_t>(i));
   for (Node& other : made.graph.nodes) {
     std::ranges::replace(other.operands, node.output, operand);
@@ -111,7 +113,7 @@ std::optional<Misreading> exchanged(const TaskGraph& graph, size_t i) {
   for (size_t k = 1; k < next.operands.size(); ++k) {
     if (next.operands[k] == one.output) return std::nullopt;
   }
-  Misreading made{graph, "exchanged_operators", "", ""};
+  Misreading made{graph, "operations_in_wrong_order", "", ""};
   Node &first = made.graph.nodes[i], &second = made.graph.nodes[i + 1];
   std::swap(first, second);
   std::swap(first.output, second.output);
@@ -139,13 +141,47 @@ bool is_telling(const TaskGraph& graph, const TaskGraph& changed) {
   return differs;
 }
 
+// Names of the changed graph's kernels and values, as the task's solution has them: they are of the
+// task's operators, whatever the kernel computes.
+std::string with_names_of(const TaskGraph& graph, const Solution& solution,
+                          const TaskGraph& changed, const Solution& other) {
+  std::map<std::string, std::string> names = {
+      {function_of(other.cuda), function_of(solution.cuda)}};
+  const auto value_name = [](const TaskGraph& owner, const Part& part) {
+    return fmt::format("{}_{}", owner.maker(part.stage.output)->op->name, part.stage.output);
+  };
+  for (size_t i = 0; i < std::min(other.parts.size(), solution.parts.size()); ++i) {
+    const Part &theirs = other.parts[i], &ours = solution.parts[i];
+    names[theirs.kernel] = ours.kernel;
+    names[theirs.kernel + "_finish"] = ours.kernel + "_finish";
+    names[value_name(changed, theirs)] = value_name(graph, ours);
+  }
+  return renamed(other.cuda, names);
+}
+
 // The solution of the changed graph that has the same templates, or else its first one.
-std::optional<std::string> cuda_of(const TaskGraph& changed, const Solution& solution,
-                                   const TemplateLibrary& library) {
+std::optional<std::string> cuda_of(const TaskGraph& graph, const TaskGraph& changed,
+                                   const Solution& solution, const TemplateLibrary& library) {
   const std::vector<Solution> made = solutions_of(changed, library);
   if (made.empty()) return std::nullopt;
   const auto same = std::ranges::find(made, solution.name, &Solution::name);
-  return same == made.end() ? made.front().cuda : same->cuda;
+  return with_names_of(graph, solution, changed, same == made.end() ? made.front() : *same);
+}
+
+// The first line from `begin` on that `before` lacks and that computes something, or `begin`: an
+// operator that is left out may also change the heads of the kernel and of the host function.
+size_t first_new_line(const std::string& before, const std::string& after, size_t begin) {
+  for (size_t at = after.rfind('\n', begin) + 1; at < after.size();) {
+    const size_t end = std::min(after.find('\n', at), after.size());
+    const std::string line = after.substr(at, end - at);
+    const bool is_head = line.find("__global__") != std::string::npos ||
+                         line.find("<<<") != std::string::npos || line.starts_with("torch::");
+    if (!is_head && before.find("\n" + line + "\n") == std::string::npos) {
+      return std::max(at, begin);
+    }
+    at = end + 1;
+  }
+  return begin;
 }
 
 // The difference of two texts as one edit of the first.
@@ -161,6 +197,7 @@ Bug edit_of(const std::string& before, const std::string& after) {
   bug.offset = begin;
   bug.size = before.size() - end - begin;
   bug.text = after.substr(begin, after.size() - end - begin);
+  bug.shown = std::min(first_new_line(before, after, begin) - begin, bug.text.size());
   return bug;
 }
 
@@ -181,7 +218,7 @@ std::optional<Bug> misreading_of(const TaskGraph& graph, const Solution& solutio
   for (int tries = 0; tries < kMisreadingsDrawnMax; ++tries) {
     const std::optional<Misreading> made = drawn(graph, operators, random);
     if (!made || made->graph.nodes.empty() || !is_telling(graph, made->graph)) continue;
-    const std::optional<std::string> cuda = cuda_of(made->graph, solution, library);
+    const std::optional<std::string> cuda = cuda_of(graph, made->graph, solution, library);
     if (!cuda || *cuda == solution.cuda) continue;
     Bug bug = edit_of(solution.cuda, *cuda);
     bug.kind = made->kind;

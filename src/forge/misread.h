@@ -16,10 +16,10 @@
 
 namespace mc::forge {
 
-// A misreading of the kind "left_out_operator", "misread_operator" or "exchanged_operators", as one
-// edit of the solution's CUDA text; its expected outcome is "wrong".  Its values differ from the
-// task's by the interpreter, and are finite there.  Nothing where no draw gives one, such as for a
-// graph of gradients.
+// A misreading of the kind "missing_operation", "wrong_operation" or "operations_in_wrong_order",
+// as one edit of the solution's CUDA text; its expected outcome is "wrong".  Its values differ from
+// the task's by the interpreter, and are finite there.  Nothing where no draw gives one, such as
+// for a graph of gradients.
 std::optional<Bug> misreading_of(const TaskGraph& graph, const Solution& solution,
                                  const TemplateLibrary& library,
                                  const std::vector<Operator>& operators, Random& random);

@@ -52,9 +52,9 @@ TEST(Misread, MostTasksHaveOneAndAllKindsOccur) {
     ++kinds[found->bug.kind];
   }
   EXPECT_GE(num_misread, num_graphs * 3 / 4);
-  EXPECT_GT(kinds["misread_operator"], 0);
-  EXPECT_GT(kinds["left_out_operator"], 0);
-  EXPECT_GT(kinds["exchanged_operators"], 0);
+  EXPECT_GT(kinds["wrong_operation"], 0);
+  EXPECT_GT(kinds["missing_operation"], 0);
+  EXPECT_GT(kinds["operations_in_wrong_order"], 0);
   EXPECT_EQ(kinds.size(), 3u);
 }
 
@@ -68,6 +68,24 @@ TEST(Misread, IsTheTextOfAKernelThatTakesTheSameTensors) {
     EXPECT_EQ(found->bug.expected, "wrong");
     EXPECT_THAT(found->bug.cause, HasSubstr("module"));
   }
+}
+
+// A name of the changed graph would say what is wrong.
+TEST(Misread, KeepsTheNamesOfTheTasksOwnOperators) {
+  int num_misread = 0;
+  for (uint64_t i = 0; i < kTasks; ++i) {
+    auto graph = drawn(i, {"elementwise", "reduction", "softmax"});
+    if (!graph) continue;
+    graph->style = Style::kFull;
+    const auto found = misread(*graph, i);
+    if (!found) continue;
+    ++num_misread;
+    EXPECT_EQ(function_of(found->after), function_of(found->before));
+    const size_t kernel = found->before.find("__global__");
+    const size_t size = found->before.find('(', kernel) - kernel;
+    EXPECT_NE(found->after.find(found->before.substr(kernel, size)), std::string::npos);
+  }
+  EXPECT_GT(num_misread, 5);
 }
 
 TEST(Misread, FollowsFromItsSeed) {

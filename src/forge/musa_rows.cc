@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "forge/musa_rows.h"
 
+#include <algorithm>
+#include <regex>
 #include <set>
 #include <utility>
 
@@ -23,6 +25,25 @@ std::string dumped(const Json& row) {
   return row.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+// Lines before the source of the kernels, or 0 in a text without one.
+int64_t lines_before_source(std::string_view text) {
+  const size_t source = text.find("r\"\"\"");
+  return source == std::string_view::npos ? 0 : std::ranges::count(text.substr(0, source), '\n');
+}
+
+// A prose with lines of an answer ("Line 8:", "candidate:8") that are `shift` further down there.
+std::string with_lines_shifted(const std::string& text, int64_t shift) {
+  static const std::regex kLine("(^Line |\\ncandidate:|\\nLine | candidate:)(\\d+)");
+  std::string made;
+  auto last = text.cbegin();
+  for (std::sregex_iterator it(text.begin(), text.end(), kLine), end; it != end; ++it) {
+    made.append(last, (*it)[2].first);
+    made += std::to_string(std::stoll((*it)[2]) + shift);
+    last = (*it)[2].second;
+  }
+  return made.append(last, text.cend());
+}
+
 }  // namespace
 
 MusaRows::MusaRows(musify::Rules to_musa, musify::Rules to_cuda)
@@ -41,17 +62,21 @@ std::optional<std::string> MusaRows::module_of(std::string_view cuda) const {
   return there.text;
 }
 
-// Code stands in fences; what is between them is prose.
-std::optional<std::string> MusaRows::text_of(std::string_view cuda) const {
+// Code is in fences; what is between them is prose.  The port has more lines before its source.
+std::optional<std::string> MusaRows::text_of(std::string_view cuda, int64_t& shift) const {
   std::string musa;
   for (size_t at = 0; at < cuda.size();) {
     const size_t fence = std::min(cuda.find(kFence, at), cuda.size());
-    musa += musify::port_message(cuda.substr(at, fence - at), to_musa_);
+    musa += with_lines_shifted(musify::port_message(cuda.substr(at, fence - at), to_musa_), shift);
     if (fence == cuda.size()) break;
     const size_t begin = fence + kFence.size();
     const size_t end = std::min(cuda.find(kFenceEnd, begin), cuda.size());
     const auto module = module_of(cuda.substr(begin, end - begin));
     if (!module) return std::nullopt;
+    const std::string_view before = cuda.substr(begin, end - begin);
+    if (lines_before_source(before) > 0) {
+      shift = lines_before_source(*module) - lines_before_source(before);
+    }
     musa.append(kFence).append(*module);
     at = end;
     if (cuda.substr(at).starts_with(kFenceEnd)) {
@@ -65,11 +90,12 @@ std::optional<std::string> MusaRows::text_of(std::string_view cuda) const {
 std::optional<std::string> MusaRows::port(const std::string& row) const {
   Json json = Json::parse(row);
   json["id"] = json["id"].get<std::string>() + "-musa";
+  int64_t shift = 0;
   for (const char* member : {"messages", "prompt"}) {
     const auto messages = json.find(member);
     if (messages == json.end()) continue;
     for (Json& message : *messages) {
-      const auto text = text_of(message["content"].get<std::string>());
+      const auto text = text_of(message["content"].get<std::string>(), shift);
       if (!text) return std::nullopt;
       message["content"] = *text;
     }
@@ -91,7 +117,7 @@ std::optional<std::string> MusaRows::lesson(const std::string& row) const {
                                          answer.size() - begin - kFence.size() - kFenceEnd.size());
   const auto musa = module_of(cuda);
   if (!musa) return std::nullopt;
-  std::string said;
+  std::string said = "Names that change:\n";
   std::set<std::string> seen;
   const auto port = musify::port_source(cuda, musify::Language::kPython, to_musa_, {});
   for (const musify::Change& change : port.changes) {

@@ -8,6 +8,7 @@
 #ifndef MC_FORGE_MUSA_ROWS_H_
 #define MC_FORGE_MUSA_ROWS_H_
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -35,7 +36,7 @@ class MusaRows {
  private:
   MusaRows(musify::Rules to_musa, musify::Rules to_cuda);
   std::optional<std::string> module_of(std::string_view cuda) const;
-  std::optional<std::string> text_of(std::string_view cuda) const;
+  std::optional<std::string> text_of(std::string_view cuda, int64_t& shift) const;
 
   musify::Rules to_musa_;
   musify::Rules to_cuda_;

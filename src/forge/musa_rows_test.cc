@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 
@@ -49,6 +50,23 @@ TEST(MusaRows, PortsCodeAndNamesOfMessages) {
   EXPECT_THAT(answer, HasSubstr("musa_sources=src"));
   EXPECT_THAT(answer, Not(HasSubstr("cuda")));
   EXPECT_TRUE(answer.ends_with("```\n"));
+}
+
+TEST(MusaRows, ShiftsLinesOfTheAnswerWithTheModule) {
+  Json json = Json::parse(row(kModule));
+  json["messages"].push_back({{"role", "user"}, {"content", "Found it at candidate:5."}});
+  json["messages"].push_back({{"role", "assistant"}, {"content", "Cause: x\nLine 5: void f()\n"}});
+  const Json musa = Json::parse(rows().port(json.dump()).value());
+  const std::string answer = musa["messages"][1]["content"];
+  const auto lines = [](const std::string& text) {
+    return std::ranges::count(text.substr(0, text.find("r\"\"\"")), '\n');
+  };
+  const auto shift = lines(answer) - 1 - lines(kModule) - 1;
+  ASSERT_GT(shift, 0);
+  EXPECT_EQ(musa["messages"][2]["content"],
+            "Found it at candidate:" + std::to_string(5 + shift) + ".");
+  EXPECT_THAT(musa["messages"][3]["content"].get<std::string>(),
+              HasSubstr("Line " + std::to_string(5 + shift) + ": void f()"));
 }
 
 TEST(MusaRows, NamesTheDialectWhereEachTrainerLooksForIt) {

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "core/check.h"
+#include "forge/text.h"
 
 namespace mc::forge {
 namespace {
@@ -72,8 +73,32 @@ class Planner {
     return solution_.cuda.substr(site.offset, site.size);
   }
 
-  void plan(const Fault& fault, const Site& site, const Part& part) {
-    if (fault.site != site.kind) return;
+  // A fault's texts in the names of a part's kernel.
+  static Fault named(const Fault& fault, const Part& part) {
+    Fault own = fault;
+    if (part.names.empty()) return own;
+    own.matches = renamed(own.matches, part.names);
+    own.becomes = renamed(own.becomes, part.names);
+    own.cause = renamed_in_prose(own.cause, part.names);
+    own.fix = renamed_in_prose(own.fix, part.names);
+    return own;
+  }
+
+  // "a" is an article where a blank is behind it, and longer names may be words.
+  static std::string renamed_in_prose(const std::string& text,
+                                      const std::map<std::string, std::string>& names) {
+    std::map<std::string, std::string> short_ones;
+    for (const auto& [name, longer] : names) {
+      if (name.size() == 1 && name != "a") short_ones[name] = longer;
+    }
+    std::string made = renamed(text, short_ones);
+    const auto a = names.find("a");
+    return a == names.end() ? made : substituted(std::move(made), "- a)", "- " + a->second + ")");
+  }
+
+  void plan(const Fault& of_template, const Site& site, const Part& part) {
+    if (of_template.site != site.kind) return;
+    const Fault fault = named(of_template, part);
     const std::string before = text_of(site);
     if (!fault.matches.empty() && before.find(fault.matches) == std::string::npos) return;
     const auto facts = facts_of(graph_, solution_, part);
@@ -177,7 +202,8 @@ class Planner {
   }
 
   // Edits of the text wherever it is: what does not compile.
-  void plan_text(const Fault& fault) {
+  void plan_text(const Fault& of_library) {
+    const Fault fault = named(of_library, solution_.parts.front());
     const size_t at = solution_.cuda.find(fault.matches);
     if (at == std::string::npos) return;
     bugs_.push_back({fault.kind, fault.expected, fault.cause, fault.fix, at, fault.matches.size(),

@@ -17,13 +17,14 @@
 namespace mc::forge {
 
 struct Bug {
-  std::string kind;      // "off_by_one", "missing_sync", …
+  std::string kind;      // "off_by_one", "missing_syncthreads", …
   std::string expected;  // The outcome's name: "compile", "runtime", "wrong".
   std::string cause;     // One sentence.
   std::string fix;       // One sentence.
   size_t offset = 0;     // The place of the edit in the solution's CUDA text.
   size_t size = 0;       // How many characters are replaced.
   std::string text;      // The new characters.
+  size_t shown = 0;      // The place among them of the line that shows the bug.
 };
 
 // All bugs that the solution's sites offer at the task's sizes, in a fixed order.

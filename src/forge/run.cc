@@ -17,6 +17,7 @@
 #include "forge/batch.h"
 #include "forge/chunk.h"
 #include "forge/musa_rows.h"
+#include "forge/random.h"
 #include "forge/rewrites.h"
 #include "store/store.h"
 
@@ -27,7 +28,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr int kBarrenChunksMax = 20;  // In a row; then nothing more can be drawn.
-constexpr int kVersion = 9;           // The version of what the same settings give.
+constexpr int kVersion = 10;          // The version of what the same settings give.
 
 Json settings_json(const Settings& settings) {
   Json json;
@@ -47,8 +48,6 @@ Json settings_json(const Settings& settings) {
   json["bugs_share"] = settings.bugs_share;
   json["test_share"] = settings.test_share;
   json["lessons_share"] = settings.lessons_share;
-  json["profiles_share"] = settings.profiles_share;
-  json["nvcc"] = settings.nvcc_release;
   json["weights"] = settings.weights;
   if (settings.unit_tests) json["unit_tests"] = true;
   return json;
@@ -188,32 +187,47 @@ struct DataSets {
 
 // True for rows whose numbers are those of NVIDIA's compiler and devices: they have no port.
 bool states_facts_of_nvidia(const std::string& row) {
-  return row.find("\"kind\":\"profile\"") != std::string::npos ||
-         row.find("\"kind\":\"question\"") != std::string::npos;
+  return row.find("\"kind\":\"question\"") != std::string::npos;
 }
 
-// A row in the dialects that are wanted; with both, an answer's port is a lesson too.
-void add_row(const std::string& row, Dialects dialects, const MusaRows& musa, std::string& out,
-             Counts& counts) {
-  const bool is_of_nvidia = states_facts_of_nvidia(row);
-  if (dialects != Dialects::kMusa || is_of_nvidia) out += row + "\n";
-  if (dialects == Dialects::kCuda || is_of_nvidia) return;
+// A row in one dialect.  A row that has no port is left out, or is in CUDA where both are wanted.
+void add_row(const std::string& row, task::Dialect dialect, bool wants_both, const MusaRows& musa,
+             std::string& out, Counts& counts) {
+  if (dialect == task::Dialect::kCuda || states_facts_of_nvidia(row)) {
+    out += row + "\n";
+    return;
+  }
   const auto ported = musa.port(row);
   if (ported) out += *ported + "\n";
+  if (!ported && wants_both) out += row + "\n";
   ++counts[ported ? "rows_musa" : "rows_without_musa"];
-  if (dialects != Dialects::kBoth) return;
-  if (const auto lesson = musa.lesson(row)) {
-    out += *lesson + "\n";
-    ++counts["rows_port"];
+}
+
+// With both dialects a task's rows are in one of them: twins would be the same text twice.
+task::Dialect dialect_of(const std::string& task, Dialects dialects) {
+  if (dialects == Dialects::kBoth) {
+    return Random(0, "dialect " + task, 0).chance(0.5) ? task::Dialect::kMusa
+                                                       : task::Dialect::kCuda;
   }
+  return dialects == Dialects::kMusa ? task::Dialect::kMusa : task::Dialect::kCuda;
 }
 
 Status add_task(const Json& task, const RunOptions& options, const MusaRows& musa, DataSets& sets) {
   const std::string split = task["split"];
+  const bool wants_both = options.dialects == Dialects::kBoth;
+  const task::Dialect dialect = dialect_of(task["id"], options.dialects);
   for (const Json& row : task["sft"]) {
-    add_row(row, options.dialects, musa, sets.sft, sets.counts);
+    add_row(row, dialect, wants_both, musa, sets.sft, sets.counts);
   }
-  add_row(task["row"], options.dialects, musa, split == "train" ? sets.rl : sets.test, sets.counts);
+  // One port a task of CUDA is a lesson too.
+  if (wants_both && dialect == task::Dialect::kCuda && !task["sft"].empty()) {
+    if (const auto lesson = musa.lesson(task["sft"].front())) {
+      sets.sft += *lesson + "\n";
+      ++sets.counts["rows_port"];
+    }
+  }
+  add_row(task["row"], dialect, wants_both, musa, split == "train" ? sets.rl : sets.test,
+          sets.counts);
   if (task.contains("unit_tests")) sets.unit_tests += task["unit_tests"].get<std::string>() + "\n";
   (split == "train" ? sets.train_structures : sets.test_structures).insert(task["structure"]);
   sets.counts["tasks"] += 1;

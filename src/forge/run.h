@@ -30,13 +30,10 @@ struct Settings {
   int tasks = 100;
   DrawOptions draw;
   double test_share = 0.1;
-  double bugs_share = 0;       // The part of tasks for training with reviews and repairs.
-  double lessons_share = 0;    // The same with an analysis of performance and a question.
-  double profiles_share = 0;   // The same with an analysis of the compiler's report.
-  bool unit_tests = false;     // unit_tests.jsonl is written too (unit_tests.h).
-  std::filesystem::path nvcc;  // The compiler of profiles, and its release.
-  std::string nvcc_release;
-  Weights weights;  // Families are drawn by these; empty: as the operators have it.
+  double bugs_share = 0;     // The part of tasks for training with reviews and repairs.
+  double lessons_share = 0;  // The same with a question.
+  bool unit_tests = false;   // unit_tests.jsonl is written too (unit_tests.h).
+  Weights weights;           // Families are drawn by these; empty: as the operators have it.
 };
 
 // Dialects that the rows of the data sets are written in.

@@ -11,6 +11,7 @@
 #include "forge/random.h"
 #include "forge/reason.h"
 #include "forge/render.h"
+#include "forge/words.h"
 #include "reward/feedback.h"
 
 namespace mc::forge {
@@ -24,19 +25,17 @@ constexpr const char* kReviewRequest =
     "be none.\n";
 constexpr const char* kReviewAllRequest =
     "Find all bugs in this answer: the kind, the line, the cause, the effect and the fix of each, "
-    "then the whole answer with the fixes. There may be none.\n";
-constexpr const char* kPerformanceRequest =
-    "Analyse the speed of this answer: bugs, memory traffic, intensity, techniques used and others "
-    "that fit.\n";
-constexpr const char* kProfileRequest =
-    "Analyse the compiler's report of these kernels: registers, shared memory, spills, occupancy "
-    "on "
-    "sm_90 and its limit.\n";
+    "then the whole answer with the fixes. There may be none: then say what you checked.\n";
 constexpr const char* kFullSystem =
-    "You write CUDA kernels for PyTorch programs. Answer with one Python code block that defines "
-    "ModelNew, with the same parameters as Model, and compiles its kernels with load_inline.";
+    "You write CUDA kernels for PyTorch programs. First think between <think> and </think>: plan "
+    "the "
+    "kernels and say what you reject and why, or after feedback find the fault. Then answer with "
+    "one Python code block that defines ModelNew, with the same parameters as Model, and compiles "
+    "its kernels with load_inline.";
 constexpr const char* kFullRequest =
     "Replace the operators of this PyTorch module by CUDA kernels that are right for all sizes.\n";
+
+std::string thought(const std::string& text) { return "<think>\n" + text + "</think>\n\n"; }
 
 Json message(const char* role, const std::string& content) {
   return {{"role", role}, {"content", content}};
@@ -66,6 +65,7 @@ Json begin_row(const std::string& id, const char* kind) {
 void end_row(Json& row, const TaskGraph& graph, const Solution& solution,
              const std::vector<Bug>& bugs) {
   row["task"] = graph.id();
+  row["dialect"] = task::to_string(task::Dialect::kCuda);
   describe(row, graph);
   row["provenance"] = {{"seed", graph.seed}, {"template", solution.name}};
   row["provenance"]["features"] = Json::array();
@@ -78,7 +78,7 @@ void end_row(Json& row, const TaskGraph& graph, const Solution& solution,
 std::string answer_of(const TaskGraph& graph, Style style, const Solution& solution,
                       const TemplateLibrary& library) {
   if (style == Style::kCompact) return fenced(solution.module);
-  return reasoning(graph, solution, library) + "\n" + fenced(solution.module);
+  return thought(plan_text(graph, solution, library)) + fenced(solution.module);
 }
 
 std::string feedback_of(Style style, const task::Outcome& outcome) {
@@ -97,31 +97,59 @@ std::string line_at(const std::string& text, size_t offset) {
   return text.substr(begin, text.find('\n', begin) - begin);
 }
 
-// The place of a bug in the text that has all of `bugs`.
+// The place of a bug's line in the text that has all of `bugs`.
 size_t offset_of(const Bug& bug, const std::vector<Bug>& bugs) {
   size_t offset = bug.offset;
   for (const Bug& other : bugs) {
     if (other.offset < bug.offset) offset += other.text.size() - other.size;
   }
-  return offset;
+  return offset + bug.shown;
 }
 
-// Each bug with its line in the module.
-std::string report_of(const Solution& solution, const Mutant& mutant) {
+// "off_by_one" as people write it.
+std::string readable(std::string kind) {
+  std::ranges::replace(kind, '_', ' ');
+  return kind;
+}
+
+// Bug `i` of a mutant with its line in the module.
+std::string bug_text(const Solution& solution, const Mutant& mutant, size_t i) {
   const std::string cuda = with_bugs(solution, mutant.bugs);
   const size_t before = mutant.module.find(cuda);
   MC_CHECK(before != std::string::npos);
+  const Bug& bug = mutant.bugs.at(i);
+  const size_t offset = offset_of(bug, mutant.bugs);
+  const auto begin = mutant.module.begin();
+  const auto line = 1 + std::count(begin, begin + static_cast<ptrdiff_t>(before + offset), '\n');
+  return fmt::format("Fault: {}\nLine {}: {}\nCause: {}\nFix: {}\n", readable(bug.kind), line,
+                     line_at(cuda, offset), bug.cause, bug.fix);
+}
+
+// Each bug of a mutant, the effect and the fixed answer.
+std::string report_of(const Solution& solution, const Mutant& mutant) {
   std::string text = fmt::format("Bugs: {}\n", mutant.bugs.size());
   for (size_t i = 0; i < mutant.bugs.size(); ++i) {
-    const Bug& bug = mutant.bugs[i];
-    const size_t offset = offset_of(bug, mutant.bugs);
-    const auto begin = mutant.module.begin();
-    const auto line = 1 + std::count(begin, begin + static_cast<ptrdiff_t>(before + offset), '\n');
-    text += fmt::format("{}. {}\n   Line {}: {}\n   Cause: {}\n   Fix: {}\n", i + 1, bug.kind, line,
-                        line_at(cuda, offset), bug.cause, bug.fix);
+    text += fmt::format("\n{}. {}", i + 1, bug_text(solution, mutant, i));
   }
-  return text + fmt::format("Effect: {}\nThe fixed answer:\n{}", effect_of(mutant.outcome),
+  return text + fmt::format("\nEffect: {}\n\nThe fixed answer:\n{}", effect_of(mutant.outcome),
                             fenced(solution.module));
+}
+
+// The findings in a failed answer before the next one: the bugs that `next` has no more, which are
+// all of them where it is null.
+std::string diagnosis_of(const TaskGraph& graph, const Solution& solution, const Mutant& mutant,
+                         const Mutant* next) {
+  if (graph.style == Style::kCompact) return "";
+  Random random(graph.seed, "diagnosis", graph.number + mutant.bugs.size());
+  std::string text = phrased("failed", {{"effect", effect_of(mutant.outcome)}}, random) + "\n";
+  for (size_t i = 0; i < mutant.bugs.size(); ++i) {
+    const bool stays =
+        next != nullptr && std::ranges::any_of(next->bugs, [&](const Bug& bug) {
+          return bug.offset == mutant.bugs[i].offset && bug.kind == mutant.bugs[i].kind;
+        });
+    if (!stays) text += bug_text(solution, mutant, i);
+  }
+  return thought(text);
 }
 
 }  // namespace
@@ -178,7 +206,9 @@ std::string review_row(const TaskGraph& graph, Style style, const Solution& solu
       message("user", (style == Style::kCompact ? kReviewRequest : kReviewAllRequest) +
                           fenced(render_module(graph)) + "The answer:\n" + fenced(answer)));
   std::string said = "No bug.\n";
-  if (mutant != nullptr && style == Style::kFull) {
+  if (mutant == nullptr && style == Style::kFull) {
+    said = analysis_text(graph, solution);
+  } else if (mutant != nullptr && style == Style::kFull) {
     said = report_of(solution, *mutant);
   } else if (mutant != nullptr) {
     const Bug& bug = mutant->bugs.front();
@@ -196,12 +226,16 @@ std::string repair_row(const TaskGraph& graph, Style style, const Solution& solu
   MC_CHECK(!mutants.empty());
   Json row = begin_row(fmt::format("{}-repair{}", graph.id(), mutants.size() + 1), "repair");
   row["messages"] = prompt_messages(graph, style);
-  for (const Mutant* mutant : mutants) {
-    row["messages"].push_back(message("assistant", fenced(mutant->module)));
+  std::string diagnosis;
+  for (size_t i = 0; i < mutants.size(); ++i) {
+    const Mutant& mutant = *mutants[i];
+    row["messages"].push_back(message("assistant", diagnosis + fenced(mutant.module)));
     row["messages"].push_back(
-        message("user", reward::repair_request(feedback_of(style, mutant->outcome))));
+        message("user", reward::repair_request(feedback_of(style, mutant.outcome))));
+    diagnosis =
+        diagnosis_of(graph, solution, mutant, i + 1 < mutants.size() ? mutants[i + 1] : nullptr);
   }
-  row["messages"].push_back(message("assistant", fenced(solution.module)));
+  row["messages"].push_back(message("assistant", diagnosis + fenced(solution.module)));
   end_row(row, graph, solution, mutants.front()->bugs);
   return row.dump();
 }
@@ -213,30 +247,9 @@ std::string retry_row(const TaskGraph& graph, Style style, const Solution& solut
   std::string content = row["messages"].back()["content"];
   content += reward::retry_request(fenced(mutant.module), feedback_of(style, mutant.outcome));
   row["messages"].back()["content"] = content;
-  row["messages"].push_back(message("assistant", fenced(solution.module)));
+  row["messages"].push_back(message(
+      "assistant", diagnosis_of(graph, solution, mutant, nullptr) + fenced(solution.module)));
   end_row(row, graph, solution, mutant.bugs);
-  return row.dump();
-}
-
-std::string performance_row(const TaskGraph& graph, const Solution& solution,
-                            const TemplateLibrary& library) {
-  Json row = begin_row(graph.id() + "-" + solution.name + "-performance", "performance");
-  row["messages"].push_back(message("user", kPerformanceRequest + fenced(render_module(graph)) +
-                                                "The answer:\n" + fenced(solution.module)));
-  row["messages"].push_back(message("assistant", performance_text(graph, solution, library)));
-  end_row(row, graph, solution, {});
-  return row.dump();
-}
-
-std::optional<std::string> profile_row(const TaskGraph& graph, const Solution& solution,
-                                       const std::vector<Resources>& resources) {
-  const std::string text = profile_text(graph, solution, resources);
-  if (text.empty()) return std::nullopt;
-  Json row = begin_row(graph.id() + "-" + solution.name + "-profile", "profile");
-  row["messages"].push_back(message("user", kProfileRequest + fenced(solution.module) +
-                                                "ptxas reports:\n" + resources_text(resources)));
-  row["messages"].push_back(message("assistant", text));
-  end_row(row, graph, solution, {});
   return row.dump();
 }
 
@@ -246,6 +259,7 @@ std::string question_row(uint64_t seed, uint64_t number) {
   row["messages"].push_back(message("user", question.asked + "\n"));
   row["messages"].push_back(message("assistant", question.told + "\n"));
   row["task"] = "";
+  row["dialect"] = task::to_string(task::Dialect::kCuda);
   row["families"] = Json::array();
   row["operators"] = Json::array();
   row["depth"] = 0;

@@ -4,14 +4,12 @@
 #ifndef MC_FORGE_SAMPLES_H_
 #define MC_FORGE_SAMPLES_H_
 
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "forge/draw.h"
 #include "forge/graph.h"
 #include "forge/kernels.h"
-#include "forge/launch.h"
 #include "forge/mutate.h"
 #include "task/verdict.h"
 
@@ -45,26 +43,20 @@ struct Mutant {
 };
 
 // The user names the task and an answer, the assistant the bugs, or that there is none where
-// `mutant` is null.  In full style each bug has its line, and the whole fixed answer follows.
+// `mutant` is null.  In full style each bug has its line, and the whole fixed answer follows; of a
+// right answer it is analysed what it covers.
 std::string review_row(const TaskGraph& graph, Style style, const Solution& solution,
                        const Mutant* mutant);
 
 // Two turns, or three where `mutants` has two: each answer is followed by its feedback, the last
-// one is the solution.
+// one is the solution.  In full style an answer to feedback begins with a diagnosis.
 std::string repair_row(const TaskGraph& graph, Style style, const Solution& solution,
                        const std::vector<const Mutant*>& mutants);
 
-// One turn: task, failed answer and feedback in one message, the solution (rl's replays).
+// One turn: task, failed answer and feedback in one message, the solution (rl's replays), behind a
+// diagnosis in full style.
 std::string retry_row(const TaskGraph& graph, Style style, const Solution& solution,
                       const Mutant& mutant);
-
-// An analysis of a right kernel's speed (lessons.h).
-std::string performance_row(const TaskGraph& graph, const Solution& solution,
-                            const TemplateLibrary& library);
-
-// An analysis of what the compiler reports; nothing where it cannot be made.
-std::optional<std::string> profile_row(const TaskGraph& graph, const Solution& solution,
-                                       const std::vector<Resources>& resources);
 
 // A question with its answer, of no task.
 std::string question_row(uint64_t seed, uint64_t number);

@@ -18,6 +18,16 @@ bool is_matched(const Expr& element) {
   return element.kind == Expr::Kind::kBinary && element.text == "*";
 }
 
+// "softmax_mul_kernel" in full style, of a stage's first operators; "k" in compact.
+std::string kernel_name(const TaskGraph& graph, const Stage& stage, const std::string& suffix) {
+  if (graph.style == Style::kCompact) return "k" + suffix;
+  std::vector<std::string> names;
+  if (stage.core != nullptr) names.push_back(stage.core->op->name);
+  for (const Node* node : stage.nodes) names.push_back(node->op->name);
+  if (names.size() > 3) names = {names[0], names[1], "fused"};
+  return fmt::format("{}_kernel{}", fmt::join(names, "_"), suffix);
+}
+
 // Parts of the text from one __global__ or __device__ to the next.
 struct Function {
   size_t begin = 0, end = 0;
@@ -90,6 +100,7 @@ StageWriter::StageWriter(const TaskGraph& graph, const Stage& stage, const Templ
       tensors_(tensors),
       output_(output),
       suffix_(number == 0 ? "" : std::to_string(number + 1)),
+      kernel_(kernel_name(graph, stage, suffix_)),
       reads_(reads),
       code_(graph, stage, used.walk, tensors, reads) {}
 
@@ -104,7 +115,7 @@ std::string StageWriter::host() {
   size_t launches = 0;
   const Filling filling = {[&](const std::string& name, size_t) -> std::string {
                              if (name == "args") return arguments_.at(launches++);
-                             if (name == "k") return "k" + suffix_;
+                             if (name == "k") return kernel_;
                              if (name == "options") return options();
                              return hole(name, 0);
                            },
@@ -145,7 +156,7 @@ std::string StageWriter::hole(const std::string& name, size_t pass) {
   const size_t colon = name.find(':');
   const std::string head = name.substr(0, colon);
   const std::string rest = colon == std::string::npos ? "" : name.substr(colon + 1);
-  if (head == "k") return "k" + suffix_ + rest;
+  if (head == "k") return kernel_ + rest;
   if (head == "name") return rest + suffix_;
   if (head == "params" || head == "names") return "\x06" + head + "\x06";
   if (head == "decode") return Code::decode_mark(rest);
@@ -223,9 +234,13 @@ std::string StageWriter::reducer_join(size_t number, const std::string& rest) co
                    rest.substr(comma + 2));
 }
 
+std::string StageWriter::loader() const {
+  return (graph_.style == Style::kCompact ? "p" : "load_element") + suffix_;
+}
+
 std::string StageWriter::loaded() const {
   if (!code_.loads_by_function()) return code_.load();
-  return fmt::format("{} v = p{}(\x06names\x06, r, j);\n", code_.real(), suffix_);
+  return fmt::format("{} v = {}(\x06names\x06, r, j);\n", code_.real(), loader());
 }
 
 std::string StageWriter::with_functions(std::string text) {
@@ -237,7 +252,7 @@ std::string StageWriter::with_functions(std::string text) {
     std::vector<std::string> parameters, names;
     mentioned(body, parameters, names, nullptr);
     parameters.emplace_back("int r"), parameters.emplace_back("int j");
-    function = fmt::format("__device__ {} p{}({}) {{\n{}", code_.real(), suffix_,
+    function = fmt::format("__device__ {} {}({}) {{\n{}", code_.real(), loader(),
                            fmt::join(parameters, ", "), body);
     text = substituted(std::move(text), "\x06names\x06", fmt::format("{}", fmt::join(names, ", ")));
   }

@@ -31,6 +31,7 @@ class StageWriter {
   std::string host();
 
   const Code& code() const { return code_; }
+  const std::string& kernel() const { return kernel_; }
 
  private:
   size_t repeat(const std::string& section) const;
@@ -50,6 +51,7 @@ class StageWriter {
   size_t pass_of(Combine combine) const;
   std::string reducer_join(size_t number, const std::string& rest) const;
 
+  std::string loader() const;  // The name of the function that loads an element.
   std::string loaded() const;
 
   // The function that loads an element, where rows are read several times.
@@ -67,6 +69,7 @@ class StageWriter {
   const std::map<int, std::string>& tensors_;
   std::string output_;
   std::string suffix_;  // The end of the names where there are several kernels.
+  std::string kernel_;
   Reads reads_;
   Code code_;
   std::vector<std::string> parameters_, arguments_;

@@ -146,7 +146,12 @@ Status read_template(const fs::path& folder, const Json& shared_faults,
   if (json.contains("limit")) {
     MC_TRY(made.limit, parse_expr(json["limit"].get<std::string>()), "limit");
   }
-  made.how = json.at("how");
+  made.plan = json.at("plan");
+  made.check = json.value("check", "");
+  made.names = json.value("names", std::map<std::string, std::string>());
+  for (const auto& [name, formula] : json.at("cost").items()) {
+    MC_TRY(made.cost[name], parse_expr(formula.get<std::string>()), "cost");
+  }
   made.buffers = json.value("buffers", std::vector<std::string>());
   MC_TRY(made.faults, read_faults_of_template(json.at("faults"), shared_faults), "faults");
   const size_t host = text.find(kLaunch);
@@ -165,6 +170,8 @@ Status read_template(const fs::path& folder, const Json& shared_faults,
     for (const auto& [name, value] : own.values) {
       own.device = substituted(std::move(own.device), "{{" + name + "}}", value);
       own.host = substituted(std::move(own.host), "{{" + name + "}}", value);
+      own.plan = substituted(std::move(own.plan), "{{" + name + "}}", value);
+      own.check = substituted(std::move(own.check), "{{" + name + "}}", value);
     }
   }
   return ok();

@@ -43,7 +43,10 @@ struct Template {
   std::optional<Expr> limit;                  // A condition on n, m, depth, batch and last.
   std::string feature;                        // "baseline", "vectorised", …
   std::map<std::string, std::string> values;  // The variant's values, which replace {{name}}.
-  std::string how;                            // Which thread computes what, as half a sentence.
+  std::string plan;                           // The division of the work, as half a sentence.
+  std::string check;                          // The bounds check in the code, or "".
+  std::map<std::string, Expr> cost;           // Formulas of its cost (cost.h).
+  std::map<std::string, std::string> names;   // Longer names of its variables in full style.
   std::vector<std::string> buffers;           // Device memory of the template's own.
   std::vector<Fault> faults;
   std::string device;  // Sites are marked (text.h).

@@ -14,7 +14,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::string kManifest = R"({"walk": "rows", "feature": "f", "how": "h", "faults": {},
+const std::string kManifest =
+    R"({"walk": "rows", "feature": "f", "plan": "p", "cost": {"busy": "n"}, "faults": {},
   "variants": {"8": {"T": "8"}}})";
 const std::string kKernel = "// Licence\nvoid k() { {{value}} }\n// Launch.\nk();\n";
 
@@ -78,7 +79,7 @@ TEST(Templates, ThatAreWrongAreNamedWithWhatIsWrong) {
 }
 
 TEST(Templates, ThatLackAMemberAreNamed) {
-  for (const char* member : {"walk", "feature", "how", "faults", "variants"}) {
+  for (const char* member : {"walk", "feature", "plan", "cost", "faults", "variants"}) {
     const auto library =
         load(with(kManifest, "\"" + std::string(member) + "\"", "\"other\""), kKernel);
     ASSERT_FALSE(library) << member;

@@ -76,6 +76,29 @@ std::string with_word(std::string_view text, std::string_view word, std::string_
   return made.append(text.substr(from));
 }
 
+std::string renamed(std::string_view text, const std::map<std::string, std::string>& names) {
+  std::string made;
+  for (size_t i = 0; i < text.size();) {
+    if (text[i] == '\x01') {
+      const size_t end = text.find('\x02', i);
+      made.append(text.substr(i, end - i));
+      i = end;
+    }
+    size_t end = i;
+    while (end < text.size() && is_letter(text[end])) ++end;
+    if (end == i) {
+      made += text[i++];
+      continue;
+    }
+    const std::string word(text.substr(i, end - i));
+    const auto found = names.find(word);
+    const bool is_member = i > 0 && text[i - 1] == '.';
+    made += found == names.end() || is_member ? word : found->second;
+    i = end;
+  }
+  return made;
+}
+
 std::string parenthesized(const std::string& text) {
   const bool is_word = std::ranges::all_of(
       text, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; });

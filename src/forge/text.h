@@ -6,6 +6,7 @@
 #define MC_FORGE_TEXT_H_
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +32,10 @@ bool has_word(std::string_view text, std::string_view word);
 
 // `text` with the identifier replaced.
 std::string with_word(std::string_view text, std::string_view word, std::string_view value);
+
+// `text` with each identifier that `names` has replaced, all at once; names of sites stay, and so
+// do members ("threadIdx.x").
+std::string renamed(std::string_view text, const std::map<std::string, std::string>& names);
 
 // `text`, in parentheses where it is more than a word.
 std::string parenthesized(const std::string& text);

@@ -2,7 +2,6 @@
 #include "forge/words.h"
 
 #include <cctype>
-#include <set>
 
 #include "core/check.h"
 #include "forge/text.h"
@@ -15,67 +14,166 @@ using Forms = std::vector<const char*>;
 const std::map<std::string, Forms, std::less<>>& grammar() {
   static const std::map<std::string, Forms, std::less<>> kGrammar = {
       // ---- Steps of reasoning ------------------------------------------------------------------
-      {"operators",
-       {"The module has {count} operators: {chain}.", "It computes {chain}; operators: {count}.",
-        "Operators in order ({count}): {chain}.", "The forward pass is {chain}, {count} in all.",
-        "There are {count} steps, which are {chain}.",
-        "Decomposed, the module is {chain} (steps: {count})."}},
-      {"kernels",
-       {"The number of kernels is {kernels}.", "Kernels: {kernels}.",
-        "This takes {kernels} launches.", "It is cut into {kernels} kernels.",
-        "Launches that are needed: {kernels}.", "The plan has {kernels} kernels."}},
-      {"stage",
-       {"Kernel {k} computes {chain} and writes {value}.",
-        "In kernel {k}: {chain}, stored as {value}.",
-        "{value} is written by kernel {k}, which does {chain}.",
-        "Kernel {k} is for {chain}; its result is {value}.",
-        "The work of kernel {k} is {chain}, and {value} is its output.",
-        "{chain} are fused in kernel {k}, so only {value} goes to memory."}},
+      {"fusion",
+       {"Rejected: a kernel for each of the {count} operators, so {count} launches and {bytes} "
+        "bytes "
+        "of {values} elements written and read back. Launches here: {kernels}.",
+        "One kernel an operator would be {count} launches, and {values} elements would go through "
+        "memory twice, {bytes} bytes; fused: {kernels}.",
+        "Without fusion it takes {count} launches and {bytes} bytes for {values} elements that are "
+        "stored and loaded again; with it, {kernels}.",
+        "Launches: {kernels} in place of {count}, which also saves {bytes} bytes of traffic for "
+        "{values} elements between operators.",
+        "{count} separate operators would write {values} elements and read them back ({bytes} "
+        "bytes "
+        "in {count} launches), so they are fused: launches {kernels}.",
+        "Not operator by operator: that costs {bytes} bytes for {values} elements, out and in, and "
+        "{count} launches against {kernels}."}},
+      {"separate",
+       {"Launches in all: {kernels}.", "Number of launches: {kernels}.",
+        "Launches, one behind the other: {kernels}.", "Kernels that the host starts: {kernels}.",
+        "The count of launches is {kernels}.", "Launched in sequence: {kernels}."}},
+      {"kernel",
+       {"Kernel {k}, {kernel}: {chain}, by {plan}; {blocks} blocks of {threads} threads.",
+        "{kernel} is kernel {k} and computes {chain}. It takes {plan}: a grid of {blocks}, blocks "
+        "of "
+        "{threads}.",
+        "For {chain} there is {kernel} (kernel {k}), launched with {blocks} blocks of {threads}: "
+        "{plan}.",
+        "Kernel {k} does {chain} in {kernel}: {plan}, that is {blocks} x {threads} threads.",
+        "Use {plan} to compute {chain}. This is kernel {k}, {kernel}, of {blocks} blocks and "
+        "{threads} "
+        "threads each.",
+        "{blocks} blocks of {threads} threads run {kernel}, kernel {k}: {chain}, with {plan}."}},
+      {"spare",
+       {"{all} threads, {busy} with work; `{check}` stops {idle} of kernel {k}.",
+        "In kernel {k} the check `{check}` holds back {idle} of {all} threads and lets {busy} "
+        "work.",
+        "Of {all} threads of kernel {k}, {busy} work and {idle} fail `{check}`.",
+        "{idle} of the {all} threads of kernel {k} are past the end: `{check}` leaves {busy}.",
+        "Kernel {k} needs {busy} threads and gets {all}, so `{check}` has {idle} to stop.",
+        "`{check}` in kernel {k}: {busy} threads go on, {idle} of {all} do not."}},
+      {"exact",
+       {"All {all} threads of kernel {k} have work here; `{check}` is for other sizes.",
+        "The sizes fill kernel {k} exactly, {all} threads; `{check}` stays, since others do not.",
+        "No thread of the {all} of kernel {k} is spare, yet other sizes need `{check}`.",
+        "Kernel {k}: {all} threads, none idle. Sizes may change, so `{check}` is kept.",
+        "With these sizes `{check}` stops none of the {all} threads of kernel {k}.",
+        "{all} threads and as much work for kernel {k}; `{check}` matters at other sizes."}},
+      {"example",
+       {"Thread {thread} of block {block} in kernel {k} has {name} = {place}.",
+        "For instance in kernel {k}: block {block}, thread {thread}, {name} = {place}.",
+        "In kernel {k}, {name} = {place} belongs to thread {thread} of block {block}.",
+        "To check kernel {k}: at block {block} and thread {thread}, {name} is {place}.",
+        "{name} is {place} for thread {thread} in block {block} of kernel {k}.",
+        "Block {block}, thread {thread} of kernel {k} begins with {name} = {place}."}},
+      {"barriers",
+       {"A block of kernel {k} passes {barriers} barriers.",
+        "Barriers that each block of kernel {k} passes: {barriers}.",
+        "__syncthreads() runs {barriers} times in a block of kernel {k}, never in a divergent "
+        "branch.",
+        "Every thread of a block of kernel {k} meets {barriers} barriers.",
+        "Kernel {k} synchronises a block {barriers} times.",
+        "Per block kernel {k} has {barriers} barriers to pass."}},
+      {"shared_bytes",
+       {"A block of kernel {k} takes {bytes} bytes of shared memory.",
+        "Kernel {k} has {bytes} bytes of shared memory a block.",
+        "Shared memory of kernel {k}: {bytes} bytes a block.",
+        "{bytes} bytes of shared memory are needed for each block of kernel {k}.",
+        "Each block of kernel {k} keeps {bytes} bytes in shared memory.",
+        "In shared memory a block of kernel {k} holds {bytes} bytes."}},
+      {"reads",
+       {"Each element of {name} is loaded {count}x in kernel {k}.",
+        "Kernel {k} loads {name} {count}x.", "Passes of kernel {k} over {name}: {count}.",
+        "{name} comes from memory {count}x in kernel {k}.",
+        "Loads of an element of {name} in kernel {k}: {count}.",
+        "In kernel {k} every element of {name} is fetched {count}x."}},
+      // Figures in which a rejected plan costs more.
+      {"less_barriers",
+       {"Rejected for kernel {k}: {other}. A block would pass {theirs} barriers, and passes "
+        "{ours}.",
+        "Kernel {k} is not {other}, which has {theirs} barriers a block against {ours}.",
+        "{other} in kernel {k} would mean {theirs} barriers a block in place of {ours}.",
+        "Barriers decide kernel {k}: {ours} a block, but {theirs} with {other}.",
+        "With {other} kernel {k} would wait at {theirs} barriers a block; it has {ours}.",
+        "For kernel {k} barriers a block are {ours}; {theirs} would be the price of {other}."}},
+      {"less_launches",
+       {"Rejected for kernel {k}: {other}. It launches {theirs} and this {ours}.",
+        "Kernel {k} is not {other}, whose launches are {theirs} against {ours}.",
+        "{other} would turn kernel {k} into {theirs} launches; here {ours} will do.",
+        "Launches decide kernel {k}: {ours}, but {theirs} with {other}.",
+        "With {other} kernel {k} would be launched as {theirs}, not {ours}.",
+        "For kernel {k} launches are {ours}; {theirs} would be the price of {other}."}},
+      {"less_loaded",
+       {"Rejected for kernel {k}: {other}. Its threads load {theirs} bytes, these {ours}.",
+        "Kernel {k} is not {other}, which loads {theirs} bytes where {ours} are enough.",
+        "{other} would load {theirs} bytes in kernel {k}; this loads {ours}.",
+        "Loads decide kernel {k}: {ours} bytes, but {theirs} with {other}.",
+        "With {other} kernel {k} would ask memory for {theirs} bytes in place of {ours}.",
+        "For kernel {k} loads are {ours} bytes; {theirs} would be the price of {other}."}},
+      {"less_sectors",
+       {"Rejected for kernel {k}: {other}. A load of its first warp touches {theirs} sectors of 32 "
+        "bytes, here {ours}.",
+        "Kernel {k} is not {other}: {theirs} sectors for a warp's load against {ours}.",
+        "{other} would scatter a warp's load in kernel {k} over {theirs} sectors; here it is "
+        "{ours}.",
+        "Coalescing decides kernel {k}: {ours} sectors a load of the first warp, but {theirs} with "
+        "{other}.",
+        "With {other} a warp of kernel {k} would fetch {theirs} sectors a load, not {ours}.",
+        "For kernel {k} the first warp's load takes {ours} sectors; {theirs} would be the price of "
+        "{other}."}},
+      {"more_busy",
+       {"Rejected for kernel {k}: {other}. Only {theirs} threads would have work, here {ours}.",
+        "Kernel {k} is not {other}, which keeps {theirs} threads busy against {ours}.",
+        "{other} would leave kernel {k} with {theirs} threads at work; here they are {ours}.",
+        "Parallelism decides kernel {k}: {ours} threads with work, but {theirs} with {other}.",
+        "With {other} kernel {k} would occupy {theirs} threads in place of {ours}.",
+        "For kernel {k} threads with work are {ours}; {theirs} is all that {other} gives."}},
+      {"fewer_blocks",
+       {"Rejected for kernel {k}: {other}. That is {theirs} blocks to schedule, this {ours}.",
+        "Kernel {k} is not {other}, which launches {theirs} blocks against {ours}.",
+        "{other} would cut kernel {k} into {theirs} blocks; here they are {ours}.",
+        "The grid decides kernel {k}: {ours} blocks, but {theirs} with {other}.",
+        "With {other} kernel {k} would start {theirs} blocks in place of {ours}.",
+        "For kernel {k} blocks are {ours}; {theirs} would be the price of {other}."}},
+      // Figures in which the chosen plan costs more.
+      {"price_barriers",
+       {"The price of kernel {k}: {ours} barriers a block, where {other} has {theirs}.",
+        "In return kernel {k} waits at {ours} barriers a block; {other} would at {theirs}.",
+        "{other} would spare barriers in kernel {k}: {theirs} in place of {ours} a block.",
+        "Kernel {k} pays with {ours} barriers a block against {theirs} of {other}.",
+        "Against it speak {ours} barriers a block in kernel {k}; {other} passes {theirs}.",
+        "Barriers a block of kernel {k} rise to {ours}, from {theirs} of {other}."}},
+      {"price_busy",
+       {"The price of kernel {k}: {ours} threads with work, where {other} has {theirs}.",
+        "In return kernel {k} keeps {ours} threads busy; {other} would keep {theirs}.",
+        "{other} would give kernel {k} more parallelism: {theirs} threads in place of {ours}.",
+        "Kernel {k} pays with {ours} working threads against {theirs} of {other}.",
+        "Against it speaks that {ours} threads work in kernel {k}; with {other} {theirs} would.",
+        "Threads with work in kernel {k} fall to {ours}, from {theirs} of {other}."}},
+      // ---- Reviews and diagnoses
+      {"no_bug",
+       {"No bug.", "There is no bug.", "I find no bug.", "Nothing to fix: no bug.",
+        "This answer has no bug.", "No fault was found."}},
+      {"failed",
+       {"The run ended so: {effect}.", "What was observed: {effect}.", "The verdict is {effect}.",
+        "The candidate failed, {effect}.", "Symptom: {effect}.", "The judge reports {effect}."}},
+      {"stream",
+       {"Launches use the current stream, and each is checked: {count}.",
+        "Checks behind launches: {count}, all on the current stream.",
+        "On the current stream are {count} launches, each followed by its check.",
+        "{count} launches, {count} launch checks, one stream: the current one.",
+        "Errors of all {count} launches are caught, and all are on the current stream.",
+        "No launch is unchecked ({count} in all), and the stream is PyTorch's."}},
       {"formula",
-       {"Step {k}, {op}: {formula}.", "{op} (step {k}) is {formula}.",
-        "The formula of step {k}, which is {op}, is {formula}.",
-        "In step {k}, {op} means {formula}.", "Step {k} computes {formula}, that is {op}.",
-        "For {op} in step {k}: {formula}."}},
-      {"stable",
-       {"Exponentials and squares are taken of differences, so nothing overflows or cancels.",
-        "The largest value or the mean is subtracted first, which keeps the numbers small.",
-        "Differences come before exponentials and squares: this is the stable form.",
-        "Without the subtraction large inputs would overflow or cancel.",
-        "Subtracting first avoids infinities and lost digits.",
-        "It is computed of differences, because the plain form is not stable."}},
-      {"tensor",
-       {"{name} has shape {shape} = [{sizes}], {count} elements.",
-        "The shape of {name} is {shape} = [{sizes}]; it has {count} elements.",
-        "{name}: {shape} = [{sizes}], that is {count} elements.",
-        "{count} elements are in {name}, whose shape is {shape} = [{sizes}].",
-        "With shape {shape} = [{sizes}], {name} has {count} elements.",
-        "{name} holds {count} elements in shape {shape} = [{sizes}]."}},
-      {"extent",
-       {"The extent {extent} is {size}.", "{extent} = {size}.", "{extent} comes to {size}.",
-        "From the sizes follows {extent} = {size}.", "An axis has {extent} = {size} places.",
-        "The size of one axis is {extent} = {size}."}},
-      {"step_shape",
-       {"Step {k} gives {shape} = [{sizes}].", "After step {k} the shape is {shape} = [{sizes}].",
-        "The result of step {k} is {shape} = [{sizes}].",
-        "{shape} = [{sizes}] is what step {k} makes.",
-        "Step {k} has an output of shape {shape} = [{sizes}].",
-        "The shape behind step {k}: {shape} = [{sizes}]."}},
-      {"mapping",
-       {"Kernel {k}: {how}.", "In kernel {k}, {how}.",
-        "The work of kernel {k} is shared so: {how}.", "Mapping of kernel {k}: {how}.",
-        "For kernel {k}, {how}.", "Threads of kernel {k}: {how}."}},
+       {"{op} is {formula}.", "For {op}: {formula}.", "Formula of {op}: {formula}.",
+        "{op} means {formula}.", "What {op} computes: {formula}.",
+        "By definition {op} is {formula}."}},
       {"run",
        {"In kernel {k}, {name} is {value}.", "Kernel {k} is called with {name} = {value}.",
         "{name} = {value} in kernel {k}.", "The {name} of kernel {k} is {value}.",
         "Kernel {k} has {name} = {value} places to cover.",
         "For kernel {k} the sizes give {name} = {value}."}},
-      {"block",
-       {"A block of kernel {k} has {threads} threads, {warps} warps.",
-        "Kernel {k} runs {threads} threads a block: {warps} warps.",
-        "Each block of kernel {k} is {warps} warps, or {threads} threads.",
-        "Blocks of kernel {k} have {threads} threads ({warps} warps).",
-        "{threads} threads make a block of kernel {k}, so {warps} warps.",
-        "The block size of kernel {k} is {threads}, which is {warps} warps."}},
       {"strides",
        {"{name} has strides [{strides}], so element [{index}] is at offset {offset}.",
         "With strides [{strides}], element [{index}] of {name} is at {offset}.",
@@ -90,114 +188,13 @@ const std::map<std::string, Forms, std::less<>>& grammar() {
         "With {count} elements at most in a tensor, 32-bit offsets are enough: 2^31 is more.",
         "int holds all offsets, which are below {count} and so below 2^31.",
         "Since {count} elements are the most that a tensor has, int is safe up to 2^31."}},
-      {"tail",
-       {"{name} = {value} is {full} times {block} and {rest} more, so the bound is checked.",
-        "{value} = {full} * {block} + {rest}, so {name} needs a check at its end.",
-        "{full} full blocks of {block} leave {rest} of {name} = {value}: accesses are guarded.",
-        "Of {name} = {value}, {rest} are left behind {full} blocks of {block}; a check covers "
-        "them.",
-        "Dividing {name} = {value} by {block} gives {full} and leaves {rest}: check the bound.",
-        "The tail of {name} = {value} has {rest} places after {full} blocks of {block}."}},
       {"types",
-       {"Values are {type}, and sums are kept in {sums}.",
-        "Elements have type {type}; accumulators are {sums}.",
-        "Accumulation is in {sums}, memory holds {type}.",
-        "Every value is stored as {type}, and {sums} is the type of sums.",
-        "Types: {type} in memory, {sums} for sums.",
-        "The tensors are {type}, the accumulators {sums}."}},
-      {"contiguous",
-       {"All tensors are contiguous.", "Every tensor is contiguous in memory.",
-        "The layout of all tensors is contiguous.", "Memory is contiguous throughout.",
-        "No tensor has gaps: each is contiguous.", "Layout: contiguous, without exception."}},
-      {"view",
-       {"{name} is a view with strides [{strides}]; all other tensors are contiguous.",
-        "All tensors but {name} are contiguous: it is a view, with strides [{strides}].",
-        "The view {name} has strides [{strides}], the other tensors are contiguous.",
-        "Not contiguous is {name} alone, a view with strides [{strides}].",
-        "Layout: {name} is read by strides [{strides}], what else there is is contiguous.",
-        "With strides [{strides}], {name} is a view; the rest is contiguous."}},
-      {"aligned",
-       {"PyTorch's allocations are aligned, so vectors of four are aligned where their index is a "
-        "multiple of four; the rest is done one by one.",
-        "Vector accesses are aligned, since allocations are and indices step by four; a scalar "
-        "tail "
-        "follows.",
-        "Groups of four start at aligned addresses, and what is left over is handled alone.",
-        "Alignment holds for whole groups of four; the tail is scalar.",
-        "Vectors of four need aligned addresses, which allocations give; the tail has none.",
-        "Since allocations are aligned, groups of four are too, and a scalar loop does the rest."}},
-      {"traps",
-       {"Mistakes that fit this kernel ({count} kinds): {kinds}.",
-        "{count} kinds of mistakes are possible here: {kinds}.",
-        "To rule out, {count} in all: {kinds}.", "Checks before answering ({count}): {kinds}.",
-        "What could go wrong has {count} names: {kinds}.",
-        "Known traps, {count} of them: {kinds}."}},
-      // ---- Performance -------------------------------------------------------------------------
-      {"traffic",
-       {"Kernel {k} reads {read} bytes and writes {written}.",
-        "In kernel {k}, {read} bytes are read and {written} are written.",
-        "Traffic of kernel {k}: {read} bytes in, {written} bytes out.",
-        "Kernel {k} moves {read} bytes from memory and {written} to it.",
-        "{read} bytes in and {written} out are the traffic of kernel {k}.",
-        "Memory traffic of kernel {k} is {read} bytes of loads and {written} of stores."}},
-      {"total",
-       {"All kernels together move {bytes} bytes; inputs, parameters and outputs are {needed}.",
-        "{bytes} bytes are moved in all, where {needed} would do.",
-        "The least possible traffic is {needed} bytes, and this solution moves {bytes}.",
-        "In total {bytes} bytes are moved; a single fused kernel would move {needed}.",
-        "Of {bytes} moved bytes, {needed} cannot be avoided.",
-        "Traffic: {bytes} bytes; lower bound: {needed} bytes."}},
-      {"intensity",
-       {"Kernel {k} does {flops} operations for {bytes} bytes: {ratio} a byte, so it is {bound}.",
-        "{flops} operations over {bytes} bytes make {ratio} a byte: kernel {k} is {bound}.",
-        "With {ratio} operations a byte ({flops} / {bytes}), kernel {k} is {bound}.",
-        "Kernel {k} is {bound}, since {flops} / {bytes} = {ratio} operations a byte.",
-        "The intensity of kernel {k} is {flops} / {bytes} = {ratio}, which makes it {bound}.",
-        "At {flops} operations and {bytes} bytes, kernel {k} has intensity {ratio} and is "
-        "{bound}."}},
-      {"feature",
-       {"Kernel {k} shows {feature}.", "The technique of kernel {k} is {feature}.",
-        "In kernel {k} the optimisation is {feature}.", "{feature} is used in kernel {k}.",
-        "Kernel {k} relies on {feature}.", "What speeds kernel {k} up is {feature}."}},
-      {"options",
-       {"Other forms of kernel {k} that fit: {features}.", "Kernel {k} could also use {features}.",
-        "To try for kernel {k}: {features}.",
-        "Not used in kernel {k}, though possible: {features}.",
-        "Alternatives for kernel {k} are {features}.",
-        "For kernel {k}, {features} would fit too."}},
-      {"right",
-       {"The kernel is right; what follows is about speed.",
-        "No bug was found, so speed is the topic.",
-        "It is correct. Its performance:", "The answer passes; its cost is this.",
-        "Correctness is fine, and performance is as follows.",
-        "There is nothing to repair; here is an analysis of its speed."}},
-      // ---- Profiles ----------------------------------------------------------------------------
-      {"registers",
-       {"{kernel} uses {registers} registers a thread and {shared} bytes of shared memory.",
-        "ptxas gives {kernel} {registers} registers and {shared} bytes of shared memory.",
-        "Resources of {kernel}: {registers} registers a thread, {shared} bytes shared.",
-        "With {registers} registers a thread and {shared} shared bytes, {kernel} is built.",
-        "{kernel} needs {shared} bytes of shared memory and {registers} registers a thread.",
-        "Per thread {kernel} takes {registers} registers; its block has {shared} shared bytes."}},
-      {"spills",
-       {"{kernel} spills {stores} bytes to local memory and loads {loads} back.",
-        "Spills of {kernel}: {stores} bytes stored, {loads} bytes loaded.",
-        "Local memory takes {stores} bytes of spill stores and {loads} of loads in {kernel}.",
-        "For {kernel}, spill stores are {stores} bytes and spill loads {loads}.",
-        "ptxas reports {stores} bytes of spill stores and {loads} of spill loads for {kernel}.",
-        "{kernel} has {stores} bytes of spilled stores, {loads} of spilled loads."}},
-      {"occupancy",
-       {"With {threads} threads a block, {blocks} blocks fit on a multiprocessor: {percent} % of "
-        "its "
-        "warps; the limit is {limit}.",
-        "{blocks} blocks of {threads} threads are resident, {percent} % occupancy, limited by "
-        "{limit}.",
-        "Occupancy is {percent} %: {blocks} blocks of {threads} threads, bounded by {limit}.",
-        "The limit is {limit}, so {blocks} blocks of {threads} threads run at once: {percent} %.",
-        "A multiprocessor holds {blocks} blocks ({threads} threads each), {percent} % of its "
-        "warps, "
-        "because of {limit}.",
-        "Limited by {limit}, {percent} % of the warps are used: {blocks} blocks of {threads}."}},
+       {"Values are {type} in memory and {sums} in registers.",
+        "Elements have type {type}; kernels compute in {sums}.",
+        "Memory holds {type}, arithmetic is in {sums}.",
+        "Every value is stored as {type} and computed in {sums}.",
+        "Types: {type} in memory, {sums} in between.",
+        "The tensors are {type}; each load converts to {sums}."}},
       // ---- Questions ---------------------------------------------------------------------------
       {"ask_grid",
        {"How many blocks of {threads} threads cover {n} elements, and how many threads are idle?",
@@ -216,6 +213,18 @@ const std::map<std::string, Forms, std::less<>>& grammar() {
         "Blocks: {blocks}. Idle threads: {idle}.",
         "Rounded up, that is {blocks} blocks, of which {idle} threads have no element.",
         "{blocks} blocks are needed and {idle} threads do nothing."}},
+      {"occupancy",
+       {"With {threads} threads a block, {blocks} blocks fit on a multiprocessor: {percent} % of "
+        "its "
+        "warps; the limit is {limit}.",
+        "{blocks} blocks of {threads} threads are resident, {percent} % occupancy, limited by "
+        "{limit}.",
+        "Occupancy is {percent} %: {blocks} blocks of {threads} threads, bounded by {limit}.",
+        "The limit is {limit}, so {blocks} blocks of {threads} threads run at once: {percent} %.",
+        "A multiprocessor holds {blocks} blocks ({threads} threads each), {percent} % of its "
+        "warps, "
+        "because of {limit}.",
+        "Limited by {limit}, {percent} % of the warps are used: {blocks} blocks of {threads}."}},
       {"ask_occupancy",
        {"On sm_90, how many blocks of {threads} threads with {registers} registers a thread and "
         "{shared} "
@@ -335,40 +344,6 @@ const std::map<std::string, Forms, std::less<>>& grammar() {
   return kGrammar;
 }
 
-// Slots that hold one number in every sentence.
-bool holds_number(const std::string& slot) {
-  static const std::set<std::string> kSlots = {
-      "count", "k",      "kernels", "threads", "warps",   "offset", "blocks",   "idle",
-      "full",  "block",  "rest",    "read",    "written", "bytes",  "needed",   "flops",
-      "ways",  "stores", "loads",   "percent", "sectors", "shared", "registers"};
-  return kSlots.contains(slot);
-}
-
-// The slots of a form that match the whole line, or nothing.  A slot takes as little as it can.
-bool match(std::string_view form, std::string_view line, Slots& slots) {
-  const size_t open = form.find('{');
-  if (open == std::string_view::npos) return form == line;
-  if (line.substr(0, open) != form.substr(0, open)) return false;
-  const size_t close = form.find('}', open);
-  const std::string name(form.substr(open + 1, close - open - 1));
-  const std::string_view rest = form.substr(close + 1);
-  line.remove_prefix(open);
-  if (const auto known = slots.find(name); known != slots.end()) {
-    return line.starts_with(known->second) && match(rest, line.substr(known->second.size()), slots);
-  }
-  const bool is_number = holds_number(name);
-  // The sizes of a single number are an empty list.
-  for (size_t size = name == "sizes" ? 0 : 1; size <= line.size(); ++size) {
-    if (is_number && std::isdigit(static_cast<unsigned char>(line[size - 1])) == 0) break;
-    Slots tried = slots;
-    tried[name] = std::string(line.substr(0, size));
-    if (!match(rest, line.substr(size), tried)) continue;
-    slots = std::move(tried);
-    return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 std::string phrased(std::string_view sentence, const Slots& slots, Random& random) {
@@ -378,18 +353,12 @@ std::string phrased(std::string_view sentence, const Slots& slots, Random& rando
   for (const auto& [name, value] : slots) {
     text = substituted(std::move(text), "{" + name + "}", value);
   }
+  // A plan may begin a sentence.
+  text.front() = text.starts_with("a ") || text.starts_with("one ") ||
+                         text.starts_with("blocks ") || text.starts_with("vectors ")
+                     ? static_cast<char>(std::toupper(static_cast<unsigned char>(text.front())))
+                     : text.front();
   return text;
-}
-
-std::vector<Fact> parsed(std::string_view line) {
-  std::vector<Fact> facts;
-  for (const auto& [name, forms] : grammar()) {
-    for (const char* form : forms) {
-      Slots slots;
-      if (match(form, line, slots)) facts.push_back({name, std::move(slots)});
-    }
-  }
-  return facts;
 }
 
 std::vector<std::string> sentences() {

@@ -7,10 +7,12 @@ import contextlib
 import json
 import math
 import os
+import re
 import shutil
 import signal
 import sqlite3
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -21,7 +23,9 @@ from program import MUSACODER, run
 
 FILES = ("forge.json", "sft.jsonl", "rl.jsonl", "test.jsonl", "unit_tests.jsonl")
 SETTINGS = ("--tasks", "12", "--seed", "5", "--families", "all", "--bugs", "--test-share", "0.3",
-            "--lessons-share", "1", "--unit-tests")  # fmt: skip
+            "--lessons-share", "1", "--unit-tests", "--style", "full")  # fmt: skip
+ROOT = Path(__file__).resolve().parent.parent.parent
+PYTHON = os.environ.get("MC_PYTHON", sys.executable)
 
 
 def forge(out: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -65,7 +69,7 @@ class Forge(unittest.TestCase):
         for row in rows(first / "sft.jsonl"):
             self.assertEqual(row["messages"][-1]["role"], "assistant")
             kinds.add(row["kind"])
-        wanted = {"generation", "review", "repair", "retry", "performance", "question"}
+        wanted = {"generation", "review", "repair", "retry", "question"}
         self.assertEqual(kinds, wanted)
         for name in ("rl.jsonl", "test.jsonl"):
             for row in rows(first / name):
@@ -73,6 +77,35 @@ class Forge(unittest.TestCase):
                 self.assertIn(row["label"], row["prompt"][-1]["content"])
                 self.assertEqual(row["metadata"], row["extra_info"])
                 self.assertEqual((row["dialect"], row["metadata"]["dialect"]), ("cuda", "cuda"))
+
+    def test_no_statement_of_a_text_is_false_of_the_code(self) -> None:
+        """By a reader that has the rows alone (tools/text_truth.py)."""
+        truth = ROOT / "tools/text_truth.py"
+        command = [PYTHON, truth, self.folder / "first/sft.jsonl", "--texts", "40", "--show", "9"]
+        done = subprocess.run(command,
+                              capture_output=True, text=True)  # fmt: skip
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        found = re.search(r"checked statements a text: ([\d.]+); false: 0 ", done.stdout)
+        assert found is not None, done.stdout
+        self.assertGreaterEqual(float(found[1]), 5)
+
+    def test_a_finished_run_is_published(self) -> None:
+        hub = self.folder / "hub"
+        done = forge(
+            self.folder / "first", *SETTINGS, "--audit-share", "0.05", "--publish", str(hub)
+        )
+        self.assertEqual(done.returncode, 0, done.stderr)
+        card = (hub / "README.md").read_text()
+        paths = re.findall(r"path: (data/\S+)", card)
+        self.assertEqual(
+            set(paths), {str(path.relative_to(hub)) for path in hub.glob("data/*/*.jsonl")}
+        )
+        columns = {tuple(row) for path in paths for row in rows(hub / path)}
+        self.assertEqual(len(columns), 1)
+        texts = [
+            row["messages"][-1]["content"] for row in rows(hub / "data/generation/train.jsonl")
+        ]
+        self.assertTrue(all(text.startswith("<think>\n") for text in texts))
 
     def test_unit_tests_give_the_outputs_of_each_task(self) -> None:
         first = self.folder / "first"

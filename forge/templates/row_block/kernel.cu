@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 {{functions}}
 {{#reducers}}
-__device__ {{real}} {{each_reducer}}({{real}}* s, {{real}} a) {
+__device__ {{real}} {{each_reducer}}({{real}}* s, {{real}} p) {
   int t = threadIdx.x;
-  s[t] = a;
+  s[t] = p;
   [[sync|__syncthreads();]]
   for (int w = [[tree|{{H}}]]; w > 0; w /= 2) {
     if (t < w) {{each_join:s[t], s[t + w]}}
     [[sync|__syncthreads();]]
   }
-  a = s[0];
+  p = s[0];
   [[last_sync|__syncthreads();]]
-  return a;
+  return p;
 }
 {{/reducers}}
 __global__ void {{k}}({{params}}) {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 {{functions}}
 {{#reducers}}
-__device__ {{real}} {{each_reducer}}({{real}}* s, {{real}} a) {
+__device__ {{real}} {{each_reducer}}({{real}}* s, {{real}} p) {
   int t = threadIdx.x;
-  for (int w = [[shuffle|16]]; w > 0; w /= 2) {{each_join:a, __shfl_xor_sync(0xffffffff, a, w)}}
-  if (t % 32 == 0) s[t / 32] = a;
+  for (int w = [[shuffle|16]]; w > 0; w /= 2) {{each_join:p, __shfl_xor_sync(0xffffffff, p, w)}}
+  if (t % 32 == 0) s[t / 32] = p;
   [[sync|__syncthreads();]]
-  a = s[0];
-  for (int c = 1; c < [[warps|{{W}}]]; c++) {{each_join:a, s[c]}}
+  p = s[0];
+  for (int c = 1; c < [[warps|{{W}}]]; c++) {{each_join:p, s[c]}}
   [[last_sync|__syncthreads();]]
-  return a;
+  return p;
 }
 {{/reducers}}
 __global__ void {{k}}({{params}}) {

@@ -1,0 +1,333 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A data set of `musacoder forge` as a folder for Hugging Face: `musacoder forge --publish DIR`.
+
+  python -m report.publish FOLDER --out DIR [--musacoder PROGRAM]
+
+A configuration for each kind of row, and one for reinforcement learning, all with one schema
+(COLUMNS). Near duplicates of a kind go, and with MC_KERNELBENCH, a checkout of KernelBench, so do
+tasks that overlap with it and the rows about them. `datasets.load_dataset(DIR, "generation")` loads
+it; mix.json has shares to draw by.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import zlib
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from report.data_sets import BadData, load_settings, rows_of
+
+Json = dict[str, Any]
+# (name, type, what it holds)
+COLUMNS = [
+    ("id", "string", "a name that no other row has"),
+    ("kind", "string", "the configuration"),
+    ("dialect", "string", "cuda or musa: what the answer is written in"),
+    ("task", "string", "the task's name; rows of one task are in one split"),
+    ("families", "list", "families of its operators"),
+    ("operators", "list", "its operators"),
+    ("depth", "int64", "how many operators it has"),
+    ("messages", "messages", "the conversation: role and content; for rl the prompt alone"),
+    ("reference", "string", "the task's PyTorch module; empty for questions"),
+    ("templates", "string", "the template of each kernel of the solution, joined by +"),
+    ("features", "list", "the optimisation that each kernel shows"),
+    ("mutations", "list", "the faults that were planted in the failed answers"),
+    ("seed", "int64", "the seed of the forge"),
+    ("time_us", "float64", "the time of the last answer where bench measured it, else null"),
+]
+# Shares of a mix for supervised training; those of kinds that are not there go to the others.
+MIX = {
+    "generation": 0.45,
+    "repair": 0.2,
+    "review": 0.15,
+    "retry": 0.1,
+    "port": 0.05,
+    "question": 0.02,
+    "rewrite": 0.03,
+}
+VALIDATION_SHARE = 0.02
+SKETCH = 128  # Hashes of a text that are kept.
+PROBES = 8  # The first of them are those by which neighbours are found.
+NEAR_DUPLICATE = 0.9  # The Jaccard index from which on one of two texts goes.
+DIGITS = str.maketrans("0123456789", "abcdefghij")
+FENCE = re.compile(r"```python\n(.*?)```", re.DOTALL)
+
+
+def sketch_of(text: str) -> list[int]:
+    """The smallest hashes of the runs of five words, where all numbers are alike."""
+    words = re.findall(r"\w+|[^\w\s]", re.sub(r"\d+", "0", text))
+    runs = {" ".join(words[i : i + 5]) for i in range(max(1, len(words) - 4))}
+    return sorted({zlib.crc32(run.encode()) for run in runs})[:SKETCH]
+
+
+def likeness(one: list[int], other: list[int]) -> float:
+    """The Jaccard index as the sketches have it."""
+    both = sorted(set(one) | set(other))[:SKETCH]
+    shared = set(one) & set(other)
+    return sum(value in shared for value in both) / len(both) if both else 1.0
+
+
+class Seen:
+    """Texts that were taken, to find near duplicates."""
+
+    def __init__(self) -> None:
+        self.sketches: list[list[int]] = []
+        self.by_hash: dict[int, list[int]] = defaultdict(list)
+
+    def takes(self, text: str) -> bool:
+        sketch = sketch_of(text)
+        near = {at for value in sketch[:PROBES] for at in self.by_hash[value]}
+        if any(likeness(sketch, self.sketches[at]) >= NEAR_DUPLICATE for at in near):
+            return False
+        for value in sketch[:PROBES]:
+            self.by_hash[value].append(len(self.sketches))
+        self.sketches.append(sketch)
+        return True
+
+
+def row_of(row: Json, seed: int) -> Json:
+    """A row of sft.jsonl, rl.jsonl or test.jsonl with the columns."""
+    extra = row.get("extra_info", row)
+    provenance = row.get("provenance", {})
+    messages = row.get("messages") or row["prompt"]
+    found = FENCE.search(messages[0]["content"] + messages[min(1, len(messages) - 1)]["content"])
+    return {
+        "id": row["id"],
+        "kind": row.get("kind", "rl"),
+        "dialect": row.get("dialect", "cuda"),
+        "task": extra.get("task", ""),
+        "families": extra.get("families", []),
+        "operators": extra.get("operators", []),
+        "depth": int(extra.get("depth", 0)),
+        "messages": [{"role": one["role"], "content": one["content"]} for one in messages],
+        "reference": str(row.get("label") or (found.group(1) if found else "")),
+        "templates": str(provenance.get("template", "")),
+        "features": provenance.get("features", []),
+        "mutations": provenance.get("mutations", []),
+        "seed": int(provenance.get("seed", seed)),
+        "time_us": provenance.get("after_us"),
+    }
+
+
+def overlapping(folder: Path, musacoder: Path, kernelbench: Path) -> set[str]:
+    """Tasks that are too near to one of KernelBench, as `musacoder import` decides."""
+    with tempfile.TemporaryDirectory() as made:
+        out = Path(made) / "overlap"
+        command = [
+            str(musacoder),
+            "import",
+            str(folder / "tasks"),
+            "--kernelbench",
+            str(kernelbench),
+            "--out",
+            str(out),
+        ]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if not (out / "import.jsonl").is_file():
+            raise BadData(f"musacoder import failed: {done.stderr.strip().splitlines()[-1:]}")
+        return {
+            Path(row["origin"]).stem
+            for row in rows_of(out / "import.jsonl")
+            if str(row["why"]).startswith("overlap")
+        }
+
+
+def split_of(task: str) -> str:
+    is_held_out = zlib.crc32(f"validation {task}".encode()) < VALIDATION_SHARE * 2**32
+    return "validation" if is_held_out else "train"
+
+
+def taken(
+    folder: Path, seed: int, dropped: set[str], counts: Counter[str]
+) -> Iterator[tuple[str, Json]]:
+    """(split, row) of all that is published."""
+    seen: dict[tuple[str, str], Seen] = defaultdict(Seen)
+    for name in ("sft.jsonl", "rl.jsonl", "test.jsonl"):
+        for made in rows_of(folder / name):
+            row = row_of(made, seed)
+            counts["rows"] += 1
+            if row["task"] in dropped:
+                counts["rows of tasks that overlap with KernelBench"] += 1
+                continue
+            # The last message alone: prompts of one task are alike.  Questions differ by numbers.
+            text = row["messages"][-1]["content"]
+            if row["kind"] == "question":
+                text = (row["messages"][0]["content"] + text).translate(DIGITS)
+            if not seen[row["kind"], row["dialect"]].takes(text):
+                counts["near duplicates"] += 1
+                continue
+            is_rl = row["kind"] == "rl"
+            split = name.removesuffix(".jsonl") if is_rl else split_of(row["task"] or row["id"])
+            yield ("train" if split == "rl" else split), row
+
+
+def publish(folder: Path, out: Path, musacoder: Path | None) -> Counter[str]:
+    if not (folder / "sft.jsonl").is_file():
+        raise BadData(f"{folder} holds no sft.jsonl: give a finished run of musacoder forge")
+    settings = load_settings(folder)
+    kernelbench = os.environ.get("MC_KERNELBENCH", "")
+    dropped: set[str] = set()
+    if kernelbench:
+        if musacoder is None:
+            raise BadData("MC_KERNELBENCH needs --musacoder, the program that compares")
+        dropped = overlapping(folder, musacoder, Path(kernelbench))
+    counts: Counter[str] = Counter({"tasks that overlap with KernelBench": len(dropped)})
+    shutil.rmtree(out / "data", ignore_errors=True)
+    tables: dict[str, Counter[str]] = defaultdict(Counter)
+    characters: Counter[str] = Counter()
+    seed = int(settings.get("forge.json", {}).get("settings", {}).get("seed", 0))
+    for split, row in taken(folder, seed, dropped, counts):
+        tables[row["kind"]][split] += 1
+        characters[row["kind"]] += sum(len(one["content"]) for one in row["messages"])
+        path = out / "data" / row["kind"] / f"{split}.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8") as lines:
+            lines.write(json.dumps(row, ensure_ascii=False) + "\n")
+    present = {kind: share for kind, share in MIX.items() if kind in tables}
+    whole = sum(present.values())
+    mix = {
+        kind: {
+            "share": round(share / whole, 4),
+            "rows": tables[kind].total(),
+            "characters": characters[kind],
+        }
+        for kind, share in present.items()
+    }
+    (out / "mix.json").write_text(json.dumps(mix, indent=1) + "\n", encoding="utf-8")
+    (out / "README.md").write_text(
+        readme(tables, counts, bool(kernelbench), settings), encoding="utf-8"
+    )
+    return counts
+
+
+def readme(
+    tables: dict[str, Counter[str]],
+    counts: Counter[str],
+    is_compared: bool,
+    settings: dict[str, Json],
+) -> str:
+    total = sum(table.total() for table in tables.values())
+    size = next(
+        (
+            name
+            for most, name in ((1000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"))
+            if total < most
+        ),
+        "100K<n<1M",
+    )
+    lines = [
+        "---",
+        "license: apache-2.0",
+        "language:",
+        "- en",
+        "task_categories:",
+        "- text-generation",
+        "tags:",
+        "- code",
+        "- cuda",
+        "- musa",
+        "- gpu-kernels",
+        "pretty_name: MusaCoder forge",
+        "size_categories:",
+        f"- {size}",
+        "configs:",
+    ]
+    order = ("train", "validation", "test")
+    for kind in sorted(tables):
+        lines += [f"- config_name: {kind}"]
+        lines += ["  default: true"] if kind == "generation" else []
+        lines += ["  data_files:"]
+        for split in sorted(tables[kind], key=order.index):
+            lines += [f"  - split: {split}", f"    path: data/{kind}/{split}.jsonl"]
+    lines += ["dataset_info:"]
+    for kind in sorted(tables):
+        lines += [f"- config_name: {kind}", "  features:"]
+        for name, dtype, _ in COLUMNS:
+            lines += [f"  - name: {name}"]
+            if dtype == "messages":
+                lines += [
+                    "    list:",
+                    "    - name: role",
+                    "      dtype: string",
+                    "    - name: content",
+                    "      dtype: string",
+                ]
+            else:
+                lines += ["    sequence: string" if dtype == "list" else f"    dtype: {dtype}"]
+    lines += ["---", "", "# GPU kernels for PyTorch modules, made and verified without a model", ""]
+    lines += [
+        "Tasks are graphs of operators; solutions and faults come from templates. Every solution "
+        "passed, and every fault failed as predicted, on the PTX device of MusaCoder: race and "
+        "memory checks, several values and sizes, a comparison in double precision. In `<think>` "
+        "is the plan with what it rejects, or the diagnosis of a failure; each of its numbers is "
+        "checked against the code of the row by a reader of its own. Nothing was timed on a GPU "
+        "unless `time_us` is there.",
+        "",
+        "```python",
+        "from datasets import load_dataset",
+        'rows = load_dataset("FOLDER", "generation", split="train")',
+        "```",
+        "",
+        "| configuration | " + " | ".join(order) + " |",
+        "|---|---|---|---|",
+    ]
+    for kind in sorted(tables):
+        lines.append(f"| {kind} | " + " | ".join(str(tables[kind][one]) for one in order) + " |")
+    lines += [
+        "",
+        "`rl` has prompts without answers; its test split has structures of operators "
+        "that "
+        "no other row has. `mix.json` has shares of the other kinds to draw by.",
+        "",
+        "| column | holds |",
+        "|---|---|",
+    ]
+    lines += [f"| `{name}` | {text} |" for name, _, text in COLUMNS]
+    compared = (
+        f"Tasks too near to KernelBench were taken out with their rows: "
+        f"{counts['tasks that overlap with KernelBench']} tasks, "
+        f"{counts['rows of tasks that overlap with KernelBench']} rows."
+        if is_compared
+        else "It was **not** compared with KernelBench: set MC_KERNELBENCH to a checkout."
+    )
+    lines += [
+        "",
+        f"{compared} Near duplicates taken out: {counts['near duplicates']} rows of "
+        f"{counts['rows']}.",
+        "",
+        "Settings of the forge:",
+        "",
+        "```json",
+        json.dumps(settings.get("forge.json", {}).get("settings", {}), indent=1),
+        "```",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="report.publish", description=__doc__)
+    parser.add_argument("folder", type=Path, help="what musacoder forge wrote")
+    parser.add_argument("--out", type=Path, required=True, help="the folder for Hugging Face")
+    parser.add_argument("--musacoder", type=Path, help="the program, to compare with KernelBench")
+    options = parser.parse_args(arguments)
+    try:
+        for name, count in sorted(publish(options.folder, options.out, options.musacoder).items()):
+            print(f"{name}: {count}")
+    except (BadData, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
