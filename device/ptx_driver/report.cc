@@ -25,8 +25,6 @@ std::string_view kind_in_verdicts(FindingKind kind) {
       return "uninitialised_shared";
     case FindingKind::kUnwrittenGlobal:
       return "uninitialised_global";
-    case ptx::FindingKind::kStreamRace:
-      return "stream_race";
     case FindingKind::kShuffleSource:
       return "deadlock";
     case FindingKind::kTrap:
