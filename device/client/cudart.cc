@@ -179,6 +179,7 @@ cudaError_t copy_rows(const Rows& r, cudaMemcpyKind kind, cudaStream_t stream) {
                        handle_of(stream)};
     return send(Op::kCopy, command);
   }
+  if (r.source == nullptr || r.target == nullptr) return cudaErrorInvalidValue;
   if (to_device) return write_rows(r, stream);
   if (from_device) return read_rows(r, stream);
   device().call(Op::kSynchronize, Handle{handle_of(stream)});
@@ -276,6 +277,9 @@ void describe(cudaDeviceProp& p) {
   p.maxThreadsPerMultiProcessor = at(39);
   p.asyncEngineCount = at(40);
   p.unifiedAddressing = at(41);
+  p.canMapHostMemory = at(19);
+  p.managedMemory = at(83);
+  p.concurrentManagedAccess = at(89);
   p.pciDomainID = at(50);
   p.texturePitchAlignment = static_cast<size_t>(at(51));
   p.major = at(75);

@@ -97,6 +97,20 @@ const Step* bfi(Warp& base, const Step* s) {
   return s + 1;
 }
 
+// b ones from bit a on. The flag 1 holds both to 32; without it they wrap.
+const Step* mask(Warp& base, const Step* s) {
+  LaneWarp& w = lanes_of(base);
+  const bool clamps = s->flags & 1;
+  const uint32_t *a = w.at<uint32_t>(s->a), *b = w.at<uint32_t>(s->b);
+  each_lane(w, w.at<uint32_t>(s->d), [&](int l) {
+    const uint32_t at = clamps ? std::min(a[l], 32U) : a[l] & 31;
+    const uint32_t end = at + (clamps ? std::min(b[l], 32U) : b[l] & 31);
+    const auto from = [](uint32_t bit) { return static_cast<uint32_t>(~uint64_t{0} << bit); };
+    return from(at) & ~(end >= 32 ? 0 : from(end));
+  });
+  return s + 1;
+}
+
 // The flags: 1 to the right, 2 clamps the amount.
 const Step* funnel(Warp& base, const Step* s) {
   const bool right = s->flags & 1, clamps = s->flags & 2;
@@ -251,6 +265,7 @@ Handler find_bits(const ArithmeticKey& key) {
     MC_ROW(Op::kLop3, is_wide ? nullptr : lop3)
     MC_ROW(Op::kPrmt, is_wide ? nullptr : prmt)
     MC_ROW(Op::kShf, is_wide ? nullptr : funnel)
+    MC_ROW(Op::kBmsk, is_wide ? nullptr : mask)
     case Op::kBfe:
       if (is_signed(key.type)) return is_wide ? bfe<int64_t> : bfe<int32_t>;
       return is_wide ? bfe<uint64_t> : bfe<uint32_t>;

@@ -39,7 +39,7 @@ constexpr OpRow kOps[] = {
     {"prmt", Op::kPrmt, kThree},   {"shf", Op::kShf, kThree},
     {"brev", Op::kBrev, kOne},     {"bfe", Op::kBfe, "dw aw b4 c4"},
     {"dp4a", Op::kDp4a, kThree},   {"bfi", Op::kBfi, "dw aw bw c4 e4"},
-    {"dp2a", Op::kDp2a, kThree},
+    {"dp2a", Op::kDp2a, kThree},   {"bmsk", Op::kBmsk, kTwo},
 };
 
 struct CompareName {
@@ -101,6 +101,7 @@ uint32_t flags_of(const Instruction& one, Op op) {
   auto flag = [&](std::string_view modifier, uint32_t bit) { return one.has(modifier) ? bit : 0; };
   if (is_half(one.type())) return flag("ftz", 1) | flag("sat", 2) | flag("relu", 4);
   if (op == Op::kBfind) return flag("shiftamt", 1);
+  if (op == Op::kBmsk) return flag("clamp", 1);
   if (op == Op::kPrmt) return static_cast<uint32_t>(position_of(one, kPrmtModes) + 1);
   if (op == Op::kShf) return flag("r", 1) | flag("clamp", 2);
   if (op != Op::kDp4a && op != Op::kDp2a) return 0;

@@ -79,6 +79,22 @@ TEST_F(PlainText, RegistersThatNothingSetAreNotZeroAndFollowFromTheLaunch) {
   EXPECT_GT(all.size(), 1);
 }
 
+TEST_F(PlainText, MasksOfBitsAreClampedOrWrap) {
+  const auto mask = [this](const std::string& mode, uint32_t at, uint32_t bits) {
+    return static_cast<uint32_t>(run("mov.u32 %r1, " + std::to_string(at) + "; mov.u32 %r2, " +
+                                     std::to_string(bits) + "; bmsk." + mode +
+                                     ".b32 %r3, %r1, %r2;\ncvt.u64.u32 %l1, %r3; "
+                                     "st.global.u64 [%out], %l1;\n")[0]);
+  };
+  EXPECT_EQ(mask("clamp", 4, 8), 0xFF0U);
+  EXPECT_EQ(mask("clamp", 4, 100), 0xFFFFFFF0U);
+  EXPECT_EQ(mask("clamp", 0, 32), 0xFFFFFFFFU);
+  EXPECT_EQ(mask("clamp", 40, 3), 0U);
+  EXPECT_EQ(mask("clamp", 3, 0), 0U);
+  EXPECT_EQ(mask("wrap", 36, 8), 0xFF0U);
+  EXPECT_EQ(mask("wrap", 4, 33), 0x10U);
+}
+
 TEST_F(PlainText, SumsFromARegisterThatNothingSetAreWrong) {
   for (uint64_t seed = 0; seed < 10; ++seed) {
     const auto sums =

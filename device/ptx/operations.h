@@ -61,6 +61,7 @@ enum class Op : uint8_t {
   kBrev,
   kBfind,
   kBfe,
+  kBmsk,
   kBfi,
   kLop3,
   kPrmt,

@@ -196,9 +196,9 @@ void touch_shared_strongly(Block& block, Warp& warp, const Step* step, uint32_t 
   }
   if (!changes && written >= block.begin) return;  // A read: a lock that was not taken.
   block.words->release(block, warp, lane, word, is_exchange);
-  // A plain write by the same thread stays what others race with.
+  // A plain write by the same thread stays what others race with, and as old as it is.
   const bool is_after_own = !is_strong && written >= block.since && thread_of(writer) == thread;
-  record_write(shadow, warp, granule, mine | (is_after_own ? 0 : kStrongWrite));
+  if (!is_after_own) record_write(shadow, warp, granule, mine | kStrongWrite);
 }
 
 // ---- Global memory.
@@ -465,7 +465,9 @@ const char* strong_fault(Block& block, Warp& warp, const Step* step, uint64_t gr
   if (kind == Strong::kWrite) {
     const SeenWord* seen = find_seen(block, granule);
     if (seen != nullptr) return seen->since < since ? kLostUpdate : nullptr;
-    return changes ? kWriteAfterWrite : nullptr;
+    // An exchange that nobody reads is an atomic all the same.
+    const bool is_exchange = is_strong && (step->flags & kUnread) != 0;
+    return changes && !is_exchange ? kWriteAfterWrite : nullptr;
   }
   if (kind == Strong::kUpdate) return kUpdateOfWritten;
   if (is_own(block, writer)) return kReadAfterWriteInBlock;

@@ -53,6 +53,11 @@ void mc_executor_begin_candidate(uint64_t seed) {
   mc::ptx_driver::Driver::get().begin_candidate(seed);
 }
 
+// A launch may take so many times the steps of a candidate's.
+void mc_executor_allow_steps(int64_t factor) {
+  mc::ptx_driver::Driver::get().steps_factor = factor;
+}
+
 // Text that kernels print goes to this process's standard output from now on.
 void mc_executor_show_printed() { mc::ptx_driver::Driver::get().shows_printed = true; }
 

@@ -136,7 +136,7 @@ CUresult Driver::refuse(const std::string& kernel, std::string why) {
 }
 
 CUresult Driver::launch(ptx::LaunchOptions options) {
-  options.steps_max = kStepsMax;
+  options.steps_max = kStepsMax * steps_factor;
   options.records_touched = order.is_recording();
   // Every other launch runs in the order of numbers.
   if (++launches_ % 2 == 0) options.seed = seed + launches_;

@@ -122,6 +122,7 @@ class Driver {
   // from start() on.
   int warp_threads = 32;
   int memory_descriptor = -1;  // DeviceOptions; constant from start() on, too.
+  int64_t steps_factor = 1;    // The budget of a launch, in those of a candidate's.
   bool shows_printed = false;  // Text that kernels print goes to standard output.
   // The name that programs read.
   std::string name = kName;

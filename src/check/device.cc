@@ -26,6 +26,7 @@ using Json = nlohmann::json;
 constexpr uint64_t kThreadsMax = 64;
 constexpr size_t kTextBytesMax = 512;
 constexpr std::chrono::seconds kReportTimeMax{2};
+constexpr double kBudgetSeconds = 10;  // The seconds that a candidate's launch may well take.
 
 struct Pipe {
   Fd reader, writer;
@@ -80,6 +81,9 @@ int serve(const Library& library, const DeviceOptions& options, int channel, int
   const std::string path = options.executable.string();
   library.call<void>("mc_executor_begin_candidate", options.seed);
   library.call<void>("mc_executor_show_printed");
+  // A launch that takes longer than the program may is one without an end.
+  const auto factor = static_cast<int64_t>(std::ceil(options.timeout_s / kBudgetSeconds));
+  library.call<void>("mc_executor_allow_steps", factor);
   library.call<void>("mc_executor_allow_file", executor, path.c_str(), path.c_str(), 1);
   library.call<void>("mc_executor_serve", executor);
   char unused = 0;

@@ -120,8 +120,11 @@ Result<Compiled> compile_program(const Tools& tools, const std::vector<fs::path>
   const compile::CudaRuntime& runtime = tools.runtime;
   std::vector<std::string> argv = {runtime.nvcc.string()};
   argv.insert(argv.end(), runtime.code_flags.begin(), runtime.code_flags.end());
-  argv.insert(argv.end(), nvcc_flags.begin(), nvcc_flags.end());
   std::error_code failure;
+  for (const std::string& flag : nvcc_flags) {  // The compiler runs in another folder.
+    const bool is_folder = flag.starts_with("-I") && flag.size() > 2;
+    argv.push_back(is_folder ? "-I" + fs::absolute(flag.substr(2), failure).string() : flag);
+  }
   std::vector<std::string> visible = runtime.visible;
   visible.push_back(fs::current_path(failure).string());
   for (const fs::path& source : sources) {

@@ -136,6 +136,19 @@ class CheckTest(InFolder):
         code, out, _ = self.check(STREAMS, "-X-DWAITS=1")
         self.assertEqual(code, 0, out)
 
+    def test_folders_of_headers_may_be_relative(self) -> None:
+        (self.folder / "inc").mkdir()
+        (self.folder / "inc/own.h").write_text("constexpr int kCode = 5;\n")
+        code, out, err = self.check('#include "own.h"\nint main() { return kCode; }', "-X-Iinc")
+        self.assertEqual(code, MACHINE_FAILED, err)
+        self.assertIn("the program ended with exit code 5", out)
+
+    def test_a_copy_from_nowhere_is_the_programs_error(self) -> None:
+        code, out, _ = self.check("#include <cstdio>\nint main() { int* d; cudaMalloc(&d, 4);"
+                                  ' std::printf("%d\\n", cudaMemcpy(d, nullptr, 4,'
+                                  " cudaMemcpyHostToDevice)); }")  # fmt: skip
+        self.assertEqual((code, out.splitlines()[0]), (0, "1"))
+
     def test_what_the_device_lacks_is_named(self) -> None:
         program = "int main() { cudaIpcMemHandle_t h; return cudaIpcGetMemHandle(&h, 0); }"
         code, _, err = self.check(program)
@@ -152,7 +165,7 @@ class CheckTest(InFolder):
     def test_a_hanging_kernel_a_crash_and_a_hanging_program_end(self) -> None:
         hang = "__global__ void k(volatile int* x) { while (*x == 0); }\nint main() { int* p;"
         hang += " cudaMalloc(&p, 4); cudaMemset(p, 0, 4); k<<<1, 32>>>(p); }"
-        code, out, _ = self.check(hang)
+        code, out, _ = self.check(hang, "--timeout", "10")
         self.assertEqual(code, SOME_FAIL)
         self.assertIn("program.cu:1: step_limit in k", out)
         code, out, _ = self.check("int main() { *(volatile int*)0 = 1; }")

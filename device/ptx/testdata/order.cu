@@ -439,6 +439,21 @@ KERNEL(early_ticket) {
   if (is_last) *y = atomicAdd(&words[1], 0);
 }
 
+// An atomic is one also where nobody reads its result.
+KERNEL(exchanges_of_one_word) { atomicExch(y, static_cast<int>(threadIdx.x)); }
+
+// The barrier of the warp is between the store and the updates, of which the first is the writer's.
+KERNEL(updates_after_own_store) {
+  __shared__ int counts[32];
+  if (threadIdx.x >= 32) return;
+  counts[threadIdx.x] = 0;
+  __syncwarp();
+  atomicAdd(&counts[threadIdx.x / 4], 1);
+  atomicAdd(&counts[(threadIdx.x + 9) % 32], 1);
+  __syncwarp();
+  y[blockIdx.x * 32 + threadIdx.x] = counts[threadIdx.x];
+}
+
 // Others add between the load and the exchange.
 KERNEL(bad_update_by_exchange) {
   if (threadIdx.x != 0) return;
