@@ -97,7 +97,7 @@ const Step* bfi(Warp& base, const Step* s) {
   return s + 1;
 }
 
-// b ones from bit a on. The flag 1 holds both to 32; without it they wrap.
+// Ones from bit a on, b of them. The flag 1 holds both to 32; without it they wrap.
 const Step* mask(Warp& base, const Step* s) {
   LaneWarp& w = lanes_of(base);
   const bool clamps = s->flags & 1;
