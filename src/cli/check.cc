@@ -230,8 +230,9 @@ Result<int> check_a_command(const CheckArguments& arguments, const check::Tools&
 Result<int> hand_over(const Json& report, const sandbox::Ending& ending, const fs::path& reports) {
   const fs::path path = reports / fmt::format("{}.json", ::getpid());
   MC_TRY_VOID(write_file_atomically(path, text_of(report)), "check");
-  const auto* exited = std::get_if<sandbox::Exited>(&ending);
-  return exited != nullptr ? exited->code : kExitMachine;
+  if (const auto* exited = std::get_if<sandbox::Exited>(&ending)) return exited->code;
+  fmt::print(stderr, "musacoder: the program ended with {}\n", sandbox::describe(ending));
+  return kExitMachine;
 }
 
 Result<int> run_program(const CheckArguments& arguments, const check::Tools& tools,
@@ -310,8 +311,10 @@ void add_check(CLI::App& app, int& exit_code) {
                    "In place of sources: a program that was linked within check -- COMMAND")
       ->check(CLI::ExistingFile)
       ->excludes("sources");
-  command->add_option("-X,--nvcc-flag", arguments->nvcc_flags,
-                      "A flag for nvcc, such as -X-DN=100; may be given again");
+  command
+      ->add_option("-X,--nvcc-flag", arguments->nvcc_flags,
+                   "A flag for nvcc, such as -X-DN=100; may be given again")
+      ->allow_extra_args(false);
   command->add_option("--seed", arguments->seed, "Another order of blocks and warps")
       ->envname("MC_CHECK_SEED");
   command->add_option("--timeout", arguments->timeout_s, "Seconds that the program may run")

@@ -142,6 +142,8 @@ class CheckTest(InFolder):
         code, out, err = self.check('#include "own.h"\nint main() { return kCode; }', "-X-Iinc")
         self.assertEqual(code, MACHINE_FAILED, err)
         self.assertIn("the program ended with exit code 5", out)
+        done = run("check", "-X-Iinc", "program.cu", "--", "1", cwd=self.folder)
+        self.assertIn("the program ended with exit code 5", done.stdout)
 
     def test_a_copy_from_nowhere_is_the_programs_error(self) -> None:
         code, out, _ = self.check("#include <cstdio>\nint main() { int* d; cudaMalloc(&d, 4);"
