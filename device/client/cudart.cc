@@ -177,7 +177,11 @@ cudaError_t copy_rows(const Rows& r, cudaMemcpyKind kind, cudaStream_t stream) {
                        r.target_pitch,
                        r.source_pitch,
                        handle_of(stream)};
-    return send(Op::kCopy, command);
+    const cudaError_t status = send(Op::kCopy, command);
+    const bool is_seen = managed.has(r.source) || managed.has(r.target);
+    if (status != cudaSuccess || !is_seen) return status;
+    // The host may use either at once.
+    return static_cast<cudaError_t>(device().call(Op::kSynchronize, Handle{handle_of(stream)}));
   }
   if (r.source == nullptr || r.target == nullptr) return cudaErrorInvalidValue;
   if (to_device) return write_rows(r, stream);

@@ -207,6 +207,10 @@ CUresult Executor::call_library(const LibraryCall& command, const char* data, ui
   if (!libraries_.call(command.function, words, answer) || answer.size() * 8 > kReplyBytesMax) {
     return CUDA_ERROR_INVALID_VALUE;
   }
+  // A device in software, which alone has operators, lacks what these libraries need of a GPU.
+  if (operators_.run != nullptr && !answer.empty() && answer[0] != 0) {
+    note_unsupported(function.name);
+  }
   if (!may_launch(function)) return CUDA_SUCCESS;
   ++use_.launches;
   if (batch_ != nullptr && batch_->is_in_call()) count_entries(kEntriesOfLibraryCall);

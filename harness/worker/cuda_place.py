@@ -121,7 +121,7 @@ class CudaPlace(Place):
         start.record()
         work()
         end.record()
-        self.finish()
+        self.names.module.synchronize()
         return float(start.elapsed_time(end)) / 1e3
 
     def disable_vendor_libraries(self) -> None:

@@ -81,7 +81,7 @@ class Pooled(unittest.TestCase):
         learn = load_example()
         below = {"a": 0.0, "b": 1.0, "not in every run": 0.0}
         runs = [{"a": 1.0, "b": 1.0, "not in every run": 1.0}, {"a": 0.0, "b": 1.0}]
-        told = "+25.0 points [+0.0, +50.0] (each: +50.0, +0.0)"
+        told = "+25.0 points [+0.0, +100.0] (each: +50.0, +0.0)"
         self.assertEqual(learn.pool(below, runs), told)
 
     def test_answers_that_nothing_is_said_of_are_in_no_share(self) -> None:
