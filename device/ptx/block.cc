@@ -147,6 +147,7 @@ void start_block(Block& block, uint64_t number) {
   const Launch& launch = *block.launch;
   place(number, launch.grid, block.id);
   clear_local(block);
+  if (launch.shared_byte >= 0) std::memset(block.shared, launch.shared_byte, block.shared_bytes);
   block.number = number;
   block.name = static_cast<uint32_t>(number % kBlocksNamed);
   block.begin = block.since = ++*block.now;

@@ -41,6 +41,8 @@ constexpr size_t kUnwrittenSitesMax = 4;         // Those whose bytes are change
 constexpr uint64_t kFollowedBytesMax = 1 << 30;  // An undone launch takes their room once more.
 // Large numbers, NaN and zeros, in place of bytes that nothing wrote.
 constexpr uint8_t kOtherBytes[] = {0x7F, 0xFF, 0x00};
+// The same of shared memory; large negative numbers too, so that no maximum hides them.
+constexpr uint8_t kSharedBytes[] = {0x7F, 0xFF, 0x00, 0xFE};
 
 // Triton's modules name the file of the kernel.
 bool is_in_python(const Program& program) {
@@ -164,6 +166,9 @@ struct Device::Impl {
   void run(Launch& launch, const Overlay& overlay = {});
   void run_again(Launch& launch, const LaunchOptions& options, const Overlay& overlay = {});
   bool is_settled(Launch& launch, const LaunchOptions& options, const FindingLog& log);
+  bool is_race_settled(Launch& launch, const LaunchOptions& options, const FindingLog& log);
+  bool is_unwritten_settled(Launch& launch, const LaunchOptions& options, const FindingLog& log);
+  bool may_settle(const LaunchOptions& options, const Launch& launch) const;
   bool depends_on_order(const Launch& launch) const;
 };
 
@@ -532,6 +537,18 @@ TouchedBytes Device::Impl::touched_by(const Launch& launch) const {
   return touched;
 }
 
+// What blocks tell each other, and what malloc of a kernel gave, cannot be undone.
+bool Device::Impl::may_settle(const LaunchOptions& given, const Launch& launch) const {
+  const Program& program = *launch.program;
+  if (program.blocks_communicate || !given.checks_races) return false;
+  if (is_in_python(program)) return true;
+  if (program.shared_bytes + launch.shared_dynamic == 0) return false;
+  if (program.module->find_function("malloc") != nullptr) return false;
+  uint64_t bytes = 0;
+  for (const auto& [begin, allocation] : memory->allocations()) bytes += allocation.end - begin;
+  return bytes <= kFollowedBytesMax;
+}
+
 // A launch is undone only where its kernel may read what nothing wrote: in its first launch, and
 // where it did so in another one. What malloc of a kernel gave cannot be undone.
 bool Device::Impl::may_follow(const LaunchOptions& given, const Program& program) const {
@@ -587,12 +604,38 @@ void Device::Impl::follow(Launch& launch, const LaunchOptions& given, UnwrittenR
   launch.stopped = false;
 }
 
+bool Device::Impl::is_settled(Launch& launch, const LaunchOptions& given, const FindingLog& log) {
+  return is_race_settled(launch, given, log) || is_unwritten_settled(launch, given, log);
+}
+
+// A compiler may load a word of shared memory that nothing wrote and select another value. So where
+// such reads are all that was found, the launch runs again with other bytes in shared memory, and
+// they are none if all bytes that it writes are equal.
+bool Device::Impl::is_unwritten_settled(Launch& launch, const LaunchOptions& given,
+                                        const FindingLog& log) {
+  const auto is_doubtful = [](const Finding& one) {
+    return one.kind == FindingKind::kUnwrittenShared;
+  };
+  const std::vector<Finding> found = log.findings();
+  if (!launch.may_settle || found.empty() || !std::ranges::all_of(found, is_doubtful)) return false;
+  const std::vector<UndoLog::Saved> written = undo->written();
+  return std::ranges::all_of(kSharedBytes, [&](uint8_t byte) {
+    FindingLog other;
+    launch.log = &other;
+    launch.shared_byte = byte;
+    run_again(launch, given);
+    return !launch.stopped && std::ranges::all_of(other.findings(), is_doubtful) &&
+           undo->is_as(written);
+  });
+}
+
 // Triton gives a value that is smaller than a block to several threads: all of them load it, and
 // one stores its successor. The loads that come late use their value for nothing. So where races of
 // reads and writes of the same block are all that was found, warps run once more in the opposite
 // order, in which each read comes on the other side of its write: the race is none if all bytes are
 // equal.
-bool Device::Impl::is_settled(Launch& launch, const LaunchOptions& given, const FindingLog& log) {
+bool Device::Impl::is_race_settled(Launch& launch, const LaunchOptions& given,
+                                   const FindingLog& log) {
   const auto is_doubtful = [](const Finding& finding) {
     return finding.kind == FindingKind::kGlobalRace &&
            (finding.detail == kReadAfterWriteInBlock || finding.detail == kWriteAfterReadInBlock);
@@ -631,7 +674,7 @@ Result<LaunchReport> Device::launch(const LaunchOptions& options) {
     }
     MC_TRY(launch.grid_workspace, impl_->cleared_grid_workspace(), "launch");
   }
-  launch.may_settle = is_in_python(*program) && !program->blocks_communicate;
+  launch.may_settle = impl_->may_settle(options, launch);
   const bool may_follow = impl_->may_follow(options, *program);
   launch.may_undo = launch.may_settle || may_follow;
   UnwrittenReads reads;

@@ -15,6 +15,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::SizeIs;
 
 class Features : public Kernels {
  protected:
@@ -77,6 +78,25 @@ TEST_F(PlainText, RegistersThatNothingSetAreNotZeroAndFollowFromTheLaunch) {
   std::set<uint64_t> all;
   for (uint64_t seed = 1; seed < 20; ++seed) all.insert(run(local + body, seed)[0]);
   EXPECT_GT(all.size(), 1);
+}
+
+// A compiler loads before it knows whether it needs the value.
+TEST_F(PlainText, SharedWordsThatNothingWroteCountWhereResultsFollowFromThem) {
+  const auto findings = [this](const std::string& value) {
+    open(
+        kernel_with(".shared .align 4 .b8 words[64];\nld.shared.u32 %r1, [words];\n"
+                    "setp.eq.u32 %p1, %r0, 99; " +
+                    value + " st.global.u32 [%out], %r2;\n"));
+    const uint64_t out = put(std::vector<int>(8), "out");
+    return launch({.kernel = "k", .grid = {4, 1, 1}, .arguments = Arguments().add(out)}).findings;
+  };
+  EXPECT_THAT(lines_of(findings("selp.u32 %r2, %r1, 7, %p1;")), IsEmpty());
+  EXPECT_THAT(lines_of(findings("max.u32 %r2, %r1, 7;")), SizeIs(1));
+  EXPECT_THAT(lines_of(findings("min.s32 %r2, %r1, 7;")), SizeIs(1));
+  EXPECT_THAT(lines_of(findings("mov.b32 %f1, %r1; max.f32 %f2, %f1, 0f3F800000; "
+                                "mov.b32 %r2, %f2;")),
+              SizeIs(1));
+  EXPECT_THAT(lines_of(findings("mov.u32 %r2, %r1;")), SizeIs(1));
 }
 
 TEST_F(PlainText, MasksOfBitsAreClampedOrWrap) {

@@ -164,8 +164,9 @@ struct Launch {
   UnwrittenReads* unwritten_reads = nullptr;  // Null where they are not noted.
   std::atomic<bool> reads_unwritten{false};
   bool may_undo = false;
-  bool may_settle = false;   // Doubtful races are settled by a second run: device.cc.
+  bool may_settle = false;   // Doubtful findings are settled by other runs: device.cc.
   bool is_reversed = false;  // The warps of a block have their turns in the opposite order.
+  int shared_byte = -1;      // The byte that fills shared memory before each block, or none.
   const std::unique_ptr<ShadowMemory>* shadows = nullptr;  // One for each worker.
   const Program* program = nullptr;
   const Variant* variant = nullptr;
