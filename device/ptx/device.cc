@@ -537,7 +537,7 @@ TouchedBytes Device::Impl::touched_by(const Launch& launch) const {
   return touched;
 }
 
-// What blocks tell each other, and what malloc of a kernel gave, cannot be undone.
+// Words by which blocks communicate, and what malloc of a kernel gave, cannot be undone.
 bool Device::Impl::may_settle(const LaunchOptions& given, const Launch& launch) const {
   const Program& program = *launch.program;
   if (program.blocks_communicate || !given.checks_races) return false;
