@@ -3,7 +3,7 @@
 // Managed: memory that host and kernels both use, for programs that are trusted (src/check).
 //
 // There the device's memory is a file that this process has too, and a part of it is mapped at its
-// address on the device.  What the host does with it between launches, nobody sees or checks.
+// address on the device.  Accesses of the host between launches are not checked.
 #ifndef MC_DEVICE_CLIENT_MANAGED_H_
 #define MC_DEVICE_CLIENT_MANAGED_H_
 

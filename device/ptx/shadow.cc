@@ -465,7 +465,7 @@ const char* strong_fault(Block& block, Warp& warp, const Step* step, uint64_t gr
   if (kind == Strong::kWrite) {
     const SeenWord* seen = find_seen(block, granule);
     if (seen != nullptr) return seen->since < since ? kLostUpdate : nullptr;
-    // An exchange that nobody reads is an atomic all the same.
+    // An exchange whose result is unused is still atomic.
     const bool is_exchange = is_strong && (step->flags & kUnread) != 0;
     return changes && !is_exchange ? kWriteAfterWrite : nullptr;
   }

@@ -53,7 +53,7 @@ void mc_executor_begin_candidate(uint64_t seed) {
   mc::ptx_driver::Driver::get().begin_candidate(seed);
 }
 
-// A launch may take so many times the steps of a candidate's.
+// The budget of a launch's steps, as a multiple of what a candidate's has.
 void mc_executor_allow_steps(int64_t factor) {
   mc::ptx_driver::Driver::get().steps_factor = factor;
 }

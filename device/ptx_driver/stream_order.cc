@@ -9,8 +9,13 @@ namespace {
 
 using Ranges = std::vector<ptx::Extent>;
 
-// The bytes of a history are bounded: a program that never waits forgets its oldest work.
-constexpr size_t kRecordsMax = 4096;
+// A history takes 64 MiB at most: of a program that never waits, or that touches every other word
+// of much memory, the oldest work is forgotten.
+constexpr size_t kRecordsMax = 4096, kExtentsMax = size_t{1} << 22;
+
+size_t extents_of(const ptx::TouchedBytes& bytes) {
+  return bytes.read.size() + bytes.written.size() + bytes.updated.size();
+}
 
 void join(Clock& clock, const Clock& other) {
   for (const auto& [stream, tick] : other) {
@@ -80,7 +85,9 @@ Clock StreamOrder::clock_of(CUstream stream) const {
 std::optional<std::string> StreamOrder::access(StreamWork work) {
   // Work before the host's last wait for a stream is before all that comes.
   std::erase_if(history_, [this](const Record& one) {
-    return one.tick <= tick_in(host_by_stream_, one.stream);
+    const bool is_before = one.tick <= tick_in(host_by_stream_, one.stream);
+    if (is_before) num_extents_ -= extents_of(one.work.bytes);
+    return is_before;
   });
   std::optional<std::string> found;
   const Clock& clock = known_[current_];
@@ -89,9 +96,17 @@ std::optional<std::string> StreamOrder::access(StreamWork work) {
     found = one.work.name;
     break;
   }
-  if (history_.size() == kRecordsMax) history_.erase(history_.begin());
-  history_.push_back({current_, ticks_[current_], std::move(work)});
+  add(std::move(work));
   return found;
+}
+
+void StreamOrder::add(StreamWork work) {
+  num_extents_ += extents_of(work.bytes);
+  history_.push_back({current_, ticks_[current_], std::move(work)});
+  while (history_.size() > kRecordsMax || num_extents_ > kExtentsMax) {
+    num_extents_ -= extents_of(history_.front().work.bytes);
+    history_.pop_front();
+  }
 }
 
 std::optional<std::string> StreamOrder::host_reads(const ptx::Extent& range) const {
@@ -115,6 +130,9 @@ void StreamOrder::host_waits_for(CUstream stream) {
 
 void StreamOrder::host_waits_for_all() { join(host_, ticks_); }
 
-void StreamOrder::forget() { history_.clear(); }
+void StreamOrder::forget() {
+  history_.clear();
+  num_extents_ = 0;
+}
 
 }  // namespace mc::ptx_driver

@@ -18,7 +18,9 @@
 
 #include <cuda.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <string>
@@ -55,6 +57,7 @@ class StreamOrder {
   void host_waits(const Clock& event);
   void host_waits_for(CUstream stream);
   void host_waits_for_all();
+  size_t num_extents() const { return num_extents_; }
   // Earlier work is forgotten, not the streams.
   void forget();
 
@@ -65,6 +68,7 @@ class StreamOrder {
     StreamWork work;
   };
   static CUstream usual(CUstream stream);
+  void add(StreamWork work);
   bool is_blocking(CUstream stream) const;
 
   bool is_recording_ = false;
@@ -74,7 +78,8 @@ class StreamOrder {
   Clock host_;                            // The work that the host waited for.
   Clock host_by_stream_;                  // The same when it last waited for a stream.
   CUstream current_ = nullptr;
-  std::vector<Record> history_;  // Work that the host has not waited for.
+  std::deque<Record> history_;  // Work that the host has not waited for, oldest first.
+  size_t num_extents_ = 0;      // The extents of the history, which are bounded.
 };
 
 }  // namespace mc::ptx_driver

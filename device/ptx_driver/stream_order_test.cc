@@ -107,6 +107,21 @@ TEST_F(StreamOrderTest, TheHostReadsWhatItWaitedForByAStream) {
   EXPECT_EQ(order_.host_reads(kBytes), std::nullopt);
 }
 
+TEST_F(StreamOrderTest, TheHistoryIsBoundedAndKeepsTheNewest) {
+  constexpr size_t kMany = 1 << 20;
+  std::vector<ptx::Extent> every_other;
+  for (uint64_t i = 0; i < kMany; ++i) every_other.push_back({16 * i, 16 * i + 4});
+  for (int k = 0; k < 8; ++k) {
+    order_.begin(kFirst);
+    order_.access({"writer", {{}, every_other, {}}});
+    EXPECT_LE(order_.num_extents(), 4 * kMany);
+  }
+  EXPECT_TRUE(reads(kSecond, {0, 4}));
+  EXPECT_FALSE(reads(kSecond, {4, 8}));
+  order_.forget();
+  EXPECT_EQ(order_.num_extents(), 0U);
+}
+
 TEST_F(StreamOrderTest, ACallForgetsTheOneBefore) {
   EXPECT_FALSE(writes(kFirst));
   order_.forget();

@@ -76,7 +76,9 @@ void set_environment(const fs::path& toolkit, const fs::path& reports) {
   set("CUDA_HOME", toolkit);
   set("CUDA_PATH", toolkit);
   set("CUDACXX", toolkit / "bin/nvcc");
-  set("LD_LIBRARY_PATH", toolkit / "lib64");
+  const char* const libraries = std::getenv("LD_LIBRARY_PATH");
+  set("LD_LIBRARY_PATH",
+      (toolkit / "lib64").string() + (libraries == nullptr ? "" : std::string(":") + libraries));
   set(kProgramVariable, fs::read_symlink("/proc/self/exe", failure));
   set(kReportsVariable, reports);
 }

@@ -439,7 +439,7 @@ KERNEL(early_ticket) {
   if (is_last) *y = atomicAdd(&words[1], 0);
 }
 
-// An atomic is one also where nobody reads its result.
+// An exchange whose result is unused is still atomic.
 KERNEL(exchanges_of_one_word) { atomicExch(y, static_cast<int>(threadIdx.x)); }
 
 // The barrier of the warp is between the store and the updates, of which the first is the writer's.
