@@ -108,10 +108,10 @@ def feedback_on_blocks(code: str, answer: str) -> str:
     return f"Result: runtime: {launched}.\nThis device runs blocks of {block_of(code)} threads.\n"
 
 
-def reply(question: dict[str, Any], seed: int, is_right: bool,
-          feedback: str = "The result is wrong.\n") -> dict[str, Any]:  # fmt: skip
+def reply(
+    question: dict[str, Any], seed: int, outcome: dict[str, Any], feedback: str
+) -> dict[str, Any]:
     task = question["task"]
-    outcome = PASSED if is_right else FAILED
     verdict = {
         "schema": "musacoder-verdict/13",
         "task": task["id"],
@@ -204,7 +204,8 @@ def main() -> int:
         if then and is_right:
             then.ask(line)
         else:
-            say(json.dumps(reply(question, arguments.seed, is_right, feedback)) + "\n")
+            outcome = PASSED if is_right else FAILED
+            say(json.dumps(reply(question, arguments.seed, outcome, feedback)) + "\n")
     return then.end() if then else 0
 
 

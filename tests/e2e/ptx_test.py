@@ -302,6 +302,16 @@ class Ptx(InFolder):
         kinds = {name: outcome["kind"] for name, outcome in outcomes.items()}
         self.assertEqual(kinds, {"right": "pass", "wrong": "wrong"})
 
+    def test_a_library_that_needs_a_gpu_is_lacking_and_no_fault(self) -> None:
+        first = "#include <torch/extension.h>"
+        source = candidate().replace(first, f"{first}\n#include <cudnn.h>")
+        check = "cudnnHandle_t handle; TORCH_CHECK(cudnnCreate(&handle) == CUDNN_STATUS_SUCCESS);"
+        source = source.replace("  auto y =", f"  {check}\n  auto y =")
+        source = source.replace('functions=["run"]', 'functions=["run"], extra_ldflags=["-lcudnn"]')
+        (outcome,) = self.eval({"dnn": source}, "--policy", "kernelbench").values()
+        self.assertEqual(outcome["kind"], "unsupported", outcome)
+        self.assertIn("cudnnCreate", json.dumps(outcome))
+
     def test_has_warps_of_128_threads_for_musa(self) -> None:
         call = "__shfl_xor_sync(0xffffffff, x[i], warpSize / 2)"
         outcomes = self.eval(

@@ -9,45 +9,13 @@ says "always infra" every time.
 import json
 import os
 import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
+
+from stand_in_judge import FAILED, PASSED, reply  # noqa: E402
 
 LETTERS = os.environ.get("LETTERS", "aeiou0123456789")
-TELEMETRY = {
-    "stages": [],
-    "protections_off": [],
-    "aten_ops": {},
-    "reduction": {"native": {}, "used": {}, "reason": ""},
-    "pytorch": "",
-    "memory_peak_bytes": 0,
-    "compile_cached": False,
-    "compile_cpu_s": 0.0,
-    "full_headers": [],
-    "output_tail": "",
-    "audits": [],
-    "race_check": {"state": "off", "device": "", "reason": "", "seconds": 0.0},
-    "state": {"missing": [], "unmatched": [], "own": []},
-    "fixed_sizes": [],
-}
-PROTOCOL = {
-    "policy": "musacoder/2",
-    "dialect": "cuda",
-    "musa_architecture": "",
-    "language": "any",
-    "trials": 5,
-    "inputs": "varied",
-    "shapes": True,
-    "require_general": False,
-    "mode": "train",
-    "precision": "task",
-    "tolerance_fp32": 1e-4,
-    "tolerance_half": 1e-2,
-    "timing": "none",
-    "baseline": "",
-    "compile_mode": "",
-    "tf32": False,
-    "strict": False,
-    "race_check": False,
-    "device": "",
-}
 
 
 def outcome_of(question: dict[str, object], answer: str, code: str) -> dict[str, object]:
@@ -56,29 +24,16 @@ def outcome_of(question: dict[str, object], answer: str, code: str) -> dict[str,
         return {"kind": "infra", "message": "the test says so"}
     q = sum(letter in LETTERS for letter in answer) / max(1, len(answer))
     if q >= 0.5:
-        return {"kind": "pass", "trials": [], "performance": None, "generality": 1.0}
-    return {"kind": "wrong", "q": q, "specialised": False, "trials": []}
+        return PASSED
+    return {**FAILED, "q": q}
 
 
 def main() -> None:
     for line in sys.stdin:
         question = json.loads(line)
         answer, task = str(question["answer"]), question["task"]
-        verdict = {
-            "schema": "musacoder-verdict/13",
-            "task": task["id"],
-            "candidate": question["id"],
-            "candidate_hash": "",
-            "backend": "cpu",
-            "seed": "0",
-            "protocol": PROTOCOL,
-            "task_grade": {"grade": "good", "reasons": []},
-            "outcome": outcome_of(question, answer, task["code"]),
-            "not_tried": [],
-            "telemetry": TELEMETRY,
-        }
-        reply = {"id": question["id"], "feedback": "More letters.\n", "verdict": verdict}
-        print(json.dumps(reply), flush=True)
+        outcome = outcome_of(question, answer, task["code"])
+        print(json.dumps(reply(question, 0, outcome, "More letters.\n")), flush=True)
 
 
 if __name__ == "__main__":
