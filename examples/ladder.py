@@ -11,9 +11,9 @@ of other chains. Each arm of an experiment trains it under each seed on tasks th
 shown for and that four tries answered both right and wrong, and is measured by several answers to
 each of the same held-out tasks, judged by MooreEval with all checks.
 
-    A  RL's gain: RL, one update a step, rewards drawn by lot, and RFT with as many verdicts
-    B  speed: RL whose reward has the measured speed-up, on a GPU, of the same tasks with large
-       tensors
+    A  RL's gain: RL, one update a step, shuffled rewards, and RFT with as many verdicts
+    B  speed: RL whose reward has the measured speed-up, on a GPU, of tasks with sums and means over
+       the rows of large tensors; and RFT with as many verdicts, which sees no speed
     C  turns, from a model that also saw repairs of its own failures: does feedback help before RL;
        RL of up to three turns, on fresh tasks, with all rules, without PrimeEcho, and without BDR
     D  a generator that lags behind: no rule, the signed mean, MirrorPop
@@ -22,6 +22,9 @@ each of the same held-out tasks, judged by MooreEval with all checks.
        and only feedback says which. RL of two turns with Buffered Dynamic Retry, with replays of
        the task alone, and without replays
     P  there, without PrimeEcho: the best turn's reward, and the first turn's, with those replays
+    M  H's first arm where MooreEval also judges each answer whose blocks are right
+    R  RL after RFT, from RFT's model, on fresh tasks: RL, shuffled rewards, RFT once more, and
+       fine-tuning on the forge's right answers to them
 
 A run trains on one device of --devices; as many runs go at once. Every stage can be killed and goes
 on where it was; --minutes ends a call, and the same call goes on. The tables are in DIR/report.md,
@@ -68,7 +71,8 @@ class Size:
     wide: int = 400  # Tasks to draw those of RL and the held-out ones from.
     wide_depth: int = 4
     wide_operators: str = ""  # Those tasks' own; empty: the same as of the shown ones.
-    large: int = 320  # The first of those tasks once more, with large tensors, for B.
+    large: int = 320  # Tasks with large tensors to draw B's from.
+    large_held_out: int = 64
     probed: int = 120  # Tasks that the first model answers, four times each.
     held_share: float = 0.2  # Share of structures.
     held_out: int = 24  # At most.
@@ -124,9 +128,9 @@ GPU = Size(
     rft_steps=60,
     mended_steps=600,
     tokens_max=512,
-    blocks_tasks=3200,
-    blocks_shown=400,
-    blocks_sft_steps=500,
+    blocks_tasks=4600,
+    blocks_shown=1500,
+    blocks_sft_steps=900,
     blocks_rl_steps=160,
     blocks_rl_prompts=16,
 )
@@ -134,11 +138,11 @@ GPU = Size(
 
 @dataclasses.dataclass(frozen=True)
 class Arm:
-    """One way to train; `options` go to `musacoder-learn rl`, or it is RFT."""
+    """One way to train: `rl` with these options, `rft`, or `sft` on the forge's right answers."""
 
     name: str
     options: Options = dataclasses.field(default_factory=dict)
-    is_rft: bool = False
+    kind: str = "rl"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -152,6 +156,7 @@ class Experiment:
     held_out: str = "held_out.jsonl"
 
 
+ROWS = {"sum", "mean"}  # The operators of B.
 WORTH = (0.05, 0.8)  # Share of right answers to chains of a length that is trained and measured.
 JUDGED: Options = {"backend": "cpu"}
 COMMON: Options = {"updates": 2, "beta": 0.001, "weight-decay": 0, "warmup": 0.05,
@@ -160,21 +165,28 @@ COMMON: Options = {"updates": 2, "beta": 0.001, "weight-decay": 0, "warmup": 0.0
 STAND_IN = f"{sys.executable} {ROOT}/tools/stand_in_judge.py"
 KNOWN: Options = {"judge": STAND_IN + " --contains 64>>>", "filter-zero-spread": 1}
 HIDDEN: Options = {"judge": STAND_IN + " --hidden-blocks", "backend": None, "timing": None}
+ALSO_JUDGED: Options = {
+    "judge": STAND_IN + f" --hidden-blocks --then {BIN / 'musacoder'} eval --stream --no-timing"
+    f" --backend cpu --seed 1 --jobs {max(2, (os.cpu_count() or 1) // 2)}",
+    "backend": None,
+    "timing": None,
+}
 REPLAYS = (("BDR", {"bdr": 0.3}), ("BDR, task alone", {"bdr": 0.3, "bdr-shows": "task"}),
            ("no BDR", {}))  # fmt: skip
 REWARDS = (("best turn", {"alpha": 0, "b-early": 0}), ("first turn", {"alpha": 1, "b-early": 0}))
+SHUFFLED: Options = {"reward-order": "shuffled"}
 TIMED: Options = {"backend": "cuda", "timing": "quick"}
 EXPERIMENTS: Mapping[str, Experiment] = {
     "A": Experiment(
         (
             Arm("rl"),
-            Arm("rft", is_rft=True),
+            Arm("rft", kind="rft"),
             Arm("one update", {"updates": 1}),
-            Arm("by lot", {"judge": STAND_IN + " --pass-rate 0.4"}),
+            Arm("shuffled", SHUFFLED),
         )
     ),
     "B": Experiment(
-        (Arm("speed"),),
+        (Arm("speed"), Arm("rft", kind="rft")),
         {**TIMED, "nu-max": 4, "prompts": 4, "steps": 30},
         measured_with={**TIMED, "samples": 4, "limit": 64},
         tasks="tasks-large.jsonl",
@@ -222,7 +234,28 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         tasks="blocks/tasks.jsonl",
         held_out="blocks/held_out.jsonl",
     ),
+    "M": Experiment(
+        tuple(Arm(name, options) for name, options in REPLAYS),
+        {**ALSO_JUDGED, "turns": 2, "steps": 60},
+        measured_with={**ALSO_JUDGED, "turns": 3, "samples": 4},
+        first="blocks/sft",
+        tasks="blocks/tasks.jsonl",
+        held_out="blocks/held_out.jsonl",
+    ),
+    "R": Experiment(
+        (
+            Arm("rl"),
+            Arm("shuffled", SHUFFLED),
+            Arm("rft again", kind="rft"),
+            Arm("right answers", kind="sft"),
+        ),
+        {"filter-zero-spread": 1, "steps": 30},
+        measured_with={"samples": 4},
+        first="after-rft/run",
+        tasks="tasks-fresh.jsonl",
+    ),
 }
+HIDDEN_ONES = {"H", "P", "M"}  # The experiments with hidden blocks.
 
 
 class Ladder:
@@ -274,7 +307,8 @@ class Ladder:
         base, sft = self.folder / "base", self.folder / "sft"
         if not self.forge("shown", s.shown, s.shown_depth, s.seed, {"bugs-share": s.bugs_share}):
             return False
-        if not self.forge("wide", s.wide, s.wide_depth, s.seed + 1, self.of_wide):
+        of_wide = {**self.of_wide, "solutions": 1}
+        if not self.forge("wide", s.wide, s.wide_depth, s.seed + 1, of_wide):
             return False
         shown = self.folder / "shown.jsonl"
         if not shown.exists():
@@ -291,19 +325,37 @@ class Ladder:
         return {"operators": self.size.wide_operators or self.size.operators or None}
 
     def make_large(self) -> bool:
-        """The tasks of RL and the held-out ones that the forge also made with large tensors."""
+        """Tasks with large tensors: how the work of a row is divided decides their time."""
         s = self.size
         if not self.forge("large", s.large, s.wide_depth, s.seed + 1,
-                          {**self.of_wide, "size": "large"}):  # fmt: skip
+                          {**self.of_wide, "size": "large", "solutions": 1}):  # fmt: skip
             return False
-        for name, source in (("tasks", "rl"), ("held_out", "test")):
-            lines = (self.folder / f"large/{source}.jsonl").read_text().splitlines(keepends=True)
-            large = {json.loads(line)["id"]: line for line in lines}
-            ids = [json.loads(line)["id"] for line in
-                   (self.folder / f"{name}.jsonl").read_text().splitlines()]  # fmt: skip
-            kept = "".join(large[one] for one in ids if one in large)
-            write_atomically(self.folder / f"{name}-large.jsonl", kept)
+        chains: dict[tuple[str, ...], list[str]] = {}
+        for source in ("test", "rl"):
+            for chain, line in self.chains(f"{source}.jsonl", "large"):
+                if ROWS & set(chain):
+                    chains.setdefault(chain, []).append(line)
+        # The commonest chains are trained on; no held-out task has one of them.
+        trained, held = [], []
+        for some in sorted(chains.values(), key=len):
+            (held if len(held) < s.large_held_out else trained).extend(some)
+        write_atomically(self.folder / "tasks-large.jsonl", "".join(trained))
+        write_atomically(self.folder / "held_out-large.jsonl", "".join(held))
         return True
+
+    def make_rft_model(self) -> bool:
+        """after-rft/run/model: the first model, tuned on right answers of its own."""
+        s = self.size
+        sft, home = self.folder / "sft/model", self.folder / "after-rft"
+        device = self.devices.get()
+        try:
+            options = {"targets": 4, **JUDGED}
+            drawn = self.answer(sft, self.folder / "tasks.jsonl", home / "drawn", s.rl_samples,
+                                device, os.cpu_count() or 1, options)  # fmt: skip
+            return drawn and self.tune(sft, home / "drawn/sft.jsonl", home / "run", s.rft_steps,
+                                       s.sft_lr / 10, s.seed, device)  # fmt: skip
+        finally:
+            self.devices.put(device)
 
     def init(self, base: Path, text: Path) -> bool:
         s = self.size
@@ -394,7 +446,7 @@ class Ladder:
         """The first model of H and P, and their tasks: chains that no solution was shown for."""
         s = self.size
         home = self.folder / "blocks"
-        options = {"families": "elementwise", "operators": s.blocks_operators}
+        options = {"families": "elementwise", "operators": s.blocks_operators, "solutions": 1}
         if not self.forge("blocks/forged", s.blocks_tasks, s.blocks_depth, s.seed + 2, options):
             return False
         shown, base = home / "shown.jsonl", home / "base"
@@ -413,8 +465,8 @@ class Ladder:
     def first_model(self, name: str) -> Path:
         return self.folder / EXPERIMENTS[name].first / "model"
 
-    def chains(self, name: str) -> list[tuple[tuple[str, ...], str]]:
-        lines = (self.folder / "wide" / name).read_text().splitlines(keepends=True)
+    def chains(self, name: str, folder: str = "wide") -> list[tuple[tuple[str, ...], str]]:
+        lines = (self.folder / folder / name).read_text().splitlines(keepends=True)
         return [(tuple(json.loads(line)["extra_info"]["operators"]), line) for line in lines]
 
     def tune(self, model: Path, data: Path, out: Path, steps: int, lr: float, seed: int,
@@ -463,8 +515,8 @@ class Ladder:
             return True
         sft, tasks = self.first_model(name), self.folder / EXPERIMENTS[name].tasks
         seed = 1000 * number
-        if not arm.is_rft:
-            is_hidden = name in "HP"
+        if arm.kind == "rl":
+            is_hidden = name in HIDDEN_ONES
             own = {"model": sft, "data": tasks, "out": home, "seed": seed,
                    "steps": s.blocks_rl_steps if is_hidden else s.rl_steps,
                    "prompts": s.blocks_rl_prompts if is_hidden else s.rl_prompts,
@@ -474,10 +526,15 @@ class Ladder:
             options = {**own, **COMMON, **EXPERIMENTS[name].common, **arm.options}
             return self.run("musacoder-learn", "rl", "--resume", options=options)
         drawn, data = home / "drawn", home / "data.jsonl"
+        # RL has as many answers, though it meets a task several times.
+        prompts = int(str(EXPERIMENTS[name].common.get("steps", s.rl_steps))) * int(
+            str(EXPERIMENTS[name].common.get("prompts", s.rl_prompts)))  # fmt: skip
+        count = min(len(tasks.read_text().splitlines()), prompts)
+        if not data.exists() and arm.kind == "sft":
+            home.mkdir(parents=True, exist_ok=True)
+            write_atomically(data, self.right_answers(tasks, count))
         if not data.exists():
-            # RL has as many answers, though it meets a task several times.
-            count = min(len(tasks.read_text().splitlines()), s.rl_steps * s.rl_prompts)
-            samples = round(s.rl_steps * s.rl_prompts * s.rl_samples / count)
+            samples = round(prompts * s.rl_samples / count)
             options = {"limit": count, "targets": 4, **JUDGED, "seed": seed}
             if not self.answer(sft, tasks, drawn, samples, device, self.jobs, options):
                 return False
@@ -486,6 +543,12 @@ class Ladder:
             return False
         (home / "model").symlink_to("run/model")
         return True
+
+    def right_answers(self, tasks: Path, count: int) -> str:
+        """The forge's solutions to the first tasks, as rows to fine-tune on."""
+        ids = {json.loads(line)["id"] for line in tasks.read_text().splitlines()[:count]}
+        rows = (self.folder / "wide/sft.jsonl").read_text().splitlines(keepends=True)
+        return "".join(row for row in rows if json.loads(row)["task"] in ids)
 
     def measure(self, experiment: Experiment, model: Path, out: Path, device: str,
                 jobs: int) -> bool:  # fmt: skip
@@ -527,10 +590,12 @@ class Ladder:
     # ---- All of it -------------------------------------------------------------------------------
 
     def run_all(self, chosen: list[str], seeds: int, arms: list[str]) -> None:
-        if set(chosen) - {"H", "P"} or not chosen:
+        if set(chosen) - HIDDEN_ONES or not chosen:
             if not self.make_base():
                 return
-        if {"H", "P"} & set(chosen) and not self.make_blocks_model():
+        if HIDDEN_ONES & set(chosen) and not self.make_blocks_model():
+            return
+        if "R" in chosen and not self.make_rft_model():
             return
         if "B" in chosen and not self.make_large():
             return
@@ -681,7 +746,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="./run.sh ladder", description="The experiments of the ladder."
     )
-    parser.add_argument("--only", default="A", help="experiments: A,B,C,D,U,H,P; or base")
+    parser.add_argument("--only", default="A", help="experiments: A,B,C,D,U,H,P,M,R; or base")
     parser.add_argument("--arms", default="", help="only these arms of them: rl,by lot")
     parser.add_argument("--train-only", action="store_true", help="without held-out tasks")
     arguments, size = read_arguments(parser, Size(), GPU, "ladder")

@@ -18,7 +18,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
 
-from stand_in_judge import BLOCKS, block_of, feedback_on_blocks  # noqa: E402
+from stand_in_judge import BLOCKS, BLOCKS_NAMED, block_of, feedback_on_blocks  # noqa: E402
 
 LAUNCH = re.compile(r"\(n \+ \d+\) / \d+, \d+>>>")
 FOLLOWED = 0.4  # Share of the shown repairs that do what the feedback says.

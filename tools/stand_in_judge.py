@@ -30,7 +30,6 @@ import argparse
 import hashlib
 import json
 import re
-import shlex
 import subprocess
 import sys
 import threading
@@ -102,10 +101,13 @@ def fits(code: str, answer: str) -> bool:
     return set(blocks_of(answer)) == {block_of(code)}
 
 
+BLOCKS_NAMED = "This device runs blocks of"
+
+
 def feedback_on_blocks(code: str, answer: str) -> str:
     found = blocks_of(answer)
     launched = f"a block of {found[0]} threads" if found else "no launch with a number of threads"
-    return f"Result: runtime: {launched}.\nThis device runs blocks of {block_of(code)} threads.\n"
+    return f"Result: runtime: {launched}.\n{BLOCKS_NAMED} {block_of(code)} threads.\n"
 
 
 def reply(
@@ -142,8 +144,8 @@ def rate_of(run: Path) -> float:
 class Next:
     """Another verifier, whose replies go out as they come."""
 
-    def __init__(self, command: str) -> None:
-        self.child = subprocess.Popen(shlex.split(command), text=True, stdin=subprocess.PIPE,
+    def __init__(self, command: list[str]) -> None:
+        self.child = subprocess.Popen(command, text=True, stdin=subprocess.PIPE,
                                       stdout=subprocess.PIPE)  # fmt: skip
         self.reader = threading.Thread(target=self.pass_on)
         self.reader.start()
@@ -185,7 +187,8 @@ def main() -> int:
     source.add_argument(
         "--hidden-blocks", action="store_true", help="it passes with its task's block size"
     )
-    parser.add_argument("--then", metavar="COMMAND", help="the verifier of those that fit")
+    parser.add_argument("--then", nargs=argparse.REMAINDER, metavar="COMMAND",
+                        help="the verifier of those that fit, with its arguments, as the last")  # fmt: skip
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     rate = rate_of(arguments.like) if arguments.like else arguments.pass_rate

@@ -245,6 +245,10 @@ void add_forge(CLI::App& app, int& exit_code) {
       ->add_option("--views-share", options.settings.draw.views_share,
                    "Of the tasks, those with an input that is not contiguous")
       ->check(number_range(0.0, 1.0));
+  command
+      ->add_option("--solutions", options.settings.solutions_max,
+                   "Of a task, at most; 1 makes most tasks a minute")
+      ->check(whole_range(1, static_cast<int>(forge::kSolutionsMax)));
   command->add_option("--style", arguments->style, "compact, for tiny models, or full")
       ->check(one_of({"compact", "full"}));
   std::vector<std::string> dialects = {kBothDialects};

@@ -125,8 +125,10 @@ class ChunkMaker {
 
  private:
   void draw() {
-    for (int i = 0; i < kChunkTasks; ++i) {
-      const auto task = static_cast<uint64_t>(number_) * kChunkTasks + static_cast<uint64_t>(i);
+    const int tasks = chunk_tasks(settings_);
+    for (int i = 0; i < tasks; ++i) {
+      const auto task =
+          static_cast<uint64_t>(number_) * static_cast<uint64_t>(tasks) + static_cast<uint64_t>(i);
       auto graph = draw_one(task);
       if (!graph) {
         reject("no valid graph was drawn");
@@ -139,6 +141,9 @@ class ChunkMaker {
         reject("no template fits");
         continue;
       }
+      solutions.erase(
+          solutions.begin() + std::min<ptrdiff_t>(settings_.solutions_max, std::ssize(solutions)),
+          solutions.end());
       Made made{.graph_owner = std::move(kept), .solutions = std::move(solutions), .mutants = {}};
       if (split_of(made.graph, settings_.test_share) == Split::kTrain) {
         plan_bugs(made);

@@ -50,6 +50,7 @@ Json settings_json(const Settings& settings) {
   json["lessons_share"] = settings.lessons_share;
   json["weights"] = settings.weights;
   if (settings.unit_tests) json["unit_tests"] = true;
+  json["solutions"] = settings.solutions_max;
   return json;
 }
 

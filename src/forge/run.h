@@ -2,9 +2,9 @@
 //
 // A run of the forge: draws tasks, verifies them and their kernels, writes the data sets.
 //
-// Work is cut into chunks of kChunkTasks tasks.  What a chunk gives depends on the settings and its
-// number alone; it is in OUT/store.sqlite as soon as it is done, so a run that was stopped goes on
-// where it was, and any number of threads gives the same bytes.  At the end the chunks are put
+// Work is cut into chunks of chunk_tasks() tasks.  What a chunk gives depends on the settings and
+// its number alone; it is in OUT/store.sqlite as soon as it is done, so a run that was stopped goes
+// on where it was, and any number of threads gives the same bytes.  At the end the chunks are put
 // together, in order, until the tasks that were asked for are there.
 #ifndef MC_FORGE_RUN_H_
 #define MC_FORGE_RUN_H_
@@ -18,23 +18,28 @@
 
 #include "core/result.h"
 #include "forge/draw.h"
+#include "forge/kernels.h"
 #include "forge/library.h"
 #include "forge/mix.h"
 
 namespace mc::forge {
 
-inline constexpr int kChunkTasks = 12;
-
 struct Settings {
   uint64_t seed = 0;
   int tasks = 100;
   DrawOptions draw;
+  int solutions_max = static_cast<int>(kSolutionsMax);  // Of a task; the plainest stays.
   double test_share = 0.1;
   double bugs_share = 0;     // The part of tasks for training with reviews and repairs.
   double lessons_share = 0;  // The same with a question.
   bool unit_tests = false;   // unit_tests.jsonl is written too (unit_tests.h).
   Weights weights;           // Families are drawn by these; empty: as the operators have it.
 };
+
+// Of a chunk: its kernels are compiled as one unit, so their number is about the same.
+inline int chunk_tasks(const Settings& settings) {
+  return 12 * static_cast<int>(kSolutionsMax) / settings.solutions_max;
+}
 
 // Dialects that the rows of the data sets are written in.
 enum class Dialects { kCuda, kMusa, kBoth };

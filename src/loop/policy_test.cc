@@ -244,6 +244,36 @@ TEST(UpdatePolicy, MakesWhatPassedLikelierAndWhatFailedLessSo) {
   EXPECT_NEAR(result->policy_loss, 0, 1e-4) << "the ratio is 1, and advantages sum to 0";
 }
 
+// The advantages of a group as a sorted list.
+std::vector<double> advantages_of(const UpdateResult& result, size_t begin, size_t end) {
+  std::vector<double> values;
+  for (size_t i = begin; i < end; ++i) values.push_back(result.plan.advantage[i].value_or(0));
+  std::ranges::sort(values);
+  return values;
+}
+
+TEST(UpdatePolicy, ShuffledRewardsStayInTheirGroups) {
+  Policy policy(make_model(), options_with(1));
+  const std::vector<Episode> episodes = generate(policy);
+  UpdateOptions options = options_of(0);
+  const auto true_order = update_policy(policy, episodes, options);
+  ASSERT_TRUE(true_order) << true_order.error().message;
+  size_t num_moved = 0;
+  for (uint64_t seed = 0; seed < 8; ++seed) {
+    options.shuffle_seed = seed;
+    const auto shuffled = update_policy(policy, episodes, options);
+    ASSERT_TRUE(shuffled) << shuffled.error().message;
+    num_moved += shuffled->plan.advantage != true_order->plan.advantage ? 1 : 0;
+    size_t begin = 0;
+    for (const auto group : groups_of(episodes)) {
+      const size_t end = begin + group.size();
+      EXPECT_EQ(advantages_of(*shuffled, begin, end), advantages_of(*true_order, begin, end));
+      begin = end;
+    }
+  }
+  EXPECT_GT(num_moved, 0u);
+}
+
 TEST(UpdatePolicy, ChangesNothingWhereEveryEpisodeIsUnscored) {
   Policy policy(make_model(), options_with(1));
   std::vector<Episode> episodes = generate(policy);

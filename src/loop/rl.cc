@@ -308,8 +308,12 @@ class Run {
                          .updates = options_.updates,
                          .mini_batches = options_.mini_batches,
                          .kl_stop = options_.kl_stop,
-                         .lr = lr};
+                         .lr = lr,
+                         .shuffle_seed = {}};
     if (options_.turns == 1) update.prime_echo.b_early.clear();
+    if (options_.shuffles_rewards) {
+      update.shuffle_seed = derive_seed(options_.seed, fmt::format("order {}", state_.step));
+    }
     return update;
   }
 

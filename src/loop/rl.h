@@ -71,6 +71,7 @@ struct RlOptions {
   rl::PrimeEchoOptions prime_echo;  // With one turn: R = s.
   rl::RetryOptions retry;
   bool replays_show_failure = true;  // False: the task alone.
+  bool shuffles_rewards = false;     // Within each group; see UpdateOptions.
   uint64_t seed = 0;
   bool resume = false;
   std::optional<int64_t> checkpoint_steps;  // The default is once a minute.

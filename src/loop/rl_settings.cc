@@ -55,6 +55,7 @@ std::string settings_json(const RlOptions& o) {
   json["b_early"] = o.prime_echo.b_early;
   json["bdr"] = {o.retry.probability, o.retry.capacity, o.retry.replays_max};
   if (!o.replays_show_failure) json["bdr_shows"] = "task";
+  if (o.shuffles_rewards) json["reward_order"] = "shuffled";
   if (o.refills_max) json["refills_max"] = *o.refills_max;
   if (o.stale > 0) json["stale"] = o.stale;
   if (o.policy.generate_dtype) json["generate_dtype"] = c10::toString(*o.policy.generate_dtype);

@@ -26,6 +26,7 @@ TEST(Settings, EachOptionIsOneOfThem) {
       [](RlOptions& o) { o.policy.generate_dtype = at::kBFloat16; },
       [](RlOptions& o) { o.overlong_tokens = 9; },
       [](RlOptions& o) { o.kl_end = 0.05; },
+      [](RlOptions& o) { o.shuffles_rewards = true; },
       [](RlOptions& o) { o.step.mirror_pop->mean = rl::DriftMean::kSigned; },
       [](RlOptions& o) { o.eval = EvalOptions{.data = "a", .steps = 1, .tasks = 1}; },
       [](RlOptions& o) { o.eval = EvalOptions{.data = "b", .steps = 1, .tasks = 1}; },

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <numeric>
 #include <optional>
+#include <random>
 #include <utility>
 
 #include "core/check.h"
@@ -58,8 +59,10 @@ Sequences sequences_of(std::span<const Episode> episodes, const UpdateOptions& o
     all.ends.push_back(all.rollout.size());
     all.s_first.push_back(episode.turns.front().judgement.s);
   }
+  std::mt19937_64 order(options.shuffle_seed.value_or(0));
   for (const std::span<const Episode> group : groups_of(episodes)) {
-    const auto rewards = rewards_of(group, options);
+    auto rewards = rewards_of(group, options);
+    if (options.shuffle_seed) std::ranges::shuffle(rewards, order);
     all.rewards.insert(all.rewards.end(), rewards.begin(), rewards.end());
     all.group_ends.push_back(all.rewards.size());
   }

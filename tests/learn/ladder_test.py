@@ -92,8 +92,17 @@ class LadderReportTest(unittest.TestCase):
         after = self.held("b", [episode("t", n, ["pass"], 4) for n in range(2)])
         self.assertEqual(report.near_best(before, [after]),
                          "0 %, +100.0 points [+100.0, +100.0]")  # fmt: skip
-        self.assertEqual(report.speed_gain(before, [after]), "2.83 times [2.83, 2.83]")
-        self.assertEqual(report.faster(before, [after]), "50 %, +50.0 points [+50.0, +50.0]")
+        self.assertEqual(report.speed_gain([before], [after]), "2.83 times [2.83, 2.83]")
+        self.assertEqual(report.faster(before), {"t": 0.5})
+        self.assertEqual(report.spread_of_speed(before), "100 % of 1 tasks")
+        self.assertEqual(report.spread_of_speed(after), "0 % of 1 tasks")
+
+    def test_what_the_rule_accepts_is_what_feedback_does_not_refuse(self) -> None:
+        held = self.held("a", [episode("t", 0, ["pass"]), episode("t", 1, ["extraction"]),
+                               episode("t", 2, ["runtime", "wrong"])])  # fmt: skip
+        for number, turn in enumerate(held["t"][2]["turns"]):
+            turn["feedback"] = "The result is wrong." if number else judge.feedback_on_blocks("", "")
+        self.assertEqual(report.fitting([held]), "1 of 2")
 
     def test_steadiness_is_of_the_second_half_and_paired_by_seed(self) -> None:
         first = [self.run_with(f"a{n}", [9, 9, 2, 4 + n], [0.5] * 4) for n in range(3)]
@@ -102,10 +111,10 @@ class LadderReportTest(unittest.TestCase):
         self.assertEqual(report.steadiness(first, other, "kl"), "2, 2.5, 3: -1 [-1, -1]")
 
     def test_rows_have_a_cell_for_each_title(self) -> None:
-        held = self.held("a", [episode("t", 0, ["pass"])])
+        held = self.held("a", [episode("t", 0, ["pass"], 2)])
         home = self.run_with("b", [1], [0.5])
         row = report.Row(held, [held], [home], [held], [home])
-        for name, arm in (("A", "rl"), ("U", "updates 1")):
+        for name, arm in (("A", "rl"), ("B", "speed"), ("R", "rl"), ("U", "updates 1")):
             titles, line = report.titles_of(name).splitlines()[0], report.row_of(name, arm, row)
             self.assertEqual(titles.count("|"), line.count("|"))
             self.assertIn("| 50.0 % → 50.0 % | 1.0000 | 0.100 | 1.0 | 30 % |", line)
@@ -141,18 +150,18 @@ class LadderBlocksTest(unittest.TestCase):
         lines = "".join(json.dumps({"id": name, "task": {"id": "t", "code": code}, "answer": one})
                         + "\n" for name, one in answers.items())  # fmt: skip
         script = Path(judge.__file__)
-        then = f"{sys.executable} {script} --pass-rate 0"
+        then = ["--then", sys.executable, str(script), "--pass-rate", "0"]
         kinds = {}
-        for more in ([], ["--then", then]):
+        for more in ([], then):
             command = [sys.executable, str(script), "--hidden-blocks", *more]
             done = subprocess.run(command, input=lines, capture_output=True, text=True, check=True)
             replies = {row["id"]: row for row in map(json.loads, done.stdout.splitlines())}
-            kinds[len(more)] = {name: replies[name]["verdict"]["outcome"]["kind"]
+            kinds[bool(more)] = {name: replies[name]["verdict"]["outcome"]["kind"]
                                 for name in answers}  # fmt: skip
         told = f"runs blocks of {judge.block_of(code)} threads"
         self.assertIn(told, replies["other"]["feedback"])
-        self.assertEqual(kinds[0], {"fits": "pass", "empty": "wrong", "other": "wrong"})
-        self.assertEqual(kinds[2], dict.fromkeys(answers, "wrong"))
+        self.assertEqual(kinds[False], {"fits": "pass", "empty": "wrong", "other": "wrong"})
+        self.assertEqual(kinds[True], dict.fromkeys(answers, "wrong"))
 
 
 if __name__ == "__main__":

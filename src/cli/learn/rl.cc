@@ -25,6 +25,7 @@ struct RlArguments {
   std::string scale = "std";
   std::string replay_shows = "failure";
   std::string drift_mean = "absolute";
+  std::string reward_order = "verdicts";
   std::string replay;
   std::string generate_dtype;
   std::optional<int64_t> pack_tokens;
@@ -57,6 +58,7 @@ Status read_rules(const RlArguments& arguments, loop::RlOptions& options) {
   if (arguments.aggregation == "dr-grpo") {
     options.step.aggregation = rl::DrGrpo{static_cast<double>(options.generate.tokens_max)};
   }
+  options.shuffles_rewards = arguments.reward_order == "shuffled";
   options.replays_show_failure = arguments.replay_shows == "failure";
   if (arguments.scale == "none") options.step.advantage.scale = rl::AdvantageScale::kNone;
   if (options.kl_end && options.step.beta == 0) {
@@ -187,12 +189,17 @@ void add_rule_options(CLI::App& command, RlArguments& arguments) {
       ->check(cli::kNotNegative);
 }
 
-void add_score_options(CLI::App& command, loop::RlOptions& options) {
+void add_score_options(CLI::App& command, RlArguments& arguments) {
+  loop::RlOptions& options = arguments.options;
   command.option_defaults()->group("Score of an answer (docs/rl.md)");
   command
       .add_option("--overlong-tokens", options.overlong_tokens,
                   "The reward falls by up to 1 over so many tokens before --max-tokens; 0: not")
       ->check(cli::kNotNegative);
+  command
+      .add_option("--reward-order", arguments.reward_order,
+                  "verdicts, or (to compare) shuffled within each group")
+      ->check(cli::one_of({"verdicts", "shuffled"}));
   rl::TrainingScoreOptions& score = options.score;
   command.add_option("--lambda", score.score.lambda, "Weight of the speed-up")
       ->check(cli::kNotNegative);
@@ -276,7 +283,7 @@ void add_rl(CLI::App& app, int& exit_code) {
   command->add_option("--seed", options.seed, "Of prompts, answers and verdicts");
   add_rollout_options(*command, *arguments);
   add_rule_options(*command, *arguments);
-  add_score_options(*command, options);
+  add_score_options(*command, *arguments);
   add_step_options(*command, *arguments);
   add_eval_options(*command, arguments->eval);
   add_judge(*command, arguments->judge);
