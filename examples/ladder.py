@@ -73,6 +73,7 @@ class Size:
     wide_operators: str = ""  # Those tasks' own; empty: the same as of the shown ones.
     large: int = 320  # Tasks with large tensors to draw B's from.
     large_held_out: int = 64
+    large_rl_steps: int = 30
     probed: int = 120  # Tasks that the first model answers, four times each.
     held_share: float = 0.2  # Share of structures.
     held_out: int = 24  # At most.
@@ -157,7 +158,7 @@ class Experiment:
 
 
 ROWS = {"sum", "mean"}  # The operators of B.
-WORTH = (0.05, 0.8)  # Share of right answers to chains of a length that is trained and measured.
+WORTH = (0.05, 0.95)  # Share of right answers to chains of a length that is trained and measured.
 JUDGED: Options = {"backend": "cpu"}
 COMMON: Options = {"updates": 2, "beta": 0.001, "weight-decay": 0, "warmup": 0.05,
                    "temperature": 1, "bdr": 0, "timing": "none", "kl-stop": 0.05,
@@ -187,8 +188,8 @@ EXPERIMENTS: Mapping[str, Experiment] = {
     ),
     "B": Experiment(
         (Arm("speed"), Arm("rft", kind="rft")),
-        {**TIMED, "nu-max": 4, "prompts": 4, "steps": 30},
-        measured_with={**TIMED, "samples": 4, "limit": 64},
+        {**TIMED, "nu-max": 4, "prompts": 4},
+        measured_with={**TIMED, "samples": 4},
         tasks="tasks-large.jsonl",
         held_out="held_out-large.jsonl",
     ),
@@ -330,17 +331,13 @@ class Ladder:
         if not self.forge("large", s.large, s.wide_depth, s.seed + 1,
                           {**self.of_wide, "size": "large", "solutions": 1}):  # fmt: skip
             return False
-        chains: dict[tuple[str, ...], list[str]] = {}
-        for source in ("test", "rl"):
-            for chain, line in self.chains(f"{source}.jsonl", "large"):
-                if ROWS & set(chain):
-                    chains.setdefault(chain, []).append(line)
-        # The commonest chains are trained on; no held-out task has one of them.
-        trained, held = [], []
-        for some in sorted(chains.values(), key=len):
-            (held if len(held) < s.large_held_out else trained).extend(some)
-        write_atomically(self.folder / "tasks-large.jsonl", "".join(trained))
-        write_atomically(self.folder / "held_out-large.jsonl", "".join(held))
+        # Chains that solutions were shown for: what differs is how fast the right answers are.
+        lines = (self.folder / "shown/sft.jsonl").read_text().splitlines()
+        shown = {tuple(json.loads(line)["operators"]) for line in lines}
+        pool = [line for chain, line in self.chains("rl.jsonl", "large")
+                if ROWS & set(chain) and chain in shown]  # fmt: skip
+        write_atomically(self.folder / "held_out-large.jsonl", "".join(pool[: s.large_held_out]))
+        write_atomically(self.folder / "tasks-large.jsonl", "".join(pool[s.large_held_out :]))
         return True
 
     def make_rft_model(self) -> bool:
@@ -518,7 +515,7 @@ class Ladder:
         if arm.kind == "rl":
             is_hidden = name in HIDDEN_ONES
             own = {"model": sft, "data": tasks, "out": home, "seed": seed,
-                   "steps": s.blocks_rl_steps if is_hidden else s.rl_steps,
+                   "steps": self.steps_of(name),
                    "prompts": s.blocks_rl_prompts if is_hidden else s.rl_prompts,
                    "samples": s.rl_samples, "lr": s.rl_lr,
                    "max-tokens": s.tokens_max, "device": device,
@@ -527,7 +524,7 @@ class Ladder:
             return self.run("musacoder-learn", "rl", "--resume", options=options)
         drawn, data = home / "drawn", home / "data.jsonl"
         # RL has as many answers, though it meets a task several times.
-        prompts = int(str(EXPERIMENTS[name].common.get("steps", s.rl_steps))) * int(
+        prompts = self.steps_of(name) * int(
             str(EXPERIMENTS[name].common.get("prompts", s.rl_prompts)))  # fmt: skip
         count = min(len(tasks.read_text().splitlines()), prompts)
         if not data.exists() and arm.kind == "sft":
@@ -543,6 +540,11 @@ class Ladder:
             return False
         (home / "model").symlink_to("run/model")
         return True
+
+    def steps_of(self, name: str) -> int:
+        s = self.size
+        own = {"B": s.large_rl_steps, **dict.fromkeys(HIDDEN_ONES, s.blocks_rl_steps)}
+        return int(str(EXPERIMENTS[name].common.get("steps", own.get(name, s.rl_steps))))
 
     def right_answers(self, tasks: Path, count: int) -> str:
         """The forge's solutions to the first tasks, as rows to fine-tune on."""

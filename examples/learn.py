@@ -83,6 +83,7 @@ class Settings:
     device: str  # For training and sampling; only KernelBench's verdicts need it too.
     bench_device: str  # The device of greedy answers.
     kernelbench: str  # A copy of it, whose level 1 is measured too. Empty: it is not.
+    kernelbench_samples: int  # Answers to each of its tasks; 1: the greedy one.
     seed: int
     seeds: int  # Runs of the rungs after sft.
 
@@ -122,6 +123,7 @@ FULL = Settings(
     device="cpu",
     bench_device="cpu",
     kernelbench="",
+    kernelbench_samples=1,
     seed=1,
     seeds=1,
 )
@@ -182,6 +184,7 @@ PRETRAINED = dataclasses.replace(
     lr=1e-4,
     tokens_max=2048,
     bench_device="cuda",
+    kernelbench_samples=8,
 )
 
 
@@ -331,14 +334,16 @@ class Learning:
         lessons = [row for row in rows if json.loads(row)["kind"] != "review"]
         write_atomically(self.folder / "sft.jsonl", "".join(lessons))
 
-    def forge_tasks(self, tasks: int, seed: int, out: str, bugs_share: float) -> None:
+    def forge_tasks(
+        self, tasks: int, seed: int, out: str, bugs_share: float, *more: object
+    ) -> None:
         s = self.settings
         limits = ["--operators", s.operators] if s.operators else []
         run("musacoder", "forge", "--tasks", tasks, "--seed", seed, "--style", s.style,
             "--dialect", s.dialect,
             "--families", s.families, *limits, "--test-share", s.test_share,
             "--bugs-share", bugs_share,
-            "--jobs", os.cpu_count() or 1, "--out", self.folder / out)  # fmt: skip
+            "--jobs", os.cpu_count() or 1, "--out", self.folder / out, *more)  # fmt: skip
 
     def new_tasks(self) -> None:
         """What was fine-tuned on is answered right every time: there is nothing to learn from it.
@@ -346,7 +351,7 @@ class Learning:
         The forge holds out the same structures for every seed, so no task of the benchmark is new.
         """
         s = self.settings
-        self.forge_tasks(s.new_tasks, s.seed + 1, "new_data", 0)
+        self.forge_tasks(s.new_tasks, s.seed + 1, "new_data", 0, "--solutions", 1)
         shown = (self.folder / "sft.jsonl").read_text().splitlines()
         seen = {tuple(json.loads(line)["operators"]) for line in shown}
         rows = (self.folder / "new_data/rl.jsonl").read_text().splitlines()
@@ -479,8 +484,9 @@ class Learning:
     def kernelbench(self, rung: str, number: int) -> None:
         """Its tensors are those of a GPU, where there is one to judge on."""
         s = self.settings
+        drawn = ["--samples", s.kernelbench_samples, "--temperature", 1]
         self.measure(rung, number, "kernelbench", "--suite", s.kernelbench, "--level", 1,
-                     "--limit", s.held_out, "--no-timing",
+                     "--no-timing", *(drawn if s.kernelbench_samples > 1 else []),
                      "--device", s.bench_device, "--batch", s.batch)  # fmt: skip
 
     def measure(self, rung: str, number: int, kind: str, *arguments: object) -> None:
@@ -525,8 +531,12 @@ class Learning:
             for rung in self.rungs()
         }
         tasks = found["base"]["groups"]["all"]["tasks"]
-        each = (f"{rung} {percent(one['groups']['all'])}" for rung, one in found.items())
-        return f"KernelBench level 1, {tasks} tasks, Pass@1: {', '.join(each)}.\n"
+        lines = ""
+        for k in sorted({1, self.settings.kernelbench_samples}):
+            each = (f"{rung} {figure(one['groups']['all']['pass_at'].get(str(k)))}"
+                    for rung, one in found.items())  # fmt: skip
+            lines += f"KernelBench level 1, {tasks} tasks, Pass@{k}: {', '.join(each)}.\n"
+        return lines
 
     def sampled_table(self) -> str:
         """Avg@k and Pass@k of the sampled answers; of sft and up, since base answers nothing."""

@@ -27,6 +27,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -52,6 +53,7 @@ class Nvrtc {
  public:
   explicit Nvrtc(const char* path) : library_(dlopen(path, RTLD_NOW)) {
     if (library_ == nullptr) throw Failure{dlerror()};
+    load_builtins(std::filesystem::path(path).parent_path());
   }
   template <class... Arguments>
   void call(const char* name, Arguments... arguments) const {
@@ -66,6 +68,16 @@ class Nvrtc {
   }
 
  private:
+  // NVRTC opens its second library by the bare name when it compiles.  A library of that name which
+  // is there already serves, so none of the loader's folders needs to be NVRTC's.
+  static void load_builtins(const std::filesystem::path& folder) {
+    std::error_code ignored;
+    for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+      if (!entry.path().filename().string().starts_with("libnvrtc-builtins.so")) continue;
+      if (dlopen(entry.path().c_str(), RTLD_NOW) != nullptr) return;
+    }
+  }
+
   void* library_;
 };
 
