@@ -20,6 +20,9 @@ namespace fs = std::filesystem;
 constexpr size_t kHeaderBytesMax = 4 << 20;
 constexpr size_t kNamesBytesMax = 64 << 20;
 constexpr size_t kNameBytesMin = 3;
+// Headers of these namespaces need libraries that a machine may lack: their names are not listed.
+constexpr const char* kOfCuda = "cuda::";
+constexpr const char* kOthers = "\n# Others\n";  // The line before the second list of names.
 constexpr std::array<std::string_view, 6> kNamespaces = {"at",     "torch",    "c10",
                                                          "caffe2", "pybind11", "py"};
 constexpr std::array<std::string_view, 7> kFolders = {"torch", "ATen", "c10",     "caffe2",
@@ -190,6 +193,22 @@ bool is_of_ptxas(const task::Diagnostic& entry) {
   return entry.location.source.empty() && entry.message.starts_with("ptxas: ");
 }
 
+// A text that ends within a block, whose last line is behind the candidate's own.
+bool is_at_end(const task::Diagnostic& entry) {
+  return entry.location.source.empty() &&
+         (entry.message == "expected a \"}\"" ||
+          entry.message.find("at end of input") != std::string::npos);
+}
+
+// The member that a class or namespace is said not to have; "" of another error.
+std::string absent_member(const std::string& message) {
+  std::vector<std::string> names;
+  for_each_identifier(quoted_in(message), [&](std::string_view name) { names.emplace_back(name); });
+  if (names.empty()) return "";
+  if (message.find("has no member") != std::string::npos) return names.back();
+  return message.find("is not a member of") != std::string::npos ? names.front() : "";
+}
+
 bool holds_word(std::string_view words, std::string_view word) {
   for (size_t at = words.find(word); at != std::string_view::npos; at = words.find(word, at + 1)) {
     if (words[at - 1] == ' ' && words[at + word.size()] == ' ') return true;
@@ -210,9 +229,15 @@ Result<Facade> Facade::read(std::vector<fs::path> roots, const fs::path& missing
       add_names(text, facade.names_);
     }
   }
-  MC_TRY(const std::string missing, read_file(missing_names, kNamesBytesMax), "facade");
-  add_names(missing, facade.missing_);
+  MC_TRY(const std::string text, read_file(missing_names, kNamesBytesMax), "facade");
+  const size_t end = std::min(text.find(kOthers), text.size());
+  add_names(std::string_view(text).substr(0, end), facade.missing_);
+  add_names(std::string_view(text).substr(end), facade.others_);
   return facade;
+}
+
+bool Facade::is_made_up(std::string_view name) const {
+  return !names_.contains(name) && !missing_.contains(name) && !others_.contains(name);
 }
 
 bool Facade::has_header(std::string_view header) const {
@@ -236,7 +261,8 @@ std::string Facade::lacks_in(std::string_view text, const Names& defined) const 
     if (is_own(word)) return std::string(word);
     const bool is_macro = std::ranges::any_of(
         kMacros, [&](std::string_view prefix) { return word.starts_with(prefix); });
-    if (is_macro && word != kGiven && !names_.contains(word) && !defined.contains(word)) {
+    if (is_macro && word != kGiven && !names_.contains(word) && !defined.contains(word) &&
+        !is_made_up(word)) {
       return std::string(word);
     }
     if (!is_one_of(word, kNamespaces) || words.at(i + 1) != "::") continue;
@@ -244,7 +270,8 @@ std::string Facade::lacks_in(std::string_view text, const Names& defined) const 
     std::string path(word);
     for (size_t j = i + 1; words.at(j) == "::" && words.is_identifier(j + 1); j += 2) {
       path += "::" + std::string(words.at(j + 1));
-      if (!names_.contains(words.at(j + 1))) return path;
+      const bool is_absent = is_made_up(words.at(j + 1)) && path.find(kOfCuda) == std::string::npos;
+      if (!names_.contains(words.at(j + 1)) && !is_absent) return path;
     }
   }
   return "";
@@ -264,8 +291,11 @@ std::string Facade::facade_error(const std::vector<task::Diagnostic>& diagnostic
                                  const LocationMapper& mapper) const {
   constexpr std::array<std::string_view, 4> kInner = {"std", "mc_at", "mc_bind", "facade"};
   for (const task::Diagnostic& entry : diagnostics) {
-    if (entry.severity != "error" || is_of_ptxas(entry)) continue;
+    if (entry.severity != "error" || is_of_ptxas(entry) || is_at_end(entry)) continue;
     if (!mapper.owns(entry.location.source)) return entry.message;
+    const std::string member = absent_member(entry.message);
+    const bool is_listed = entry.message.find(kOfCuda) == std::string::npos;
+    if (!member.empty() && is_listed && is_made_up(member)) continue;
     bool ours = false;
     const std::string message = entry.message.substr(0, entry.message.find("; did you mean "));
     for_each_identifier(message, [&](std::string_view word) {
@@ -292,6 +322,12 @@ Status write_missing_names(std::string_view full, std::string_view thin, const f
   for (const std::string& name : of_full) {
     // Sizes and counters have names of a letter or two, and so have parameters that look declared.
     if (name.size() >= kNameBytesMin && !of_thin.contains(name)) text += name + '\n';
+  }
+  Names others;
+  add_names(full, others);
+  text += kOthers;
+  for (const std::string& name : others) {
+    if (!of_full.contains(name) && !of_thin.contains(name)) text += name + '\n';
   }
   return write_file_atomically(path, text);
 }

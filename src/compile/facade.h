@@ -7,7 +7,8 @@
 // not have sends the extension to the full headers.  After a failure: the errors are the
 // candidate's own only where each lies in its text and names nothing that the facade could have
 // wrong: nothing of PyTorch or the standard library, and nothing that PyTorch's headers declare in
-// a namespace and the facade's do not mention.  Errors of ptxas are always the candidate's own.
+// a namespace and the facade's do not mention.  Errors of ptxas are always the candidate's own, and
+// so is a name that nothing in PyTorch's headers has: the full headers have no such member either.
 #ifndef MC_COMPILE_FACADE_H_
 #define MC_COMPILE_FACADE_H_
 
@@ -29,7 +30,7 @@ namespace mc::compile {
 using Names = std::set<std::string, std::less<>>;
 
 // Changes when write_missing_names() does.
-inline constexpr const char* kNamesVersion = "names/3";
+inline constexpr const char* kNamesVersion = "names/4";
 
 class Facade {
  public:
@@ -49,11 +50,14 @@ class Facade {
  private:
   std::string lacks_in(std::string_view text, const Names& defined) const;
   bool has_header(std::string_view header) const;
+  // True where neither the facade's headers nor PyTorch's have the name.
+  bool is_made_up(std::string_view name) const;
 
   // Constant after construction.
   std::vector<std::filesystem::path> roots_;
   Names names_;    // All identifiers in the facade's headers.
   Names missing_;  // Those that PyTorch's headers bring, and the facade's do not.
+  Names others_;   // The other identifiers in PyTorch's headers: members, parameters.
 };
 
 enum class Headers { kFacade, kFull };
@@ -89,7 +93,8 @@ Result<WithFallback<End>> build_with_fallback(const Facade* facade, const Extens
 }
 
 // `full` and `thin` are preprocessed sources with their macros (-E -dD); writes the names that the
-// first declares in namespaces, as enumerators and as macros, and the second does not mention.
+// first declares in namespaces, as enumerators and as macros, and the second does not mention; and
+// apart from them all others in the first.
 Status write_missing_names(std::string_view full, std::string_view thin,
                            const std::filesystem::path& path);
 

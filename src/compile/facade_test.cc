@@ -14,7 +14,9 @@ class Blame : public ::testing::Test {
  protected:
   Blame() : folder_(TemporaryDirectory::create("mc-facade-test").value()) {
     const auto names = folder_.path() / "names";
-    EXPECT_TRUE(write_file_atomically(names, "CUDAStream\nidentifier\nundefined\nexpression\n"));
+    EXPECT_TRUE(write_file_atomically(names,
+                                      "CUDAStream\nidentifier\nundefined\nexpression\n"
+                                      "\n# Others\nfoo\n"));
     facade_ = Facade::read({}, names).value();
   }
   // That of one error in the candidate's own text.
@@ -31,7 +33,9 @@ TEST_F(Blame, IsTheCandidatesWhereItsOwnNamesAreWrong) {
        {"identifier \"c\" is undefined", "expected an expression", "expected a \";\"",
         "'identifer' was not declared in this scope",
         "expected primary-expression before ')' token", "too few arguments in function call",
-        "'forward' was not declared in this scope; did you mean 'std::forward'?"}) {
+        "'forward' was not declared in this scope; did you mean 'std::forward'?",
+        "class \"at::Tensor\" has no member \"made_up\"", "'made_up' is not a member of 'at'",
+        "'class at::Tensor' has no member named 'made_up'"}) {
     EXPECT_EQ(facade_error(message), "") << message;
   }
 }
@@ -40,6 +44,7 @@ TEST_F(Blame, IsTheFacadesWhereItMayLackSomething) {
   for (const std::string message :
        {"identifier \"CUDAStream\" is undefined", "'CUDAStream' was not declared in this scope",
         "namespace \"at\" has no member \"foo\"", "argument types are: (c10::Half, float)",
+        "class \"c10::cuda::CUDAStream\" has no member \"made_up\"",
         "no operator \"<<\" matches std::ostream", "class \"at::Tensor\" has no member \"foo\""}) {
     EXPECT_EQ(facade_error(message), message);
   }
@@ -48,6 +53,14 @@ TEST_F(Blame, IsTheFacadesWhereItMayLackSomething) {
 TEST_F(Blame, IsNotTheCandidatesOutsideOfItsText) {
   const std::vector<task::Diagnostic> errors = {{"error", "bad", {"mc_at/tensor.h", 3, 1, ""}}};
   EXPECT_EQ(facade_.facade_error(errors, LocationMapper("", {})), "bad");
+}
+
+TEST_F(Blame, IsTheCandidatesWhereItsTextEndsWithinABlock) {
+  const LocationMapper mapper("", {});
+  EXPECT_EQ(facade_.facade_error({{"error", "expected a \"}\"", {}}}, mapper), "");
+  EXPECT_EQ(facade_.facade_error({{"error", "expected '}' at end of input", {}}}, mapper), "");
+  EXPECT_EQ(facade_.facade_error({{"error", "expected a \"}\"", {"x.h", 3, 1, ""}}}, mapper),
+            "expected a \"}\"");
 }
 
 TEST_F(Blame, IsTheCandidatesWherePtxasRefusesItsKernels) {
@@ -75,7 +88,9 @@ namespace outer { inline namespace v1 {
 }}
 extern "C" { void in_c(int); })";
   ASSERT_TRUE(write_missing_names(full, "int kKnown;", path));
-  const std::string names = '\n' + read_file(path, 1 << 20).value();
+  const std::string text = '\n' + read_file(path, 1 << 20).value();
+  const std::string names = text.substr(0, text.find("\n# Others\n"));
+  EXPECT_NE(text.find("\nmethod\n", names.size()), std::string::npos);
   for (const std::string name : {"MACRO", "outer", "function", "Returned", "Type", "Plain",
                                  "kFirst", "kSecond", "Scoped", "kUnknown", "in_c"}) {
     EXPECT_NE(names.find('\n' + name + '\n'), std::string::npos) << name;
@@ -90,7 +105,7 @@ extern "C" { void in_c(int); })";
 std::string lacking(const std::string& text) {
   const TemporaryDirectory folder = TemporaryDirectory::create("mc-facade-test").value();
   const auto names = folder.path() / "names";
-  EXPECT_TRUE(write_file_atomically(names, ""));
+  EXPECT_TRUE(write_file_atomically(names, "fft\n"));
   EXPECT_TRUE(std::filesystem::create_directories(folder.path() / "roots/mc_at"));
   EXPECT_TRUE(write_file_atomically(folder.path() / "roots/mc_at/tensor.h",
                                     "namespace at { int zeros; } int mc_at_data;"));
@@ -99,6 +114,12 @@ std::string lacking(const std::string& text) {
 }
 
 TEST(Lacks, NothingWhereAllNamesAreThere) { EXPECT_EQ(lacking("at::zeros"), ""); }
+
+TEST(Lacks, NothingThatPyTorchLacksToo) {
+  EXPECT_EQ(lacking("at::zeroes"), "");
+  EXPECT_EQ(lacking("TORCH_CHEK(true)"), "");
+  EXPECT_EQ(lacking("at::cuda::made_up()"), "at::cuda::made_up");
+}
 
 // Extensions of research code include it for torch::Tensor alone.
 TEST(Lacks, NoHeaderThatExtensionsIncludeForTensors) {
