@@ -42,7 +42,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = (
-    *("README.md", "CONTRIBUTING.md", "*/README.md"),
+    *("README.md", "CONTRIBUTING.md", "*/README.md", "device/*/README.md"),
     *("docs/*.md", "docs/tutorials/*.md", "docs/*.svg"),
 )
 MADE = ("bundle", "wheel", "learn", "learn-quick")  # Folders that ./run.sh makes in build/.

@@ -53,6 +53,11 @@ def rows_of(lines: list[str]) -> list[tuple[str, str]]:
     return rows
 
 
+def spaced(row: str) -> str:
+    """Text for SVG, in which browsers join plain spaces."""
+    return escape(row).replace(" ", "\u00a0")
+
+
 def picture(lines: list[str]) -> str:
     rows = rows_of(lines)
     width, height = round(2 * MARGIN + COLUMNS * CHARACTER), BAR + MARGIN + LINE * len(rows)
@@ -61,7 +66,7 @@ def picture(lines: list[str]) -> str:
         for place, colour in enumerate(("#ff5f56", "#ffbd2e", "#27c93f"))
     )
     text = "\n".join(
-        f'<text x="{MARGIN}" y="{BAR + LINE * place - 5}" fill="{colour}">{escape(row)}</text>'
+        f'<text x="{MARGIN}" y="{BAR + LINE * place - 5}" fill="{colour}">{spaced(row)}</text>'
         for place, (row, colour) in enumerate(rows, 1)
         if row
     )
@@ -73,8 +78,7 @@ def picture(lines: list[str]) -> str:
 </desc>
 <rect width="{width}" height="{height}" rx="8" fill="{BACKGROUND}"/>
 {dots}
-<g font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, monospace" font-size="14"
-   xml:space="preserve">
+<g font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, monospace" font-size="14">
 {text}
 </g>
 </svg>
