@@ -81,7 +81,12 @@ def help_as_markdown(text: str) -> str:
 
 
 def table_of_options(rows: list[tuple[str, str]]) -> str:
-    kept = [(code(name), cell(what)) for name, what in rows if not name.startswith("-h,")]
+    """The kind of an option's value, and its default, stand before what it means."""
+    kept = []
+    for option, what in rows:
+        name, _, kind = option.partition(" ")
+        if name != "-h,--help":
+            kept.append((code(name), f"{code(kind)} {cell(what)}".strip()))
     return table("option", "means", kept) if kept else "None.\n"
 
 
@@ -160,7 +165,7 @@ def http_page(document: Json) -> str:
             rows = [(code(p["name"]), cell(p.get("description", ""))) for p in parameters(one)]
             rows += [("body", type_of(kind.get("schema", {}))) for kind in body.values()]
             rows += [(f"{status}", response(document, r)) for status, r in one["responses"].items()]
-            parts.append(table("", "", rows))
+            parts.append(table("part", "holds", rows))
     return "\n".join([*parts, *definitions(document["components"]["schemas"])])
 
 
@@ -219,7 +224,7 @@ def findings_page(program: Path, hints: str) -> str:
         command = [str(program), "explain", name]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode == 0:  # Others are texts of compilers.
-            rows.append((code(name), cell(done.stdout)))
+            rows.append((code(name), cell(done.stdout.removeprefix(f"{name}: "))))
     head = "# Hints\n\nWhat a finding usually means: `musacoder explain NAME`.\n\n"
     return head + table("name", "hint", rows)
 
