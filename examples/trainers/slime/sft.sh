@@ -1,8 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Stage 1, supervised fine-tuning; of the rows of RFT with SFT=rft.jsonl. slime then wants Hugging
-# Face weights again: tools/convert_torch_dist_to_hf.py --input-dir sft/iter_LAST --output-dir
-# NEW_MODEL --origin-hf-dir $MODEL, and convert.sh for NEW_MODEL.
+# Stage 1, supervised fine-tuning; of the rows of RFT with SFT=rft.jsonl. Then to_hf.sh.
 . "$(dirname "$0")/common.sh"
 run train.py "${COMMON[@]}" --load "${MODEL}_torch_dist" --save sft --save-interval 500 \
   --rollout-function-path slime.rollout.sft_rollout.generate_rollout --prompt-data "${SFT:-$data/sft.jsonl}" \
