@@ -327,7 +327,9 @@ def pages(program: Path, root: Path = ROOT) -> dict[str, str]:
 
 
 def separated(markdown: str) -> str:
-    """Tables and lists stand apart for MkDocs, as they need not on code hosts."""
+    """What MkDocs wants and code hosts do not: tables and lists stand apart, and a bar in the code
+    of a table has no backslash.
+    """
     lines: list[str] = []
     is_fenced = False
     for line in markdown.split("\n"):
@@ -337,6 +339,8 @@ def separated(markdown: str) -> str:
             if re.match(begins, line) and above.strip() and not re.match(rf"{begins}|  ", above):
                 if not is_fenced:
                     lines.append("")
+        if line.startswith("|") and not is_fenced:
+            line = re.sub("`[^`]*`", lambda span: span[0].replace("\\|", "|"), line)
         lines.append(line)
     return "\n".join(lines)
 
