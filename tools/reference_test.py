@@ -82,7 +82,8 @@ class Reference(unittest.TestCase):
         self.assertEqual(page, "# Title\n\n\nWords:\n\n- `a`: one,\n  two.")
 
     def test_tables_and_lists_stand_apart(self) -> None:
-        written = "text\n| a |\n|---|\n| `b\\|c` \\| |\n- one\n  more\n- two\n```sh\nx\n- no list\n```"
+        written = "text\n| a |\n|---|\n| `b\\|c` \\| |\n- one\n  more\n- two\n"
+        written += "```sh\nx\n- no list\n```"
         self.assertEqual(
             reference.separated(written),
             "text\n\n| a |\n|---|\n| `b|c` \\| |\n\n- one\n  more\n- two\n```sh\nx\n- no list\n```",
