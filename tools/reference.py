@@ -245,9 +245,9 @@ def documented(body: list[ast.stmt], prefix: str = "") -> Iterator[str]:
         text = ast.get_docstring(node)
         if node.name.startswith("_") or not text:
             continue
-        is_class = isinstance(node, ast.ClassDef)
-        yield f"**`{prefix}{node.name if is_class else signature(node)}`**\n\n{fenced(text)}"
-        if is_class:
+        name = node.name if isinstance(node, ast.ClassDef) else signature(node)
+        yield f"**`{prefix}{name}`**\n\n{fenced(text)}"
+        if isinstance(node, ast.ClassDef):
             yield from documented(node.body, f"{node.name}.")
 
 
