@@ -53,13 +53,13 @@ find_python() {
     MC_PYTHON=$(python3 -c 'import sys; print(sys.executable)')
   else
     MC_PYTHON=$cache/venv/bin/python
-    if ! "$MC_PYTHON" -c "import torch, numpy, jsonschema, einops, tokenizers, matplotlib, aiohttp, jinja2, pygments, gguf
+    if ! "$MC_PYTHON" -c "import torch, numpy, jsonschema, einops, tokenizers, matplotlib, aiohttp, jinja2, pygments, gguf, material
 assert torch.__version__.startswith('$torch_version')" 2>/dev/null; then
       say "installing PyTorch $torch_version into $cache/venv (several GB, once)"
       mkdir -p "$cache"
       python3 -m venv "$cache/venv"
       "$cache/venv/bin/pip" install --progress-bar=on "torch==$torch_version" numpy jsonschema einops \
-        tokenizers matplotlib aiohttp jinja2 pygments gguf
+        tokenizers matplotlib aiohttp jinja2 pygments gguf "mkdocs-material<10" "mkdocs<2"
     fi
   fi
   export MC_PYTHON

@@ -5,6 +5,25 @@
 by models, so `load` makes each one safe to show: no text reaches a page with a control character,
 half of a surrogate pair, or a character that reverses the direction of writing. Escaping is left
 to the format that is written.
+
+The shapes below list the members. Those whose names do not say what they hold:
+
+- `tasks[].sol_us`: the device's bound for the task in µs; null where nothing was timed.
+- `paired[]`: two runs with tasks in common; `a` and `b` are their places in `runs`, `better` and
+  `worse` count tasks, `difference` is b less a.
+- `runs[].name`: as in the store; a number is added to a name that is there twice.
+- `runs[].groups`: the figures of `all`, of each level and of each family, as in `summary.json`.
+- `runs[].fast_curve`: pairs of p and fast_p at each speed-up that occurs; empty where a pass was
+  not timed.
+- `runs[].wanted`, `judged`, `missing`, `unfinished`: the samples that the run is to have, those
+  with all their verdicts, those without an answer, and a sentence about the difference, or "".
+- `runs[].cut`: answers that ended at `--max-tokens`.
+- `runs[].tokens`, `cost`: `prompt`, `completion`, `reasoning` in sum; dollars by `--prices`, or
+  null.
+- `runs[].funnel`: for each stage, how many verdicts reached it and failed there; without
+  `unsupported` and `infra`.
+- `runs[].samples[]`: a verdict each; `pending` is true if another turn of the sample is to come,
+  `phrase` is the finding in a line.
 """
 
 from __future__ import annotations

@@ -77,6 +77,9 @@ class BundleTest(unittest.TestCase):
             self.assertTrue((self.folder / "share/musacoder" / name).is_dir(), name)
         for name in ("README.md", "LICENSE"):
             self.assertTrue((self.folder / "share/doc/musacoder" / name).is_file(), name)
+        for library in ("libseccomp", "libsodium", "libsqlite3", "gcc-*"):
+            licences = self.folder.glob(f"share/doc/musacoder/{library}*.copyright")
+            self.assertTrue(list(licences), library)
         for path in self.folder.rglob("*"):
             self.assertFalse(path.is_symlink(), path)
             self.assertNotIn(path.name, ("tests", "__pycache__", "CMakeLists.txt"))

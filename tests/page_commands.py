@@ -7,14 +7,17 @@
 Each fenced block names its language. In a block of the language `sh` every line is a command; in
 one of the language `console` commands stand behind "$ ", and the other lines are what they print.
 The commands of a page run one after the other in one shell, in a folder of its own that shows the
-checkout, after the `export` lines of README.md. Each must end with 0 and print the lines that the
-page shows, in their order. Numbers and absolute paths may differ; a line `…` leaves lines out, and
-`…` at the end of a line its rest.
+checkout, after the `export` lines of README.md. Each must end with 0, or as the comment says, and
+print the lines that the page shows, in their order. Numbers and absolute paths may differ; a line
+`…` leaves lines out, and `…` at the end of a line its rest.
 
-A comment in front of a block says why its commands are not run:
+A comment in front of a block says why its commands are not run, or how its last one ends:
 
   <!-- not run: it needs a GPU -->
   <!-- run by --all: ten minutes -->
+  <!-- exits with 3 -->
+
+A picture of tools/terminal_svg.py is a page, too: its description has the block that it shows.
 
 All commands of the pages, also those in `…`, are held against the program's --help: subcommands
 and options that it does not have are findings, and so are scripts that are not there.
@@ -26,6 +29,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import html
 import os
 import re
 import subprocess
@@ -37,7 +41,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = ("README.md", "CONTRIBUTING.md", "*/README.md", "docs/*.md", "docs/lab/*.md")
+PAGES = (
+    *("README.md", "CONTRIBUTING.md", "*/README.md", "device/*/README.md"),
+    *("docs/*.md", "docs/tutorials/*.md", "docs/*.svg"),
+)
 MADE = ("bundle", "wheel", "learn", "learn-quick")  # Folders that ./run.sh makes in build/.
 MARK = "@@page_commands@@"
 PAGE_SECONDS = {False: 300, True: 3600}  # Without and with --all.
@@ -55,6 +62,7 @@ class Command:
     text: str
     shown: list[str] = field(default_factory=list)
     exemption: str = ""  # NEVER, LONG, or "" for commands that are always run.
+    code: str = "0"  # The exit code that the page promises.
 
 
 Finding = tuple[int, str]
@@ -103,9 +111,13 @@ def read_page(text: str) -> tuple[list[Command], list[Finding]]:
             findings.append((start + 1, "a block without a language: sh, console, text, …"))
         if language in ("sh", "console"):
             note = re.fullmatch(rf"<!-- ({NEVER}|{LONG}): .+ -->", lines[start - 1])
-            for command in commands_of_block(language, start + 2, lines[start + 1 : index]):
+            end = re.fullmatch(r"<!-- exits with (\d+) -->", lines[start - 1])
+            block = [*commands_of_block(language, start + 2, lines[start + 1 : index])]
+            for command in block:
                 command.exemption = note[1] if note else ""
-                commands.append(command)
+            if end and block:
+                block[-1].code = end[1]
+            commands += block
         start = None
     return commands, findings
 
@@ -200,7 +212,7 @@ def run_commands(commands: list[Command], musacoder: Path, seconds: int) -> Iter
     ended = re.findall(rf"(?s)(.*?)\n{MARK} (\d+)\n", done.stdout)
     for command, (printed, code) in zip(commands, ended):
         missing = missing_line(command.shown, printed)
-        if code != "0":
+        if code != command.code:
             yield command.line, f"exits with {code}: {command.text}\n{printed.strip()[-2000:]}"
         elif missing is not None:
             yield command.line, f"does not print {missing!r}: {command.text}\n{printed.strip()}"
@@ -212,6 +224,8 @@ def run_commands(commands: list[Command], musacoder: Path, seconds: int) -> Iter
 def check_page(path: Path, musacoder: Path, runs_long: bool) -> tuple[str, int]:
     """The findings as text, and how many commands ran."""
     text = path.read_text()
+    if path.suffix == ".svg":
+        text = html.unescape(text.partition("<desc>")[2].partition("</desc>")[0])
     commands, findings = read_page(text)
     run = [one for one in commands if one.exemption == "" or (runs_long and one.exemption == LONG)]
     named = [*((one.line, one.text) for one in commands), *spans_of(text)]

@@ -35,6 +35,11 @@ $ fourth
 ```sh
 fifth
 ```
+<!-- exits with 3 -->
+```sh
+sixth
+seventh
+```
 ```python
 no_command()
 ```
@@ -88,6 +93,8 @@ class Pages(unittest.TestCase):
             Command(12, "third", ["printed", "printed too"], NEVER),
             Command(16, "fourth", [], NEVER),
             Command(20, "fifth", [], LONG),
+            Command(24, "sixth"),
+            Command(25, "seventh", code="3"),
         ]
         self.assertEqual(commands, expected)
 
@@ -124,6 +131,16 @@ class Commands(unittest.TestCase):
         self.assertEqual([line for line, _ in found], [1, 2])
         self.assertIn("exits with 2", found[0][1])
         self.assertIn("does not print 'b'", found[1][1])
+
+    def test_a_page_says_how_a_command_ends(self) -> None:
+        found = self.findings(Command(1, "(exit 3)", code="3"), Command(2, "true", code="3"))
+        self.assertEqual([line for line, _ in found], [2])
+
+    def test_the_block_of_a_picture_is_run(self) -> None:
+        picture = page_commands.ROOT / "docs/race.svg"
+        text, number = page_commands.check_page(picture, self.program, False)
+        self.assertEqual(number, 2)
+        self.assertIn("musacoder eval", text)  # The stand-in for the program prints no verdict.
 
     def test_commands_of_a_page_share_shell_and_folder(self) -> None:
         found = self.findings(

@@ -187,8 +187,12 @@ def main() -> int:
     source.add_argument(
         "--hidden-blocks", action="store_true", help="it passes with its task's block size"
     )
-    parser.add_argument("--then", nargs=argparse.REMAINDER, metavar="COMMAND",
-                        help="the verifier of those that fit, with its arguments, as the last")  # fmt: skip
+    parser.add_argument(
+        "--then",
+        nargs=argparse.REMAINDER,
+        metavar="COMMAND",
+        help="the verifier of those that fit, with its arguments, as the last option",
+    )
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     rate = rate_of(arguments.like) if arguments.like else arguments.pass_rate

@@ -171,6 +171,11 @@ class Repository(unittest.TestCase):
         self.write(B, "## The `heading`\n")
         self.assertEqual(self.found(), [])
 
+    def test_passes_over_a_link_to_a_page_that_the_site_generates(self) -> None:
+        self.write(A, "[x](reference/x.md) [y](reference/y.md)\n")
+        self.write("tools/reference.py", PY + 'PAGE = "reference/x.md"\n')
+        self.assertEqual(self.found(), [A + ":1: there is no reference/y.md"])
+
     def test_finds_a_source_that_a_page_names_and_that_is_not_there(self) -> None:
         self.write(A, "See `tools/x.py`.\n")
         self.assertEqual(self.found(), [A + ":1: there is no tools/x.py"])

@@ -38,7 +38,7 @@ CUDA = Names(
     stream="cuda_stream",
     graph="CUDAGraph",
 )
-# No name below has been tried on MUSA hardware (docs/musa_hardware.md).
+# No name below has been tried on MUSA hardware (docs/musa.md).
 MUSA = Names(
     device="musa",
     dispatch_key="PrivateUse1",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The MUSA backend's Place: CUDA's under the names of MUSA, on PyTorch with torch_musa.
 
-Nothing here has run on MUSA hardware (docs/musa_hardware.md).
+Nothing here has run on MUSA hardware (docs/musa.md).
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ CHECK_TEXT_MAX = 1 << 20
 EXPLAINED_MAX = 8000  # Characters of one explanation.
 CHECKED_MAX = 64_000  # Characters of what `check` prints: findings are at its end.
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-PAGES = ("verdict", "legality", "correctness", "timing", "ptx", "check", "musa", "facade")
+PAGES = ("verdict", "legality", "correctness", "timing", "ptx", "check", "musa")
 
 PARSE_ERROR, INVALID_REQUEST, NO_METHOD, INVALID_PARAMS = -32700, -32600, -32601, -32602
 

@@ -167,7 +167,7 @@ _MODEL_NEW = re.compile(r"^[ \t]*class ModelNew\b", re.MULTILINE)
 
 
 def visible(answer: str) -> str:
-    """The answer without its reasoning (docs/extraction.md): what the next turn shows of it.
+    """The answer without its reasoning (docs/legality.md): what the next turn shows of it.
 
     Chat templates differ in what they show of the reasoning of an earlier turn.  All hosts drop it
     before the template sees the answer, so that all of them ask the same.
@@ -182,7 +182,7 @@ def code_of(answer: str) -> str:
     """The module in an answer, between fences: what a replay shows of it.
 
     An answer without a module is kept without its reasoning.  The verifier's own extraction
-    (docs/extraction.md) has more rules for odd answers.
+    (docs/legality.md) has more rules for odd answers.
     """
     text = visible(answer)
     modules = [block for block in _blocks(text) if _MODEL_NEW.search(block)]

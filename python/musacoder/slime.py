@@ -10,7 +10,7 @@
 
 Buffered Dynamic Retry is in slime_data.py.  `sample.label` is the task: its code, or a name that
 the service knows; an answer is judged in the dialect that `sample.metadata` names.
-docs/post_train.md has the whole command line.
+docs/trainers.md has the whole command line.
 
 Settings are members of the YAML file that `--custom-config-path` names, or else environment
 variables of the same name in capitals: `musacoder_turns` (3), `musacoder_delta` (0.05).

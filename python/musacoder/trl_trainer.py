@@ -11,7 +11,7 @@
 
 Rows are the forge's rl.jsonl: `prompt` (messages), `label`, the task, and `dialect`, in which an
 answer is judged.  Without `rollout_func` the trainer takes any reward function, and episodes have
-one turn.  The number of turns is $MUSACODER_TURNS (3).  docs/post_train.md has a whole script.
+one turn.  The number of turns is $MUSACODER_TURNS (3).  docs/trainers.md has a whole script.
 """
 
 from __future__ import annotations

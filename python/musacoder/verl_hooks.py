@@ -12,7 +12,7 @@ is set for every process, those of Ray's workers too.  Then these options have a
     algorithm.rollout_correction.rollout_rs_threshold=0.05      its delta
     data.custom_cls.path=pkg://musacoder.verl_hooks data.custom_cls.name=RetryDataset      BDR
 
-docs/post_train.md has the whole command line.  Settings are environment variables:
+docs/trainers.md has the whole command line.  Settings are environment variables:
 $MUSACODER_TURNS (3) and, for Buffered Dynamic Retry, $MUSACODER_BDR_FOLDER (a folder that all nodes
 share), $MUSACODER_BDR (0.1), the probability that a prompt slot is a replay,
 $MUSACODER_BDR_CAPACITY (256) and $MUSACODER_BDR_REPLAYS (2) a task.

@@ -3,7 +3,16 @@
 // A run while it goes on: counts of its stages, the pass rate so far and the time left, as a line
 // for people and as events for programs.  Pure.
 //
-// An event is one JSON object in one line, with the members `event` and `version` (docs/bench.md).
+// An event is one JSON object in one line, with the members `event`, `version` and `run`. Others:
+//
+// - `sample`, at each new verdict: `task`, `sample`, `turn`, `outcome`, `q`, `reward`, `seconds`,
+//   `speedup` (`value`, `low`, `high`, `uncertain`; null where nothing was timed), `phrase`.
+// - `progress`, at the beginning, at changes once a second, at the end: `elapsed_s`; `left_s`, null
+//   before the first verdict; counts `queued`, `sampling`, `waiting` (to be judged), `preparing`,
+//   `measuring`, `judged`, `failed` (requests without an answer); `pass_rate` (`value`, `low`,
+//   `high`, `tasks`), null before anything is scored.
+// - `end`, once for each run: `summary`, as in summary.json; or `error`, the message that ended the
+//   command.  `optimize` has `winner` (its key, or null) and `module`, the path of the module.
 #ifndef MC_BENCH_LIVE_H_
 #define MC_BENCH_LIVE_H_
 

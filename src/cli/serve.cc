@@ -112,7 +112,8 @@ void add_serve(CLI::App& app, int& exit_code) {
   command->add_option("--allow-host", arguments->names,
                       "A name of this machine that requests may have as their Host");
   command->add_option("--ray", arguments->ray,
-                      "Judge by the pool of a Ray cluster at this address, or auto (docs/ray.md)");
+                      "Judge by the pool of a Ray cluster at this address, or auto "
+                      "(docs/serve.md)");
   command->footer(
       "All other options are of the verifier, such as --policy: musacoder eval --help\n"
       "Example:\n"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Facade: which sources compile against the thin headers under PyTorch's names (facade/include)
-// instead of PyTorch's own, and whose fault it is where they do not (docs/facade.md).
+// instead of PyTorch's own, and whose fault it is where they do not (docs/ptx.md).
 //
 // Names decide.  Before compiling: a header or a name in PyTorch's namespaces that the facade does
 // not have sends the extension to the full headers.  After a failure: the errors are the

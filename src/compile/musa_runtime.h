@@ -3,7 +3,7 @@
 // The compiler of MUSA as a CudaRuntime: mcc in the place of nvcc, with the flags that
 // torch_musa.utils.musa_extension would pass, and the native code of a MUSA device's processes.
 //
-// Nothing here has met a real mcc or MUSA hardware (docs/musa_hardware.md).
+// Nothing here has met a real mcc or MUSA hardware (docs/musa.md).
 //
 //   MC_TRY(CudaRuntime runtime, find_musa_runtime(pytorch, "mp_31"), "MUSA backend");
 #ifndef MC_COMPILE_MUSA_RUNTIME_H_

@@ -2,7 +2,7 @@
 //
 // The MUSA backend: mcc, torch_musa and the first Moore Threads GPU that this process is shown.
 //
-// Nothing of it has run on such hardware: docs/musa_hardware.md lists what to check first.
+// Nothing of it has run on such hardware: docs/musa.md lists what to check first.
 #include <algorithm>
 #include <cstdlib>
 
@@ -104,7 +104,7 @@ Result<std::optional<execute::CudaDevice>> device() {
 }  // namespace
 
 const Backend kMusaBackend{
-    task::Backend::kMusa, is_here, set_up, "nothing of it has met hardware (docs/musa_hardware.md)",
+    task::Backend::kMusa, is_here, set_up, "nothing of it has met hardware (docs/musa.md)",
     is_architecture,      look,    device};
 
 }  // namespace mc::eval

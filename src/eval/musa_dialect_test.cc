@@ -480,7 +480,7 @@ TEST(Note, NeverSaysThatAResultHoldsOnMusa) {
   verdict.protocol.device = "GPU-0";
   EXPECT_EQ(task::dialect_note(verdict),
             "MUSA dialect (mp_31), judged by the MUSA backend, which nobody has verified on "
-            "hardware yet (docs/musa_hardware.md)");
+            "hardware yet (docs/musa.md)");
 }
 
 // ---- Evidence -----------------------------------------------------------------------------------

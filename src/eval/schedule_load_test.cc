@@ -2,7 +2,7 @@
 //
 // A simulation of machines that judge KernelBench's tasks of today by the schedule, in virtual
 // time. It shows what the schedule gives, not how fast a machine is: the times of the stages are
-// round figures of an H100 with 16 cores (docs/lab), the same for all runs.
+// round figures of an H100 with 16 cores (lab/), the same for all runs.
 #include <algorithm>
 #include <cstdint>
 #include <deque>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Strict: what a candidate that passed must stand besides, before it counts as a winner
-// (docs/strict.md).  Two more judges with other secret seeds, each with a candidate process of its
+// (docs/timing.md).  Two more judges with other secret seeds, each with a candidate process of its
 // own; on a CUDA device compute-sanitizer, one tool after the other.
 //
 //   Strict strict(context, {task.code, program, kernels, judge_options, use});

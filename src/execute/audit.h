@@ -6,7 +6,7 @@
 // harness/judge/audit.py with the candidate.  Whoever runs there can print what it likes; so what
 // is printed can convict, the front end's exit code convicts without it, and only a run that came
 // to its end in every respect is clean.  All else is "not_run": no fault of the candidate's, and no
-// proof that it is right (docs/strict.md).
+// proof that it is right (docs/timing.md).
 //
 //   MC_TRY(AuditEnd end, audit(SanitizerTool::kMemcheck, options, subject), "strict");
 //   if (end.audit.result == "findings") convict(end.findings);

@@ -28,7 +28,7 @@ struct Settings {
   uint64_t seed = 0;
   int tasks = 100;
   DrawOptions draw;
-  int solutions_max = static_cast<int>(kSolutionsMax);  // Of a task; the plainest stays.
+  int solutions_max = static_cast<int>(kSolutionsMax);  // Solutions of a task, at most.
   double test_share = 0.1;
   double bugs_share = 0;     // The part of tasks for training with reviews and repairs.
   double lessons_share = 0;  // The same with a question.
@@ -36,7 +36,7 @@ struct Settings {
   Weights weights;           // Families are drawn by these; empty: as the operators have it.
 };
 
-// Of a chunk: its kernels are compiled as one unit, so their number is about the same.
+// The tasks of a chunk: its kernels are compiled as one unit, so their number is about the same.
 inline int chunk_tasks(const Settings& settings) {
   return 12 * static_cast<int>(kSolutionsMax) / settings.solutions_max;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // From a model's raw answer to the text of one Python module.  The rules, with their reasons, are
-// in docs/extraction.md; in short: reasoning is dropped, then the last fenced block that defines
+// in docs/legality.md; in short: reasoning is dropped, then the last fenced block that defines
 // ModelNew is the module, or the text itself if it has no fences.
 //
 // Choosing needs to know whether a text *seems to* define ModelNew, and looks at lines for that.

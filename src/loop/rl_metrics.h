@@ -1,6 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The metrics of a step of RL, by the names of docs/rl.md.
+// The metrics of a step of RL, a line of metrics.jsonl each:
+//
+// - `reward`, `reward_std`, `s_first`: mean R, mean spread of a group of the update, mean score of
+//   first turns.
+// - `accuracy_first`, `accuracy_best`, `turns_to_success`: share of episodes whose first turn, or
+//   some turn, passed; mean turns of the latter.
+// - `entropy`, `kl`, `clip_share`, `loss`, `grad_norm`, `lr`: of the last update's tokens; the norm
+//   before it was limited.
+// - `updates`, `kl_old`: steps of the optimiser; mean k3 to the policy at the beginning of the
+//   step, before the last of them.
+// - `drift`, `drift_signed`, `drift_kept`, `rejected`: mean over sequences of mean |log rho| and of
+//   mean log rho; the first again of those that MirrorPop kept; how many it rejected.
+// - `groups_refilled`, `stale`, `overlong`: groups that were drawn later, age of the generator's
+//   weights in steps, mean penalty of first answers.
+// - `eval/accuracy`, `eval/scored`, `eval/cut_share`, `eval_s`: of answers to --eval-data, the
+//   share that passed of those with a score, how many have one, the share that was cut, seconds.
+// - `unscored`, `groups_no_spread`, `groups_dropped`, `all_failed_share`,
+//   `frac_positive_adv_on_failed_first_turn`: the edge cases of docs/rl.md.
+// - `bdr/size`, `bdr/age`, `bdr/replays`, `bdr/solved`, `bdr/solve_rate`: the retry buffer after
+//   the step; this step's replays.
+// - `outcome/...`, `answer_tokens`, `cut_share`: of first turns, the share of each outcome, mean
+//   tokens, the share cut at --max-tokens.
+// - `unsupported_gains`: of first turns, the share that is unsupported though no answer to the same
+//   prompt passes.  Such an answer gets the least reward of its group.
+// - `generate_s`, `verdict_wait_s`, `update_s`, `elapsed_s`, `tokens`, `epoch`: where the time
+//   goes; waiting counts from the end of generating.
 #ifndef MC_LOOP_RL_METRICS_H_
 #define MC_LOOP_RL_METRICS_H_
 

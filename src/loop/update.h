@@ -31,7 +31,7 @@ struct UpdateOptions {
   // are left out.
   std::optional<double> kl_stop;
   double lr = 0;
-  // Where it is given, the rewards of each group go to its episodes in an order by this seed: the
+  // The seed of an order in which the rewards of each group go to its episodes, or none: the
   // control that has the true rewards, and nothing to learn from them.
   std::optional<uint64_t> shuffle_seed;
 };

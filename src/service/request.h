@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Request: one line of the protocol of `musacoder eval --stream`, a JSON object (docs/stream.md).
+// Request: one line of the protocol of `musacoder eval --stream`, a JSON object (docs/serve.md).
 //
 //   {"id": "a", "verb": "evaluate", "task": {"id": "t", "code": "class Model…"}, "answer": "…"}
 //   {"id": "b", "verb": "prepare", "task": "kernelbench:1/19", "answer": "…"}

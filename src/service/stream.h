@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The line protocol: requests on one stream, replies on another, in the order in which they are
-// ready (docs/stream.md).
+// ready (docs/serve.md).
 //
 //   {"id": "a", "reward": 1.0, "seconds": 0.4, "feedback": "…", "verdict": {…}}
 //   {"id": "b", "seconds": 0.4, "prepared": "<base64>"}

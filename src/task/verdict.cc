@@ -48,7 +48,7 @@ std::string dialect_note(const Verdict& verdict) {
     return dialect + (verdict.protocol.device.empty()
                           ? ", compiled by mcc; no device took part"
                           : ", judged by the MUSA backend, which nobody has verified on hardware "
-                            "yet (docs/musa_hardware.md)");
+                            "yet (docs/musa.md)");
   }
   const char* place = verdict.backend == Backend::kCuda ? "an NVIDIA GPU" : "the CPU";
   return dialect + ", judged as its port to CUDA on " + place;

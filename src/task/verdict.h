@@ -274,7 +274,7 @@ struct Reduction {
   bool operator==(const Reduction&) const = default;
 };
 
-// One check of the strict tier (docs/strict.md).  Those that did not run say nothing of the
+// One check of the strict tier (docs/timing.md).  Those that did not run say nothing of the
 // candidate: neither that it is right nor that it is wrong.
 struct Audit {
   std::string check;   // "other_seeds", "memcheck", "racecheck", "synccheck"
@@ -313,7 +313,7 @@ struct Telemetry {
   bool compile_cached = false;
   double compile_cpu_s = 0;  // User and system time of the compilers.
   // The lacks of each extension that the facade does not serve: PyTorch's full headers were
-  // read (docs/facade.md).
+  // read (docs/ptx.md).
   std::vector<std::string> full_headers;
   std::string output_tail;    // End of what the candidate printed, bounded.
   std::vector<Audit> audits;  // The strict tier's, as far as it came.
@@ -345,7 +345,7 @@ struct Protocol {
   std::string baseline;         // The candidate is timed against it, "eager"; "" if not timed.
   std::string compile_mode;     // The mode of torch.compile, the other baseline; "" for none.
   bool tf32 = false;            // True if candidate and baselines may use it.
-  bool strict = false;          // docs/strict.md
+  bool strict = false;          // docs/timing.md
   bool race_check = false;      // True if findings of a device without a GPU count, too.
   std::string device;           // "GPU-…"; "" on the CPU backend.
   bool operator==(const Protocol&) const = default;

@@ -101,7 +101,8 @@ class LadderReportTest(unittest.TestCase):
         held = self.held("a", [episode("t", 0, ["pass"]), episode("t", 1, ["extraction"]),
                                episode("t", 2, ["runtime", "wrong"])])  # fmt: skip
         for number, turn in enumerate(held["t"][2]["turns"]):
-            turn["feedback"] = "The result is wrong." if number else judge.feedback_on_blocks("", "")
+            told = judge.feedback_on_blocks("", "")
+            turn["feedback"] = "The result is wrong." if number else told
         self.assertEqual(report.fitting([held]), "1 of 2")
 
     def test_steadiness_is_of_the_second_half_and_paired_by_seed(self) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MooreEval on a Ray cluster (docs/ray.md; `pip install musacoder[ray]`).
+"""MooreEval on a Ray cluster (docs/serve.md; `pip install musacoder[ray]`).
 
     pool = musacoder.ray.start(measure=8, gpus=1)
     judged = await pool.verdict(task, answer)

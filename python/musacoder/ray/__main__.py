@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: disable-error-code="import-not-found"
-"""Command line of the pool (docs/ray.md).
+"""Command line of the pool (docs/serve.md).
 
     python -m musacoder.ray start --measure 8 --gpus 1 -- --policy kernelbench
     python -m musacoder.ray status

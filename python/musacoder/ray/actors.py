@@ -49,7 +49,7 @@ def is_infra(reply: Json) -> bool:
 
 
 class Verifier:
-    """A question goes to the child as it is; the reply comes back as it is (docs/stream.md)."""
+    """A question goes to the child as it is; the reply comes back as it is (docs/serve.md)."""
 
     def __init__(self, options: Sequence[str], program: str | None = None) -> None:
         # Ray sets it to the actor's share of processors, which is no limit for the reference.

@@ -122,7 +122,7 @@ class Pool:
         return [_judged_or_refused(reply) for reply in self._run(self._all(asked)).result()]
 
     async def reply(self, question: Json) -> Json:
-        """The program's own reply to a question of the verb evaluate (docs/stream.md).
+        """The program's own reply to a question of the verb evaluate (docs/serve.md).
 
         Its "deadline_s" holds for this caller, whoever else asks the same.
         """

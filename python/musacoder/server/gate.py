@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which requests the service takes (docs/serve.md, "Who may ask").
+"""Which requests the service takes (docs/serve.md, "Access").
 
 A browser lets any web page send requests to any address, to this machine's loopback too.  Such a
 page is known by what the browser adds or lacks:

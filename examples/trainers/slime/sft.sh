@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Stage 1, supervised fine-tuning; of the rows of RFT with SFT=rft.jsonl. Then to_hf.sh.
+. "$(dirname "$0")/common.sh"
+run train.py "${COMMON[@]}" --load "${MODEL}_torch_dist" --save sft --save-interval 500 \
+  --rollout-function-path slime.rollout.sft_rollout.generate_rollout --prompt-data "${SFT:-$data/sft.jsonl}" \
+  --input-key messages --rollout-shuffle --num-epoch 2 --rollout-batch-size 128 \
+  --global-batch-size 128 --loss-type sft_loss --calculate-per-token-loss \
+  --disable-compute-advantages-and-returns --debug-train-only \
+  --lr 1e-5 --lr-decay-style cosine --min-lr 1e-6 --lr-warmup-fraction 0.03
