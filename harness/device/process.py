@@ -315,7 +315,7 @@ class DeviceProcess:
             raise Refusal("protocol", "no candidate is recorded")
         with self._paused():
             if not self._native.mc_executor_is_recorded(self._handle):
-                raise Refusal("unsupported", "the candidate sent more than 1 GiB of commands")
+                raise Refusal("unsupported", "its commands are too large to be recorded")
             return Answer({"device": self._name}, [self._recorder.finish()])
 
     def _replay(self, question: Question) -> Answer:

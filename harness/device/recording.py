@@ -109,11 +109,16 @@ class Recorder:
     def __init__(self) -> None:
         self.descriptor = os.memfd_create("recording", os.MFD_CLOEXEC)
         self._files: dict[str, str] = {}  # The candidate's own, by the paths that it sees.
+        self._is_lost = False  # A note had no room.
 
     def note(self, body: Json, data: bytes = b"") -> None:
-        frame = memoryview(act(body, data))
-        while frame:
-            frame = frame[os.write(self.descriptor, frame) :]
+        """The verdict goes on where there is no room for it."""
+        try:
+            frame = memoryview(act(body, data))
+            while frame and not self._is_lost:
+                frame = frame[os.write(self.descriptor, frame) :]
+        except (OSError, Refusal):
+            self._is_lost = True
 
     def allow(self, files: Mapping[str, str]) -> None:
         self._files.update(files)
@@ -123,8 +128,8 @@ class Recorder:
         elsewhere, with its name.
         """
         size = os.fstat(self.descriptor).st_size
-        if size > BYTES_MAX:
-            raise Refusal("unsupported", "a recording of more than 1 GiB is not written")
+        if self._is_lost or size > BYTES_MAX:
+            raise Refusal("unsupported", "its tensors and commands are too large to be recorded")
         notes = os.pread(self.descriptor, size, 0)
         while len(notes) < size:
             notes += os.pread(self.descriptor, size - len(notes), len(notes))

@@ -51,6 +51,7 @@ void add_replay(CLI::App& app, int& exit_code);
 void add_report(CLI::App& app, int& exit_code);
 void add_serve(CLI::App& app, int& exit_code);
 void add_task(CLI::App& app, int& exit_code);
+void add_workspace(CLI::App& app, int& exit_code);
 void add_learn(CLI::App& app, int& exit_code);  // The commands of musacoder-learn: init, sft, ...
 
 // The backend that --backend names: auto, cpu or cuda; auto is the best that this machine has.

@@ -81,6 +81,7 @@ int main(int argc, char** argv) {
   mc::cli::add_serve(app, exit_code);
   mc::cli::add_explain(app, exit_code);
   mc::cli::add_mcp(app, exit_code);
+  mc::cli::add_workspace(app, exit_code);
   mc::cli::add_learn(app, exit_code);
   mc::cli::add_completion(app, exit_code);
   mc::cli::describe_values(app);
