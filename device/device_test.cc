@@ -967,8 +967,8 @@ TEST_F(Device, RunsCommandsWithoutACandidate) {
   server.join();
   const auto run = [&](Op op, const auto& command) {
     Executor::Outcome outcome;
-    EXPECT_TRUE(executor->run_alone(op, reinterpret_cast<const char*>(&command), sizeof command,
-                                    outcome));
+    EXPECT_TRUE(
+        executor->run_alone(op, reinterpret_cast<const char*>(&command), sizeof command, outcome));
     return outcome;
   };
   const Executor::Outcome mapped = run(Op::kMap, Map{arena(), kGranularity});

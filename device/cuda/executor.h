@@ -132,7 +132,7 @@ class Executor : private CallContext {
   bool run_alone(Op op, const char* body, uint32_t bytes, Outcome& outcome);
   // Waits for the device, and copies bytes of the candidate's memory or of its inputs.
   bool read_bytes(uint64_t address, uint64_t bytes, void* target);
-  // As import_region(), of a file of the host's, whose bytes are copied.
+  // The same as import_region() for a file of the host's, whose bytes are copied.
   uint64_t place_region(int descriptor, uint64_t bytes, std::span<const Extent> extents);
   uint64_t arena() const { return arena_; }
   uint64_t regions() const { return regions_; }

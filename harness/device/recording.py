@@ -20,11 +20,11 @@ from harness.worker.wire import Json, Refusal
 
 COMMAND, REPLY, ERROR, ACT = 1, 2, 3, 4
 BYTES_MAX = 1 << 30  # Executor::kRecordBytesMax
-# Of Op in device/commands.h.
+# Numbers of commands: Op in device/commands.h.
 WRITE, READ, COPY, FILL, LOAD_MODULE, LOAD_TEXT = 3, 4, 5, 6, 7, 8
 FIND_FUNCTION, FIND_VARIABLE, TENSOR_MAP, LAUNCH = 10, 11, 14, 15
 ELAPSED, QUERY_STREAM, QUERY_EVENT = 23, 24, 25
-LAUNCH_BYTES = 56  # Of a Launch, which the arguments follow.
+LAUNCH_BYTES = 56  # The size of a Launch, which the arguments follow.
 ARCHITECTURE = 90  # The newest one whose PTX is taken: the ptx device's.
 
 _HEADER = struct.Struct("<II")

@@ -22,7 +22,7 @@ from harness.worker import region
 from harness.worker.wire import Answer, Json, Question, Refusal
 
 TEXTS_MAX = 20  # Differences and errors that are reported.
-_ALIGNMENT = 16  # Of each tensor that is compared.
+_ALIGNMENT = 16  # The alignment of each tensor that is compared.
 _TEXT_PART = 1 << 19  # kTextPartMax of device/commands.h
 # Their answers depend on the time.
 _UNCERTAIN = {recording.ELAPSED, recording.QUERY_STREAM, recording.QUERY_EVENT}

@@ -100,7 +100,8 @@ class FormatTest(unittest.TestCase):
 
     def test_an_image_has_its_ptx(self) -> None:
         self.assertIn(b".target sm_90a", recording.ptx_of(image()) or b"")
-        for other in (image(architecture=100), image(kind=2), image(flags=0x2000), b"", image()[:40]):
+        newer, compressed = image(architecture=100), image(flags=0x2000)
+        for other in (newer, compressed, image(kind=2), b"", image()[:40]):
             self.assertIsNone(recording.ptx_of(other))
 
     def test_an_image_without_ptx_is_refused_by_the_names_of_its_kernels(self) -> None:
@@ -159,7 +160,8 @@ class ReplayTest(unittest.TestCase):
         (text,) = self.replayed(FakeDevice(), fill, note(recording.ERROR, 700))["errors"]
         self.assertIn("ended with no error, and with error 700 when it was recorded", text)
         query = command(recording.QUERY_STREAM, bytes(8))
-        self.assertEqual(self.replayed(FakeDevice(), query, note(recording.REPLY, 600))["errors"], [])
+        late = self.replayed(FakeDevice(), query, note(recording.REPLY, 600))
+        self.assertEqual(late["errors"], [])
 
     def test_pointers_to_variables_of_modules_are_those_of_this_device(self) -> None:
         device = FakeDevice()

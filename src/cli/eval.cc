@@ -74,7 +74,7 @@ Status run_stream(const EvalArguments& arguments, const CLI::App& command, const
 // The recording of the one verdict, once there is one.
 using Recorded = std::optional<Result<eval::Recording>>;
 
-// What is recorded is judged as it can be replayed anywhere, and not timed.
+// A recorded candidate is judged so that it can be replayed anywhere, and not timed.
 Status record_into(Recorded& recorded, EvalArguments& arguments) {
   eval::Options& options = arguments.options;
   if (options.policy != eval::Options().policy) {
@@ -116,7 +116,8 @@ Result<int> run_eval(EvalArguments& arguments, const CLI::App& command) {
   const size_t num_reported = given.bad.size();
   Recorded recorded;
   if (!arguments.record.empty()) {
-    if (given.work.size() > 1) return invalid("--record: give one candidate, a file has one verdict");
+    if (given.work.size() > 1)
+      return invalid("--record: give one candidate; a file has one verdict");
     MC_TRY_VOID(record_into(recorded, arguments), "eval");
   }
   MC_TRY(const auto results, Results::create(arguments.out), "eval");

@@ -73,8 +73,8 @@ bool is_here(const compile::PyTorch& pytorch) {
   return gpu && compile::find_cuda_runtime(pytorch, architecture_of(*gpu)).has_value();
 }
 
-// Candidate processes are those of the CPU backend: their operators are commands, and each tensor is
-// an allocation.  The sizes of tasks stay those of that backend, too.
+// Candidate processes are those of the CPU backend: their operators are commands, each tensor is an
+// allocation.  The sizes of tasks stay those of that backend, too.
 Status make_portable(Machine& machine, const compile::CudaRuntime& runtime,
                      const Progress& progress) {
   MC_TRY(const compile::PtxLibraries libraries,

@@ -129,8 +129,8 @@ namespace {
 Result<Recording> recording_of(const task::Verdict& verdict,
                                Result<execute::CandidateRecording> recorded) {
   if (!recorded) return recorded.error();
-  MC_TRY(std::string data, read_file("/proc/self/fd/" + std::to_string(recorded->data.get()),
-                                     kRecordingBytesMax),
+  MC_TRY(std::string data,
+         read_file("/proc/self/fd/" + std::to_string(recorded->data.get()), kRecordingBytesMax),
          "the recording");
   return Recording{verdict, std::move(recorded->device), std::move(data)};
 }

@@ -104,8 +104,8 @@ struct Replayed {
   std::string device;
   int64_t commands = 0;
   int64_t calls = 0;
-  int64_t outputs = 0;  // Those that were compared, buffers among them.
-  int64_t equal = 0;    // Those that are equal bit by bit.
+  int64_t outputs = 0;                     // Those that were compared, buffers among them.
+  int64_t equal = 0;                       // Those that are equal bit by bit.
   std::vector<std::string> differences{};  // Outputs outside of the tolerance.
   std::vector<std::string> errors{};       // Commands that ended in another way.
   std::string unsupported;                 // The first thing that this device lacks; "" for none.

@@ -26,8 +26,9 @@ std::string with_hash(std::string_view content) {
 }
 
 std::string to_bytes(const Recording& recording) {
-  const Json json{{"verdict", Json::parse(task::to_json(recording.verdict, task::Indent::kCompact))},
-                  {"device", recording.device}};
+  const Json json{
+      {"verdict", Json::parse(task::to_json(recording.verdict, task::Indent::kCompact))},
+      {"device", recording.device}};
   return with_hash(json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n" +
                    recording.data);
 }

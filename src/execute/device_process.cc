@@ -63,8 +63,7 @@ Result<worker::Response<Question>> DeviceProcess::call(const Question& question,
 }
 
 Result<Fd> DeviceProcess::open(const std::vector<std::string>& foreign_kernels,
-                               const std::map<std::string, int64_t>& described,
-                               bool is_recorded) {
+                               const std::map<std::string, int64_t>& described, bool is_recorded) {
   report_.clear();
   MC_TRY(auto opened, call(worker::DeviceOpenQuestion{foreign_kernels, described, is_recorded}),
          "open");

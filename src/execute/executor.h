@@ -43,7 +43,7 @@ struct StageLimits {
   double judge_s = 300;
   ChildLimits child{};
   bool device_reports = false;  // It reports what it finds in kernels.
-  bool is_recorded = false;     // What candidates send to it is kept.
+  bool is_recorded = false;     // It keeps what candidates send to it.
   // Patterns of the kernels of PyTorch's that candidate processes may launch there.
   std::vector<std::string> foreign_kernels{};
 };
@@ -167,7 +167,7 @@ struct Measured {
   // Configurations of autotuned kernels for which time was up.
   bool are_configurations_left = false;
   double compile_s = 0;  // Says the candidate process, of kernels that it compiled in calls.
-  // What it sent to its device, where that is recorded and the device process lives.
+  // The commands that it sent, where they are recorded and the device process lives.
   std::optional<Result<CandidateRecording>> recording{};
 };
 

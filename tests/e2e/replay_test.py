@@ -45,8 +45,8 @@ torch::Tensor run(torch::Tensor x, torch::Tensor by) {
   return y;
 }
 '''
-ext = load_inline(name="scaled", cpp_sources="torch::Tensor run(torch::Tensor x, torch::Tensor by);",
-                  cuda_sources=SOURCE, functions=["run"])
+ext = load_inline(name="scaled", functions=["run"], cuda_sources=SOURCE,
+                  cpp_sources="torch::Tensor run(torch::Tensor x, torch::Tensor by);")
 
 class ModelNew(torch.nn.Module):
     def __init__(self, scale):

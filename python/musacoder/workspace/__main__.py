@@ -39,9 +39,8 @@ those of `judged.py`, which it writes: all files of the answer in one module.
 
 def rows_of(program: str, suite: str) -> list[dict[str, Any]]:
     """The tasks of a suite with their prompts. Raises judge.Refused."""
-    listed = subprocess.run(
-        [program, "task", "list", "--json", "--", suite], capture_output=True, text=True, check=False
-    )
+    command = [program, "task", "list", "--json", "--", suite]
+    listed = subprocess.run(command, capture_output=True, text=True, check=False)
     if listed.returncode != 0:
         raise judge.Refused(listed.stderr.strip().removeprefix("musacoder: "))
     return [json.loads(line) for line in listed.stdout.splitlines()]
@@ -60,7 +59,7 @@ def row_of(program: str, task: str) -> dict[str, Any]:
         suite = "kernelbench" if task.startswith("kernelbench") else "tasks"
         rows = [row for row in rows_of(program, suite) if row["id"] == task]
     if not rows:
-        raise judge.Refused(f"there is no task {task}: musacoder task list tasks shows what there is")
+        raise judge.Refused(f"there is no task {task}: musacoder task list tasks shows them")
     return rows[0]
 
 

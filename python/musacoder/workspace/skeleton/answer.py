@@ -6,7 +6,7 @@ kernels = load(name="kernels", sources=["binding.cpp", "kernel.cu"])
 
 
 class ModelNew(torch.nn.Module):
-    """The model of ../task.py, by kernels of its own; the constructor's arguments are those there."""
+    """The model of ../task.py, which has the same arguments."""
 
     def __init__(self, *arguments):
         super().__init__()

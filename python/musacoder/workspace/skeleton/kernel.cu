@@ -15,7 +15,7 @@ torch::Tensor forward(torch::Tensor x) {
   const int threads = 256;
   const auto blocks = static_cast<unsigned>((n + threads - 1) / threads);
   if (n == 0) return y;
-  forward_kernel<<<blocks, threads, 0, at::cuda::getCurrentCUDAStream()>>>(
-      x.data_ptr<float>(), y.data_ptr<float>(), n);
+  forward_kernel<<<blocks, threads, 0, at::cuda::getCurrentCUDAStream()>>>(x.data_ptr<float>(),
+                                                                           y.data_ptr<float>(), n);
   return y;
 }
