@@ -298,8 +298,7 @@ class DeviceProcess:
         )
         _check(descriptor, "an output is not in the candidate's memory")
         if self._recorder is not None:
-            data = [self.read(part.source, part.bytes) for part in parts[: len(nodes)]]
-            self._note(**told, data=b"".join(data))
+            self._recorder.note_outputs(told, self.read)
         answer = {"outputs": entries[0]["tree"], "buffers": entries[1:]}
         return Answer({**answer, "moved_percent": moved_percent}, [descriptor])
 

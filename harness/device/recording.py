@@ -12,10 +12,11 @@ import json
 import os
 import struct
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from harness.worker import region
 from harness.worker.wire import Json, Refusal
 
 COMMAND, REPLY, ERROR, ACT = 1, 2, 3, 4
@@ -100,6 +101,18 @@ class Command:
         return int.from_bytes(self.body[at : at + 4], "little")
 
 
+def nodes_of(trees: Any) -> list[Json]:
+    """The nodes of the tensors of trees, in the trees' order. Raises Malformed."""
+    try:
+        nodes = [node for tree in trees for node in region.tensor_nodes(tree)]
+        for node in nodes:
+            if type(node["nbytes"]) is not int or not 0 <= region.extent_of(node) < 2**40:
+                raise ValueError
+    except (AttributeError, KeyError, IndexError, TypeError, ValueError, RecursionError):
+        raise Malformed("a tree is malformed") from None
+    return nodes
+
+
 # ---- Making one ---------------------------------------------------------------------------------
 
 
@@ -119,6 +132,16 @@ class Recorder:
                 frame = frame[os.write(self.descriptor, frame) :]
         except (OSError, Refusal):
             self._is_lost = True
+
+    def note_outputs(self, told: Json, read: Callable[[int, int], bytes]) -> None:
+        """Outputs and buffers where a candidate says that they are, and their bytes."""
+        try:
+            trees = [told["outputs"], *(entry["tree"] for entry in told["buffers"])]
+            nodes = nodes_of(trees)
+        except Malformed:  # The judge refuses them, too.
+            self._is_lost = True
+            return
+        self.note(told, b"".join(read(node["offset"], node["nbytes"]) for node in nodes))
 
     def allow(self, files: Mapping[str, str]) -> None:
         self._files.update(files)

@@ -225,7 +225,7 @@ class Replay:
     def _put(self, body: Json, data: memoryview) -> None:
         """The inputs' bytes, at the place that they had."""
         trees, nbytes = body.get("trees"), _int(body, "nbytes")
-        nodes = _nodes(trees)
+        nodes = recording.nodes_of(trees)
         if not 0 < nbytes <= recording.BYTES_MAX:
             raise Malformed("a region is too large")
         file = os.memfd_create("inputs", os.MFD_CLOEXEC)
@@ -250,7 +250,7 @@ class Replay:
             raise Malformed("outputs are of another form")
         places = [
             (_int(node, "offset"), _int(node, "nbytes"))
-            for node in _nodes([outputs, *(entry["tree"] for entry in buffers)])
+            for node in recording.nodes_of([outputs, *(entry["tree"] for entry in buffers)])
         ]
         question = {"op": "take", "outputs": outputs, "buffers": buffers}
         taken = self.device.answer(Question(question))
@@ -261,13 +261,13 @@ class Replay:
         named = [("output", outputs), *((str(one["name"]), one["tree"]) for one in buffers)]
         at = 0
         for name, tree in named:
-            sizes = [int(node["nbytes"]) for node in _nodes([tree])]
+            sizes = [int(node["nbytes"]) for node in recording.nodes_of([tree])]
             end = at + sum(sizes)
             self._compare(f"call {self.counts['calls']}, {name}", tree, (data[at:end], got[at:end]))
             at = end
 
     def _compare(self, where: str, tree: Json, values: tuple[memoryview, bytes]) -> None:
-        sizes = [int(node["nbytes"]) for node in _nodes([tree])]
+        sizes = [int(node["nbytes"]) for node in recording.nodes_of([tree])]
         if not sizes:
             return
         self.counts["outputs"] += 1
@@ -301,18 +301,6 @@ def _value(tree: Json, data: memoryview | bytes, sizes: list[int]) -> Any:
         spaced += bytes(-len(spaced) % _ALIGNMENT)
         at += size
     return region.unpack(tree, Bytes(spaced), offsets=offsets)
-
-
-def _nodes(trees: Any) -> list[Json]:
-    """The tensors' nodes of trees."""
-    try:
-        nodes = [node for tree in trees for node in region.tensor_nodes(tree)]
-        for node in nodes:
-            if type(node["nbytes"]) is not int or not 0 <= region.extent_of(node) < 2**40:
-                raise ValueError
-    except (AttributeError, KeyError, IndexError, TypeError, ValueError, RecursionError):
-        raise Malformed("a tree is malformed") from None
-    return nodes
 
 
 def replay(device: Device, data: bytes, tolerances: dict[str, float]) -> Json:

@@ -247,18 +247,21 @@ class DeviceProcessTest(unittest.TestCase):
     def test_a_recording_is_replayed_without_the_candidate(self) -> None:
         self.call("open", foreign_kernels=[], is_recorded=True)
         file = os.memfd_create("inputs")
-        os.pwrite(file, struct.pack("<ff", 3, 4), 0)
+        os.pwrite(file, struct.pack("<ffffff", 3, 4, 5, 6, 7, 8), 0)
         os.ftruncate(file, 2 << 20)
-        tree = {**tensor(0), "region_bytes": 2 << 20}
+        tree = {**tensor(0), "shape": [6], "nbytes": 24, "region_bytes": 2 << 20}
         address = self.call("put", file, trees=[tree], is_call=True)[0]["address"]
-        outputs = {"t": "tuple", "items": [tensor(address)]}
-        self.call("take", outputs=outputs, buffers=[])
+        # The buffer comes after the tensor that is nested more deeply.
+        inner = {"t": "list", "items": [tensor(address)]}
+        outputs = {"t": "tuple", "items": [inner, tensor(address + 8)]}
+        buffers = [{"name": "w", "tree": tensor(address + 16)}]
+        self.call("take", outputs=outputs, buffers=buffers)
         self.call("release", address=address)
         packed = self.call("recording")[1]
         self.assertTrue(self.call("close")[0]["is_clean"])
 
         found, _ = self.call("replay", packed, **TOLERANCE)
-        self.assertEqual((found["calls"], found["outputs"], found["equal"]), (1, 1, 1))
+        self.assertEqual((found["calls"], found["outputs"], found["equal"]), (1, 2, 2))
         self.assertEqual((found["differences"], found["errors"]), ([], []))
         self.assertEqual(found["device"], "fake device")
 
