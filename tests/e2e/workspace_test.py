@@ -43,22 +43,31 @@ torch::Tensor forward(torch::Tensor x) {
 
 class Packing(unittest.TestCase):
     def test_files_are_there_before_the_module_goes_on(self) -> None:
-        module = '"""Text."""\nfrom __future__ import annotations\nread = open("a/k.cu").read()\n'
+        module = '"""Text."""\nfrom __future__ import annotations\nread = open("a/k.cu", newline="").read()\n'
         sources = {"a/k.cu": "line\n\\n'", "b.h": "'''\r\n", "c.h": 'x"\n'}
-        text = judge.packed(module, sources)
+        made = judge.packed(module, sources)
         folder = self.enterContext(InTemporary())
         found: dict[str, object] = {}
-        exec(compile(text, "judged.py", "exec"), found)
+        exec(compile(made.text, "judged.py", "exec"), found)
         self.assertEqual(found["read"], sources["a/k.cu"])
         for name, wanted in sources.items():
             self.assertEqual((folder / name).read_bytes().decode(), wanted)
 
-    def test_sources_keep_their_lines(self) -> None:
-        text = judge.packed("import torch\n", {"k.cu": "first\nsecond\n"})
-        self.assertIn("r'''first\nsecond\n'''", text)
+    def test_each_line_has_its_place(self) -> None:
+        module = '"""Text."""\nimport torch\nlast = 1'
+        made = judge.packed(module, {"k.cu": "first\nsecond\n", "h.h": "third"})
+        lines = made.text.splitlines()
+        for text, place in (
+            ('"""Text."""', "answer.py:1"), ("first", "k.cu:1"), ("second", "k.cu:2"),
+            ("third", "h.h:1"), ("import torch", "answer.py:2"), ("last = 1", "answer.py:3"),
+        ):  # fmt: skip
+            (number,) = [i for i, line in enumerate(lines, 1) if text in line]
+            located = made.located(f"at candidate:{number}.")
+            self.assertEqual(located, f"at answer/{place}.")
+        self.assertEqual(made.located("at candidate:99."), "at candidate:99.")
 
     def test_a_module_without_files_stays_as_it_is(self) -> None:
-        self.assertEqual(judge.packed("x = 1", {}), "x = 1")
+        self.assertEqual(judge.packed("x = 1", {}).text, "x = 1")
 
 
 class InTemporary:
@@ -109,13 +118,13 @@ class Workspace(InFolder):
                       env={**os.environ, "MUSACODER_OPTIONS": "--backend cpu"})  # fmt: skip
         self.assertEqual(outside.returncode, 0, outside.stdout + outside.stderr)
 
-    def test_feedback_names_lines_of_the_module_that_was_judged(self) -> None:
+    def test_feedback_names_the_files_and_their_lines(self) -> None:
         self.answer("")
         done = self.judge()
         self.assertEqual(done.returncode, SOME_FAIL, done.stdout + done.stderr)
-        lines = (self.work / "judged.py").read_text().splitlines()
+        lines = KERNEL.splitlines()
         (number,) = [i for i, line in enumerate(lines, 1) if "+= parts[threadIdx.x + half]" in line]
-        self.assertIn(f"line {number}", done.stdout)
+        self.assertIn(f"at answer/kernel.cu:{number}.\n", done.stdout)
 
     def test_a_changed_task_or_judge_is_refused_in_one_line(self) -> None:
         for name in ("task.py", "TASK.md", ".workspace/service.py", "judge"):

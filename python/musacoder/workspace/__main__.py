@@ -32,8 +32,7 @@ HERE = Path(__file__).resolve().parent
 PLACE = """
 The answer is in this folder: `answer/answer.py` defines `ModelNew` and compiles the C++ and CUDA
 files beside it by `load(name=..., sources=[...])` or `load_inline`; headers may be in folders
-there. Change nothing outside of `answer/`. `./judge` judges it and prints feedback, whose lines are
-those of `judged.py`, which it writes: all files of the answer in one module.
+there. Change nothing outside of `answer/`. `./judge` judges it and prints feedback.
 """
 
 

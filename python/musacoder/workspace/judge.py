@@ -4,8 +4,7 @@
 
     ./judge
 
-The files of answer/ become one module, judged.py, which is what is judged: lines in the feedback
-are its lines. The judge is the service of $MUSACODER_URL (its token in $MUSACODER_TOKEN), or, where
+The files of answer/ become one module, judged.py, which is what is judged. The judge is the service of $MUSACODER_URL (its token in $MUSACODER_TOKEN), or, where
 that is not set, `musacoder eval` of this machine ($MUSACODER, with $MUSACODER_OPTIONS).
 
 Exit code: 0 the answer passes, 1 there is no verdict, 2 the task or this judge was changed or the
@@ -18,10 +17,12 @@ import ast
 import hashlib
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
 import tempfile
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,12 @@ MANIFEST = ".workspace/manifest.json"
 MODULE = "answer.py"
 SUFFIXES = {".cu", ".cuh", ".cpp", ".cc", ".cxx", ".h", ".hpp", ".inl"}
 FILES_MAX, BYTES_MAX = 64, 1 << 20
+_WRITE = """}.items():
+    _os.makedirs(_os.path.dirname(_name) or ".", exist_ok=True)
+    with open(_name, "w") as _file:
+        _file.write(_text)
+
+"""
 
 
 class Refused(Exception):
@@ -105,26 +112,49 @@ def line_for_code(module: str) -> int:
     return line
 
 
-def packed(module: str, sources: dict[str, str]) -> str:
-    """One module that writes the other files beside itself."""
-    if not sources:
-        return module
+@dataclass
+class Packed:
+    """One module that writes the other files of the answer beside itself."""
+
+    text: str = ""
+    places: dict[int, str] = field(
+        default_factory=dict
+    )  # Lines of the files, by those of the text.
+
+    def add(self, text: str, name: str = "", line: int = 1) -> None:
+        """name: the file of which the text has the lines from `line` on."""
+        first = self.text.count("\n") + 1
+        for number in range(len(text.splitlines()) if name else 0):
+            self.places[first + number] = f"answer/{name}:{line + number}"
+        self.text += text
+
+    def located(self, feedback: str) -> str:
+        """Feedback in whose places the files are named."""
+
+        def place(found: re.Match[str]) -> str:
+            return self.places.get(int(found[1]), found[0])
+
+        return re.sub(r"\bcandidate:(\d+)", place, feedback)
+
+
+def packed(module: str, sources: dict[str, str]) -> Packed:
     lines = module.splitlines(keepends=True)
-    at = line_for_code(module)
-    head = "".join(lines[:at])
-    files = "".join(f"    {name!r}: {literal(text)},\n" for name, text in sources.items())
-    code = (
-        ("" if not head or head.endswith("\n") else "\n")
-        + "import os as _os\n\n"
-        + f"for _name, _text in {{\n{files}}}.items():\n"
-        + '    _os.makedirs(_os.path.dirname(_name) or ".", exist_ok=True)\n'
-        + '    with open(_name, "w") as _file:\n'
-        + "        _file.write(_text)\n\n"
-    )
-    return head + code + "".join(lines[at:])
+    at = line_for_code(module) if sources else 0
+    made = Packed()
+    made.add("".join(lines[:at]), MODULE)
+    if sources:
+        made.add("" if made.text.endswith("\n") or not at else "\n")
+        made.add("import os as _os\n\nfor _name, _text in {\n")
+        for name, text in sources.items():
+            made.add(f"    {name!r}: ")
+            made.add(literal(text), name)
+            made.add(",\n")
+        made.add(_WRITE)
+    made.add("".join(lines[at:]), MODULE, at + 1)
+    return made
 
 
-def answer_of(folder: Path) -> str:
+def answer_of(folder: Path) -> Packed:
     """The answer as one module. Raises Refused."""
     path = folder / "answer" / MODULE
     if path.is_symlink() or not path.is_file():
@@ -163,11 +193,11 @@ def ask_program(folder: Path) -> dict[str, Any]:
 def judge(folder: Path) -> int:
     require_unchanged(folder, json.loads((folder / MANIFEST).read_text()))
     answer = answer_of(folder)
-    (folder / "judged.py").write_text(answer)
+    (folder / "judged.py").write_text(answer.text)
     urls = os.environ.get("MUSACODER_URL", "").replace(",", " ").split()
-    reply = ask_service(folder, answer, urls[0]) if urls else ask_program(folder)
+    reply = ask_service(folder, answer.text, urls[0]) if urls else ask_program(folder)
     outcome = reply["verdict"]["outcome"]["kind"]
-    print(f"outcome: {outcome}\nreward: {reply['reward']}\n{reply['feedback']}")
+    print(f"outcome: {outcome}\nreward: {reply['reward']}\n{answer.located(reply['feedback'])}")
     if outcome == "pass":
         return PASSES
     return NO_VERDICT if reply["reward"] is None else FAILS
