@@ -19,7 +19,7 @@ struct Edit {
 };
 
 // The lines with their ends.
-Lines lines_of(std::string_view text) {
+Lines lines_with_ends(std::string_view text) {
   Lines lines;
   while (!text.empty()) {
     const size_t end = text.find('\n');
@@ -36,9 +36,9 @@ std::vector<uint32_t> common_lengths(const Lines& a, const Lines& b) {
   std::vector<uint32_t> table((a.size() + 1) * width);
   for (size_t i = a.size(); i-- > 0;) {
     for (size_t j = b.size(); j-- > 0;) {
-      table[i * width + j] =
-          a[i] == b[j] ? table[(i + 1) * width + j + 1] + 1
-                       : std::max(table[(i + 1) * width + j], table[i * width + j + 1]);
+      table[i * width + j] = a[i] == b[j]
+                                 ? table[(i + 1) * width + j + 1] + 1
+                                 : std::max(table[(i + 1) * width + j], table[i * width + j + 1]);
     }
   }
   return table;
@@ -54,9 +54,8 @@ void add_changes(const Lines& a, const Lines& b, std::vector<Edit>& edits) {
     if (both && !table.empty() && a[i] == b[j]) {
       edits.push_back({' ', a[i++]});
       ++j;
-    } else if (j == b.size() ||
-               (both && (table.empty() ||
-                         table[(i + 1) * width + j] >= table[i * width + j + 1]))) {
+    } else if (j == b.size() || (both && (table.empty() || table[(i + 1) * width + j] >=
+                                                               table[i * width + j + 1]))) {
       edits.push_back({'-', a[i++]});
     } else {
       edits.push_back({'+', b[j++]});
@@ -107,7 +106,7 @@ std::string hunk(const std::vector<Edit>& edits, size_t begin, size_t end, size_
 
 std::string unified_diff(std::string_view before, std::string_view after,
                          std::string_view before_name, std::string_view after_name) {
-  const std::vector<Edit> edits = edits_of(lines_of(before), lines_of(after));
+  const std::vector<Edit> edits = edits_of(lines_with_ends(before), lines_with_ends(after));
   std::string text;
   size_t done = 0, before_lines = 0, after_lines = 0;  // Behind the last hunk.
   const auto skip_to = [&](size_t place) {

@@ -12,11 +12,14 @@
 namespace mc::musify {
 namespace {
 
-TEST(UnifiedDiff, IsEmptyForEqualTexts) { EXPECT_EQ(unified_diff("a\nb\n", "a\nb\n", "x", "y"), ""); }
+TEST(UnifiedDiff, IsEmptyForEqualTexts) {
+  EXPECT_EQ(unified_diff("a\nb\n", "a\nb\n", "x", "y"), "");
+}
 
 TEST(UnifiedDiff, HasThreeLinesAroundAChange) {
-  EXPECT_EQ(unified_diff("1\n2\n3\n4\n5\n6\n7\n8\n9\n", "1\n2\n3\n4\nfive\n6\n7\n8\n9\n", "a/f", "b/f"),
-            "--- a/f\n+++ b/f\n@@ -2,7 +2,7 @@\n 2\n 3\n 4\n-5\n+five\n 6\n 7\n 8\n");
+  EXPECT_EQ(
+      unified_diff("1\n2\n3\n4\n5\n6\n7\n8\n9\n", "1\n2\n3\n4\nfive\n6\n7\n8\n9\n", "a/f", "b/f"),
+      "--- a/f\n+++ b/f\n@@ -2,7 +2,7 @@\n 2\n 3\n 4\n-5\n+five\n 6\n 7\n 8\n");
 }
 
 TEST(UnifiedDiff, SaysWhereALineHasNoEnd) {
@@ -28,7 +31,7 @@ TEST(UnifiedDiff, NamesTheLineBeforeAnAddition) {
   EXPECT_EQ(unified_diff("", "a\n", "x", "y"), "--- x\n+++ y\n@@ -0,0 +1,1 @@\n+a\n");
 }
 
-std::vector<std::string> lines_of(const std::string& text) {
+std::vector<std::string> lines_in(const std::string& text) {
   std::vector<std::string> lines;
   std::istringstream in(text);
   for (std::string line; std::getline(in, line);) lines.push_back(line);
@@ -37,10 +40,10 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 // The text that a diff makes of another one, all of whose lines end; "?" where it does not fit.
 std::string patched(const std::string& before, const std::string& diff) {
-  const std::vector<std::string> lines = lines_of(before);
+  const std::vector<std::string> lines = lines_in(before);
   std::string after;
   size_t at = 0;
-  for (const std::string& line : lines_of(diff)) {
+  for (const std::string& line : lines_in(diff)) {
     unsigned first = 0, count = 0;
     if (line.starts_with("---") || line.starts_with("+++")) continue;
     if (std::sscanf(line.c_str(), "@@ -%u,%u", &first, &count) == 2) {

@@ -43,7 +43,8 @@ torch::Tensor forward(torch::Tensor x) {
 
 class Packing(unittest.TestCase):
     def test_files_are_there_before_the_module_goes_on(self) -> None:
-        module = '"""Text."""\nfrom __future__ import annotations\nread = open("a/k.cu", newline="").read()\n'
+        module = '"""Text."""\nfrom __future__ import annotations\nfrom pathlib import Path\n'
+        module += 'read = Path("a/k.cu").read_bytes().decode()\n'
         sources = {"a/k.cu": "line\n\\n'", "b.h": "'''\r\n", "c.h": 'x"\n'}
         made = judge.packed(module, sources)
         folder = self.enterContext(InTemporary())

@@ -4,8 +4,9 @@
 
     ./judge
 
-The files of answer/ become one module, judged.py, which is what is judged. The judge is the service of $MUSACODER_URL (its token in $MUSACODER_TOKEN), or, where
-that is not set, `musacoder eval` of this machine ($MUSACODER, with $MUSACODER_OPTIONS).
+The files of answer/ become one module, judged.py, which is what is judged. The judge is the service
+of $MUSACODER_URL (its token in $MUSACODER_TOKEN), or, where that is not set, `musacoder eval` of
+this machine ($MUSACODER, with $MUSACODER_OPTIONS).
 
 Exit code: 0 the answer passes, 1 there is no verdict, 2 the task or this judge was changed or the
 answer cannot be read, 3 the answer fails.
