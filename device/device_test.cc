@@ -3,6 +3,7 @@
 // Client and executor together, in one process, over a driver that needs no GPU
 // (fakes/cuda_driver.h).
 #include <cuda_runtime_api.h>
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -16,6 +17,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "client/client.h"
@@ -914,6 +916,94 @@ TEST_F(Library, SurvivesRandomCalls) {
   EXPECT_TRUE(end());
   begin();
   EXPECT_EQ(synchronize(), 0u);
+}
+
+// ---- Records and replays ------------------------------------------------------------------------
+
+// The notes in a file, one behind the other.
+std::vector<std::pair<Executor::Note, std::string>> notes_in(int file) {
+  std::vector<std::pair<Executor::Note, std::string>> notes;
+  Executor::NoteHeader header;
+  for (off_t at = 0; pread(file, &header, sizeof header, at) == sizeof header;) {
+    std::string bytes(header.bytes, '\0');
+    at += sizeof header;
+    EXPECT_EQ(pread(file, bytes.data(), bytes.size(), at), static_cast<ssize_t>(bytes.size()));
+    at += header.bytes;
+    notes.emplace_back(header.kind, std::move(bytes));
+  }
+  return notes;
+}
+
+TEST_F(Device, NotesCommandsRepliesAndErrorsInTheirOrder) {
+  const int file = memfd_create("notes", MFD_CLOEXEC);
+  executor->record(file);
+  sender.call(Op::kMap, Map{arena(), kGranularity});
+  sender.send(Op::kDestroyEvent, Handle{77});
+  synchronize();
+  EXPECT_TRUE(executor->is_recorded());
+  EXPECT_TRUE(end());
+  EXPECT_FALSE(executor->is_recorded()) << "the next candidate is not recorded";
+  const auto notes = notes_in(file);
+  ASSERT_EQ(notes.size(), 6u);
+  using Note = Executor::Note;
+  const std::vector<Note> kinds = {Note::kCommand, Note::kReply,   Note::kCommand,
+                                   Note::kError,   Note::kCommand, Note::kReply};
+  for (size_t i = 0; i < kinds.size(); ++i) EXPECT_EQ(notes[i].first, kinds[i]) << i;
+  EXPECT_EQ(notes[0].second.substr(0, 4), bytes_of(1).substr(0, 4)) << "kMap";
+  EXPECT_EQ(notes[0].second.substr(4, 8), bytes_of(arena()));
+  EXPECT_EQ(notes[1].second, bytes_of(0).substr(0, 4));
+  EXPECT_EQ(notes[3].second, bytes_of(CUDA_ERROR_INVALID_HANDLE).substr(0, 4));
+  close(file);
+}
+
+TEST_F(Device, DropsARecordThatHasNoRoom) {
+  executor->record(open("/dev/full", O_WRONLY | O_CLOEXEC));
+  EXPECT_EQ(synchronize(), 0u);
+  EXPECT_FALSE(executor->is_recorded());
+}
+
+TEST_F(Device, RunsCommandsWithoutACandidate) {
+  is_over = true;
+  server.join();
+  const auto run = [&](Op op, const auto& command) {
+    Executor::Outcome outcome;
+    EXPECT_TRUE(
+        executor->run_alone(op, reinterpret_cast<const char*>(&command), sizeof command, outcome));
+    return outcome;
+  };
+  const Executor::Outcome mapped = run(Op::kMap, Map{arena(), kGranularity});
+  EXPECT_TRUE(mapped.is_reply);
+  EXPECT_EQ(mapped.status, 0u);
+  const Executor::Outcome failed = run(Op::kDestroyEvent, Handle{77});
+  EXPECT_FALSE(failed.is_reply);
+  EXPECT_EQ(failed.status, static_cast<uint32_t>(CUDA_ERROR_INVALID_HANDLE));
+  EXPECT_EQ(run(Op::kFill, Fill{arena(), 4, 1, 4, 7, 1, 0}).status, 0u) << "the error was told";
+  std::array<char, 4> bytes{};
+  EXPECT_TRUE(executor->read_bytes(arena(), 4, bytes.data()));
+  EXPECT_THAT(bytes, testing::Each(7));
+  EXPECT_FALSE(executor->read_bytes(arena() - 1, 4, bytes.data()));
+  EXPECT_EQ(run(Op::kRead, Read{arena(), 4, 4, 1, 0}).reply, "\7\7\7\7");
+  Executor::Outcome none;
+  EXPECT_FALSE(executor->run_alone(static_cast<Op>(kOps), "", 0, none));
+  executor->detach();
+  close(channel);
+  begin();
+}
+
+TEST_F(Device, PlacesTheBytesOfAFileWhereAnImportedRegionWouldBe) {
+  const int file = memfd_create("inputs", MFD_CLOEXEC);
+  ASSERT_EQ(pwrite(file, "abcdefgh", 8, 512), 8);
+  const std::array<Executor::Extent, 2> extents{{{0, 4}, {514, 6}}};
+  const uint64_t address = executor->place_region(file, 520, extents);
+  EXPECT_EQ(address, executor->regions());
+  std::array<char, 6> bytes{};
+  EXPECT_TRUE(executor->read_bytes(address + 514, 6, bytes.data()));
+  EXPECT_EQ(std::string_view(bytes.data(), 6), "cdefgh");
+  executor->release_region(address);
+  const std::array<Executor::Extent, 1> beyond{{{519, 2}}};
+  EXPECT_EQ(executor->place_region(file, 520, beyond), 0u);
+  EXPECT_EQ(executor->place_region(file, 0, {}), 0u);
+  close(file);
 }
 
 TEST(ArenaMap, KeepsAGapBehindEachBlockAndReusesWhatWasReleasedLast) {

@@ -5,7 +5,7 @@ set -euo pipefail
 seconds=${1:-30}
 cmake --preset fuzz >/dev/null
 targets=(lex_fuzz extract_fuzz static_rules_fuzz verdict_json_fuzz diagnostics_fuzz decode_fuzz protocol_fuzz
-  prepared_fuzz port_fuzz ptx_fuzz offload_bundle_fuzz)
+  prepared_fuzz recording_fuzz port_fuzz ptx_fuzz offload_bundle_fuzz)
 cmake --build --preset fuzz --target "${targets[@]}"
 for target in "${targets[@]}"; do
   echo "==> $target, $seconds s"

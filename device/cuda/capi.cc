@@ -81,8 +81,50 @@ void mc_executor_serve(void* process) {
 
 // Executor::set_operators.
 void mc_executor_set_operators(void* process, decltype(Executor::Operators::run) run,
-                               decltype(Executor::Operators::fetch) fetch) {
-  static_cast<Process*>(process)->executor->set_operators({run, fetch});
+                               decltype(Executor::Operators::fetch) fetch,
+                               decltype(Executor::Operators::end) end) {
+  static_cast<Process*>(process)->executor->set_operators({run, fetch, end});
+}
+
+// Executor::record and is_recorded.
+void mc_executor_record(void* process, int descriptor) {
+  static_cast<Process*>(process)->executor->record(descriptor);
+}
+int mc_executor_is_recorded(void* process) {
+  return static_cast<Process*>(process)->executor->is_recorded() ? 1 : 0;
+}
+// The places of the candidate's memory and of its inputs, and the compute capability, such as 90;
+// and the device's name.
+void mc_executor_facts(void* process, uint64_t* facts, char* name, size_t name_bytes) {
+  const Executor& executor = *static_cast<Process*>(process)->executor;
+  facts[0] = executor.arena();
+  facts[1] = executor.regions();
+  facts[2] = executor.capability();
+  copy_text(executor.name(), name, name_bytes);
+}
+
+// Executor::run_alone: the status, or -1 where there is no such command.  At most `reply_max` bytes
+// of a reply go to `reply`, and `is_reply` says whether there was one.
+int mc_executor_run_alone(void* process, uint32_t op, const char* body, uint32_t bytes,
+                          int* is_reply, char* reply, size_t reply_max) {
+  Executor::Outcome outcome;
+  auto& executor = *static_cast<Process*>(process)->executor;
+  if (!executor.run_alone(static_cast<mc::device::Op>(op), body, bytes, outcome)) return -1;
+  *is_reply = outcome.is_reply ? 1 : 0;
+  std::memcpy(reply, outcome.reply.data(), std::min(reply_max, outcome.reply.size()));
+  return static_cast<int>(outcome.status);
+}
+
+// Executor::read_bytes: 0 where they were read.
+int mc_executor_read(void* process, uint64_t address, uint64_t bytes, void* target) {
+  return static_cast<Process*>(process)->executor->read_bytes(address, bytes, target) ? 0 : 1;
+}
+
+// Executor::place_region.
+uint64_t mc_executor_place(void* process, int descriptor, uint64_t bytes,
+                           const Executor::Extent* extents, size_t num_extents) {
+  return static_cast<Process*>(process)->executor->place_region(descriptor, bytes,
+                                                                {extents, num_extents});
 }
 
 // Executor::import_region.

@@ -228,6 +228,7 @@ bool Executor::detach() {
   mapped_bytes_ = mapped_bytes_peak_ = 0;
   imports_ = 0;
   launches_answered_ = answers_ = 0;
+  record_ = -1;
   if (page_ != nullptr) {
     page_->is_closed.store(1);
     futex_wake(page_->replies);
@@ -273,6 +274,7 @@ void Executor::serve(const std::atomic<bool>& is_over) {
       const uint32_t body_bytes = header.bytes - static_cast<uint32_t>(sizeof header);
       command.assign(ring_ + offset + sizeof header, ring_ + offset + header.bytes);
       const std::lock_guard lock(mutex_);
+      note(Note::kCommand, &header.op, sizeof header.op, command.data(), body_bytes);
       execute(header.op, command.data(), body_bytes);
     }
     position_ += header.bytes;
@@ -295,6 +297,7 @@ void Executor::reply(CUresult status, const void* data, size_t bytes) {
   MC_CHECK(bytes <= kReplyBytesMax);
   blur_answer();
   if (data != nullptr && data != reply_area_) std::memcpy(reply_area_, data, bytes);
+  note(Note::kReply, &status, sizeof status, reply_area_, std::min(bytes, kNotedBytesMax));
   page_->reply_status = static_cast<uint32_t>(status);
   page_->reply_bytes = static_cast<uint32_t>(bytes);
   page_->replies.fetch_add(1, std::memory_order_release);
@@ -303,6 +306,7 @@ void Executor::reply(CUresult status, const void* data, size_t bytes) {
 
 void Executor::fail(CUresult status) {
   if (status == CUDA_SUCCESS) return;
+  note(Note::kError, &status, sizeof status);
   uint32_t none = 0;
   page_->error.compare_exchange_strong(none, static_cast<uint32_t>(status));
 }

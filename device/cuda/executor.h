@@ -103,9 +103,41 @@ class Executor : private CallContext {
   struct Operators {
     size_t (*run)(const void* call, size_t bytes, void* reply, size_t reply_max) = nullptr;
     int (*fetch)(uint32_t slot, uint64_t address, uint64_t bytes) = nullptr;
+    void (*end)() = nullptr;  // Memory of the device is used no more until the next call; or null.
   };
   // Without one, operators are not supported.
   void set_operators(const Operators& operators) { operators_ = operators; }
+
+  // ---- Records and replays (docs/replay.md).
+  // From now on until detach(), each command, reply and error is noted in the file: a NoteHeader
+  // and so many bytes, which are those of the command from its Op on; of a reply its status and its
+  // first kNotedBytesMax bytes; of an error its status.
+  enum class Note : uint32_t { kCommand = 1, kReply, kError };
+  struct NoteHeader {
+    Note kind;
+    uint32_t bytes;
+  };
+  static constexpr size_t kNotedBytesMax = 16;
+  static constexpr uint64_t kRecordBytesMax = uint64_t{1} << 30;
+  void record(int descriptor);
+  // False where a note could not be written, or there were more than kRecordBytesMax of them.
+  bool is_recorded() const { return record_ >= 0; }
+  // Executes a command as serve() would; false where there is no such command.  REQUIRES: serve()
+  // is not running.
+  struct Outcome {
+    bool is_reply = false;
+    uint32_t status = 0;  // The reply's, or that of an error that no reply tells.
+    std::string_view reply;
+  };
+  bool run_alone(Op op, const char* body, uint32_t bytes, Outcome& outcome);
+  // Waits for the device, and copies bytes of the candidate's memory or of its inputs.
+  bool read_bytes(uint64_t address, uint64_t bytes, void* target);
+  // The same as import_region() for a file of the host's, whose bytes are copied.
+  uint64_t place_region(int descriptor, uint64_t bytes, std::span<const Extent> extents);
+  uint64_t arena() const { return arena_; }
+  uint64_t regions() const { return regions_; }
+  uint32_t capability() const;  // Such as 90.
+  std::string name() const;
 
   // ---- Timing, for the judge's side too (timed_batch.h).
   // Room for batches of at most so many calls, whose inputs and outputs take so many bytes each.
@@ -187,6 +219,8 @@ class Executor : private CallContext {
   void execute(Op op, const char* body, uint32_t bytes);
   void reply(CUresult status, const void* data = nullptr, size_t bytes = 0);
   void fail(CUresult status);
+  void note(Note kind, const void* first, size_t first_bytes, const void* second = nullptr,
+            size_t second_bytes = 0);
 
   // Each executes one command; those of answered commands reply.
   CUresult map(const Map& command);
@@ -260,6 +294,8 @@ class Executor : private CallContext {
   const char* ring_ = nullptr;
   char* reply_area_ = nullptr;
   uint64_t position_ = 0;
+  int record_ = -1;  // The file of notes; -1 for none.
+  uint64_t recorded_bytes_ = 0;
   bool may_reply_ = false;  // The command that is executed wants a reply and had none.
   std::map<uint64_t, Block> blocks_;
   std::map<uint64_t, Block> region_blocks_;

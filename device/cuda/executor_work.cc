@@ -227,6 +227,7 @@ void Executor::run_operator(const Operator& command, const char* call, uint32_t 
   if (const CUresult status = cuCtxSynchronize()) return reply(status);
   ++use_.operators;
   const size_t size = operators_.run(call, command.bytes, reply_area_, kReplyBytesMax);
+  if (operators_.end != nullptr) operators_.end();
   if (size > kOperatorTextAt && reply_area_[0] == kLackingOperator && use_.unsupported.empty()) {
     use_.unsupported.assign(reply_area_ + kOperatorTextAt, size - kOperatorTextAt);
   }
@@ -236,6 +237,7 @@ void Executor::run_operator(const Operator& command, const char* call, uint32_t 
 CUresult Executor::fetch_result(const OperatorResult& command) {
   if (operators_.fetch == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
   const bool is_there = operators_.fetch(command.slot, command.target, command.bytes) != 0;
+  if (operators_.end != nullptr) operators_.end();
   return is_there ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 

@@ -204,7 +204,9 @@ Result<uint64_t> Device::allocate(size_t bytes, std::string name) {
   return address;
 }
 
-Result<uint64_t> Device::reserve(size_t bytes) { return impl_->memory->reserve(bytes); }
+Result<uint64_t> Device::reserve(size_t bytes, uint64_t wanted) {
+  return impl_->memory->reserve(bytes, wanted);
+}
 
 Status Device::allocate_at(uint64_t address, size_t bytes, std::string name) {
   MC_TRY_VOID(impl_->memory->allocate_at(address, bytes, std::move(name)), "allocate");

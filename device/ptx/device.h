@@ -118,7 +118,7 @@ class Device {
   // A device address, aligned to 256 bytes. The name is for findings.
   Result<uint64_t> allocate(size_t bytes, std::string name);
   // Addresses that allocate() leaves alone, from a multiple of 2 MiB on, for allocate_at().
-  Result<uint64_t> reserve(size_t bytes);
+  Result<uint64_t> reserve(size_t bytes, uint64_t wanted = 0);
   // kInvalidInput unless all bytes are in a range of reserve() and in no other allocation.
   Status allocate_at(uint64_t address, size_t bytes, std::string name);
   // kInvalidInput if no allocation begins there.

@@ -80,9 +80,10 @@ Result<uint64_t> GlobalMemory::allocate(size_t bytes, std::string name) {
   return begin;
 }
 
-Result<uint64_t> GlobalMemory::reserve(size_t bytes) {
-  const uint64_t begin = kGlobalBase + (used_ + kRangeAlign - 1) / kRangeAlign * kRangeAlign;
-  const uint64_t place = begin - kGlobalBase;
+Result<uint64_t> GlobalMemory::reserve(size_t bytes, uint64_t wanted) {
+  const uint64_t first = std::max(wanted, kGlobalBase + used_) - kGlobalBase;
+  const uint64_t place = (first + kRangeAlign - 1) / kRangeAlign * kRangeAlign;
+  const uint64_t begin = kGlobalBase + place;
   if (place > size_ || bytes > size_ - place) {
     return Error{ErrorCode::kExhausted,
                  "no room for a range of " + std::to_string(bytes) + " addresses"};

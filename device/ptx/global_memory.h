@@ -58,8 +58,9 @@ class GlobalMemory {
 
   // A device address, aligned to 256 bytes. kExhausted if there is no room.
   Result<uint64_t> allocate(size_t bytes, std::string name);
-  // Addresses for allocate_at() alone, from a multiple of 2 MiB on. kExhausted if there is no room.
-  Result<uint64_t> reserve(size_t bytes);
+  // Addresses for allocate_at() alone, from a multiple of 2 MiB on: from `wanted` on, unless all up
+  // to there are taken. kExhausted if there is no room.
+  Result<uint64_t> reserve(size_t bytes, uint64_t wanted = 0);
   // kInvalidInput unless all bytes are in a reserved range and in no other allocation.
   Status allocate_at(uint64_t address, size_t bytes, std::string name);
   // False if no allocation begins there. Bytes of reserved ranges are given back to the system.

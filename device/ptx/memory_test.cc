@@ -71,6 +71,16 @@ TEST(PtxGlobalMemory, AllocatesAtAGivenAddressOfAReservedRange) {
   EXPECT_GE(memory->allocate(100, "after").value(), range + (4 << 20));
 }
 
+TEST(PtxGlobalMemory, ReservesFromAWantedAddressOn) {
+  const auto memory = GlobalMemory::create(16 << 20).value();
+  const uint64_t first = memory->reserve(2 << 20).value();
+  const uint64_t second = memory->reserve(2 << 20, first + (8 << 20)).value();
+  EXPECT_EQ(second, first + (8 << 20));
+  EXPECT_FALSE(memory->allocate_at(first + (4 << 20), 4, "between the ranges"));
+  EXPECT_EQ(memory->reserve(2 << 20, first).value(), second + (2 << 20)) << "that is taken";
+  EXPECT_FALSE(memory->reserve(2 << 20, first + (64 << 20)));
+}
+
 TEST(PtxGlobalMemory, GivesPagesOfAReservedRangeBack) {
   const auto memory = GlobalMemory::create(8 << 20).value();
   const uint64_t range = memory->reserve(4 << 20).value();

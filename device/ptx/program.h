@@ -85,7 +85,7 @@ constexpr uint32_t kBarrierArrives = 32;  // The thread does not wait.
 constexpr int64_t kBarrierPopc = 0, kBarrierAnd = 1, kBarrierOr = 2;
 
 // Addresses of the generic space. An address of shared or local memory is an offset in its window.
-constexpr uint64_t kGlobalBase = uint64_t{0x10} << 32;
+constexpr uint64_t kGlobalBase = uint64_t{0x10} << 40;
 constexpr int kWindowShift = 40;
 constexpr uint64_t kSharedWindow = uint64_t{0x7E} << kWindowShift;
 constexpr uint64_t kLocalWindow = uint64_t{0x7D} << kWindowShift;

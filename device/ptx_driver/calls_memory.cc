@@ -128,9 +128,9 @@ CUresult cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocatio
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemAddressReserve(CUdeviceptr* address, size_t bytes, size_t, CUdeviceptr,
+CUresult cuMemAddressReserve(CUdeviceptr* address, size_t bytes, size_t, CUdeviceptr wanted,
                              unsigned long long) {
-  const auto range = Driver::get().device().reserve(bytes);
+  const auto range = Driver::get().device().reserve(bytes, wanted);
   if (!range) return CUDA_ERROR_OUT_OF_MEMORY;
   *address = *range;
   return CUDA_SUCCESS;

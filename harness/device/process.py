@@ -9,6 +9,7 @@ memory that holds nothing of the one before.
 
 from __future__ import annotations
 
+import copy
 import ctypes
 import fcntl
 import importlib
@@ -18,6 +19,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from harness.device.recording import Recorder
+from harness.device.replay import Ran, replay
 from harness.worker import region
 from harness.worker.described import attributes_of
 from harness.worker.wire import Answer, Json, Question, Refusal
@@ -106,6 +109,8 @@ class DeviceProcess:
         native.mc_executor_create.restype = ctypes.c_void_p
         native.mc_executor_channel_bytes.restype = ctypes.c_uint64
         native.mc_executor_import.restype = ctypes.c_uint64
+        native.mc_executor_place.restype = ctypes.c_uint64
+        native.mc_executor_host.restype = ctypes.c_void_p
         native.mc_executor_prepare_batches.restype = ctypes.c_uint64
         native.mc_executor_batch_memory_bytes.restype = ctypes.c_uint64
         # A device in software reports what it finds in kernels (device/ptx_driver/capi.cc).
@@ -115,11 +120,17 @@ class DeviceProcess:
             native.mc_executor_moved_bytes.restype = ctypes.c_uint64
         self._moved_before = 0
         self._native = native
+        self._recorder: Recorder | None = None  # While a candidate is recorded.
+        self._import = native.mc_executor_import
         why = ctypes.create_string_buffer(500)
         handle = native.mc_executor_create(ctypes.c_uint64(0), why, ctypes.c_size_t(len(why)))
         if not handle:
             raise RuntimeError(why.value.decode())
         self._handle = ctypes.c_void_p(handle)
+        facts, device_name = (ctypes.c_uint64 * 3)(), ctypes.create_string_buffer(256)
+        native.mc_executor_facts(self._handle, facts, device_name, ctypes.c_size_t(256))
+        self.places, self.capability = (facts[0], facts[1]), facts[2]
+        self._name = device_name.value.decode("utf-8", "replace")
         if operators:
             self._open_operators(operators)
 
@@ -128,7 +139,8 @@ class DeviceProcess:
         library, native = ctypes.CDLL(path), self._native
         library.mc_operators_open(native.mc_executor_host, native.mc_executor_note_operator)
         functions = library.mc_operators_run, library.mc_operators_fetch
-        native.mc_executor_set_operators(self._handle, *functions)
+        end = getattr(native, "mc_executor_end_operator", None)  # A GPU's (cuda/staging.cc).
+        native.mc_executor_set_operators(self._handle, *functions, end)
 
     def answer(self, question: Question) -> Answer:
         operations = {
@@ -142,21 +154,20 @@ class DeviceProcess:
             "time_start": self._time_start,
             "time_finish": self._time_finish,
             "time_take": self._time_take,
+            "recording": self._recording,
+            "replay": self._replay,
             "close": self._close,
         }
         return operations[question.body["op"]](question)
 
     def _open(self, question: Question) -> Answer:
         """A channel for a new candidate; its descriptor goes to the candidate process."""
-        descriptor = os.memfd_create("device", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        os.ftruncate(descriptor, self._native.mc_executor_channel_bytes())
-        # A shorter file would end whoever reads behind its end.
-        seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
-        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, seals)
-        self._describe(attributes_of(question.body.get("described", {})))
-        if self._native.mc_executor_attach(self._handle, descriptor):
-            os.close(descriptor)
-            raise RuntimeError("the channel cannot be mapped")
+        described = question.body.get("described", {})
+        descriptor = self._attach(described)
+        if question.body.get("is_recorded"):
+            self._recorder = Recorder()
+            self._note("open", described=described, places=self.places, device=self._name)
+            self._native.mc_executor_record(self._handle, self._recorder.descriptor)
         package, pattern = self._kernels
         folder = Path(importlib.import_module(package).__file__ or "").parent / "lib"
         for path in sorted(folder.glob(pattern)):
@@ -165,6 +176,19 @@ class DeviceProcess:
             self._native.mc_executor_allow_foreign_kernels(self._handle, pattern.encode())
         self._native.mc_executor_serve(self._handle)
         return Answer({}, [descriptor])
+
+    def _attach(self, described: dict[str, int]) -> int:
+        """The descriptor of a new channel, from whose commands the executor would read."""
+        descriptor = os.memfd_create("device", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        os.ftruncate(descriptor, self._native.mc_executor_channel_bytes())
+        # A shorter file would end whoever reads behind its end.
+        seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, seals)
+        self._describe(attributes_of(described))
+        if self._native.mc_executor_attach(self._handle, descriptor):
+            os.close(descriptor)
+            raise RuntimeError("the channel cannot be mapped")
+        return descriptor
 
     def _describe(self, attributes: dict[int, int]) -> None:
         """A device in software has these attributes; any other one has its own."""
@@ -182,6 +206,9 @@ class DeviceProcess:
             self._native.mc_executor_begin_candidate(seed)
         for there, here in question.body["files"].items():
             self._allow_file(there, here, is_own=True)
+        if self._recorder is not None:
+            self._recorder.allow(question.body["files"])
+            self._note("allow", schedule_seed=question.body["schedule_seed"])
         return Answer()
 
     def _allow_file(self, there: str, here: str, *, is_own: bool) -> None:
@@ -195,7 +222,7 @@ class DeviceProcess:
         extents = (_Extent * max(1, len(nodes)))(
             *(_Extent(node["offset"], region.extent_of(node)) for node in nodes)
         )
-        address = self._native.mc_executor_import(
+        address = self._import(
             self._handle,
             ctypes.c_int(question.descriptors[0]),
             ctypes.c_uint64(nbytes),
@@ -209,6 +236,10 @@ class DeviceProcess:
             given_bytes = ctypes.c_uint64(sum(node["nbytes"] for node in nodes))
             with self._paused():
                 self._native.mc_executor_begin_call(given_bytes)
+        if self._recorder is not None:
+            data = [self.read(address + node["offset"], region.extent_of(node)) for node in nodes]
+            put = {"trees": question.body["trees"], "is_call": question.body["is_call"]}
+            self._note("put", b"".join(data), **put, address=address, nbytes=nbytes)
         return Answer({"address": address})
 
     @contextmanager
@@ -236,6 +267,8 @@ class DeviceProcess:
 
     def _release(self, question: Question) -> Answer:
         self._native.mc_executor_release(self._handle, ctypes.c_uint64(question.body["address"]))
+        if self._recorder is not None:
+            self._note("release", address=question.body["address"])
         return Answer()
 
     def _take(self, question: Question) -> Answer:
@@ -243,6 +276,7 @@ class DeviceProcess:
         body = question.body
         entries: list[Json] = [{"name": "", "tree": body["outputs"]}, *body["buffers"]]
         nodes = _nodes_of([entry["tree"] for entry in entries])
+        told = copy.deepcopy(body) if self._recorder is not None else {}
         outputs = _nodes_of([body["outputs"]])
         output_bytes = sum(node["nbytes"] for node in outputs)
         moved_percent = 100 * (self._moved_bytes() - self._moved_before) // max(1, output_bytes)
@@ -263,8 +297,66 @@ class DeviceProcess:
             self._handle, parts, ctypes.c_size_t(len(nodes)), ctypes.c_uint64(nbytes)
         )
         _check(descriptor, "an output is not in the candidate's memory")
+        if self._recorder is not None:
+            self._recorder.note_outputs(told, self.read)
         answer = {"outputs": entries[0]["tree"], "buffers": entries[1:]}
         return Answer({**answer, "moved_percent": moved_percent}, [descriptor])
+
+    # ---- Records and replays (docs/replay.md) ---------------------------------------------------
+
+    def _note(self, op: str, data: bytes = b"", **body: Any) -> None:
+        assert self._recorder is not None
+        self._recorder.note({"op": op, **body}, data)
+
+    def _recording(self, _question: Question) -> Answer:
+        """What the candidate sent so far, compressed."""
+        if self._recorder is None:
+            raise Refusal("protocol", "no candidate is recorded")
+        with self._paused():
+            if not self._native.mc_executor_is_recorded(self._handle):
+                raise Refusal("unsupported", "its commands are too large to be recorded")
+            return Answer({"device": self._name}, [self._recorder.finish()])
+
+    def _replay(self, question: Question) -> Answer:
+        """A recording on this device, and how its outputs compare."""
+        file = question.descriptors[0]
+        data = os.pread(file, os.fstat(file).st_size, 0)
+        found = replay(self, data, question.body)
+        used = self._used(question).body
+        found |= {"device": self._name, "unsupported": used["unsupported"]}
+        return Answer({**found, "report": used["report"]})
+
+    def begin_replay(self, described: dict[str, int], images: str) -> None:
+        """Nobody is served; modules come from the file of images."""
+        os.close(self._attach(described))
+        self._allow_file("images", images, is_own=True)
+        if self._take_report is None:  # The inputs are in a file of the host's.
+            self._import = self._native.mc_executor_place
+
+    def run(self, op: int, body: bytes) -> Ran | None:
+        """Executes a command; None where there is no such command."""
+        is_reply, reply = ctypes.c_int(), ctypes.create_string_buffer(16)
+        arguments = (ctypes.c_uint32(op), body, ctypes.c_uint32(len(body)))
+        status = self._native.mc_executor_run_alone(
+            self._handle, *arguments, ctypes.byref(is_reply), reply, ctypes.c_size_t(len(reply))
+        )
+        return None if status < 0 else Ran(bool(is_reply.value), status, reply.raw)
+
+    def read(self, address: int, nbytes: int) -> bytes:
+        """Bytes of the candidate's memory. A device in software counts no read of them."""
+        if not nbytes:
+            return b""
+        target = ctypes.create_string_buffer(nbytes)
+        place = ctypes.c_uint64(address), ctypes.c_uint64(nbytes)
+        if self._take_report is None:
+            if self._native.mc_executor_read(self._handle, *place, target):
+                raise Refusal("protocol", "an output cannot be read")
+            return target.raw
+        with self._paused():
+            source = self._native.mc_executor_host(*place)
+            if not source:
+                raise Refusal("protocol", "an output is not in the candidate's memory")
+            return ctypes.string_at(source, nbytes)
 
     # ---- Timing (device/cuda/timed_batch.h) -----------------------------------------------------
 
@@ -363,7 +455,11 @@ class DeviceProcess:
         )
 
     def _close(self, _question: Question) -> Answer:
-        return Answer({"is_clean": not self._native.mc_executor_detach(self._handle)})
+        is_clean = not self._native.mc_executor_detach(self._handle)
+        if self._recorder is not None:
+            self._recorder.close()
+            self._recorder = None
+        return Answer({"is_clean": is_clean})
 
 
 def _nodes_of(trees: list[Any]) -> list[Json]:

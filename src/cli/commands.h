@@ -47,9 +47,11 @@ void add_task_export(CLI::App& family, int& exit_code);
 void add_mcp(CLI::App& app, int& exit_code);
 void add_musify(CLI::App& app, int& exit_code);
 void add_optimize(CLI::App& app, int& exit_code);
+void add_replay(CLI::App& app, int& exit_code);
 void add_report(CLI::App& app, int& exit_code);
 void add_serve(CLI::App& app, int& exit_code);
 void add_task(CLI::App& app, int& exit_code);
+void add_workspace(CLI::App& app, int& exit_code);
 void add_learn(CLI::App& app, int& exit_code);  // The commands of musacoder-learn: init, sft, ...
 
 // The backend that --backend names: auto, cpu or cuda; auto is the best that this machine has.

@@ -2,6 +2,7 @@
 #include <chrono>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,9 +11,11 @@
 #include "cli/commands.h"
 #include "cli/judging.h"
 #include "cli/progress.h"
+#include "core/file.h"
 #include "core/hash.h"
 #include "core/layout.h"
 #include "eval/pipeline.h"
+#include "eval/recording.h"
 #include "service/stream.h"
 #include "service/verifier.h"
 
@@ -68,6 +71,33 @@ Status run_stream(const EvalArguments& arguments, const CLI::App& command, const
   return ok();
 }
 
+// The recording of the one verdict, once there is one.
+using Recorded = std::optional<Result<eval::Recording>>;
+
+// A recorded candidate is judged so that it can be replayed anywhere, and not timed.
+Status record_into(Recorded& recorded, EvalArguments& arguments) {
+  eval::Options& options = arguments.options;
+  if (options.policy != eval::Options().policy) {
+    return invalid("--record: verdicts under --policy " + options.policy + " are not recorded");
+  }
+  if (options.strict || options.race_check == eval::RaceCheckMode::kOn) {
+    return invalid("--record: leave out --strict and --race-check");
+  }
+  options.is_portable = true;
+  options.timing.enabled = false;
+  options.race_check = eval::RaceCheckMode::kOff;
+  options.on_recorded = [&recorded](Result<eval::Recording> one) { recorded = std::move(one); };
+  return check_output(arguments.record);
+}
+
+Status write_recording(const Recorded& recorded, const EvalArguments& arguments) {
+  if (!recorded) {
+    return invalid("--record: the verdict was known before the candidate had a device");
+  }
+  if (!*recorded) return with_context(recorded->error(), "--record");
+  return write_output(arguments.record, eval::to_bytes(**recorded));
+}
+
 Result<int> run_eval(EvalArguments& arguments, const CLI::App& command) {
   MC_TRY_VOID(settle(arguments, command), "eval");
   MC_TRY(const Layout layout, find_layout(), "eval");
@@ -84,6 +114,12 @@ Result<int> run_eval(EvalArguments& arguments, const CLI::App& command) {
   report_bad(given.bad);
   if (given.work.empty()) return kExitInput;
   const size_t num_reported = given.bad.size();
+  Recorded recorded;
+  if (!arguments.record.empty()) {
+    if (given.work.size() > 1)
+      return invalid("--record: give one candidate; a file has one verdict");
+    MC_TRY_VOID(record_into(recorded, arguments), "eval");
+  }
   MC_TRY(const auto results, Results::create(arguments.out), "eval");
   ProgressBar bar(given.work.size());
   MC_TRY(auto pipeline,
@@ -97,6 +133,7 @@ Result<int> run_eval(EvalArguments& arguments, const CLI::App& command) {
   bar.finish();
   MC_TRY_VOID(results->finish(judged), "eval");
   print(judged, arguments);
+  if (!arguments.record.empty()) MC_TRY_VOID(write_recording(recorded, arguments), "eval");
   return exit_code_of(given.bad, judged, arguments);
 }
 
@@ -116,10 +153,13 @@ void add_eval(CLI::App& app, int& exit_code) {
   add_run_limits(*command, *arguments);
   add_reward(*command, *arguments);
   add_experiments(*command, *arguments);
+  command->add_option("--record", arguments->record,
+                      "Write what the candidate sends to its device to this file, to be replayed");
   command
       ->add_flag("--stream", arguments->stream,
                  "Read questions {id, task, answer} a line each, reply as each is judged")
-      ->excludes("--candidate");
+      ->excludes("--candidate")
+      ->excludes("--record");
   add_architecture(*command, *arguments);
   command->get_option("--architecture")->needs("--stream");
   command->footer(

@@ -37,6 +37,7 @@ struct EvalArguments {
   std::string backend = "auto";
   std::string dialect = to_string(task::Dialect::kCuda);
   std::string out;
+  std::string record;  // "" or the file for the recording of the one verdict.
   bool json = false;
   bool exit_code = false;
   bool feedback = false;

@@ -67,6 +67,7 @@ int main(int argc, char** argv) {
   mc::cli::add_eval(app, exit_code);
   mc::cli::add_prepare(app, exit_code);
   mc::cli::add_measure(app, exit_code);
+  mc::cli::add_replay(app, exit_code);
   mc::cli::add_check(app, exit_code);
   mc::cli::add_bench(app, exit_code);
   mc::cli::add_optimize(app, exit_code);
@@ -80,6 +81,7 @@ int main(int argc, char** argv) {
   mc::cli::add_serve(app, exit_code);
   mc::cli::add_explain(app, exit_code);
   mc::cli::add_mcp(app, exit_code);
+  mc::cli::add_workspace(app, exit_code);
   mc::cli::add_learn(app, exit_code);
   mc::cli::add_completion(app, exit_code);
   mc::cli::describe_values(app);

@@ -73,6 +73,21 @@ bool is_here(const compile::PyTorch& pytorch) {
   return gpu && compile::find_cuda_runtime(pytorch, architecture_of(*gpu)).has_value();
 }
 
+// Candidate processes are those of the CPU backend: their operators are commands, each tensor is an
+// allocation.  The sizes of tasks stay those of that backend, too.
+Status make_portable(Machine& machine, const compile::CudaRuntime& runtime,
+                     const Progress& progress) {
+  MC_TRY(const compile::PtxLibraries libraries,
+         compile::prepare_ptx_libraries(machine.pytorch, runtime, machine.layout, progress),
+         "set-up");
+  machine.arguments.insert(machine.arguments.end(),
+                           {"--operators-lib", libraries.operators.string()});
+  machine.candidates_arguments.insert(machine.candidates_arguments.end(),
+                                      {"--device", to_string(task::Backend::kCpu)});
+  machine.candidates_environment.push_back("PYTORCH_NO_CUDA_MEMORY_CACHING=1");
+  return ok();
+}
+
 Status set_up(Machine& machine, const Options& options, const Progress& progress) {
   if (task::warp_threads(options.dialect, options.musa_architecture) != 32) {
     return Error{ErrorCode::kInvalidInput,
@@ -88,8 +103,9 @@ Status set_up(Machine& machine, const Options& options, const Progress& progress
       machine.devices.push_back(device_of(gpu, visible.size()));
     }
   }
+  const auto code = options.is_portable ? compile::CodeKind::kPtx : compile::CodeKind::kMachine;
   MC_TRY(compile::CudaRuntime runtime,
-         compile::find_cuda_runtime(machine.pytorch, machine.architecture), "set-up");
+         compile::find_cuda_runtime(machine.pytorch, machine.architecture, code), "set-up");
   if (!options.full_headers) {
     MC_TRY_VOID(compile::add_facade(runtime, machine.pytorch, machine.layout, progress), "set-up");
   }
@@ -113,8 +129,12 @@ Status set_up(Machine& machine, const Options& options, const Progress& progress
                                       "LD_PRELOAD=libcudart.so.13:libcuda.so.1"};
   }
   machine.sanitizer = compile::find_sanitizer(runtime.root);
-  machine.cost_max = kCostMax;
-  machine.bytes_max = kBytesMax;
+  if (options.is_portable) {
+    MC_TRY_VOID(make_portable(machine, runtime, progress), "set-up");
+  } else {
+    machine.cost_max = kCostMax;
+    machine.bytes_max = kBytesMax;
+  }
   MC_TRY(const uint64_t bytes_max, compile::artifact_bytes_max(), "set-up");
   machine.toolchain = std::make_unique<compile::CudaToolchain>(
       std::move(runtime), cache_directory() / "artifacts", bytes_max);

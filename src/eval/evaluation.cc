@@ -261,6 +261,7 @@ Stage Evaluation::measure() {
          context_.executor.measure(std::move(candidate), program, *judge_, context_.run_policy,
                                    derive_seed(verdict_.seed, "schedule"), pause),
          "measure");
+  if (context_.recording != nullptr) *context_.recording = std::move(measured.recording);
   for (const auto& [name, count] : measured.aten_ops) verdict_.telemetry.aten_ops[name] = count;
   verdict_.telemetry.memory_peak_bytes = measured.memory_peak_bytes;
   if (measured.compile_s > 0) {

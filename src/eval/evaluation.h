@@ -55,6 +55,8 @@ struct EvaluationContext {
   // A second failure that only the candidate could have made fail is the candidate's.
   bool is_second = false;
   Clock clock{};
+  // The place for what the last candidate process sent, where that is recorded.
+  std::optional<Result<execute::CandidateRecording>>* recording = nullptr;
 };
 
 class TimingStage;

@@ -13,9 +13,11 @@
 #include <thread>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "core/cancel.h"
 #include "core/check.h"
+#include "core/fd.h"
 #include "core/file.h"
 #include "core/hash.h"
 #include "core/layout.h"
@@ -28,8 +30,10 @@
 #include "eval/musa_dialect.h"
 #include "eval/preparer.h"
 #include "eval/race_check.h"
+#include "eval/recording.h"
 #include "eval/scheduler.h"
 #include "execute/children.h"
+#include "execute/decode.h"
 #include "execute/executor.h"
 #include "legality/policy.h"
 #include "task/musa_device.h"
@@ -46,6 +50,7 @@ execute::StageLimits stage_limits(const Options& options, const Machine& machine
   limits.candidate_s = options.limits.candidate_s;
   limits.judge_s = options.limits.judge_s;
   limits.device_reports = machine.has_ptx_device;
+  limits.is_recorded = options.on_recorded != nullptr;
   // The clock counts, by which others that run beside it take their share.
   if (machine.has_ptx_device) limits.forward_s *= kPtxClockFactor;
   limits.child.memory_bytes = options.limits.memory_bytes;
@@ -121,6 +126,15 @@ std::string versions_of(const Machine& machine) {
 
 namespace {
 
+Result<Recording> recording_of(const task::Verdict& verdict,
+                               Result<execute::CandidateRecording> recorded) {
+  if (!recorded) return recorded.error();
+  MC_TRY(std::string data,
+         read_file("/proc/self/fd/" + std::to_string(recorded->data.get()), kRecordingBytesMax),
+         "the recording");
+  return Recording{verdict, std::move(recorded->device), std::move(data)};
+}
+
 Options race_options(const Options& options, task::Backend checker) {
   Options own = options;
   own.backend = checker;
@@ -128,6 +142,8 @@ Options race_options(const Options& options, task::Backend checker) {
   own.race_check = RaceCheckMode::kOff;
   own.timing.enabled = false;
   own.strict = false;
+  own.is_portable = false;
+  own.on_recorded = nullptr;
   return own;
 }
 
@@ -387,15 +403,44 @@ task::Verdict Pipeline::State::with_race_check(RaceSubject subject,
 // The protocol is that of the prepared candidate's verdict.
 task::Verdict Pipeline::State::measure(const Prepared& prepared) {
   MC_CHECK(options.architecture.empty());
+  std::optional<Result<execute::CandidateRecording>> recorded;
   task::Verdict verdict = devices->measure(judge_key_of(prepared), [&](DeviceState& on) {
-    const EvaluationContext context{options,       key,       policy,      run_policy,
-                                    on.executor,   machine,   on.judges,   known_tasks,
-                                    on.nvml.get(), on.device, on.schedule, baselines};
+    EvaluationContext context{options,       key,       policy,      run_policy,
+                              on.executor,   machine,   on.judges,   known_tasks,
+                              on.nvml.get(), on.device, on.schedule, baselines};
+    context.recording = &recorded;
     return eval::evaluate(context, prepared);
   });
   musa.restore(verdict, prepared.candidate);
   complete(verdict);
+  if (recorded) options.on_recorded(recording_of(verdict, std::move(*recorded)));
   return verdict;
+}
+
+Result<Replayed> Pipeline::replay(const Recording& recording) {
+  MC_CHECK(state_->options.is_portable);
+  MC_TRY(const Fd data, make_memfd("recording", recording.data.size()), "replay");
+  if (::pwrite(data.get(), recording.data.data(), recording.data.size(), 0) !=
+      static_cast<ssize_t>(recording.data.size())) {
+    return system_error(ErrorCode::kIo, "copy the recording");
+  }
+  const Scheduler::Hold place = state_->devices->take("");
+  DeviceState& device = state_->devices->at(place);
+  const auto turn = device.schedule.turn(Schedule::Use::kExclusive);
+  auto found = device.executor.replay(data, recording.verdict.protocol.correctness);
+  if (!found) return found.error();
+  const auto locate = [](std::string_view file, uint64_t line) {
+    return task::SourceLocation{std::string(file), static_cast<int>(line), 0, {}};
+  };
+  return Replayed{.device = std::move(found->device),
+                  .commands = found->commands,
+                  .calls = found->calls,
+                  .outputs = found->outputs,
+                  .equal = found->equal,
+                  .differences = std::move(found->differences),
+                  .errors = std::move(found->errors),
+                  .unsupported = std::move(found->unsupported),
+                  .findings = execute::decode_findings(found->report, locate)};
 }
 
 task::Verdict Pipeline::evaluate(const task::Task& task, const task::Candidate& candidate) {

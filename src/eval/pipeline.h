@@ -23,6 +23,7 @@
 
 #include "core/result.h"
 #include "eval/prepared.h"
+#include "eval/recording.h"
 #include "musify/port.h"
 #include "task/correctness.h"
 #include "task/evaluator.h"
@@ -89,6 +90,28 @@ struct Options {
   // Which devices measure: "all" that this process is shown and that are like the first one, or a
   // list of numbers and ids, "0,GPU-8c7a".
   std::string devices{kAllDevices};
+  // True if candidates are judged so that what they send to their device can be replayed on any
+  // other: their operators are commands, their kernels have PTX, and tasks are judged at small
+  // sizes, as on the CPU backend (docs/replay.md).
+  bool is_portable = false;
+  // Gets what each measured candidate sent, or why that cannot be replayed; null: nothing is kept.
+  // REQUIRES: is_portable, where it is not null.
+  std::function<void(Result<Recording>)> on_recorded{};
+};
+
+// How a recording's replay ended.
+struct Replayed {
+  std::string device;
+  int64_t commands = 0;
+  int64_t calls = 0;
+  int64_t outputs = 0;                     // Those that were compared, buffers among them.
+  int64_t equal = 0;                       // Those that are equal bit by bit.
+  std::vector<std::string> differences{};  // Outputs outside of the tolerance.
+  std::vector<std::string> errors{};       // Commands that ended in another way.
+  std::string unsupported;                 // The first thing that this device lacks; "" for none.
+  std::vector<task::KernelFinding> findings{};  // Those of a device in software.
+
+  bool agrees() const { return differences.empty() && errors.empty(); }
 };
 
 using Progress = std::function<void(std::string_view step)>;
@@ -147,6 +170,9 @@ class Pipeline final : public task::Evaluator {
   // REQUIRES: can_measure(prepared).
   task::Verdict measure(const Prepared& prepared);
   task::Verdict measure(const Prepared& prepared, const task::Correctness& correctness);
+  // kInvalidInput where the recording's data is none, kUnsupported where this device cannot run
+  // it.  REQUIRES: Options::is_portable.
+  Result<Replayed> replay(const Recording& recording);
   task::Verdict evaluate(const task::Task& task, const task::Candidate& candidate) override;
   // The same, compared in another way than this pipeline's, like the overloads of the other two,
   // and in another dialect. REQUIRES: check(correctness) is ok, and can_judge(dialect) if there is

@@ -53,17 +53,35 @@ Result<worker::Response<Question>> DeviceProcess::call(const Question& question,
   if (auto* reply = std::get_if<Reply>(&answer))
     return worker::parse_response<Question>(std::move(*reply));
   if (const auto* refusal = std::get_if<ErrorReply>(&answer)) {
-    const auto code = refusal->kind == "oom" ? ErrorCode::kExhausted : ErrorCode::kUnavailable;
+    const std::string& kind = refusal->kind;
+    if (kind == "recording") return Error{ErrorCode::kInvalidInput, refusal->exception.message};
+    if (kind == "unsupported") return Error{ErrorCode::kUnsupported, refusal->exception.message};
+    const auto code = kind == "oom" ? ErrorCode::kExhausted : ErrorCode::kUnavailable;
     return Error{code, "the device process failed: " + refusal->exception.message};
   }
   return Error{ErrorCode::kUnavailable, "the device process ended: " + session_.output_tail()};
 }
 
 Result<Fd> DeviceProcess::open(const std::vector<std::string>& foreign_kernels,
-                               const std::map<std::string, int64_t>& described) {
+                               const std::map<std::string, int64_t>& described, bool is_recorded) {
   report_.clear();
-  MC_TRY(auto opened, call(worker::DeviceOpenQuestion{foreign_kernels, described}), "open");
+  MC_TRY(auto opened, call(worker::DeviceOpenQuestion{foreign_kernels, described, is_recorded}),
+         "open");
   return std::move(opened.region);
+}
+
+Result<CandidateRecording> DeviceProcess::recording() {
+  auto recorded = call(worker::DeviceRecordingQuestion{});
+  if (!recorded) return recorded.error();
+  return CandidateRecording{std::move(recorded->region), std::move(recorded->body.device)};
+}
+
+Result<worker::DeviceReplayAnswer> DeviceProcess::replay(const Fd& data,
+                                                         const task::Correctness& correctness) {
+  auto replayed = call(
+      worker::DeviceReplayQuestion{correctness.tolerance_fp32, correctness.tolerance_half}, &data);
+  if (!replayed) return replayed.error();
+  return std::move(replayed->body);
 }
 
 Status DeviceProcess::allow(const std::map<std::string, std::string>& files,

@@ -32,6 +32,12 @@ namespace mc::execute {
 std::optional<task::Outcome> forbidden_by(const worker::DeviceUsedAnswer& used,
                                           int64_t bytes_before, int64_t calls);
 
+// The compressed data of a recording, and the name of the device that it was made on.
+struct CandidateRecording {
+  Fd data;
+  std::string device;
+};
+
 class DeviceProcess {
  public:
   using Taken = worker::Response<worker::DeviceTakeQuestion>;
@@ -41,9 +47,10 @@ class DeviceProcess {
 
   // Begins with a candidate; the channel by which its process sends commands.  It may launch
   // PyTorch's kernels whose mangled names match one of the patterns.  A device in software has the
-  // attributes in `described` (harness/worker/described.py) in the place of its own.
+  // attributes in `described` (harness/worker/described.py) in the place of its own.  Where the
+  // candidate is recorded, recording() has what it sent.
   Result<Fd> open(const std::vector<std::string>& foreign_kernels,
-                  const std::map<std::string, int64_t>& described = {});
+                  const std::map<std::string, int64_t>& described = {}, bool is_recorded = false);
   // The candidate may load kernels from these files: their paths as it sees them, and here.
   // `schedule_seed` orders the turns of a device in software.
   Status allow(const std::map<std::string, std::string>& files, uint64_t schedule_seed);
@@ -59,6 +66,14 @@ class DeviceProcess {
   Result<worker::DeviceUsedAnswer> used();
   // The findings in all answers of used(), for decode_findings().
   const std::string& report() const { return report_; }
+
+  // ---- Records and replays (docs/replay.md).
+  // What the candidate sent so far.  kUnsupported, with the reason, where that cannot be replayed
+  // elsewhere.
+  Result<CandidateRecording> recording();
+  // Replays a recording, as a process that has served no candidate and will serve none.
+  // kInvalidInput for what is no recording or cannot be replayed here.
+  Result<worker::DeviceReplayAnswer> replay(const Fd& data, const task::Correctness& correctness);
 
   // ---- Timing (device/cuda/timed_batch.h).
   // Room for batches of at most so many calls; the address at which their inputs appear.  From now

@@ -232,7 +232,9 @@ Result<CandidateProcess> Executor::candidate(const Program& program) {
   ChildLimits limits = limits_.child;
   if (program.is_in_triton()) limits.imports = {"triton"};
   MC_TRY(auto device, device_process(), "candidate");
-  MC_TRY(const Fd channel, device->open(limits_.foreign_kernels, program.described), "candidate");
+  MC_TRY(const Fd channel,
+         device->open(limits_.foreign_kernels, program.described, limits_.is_recorded),
+         "candidate");
   limits.device_channel = channel.get();
   MC_TRY(Session session, zygotes_.spawn(Role::kCandidate, limits), "candidate");
   return CandidateProcess{std::move(session), std::move(device)};
@@ -290,12 +292,19 @@ Result<Measured> Executor::measure(CandidateProcess candidate, const Program& pr
     ended.check_error = measured.error();
     return ended;
   }
+  if (measured && limits_.is_recorded) measured->recording = device->recording();
   if (measured && measured->candidate) {
     measured->device = std::move(device);
   } else {
     give_back_device(std::move(device));
   }
   return measured;
+}
+
+Result<worker::DeviceReplayAnswer> Executor::replay(const Fd& data,
+                                                    const task::Correctness& correctness) {
+  MC_TRY(Session session, zygotes_.spawn(Role::kDevice, limits_.child), "device process");
+  return DeviceProcess(std::move(session), limits_.judge_s).replay(data, correctness);
 }
 
 Result<Tried> Executor::measure_last(const Program& program, Judge& judge, const RunPolicy& policy,

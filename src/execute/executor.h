@@ -43,6 +43,7 @@ struct StageLimits {
   double judge_s = 300;
   ChildLimits child{};
   bool device_reports = false;  // It reports what it finds in kernels.
+  bool is_recorded = false;     // It keeps what candidates send to it.
   // Patterns of the kernels of PyTorch's that candidate processes may launch there.
   std::vector<std::string> foreign_kernels{};
 };
@@ -166,6 +167,8 @@ struct Measured {
   // Configurations of autotuned kernels for which time was up.
   bool are_configurations_left = false;
   double compile_s = 0;  // Says the candidate process, of kernels that it compiled in calls.
+  // The commands that it sent, where they are recorded and the device process lives.
+  std::optional<Result<CandidateRecording>> recording{};
 };
 
 // The outcome of a candidate whose device process ended once more.
@@ -220,6 +223,9 @@ class Executor {
   Result<Measured> measure(
       CandidateProcess candidate, const Program& program, Judge& judge, const RunPolicy& policy,
       uint64_t schedule_seed, const Pause& pause = [](Session&) {});
+
+  // Replays a recording in a device process of its own (DeviceProcess::replay).
+  Result<worker::DeviceReplayAnswer> replay(const Fd& data, const task::Correctness& correctness);
 
   // The plan's last trial alone, by a new candidate process, with `forward_s` for it.
   Result<Tried> measure_last(const Program& program, Judge& judge, const RunPolicy& policy,
