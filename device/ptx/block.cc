@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/check.h"
+#include "ptx/counts.h"
 #include "ptx/finding_log.h"
 #include "ptx/global_memory.h"
 #include "ptx/machine.h"
@@ -129,6 +130,7 @@ BlockMemory* open_block(Block& block, Launch& launch, int worker, int lanes) {
   block.launch_since = shadow.launch_since();
   block.saves = launch.undo != nullptr;
   block.words = launch.orders + worker;
+  block.counts = launch.counts + worker;
   block.reads_by_words = launch.reads_by_words;
   memory->sites.resize(static_cast<size_t>(program.num_sites) + 1);
   block.sites = memory->sites.data();

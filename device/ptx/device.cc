@@ -125,7 +125,22 @@ Result<uint64_t> address_of(const Module& module, const Addresses& addresses,
   return invalid("\"" + symbol + "\" has no address");
 }
 
+void add(RequestCounts& sum, const RequestCounts& one) {
+  sum.requests += one.requests;
+  sum.sectors += one.sectors;
+}
+
 }  // namespace
+
+void Counts::add(const Counts& other) {
+  instructions += other.instructions;
+  lanes += other.lanes;
+  ptx::add(loads, other.loads);
+  ptx::add(stores, other.stores);
+  ptx::add(atomics, other.atomics);
+  shared_passes += other.shared_passes;
+  shared_passes_least += other.shared_passes_least;
+}
 
 Arguments& Arguments::add_bytes(const void* data, size_t size, size_t align) {
   bytes_.resize((bytes_.size() + align - 1) / align * align);
@@ -149,6 +164,7 @@ struct Device::Impl {
   ModuleId next_module = 1;
   std::vector<std::unique_ptr<ShadowMemory>> shadows;  // One for each worker.
   std::unique_ptr<UndoLog> undo;
+  std::vector<Counts> counts;              // Of the last run, one for each worker.
   std::set<const Program*> in_place;       // Those that wrote what their blocks read.
   std::set<const Program*> reads_written;  // Those that read nothing unwritten so far.
   uint64_t grid_workspace = 0;             // Memory of cooperative launches.
@@ -373,7 +389,9 @@ Result<const Program*> Device::Impl::program(ModuleId module, std::string_view k
     return Error{ErrorCode::kNotFound, "the module has no kernel " + std::string(kernel)};
   }
   MC_TRY(std::unique_ptr<Program> decoded,
-         ptx::decode(loaded.module, *function, loaded.addresses, *variant), "PTX");
+         ptx::decode(loaded.module, *function, loaded.addresses, *variant,
+                     options.counts ? Counting::kOn : Counting::kOff),
+         "PTX");
   return loaded.programs.emplace(kernel, std::move(decoded)).first->second.get();
 }
 
@@ -457,6 +475,8 @@ void Device::Impl::run(Launch& launch, const Overlay& overlay) {
   launch.shadows = shadows.data();
   std::vector<Order> orders(static_cast<size_t>(launch.workers));
   launch.orders = orders.data();
+  counts.assign(static_cast<size_t>(launch.workers), {});
+  launch.counts = counts.data();
   launch.undo = launch.workers > 1 || launch.may_undo ? undo.get() : nullptr;
   if (launch.undo != nullptr) undo->begin_launch();
   if (overlay.extents != nullptr) {
@@ -686,6 +706,7 @@ Result<LaunchReport> Device::launch(const LaunchOptions& options) {
     impl_->run_again(launch, options);
   }
   report.is_complete = !launch.stopped;
+  for (const Counts& one : impl_->counts) report.counts.add(one);
   const bool is_clean = log.findings().empty() || impl_->is_settled(launch, options, log);
   if (!is_clean) report.findings = log.findings();
   if (launch.reads_unwritten) impl_->reads_written.erase(program);

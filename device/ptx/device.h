@@ -34,6 +34,7 @@
 #include <vector>
 
 #include "core/result.h"
+#include "ptx/counts.h"
 #include "ptx/finding.h"
 #include "ptx/origin.h"
 
@@ -46,6 +47,7 @@ struct DeviceOptions {
   size_t memory_bytes = size_t{4} << 30;  // Reserved, taken when touched.
   int lanes = 32;                         // 32, or 128 as on MUSA's mp_21.
   int workers = 1;                        // Threads that run a launch's blocks.
+  bool counts = false;                    // Launches have LaunchReport::counts.
   int memory_descriptor = -1;             // A file for the memory, that others map too; or none.
 };
 
@@ -93,6 +95,7 @@ struct LaunchReport {
   std::string printed;            // Text that printf wrote.
   bool is_complete = true;        // No finding ended the launch.
   TouchedBytes touched;           // Empty unless LaunchOptions asked for it.
+  Counts counts;                  // Zeros unless DeviceOptions asked for it.
 };
 
 // The place of a parameter among a kernel's arguments.

@@ -23,6 +23,7 @@ namespace mc::ptx {
 
 struct Block;
 struct BlockMemory;
+struct Counts;
 struct Launch;
 class FindingLog;
 class GlobalMemory;
@@ -101,6 +102,7 @@ struct Block {
   GlobalShadow global_shadow;
   bool saves = false;  // Bytes are saved before they are overwritten: undo_log.h.
   int worker = 0;
+  Counts* counts = nullptr;
   SiteRange* sites = nullptr;
   // Shape.
   uint32_t id[3] = {};
@@ -156,7 +158,8 @@ struct WarpTime {
 struct Launch {
   GlobalMemory* memory = nullptr;
   FindingLog* log = nullptr;
-  Order* orders = nullptr;      // One for each worker.
+  Order* orders = nullptr;      // One for each worker, as the next.
+  Counts* counts = nullptr;
   UndoLog* undo = nullptr;      // Not null where the launch may be undone.
   bool reads_by_words = false;  // Reads are recorded by words: shadow.h.
   std::atomic<bool> writes_what_it_read{false};

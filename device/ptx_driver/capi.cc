@@ -80,6 +80,16 @@ void mc_executor_note_operator(uint64_t target, uint64_t bytes, uint64_t extent,
   device.note_write(target, extent);
 }
 
+// Launches are counted. REQUIRES: no executor was created.
+void mc_executor_count() { mc::ptx_driver::Driver::get().counts = true; }
+
+// The counts since the last call, as lines of JSON; valid until the next call.
+const char* mc_executor_take_profile() {
+  static std::string lines;
+  lines = mc::ptx_driver::Driver::get().take_profile();
+  return lines.c_str();
+}
+
 // Driver::bytes_moved.
 uint64_t mc_executor_moved_bytes() { return mc::ptx_driver::Driver::get().bytes_moved; }
 

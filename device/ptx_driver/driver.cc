@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
 #include "core/demangle.h"
 #include "ptx_driver/description.h"
 
@@ -49,6 +51,28 @@ ptx::Finding stream_race(const std::string& name, const std::string& other) {
   return finding;
 }
 
+using Json = nlohmann::json;
+
+Json json_of(const ptx::RequestCounts& counts) {
+  return {{"requests", counts.requests}, {"sectors", counts.sectors}};
+}
+
+std::string line_of(const std::string& kernel, const KernelProfile& profile) {
+  const ptx::Counts& counts = profile.counts;
+  const Json line{{"kernel", demangle(kernel)},
+                  {"launches", profile.launches},
+                  {"threads", profile.threads},
+                  {"occupancy", profile.occupancy},
+                  {"instructions", counts.instructions},
+                  {"lanes", counts.lanes},
+                  {"loads", json_of(counts.loads)},
+                  {"stores", json_of(counts.stores)},
+                  {"atomics", json_of(counts.atomics)},
+                  {"shared_passes", counts.shared_passes},
+                  {"shared_passes_least", counts.shared_passes_least}};
+  return line.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 }  // namespace
 
 Driver& Driver::get() {
@@ -58,8 +82,10 @@ Driver& Driver::get() {
 
 CUresult Driver::start() {
   if (device_ != nullptr) return CUDA_SUCCESS;
-  auto device = ptx::Device::create(
-      {.memory_bytes = kAddresses, .lanes = warp_threads, .memory_descriptor = memory_descriptor});
+  auto device = ptx::Device::create({.memory_bytes = kAddresses,
+                                     .lanes = warp_threads,
+                                     .counts = counts,
+                                     .memory_descriptor = memory_descriptor});
   if (!device) return CUDA_ERROR_OUT_OF_MEMORY;
   device_ = std::move(*device);
   return CUDA_SUCCESS;
@@ -135,7 +161,7 @@ CUresult Driver::refuse(const std::string& kernel, std::string why) {
   return fault_ = CUDA_ERROR_INVALID_PTX;
 }
 
-CUresult Driver::launch(ptx::LaunchOptions options) {
+CUresult Driver::launch(ptx::LaunchOptions options, double occupancy) {
   options.steps_max = kStepsMax * steps_factor;
   options.records_touched = order.is_recording();
   // Every other launch runs in the order of numbers.
@@ -147,6 +173,7 @@ CUresult Driver::launch(ptx::LaunchOptions options) {
     report_.add_unsupported(options.kernel, report.error().message);
     return CUDA_ERROR_NOT_SUPPORTED;
   }
+  if (counts) add_profile(options, occupancy, report->counts);
   for (const ptx::Finding& finding : report->findings) report_.add(finding);
   note_stream_access(options.kernel, std::move(report->touched));
   if (shows_printed) {
@@ -161,6 +188,24 @@ CUresult Driver::launch(ptx::LaunchOptions options) {
   // A launch that could not begin does no harm.
   if (ending->kind == ptx::FindingKind::kLaunchLimit) return CUDA_ERROR_INVALID_VALUE;
   return fault_ = fault_of(ending->kind);
+}
+
+void Driver::add_profile(const ptx::LaunchOptions& options, double occupancy,
+                         const ptx::Counts& counts_of_launch) {
+  KernelProfile& profile = profiles_[options.kernel];
+  const auto volume = [](const auto& three) { return uint64_t{three[0]} * three[1] * three[2]; };
+  ++profile.launches;
+  profile.threads += volume(options.grid) * volume(options.block);
+  profile.occupancy = occupancy;
+  profile.counts.add(counts_of_launch);
+}
+
+std::string Driver::take_profile() {
+  std::string lines;
+  for (const auto& [kernel, profile] : std::exchange(profiles_, {})) {
+    lines += line_of(kernel, profile) + "\n";
+  }
+  return lines;
 }
 
 }  // namespace mc::ptx_driver

@@ -71,6 +71,14 @@ struct Event {
   Clock clock;  // The work that comes before it.
 };
 
+// The launches of a kernel, where the device counts.
+struct KernelProfile {
+  uint64_t launches = 0;
+  uint64_t threads = 0;
+  double occupancy = 0;  // That of the last launch: resident threads as a share of the possible ones.
+  ptx::Counts counts;
+};
+
 // An output of a candidate's.
 struct OutputPart {
   uint64_t address = 0;
@@ -112,7 +120,9 @@ class Driver {
   // The next candidate: its findings and calls are new.
   void begin_candidate(uint64_t new_seed);
   CUresult fault() const { return fault_; }
-  CUresult launch(ptx::LaunchOptions options);
+  CUresult launch(ptx::LaunchOptions options, double occupancy = 0);
+  // A line of JSON for each kernel that was launched since the last call, where the device counts.
+  std::string take_profile();
   // A launch that does not begin. The device goes on.
   void report_refusal(const std::string& kernel, std::string why);
   // A kernel of which no machine code could be made: nothing of its module works on a GPU.
@@ -122,6 +132,7 @@ class Driver {
   // from start() on.
   int warp_threads = 32;
   int memory_descriptor = -1;  // DeviceOptions; constant from start() on, too.
+  bool counts = false;         // DeviceOptions; likewise.
   int64_t steps_factor = 1;    // The budget of a launch, in those of a candidate's.
   bool shows_printed = false;  // Text that kernels print goes to standard output.
   // The name that programs read.
@@ -141,9 +152,13 @@ class Driver {
   StreamOrder order;
 
  private:
+  void add_profile(const ptx::LaunchOptions& options, double occupancy,
+                   const ptx::Counts& counts_of_launch);
+
   std::unique_ptr<ptx::Device> device_;
   Report report_;
   uint64_t launches_ = 0;
+  std::map<std::string, KernelProfile> profiles_;
   bool is_in_call_ = false;
   bool is_given_nothing_ = false;  // The call has no inputs.
   uint64_t calls_ = 0;             // The calls that are over, of this candidate.

@@ -72,6 +72,7 @@ bool write_line(int descriptor, const Json& json) {
 int serve(const Library& library, const DeviceOptions& options, int channel, int finish,
           int report) {
   std::array<char, kTextBytesMax> why{};
+  if (options.counts) library.call<void>("mc_executor_count");
   auto* const executor =
       library.call<void*>("mc_executor_create", uint64_t{0}, why.data(), why.size());
   if (executor == nullptr || library.call("mc_executor_attach", executor, channel) != 0) {
@@ -96,7 +97,9 @@ int serve(const Library& library, const DeviceOptions& options, int channel, int
   std::array<char, kTextBytesMax> unsupported{}, forbidden{};
   library.call<void>("mc_executor_use", executor, counts.data(), unsupported.data(),
                      forbidden.data(), unsupported.size());
-  write_line(report, {{"launches", counts[0]}, {"unsupported", unsupported.data()}});
+  write_line(report, {{"launches", counts[0]},
+                      {"profile", library.call<const char*>("mc_executor_take_profile")},
+                      {"unsupported", unsupported.data()}});
   std::fflush(stdout);
   ::_exit(0);  // The thread that serves goes with the process.
 }
@@ -119,6 +122,7 @@ Result<DeviceReport> decoded(const std::string& text) {
     const Json json = Json::parse(line, nullptr, false);
     if (!json.is_object()) break;  // The rest of a line that did not come to its end.
     report.findings += json.value("findings", "");
+    report.profile = json.value("profile", "");
     report.unsupported = json.value("unsupported", "");
     report.launches = json.value("launches", int64_t{0});
   }

@@ -29,11 +29,13 @@ struct DeviceOptions {
   uint64_t seed = 0;                 // The order of turns of blocks and warps follows from it.
   double timeout_s = 60;
   int64_t memory_bytes = 0;
+  bool counts = false;         // Kernels are counted: DeviceReport::profile.
   bool shares_memory = false;  // The program may map the device's memory: device/client/managed.h.
 };
 
 struct DeviceReport {
   std::string findings;     // Lines of JSON (device/ptx_driver/report.h).
+  std::string profile;      // The same for what kernels did (device/ptx_driver/driver.cc).
   int64_t launches = 0;     // Launches that were asked for.
   std::string unsupported;  // The first thing that was asked for and is not there.
 };

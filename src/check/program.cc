@@ -154,12 +154,12 @@ Result<Checked> check_program(const Tools& tools, const fs::path& executable,
   MC_TRY(const bool shares_memory, uses_managed_memory(executable), "check");
   MC_TRY(Device device,
          Device::start({tools.executor, executable, options.seed, options.timeout_s,
-                        options.memory_bytes, shares_memory}),
+                        options.memory_bytes, options.counts, shares_memory}),
          "check");
   sandbox::Command command = command_of(tools, executable, options, device);
   command.goes_on = [&device] { return device.is_alive(); };
   MC_TRY(const sandbox::Completed done, sandbox::run(command), "run the program");
-  Checked checked{done.ending, {}, {}, 0};
+  Checked checked{done.ending, {}, {}, 0, ""};
   auto report = device.finish();
   if (!report) {
     checked.unsupported.push_back(report.error().message);
@@ -168,6 +168,7 @@ Result<Checked> check_program(const Tools& tools, const fs::path& executable,
   take_findings(report->findings, checked);
   if (!report->unsupported.empty()) checked.unsupported.push_back(report->unsupported);
   checked.launches = report->launches;
+  checked.profile = report->profile;
   return checked;
 }
 
