@@ -81,6 +81,10 @@ Sender& Client::sender() {
   return sender_;
 }
 
+void Client::note_place(const void* place) const {
+  if (is_checked_) Sender::place = reinterpret_cast<uint64_t>(place) - _r_debug.r_map->l_addr;
+}
+
 // ---- What libraries register --------------------------------------------------------------------
 
 Binary* Client::add_binary(const void* image) {

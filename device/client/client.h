@@ -56,6 +56,10 @@ class Client {
   // The channel.  Ends the process where there is none: no answer could be right.
   Sender& sender();
   bool is_open() const { return sender_.is_open(); }
+  // The program is one of src/check: findings say where its code calls.
+  void set_checked() { is_checked_ = true; }
+  // A place in the program's code goes with the commands of this thread that follow.
+  void note_place(const void* place) const;
 
   // ---- What libraries register.
   Binary* add_binary(const void* image);
@@ -103,6 +107,7 @@ class Client {
   void drop_kept();
 
   Sender sender_;
+  bool is_checked_ = false;
   std::atomic<bool> is_in_timed_call_{false};
   std::recursive_mutex mutex_;
   // Guarded by mutex_:

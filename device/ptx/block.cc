@@ -184,6 +184,7 @@ uint64_t number_at(const Turns& turns, uint64_t turn) {
 bool take_turns(Block& block, int64_t count) {
   Launch& launch = *block.launch;
   if (launch.stopped.load(std::memory_order_relaxed)) block.stopped = true;
+  if (launch.is_cancelled->load(std::memory_order_relaxed)) return false;
   return launch.turns_left.fetch_sub(count, std::memory_order_relaxed) >= count &&
          *block.now < kTimesEnd;
 }

@@ -2,6 +2,7 @@
 #include "ptx/device.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <map>
 #include <ranges>
@@ -169,6 +170,7 @@ struct Device::Impl {
   std::set<const Program*> reads_written;  // Those that read nothing unwritten so far.
   uint64_t grid_workspace = 0;             // Memory of cooperative launches.
   uint64_t launches = 0;
+  std::atomic<bool> is_cancelled{false};
 
   Status place_variables(Loaded& loaded);
   Result<const Program*> program(ModuleId module, std::string_view kernel);
@@ -306,6 +308,14 @@ void Device::note_write(uint64_t address, size_t bytes) {
   unwritten.remove({address, std::min(allocation->end, address + bytes)});
   allocation->has_unwritten = unwritten.has_any({allocation->begin, allocation->end});
 }
+
+bool Device::has_unwritten(uint64_t address, size_t bytes) const {
+  const Allocation* allocation = impl_->memory->find(address);
+  return allocation != nullptr && allocation->has_unwritten &&
+         impl_->unwritten->has_any({address, address + bytes});
+}
+
+void Device::cancel() { impl_->is_cancelled = true; }
 
 bool Device::take_given_read() { return impl_->memory->take_given_read(); }
 
@@ -466,6 +476,7 @@ void Device::Impl::prepare(Launch& launch, const LaunchOptions& given, const Pro
     launch.late_pause = static_cast<int>(given.seed % kLatePauses);
   }
   launch.turns_left = given.steps_max * 1000 / launch.turn;
+  launch.is_cancelled = &is_cancelled;
   launch.heap_left = kHeapBytes;
   launch.bytes_left = kLaunchBytesMax;
 }

@@ -145,6 +145,8 @@ class Device {
   // A finding for bytes that reach the host or an output, and that follow from a kernel's read of
   // bytes that nothing wrote since they were allocated; null where none do (unwritten.h).
   std::shared_ptr<const Finding> unwritten_read(uint64_t address, size_t bytes) const;
+  // True if nothing wrote some of the bytes.
+  bool has_unwritten(uint64_t address, size_t bytes) const;
   // True: since the last call kernels read what is kGiven.
   bool take_given_read();
 
@@ -167,6 +169,8 @@ class Device {
   // Runs a kernel to its end. What the kernel did wrong is in the report; an Error is for a launch
   // that could not begin: an unknown kernel, unsupported instructions.
   Result<LaunchReport> launch(const LaunchOptions& options);
+  // Launches end as if their budget of steps were used up, from now on. Any thread may call it.
+  void cancel();
 
  private:
   struct Impl;

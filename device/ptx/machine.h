@@ -195,6 +195,7 @@ struct Launch {
   int64_t heap_left = 0;  // Bytes for malloc; kernels that call it have one worker.
   std::atomic<uint64_t> next_block{0};
   std::atomic<int64_t> turns_left{0};
+  const std::atomic<bool>* is_cancelled = nullptr;
   std::atomic<int64_t> bytes_left{0};  // Memory of this process that kernels may still take.
   std::atomic<bool> stopped{false};
 };

@@ -31,6 +31,7 @@ void mc_executor_set_warp_threads(int threads) {
 // REQUIRES: no executor was created, and the file has as many bytes as there are addresses.
 uint64_t mc_executor_share_memory(int descriptor) {
   mc::ptx_driver::Driver::get().memory_descriptor = descriptor;
+  mc::ptx_driver::Driver::get().order.record();
   return mc::ptx::kGlobalBase;
 }
 
@@ -90,6 +91,15 @@ const char* mc_executor_take_profile() {
   return lines.c_str();
 }
 
+// Driver::checks_copies and fresh_byte. REQUIRES: no executor was created.
+void mc_executor_check_copies(int fresh_byte) {
+  mc::ptx_driver::Driver::get().checks_copies = true;
+  mc::ptx_driver::Driver::get().fresh_byte = fresh_byte;
+}
+
+// The launch under way and those that follow end, as if their budget of steps were used up.
+void mc_executor_cancel() { mc::ptx_driver::Driver::get().device().cancel(); }
+
 // Driver::bytes_moved.
 uint64_t mc_executor_moved_bytes() { return mc::ptx_driver::Driver::get().bytes_moved; }
 
@@ -108,6 +118,12 @@ CUresult copy_masked(CUdeviceptr, CUdeviceptr, uint64_t, const Mask&, uint64_t, 
 CUresult store_word(CUdeviceptr, uint64_t, CUstream) { return CUDA_ERROR_NOT_SUPPORTED; }
 CUresult read_through(CUdeviceptr, uint64_t, CUdeviceptr, CUstream) {
   return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+void begin_command(uint64_t place) { ptx_driver::Driver::get().report().set_place(place); }
+void note_refused_copy(uint64_t bytes) { ptx_driver::Driver::get().report_refused_copy(bytes); }
+void note_host_access(const HostAccess& access) {
+  ptx_driver::Driver::get().note_host_access(access);
 }
 
 }  // namespace mc::device

@@ -42,6 +42,14 @@ CUresult fault_of(ptx::FindingKind kind) {
   }
 }
 
+ptx::Finding fault_of_host(ptx::FindingKind kind, const char* name, std::string detail) {
+  ptx::Finding finding;
+  finding.kind = kind;
+  finding.kernel = name;
+  finding.detail = std::move(detail);
+  return finding;
+}
+
 ptx::Finding stream_race(const std::string& name, const std::string& other) {
   ptx::Finding finding;
   finding.kind = ptx::FindingKind::kStreamRace;
@@ -142,10 +150,37 @@ void Driver::note_stream_access(const std::string& work, ptx::TouchedBytes bytes
 void Driver::check_unwritten(uint64_t address, uint64_t bytes) {
   const auto read = device_->unwritten_read(address, bytes);
   if (read != nullptr) report_.add(*read);
+  if (checks_copies && read == nullptr && device_->has_unwritten(address, bytes)) {
+    report_.add(fault_of_host(ptx::FindingKind::kUnwrittenCopy, "[memcpy]",
+                              "bytes that nothing wrote reach the host, and its output follows "
+                              "from them"));
+  }
+}
+
+void Driver::note_host_access(const device::HostAccess& access) {
+  const std::string what = access.writes != 0 ? "the host writes " : "the host reads ";
+  if (access.is_managed == 0) {
+    return report_.add(fault_of_host(ptx::FindingKind::kHostAccess, "[host]",
+                                     what + "memory that only the device has"));
+  }
+  const auto other = order.host_touches(access);
+  if (!other) return;
+  report_.add(fault_of_host(
+      ptx::FindingKind::kHostRace, "[host]",
+      what + "managed memory that " + (other->starts_with('[') ? *other : demangle(*other)) +
+          " uses, and did not wait for it"));
 }
 
 void Driver::note_host_write(uint64_t address, uint64_t bytes) {
   device_->note_origins(address, bytes, is_in_call_ ? ptx::kByHost : ptx::kGiven);
+}
+
+void Driver::report_refused_copy(uint64_t bytes) {
+  if (fault_ != CUDA_SUCCESS) return;
+  report_.add(fault_of_host(ptx::FindingKind::kOutOfBoundsRead, "[memcpy]",
+                            std::to_string(bytes) +
+                                " bytes are not within the device's memory: a pointer of the "
+                                "host, or the wrong direction"));
 }
 
 void Driver::report_refusal(const std::string& kernel, std::string why) {

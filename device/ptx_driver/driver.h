@@ -28,6 +28,7 @@
 #include <string>
 #include <vector>
 
+#include "commands.h"
 #include "ptx/device.h"
 #include "ptx_driver/description.h"
 #include "ptx_driver/report.h"
@@ -112,6 +113,8 @@ class Driver {
   void end_call(std::span<const OutputPart> outputs);
   // Bytes reach the host or the judge: a finding where they follow from unwritten memory.
   void check_unwritten(uint64_t address, uint64_t bytes);
+  // A checked program's own code touches memory: a finding where work under way may touch it too.
+  void note_host_access(const device::HostAccess& access);
   // The host wrote: weights before the first call, a value of its own during one.
   void note_host_write(uint64_t address, uint64_t bytes);
   // Work of the stream that began last touched these: a finding where another stream's may do so
@@ -123,6 +126,8 @@ class Driver {
   CUresult launch(ptx::LaunchOptions options, double occupancy = 0);
   // A line of JSON for each kernel that was launched since the last call, where the device counts.
   std::string take_profile();
+  // A copy to or from what is not the device's memory.
+  void report_refused_copy(uint64_t bytes);
   // A launch that does not begin. The device goes on.
   void report_refusal(const std::string& kernel, std::string why);
   // A kernel of which no machine code could be made: nothing of its module works on a GPU.
@@ -133,6 +138,8 @@ class Driver {
   int warp_threads = 32;
   int memory_descriptor = -1;  // DeviceOptions; constant from start() on, too.
   bool counts = false;         // DeviceOptions; likewise.
+  bool checks_copies = false;  // Bytes that nothing wrote are a finding where the host copies them.
+  int fresh_byte = -1;         // The byte of new memory; -1: the executor's.
   int64_t steps_factor = 1;    // The budget of a launch, in those of a candidate's.
   bool shows_printed = false;  // Text that kernels print goes to standard output.
   // The name that programs read.

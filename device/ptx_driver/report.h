@@ -6,6 +6,8 @@
 #ifndef MC_PTX_DRIVER_REPORT_H_
 #define MC_PTX_DRIVER_REPORT_H_
 
+#include <atomic>
+#include <cstdint>
 #include <mutex>
 #include <set>
 #include <string>
@@ -33,6 +35,8 @@ class Report {
   void add(const CallRecord& record);
   // A construct that the executor lacks; each time that a kernel meets it.
   void add_unsupported(const std::string& kernel, const std::string& detail);
+  // The place in the program of the call that work follows from: Header::place.
+  void set_place(uint64_t place) { place_ = place; }
   // The lines since the last call.
   std::string take();
   // The next candidate's findings are new.
@@ -41,6 +45,7 @@ class Report {
  private:
   void add_line(std::string line);
 
+  std::atomic<uint64_t> place_{0};
   std::mutex mutex_;
   std::string lines_;           // Guarded by mutex_, as the next.
   std::set<std::string> seen_;  // Kinds and places.

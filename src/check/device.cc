@@ -73,6 +73,7 @@ int serve(const Library& library, const DeviceOptions& options, int channel, int
           int report) {
   std::array<char, kTextBytesMax> why{};
   if (options.counts) library.call<void>("mc_executor_count");
+  library.call<void>("mc_executor_check_copies", options.fresh_byte);
   auto* const executor =
       library.call<void*>("mc_executor_create", uint64_t{0}, why.data(), why.size());
   if (executor == nullptr || library.call("mc_executor_attach", executor, channel) != 0) {
@@ -88,7 +89,7 @@ int serve(const Library& library, const DeviceOptions& options, int channel, int
   library.call<void>("mc_executor_allow_file", executor, path.c_str(), path.c_str(), 1);
   library.call<void>("mc_executor_serve", executor);
   char unused = 0;
-  while (::read(finish, &unused, 1) > 0) continue;
+  while (::read(finish, &unused, 1) > 0) library.call<void>("mc_executor_cancel");
   // A kernel may be under way still, behind which the counts wait.
   if (!write_line(report, {{"findings", library.call<const char*>("mc_executor_take_report")}})) {
     return 1;
@@ -97,7 +98,8 @@ int serve(const Library& library, const DeviceOptions& options, int channel, int
   std::array<char, kTextBytesMax> unsupported{}, forbidden{};
   library.call<void>("mc_executor_use", executor, counts.data(), unsupported.data(),
                      forbidden.data(), unsupported.size());
-  write_line(report, {{"launches", counts[0]},
+  write_line(report, {{"findings", library.call<const char*>("mc_executor_take_report")},
+                      {"launches", counts[0]},
                       {"profile", library.call<const char*>("mc_executor_take_profile")},
                       {"unsupported", unsupported.data()}});
   std::fflush(stdout);
@@ -154,6 +156,11 @@ Result<Device> Device::start(const DeviceOptions& options) {
       "the device");
   return Device(std::move(child), std::move(channel), std::move(memory), memory_address,
                 std::move(finish.writer), std::move(report.reader));
+}
+
+void Device::cancel() {
+  const char sign = 0;
+  static_cast<void>(::write(finish_.get(), &sign, 1));
 }
 
 bool Device::is_alive() {

@@ -29,6 +29,7 @@ struct DeviceOptions {
   uint64_t seed = 0;                 // The order of turns of blocks and warps follows from it.
   double timeout_s = 60;
   int64_t memory_bytes = 0;
+  int fresh_byte = -1;         // The byte of new memory; -1: as the device has it.
   bool counts = false;         // Kernels are counted: DeviceReport::profile.
   bool shares_memory = false;  // The program may map the device's memory: device/client/managed.h.
 };
@@ -49,6 +50,8 @@ class Device {
   // The file of the device's memory, or -1; and the address of its first byte there.
   int memory() const { return memory_.get(); }
   uint64_t memory_address() const { return memory_address_; }
+  // Kernels under way end with a finding, as those that never end do.
+  void cancel();
   // False once the process has ended by itself or by a limit: nobody answers commands any more.
   bool is_alive();
   // The report, once the program has ended; without counts where a kernel runs on for seconds.

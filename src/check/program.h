@@ -28,6 +28,8 @@ struct Tools {
   std::filesystem::path executor;
 };
 
+// A flag of nvcc, for lines of host code in findings.
+inline constexpr const char* kHostLines = "-Xcompiler=-g1";
 inline constexpr const char* kExecutor = "libmc_ptx_executor.so";
 
 // Makes once what is to be made.  kUnavailable says what to install.

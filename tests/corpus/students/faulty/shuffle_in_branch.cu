@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fault: the mask names all lanes, and only half of them reach the shuffle.
-// Expected: shuffle_source where "Finding:" is.
+// Expected: deadlock where "Finding:" is.
 #include <cstdio>
 
 __global__ void half_sum(const int* x, int* out) {
+  __shared__ int all[32];
   int v = x[threadIdx.x];
   if (threadIdx.x < 16) {
     for (int d = 8; d > 0; d /= 2)
-      v += __shfl_down_sync(0xffffffff, v, d);  // Finding: shuffle_source
-    if (threadIdx.x == 0) *out = v;
-  } else {
-    out[threadIdx.x] = v;
+      v += __shfl_down_sync(0xffffffff, v, d);  // Finding: deadlock
   }
+  all[threadIdx.x] = v;
+  __syncthreads();
+  out[threadIdx.x] = all[31 - threadIdx.x];
 }
 
 int main() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fault: the input is copied with the direction of the output, and the error is not looked at.
-// Expected: call_error where "Finding:" is.
+// Expected: out_of_bounds_read where "Finding:" is.
 #include <cstdio>
 
 __global__ void increment(int* x, int n) {
@@ -13,7 +13,7 @@ int main() {
   int h[n], *x;
   for (int i = 0; i < n; i++) h[i] = i;
   cudaMalloc(&x, n * sizeof(int));
-  cudaMemcpy(x, h, n * sizeof(int), cudaMemcpyDeviceToHost);  // Finding: call_error
+  cudaMemcpy(x, h, n * sizeof(int), cudaMemcpyDeviceToHost);  // Finding: out_of_bounds_read
   increment<<<1, n>>>(x, n);
   cudaMemcpy(h, x, n * sizeof(int), cudaMemcpyDeviceToHost);
   printf("%d\n", h[10]);
