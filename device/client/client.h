@@ -30,6 +30,7 @@ struct Binary {
   std::string text;             // PTX; then there is no image.
   uint32_t module = 0;          // Its handle.
   bool is_loaded = false;
+  std::vector<void**> managed;  // The host's pointers to its managed variables.
 };
 
 struct Function {
@@ -70,6 +71,9 @@ class Client {
   cudaError_t add_function_of_text(Binary* binary, const char* name, Function** function);
   void add_function(Binary* binary, const void* host, const char* name);
   void add_variable(Binary* binary, const void* host, const char* name, uint64_t bytes);
+  // `host` is where its address goes, by which find_variable() finds it; by open_managed().
+  void add_managed(Binary* binary, void** host, const char* name, uint64_t bytes);
+  cudaError_t open_managed(Binary& binary);
   // The function of a host's stub, or of what find_function() returned before; null for others.
   // Looks it up in the device process where that has not been done; `status` tells why not.
   Function* find_function(const void* host);

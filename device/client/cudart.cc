@@ -82,6 +82,16 @@ struct Configuration {
 thread_local std::array<Configuration, kConfigurationsMax> configurations;
 thread_local int num_configurations = 0;
 
+// Attributes of a launch that change no result: work is done in the order of its stream, and so
+// what may begin earlier need not.
+constexpr cudaLaunchAttributeID kHints[] = {cudaLaunchAttributeIgnore,
+                                            cudaLaunchAttributePriority,
+                                            cudaLaunchAttributeAccessPolicyWindow,
+                                            cudaLaunchAttributeProgrammaticStreamSerialization,
+                                            cudaLaunchAttributeMemSyncDomain,
+                                            cudaLaunchAttributeMemSyncDomainMap,
+                                            cudaLaunchAttributePreferredSharedMemoryCarveout};
+
 struct LaunchOptions {
   dim3 cluster{0, 0, 0};
   bool is_cooperative = false;
@@ -433,7 +443,20 @@ void __cudaUnregisterFatBinary(void** binary) {
   Client::get().remove_binary(reinterpret_cast<Binary*>(binary));
 }
 
-char __cudaInitModule(void**) { return 1; }
+char __cudaInitModule(void** binary) {
+  auto& registered = *reinterpret_cast<Binary*>(binary);
+  if (!registered.managed.empty() && !Managed::get().is_open()) {
+    note_unsupported("__managed__ variables");
+  } else {
+    note(Client::get().open_managed(registered));
+  }
+  return 1;
+}
+
+void __cudaRegisterManagedVar(void** binary, void** host, char*, const char* name, int,
+                              size_t bytes, int, int) {
+  Client::get().add_managed(reinterpret_cast<Binary*>(binary), host, name, bytes);
+}
 
 void __cudaRegisterFunction(void** binary, const char* host, char*, const char* name, int, uint3*,
                             uint3*, dim3*, dim3*, int*) {
@@ -508,11 +531,8 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* fu
       options.cluster = {c.x, c.y, c.z};
     } else if (attribute.id == cudaLaunchAttributeCooperative) {
       options.is_cooperative = attribute.val.cooperative != 0;
-    } else if (attribute.id != cudaLaunchAttributeIgnore &&
-               attribute.id != cudaLaunchAttributePriority) {
-      return note_unsupported(
-          "cudaLaunchKernelEx with other attributes than a cluster's size, "
-          "cooperation and priority");
+    } else if (std::ranges::find(kHints, attribute.id) == std::end(kHints)) {
+      return note_unsupported("cudaLaunchKernelEx with an attribute that changes more than speed");
     }
   }
   return note(launch(function,

@@ -65,6 +65,22 @@ cudaError_t Managed::allocate(void** pointer, uint64_t bytes) {
   return cudaSuccess;
 }
 
+bool Managed::map(const void* pointer, uint64_t bytes) {
+  const uint64_t first = reinterpret_cast<uint64_t>(pointer) / kPage * kPage;
+  const uint64_t end = (reinterpret_cast<uint64_t>(pointer) + bytes + kPage - 1) / kPage * kPage;
+  const std::lock_guard lock(mutex_);
+  for (uint64_t page = first; page < end; page += kPage) {  // Variables may share pages.
+    auto* const here = reinterpret_cast<char*>(page);
+    if (bytes_.contains(here)) continue;
+    if (mmap(here, kPage, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE, descriptor_,
+             static_cast<off_t>(page - base_)) == MAP_FAILED) {
+      return false;
+    }
+    bytes_[here] = kPage;
+  }
+  return true;
+}
+
 bool Managed::release(void* pointer) {
   const std::lock_guard lock(mutex_);
   const auto found = bytes_.find(static_cast<const char*>(pointer));

@@ -28,6 +28,8 @@ class Managed {
 
   // Bytes that are zero.  REQUIRES: is_open().
   cudaError_t allocate(void** pointer, uint64_t bytes);
+  // Bytes of the device's memory are the host's, too. False: they cannot be mapped.
+  bool map(const void* pointer, uint64_t bytes);
   // False unless an allocation of this kind begins there; then the caller frees it on the device.
   bool release(void* pointer);
   bool has(const void* pointer);

@@ -40,13 +40,13 @@ using Json = nlohmann::json;
 constexpr size_t kProgramBytesMax = size_t{2} << 30;
 constexpr compile::CompileLimits kCompileLimits{.cpu_s = 300, .memory_bytes = int64_t{8} << 30};
 
-std::vector<std::string> environment_with(const fs::path& libraries, const Device& device) {
+std::vector<std::string> environment_with(const std::string& libraries, const Device& device) {
   std::vector<std::string> environment;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view text(*entry);
     if (!text.starts_with("LD_") && !text.starts_with("MC_CHECK_")) environment.emplace_back(text);
   }
-  environment.push_back("LD_LIBRARY_PATH=" + libraries.string());
+  environment.push_back("LD_LIBRARY_PATH=" + libraries);
   environment.push_back("MC_DEVICE_CHANNEL=" + std::to_string(device.channel()));
   if (device.memory() >= 0) {
     environment.push_back(
@@ -55,20 +55,22 @@ std::vector<std::string> environment_with(const fs::path& libraries, const Devic
   return environment;
 }
 
-sandbox::Command command_of(const Tools& tools, const fs::path& executable,
+// `driver`: the folder of link_driver().
+sandbox::Command command_of(const Tools& tools, const fs::path& driver, const fs::path& executable,
                             const RunOptions& options, const Device& device) {
   std::error_code failure;
   sandbox::Command command;
   command.argv = {executable.string()};
   command.argv.insert(command.argv.end(), options.arguments.begin(), options.arguments.end());
   command.directory = fs::current_path(failure).string();
-  command.environment = environment_with(tools.client.parent_path(), device);
+  const fs::path client = tools.client.parent_path();
+  command.environment = environment_with(client.string() + ":" + driver.string(), device);
   command.descriptors = {device.channel()};
   if (device.memory() >= 0) command.descriptors.push_back(device.memory());
   command.on_output = options.on_output;
   sandbox::Profile& profile = command.profile;
   profile.writable = {command.directory};
-  profile.visible = {executable.parent_path().string(), tools.client.parent_path().string()};
+  profile.visible = {executable.parent_path().string(), client.string(), driver.string()};
   profile.limits.memory_bytes = static_cast<uint64_t>(options.memory_bytes);
   profile.limits.reserved_bytes = kReservedBytes;
   profile.limits.cpu = std::chrono::seconds(static_cast<int64_t>(std::ceil(options.timeout_s)) + 1);
@@ -81,7 +83,8 @@ sandbox::Command command_of(const Tools& tools, const fs::path& executable,
 Result<bool> uses_managed_memory(const fs::path& executable) {
   MC_TRY(const std::string bytes, read_file(executable, kProgramBytesMax), "the program");
   return bytes.find("cudaMallocManaged") != std::string::npos ||
-         bytes.find("cudaHostGetDevicePointer") != std::string::npos;
+         bytes.find("cudaHostGetDevicePointer") != std::string::npos ||
+         bytes.find("__cudaRegisterManagedVar") != std::string::npos;
 }
 
 // Files below this process's folder are named from there, as compilers do.
@@ -152,6 +155,14 @@ void take_findings(const std::string& report, Checked& checked) {
   }
 }
 
+// Programs that call the driver itself find the client as libcuda, too.
+Status link_driver(const Tools& tools, const fs::path& folder) {
+  std::error_code failure;
+  fs::create_symlink(tools.client, folder / "libcuda.so.1", failure);
+  if (failure) return Error{ErrorCode::kUnavailable, folder.string() + ": " + failure.message()};
+  return ok();
+}
+
 // A run, and what the program wrote in it.
 struct Run {
   Checked checked;
@@ -160,6 +171,8 @@ struct Run {
 
 Result<Run> run_once(const Tools& tools, const fs::path& executable, const RunOptions& options,
                      int fresh_byte) {
+  MC_TRY(const TemporaryDirectory driver, TemporaryDirectory::create("mc-check"), "check");
+  MC_TRY_VOID(link_driver(tools, driver.path()), "check");
   MC_TRY(const bool shares_memory, uses_managed_memory(executable), "check");
   MC_TRY(Device device, Device::start({.library = tools.executor,
                                        .executable = executable,
@@ -170,7 +183,7 @@ Result<Run> run_once(const Tools& tools, const fs::path& executable, const RunOp
                                        .counts = options.counts,
                                        .shares_memory = shares_memory}),
          "check");
-  sandbox::Command command = command_of(tools, executable, options, device);
+  sandbox::Command command = command_of(tools, driver.path(), executable, options, device);
   command.goes_on = [&device] { return device.is_alive(); };
   MC_TRY(const sandbox::Completed done, sandbox::run(command), "run the program");
   Run run{{done.ending, {}, {}, 0, ""}, ""};

@@ -133,14 +133,22 @@ std::string triple(const Json& three) {
   return fmt::format("({})", fmt::join(three.get<std::vector<int64_t>>(), ","));
 }
 
+// No thread of a kernel did it.
+bool is_of_host(const Json& finding) {
+  const std::string kind = finding["kind"], kernel = finding["kernel"];
+  return kernel.starts_with('[') || kind == "stream_race" || kind == "launch_error";
+}
+
 void print_finding(const Json& one) {
   const std::string file = one["file"];
   const std::string place =
       file.empty() ? "" : fmt::format("{}:{}: ", file, one["line"].get<int>());
   fmt::print("{}{} in {}\n", place, one["kind"].get<std::string>(),
              one["kernel"].get<std::string>());
-  fmt::print("    block {}, thread {}: {}\n", triple(one["block"]), triple(one["thread"]),
-             one["detail"].get<std::string>());
+  const std::string thread = is_of_host(one) ? ""
+                                             : fmt::format("block {}, thread {}: ", triple(one["block"]),
+                                                           triple(one["thread"]));
+  fmt::print("    {}{}\n", thread, one["detail"].get<std::string>());
   const std::string hint = one["hint"];
   if (!hint.empty()) fmt::print("    hint: {}\n", hint);
 }
