@@ -322,6 +322,7 @@ void Decoder::resolve() {
     Step& step = steps[link.step];
     if (link.target >= 0) step.target = step_of(link.target);
     if (step.target != nullptr && step.target <= &step) {
+      builder_.program.has_loops = true;
       step.c = 1 + static_cast<uint32_t>((&step - step.target) / kStepsOfBranch);
     }
     if (link.join >= 0 && link.join != exit) step.join = step_of(link.join);

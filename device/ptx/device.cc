@@ -32,7 +32,6 @@ constexpr size_t kCooperativeBytesMax = size_t{4} << 30;  // For the contexts of
 constexpr uint32_t kLocalMax = 512 << 10;  // Bytes of a thread, of every compute capability.
 // Two words that are zero when a launch begins: cooperative_groups/details/driver_abi.h.
 constexpr size_t kGridWorkspaceBytes = 8;
-constexpr int kWorkersMax = 256;
 constexpr int64_t kLaunchBytesMax = 1 << 30;             // Frames of calls and copies under way.
 constexpr int64_t kHeapBytes = 64 << 20;                 // For malloc of kernels.
 constexpr uint64_t kNoiseOfLaunch = 0x9FB21C651E98DF25;  // Odd, so that launches differ.
@@ -425,7 +424,8 @@ Result<KernelFacts> Device::facts(ModuleId module, std::string_view kernel) {
                     program->parameter_bytes,
                     shared_bytes,
                     program->codes.front()->local_bytes,
-                    program->kernel->threads_max};
+                    program->kernel->threads_max,
+                    program->has_loops};
   for (const Variable& one : program->kernel->parameters) {
     facts.parameters.push_back(
         {static_cast<uint32_t>(one.offset), static_cast<uint32_t>(one.bytes)});
@@ -454,7 +454,8 @@ void Device::Impl::prepare(Launch& launch, const LaunchOptions& given, const Pro
   launch.parameters = given.arguments.bytes().data();
   launch.checks_races = given.checks_races;
   launch.reads_by_words = in_place.contains(&program);
-  const uint64_t most = program.blocks_communicate ? 1 : static_cast<uint64_t>(options.workers);
+  const int wanted = program.blocks_communicate ? 1 : std::min(options.workers, given.workers_max);
+  const auto most = static_cast<uint64_t>(std::max(wanted, 1));
   launch.workers = static_cast<int>(std::min(most, launch.blocks));
   const size_t contexts =
       std::max<size_t>(kContextsBytesMax / context_bytes(launch, variant->lanes), 2);

@@ -42,6 +42,7 @@ namespace mc::ptx {
 
 // The value of %nsmid, which is that of an H100.
 inline constexpr int kMultiprocessors = 132;
+inline constexpr int kWorkersMax = 256;
 
 struct DeviceOptions {
   size_t memory_bytes = size_t{4} << 30;  // Reserved, taken when touched.
@@ -76,6 +77,7 @@ struct LaunchOptions {
   uint32_t shared_bytes = 0;  // Dynamic shared memory.
   Arguments arguments = {};
   bool is_cooperative = false;  // All blocks are under way at once, and have a grid barrier.
+  int workers_max = kWorkersMax;  // Those of the device's that run the launch.
   bool checks_races = true;
   bool records_touched = false;  // With checks_races alone.
   // The order in which blocks and warps have their turns; 0 is that of their numbers.
@@ -111,6 +113,7 @@ struct KernelFacts {
   uint32_t shared_bytes = 0;  // Static shared memory.
   uint32_t local_bytes = 0;
   int64_t threads_max = 1024;
+  bool has_loops = false;
 };
 
 class Device {

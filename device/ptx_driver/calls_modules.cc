@@ -236,13 +236,15 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, voi
     driver.report_refusal(known->name, "a cooperative grid whose blocks are not all resident");
     return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
   }
+  // A kernel without a loop waits for memory, whose old bytes several workers would have to keep.
   ptx::LaunchOptions options{.module = known->module,
                              .kernel = known->name,
                              .grid = {config->gridDimX, config->gridDimY, config->gridDimZ},
                              .block = {config->blockDimX, config->blockDimY, config->blockDimZ},
                              .shared_bytes = config->sharedMemBytes,
                              .arguments = arguments_in(extra),
-                             .is_cooperative = cooperates};
+                             .is_cooperative = cooperates,
+                             .workers_max = known->facts.has_loops ? ptx::kWorkersMax : 1};
   const double occupancy = occupancy_of(driver.description, threads, *known, options.shared_bytes);
   return driver.queue(config->hStream, [options = std::move(options), occupancy] {
     return Driver::get().launch(options, occupancy);

@@ -81,6 +81,9 @@ void mc_executor_note_operator(uint64_t target, uint64_t bytes, uint64_t extent,
   device.note_write(target, extent);
 }
 
+// Threads that run a launch's blocks. REQUIRES: no executor was created.
+void mc_executor_use_workers(int workers) { mc::ptx_driver::Driver::get().workers = workers; }
+
 // Launches are counted. REQUIRES: no executor was created.
 void mc_executor_count() { mc::ptx_driver::Driver::get().counts = true; }
 

@@ -25,6 +25,8 @@ uint64_t processor_us() {
 // Backward branches of warps, in thousands: some seconds of one core, and more than one thread
 // makes that does all of the largest task that is judged (JudgeOptions::cost_max).
 constexpr int64_t kStepsMax = 100'000;
+// Smaller launches are over before another thread has begun.
+constexpr uint64_t kThreadsOfWorkers = 1 << 14;
 
 CUresult fault_of(ptx::FindingKind kind) {
   switch (kind) {
@@ -57,6 +59,10 @@ ptx::Finding stream_race(const std::string& name, const std::string& other) {
   finding.detail = "uses bytes that " + (other.starts_with('[') ? other : demangle(other)) +
                    " of another stream uses, and nothing orders the two";
   return finding;
+}
+
+uint64_t volume(const std::array<uint32_t, 3>& three) {
+  return uint64_t{three[0]} * three[1] * three[2];
 }
 
 using Json = nlohmann::json;
@@ -92,6 +98,7 @@ CUresult Driver::start() {
   if (device_ != nullptr) return CUDA_SUCCESS;
   auto device = ptx::Device::create({.memory_bytes = kAddresses,
                                      .lanes = warp_threads,
+                                     .workers = workers,
                                      .counts = counts,
                                      .memory_descriptor = memory_descriptor});
   if (!device) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -199,6 +206,7 @@ CUresult Driver::refuse(const std::string& kernel, std::string why) {
 CUresult Driver::launch(ptx::LaunchOptions options, double occupancy) {
   options.steps_max = kStepsMax * steps_factor;
   options.records_touched = order.is_recording();
+  if (volume(options.grid) * volume(options.block) < kThreadsOfWorkers) options.workers_max = 1;
   // Every other launch runs in the order of numbers.
   if (++launches_ % 2 == 0) options.seed = seed + launches_;
   const uint64_t begun_us = processor_us();
@@ -228,7 +236,6 @@ CUresult Driver::launch(ptx::LaunchOptions options, double occupancy) {
 void Driver::add_profile(const ptx::LaunchOptions& options, double occupancy,
                          const ptx::Counts& counts_of_launch) {
   KernelProfile& profile = profiles_[options.kernel];
-  const auto volume = [](const auto& three) { return uint64_t{three[0]} * three[1] * three[2]; };
   ++profile.launches;
   profile.threads += volume(options.grid) * volume(options.block);
   profile.occupancy = occupancy;

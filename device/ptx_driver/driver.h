@@ -137,7 +137,8 @@ class Driver {
   // from start() on.
   int warp_threads = 32;
   int memory_descriptor = -1;  // DeviceOptions; constant from start() on, too.
-  bool counts = false;         // DeviceOptions; likewise.
+  bool counts = false;         // DeviceOptions; likewise, as the next.
+  int workers = 1;
   bool checks_copies = false;  // Bytes that nothing wrote are a finding where the host copies them.
   int fresh_byte = -1;         // The byte of new memory; -1: the executor's.
   int64_t steps_factor = 1;    // The budget of a launch, in those of a candidate's.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "check/device.h"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cmath>
@@ -24,6 +25,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr uint64_t kThreadsMax = 64;
+constexpr int kWorkersMax = 4;  // Each has a shadow of its own: kReservedBytes.
 constexpr size_t kTextBytesMax = 512;
 constexpr std::chrono::seconds kReportTimeMax{2};
 constexpr double kBudgetSeconds = 10;  // The seconds that a candidate's launch may well take.
@@ -73,6 +75,8 @@ int serve(const Library& library, const DeviceOptions& options, int channel, int
           int report) {
   std::array<char, kTextBytesMax> why{};
   if (options.counts) library.call<void>("mc_executor_count");
+  const auto cores = static_cast<int>(std::thread::hardware_concurrency());
+  library.call<void>("mc_executor_use_workers", std::clamp(cores, 1, kWorkersMax));
   library.call<void>("mc_executor_check_copies", options.fresh_byte);
   auto* const executor =
       library.call<void*>("mc_executor_create", uint64_t{0}, why.data(), why.size());

@@ -21,7 +21,7 @@ namespace mc::check {
 
 // Addresses of the device's memory and of its shadow, most of which are never touched; the program
 // keeps those of the memory free.
-inline constexpr uint64_t kReservedBytes = uint64_t{12} << 40;
+inline constexpr uint64_t kReservedBytes = uint64_t{40} << 40;
 
 struct DeviceOptions {
   std::filesystem::path library;     // libmc_ptx_executor.so
