@@ -676,10 +676,9 @@ cudaError_t cudaMemcpy2DAsync(void* target, size_t target_pitch, const void* sou
 cudaError_t cudaMemcpy2D(void* target, size_t target_pitch, const void* source, size_t source_pitch,
                          size_t width, size_t height, cudaMemcpyKind kind) {
   note_caller(__builtin_return_address(0));
-  return end_work(
-      note(copy_2d({static_cast<char*>(target), static_cast<const char*>(source), target_pitch,
-                    source_pitch, width, height},
-                   kind, nullptr)));
+  return end_work(note(copy_2d({static_cast<char*>(target), static_cast<const char*>(source),
+                                target_pitch, source_pitch, width, height},
+                               kind, nullptr)));
 }
 
 cudaError_t cudaMemset(void* target, int value, size_t bytes) {

@@ -27,8 +27,7 @@ HostAccess access_of(const void* address, const ucontext_t& context) {
 void on_fault(int number, siginfo_t* info, void* data) {
   const auto& context = *static_cast<const ucontext_t*>(data);
   if (Client::get().is_on_device(info->si_addr)) {
-    Client::get().note_place(
-        reinterpret_cast<const void*>(context.uc_mcontext.gregs[REG_RIP]));
+    Client::get().note_place(reinterpret_cast<const void*>(context.uc_mcontext.gregs[REG_RIP]));
     if (Managed::get().touch(info->si_addr, access_of(info->si_addr, context))) return;
   }
   signal(number, SIG_DFL);  // The access is done again, and ends the program.
@@ -118,7 +117,7 @@ void Managed::end_work() {
 }
 
 void Managed::watch() {
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_sigaction = on_fault;
   action.sa_flags = SA_SIGINFO | SA_NODEFER;
   sigaction(SIGSEGV, &action, nullptr);

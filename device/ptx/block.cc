@@ -189,6 +189,11 @@ bool take_turns(Block& block, int64_t count) {
          *block.now < kTimesEnd;
 }
 
+const char* why_out_of_turns(const Block& block) {
+  return block.launch->is_cancelled->load() ? "the kernel ran on when the program's time was up"
+                                            : "the launch ran for longer than its budget of steps";
+}
+
 bool take_bytes(Block& block, size_t bytes) {
   const int64_t wanted = static_cast<int64_t>(bytes);
   return block.launch->bytes_left.fetch_sub(wanted, std::memory_order_relaxed) >= wanted;

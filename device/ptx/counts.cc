@@ -83,7 +83,9 @@ const Step* count_access(Warp& base, const Step* s) {
                                                  : counts.atomics;
   alignas(32) uint64_t at[kLanes];
   add_offset(w, address_operand(s), at);
-  const Mask lanes = s->b == 0 ? w.active : s->b == kLanes ? kAllLanes : bit(static_cast<int>(s->b)) - 1;
+  const Mask lanes = s->b == 0        ? w.active
+                     : s->b == kLanes ? kAllLanes
+                                      : bit(static_cast<int>(s->b)) - 1;
   const Space space = space_of(s);
   Mask near = space == Space::kShared ? lanes : 0, global = space == Space::kGlobal ? lanes : 0;
   for (Mask left = space == Space::kGeneric ? lanes : 0; left != 0; left &= left - 1) {

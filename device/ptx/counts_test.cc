@@ -69,7 +69,7 @@ TEST_F(CountsTest, LanesThatABranchLeavesOutAreNotActive) {
 
 TEST_F(CountsTest, AColumnOfASquareTileHasTheBanksOfOneWord) {
   const Counts plain = counts_of("columns", Arguments().add(y_), {32, 32, 1});
-  EXPECT_EQ(plain.shared_passes_least, 64);    // 32 stores and 32 loads.
+  EXPECT_EQ(plain.shared_passes_least, 64);  // 32 stores and 32 loads.
   EXPECT_EQ(plain.shared_passes, 32 + 32 * 32);
   const Counts padded = counts_of("padded_columns", Arguments().add(y_), {32, 32, 1});
   EXPECT_EQ(padded.shared_passes, 64);

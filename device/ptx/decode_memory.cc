@@ -164,9 +164,7 @@ void Decoder::count_access(const Instruction& one, Step access, uint32_t bytes, 
   if (builder_.counting == Counting::kOff || one.has("const")) return;
   const bool is_store = one.opcode == "st" || one.opcode == "stmatrix";
   const bool is_atomic = one.opcode == "atom" || one.opcode == "red";
-  const Counted kind = is_store    ? Counted::kStore
-                       : is_atomic ? Counted::kAtomic
-                                   : Counted::kLoad;
+  const Counted kind = is_store ? Counted::kStore : is_atomic ? Counted::kAtomic : Counted::kLoad;
   emit(variant_.plain.count_access, {.a = access.a,
                                      .b = lanes,
                                      .c = bytes,

@@ -149,6 +149,8 @@ Arguments& Arguments::add_bytes(const void* data, size_t size, size_t align) {
   return *this;
 }
 
+using Clock = std::chrono::steady_clock;
+
 // Bytes that have another value in a launch than before it.
 struct Overlay {
   const std::vector<Extent>* extents = nullptr;
@@ -164,11 +166,12 @@ struct Device::Impl {
   ModuleId next_module = 1;
   std::vector<std::unique_ptr<ShadowMemory>> shadows;  // One for each worker.
   std::unique_ptr<UndoLog> undo;
-  std::vector<Counts> counts;              // Of the last run, one for each worker.
+  std::vector<Counts> counts;              // Each worker's, in the last run.
   std::set<const Program*> in_place;       // Those that wrote what their blocks read.
   std::set<const Program*> reads_written;  // Those that read nothing unwritten so far.
   uint64_t grid_workspace = 0;             // Memory of cooperative launches.
   uint64_t launches = 0;
+  std::atomic<Clock::time_point> begun{Clock::time_point()};  // The launch under way; or none.
   std::atomic<bool> is_cancelled{false};
 
   Status place_variables(Loaded& loaded);
@@ -314,7 +317,10 @@ bool Device::has_unwritten(uint64_t address, size_t bytes) const {
          impl_->unwritten->has_any({address, address + bytes});
 }
 
-void Device::cancel() { impl_->is_cancelled = true; }
+void Device::cancel(std::chrono::duration<double> older_than) {
+  const Clock::time_point begun = impl_->begun;
+  if (begun != Clock::time_point() && Clock::now() - begun > older_than) impl_->is_cancelled = true;
+}
 
 bool Device::take_given_read() { return impl_->memory->take_given_read(); }
 
@@ -712,6 +718,7 @@ Result<LaunchReport> Device::launch(const LaunchOptions& options) {
   UnwrittenReads reads;
   launch.unwritten = impl_->unwritten.get();
   launch.unwritten_reads = options.checks_races ? &reads : nullptr;
+  impl_->begun = Clock::now();
   impl_->run(launch);
   if (impl_->depends_on_order(launch)) {
     launch.workers = 1;
@@ -731,6 +738,7 @@ Result<LaunchReport> Device::launch(const LaunchOptions& options) {
   } else {
     impl_->note_writes_of(launch);
   }
+  impl_->begun = Clock::time_point();
   if (options.records_touched) report.touched = impl_->touched_by(launch);
   report.printed = log.printed();
   return report;

@@ -25,6 +25,7 @@
 #define MC_PTX_DEVICE_H_
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -76,7 +77,7 @@ struct LaunchOptions {
   std::array<uint32_t, 3> block = {1, 1, 1};
   uint32_t shared_bytes = 0;  // Dynamic shared memory.
   Arguments arguments = {};
-  bool is_cooperative = false;  // All blocks are under way at once, and have a grid barrier.
+  bool is_cooperative = false;    // All blocks are under way at once, and have a grid barrier.
   int workers_max = kWorkersMax;  // Those of the device's that run the launch.
   bool checks_races = true;
   bool records_touched = false;  // With checks_races alone.
@@ -172,8 +173,8 @@ class Device {
   // Runs a kernel to its end. What the kernel did wrong is in the report; an Error is for a launch
   // that could not begin: an unknown kernel, unsupported instructions.
   Result<LaunchReport> launch(const LaunchOptions& options);
-  // Launches end as if their budget of steps were used up, from now on. Any thread may call it.
-  void cancel();
+  // Ends a launch that has run for so long already. Any thread may call it.
+  void cancel(std::chrono::duration<double> older_than);
 
  private:
   struct Impl;

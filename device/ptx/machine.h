@@ -158,7 +158,7 @@ struct WarpTime {
 struct Launch {
   GlobalMemory* memory = nullptr;
   FindingLog* log = nullptr;
-  Order* orders = nullptr;      // One for each worker, as the next.
+  Order* orders = nullptr;  // One for each worker, as the next.
   Counts* counts = nullptr;
   UndoLog* undo = nullptr;      // Not null where the launch may be undone.
   bool reads_by_words = false;  // Reads are recorded by words: shadow.h.
@@ -232,8 +232,10 @@ Turns turns_of(uint64_t count, uint64_t seed);
 uint64_t number_at(const Turns& turns, uint64_t turn);
 // Numbers that follow from the launch, for bytes that nobody set and for time.
 uint64_t noise_at(const Launch& launch, uint64_t number);
-// False: the launch's budget is used up.
+// False: the launch's budget is used up, or it is cancelled.
 bool take_turns(Block& block, int64_t count);
+// Words for the finding that is then due.
+const char* why_out_of_turns(const Block& block);
 // False: the launch has used its share of this process's memory.
 bool take_bytes(Block& block, size_t bytes);
 

@@ -100,8 +100,10 @@ void mc_executor_check_copies(int fresh_byte) {
   mc::ptx_driver::Driver::get().fresh_byte = fresh_byte;
 }
 
-// The launch under way and those that follow end, as if their budget of steps were used up.
-void mc_executor_cancel() { mc::ptx_driver::Driver::get().device().cancel(); }
+// Ends a launch that has run for so many seconds.
+void mc_executor_cancel(double older_than_s) {
+  mc::ptx_driver::Driver::get().device().cancel(std::chrono::duration<double>(older_than_s));
+}
 
 // Driver::bytes_moved.
 uint64_t mc_executor_moved_bytes() { return mc::ptx_driver::Driver::get().bytes_moved; }

@@ -172,10 +172,10 @@ void Driver::note_host_access(const device::HostAccess& access) {
   }
   const auto other = order.host_touches(access);
   if (!other) return;
-  report_.add(fault_of_host(
-      ptx::FindingKind::kHostRace, "[host]",
-      what + "managed memory that " + (other->starts_with('[') ? *other : demangle(*other)) +
-          " uses, and did not wait for it"));
+  report_.add(fault_of_host(ptx::FindingKind::kHostRace, "[host]",
+                            what + "managed memory that " +
+                                (other->starts_with('[') ? *other : demangle(*other)) +
+                                " uses, and did not wait for it"));
 }
 
 void Driver::note_host_write(uint64_t address, uint64_t bytes) {

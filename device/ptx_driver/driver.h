@@ -76,7 +76,8 @@ struct Event {
 struct KernelProfile {
   uint64_t launches = 0;
   uint64_t threads = 0;
-  double occupancy = 0;  // That of the last launch: resident threads as a share of the possible ones.
+  double occupancy =
+      0;  // That of the last launch: resident threads as a share of the possible ones.
   ptx::Counts counts;
 };
 

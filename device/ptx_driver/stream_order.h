@@ -12,7 +12,8 @@
 //   order.begin(stream);                                  // The next work is this stream's.
 //   if (auto other = order.access({"kernel", bytes})) report(*other);
 //
-// Accesses are recorded once a program has made a stream of its own, or by record().  Not thread-safe.
+// Accesses are recorded once a program has made a stream of its own, or after record().
+// Not thread-safe.
 #ifndef MC_PTX_DRIVER_STREAM_ORDER_H_
 #define MC_PTX_DRIVER_STREAM_ORDER_H_
 

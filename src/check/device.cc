@@ -93,7 +93,9 @@ int serve(const Library& library, const DeviceOptions& options, int channel, int
   library.call<void>("mc_executor_allow_file", executor, path.c_str(), path.c_str(), 1);
   library.call<void>("mc_executor_serve", executor);
   char unused = 0;
-  while (::read(finish, &unused, 1) > 0) library.call<void>("mc_executor_cancel");
+  while (::read(finish, &unused, 1) > 0) {
+    library.call<void>("mc_executor_cancel", options.timeout_s / 2);
+  }
   // A kernel may be under way still, behind which the counts wait.
   if (!write_line(report, {{"findings", library.call<const char*>("mc_executor_take_report")}})) {
     return 1;

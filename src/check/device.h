@@ -50,7 +50,7 @@ class Device {
   // The file of the device's memory, or -1; and the address of its first byte there.
   int memory() const { return memory_.get(); }
   uint64_t memory_address() const { return memory_address_; }
-  // Kernels under way end with a finding, as those that never end do.
+  // A kernel that took half of the program's time ends, with a finding.
   void cancel();
   // False once the process has ended by itself or by a limit: nobody answers commands any more.
   bool is_alive();

@@ -29,14 +29,14 @@ namespace mc::check {
 namespace {
 
 namespace fs = std::filesystem;
+using Json = nlohmann::json;
 
 constexpr const char* kArchitecture = "90";  // The device's (device/ptx_driver/description.h).
 constexpr const char* kUnsupported = "unsupported";
 constexpr const char* kUnwrittenCopy = "uninitialised_copy";
-constexpr const char* kAddressTool = "/usr/bin/addr2line";  // Of the binutils that linked it.
+constexpr const char* kAddressTool = "/usr/bin/addr2line";  // Beside the linker.
 // The bytes of new memory in three runs, the first two of which are to be alike.
 constexpr int kFreshBytes[] = {0x00, 0x00, 0x3F};
-using Json = nlohmann::json;
 constexpr size_t kProgramBytesMax = size_t{2} << 30;
 constexpr compile::CompileLimits kCompileLimits{.cpu_s = 300, .memory_bytes = int64_t{8} << 30};
 
@@ -174,14 +174,15 @@ Result<Run> run_once(const Tools& tools, const fs::path& executable, const RunOp
   MC_TRY(const TemporaryDirectory driver, TemporaryDirectory::create("mc-check"), "check");
   MC_TRY_VOID(link_driver(tools, driver.path()), "check");
   MC_TRY(const bool shares_memory, uses_managed_memory(executable), "check");
-  MC_TRY(Device device, Device::start({.library = tools.executor,
-                                       .executable = executable,
-                                       .seed = options.seed,
-                                       .timeout_s = options.timeout_s,
-                                       .memory_bytes = options.memory_bytes,
-                                       .fresh_byte = fresh_byte,
-                                       .counts = options.counts,
-                                       .shares_memory = shares_memory}),
+  MC_TRY(Device device,
+         Device::start({.library = tools.executor,
+                        .executable = executable,
+                        .seed = options.seed,
+                        .timeout_s = options.timeout_s,
+                        .memory_bytes = options.memory_bytes,
+                        .fresh_byte = fresh_byte,
+                        .counts = options.counts,
+                        .shares_memory = shares_memory}),
          "check");
   sandbox::Command command = command_of(tools, driver.path(), executable, options, device);
   command.goes_on = [&device] { return device.is_alive(); };

@@ -113,12 +113,9 @@ Json json_of(const Checked& checked) {
                         {"detail", one.detail},
                         {"hint", reward::kernel_hint(one.kind)}});
   }
-  return {{"schema", "musacoder-check/1"},
-          {"findings", findings},
-          {"unsupported", checked.unsupported},
-          {"launches", checked.launches},
-          {"profile", profile_of(checked.profile)},
-          {"ending", sandbox::describe(checked.ending)}};
+  return {{"schema", "musacoder-check/1"},          {"findings", findings},
+          {"unsupported", checked.unsupported},     {"launches", checked.launches},
+          {"profile", profile_of(checked.profile)}, {"ending", sandbox::describe(checked.ending)}};
 }
 
 std::string text_of(const Json& json) {
@@ -145,9 +142,10 @@ void print_finding(const Json& one) {
       file.empty() ? "" : fmt::format("{}:{}: ", file, one["line"].get<int>());
   fmt::print("{}{} in {}\n", place, one["kind"].get<std::string>(),
              one["kernel"].get<std::string>());
-  const std::string thread = is_of_host(one) ? ""
-                                             : fmt::format("block {}, thread {}: ", triple(one["block"]),
-                                                           triple(one["thread"]));
+  const std::string thread =
+      is_of_host(one)
+          ? ""
+          : fmt::format("block {}, thread {}: ", triple(one["block"]), triple(one["thread"]));
   fmt::print("    {}{}\n", thread, one["detail"].get<std::string>());
   const std::string hint = one["hint"];
   if (!hint.empty()) fmt::print("    hint: {}\n", hint);

@@ -169,7 +169,7 @@ class CheckTest(InFolder):
     def test_streams_that_nothing_orders_race(self) -> None:
         code, out, _ = self.check(STREAMS, "-X-DWAITS=0")
         self.assertEqual(code, SOME_FAIL)
-        self.assertIn("program.cu:20: stream_race in twice\n", out)
+        self.assertIn("program.cu:17: stream_race in twice\n", out)
         code, out, _ = self.check(STREAMS, "-X-DWAITS=1")
         self.assertEqual(code, 0, out)
 
