@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <tuple>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -127,7 +128,7 @@ void Driver::begin_call(uint64_t given_bytes) {
   is_in_call_ = true;
   is_given_nothing_ = given_bytes == 0;
   launches_before_ = launches_;
-  kernel_us_ = 0;
+  kernel_us_ = sectors_ = 0;
   device_->take_given_read();
 }
 
@@ -136,6 +137,7 @@ void Driver::end_call(std::span<const OutputPart> outputs) {
   CallRecord record{.number = ++calls_,
                     .launches = launches_ - launches_before_,
                     .kernel_us = kernel_us_,
+                    .sectors = sectors_,
                     .reads_given = device_->take_given_read() || is_given_nothing_};
   for (const auto& [address, bytes] : outputs) {
     record.add(device_->origins(address), bytes);
@@ -240,6 +242,9 @@ void Driver::add_profile(const ptx::LaunchOptions& options, double occupancy,
   profile.threads += volume(options.grid) * volume(options.block);
   profile.occupancy = occupancy;
   profile.counts.add(counts_of_launch);
+  const auto& [loads, stores, atomics] =
+      std::tie(counts_of_launch.loads, counts_of_launch.stores, counts_of_launch.atomics);
+  sectors_ += loads.sectors + stores.sectors + atomics.sectors;
 }
 
 std::string Driver::take_profile() {

@@ -173,6 +173,7 @@ class Driver {
   uint64_t calls_ = 0;             // The calls that are over, of this candidate.
   uint64_t launches_before_ = 0;   // The launches before the call.
   uint64_t kernel_us_ = 0;         // The processor time of its launches.
+  uint64_t sectors_ = 0;           // Those that they moved, where the device counts.
   CUresult fault_ = CUDA_SUCCESS;
 };
 

@@ -108,6 +108,7 @@ void Report::add(const CallRecord& record) {
   const Json line{{"call", record.number},
                   {"launches", record.launches},
                   {"kernel_us", record.kernel_us},
+                  {"sectors", record.sectors},
                   {"kernel", record.by_kernels},
                   {"fill", record.by_fills},
                   {"given", record.given},

@@ -22,6 +22,7 @@ struct CallRecord {
   uint64_t number = 0;
   uint64_t launches = 0;
   uint64_t kernel_us = 0;    // The processor time of its launches.
+  uint64_t sectors = 0;      // Those that its kernels moved, where the device counts.
   bool reads_given = false;  // A kernel read what the judge gave.
   uint64_t by_host = 0, by_kernels = 0, given = 0, by_fills = 0, by_none = 0;
 
