@@ -167,6 +167,7 @@ void Driver::check_unwritten(uint64_t address, uint64_t bytes) {
 }
 
 void Driver::note_host_access(const device::HostAccess& access) {
+  if (!checks_copies) return;  // A candidate's process has no such memory.
   const std::string what = access.writes != 0 ? "the host writes " : "the host reads ";
   if (access.is_managed == 0) {
     return report_.add(fault_of_host(ptx::FindingKind::kHostAccess, "[host]",

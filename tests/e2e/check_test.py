@@ -123,6 +123,23 @@ int main() {
   std::printf("%g after %ld\n", sum, now.tv_nsec);
 }
 """
+VARIABLES = r"""
+#include <cstdio>
+__managed__ int count = 5;
+__managed__ int values[2000];
+__device__ int step = 3;
+__global__ void add() { atomicAdd(&count, step); values[threadIdx.x] = threadIdx.x; }
+int main() {
+  count += 10;
+  cudaLaunchAttribute early[1];
+  early[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early[0].val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config = {1, 64, 0, nullptr, early, 1};
+  cudaLaunchKernelEx(&config, add);
+  if (WAITS) cudaDeviceSynchronize();
+  std::printf("%d %d\n", count, values[63]);
+}
+"""
 RIGHT, RACING = SUM % "__syncthreads();", SUM % ";"
 
 
@@ -220,6 +237,13 @@ class CheckTest(InFolder):
         code, out, _ = self.check(MANAGED, "-X-DN=2")
         self.assertEqual(code, SOME_FAIL)
         self.assertIn("program.cu:3: out_of_bounds_read in twice", out)
+
+    def test_managed_variables_are_the_hosts_once_it_waited(self) -> None:
+        code, out, err = self.check(VARIABLES, "-X-DWAITS=1")
+        self.assertEqual((code, out.splitlines()[0]), (0, "207 63"), out + err)
+        code, out, _ = self.check(VARIABLES, "-X-DWAITS=0")
+        self.assertEqual(code, SOME_FAIL)
+        self.assertIn("program.cu:15: host_race", out)
 
     def test_a_hanging_kernel_a_crash_and_a_hanging_program_end(self) -> None:
         hang = "__global__ void k(volatile int* x) { while (*x == 0); }\nint main() { int* p;"
