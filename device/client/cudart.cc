@@ -84,13 +84,17 @@ thread_local int num_configurations = 0;
 
 // Attributes of a launch that change no result: work is done in the order of its stream, and so
 // what may begin earlier need not.
-constexpr cudaLaunchAttributeID kHints[] = {cudaLaunchAttributeIgnore,
-                                            cudaLaunchAttributePriority,
-                                            cudaLaunchAttributeAccessPolicyWindow,
-                                            cudaLaunchAttributeProgrammaticStreamSerialization,
-                                            cudaLaunchAttributeMemSyncDomain,
-                                            cudaLaunchAttributeMemSyncDomainMap,
-                                            cudaLaunchAttributePreferredSharedMemoryCarveout};
+constexpr cudaLaunchAttributeID kHints[] = {
+    cudaLaunchAttributeIgnore,
+    cudaLaunchAttributePriority,
+#ifndef MC_DEVICE_MUSA  // MUSA may lack these.
+    cudaLaunchAttributeAccessPolicyWindow,
+    cudaLaunchAttributeProgrammaticStreamSerialization,
+    cudaLaunchAttributeMemSyncDomain,
+    cudaLaunchAttributeMemSyncDomainMap,
+    cudaLaunchAttributePreferredSharedMemoryCarveout,
+#endif
+};
 
 struct LaunchOptions {
   dim3 cluster{0, 0, 0};
