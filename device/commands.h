@@ -60,6 +60,7 @@ enum class Op : uint32_t {
   kLibraryCall,       // LibraryCall, then its words; where it says so, answered with words.
   kOperator,          // Operator, then its bytes (operators/operators.h); answered with a reply.
   kOperatorResult,    // OperatorResult: a result of it goes to an address.
+  kHostAccess,        // HostAccess; answered behind all work.
   kUnsupported,       // A name: what the client was asked for and cannot do.
 };
 constexpr uint32_t kOps = static_cast<uint32_t>(Op::kUnsupported) + 1;
@@ -68,6 +69,7 @@ constexpr uint32_t kOps = static_cast<uint32_t>(Op::kUnsupported) + 1;
 struct Header {
   Op op;
   uint32_t bytes;
+  uint64_t place;  // The caller's place in a checked program: bytes from where it is loaded; or 0.
 };
 
 constexpr uint32_t kCommandAlignment = 16;
@@ -130,6 +132,13 @@ struct Fill {
 struct LoadModule {
   uint64_t offset;  // The fat binary's place in its file.
   uint32_t module;
+};
+
+// An access by a checked program's own code to the device's memory.
+struct HostAccess {
+  uint64_t address;
+  uint32_t is_managed;  // 0: the host does not have this memory.
+  uint32_t writes;
 };
 
 constexpr uint32_t kTextPartMax = 1u << 19;

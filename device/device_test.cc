@@ -721,7 +721,7 @@ TEST_F(Device, ClosesTheChannelOnAMalformedCommand) {
   char* ring = static_cast<char*>(
                    mmap(nullptr, kChannelBytes, PROT_READ | PROT_WRITE, MAP_SHARED, channel, 0)) +
                kPageBytes;
-  const Header header{static_cast<Op>(9999), 64};
+  const Header header{static_cast<Op>(9999), 64, 0};
   std::memcpy(ring, &header, sizeof header);
   sender.page().written.store(64);
   while (sender.page().is_closed.load() == 0) std::this_thread::yield();

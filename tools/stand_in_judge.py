@@ -115,7 +115,7 @@ def reply(
 ) -> dict[str, Any]:
     task = question["task"]
     verdict = {
-        "schema": "musacoder-verdict/13",
+        "schema": "musacoder-verdict/14",
         "task": task["id"],
         "candidate": question["id"],
         "candidate_hash": "",

@@ -12,6 +12,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "client/managed.h"
+
 namespace mc::device {
 namespace {
 
@@ -81,6 +83,10 @@ Sender& Client::sender() {
   return sender_;
 }
 
+void Client::note_place(const void* place) const {
+  if (is_checked_) Sender::place = reinterpret_cast<uint64_t>(place) - _r_debug.r_map->l_addr;
+}
+
 // ---- What libraries register --------------------------------------------------------------------
 
 Binary* Client::add_binary(const void* image) {
@@ -119,6 +125,23 @@ void Client::add_variable(Binary* binary, const void* host, const char* name, ui
   variable->binary = binary;
   variable->name = name;
   variable->bytes = bytes;
+}
+
+void Client::add_managed(Binary* binary, void** host, const char* name, uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  add_variable(binary, host, name, bytes);
+  binary->managed.push_back(host);
+}
+
+cudaError_t Client::open_managed(Binary& binary) {
+  const std::lock_guard lock(mutex_);
+  for (void** const host : binary.managed) {
+    Variable& variable = *find_variable(host);
+    if (const cudaError_t error = prepare(variable)) return error;
+    *host = reinterpret_cast<void*>(variable.address);
+    if (!Managed::get().map(*host, variable.bytes)) return cudaErrorMemoryAllocation;
+  }
+  return cudaSuccess;
 }
 
 Function* Client::find_function(const void* host) {

@@ -30,6 +30,7 @@ struct Binary {
   std::string text;             // PTX; then there is no image.
   uint32_t module = 0;          // Its handle.
   bool is_loaded = false;
+  std::vector<void**> managed;  // The host's pointers to its managed variables.
 };
 
 struct Function {
@@ -56,6 +57,10 @@ class Client {
   // The channel.  Ends the process where there is none: no answer could be right.
   Sender& sender();
   bool is_open() const { return sender_.is_open(); }
+  // The program is one of src/check: findings say where its code calls.
+  void set_checked() { is_checked_ = true; }
+  // A place in the program's code goes with the commands of this thread that follow.
+  void note_place(const void* place) const;
 
   // ---- What libraries register.
   Binary* add_binary(const void* image);
@@ -66,6 +71,9 @@ class Client {
   cudaError_t add_function_of_text(Binary* binary, const char* name, Function** function);
   void add_function(Binary* binary, const void* host, const char* name);
   void add_variable(Binary* binary, const void* host, const char* name, uint64_t bytes);
+  // `host` is where its address goes, by which find_variable() finds it; by open_managed().
+  void add_managed(Binary* binary, void** host, const char* name, uint64_t bytes);
+  cudaError_t open_managed(Binary& binary);
   // The function of a host's stub, or of what find_function() returned before; null for others.
   // Looks it up in the device process where that has not been done; `status` tells why not.
   Function* find_function(const void* host);
@@ -103,6 +111,7 @@ class Client {
   void drop_kept();
 
   Sender sender_;
+  bool is_checked_ = false;
   std::atomic<bool> is_in_timed_call_{false};
   std::recursive_mutex mutex_;
   // Guarded by mutex_:

@@ -43,6 +43,18 @@ cudaError_t note(uint32_t status) { return note(static_cast<cudaError_t>(status)
 
 Sender& device() { return Client::get().sender(); }
 
+// For findings: the program called one of the functions below. The address is a byte behind.
+void note_caller(const void* return_address) {
+  Client::get().note_place(static_cast<const char*>(return_address) - 1);
+}
+
+// The host has waited.
+template <typename Status>
+Status end_work(Status status) {
+  Managed::get().end_work();
+  return status;
+}
+
 template <typename Command>
 cudaError_t send(Op op, const Command& command, Tail tail = {}) {
   device().send(op, command, tail);
@@ -65,9 +77,24 @@ struct Configuration {
   dim3 grid, block;
   size_t shared_bytes;
   cudaStream_t stream;
+  uint64_t place = 0;
 };
 thread_local std::array<Configuration, kConfigurationsMax> configurations;
 thread_local int num_configurations = 0;
+
+// Attributes of a launch that change no result: work is done in the order of its stream, and so
+// what may begin earlier need not.
+constexpr cudaLaunchAttributeID kHints[] = {
+    cudaLaunchAttributeIgnore,
+    cudaLaunchAttributePriority,
+#ifndef MC_DEVICE_MUSA  // MUSA may lack these.
+    cudaLaunchAttributeAccessPolicyWindow,
+    cudaLaunchAttributeProgrammaticStreamSerialization,
+    cudaLaunchAttributeMemSyncDomain,
+    cudaLaunchAttributeMemSyncDomainMap,
+    cudaLaunchAttributePreferredSharedMemoryCarveout,
+#endif
+};
 
 struct LaunchOptions {
   dim3 cluster{0, 0, 0};
@@ -121,6 +148,7 @@ cudaError_t launch(const void* host, const Configuration& c, void** arguments,
     end = parameter.offset + parameter.bytes;
   }
   command.argument_bytes = end;
+  Managed::get().begin_work();
   return send(Op::kLaunch, command, {packed.data(), end});
 }
 
@@ -193,6 +221,11 @@ cudaError_t copy_rows(const Rows& r, cudaMemcpyKind kind, cudaStream_t stream) {
   return cudaSuccess;
 }
 
+cudaError_t copy_2d(const Rows& r, cudaMemcpyKind kind, cudaStream_t stream) {
+  if (r.bytes > r.target_pitch || r.bytes > r.source_pitch) return cudaErrorInvalidPitchValue;
+  return copy_rows(r, kind, stream);
+}
+
 cudaError_t copy(void* target, const void* source, size_t bytes, cudaMemcpyKind kind,
                  cudaStream_t stream) {
   return copy_rows(
@@ -203,6 +236,7 @@ cudaError_t copy(void* target, const void* source, size_t bytes, cudaMemcpyKind 
 cudaError_t fill(void* target, size_t pitch, int value, size_t bytes, size_t rows,
                  cudaStream_t stream) {
   if (bytes == 0 || rows == 0) return cudaSuccess;
+  Managed::get().begin_work();
   return send(Op::kFill, Fill{reinterpret_cast<uint64_t>(target), bytes, rows, pitch,
                               static_cast<uint32_t>(value & 0xff), 1, handle_of(stream)});
 }
@@ -363,6 +397,8 @@ __attribute__((constructor)) static void open_by_environment(int argc, char** ar
     std::fputs("the channel to the device cannot be mapped\n", stderr);
     _exit(1);
   }
+  Client::get().set_checked();
+  Managed::get().watch();
   if (const char* const memory = std::getenv("MC_DEVICE_MEMORY")) Managed::get().open(memory);
   std::atexit([] { cudaDeviceSynchronize(); });
 }
@@ -411,7 +447,20 @@ void __cudaUnregisterFatBinary(void** binary) {
   Client::get().remove_binary(reinterpret_cast<Binary*>(binary));
 }
 
-char __cudaInitModule(void**) { return 1; }
+char __cudaInitModule(void** binary) {
+  auto& registered = *reinterpret_cast<Binary*>(binary);
+  if (!registered.managed.empty() && !Managed::get().is_open()) {
+    note_unsupported("__managed__ variables");
+  } else {
+    note(Client::get().open_managed(registered));
+  }
+  return 1;
+}
+
+void __cudaRegisterManagedVar(void** binary, void** host, char*, const char* name, int,
+                              size_t bytes, int, int) {
+  Client::get().add_managed(reinterpret_cast<Binary*>(binary), host, name, bytes);
+}
 
 void __cudaRegisterFunction(void** binary, const char* host, char*, const char* name, int, uint3*,
                             uint3*, dim3*, dim3*, int*) {
@@ -433,7 +482,9 @@ cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* host) {
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_bytes,
                                      cudaStream_t stream) {
   if (num_configurations == kConfigurationsMax) return 1;
-  configurations[static_cast<size_t>(num_configurations++)] = {grid, block, shared_bytes, stream};
+  note_caller(__builtin_return_address(0));
+  configurations[static_cast<size_t>(num_configurations++)] = {grid, block, shared_bytes, stream,
+                                                               Sender::place};
   return 0;
 }
 
@@ -445,6 +496,7 @@ cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* shared_b
   *block = c.block;
   *shared_bytes = c.shared_bytes;
   *static_cast<cudaStream_t*>(stream) = c.stream;
+  Sender::place = c.place;
   return cudaSuccess;
 }
 
@@ -467,12 +519,14 @@ cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void**
 cudaError_t cudaLaunchCooperativeKernel(const void* function, dim3 grid, dim3 block,
                                         void** arguments, size_t shared_bytes,
                                         cudaStream_t stream) {
+  note_caller(__builtin_return_address(0));
   return note(
       launch(function, {grid, block, shared_bytes, stream}, arguments, {.is_cooperative = true}));
 }
 
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function,
                                 void** arguments) {
+  note_caller(__builtin_return_address(0));
   LaunchOptions options;
   for (unsigned i = 0; i < config->numAttrs; ++i) {
     const cudaLaunchAttribute& attribute = config->attrs[i];
@@ -481,11 +535,8 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* fu
       options.cluster = {c.x, c.y, c.z};
     } else if (attribute.id == cudaLaunchAttributeCooperative) {
       options.is_cooperative = attribute.val.cooperative != 0;
-    } else if (attribute.id != cudaLaunchAttributeIgnore &&
-               attribute.id != cudaLaunchAttributePriority) {
-      return note_unsupported(
-          "cudaLaunchKernelEx with other attributes than a cluster's size, "
-          "cooperation and priority");
+    } else if (std::ranges::find(kHints, attribute.id) == std::end(kHints)) {
+      return note_unsupported("cudaLaunchKernelEx with an attribute that changes more than speed");
     }
   }
   return note(launch(function,
@@ -602,11 +653,13 @@ cudaError_t cudaHostRegister(void*, size_t, unsigned) { return cudaSuccess; }
 cudaError_t cudaHostUnregister(void*) { return cudaSuccess; }
 
 cudaError_t cudaMemcpy(void* target, const void* source, size_t bytes, cudaMemcpyKind kind) {
-  return note(copy(target, source, bytes, kind, nullptr));
+  note_caller(__builtin_return_address(0));
+  return end_work(note(copy(target, source, bytes, kind, nullptr)));
 }
 
 cudaError_t cudaMemcpyAsync(void* target, const void* source, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream) {
+  note_caller(__builtin_return_address(0));
   return note(copy(target, source, bytes, kind, stream));
 }
 
@@ -618,52 +671,62 @@ cudaError_t cudaMemcpyPeerAsync(void* target, int, const void* source, int, size
 cudaError_t cudaMemcpy2DAsync(void* target, size_t target_pitch, const void* source,
                               size_t source_pitch, size_t width, size_t height, cudaMemcpyKind kind,
                               cudaStream_t stream) {
-  if (width > target_pitch || width > source_pitch) return note(cudaErrorInvalidPitchValue);
-  return note(copy_rows({static_cast<char*>(target), static_cast<const char*>(source), target_pitch,
-                         source_pitch, width, height},
-                        kind, stream));
+  note_caller(__builtin_return_address(0));
+  return note(copy_2d({static_cast<char*>(target), static_cast<const char*>(source), target_pitch,
+                       source_pitch, width, height},
+                      kind, stream));
 }
 
 cudaError_t cudaMemcpy2D(void* target, size_t target_pitch, const void* source, size_t source_pitch,
                          size_t width, size_t height, cudaMemcpyKind kind) {
-  return cudaMemcpy2DAsync(target, target_pitch, source, source_pitch, width, height, kind,
-                           nullptr);
+  note_caller(__builtin_return_address(0));
+  return end_work(note(copy_2d({static_cast<char*>(target), static_cast<const char*>(source),
+                                target_pitch, source_pitch, width, height},
+                               kind, nullptr)));
 }
 
 cudaError_t cudaMemset(void* target, int value, size_t bytes) {
+  note_caller(__builtin_return_address(0));
   return note(fill(target, bytes, value, bytes, 1, nullptr));
 }
 
 cudaError_t cudaMemsetAsync(void* target, int value, size_t bytes, cudaStream_t stream) {
+  note_caller(__builtin_return_address(0));
   return note(fill(target, bytes, value, bytes, 1, stream));
 }
 
 cudaError_t cudaMemset2DAsync(void* target, size_t pitch, int value, size_t width, size_t height,
                               cudaStream_t stream) {
+  note_caller(__builtin_return_address(0));
   return note(fill(target, pitch, value, width, height, stream));
 }
 
 cudaError_t cudaMemset2D(void* target, size_t pitch, int value, size_t width, size_t height) {
+  note_caller(__builtin_return_address(0));
   return note(fill(target, pitch, value, width, height, nullptr));
 }
 
 cudaError_t cudaMemcpyToSymbol(const void* symbol, const void* source, size_t bytes, size_t offset,
                                cudaMemcpyKind kind) {
+  note_caller(__builtin_return_address(0));
   return note(copy_to_symbol(symbol, source, bytes, offset, kind, nullptr));
 }
 
 cudaError_t cudaMemcpyToSymbolAsync(const void* symbol, const void* source, size_t bytes,
                                     size_t offset, cudaMemcpyKind kind, cudaStream_t stream) {
+  note_caller(__builtin_return_address(0));
   return note(copy_to_symbol(symbol, source, bytes, offset, kind, stream));
 }
 
 cudaError_t cudaMemcpyFromSymbol(void* target, const void* symbol, size_t bytes, size_t offset,
                                  cudaMemcpyKind kind) {
+  note_caller(__builtin_return_address(0));
   return note(copy_from_symbol(target, symbol, bytes, offset, kind, nullptr));
 }
 
 cudaError_t cudaMemcpyFromSymbolAsync(void* target, const void* symbol, size_t bytes, size_t offset,
                                       cudaMemcpyKind kind, cudaStream_t stream) {
+  note_caller(__builtin_return_address(0));
   return note(copy_from_symbol(target, symbol, bytes, offset, kind, stream));
 }
 
@@ -739,13 +802,13 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  return note(device().call(Op::kSynchronize, Handle{handle_of(stream)}));
+  return end_work(note(device().call(Op::kSynchronize, Handle{handle_of(stream)})));
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
   const auto error =
       static_cast<cudaError_t>(device().call(Op::kQueryStream, Handle{handle_of(stream)}));
-  return error == cudaErrorNotReady ? error : note(error);
+  return error == cudaErrorNotReady ? error : end_work(note(error));
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
@@ -798,13 +861,13 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  return note(device().call(Op::kSynchronizeEvent, Handle{handle_of(event)}));
+  return end_work(note(device().call(Op::kSynchronizeEvent, Handle{handle_of(event)})));
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   const auto error =
       static_cast<cudaError_t>(device().call(Op::kQueryEvent, Handle{handle_of(event)}));
-  return error == cudaErrorNotReady ? error : note(error);
+  return error == cudaErrorNotReady ? error : end_work(note(error));
 }
 
 cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t start, cudaEvent_t end) {
@@ -867,6 +930,7 @@ cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* exec, cudaGraph_t gra
 }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
+  Managed::get().begin_work();
   return send(Op::kLaunchGraph, Graph{0, handle_of(exec), handle_of(stream)});
 }
 
@@ -954,7 +1018,7 @@ cudaError_t cudaDeviceGetLimit(size_t* value, cudaLimit) {
 }
 
 cudaError_t cudaDeviceSynchronize() {
-  return note(device().call(Op::kSynchronize, Handle{kWholeDevice}));
+  return end_work(note(device().call(Op::kSynchronize, Handle{kWholeDevice})));
 }
 
 cudaError_t cudaProfilerStart() { return cudaSuccess; }

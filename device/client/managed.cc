@@ -2,7 +2,9 @@
 #include "client/managed.h"
 
 #include <cuda_runtime_api.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <ucontext.h>
 
 #include <cstdlib>
 #include <iterator>
@@ -14,6 +16,22 @@ namespace {
 
 constexpr uint64_t kPage = 4096;
 
+HostAccess access_of(const void* address, const ucontext_t& context) {
+  constexpr greg_t kWrites = 2;  // A bit of the processor's error code.
+  return {.address = reinterpret_cast<uint64_t>(address),
+          .is_managed = Managed::get().has(address) ? 1U : 0U,
+          .writes = (context.uc_mcontext.gregs[REG_ERR] & kWrites) != 0 ? 1U : 0U};
+}
+
+// The program's own code has no right to the memory. It holds none of our locks.
+void on_fault(int number, siginfo_t* info, void* data) {
+  const auto& context = *static_cast<const ucontext_t*>(data);
+  if (Client::get().is_on_device(info->si_addr)) {
+    Client::get().note_place(reinterpret_cast<const void*>(context.uc_mcontext.gregs[REG_RIP]));
+    if (Managed::get().touch(info->si_addr, access_of(info->si_addr, context))) return;
+  }
+  signal(number, SIG_DFL);  // The access is done again, and ends the program.
+}
 }  // namespace
 
 Managed& Managed::get() {
@@ -46,6 +64,22 @@ cudaError_t Managed::allocate(void** pointer, uint64_t bytes) {
   return cudaSuccess;
 }
 
+bool Managed::map(const void* pointer, uint64_t bytes) {
+  const uint64_t first = reinterpret_cast<uint64_t>(pointer) / kPage * kPage;
+  const uint64_t end = (reinterpret_cast<uint64_t>(pointer) + bytes + kPage - 1) / kPage * kPage;
+  const std::lock_guard lock(mutex_);
+  for (uint64_t page = first; page < end; page += kPage) {  // Variables may share pages.
+    auto* const here = reinterpret_cast<char*>(page);
+    if (bytes_.contains(here)) continue;
+    if (mmap(here, kPage, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE, descriptor_,
+             static_cast<off_t>(page - base_)) == MAP_FAILED) {
+      return false;
+    }
+    bytes_[here] = kPage;
+  }
+  return true;
+}
+
 bool Managed::release(void* pointer) {
   const std::lock_guard lock(mutex_);
   const auto found = bytes_.find(static_cast<const char*>(pointer));
@@ -63,6 +97,39 @@ bool Managed::has(const void* pointer) {
   const auto next = bytes_.upper_bound(place);
   if (next == bytes_.begin()) return false;
   return place < std::prev(next)->first + std::prev(next)->second;
+}
+
+void Managed::begin_work() {
+  const std::lock_guard lock(mutex_);
+  if (bytes_.empty() || (is_closed_ && !has_opened_)) return;
+  for (const auto& [begin, bytes] : bytes_) mprotect(const_cast<char*>(begin), bytes, PROT_NONE);
+  is_closed_ = true;
+  has_opened_ = false;
+}
+
+void Managed::end_work() {
+  const std::lock_guard lock(mutex_);
+  if (!is_closed_) return;
+  for (const auto& [begin, bytes] : bytes_) {
+    mprotect(const_cast<char*>(begin), bytes, PROT_READ | PROT_WRITE);
+  }
+  is_closed_ = false;
+}
+
+void Managed::watch() {
+  struct sigaction action{};
+  action.sa_sigaction = on_fault;
+  action.sa_flags = SA_SIGINFO | SA_NODEFER;
+  sigaction(SIGSEGV, &action, nullptr);
+}
+
+bool Managed::touch(const void* address, const HostAccess& access) {
+  Client::get().sender().call(Op::kHostAccess, access);
+  if (access.is_managed == 0) return false;
+  const std::lock_guard lock(mutex_);
+  has_opened_ = true;
+  auto* const page = reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(address) / kPage * kPage);
+  return mprotect(page, kPage, PROT_READ | PROT_WRITE) == 0;
 }
 
 }  // namespace mc::device

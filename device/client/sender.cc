@@ -52,7 +52,7 @@ char* Sender::reserve(uint32_t bytes) {
     pause_cpu();
   }
   if (skipped > 0) {
-    const Header pad{Op::kPad, static_cast<uint32_t>(skipped)};
+    const Header pad{Op::kPad, static_cast<uint32_t>(skipped), 0};
     std::memcpy(ring_ + written_ % kRingBytes, &pad, sizeof pad);
     written_ += skipped;
   }
@@ -64,11 +64,11 @@ void Sender::put(Op op, const void* command, size_t bytes, Tail tail) {
   const size_t whole = sizeof(Header) + bytes + tail.bytes;
   const auto rounded = static_cast<uint32_t>((whole + kCommandAlignment - 1) / kCommandAlignment *
                                              kCommandAlignment);
-  char* place = reserve(rounded);
-  const Header header{op, rounded};
-  std::memcpy(place, &header, sizeof header);
-  std::memcpy(place + sizeof header, command, bytes);
-  if (tail.bytes > 0) std::memcpy(place + sizeof header + bytes, tail.data, tail.bytes);
+  char* target = reserve(rounded);
+  const Header header{op, rounded, place};
+  std::memcpy(target, &header, sizeof header);
+  std::memcpy(target + sizeof header, command, bytes);
+  if (tail.bytes > 0) std::memcpy(target + sizeof header + bytes, tail.data, tail.bytes);
   written_ += rounded;
   publish();
 }

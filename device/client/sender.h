@@ -22,6 +22,9 @@ struct Tail {
 
 class Sender {
  public:
+  // Header::place of this thread's commands.
+  inline static thread_local uint64_t place = 0;
+
   // Maps the channel behind the descriptor; false where that fails.
   bool open(int descriptor);
   bool is_open() const { return page_ != nullptr; }

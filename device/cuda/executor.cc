@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "check.h"
+#include "cuda/kernels.h"
 
 namespace mc::device {
 namespace {
@@ -275,6 +276,7 @@ void Executor::serve(const std::atomic<bool>& is_over) {
       command.assign(ring_ + offset + sizeof header, ring_ + offset + header.bytes);
       const std::lock_guard lock(mutex_);
       note(Note::kCommand, &header.op, sizeof header.op, command.data(), body_bytes);
+      begin_command(header.place);
       execute(header.op, command.data(), body_bytes);
     }
     position_ += header.bytes;
@@ -681,6 +683,12 @@ void Executor::execute(Op op, const char* body, uint32_t bytes) {
     case Op::kOperatorResult: {
       OperatorResult command;
       return fail(take(command) ? fetch_result(command) : CUDA_ERROR_INVALID_VALUE);
+    }
+    case Op::kHostAccess: {
+      HostAccess command;
+      if (!take(command)) return reply(CUDA_ERROR_INVALID_VALUE);
+      note_host_access(command);
+      return reply(CUDA_SUCCESS);
     }
     case Op::kUnsupported: {
       const char* name = take(handle) ? text_in(body, bytes) : nullptr;

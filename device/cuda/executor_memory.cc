@@ -6,6 +6,7 @@
 
 #include "check.h"
 #include "cuda/executor.h"
+#include "cuda/kernels.h"
 
 namespace mc::device {
 namespace {
@@ -113,6 +114,7 @@ CUresult Executor::unmap(const Map& command) {
 CUresult Executor::write(const Write& command, const char* data, uint32_t bytes) {
   CUstream stream;
   if (command.bytes > bytes || !is_device_range(command.target, command.bytes)) {
+    note_refused_copy(command.bytes);
     return CUDA_ERROR_INVALID_VALUE;
   }
   if (!stream_of(command.stream, stream)) return CUDA_ERROR_INVALID_HANDLE;
@@ -128,6 +130,7 @@ void Executor::read(const Read& command) {
   CUstream stream;
   if (command.rows != 1 || command.bytes > kReplyBytesMax ||
       !is_device_range(command.source, command.bytes)) {
+    note_refused_copy(command.bytes);
     return reply(CUDA_ERROR_INVALID_VALUE);
   }
   if (!stream_of(command.stream, stream)) return reply(CUDA_ERROR_INVALID_HANDLE);
@@ -152,6 +155,7 @@ CUresult Executor::copy(const Copy& command) {
   if (command.rows == 1) {
     if (!is_device_range(command.target, command.bytes) ||
         !is_device_range(command.source, command.bytes)) {
+      note_refused_copy(command.bytes);
       return CUDA_ERROR_INVALID_VALUE;
     }
     return cuMemcpyDtoDAsync(command.target, command.source, command.bytes, stream);

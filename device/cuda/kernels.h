@@ -8,6 +8,8 @@
 
 #include <cstdint>
 
+#include "commands.h"
+
 namespace mc::device {
 
 // A secret by which bytes are masked.
@@ -23,6 +25,14 @@ CUresult copy_masked(CUdeviceptr target, CUdeviceptr source, uint64_t bytes, con
 // Reads so many bytes, a multiple of 16: what the cache held before is gone where they are more
 // than it holds.  `sink` is memory of four bytes.
 CUresult read_through(CUdeviceptr source, uint64_t bytes, CUdeviceptr sink, CUstream stream);
+
+// ---- For checked programs, of whose faults a device in software reports where they are.
+
+// The next call of the driver follows from a command with this Header::place.
+void begin_command(uint64_t place);
+// A copy of so many bytes is refused, as they are not within the device's memory.
+void note_refused_copy(uint64_t bytes);
+void note_host_access(const HostAccess& access);
 
 // Writes a word to memory that the host sees.
 CUresult store_word(CUdeviceptr target, uint64_t value, CUstream stream);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/check.h"
+#include "ptx/counts.h"
 #include "ptx/finding_log.h"
 #include "ptx/global_memory.h"
 #include "ptx/machine.h"
@@ -129,6 +130,7 @@ BlockMemory* open_block(Block& block, Launch& launch, int worker, int lanes) {
   block.launch_since = shadow.launch_since();
   block.saves = launch.undo != nullptr;
   block.words = launch.orders + worker;
+  block.counts = launch.counts + worker;
   block.reads_by_words = launch.reads_by_words;
   memory->sites.resize(static_cast<size_t>(program.num_sites) + 1);
   block.sites = memory->sites.data();
@@ -182,8 +184,14 @@ uint64_t number_at(const Turns& turns, uint64_t turn) {
 bool take_turns(Block& block, int64_t count) {
   Launch& launch = *block.launch;
   if (launch.stopped.load(std::memory_order_relaxed)) block.stopped = true;
+  if (launch.is_cancelled->load(std::memory_order_relaxed)) return false;
   return launch.turns_left.fetch_sub(count, std::memory_order_relaxed) >= count &&
          *block.now < kTimesEnd;
+}
+
+const char* why_out_of_turns(const Block& block) {
+  return block.launch->is_cancelled->load() ? "the kernel ran on when the program's time was up"
+                                            : "the launch ran for longer than its budget of steps";
 }
 
 bool take_bytes(Block& block, size_t bytes) {

@@ -174,12 +174,12 @@ Code* ProgramBuilder::code_of(const Function& function) {
 
 Result<std::unique_ptr<Program>> decode(std::shared_ptr<const Module> module,
                                         const Function& kernel, const Addresses& addresses,
-                                        const Variant& variant) {
+                                        const Variant& variant, Counting counting) {
   auto program = std::make_unique<Program>();
   program->module = module;
   program->kernel = &kernel;
   program->lanes = variant.lanes;
-  ProgramBuilder builder{*program, addresses, variant, {}, {}, {}};
+  ProgramBuilder builder{*program, addresses, variant, counting, {}, {}, {}};
   const std::vector<const Function*> functions = reachable(*module, kernel);
   MC_TRY_VOID(SharedLayout(builder).run(functions), "kernel " + kernel.name);
   for (const Function* function : functions) {
@@ -255,6 +255,7 @@ void Decoder::decode_one(const Instruction& one) {
   const size_t steps = code_.steps.size(), lists = code_.lists.size();
   const size_t links = links_.size(), step_links = step_links_.size();
   const size_t list_links = list_links_.size(), index_links = index_links_.size();
+  if (builder_.counting == Counting::kOn) emit(variant_.plain.count_instruction);
   decode_known(one);
   if (!error_ || error_->code != ErrorCode::kUnsupported) return;
   code_.steps.resize(steps);
@@ -321,6 +322,7 @@ void Decoder::resolve() {
     Step& step = steps[link.step];
     if (link.target >= 0) step.target = step_of(link.target);
     if (step.target != nullptr && step.target <= &step) {
+      builder_.program.has_loops = true;
       step.c = 1 + static_cast<uint32_t>((&step - step.target) / kStepsOfBranch);
     }
     if (link.join >= 0 && link.join != exit) step.join = step_of(link.join);

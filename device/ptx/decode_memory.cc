@@ -120,6 +120,7 @@ void Decoder::access(const Instruction& one, size_t data, size_t memory) {
                          static_cast<int>(places.size())};
   Step step = memory_step(one, operand(one, memory));
   step.d = places[0];
+  count_access(one, step, static_cast<uint32_t>(key.bytes * key.elements));
   // The first look of a loop around atom.cas is no plain read: only the atomic acts on it.
   const bool is_look = is_load && space_of(one) == Space::kShared && is_compared(operand(one, 0));
   if (is_look) step.flags |= kStrong;
@@ -156,6 +157,20 @@ void Decoder::find_compared() {
 
 bool Decoder::is_compared(const Operand& data) const {
   return data.id >= 0 && compared_[static_cast<size_t>(data.id)];
+}
+
+// The caches of constants move no sectors.
+void Decoder::count_access(const Instruction& one, Step access, uint32_t bytes, uint32_t lanes) {
+  if (builder_.counting == Counting::kOff || one.has("const")) return;
+  const bool is_store = one.opcode == "st" || one.opcode == "stmatrix";
+  const bool is_atomic = one.opcode == "atom" || one.opcode == "red";
+  const Counted kind = is_store ? Counted::kStore : is_atomic ? Counted::kAtomic : Counted::kLoad;
+  emit(variant_.plain.count_access, {.a = access.a,
+                                     .b = lanes,
+                                     .c = bytes,
+                                     .e = static_cast<uint32_t>(kind),
+                                     .flags = access.flags,
+                                     .immediate = access.immediate});
 }
 
 Step Decoder::memory_step(const Instruction& one, const Operand& memory) {
@@ -235,6 +250,7 @@ void Decoder::atomic(const Instruction& one) {
   step.c = op == Op::kCas ? source(one, first + 2, width) : zeros_;
   const bool is_discarded = !has_result || operand(one, 0).kind == Operand::Kind::kDiscard;
   if (is_unread(one)) step.flags |= kUnread;
+  count_access(one, step, static_cast<uint32_t>(width));
   step.d = is_discarded ? 0 : result(operand(one, 0), width);
   emit(variant_.atomic({op, one.type()}), step);
 }
@@ -261,6 +277,11 @@ void Decoder::copy_async(const Instruction& one) {
   const size_t hint = one.has("L2::cache_hint") ? 1 : 0;
   const bool has_size = one.operands.size() > 3 + hint;
   if (has_size && operand(one, 3).type == Type::kPred) return lack("ignore-src is not supported");
+  Step source_step = from, target_step = to;
+  source_step.flags |= static_cast<uint32_t>(Space::kGlobal);
+  target_step.flags |= static_cast<uint32_t>(Space::kShared);
+  count_access(one, source_step, static_cast<uint32_t>(bytes.value));
+  count_access(one, target_step, static_cast<uint32_t>(bytes.value));
   emit(variant_.plain.copy_async, {.d = to.a,
                                    .a = from.a,
                                    .b = constant(static_cast<uint64_t>(from.immediate), 8),
@@ -271,6 +292,12 @@ void Decoder::copy_async(const Instruction& one) {
                                    .site = builder_.program.num_sites++});
 }
 
+// Lanes 8k to 8k + 7 give the rows of matrix k.
+void Decoder::count_rows(const Instruction& one, Step access) {
+  access.flags |= static_cast<uint32_t>(Space::kShared);
+  count_access(one, access, 16, 8 * access.c);
+}
+
 // `ldmatrix.sync.aligned.m8n8.x4{.trans}.shared.b16 {d...}, [a]`
 void Decoder::load_matrix(const Instruction& one) {
   const size_t count = one.has("x4") ? 4 : one.has("x2") ? 2 : 1;
@@ -279,6 +306,7 @@ void Decoder::load_matrix(const Instruction& one) {
   if (places.size() != count) return fail("a wrong number of registers");
   Step step = address(operand(one, 1));
   step.c = static_cast<uint32_t>(count);
+  count_rows(one, step);
   emit(one.has("trans") ? variant_.plain.load_matrix_transposed : variant_.plain.load_matrix, step);
   list(std::move(places));
 }
@@ -291,6 +319,7 @@ void Decoder::store_matrix(const Instruction& one) {
   if (places.size() != count) return fail("a wrong number of registers");
   Step step = address(operand(one, 0));
   step.c = static_cast<uint32_t>(count);
+  count_rows(one, step);
   emit(one.has("trans") ? variant_.plain.store_matrix_transposed : variant_.plain.store_matrix,
        step);
   list(std::move(places));

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "ptx/counts.h"
 #include "ptx/decode.h"
 #include "ptx/flow_graph.h"
 #include "ptx/operations.h"
@@ -40,6 +41,7 @@ struct ProgramBuilder {
   Program& program;
   const Addresses& addresses;
   const Variant& variant;
+  Counting counting = Counting::kOff;
   std::map<std::string, uint32_t> shared;  // Offsets of shared variables.
   std::map<const Function*, Code*> codes;
   std::vector<const Function*> to_decode;
@@ -153,6 +155,10 @@ class Decoder {
   std::vector<uint32_t> register_row(const Instruction& one, const Operand& data, bool is_result,
                                      int& width);
   void access(const Instruction& one, size_t data, size_t memory);
+  // A step that counts an access, whose address `access` has, where the program counts.
+  void count_access(const Instruction& one, Step access, uint32_t bytes, uint32_t lanes = 0);
+  // The same of ldmatrix and stmatrix.
+  void count_rows(const Instruction& one, Step access);
   // A step with an address, its space and a site of its own.
   Step memory_step(const Instruction& one, const Operand& memory);
   void find_compared();

@@ -2,6 +2,7 @@
 #include "ptx/device.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <map>
 #include <ranges>
@@ -31,7 +32,6 @@ constexpr size_t kCooperativeBytesMax = size_t{4} << 30;  // For the contexts of
 constexpr uint32_t kLocalMax = 512 << 10;  // Bytes of a thread, of every compute capability.
 // Two words that are zero when a launch begins: cooperative_groups/details/driver_abi.h.
 constexpr size_t kGridWorkspaceBytes = 8;
-constexpr int kWorkersMax = 256;
 constexpr int64_t kLaunchBytesMax = 1 << 30;             // Frames of calls and copies under way.
 constexpr int64_t kHeapBytes = 64 << 20;                 // For malloc of kernels.
 constexpr uint64_t kNoiseOfLaunch = 0x9FB21C651E98DF25;  // Odd, so that launches differ.
@@ -125,7 +125,22 @@ Result<uint64_t> address_of(const Module& module, const Addresses& addresses,
   return invalid("\"" + symbol + "\" has no address");
 }
 
+void add(RequestCounts& sum, const RequestCounts& one) {
+  sum.requests += one.requests;
+  sum.sectors += one.sectors;
+}
+
 }  // namespace
+
+void Counts::add(const Counts& other) {
+  instructions += other.instructions;
+  lanes += other.lanes;
+  ptx::add(loads, other.loads);
+  ptx::add(stores, other.stores);
+  ptx::add(atomics, other.atomics);
+  shared_passes += other.shared_passes;
+  shared_passes_least += other.shared_passes_least;
+}
 
 Arguments& Arguments::add_bytes(const void* data, size_t size, size_t align) {
   bytes_.resize((bytes_.size() + align - 1) / align * align);
@@ -133,6 +148,8 @@ Arguments& Arguments::add_bytes(const void* data, size_t size, size_t align) {
   bytes_.insert(bytes_.end(), begin, begin + size);
   return *this;
 }
+
+using Clock = std::chrono::steady_clock;
 
 // Bytes that have another value in a launch than before it.
 struct Overlay {
@@ -149,10 +166,13 @@ struct Device::Impl {
   ModuleId next_module = 1;
   std::vector<std::unique_ptr<ShadowMemory>> shadows;  // One for each worker.
   std::unique_ptr<UndoLog> undo;
+  std::vector<Counts> counts;              // Each worker's, in the last run.
   std::set<const Program*> in_place;       // Those that wrote what their blocks read.
   std::set<const Program*> reads_written;  // Those that read nothing unwritten so far.
   uint64_t grid_workspace = 0;             // Memory of cooperative launches.
   uint64_t launches = 0;
+  std::atomic<Clock::time_point> begun{Clock::time_point()};  // The launch under way; or none.
+  std::atomic<bool> is_cancelled{false};
 
   Status place_variables(Loaded& loaded);
   Result<const Program*> program(ModuleId module, std::string_view kernel);
@@ -293,6 +313,17 @@ void Device::note_write(uint64_t address, size_t bytes) {
   allocation->has_unwritten = unwritten.has_any({allocation->begin, allocation->end});
 }
 
+bool Device::has_unwritten(uint64_t address, size_t bytes) const {
+  const Allocation* allocation = impl_->memory->find(address);
+  return allocation != nullptr && allocation->has_unwritten &&
+         impl_->unwritten->has_any({address, address + bytes});
+}
+
+void Device::cancel(std::chrono::duration<double> older_than) {
+  const Clock::time_point begun = impl_->begun;
+  if (begun != Clock::time_point() && Clock::now() - begun > older_than) impl_->is_cancelled = true;
+}
+
 bool Device::take_given_read() { return impl_->memory->take_given_read(); }
 
 Result<ModuleId> Device::load(std::string_view text) {
@@ -375,7 +406,9 @@ Result<const Program*> Device::Impl::program(ModuleId module, std::string_view k
     return Error{ErrorCode::kNotFound, "the module has no kernel " + std::string(kernel)};
   }
   MC_TRY(std::unique_ptr<Program> decoded,
-         ptx::decode(loaded.module, *function, loaded.addresses, *variant), "PTX");
+         ptx::decode(loaded.module, *function, loaded.addresses, *variant,
+                     options.counts ? Counting::kOn : Counting::kOff),
+         "PTX");
   return loaded.programs.emplace(kernel, std::move(decoded)).first->second.get();
 }
 
@@ -399,7 +432,8 @@ Result<KernelFacts> Device::facts(ModuleId module, std::string_view kernel) {
                     program->parameter_bytes,
                     shared_bytes,
                     program->codes.front()->local_bytes,
-                    program->kernel->threads_max};
+                    program->kernel->threads_max,
+                    program->has_loops};
   for (const Variable& one : program->kernel->parameters) {
     facts.parameters.push_back(
         {static_cast<uint32_t>(one.offset), static_cast<uint32_t>(one.bytes)});
@@ -428,7 +462,8 @@ void Device::Impl::prepare(Launch& launch, const LaunchOptions& given, const Pro
   launch.parameters = given.arguments.bytes().data();
   launch.checks_races = given.checks_races;
   launch.reads_by_words = in_place.contains(&program);
-  const uint64_t most = program.blocks_communicate ? 1 : static_cast<uint64_t>(options.workers);
+  const int wanted = program.blocks_communicate ? 1 : std::min(options.workers, given.workers_max);
+  const auto most = static_cast<uint64_t>(std::max(wanted, 1));
   launch.workers = static_cast<int>(std::min(most, launch.blocks));
   const size_t contexts =
       std::max<size_t>(kContextsBytesMax / context_bytes(launch, variant->lanes), 2);
@@ -450,6 +485,7 @@ void Device::Impl::prepare(Launch& launch, const LaunchOptions& given, const Pro
     launch.late_pause = static_cast<int>(given.seed % kLatePauses);
   }
   launch.turns_left = given.steps_max * 1000 / launch.turn;
+  launch.is_cancelled = &is_cancelled;
   launch.heap_left = kHeapBytes;
   launch.bytes_left = kLaunchBytesMax;
 }
@@ -459,6 +495,8 @@ void Device::Impl::run(Launch& launch, const Overlay& overlay) {
   launch.shadows = shadows.data();
   std::vector<Order> orders(static_cast<size_t>(launch.workers));
   launch.orders = orders.data();
+  counts.assign(static_cast<size_t>(launch.workers), {});
+  launch.counts = counts.data();
   launch.undo = launch.workers > 1 || launch.may_undo ? undo.get() : nullptr;
   if (launch.undo != nullptr) undo->begin_launch();
   if (overlay.extents != nullptr) {
@@ -682,12 +720,14 @@ Result<LaunchReport> Device::launch(const LaunchOptions& options) {
   UnwrittenReads reads;
   launch.unwritten = impl_->unwritten.get();
   launch.unwritten_reads = options.checks_races ? &reads : nullptr;
+  impl_->begun = Clock::now();
   impl_->run(launch);
   if (impl_->depends_on_order(launch)) {
     launch.workers = 1;
     impl_->run_again(launch, options);
   }
   report.is_complete = !launch.stopped;
+  for (const Counts& one : impl_->counts) report.counts.add(one);
   const bool is_clean = log.findings().empty() || impl_->is_settled(launch, options, log);
   if (!is_clean) report.findings = log.findings();
   if (launch.reads_unwritten) impl_->reads_written.erase(program);
@@ -700,6 +740,7 @@ Result<LaunchReport> Device::launch(const LaunchOptions& options) {
   } else {
     impl_->note_writes_of(launch);
   }
+  impl_->begun = Clock::time_point();
   if (options.records_touched) report.touched = impl_->touched_by(launch);
   report.printed = log.printed();
   return report;

@@ -25,6 +25,7 @@
 #define MC_PTX_DEVICE_H_
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -34,6 +35,7 @@
 #include <vector>
 
 #include "core/result.h"
+#include "ptx/counts.h"
 #include "ptx/finding.h"
 #include "ptx/origin.h"
 
@@ -41,11 +43,13 @@ namespace mc::ptx {
 
 // The value of %nsmid, which is that of an H100.
 inline constexpr int kMultiprocessors = 132;
+inline constexpr int kWorkersMax = 256;
 
 struct DeviceOptions {
   size_t memory_bytes = size_t{4} << 30;  // Reserved, taken when touched.
   int lanes = 32;                         // 32, or 128 as on MUSA's mp_21.
   int workers = 1;                        // Threads that run a launch's blocks.
+  bool counts = false;                    // Launches have LaunchReport::counts.
   int memory_descriptor = -1;             // A file for the memory, that others map too; or none.
 };
 
@@ -73,7 +77,8 @@ struct LaunchOptions {
   std::array<uint32_t, 3> block = {1, 1, 1};
   uint32_t shared_bytes = 0;  // Dynamic shared memory.
   Arguments arguments = {};
-  bool is_cooperative = false;  // All blocks are under way at once, and have a grid barrier.
+  bool is_cooperative = false;    // All blocks are under way at once, and have a grid barrier.
+  int workers_max = kWorkersMax;  // Those of the device's that run the launch.
   bool checks_races = true;
   bool records_touched = false;  // With checks_races alone.
   // The order in which blocks and warps have their turns; 0 is that of their numbers.
@@ -93,6 +98,7 @@ struct LaunchReport {
   std::string printed;            // Text that printf wrote.
   bool is_complete = true;        // No finding ended the launch.
   TouchedBytes touched;           // Empty unless LaunchOptions asked for it.
+  Counts counts;                  // Zeros unless DeviceOptions asked for it.
 };
 
 // The place of a parameter among a kernel's arguments.
@@ -108,6 +114,7 @@ struct KernelFacts {
   uint32_t shared_bytes = 0;  // Static shared memory.
   uint32_t local_bytes = 0;
   int64_t threads_max = 1024;
+  bool has_loops = false;
 };
 
 class Device {
@@ -142,6 +149,8 @@ class Device {
   // A finding for bytes that reach the host or an output, and that follow from a kernel's read of
   // bytes that nothing wrote since they were allocated; null where none do (unwritten.h).
   std::shared_ptr<const Finding> unwritten_read(uint64_t address, size_t bytes) const;
+  // True if nothing wrote some of the bytes.
+  bool has_unwritten(uint64_t address, size_t bytes) const;
   // True: since the last call kernels read what is kGiven.
   bool take_given_read();
 
@@ -164,6 +173,8 @@ class Device {
   // Runs a kernel to its end. What the kernel did wrong is in the report; an Error is for a launch
   // that could not begin: an unknown kernel, unsupported instructions.
   Result<LaunchReport> launch(const LaunchOptions& options);
+  // Ends a launch that has run for so long already. Any thread may call it.
+  void cancel(std::chrono::duration<double> older_than);
 
  private:
   struct Impl;

@@ -21,6 +21,9 @@ enum class FindingKind : uint8_t {
   // words that the launch wrote, by any thread.
   kGlobalRace,
   kStreamRace,       // Work of two streams touches a word, one writes, and nothing orders them.
+  kHostRace,         // The host touches managed memory that a kernel may still use.
+  kHostAccess,       // The host touches memory that only the device has.
+  kUnwrittenCopy,    // A copy to the host of bytes that nothing wrote.
   kUnwrittenShared,  // A read of shared memory that no thread of the block wrote.
   kUnwrittenGlobal,  // A read of global memory that nothing wrote, and from which results follow.
   kShuffleSource,    // A thread is not in the mask of its own instruction, or lanes are missing.

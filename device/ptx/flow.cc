@@ -145,7 +145,7 @@ bool begin_turn(LaneWarp& w, const Step* s) {
   w.turn = turn;
   if (take_turns(*w.block, turns)) return true;
   report(*w.block, w, s, FindingKind::kStepLimit, w.thread(lowest(w.active)),
-         "the launch ran for longer than its budget of steps");
+         why_out_of_turns(*w.block));
   return false;
 }
 

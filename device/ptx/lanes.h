@@ -177,6 +177,7 @@ void add_copies(PlainHandlers& handlers);
 void add_bits(PlainHandlers& handlers);
 void add_fragments(PlainHandlers& handlers);
 void add_memory(PlainHandlers& handlers);
+void add_counts(PlainHandlers& handlers);
 void work(Launch& launch, int worker);
 
 // ---- Leaves: flow.cc.

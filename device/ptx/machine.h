@@ -23,6 +23,7 @@ namespace mc::ptx {
 
 struct Block;
 struct BlockMemory;
+struct Counts;
 struct Launch;
 class FindingLog;
 class GlobalMemory;
@@ -101,6 +102,7 @@ struct Block {
   GlobalShadow global_shadow;
   bool saves = false;  // Bytes are saved before they are overwritten: undo_log.h.
   int worker = 0;
+  Counts* counts = nullptr;
   SiteRange* sites = nullptr;
   // Shape.
   uint32_t id[3] = {};
@@ -156,7 +158,8 @@ struct WarpTime {
 struct Launch {
   GlobalMemory* memory = nullptr;
   FindingLog* log = nullptr;
-  Order* orders = nullptr;      // One for each worker.
+  Order* orders = nullptr;  // One for each worker, as the next.
+  Counts* counts = nullptr;
   UndoLog* undo = nullptr;      // Not null where the launch may be undone.
   bool reads_by_words = false;  // Reads are recorded by words: shadow.h.
   std::atomic<bool> writes_what_it_read{false};
@@ -192,6 +195,7 @@ struct Launch {
   int64_t heap_left = 0;  // Bytes for malloc; kernels that call it have one worker.
   std::atomic<uint64_t> next_block{0};
   std::atomic<int64_t> turns_left{0};
+  const std::atomic<bool>* is_cancelled = nullptr;
   std::atomic<int64_t> bytes_left{0};  // Memory of this process that kernels may still take.
   std::atomic<bool> stopped{false};
 };
@@ -228,8 +232,10 @@ Turns turns_of(uint64_t count, uint64_t seed);
 uint64_t number_at(const Turns& turns, uint64_t turn);
 // Numbers that follow from the launch, for bytes that nobody set and for time.
 uint64_t noise_at(const Launch& launch, uint64_t number);
-// False: the launch's budget is used up.
+// False: the launch's budget is used up, or it is cancelled.
 bool take_turns(Block& block, int64_t count);
+// Words for the finding that is then due.
+const char* why_out_of_turns(const Block& block);
 // False: the launch has used its share of this process's memory.
 bool take_bytes(Block& block, size_t bytes);
 

@@ -148,6 +148,7 @@ struct PlainHandlers {
   Handler copy_async, copy_async_commit, copy_async_wait, load_matrix, load_matrix_transposed;
   Handler store_matrix, store_matrix_transposed;
   Handler load_fragment, store_fragment, multiply_fragments;
+  Handler count_instruction, count_access;  // Steps of counts.h.
 };
 
 struct Launch;

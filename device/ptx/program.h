@@ -175,6 +175,7 @@ struct Program {
   bool has_strong_words = false;    // Loads or stores are strong, or words are exchanged.
   bool has_fences = false;          // Fences are of the device's scope.
   bool has_calls = false;
+  bool has_loops = false;
 };
 
 }  // namespace mc::ptx

@@ -420,8 +420,7 @@ void pay_for_block(LaneBlock& block) {
   const int64_t turns = turns_of_block(block);
   if (turns == 0 || take_turns(block, turns)) return;
   const LaneWarp& w = block.warps[0];
-  report(block, w, w.code->steps.data(), FindingKind::kStepLimit, 0,
-         "the launch ran for longer than its budget of steps");
+  report(block, w, w.code->steps.data(), FindingKind::kStepLimit, 0, why_out_of_turns(block));
 }
 
 // ---- Blocks of a worker.

@@ -12,6 +12,7 @@ PlainHandlers plain_handlers() {
   add_bits(handlers);
   add_memory(handlers);
   add_fragments(handlers);
+  add_counts(handlers);
   return handlers;
 }
 

@@ -77,8 +77,10 @@ CUresult fill(CUdeviceptr target, unsigned char value, size_t pitch, size_t widt
     if (bytes == nullptr) {
       return refuse("[memset]", mc::ptx::FindingKind::kOutOfBoundsWrite, width);
     }
-    std::memset(bytes, value, width);
-    if (is_first_fill(target + row * pitch, width)) continue;
+    const bool is_first = is_first_fill(target + row * pitch, width);
+    const int fresh = Driver::get().fresh_byte;
+    std::memset(bytes, is_first && fresh >= 0 ? fresh : value, width);
+    if (is_first) continue;
     // Bytes chosen after a kernel wrote there are a message of the host's.
     const bool is_late = value != 0 && (device.origins(target) & mc::ptx::kByKernel) != 0;
     Driver::get().note_stream_access("[memset]", {{}, {extent(target + row * pitch, width)}, {}});
@@ -238,7 +240,7 @@ CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr target, const void* source, size_t byt
                               CUstream stream) {
   if (Driver::get().fault() != CUDA_SUCCESS) return Driver::get().fault();
   uint8_t* to = host(target, bytes);
-  if (to == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (to == nullptr) return refuse("[memcpy]", mc::ptx::FindingKind::kOutOfBoundsWrite, bytes);
   std::memcpy(to, source, bytes);
   Driver::get().order.begin(stream);
   Driver::get().note_stream_access("[memcpy]", {{}, {extent(target, bytes)}, {}});
@@ -249,7 +251,7 @@ CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr target, const void* source, size_t byt
 CUresult cuMemcpyDtoHAsync_v2(void* target, CUdeviceptr source, size_t bytes, CUstream stream) {
   if (Driver::get().fault() != CUDA_SUCCESS) return Driver::get().fault();
   const uint8_t* from = host(source, bytes);
-  if (from == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (from == nullptr) return refuse("[memcpy]", mc::ptx::FindingKind::kOutOfBoundsRead, bytes);
   Driver::get().check_unwritten(source, bytes);
   Driver::get().order.begin(stream);
   Driver::get().note_stream_access("[memcpy]", {{extent(source, bytes)}, {}, {}});

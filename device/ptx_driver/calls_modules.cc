@@ -49,6 +49,15 @@ int threads_of(const CUlaunchConfig& config) {
   return static_cast<int>(std::min<uint64_t>(threads, 1025));
 }
 
+// Resident threads of a multiprocessor, as a share of the possible ones.
+double occupancy_of(const mc::ptx_driver::Description& device, int threads,
+                    const Function& function, uint32_t dynamic) {
+  const int blocks = device.resident_blocks(
+      {threads, function.registers, uint64_t{function.facts.shared_bytes} + dynamic});
+  const int warps = (threads + 31) / 32;
+  return blocks * warps * 32.0 / device.at(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
+}
+
 // The blocks of a cooperative launch wait for each other, so all of them must be resident.
 bool is_too_large(const CUlaunchConfig& config, const Function& function) {
   const uint64_t blocks = uint64_t{config.gridDimX} * config.gridDimY * config.gridDimZ;
@@ -227,15 +236,19 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, voi
     driver.report_refusal(known->name, "a cooperative grid whose blocks are not all resident");
     return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
   }
+  // A kernel without a loop waits for memory, whose old bytes several workers would have to keep.
   ptx::LaunchOptions options{.module = known->module,
                              .kernel = known->name,
                              .grid = {config->gridDimX, config->gridDimY, config->gridDimZ},
                              .block = {config->blockDimX, config->blockDimY, config->blockDimZ},
                              .shared_bytes = config->sharedMemBytes,
                              .arguments = arguments_in(extra),
-                             .is_cooperative = cooperates};
-  return driver.queue(config->hStream,
-                      [options = std::move(options)] { return Driver::get().launch(options); });
+                             .is_cooperative = cooperates,
+                             .workers_max = known->facts.has_loops ? ptx::kWorkersMax : 1};
+  const double occupancy = occupancy_of(driver.description, threads, *known, options.shared_bytes);
+  return driver.queue(config->hStream, [options = std::move(options), occupancy] {
+    return Driver::get().launch(options, occupancy);
+  });
 }
 
 }  // extern "C"

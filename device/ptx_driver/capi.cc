@@ -31,6 +31,7 @@ void mc_executor_set_warp_threads(int threads) {
 // REQUIRES: no executor was created, and the file has as many bytes as there are addresses.
 uint64_t mc_executor_share_memory(int descriptor) {
   mc::ptx_driver::Driver::get().memory_descriptor = descriptor;
+  mc::ptx_driver::Driver::get().order.record();
   return mc::ptx::kGlobalBase;
 }
 
@@ -80,6 +81,30 @@ void mc_executor_note_operator(uint64_t target, uint64_t bytes, uint64_t extent,
   device.note_write(target, extent);
 }
 
+// Threads that run a launch's blocks. REQUIRES: no executor was created.
+void mc_executor_use_workers(int workers) { mc::ptx_driver::Driver::get().workers = workers; }
+
+// Launches are counted. REQUIRES: no executor was created.
+void mc_executor_count() { mc::ptx_driver::Driver::get().counts = true; }
+
+// The counts since the last call, as lines of JSON; valid until the next call.
+const char* mc_executor_take_profile() {
+  static std::string lines;
+  lines = mc::ptx_driver::Driver::get().take_profile();
+  return lines.c_str();
+}
+
+// Driver::checks_copies and fresh_byte. REQUIRES: no executor was created.
+void mc_executor_check_copies(int fresh_byte) {
+  mc::ptx_driver::Driver::get().checks_copies = true;
+  mc::ptx_driver::Driver::get().fresh_byte = fresh_byte;
+}
+
+// Ends a launch that has run for so many seconds.
+void mc_executor_cancel(double older_than_s) {
+  mc::ptx_driver::Driver::get().device().cancel(std::chrono::duration<double>(older_than_s));
+}
+
 // Driver::bytes_moved.
 uint64_t mc_executor_moved_bytes() { return mc::ptx_driver::Driver::get().bytes_moved; }
 
@@ -98,6 +123,12 @@ CUresult copy_masked(CUdeviceptr, CUdeviceptr, uint64_t, const Mask&, uint64_t, 
 CUresult store_word(CUdeviceptr, uint64_t, CUstream) { return CUDA_ERROR_NOT_SUPPORTED; }
 CUresult read_through(CUdeviceptr, uint64_t, CUdeviceptr, CUstream) {
   return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+void begin_command(uint64_t place) { ptx_driver::Driver::get().report().set_place(place); }
+void note_refused_copy(uint64_t bytes) { ptx_driver::Driver::get().report_refused_copy(bytes); }
+void note_host_access(const HostAccess& access) {
+  ptx_driver::Driver::get().note_host_access(access);
 }
 
 }  // namespace mc::device

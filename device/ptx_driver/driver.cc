@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <tuple>
 #include <utility>
+
+#include <nlohmann/json.hpp>
 
 #include "core/demangle.h"
 #include "ptx_driver/description.h"
@@ -23,6 +26,8 @@ uint64_t processor_us() {
 // Backward branches of warps, in thousands: some seconds of one core, and more than one thread
 // makes that does all of the largest task that is judged (JudgeOptions::cost_max).
 constexpr int64_t kStepsMax = 100'000;
+// Smaller launches are over before another thread has begun.
+constexpr uint64_t kThreadsOfWorkers = 1 << 14;
 
 CUresult fault_of(ptx::FindingKind kind) {
   switch (kind) {
@@ -40,6 +45,14 @@ CUresult fault_of(ptx::FindingKind kind) {
   }
 }
 
+ptx::Finding fault_of_host(ptx::FindingKind kind, const char* name, std::string detail) {
+  ptx::Finding finding;
+  finding.kind = kind;
+  finding.kernel = name;
+  finding.detail = std::move(detail);
+  return finding;
+}
+
 ptx::Finding stream_race(const std::string& name, const std::string& other) {
   ptx::Finding finding;
   finding.kind = ptx::FindingKind::kStreamRace;
@@ -47,6 +60,32 @@ ptx::Finding stream_race(const std::string& name, const std::string& other) {
   finding.detail = "uses bytes that " + (other.starts_with('[') ? other : demangle(other)) +
                    " of another stream uses, and nothing orders the two";
   return finding;
+}
+
+uint64_t volume(const std::array<uint32_t, 3>& three) {
+  return uint64_t{three[0]} * three[1] * three[2];
+}
+
+using Json = nlohmann::json;
+
+Json json_of(const ptx::RequestCounts& counts) {
+  return {{"requests", counts.requests}, {"sectors", counts.sectors}};
+}
+
+std::string line_of(const std::string& kernel, const KernelProfile& profile) {
+  const ptx::Counts& counts = profile.counts;
+  const Json line{{"kernel", demangle(kernel)},
+                  {"launches", profile.launches},
+                  {"threads", profile.threads},
+                  {"occupancy", profile.occupancy},
+                  {"instructions", counts.instructions},
+                  {"lanes", counts.lanes},
+                  {"loads", json_of(counts.loads)},
+                  {"stores", json_of(counts.stores)},
+                  {"atomics", json_of(counts.atomics)},
+                  {"shared_passes", counts.shared_passes},
+                  {"shared_passes_least", counts.shared_passes_least}};
+  return line.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace
@@ -58,8 +97,11 @@ Driver& Driver::get() {
 
 CUresult Driver::start() {
   if (device_ != nullptr) return CUDA_SUCCESS;
-  auto device = ptx::Device::create(
-      {.memory_bytes = kAddresses, .lanes = warp_threads, .memory_descriptor = memory_descriptor});
+  auto device = ptx::Device::create({.memory_bytes = kAddresses,
+                                     .lanes = warp_threads,
+                                     .workers = workers,
+                                     .counts = counts,
+                                     .memory_descriptor = memory_descriptor});
   if (!device) return CUDA_ERROR_OUT_OF_MEMORY;
   device_ = std::move(*device);
   return CUDA_SUCCESS;
@@ -86,7 +128,7 @@ void Driver::begin_call(uint64_t given_bytes) {
   is_in_call_ = true;
   is_given_nothing_ = given_bytes == 0;
   launches_before_ = launches_;
-  kernel_us_ = 0;
+  kernel_us_ = sectors_ = 0;
   device_->take_given_read();
 }
 
@@ -95,6 +137,7 @@ void Driver::end_call(std::span<const OutputPart> outputs) {
   CallRecord record{.number = ++calls_,
                     .launches = launches_ - launches_before_,
                     .kernel_us = kernel_us_,
+                    .sectors = sectors_,
                     .reads_given = device_->take_given_read() || is_given_nothing_};
   for (const auto& [address, bytes] : outputs) {
     record.add(device_->origins(address), bytes);
@@ -116,10 +159,38 @@ void Driver::note_stream_access(const std::string& work, ptx::TouchedBytes bytes
 void Driver::check_unwritten(uint64_t address, uint64_t bytes) {
   const auto read = device_->unwritten_read(address, bytes);
   if (read != nullptr) report_.add(*read);
+  if (checks_copies && read == nullptr && device_->has_unwritten(address, bytes)) {
+    report_.add(fault_of_host(ptx::FindingKind::kUnwrittenCopy, "[memcpy]",
+                              "bytes that nothing wrote reach the host, and its output follows "
+                              "from them"));
+  }
+}
+
+void Driver::note_host_access(const device::HostAccess& access) {
+  if (!checks_copies) return;  // A candidate's process has no such memory.
+  const std::string what = access.writes != 0 ? "the host writes " : "the host reads ";
+  if (access.is_managed == 0) {
+    return report_.add(fault_of_host(ptx::FindingKind::kHostAccess, "[host]",
+                                     what + "memory that only the device has"));
+  }
+  const auto other = order.host_touches(access);
+  if (!other) return;
+  report_.add(fault_of_host(ptx::FindingKind::kHostRace, "[host]",
+                            what + "managed memory that " +
+                                (other->starts_with('[') ? *other : demangle(*other)) +
+                                " uses, and did not wait for it"));
 }
 
 void Driver::note_host_write(uint64_t address, uint64_t bytes) {
   device_->note_origins(address, bytes, is_in_call_ ? ptx::kByHost : ptx::kGiven);
+}
+
+void Driver::report_refused_copy(uint64_t bytes) {
+  if (fault_ != CUDA_SUCCESS) return;
+  report_.add(fault_of_host(ptx::FindingKind::kOutOfBoundsRead, "[memcpy]",
+                            std::to_string(bytes) +
+                                " bytes are not within the device's memory: a pointer of the "
+                                "host, or the wrong direction"));
 }
 
 void Driver::report_refusal(const std::string& kernel, std::string why) {
@@ -135,9 +206,10 @@ CUresult Driver::refuse(const std::string& kernel, std::string why) {
   return fault_ = CUDA_ERROR_INVALID_PTX;
 }
 
-CUresult Driver::launch(ptx::LaunchOptions options) {
+CUresult Driver::launch(ptx::LaunchOptions options, double occupancy) {
   options.steps_max = kStepsMax * steps_factor;
   options.records_touched = order.is_recording();
+  if (volume(options.grid) * volume(options.block) < kThreadsOfWorkers) options.workers_max = 1;
   // Every other launch runs in the order of numbers.
   if (++launches_ % 2 == 0) options.seed = seed + launches_;
   const uint64_t begun_us = processor_us();
@@ -147,6 +219,7 @@ CUresult Driver::launch(ptx::LaunchOptions options) {
     report_.add_unsupported(options.kernel, report.error().message);
     return CUDA_ERROR_NOT_SUPPORTED;
   }
+  if (counts) add_profile(options, occupancy, report->counts);
   for (const ptx::Finding& finding : report->findings) report_.add(finding);
   note_stream_access(options.kernel, std::move(report->touched));
   if (shows_printed) {
@@ -161,6 +234,26 @@ CUresult Driver::launch(ptx::LaunchOptions options) {
   // A launch that could not begin does no harm.
   if (ending->kind == ptx::FindingKind::kLaunchLimit) return CUDA_ERROR_INVALID_VALUE;
   return fault_ = fault_of(ending->kind);
+}
+
+void Driver::add_profile(const ptx::LaunchOptions& options, double occupancy,
+                         const ptx::Counts& counts_of_launch) {
+  KernelProfile& profile = profiles_[options.kernel];
+  ++profile.launches;
+  profile.threads += volume(options.grid) * volume(options.block);
+  profile.occupancy = occupancy;
+  profile.counts.add(counts_of_launch);
+  const auto& [loads, stores, atomics] =
+      std::tie(counts_of_launch.loads, counts_of_launch.stores, counts_of_launch.atomics);
+  sectors_ += loads.sectors + stores.sectors + atomics.sectors;
+}
+
+std::string Driver::take_profile() {
+  std::string lines;
+  for (const auto& [kernel, profile] : std::exchange(profiles_, {})) {
+    lines += line_of(kernel, profile) + "\n";
+  }
+  return lines;
 }
 
 }  // namespace mc::ptx_driver

@@ -28,6 +28,7 @@
 #include <string>
 #include <vector>
 
+#include "commands.h"
 #include "ptx/device.h"
 #include "ptx_driver/description.h"
 #include "ptx_driver/report.h"
@@ -71,6 +72,15 @@ struct Event {
   Clock clock;  // The work that comes before it.
 };
 
+// The launches of a kernel, where the device counts.
+struct KernelProfile {
+  uint64_t launches = 0;
+  uint64_t threads = 0;
+  double occupancy =
+      0;  // That of the last launch: resident threads as a share of the possible ones.
+  ptx::Counts counts;
+};
+
 // An output of a candidate's.
 struct OutputPart {
   uint64_t address = 0;
@@ -104,6 +114,8 @@ class Driver {
   void end_call(std::span<const OutputPart> outputs);
   // Bytes reach the host or the judge: a finding where they follow from unwritten memory.
   void check_unwritten(uint64_t address, uint64_t bytes);
+  // A checked program's own code touches memory: a finding where work under way may touch it too.
+  void note_host_access(const device::HostAccess& access);
   // The host wrote: weights before the first call, a value of its own during one.
   void note_host_write(uint64_t address, uint64_t bytes);
   // Work of the stream that began last touched these: a finding where another stream's may do so
@@ -112,7 +124,11 @@ class Driver {
   // The next candidate: its findings and calls are new.
   void begin_candidate(uint64_t new_seed);
   CUresult fault() const { return fault_; }
-  CUresult launch(ptx::LaunchOptions options);
+  CUresult launch(ptx::LaunchOptions options, double occupancy = 0);
+  // A line of JSON for each kernel that was launched since the last call, where the device counts.
+  std::string take_profile();
+  // A copy to or from what is not the device's memory.
+  void report_refused_copy(uint64_t bytes);
   // A launch that does not begin. The device goes on.
   void report_refusal(const std::string& kernel, std::string why);
   // A kernel of which no machine code could be made: nothing of its module works on a GPU.
@@ -122,6 +138,10 @@ class Driver {
   // from start() on.
   int warp_threads = 32;
   int memory_descriptor = -1;  // DeviceOptions; constant from start() on, too.
+  bool counts = false;         // DeviceOptions; likewise, as the next.
+  int workers = 1;
+  bool checks_copies = false;  // Bytes that nothing wrote are a finding where the host copies them.
+  int fresh_byte = -1;         // The byte of new memory; -1: the executor's.
   int64_t steps_factor = 1;    // The budget of a launch, in those of a candidate's.
   bool shows_printed = false;  // Text that kernels print goes to standard output.
   // The name that programs read.
@@ -141,14 +161,19 @@ class Driver {
   StreamOrder order;
 
  private:
+  void add_profile(const ptx::LaunchOptions& options, double occupancy,
+                   const ptx::Counts& counts_of_launch);
+
   std::unique_ptr<ptx::Device> device_;
   Report report_;
   uint64_t launches_ = 0;
+  std::map<std::string, KernelProfile> profiles_;
   bool is_in_call_ = false;
   bool is_given_nothing_ = false;  // The call has no inputs.
   uint64_t calls_ = 0;             // The calls that are over, of this candidate.
   uint64_t launches_before_ = 0;   // The launches before the call.
   uint64_t kernel_us_ = 0;         // The processor time of its launches.
+  uint64_t sectors_ = 0;           // Those that they moved, where the device counts.
   CUresult fault_ = CUDA_SUCCESS;
 };
 

@@ -78,6 +78,8 @@ void Report::add(const ptx::Finding& finding) {
             {"file", finding.file},
             {"line", finding.line},
             {"detail", text_of(finding)}};
+  const uint64_t caller = finding.line == 0 ? place_.load() : 0;
+  if (caller != 0) line["place"] = caller;
   if (finding.thread) {
     line["block"] = triple(finding.thread->block);
     line["thread"] = triple(finding.thread->thread);
@@ -87,7 +89,8 @@ void Report::add(const ptx::Finding& finding) {
   const std::string_view detail =
       finding.kind == FindingKind::kUnwrittenGlobal ? "" : std::string_view(finding.detail);
   const std::string place = std::string(kind) + " " + finding.kernel + " " + finding.file + ":" +
-                            std::to_string(finding.line) + " " + std::string(detail);
+                            std::to_string(finding.line) + " " + std::to_string(caller) + " " +
+                            std::string(detail);
   if (seen_.insert(place).second)
     add_line(line.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
@@ -105,6 +108,7 @@ void Report::add(const CallRecord& record) {
   const Json line{{"call", record.number},
                   {"launches", record.launches},
                   {"kernel_us", record.kernel_us},
+                  {"sectors", record.sectors},
                   {"kernel", record.by_kernels},
                   {"fill", record.by_fills},
                   {"given", record.given},

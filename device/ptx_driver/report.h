@@ -6,6 +6,8 @@
 #ifndef MC_PTX_DRIVER_REPORT_H_
 #define MC_PTX_DRIVER_REPORT_H_
 
+#include <atomic>
+#include <cstdint>
 #include <mutex>
 #include <set>
 #include <string>
@@ -20,6 +22,7 @@ struct CallRecord {
   uint64_t number = 0;
   uint64_t launches = 0;
   uint64_t kernel_us = 0;    // The processor time of its launches.
+  uint64_t sectors = 0;      // Those that its kernels moved, where the device counts.
   bool reads_given = false;  // A kernel read what the judge gave.
   uint64_t by_host = 0, by_kernels = 0, given = 0, by_fills = 0, by_none = 0;
 
@@ -33,6 +36,8 @@ class Report {
   void add(const CallRecord& record);
   // A construct that the executor lacks; each time that a kernel meets it.
   void add_unsupported(const std::string& kernel, const std::string& detail);
+  // The place in the program of the call that work follows from: Header::place.
+  void set_place(uint64_t place) { place_ = place; }
   // The lines since the last call.
   std::string take();
   // The next candidate's findings are new.
@@ -41,6 +46,7 @@ class Report {
  private:
   void add_line(std::string line);
 
+  std::atomic<uint64_t> place_{0};
   std::mutex mutex_;
   std::string lines_;           // Guarded by mutex_, as the next.
   std::set<std::string> seen_;  // Kinds and places.

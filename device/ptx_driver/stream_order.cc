@@ -118,6 +118,19 @@ std::optional<std::string> StreamOrder::host_reads(const ptx::Extent& range) con
   return std::nullopt;
 }
 
+std::optional<std::string> StreamOrder::host_touches(const device::HostAccess& access) {
+  const Ranges word = {{access.address, access.address + 1}};
+  for (const Record& one : history_) {
+    const ptx::TouchedBytes& bytes = one.work.bytes;
+    if (one.tick <= tick_in(host_, one.stream)) continue;
+    const bool is_flag = overlap(bytes.updated, word);
+    if (is_flag) join(host_, {{one.stream, one.tick}});
+    const bool reads = access.writes != 0 && overlap(bytes.read, word);
+    if (!is_flag && (reads || overlap(bytes.written, word))) return one.work.name;
+  }
+  return std::nullopt;
+}
+
 void StreamOrder::wait(CUstream stream, const Clock& event) { join(known_[usual(stream)], event); }
 
 void StreamOrder::host_waits(const Clock& event) { join(host_, event); }

@@ -12,7 +12,8 @@
 //   order.begin(stream);                                  // The next work is this stream's.
 //   if (auto other = order.access({"kernel", bytes})) report(*other);
 //
-// Accesses are recorded once a program has made a stream of its own.  Not thread-safe.
+// Accesses are recorded once a program has made a stream of its own, or after record().
+// Not thread-safe.
 #ifndef MC_PTX_DRIVER_STREAM_ORDER_H_
 #define MC_PTX_DRIVER_STREAM_ORDER_H_
 
@@ -26,6 +27,7 @@
 #include <string>
 #include <vector>
 
+#include "commands.h"
 #include "ptx/device.h"
 
 namespace mc::ptx_driver {
@@ -43,6 +45,7 @@ class StreamOrder {
  public:
   void add_stream(CUstream stream, unsigned flags);
   bool is_recording() const { return is_recording_; }
+  void record() { is_recording_ = true; }
 
   // The next access is by work of this stream.
   void begin(CUstream stream);
@@ -51,6 +54,10 @@ class StreamOrder {
   std::optional<std::string> access(StreamWork work);
   // The same for the host, which waited last for the whole of one stream, and now reads.
   std::optional<std::string> host_reads(const ptx::Extent& range) const;
+
+  // The work that the host did not wait for and that uses the word which it now touches, if there
+  // is one. A word that both use by atomics orders what comes later.
+  std::optional<std::string> host_touches(const device::HostAccess& access);
 
   Clock clock_of(CUstream stream) const;  // For an event.
   void wait(CUstream stream, const Clock& event);

@@ -39,6 +39,26 @@ TEST_F(StreamOrderTest, RecordsOnceThereIsAnotherStream) {
   EXPECT_FALSE(StreamOrder().is_recording());
 }
 
+TEST_F(StreamOrderTest, TheHostWaitsBeforeItTouchesWhatWorkUses) {
+  const device::HostAccess read{1500, 1, 0}, write{1500, 1, 1}, other{2500, 1, 1};
+  writes(kFirst);
+  EXPECT_EQ(order_.host_touches(read), "writer");
+  EXPECT_FALSE(order_.host_touches(other));
+  order_.host_waits_for(kFirst);
+  EXPECT_FALSE(order_.host_touches(write));
+  reads(kFirst);
+  EXPECT_FALSE(order_.host_touches(read));
+  EXPECT_EQ(order_.host_touches(write), "reader");
+}
+
+TEST_F(StreamOrderTest, AWordThatWorkUpdatesOrdersTheHostThatLooksAtIt) {
+  writes(kFirst, {3000, 4000});
+  updates(kFirst);
+  EXPECT_TRUE(order_.host_touches({3000, 1, 0}));
+  EXPECT_FALSE(order_.host_touches({1500, 1, 0}));
+  EXPECT_FALSE(order_.host_touches({3000, 1, 0}));
+}
+
 TEST_F(StreamOrderTest, WorkOfOneStreamIsInOrder) {
   EXPECT_FALSE(writes(kFirst));
   EXPECT_FALSE(reads(kFirst));

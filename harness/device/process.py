@@ -96,6 +96,8 @@ class DeviceProcess:
         operators: str = "",
         warp_size: int = 32,
         name: str = "",
+        *,
+        counts: bool = False,
     ) -> None:
         """`kernels` is the Place's: the files of PyTorch's own kernels. `operators` is the library
         that runs PyTorch's operators, where the device cannot run those kernels.
@@ -105,6 +107,8 @@ class DeviceProcess:
             native.mc_executor_set_warp_threads(warp_size)
         if name:
             native.mc_executor_set_device_name(name.encode())
+        if counts:
+            native.mc_executor_count()
         self._kernels = kernels
         native.mc_executor_create.restype = ctypes.c_void_p
         native.mc_executor_channel_bytes.restype = ctypes.c_uint64

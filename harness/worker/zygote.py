@@ -4,7 +4,7 @@
   zygote.py --roles judge|candidate --channel FD --sandbox-lib PATH|off
             [--device NAME --aten-lib PATH --executor-lib PATH [--client-lib PATH]
              [--operators-lib PATH]] [--warp-size N]
-               [--device-name NAME]
+               [--device-name NAME] [--count]
             [--twin '[CHANNEL, OUTPUT, [ARGUMENT, ...]]']
 
 There are two, since a fork has all that its zygote has: those who run candidate code come from one
@@ -109,6 +109,7 @@ class Libraries:
     operators_library: str = ""
     warp_size: int = 32  # Threads of a warp of the device process.
     device_name: str = ""  # The name that programs read of its device; "": the device's own.
+    counts: bool = False  # The device process counts what kernels move.
 
     def candidates_place(self) -> Place:
         """That of a device process, where one serves this process."""
@@ -131,6 +132,7 @@ def main() -> int:
     parser.add_argument("--sandbox-lib", required=True)
     parser.add_argument("--warp-size", type=int, default=32)
     parser.add_argument("--device-name", default="")
+    parser.add_argument("--count", action="store_true")
     parser.add_argument("--aten-lib")
     parser.add_argument("--executor-lib", default="")
     parser.add_argument("--client-lib", default="")
@@ -143,7 +145,7 @@ def main() -> int:
     backend = BACKENDS[arguments.device]
     libraries = Libraries(
         sandbox, aten, backend, arguments.executor_lib, arguments.client_lib,
-        arguments.operators_lib, arguments.warp_size, arguments.device_name,
+        arguments.operators_lib, arguments.warp_size, arguments.device_name, arguments.count,
     )  # fmt: skip
     channel = wire.Channel(arguments.channel)
     roles = _judge_roles() if arguments.roles == "judge" else _candidate_roles()
@@ -198,6 +200,7 @@ def _judge_roles() -> Roles:
             libraries.executor_library, libraries.backend.kernels, libraries.operators_library,
             libraries.warp_size,
             libraries.device_name,
+            counts=libraries.counts,
         ).answer,
     }
 

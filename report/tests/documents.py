@@ -70,6 +70,7 @@ def trial(rng: random.Random, index: int, passed: bool) -> Json:
         "inputs_digest": f"{rng.getrandbits(128):032x}",
         "passed": passed, "checks": [] if passed else [check], "findings": [],
         "inputs_mutated": "",
+        "sectors": 0,
     }  # fmt: skip
 
 
@@ -132,7 +133,7 @@ def verdict(rng: random.Random, task: str, candidate: str, outcome: Json) -> Jso
     is_timed = bool(outcome.get("performance"))
     stages = ("extract", "legality", "compile", "reference", "correctness")
     return {
-        "schema": "musacoder-verdict/13", "task": task, "candidate": candidate,
+        "schema": "musacoder-verdict/14", "task": task, "candidate": candidate,
         "candidate_hash": f"{rng.getrandbits(256):064x}", "backend": "cuda" if is_timed else "cpu",
         "seed": str(rng.getrandbits(64)), "outcome": outcome,
         "task_grade": {"grade": "good", "reasons": []}, "not_tried": [],

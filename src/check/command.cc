@@ -49,6 +49,7 @@ std::string in_quotes(std::string_view word) {
 std::string nvcc_script(const Tools& tools) {
   std::string words = in_quotes(tools.runtime.nvcc.string());
   for (const std::string& flag : tools.runtime.code_flags) words += " " + in_quotes(flag);
+  words += " " + std::string(kHostLines);
   words += " -cudart=none " + in_quotes("-L" + tools.client.parent_path().string());
   std::string text(kNvcc);
   text.replace(text.find("@NVCC@"), std::string_view("@NVCC@").size(), words);

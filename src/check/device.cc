@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "check/device.h"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cmath>
@@ -24,6 +25,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr uint64_t kThreadsMax = 64;
+constexpr int kWorkersMax = 4;  // Each has a shadow of its own: kReservedBytes.
 constexpr size_t kTextBytesMax = 512;
 constexpr std::chrono::seconds kReportTimeMax{2};
 constexpr double kBudgetSeconds = 10;  // The seconds that a candidate's launch may well take.
@@ -72,6 +74,10 @@ bool write_line(int descriptor, const Json& json) {
 int serve(const Library& library, const DeviceOptions& options, int channel, int finish,
           int report) {
   std::array<char, kTextBytesMax> why{};
+  if (options.counts) library.call<void>("mc_executor_count");
+  const auto cores = static_cast<int>(std::thread::hardware_concurrency());
+  library.call<void>("mc_executor_use_workers", std::clamp(cores, 1, kWorkersMax));
+  library.call<void>("mc_executor_check_copies", options.fresh_byte);
   auto* const executor =
       library.call<void*>("mc_executor_create", uint64_t{0}, why.data(), why.size());
   if (executor == nullptr || library.call("mc_executor_attach", executor, channel) != 0) {
@@ -87,7 +93,9 @@ int serve(const Library& library, const DeviceOptions& options, int channel, int
   library.call<void>("mc_executor_allow_file", executor, path.c_str(), path.c_str(), 1);
   library.call<void>("mc_executor_serve", executor);
   char unused = 0;
-  while (::read(finish, &unused, 1) > 0) continue;
+  while (::read(finish, &unused, 1) > 0) {
+    library.call<void>("mc_executor_cancel", options.timeout_s / 2);
+  }
   // A kernel may be under way still, behind which the counts wait.
   if (!write_line(report, {{"findings", library.call<const char*>("mc_executor_take_report")}})) {
     return 1;
@@ -96,7 +104,10 @@ int serve(const Library& library, const DeviceOptions& options, int channel, int
   std::array<char, kTextBytesMax> unsupported{}, forbidden{};
   library.call<void>("mc_executor_use", executor, counts.data(), unsupported.data(),
                      forbidden.data(), unsupported.size());
-  write_line(report, {{"launches", counts[0]}, {"unsupported", unsupported.data()}});
+  write_line(report, {{"findings", library.call<const char*>("mc_executor_take_report")},
+                      {"launches", counts[0]},
+                      {"profile", library.call<const char*>("mc_executor_take_profile")},
+                      {"unsupported", unsupported.data()}});
   std::fflush(stdout);
   ::_exit(0);  // The thread that serves goes with the process.
 }
@@ -119,6 +130,7 @@ Result<DeviceReport> decoded(const std::string& text) {
     const Json json = Json::parse(line, nullptr, false);
     if (!json.is_object()) break;  // The rest of a line that did not come to its end.
     report.findings += json.value("findings", "");
+    report.profile = json.value("profile", "");
     report.unsupported = json.value("unsupported", "");
     report.launches = json.value("launches", int64_t{0});
   }
@@ -150,6 +162,11 @@ Result<Device> Device::start(const DeviceOptions& options) {
       "the device");
   return Device(std::move(child), std::move(channel), std::move(memory), memory_address,
                 std::move(finish.writer), std::move(report.reader));
+}
+
+void Device::cancel() {
+  const char sign = 0;
+  static_cast<void>(::write(finish_.get(), &sign, 1));
 }
 
 bool Device::is_alive() {

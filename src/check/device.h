@@ -21,7 +21,7 @@ namespace mc::check {
 
 // Addresses of the device's memory and of its shadow, most of which are never touched; the program
 // keeps those of the memory free.
-inline constexpr uint64_t kReservedBytes = uint64_t{12} << 40;
+inline constexpr uint64_t kReservedBytes = uint64_t{40} << 40;
 
 struct DeviceOptions {
   std::filesystem::path library;     // libmc_ptx_executor.so
@@ -29,11 +29,14 @@ struct DeviceOptions {
   uint64_t seed = 0;                 // The order of turns of blocks and warps follows from it.
   double timeout_s = 60;
   int64_t memory_bytes = 0;
+  int fresh_byte = -1;         // The byte of new memory; -1: as the device has it.
+  bool counts = false;         // Kernels are counted: DeviceReport::profile.
   bool shares_memory = false;  // The program may map the device's memory: device/client/managed.h.
 };
 
 struct DeviceReport {
   std::string findings;     // Lines of JSON (device/ptx_driver/report.h).
+  std::string profile;      // The same for what kernels did (device/ptx_driver/driver.cc).
   int64_t launches = 0;     // Launches that were asked for.
   std::string unsupported;  // The first thing that was asked for and is not there.
 };
@@ -47,6 +50,8 @@ class Device {
   // The file of the device's memory, or -1; and the address of its first byte there.
   int memory() const { return memory_.get(); }
   uint64_t memory_address() const { return memory_address_; }
+  // A kernel that took half of the program's time ends, with a finding.
+  void cancel();
   // False once the process has ended by itself or by a limit: nobody answers commands any more.
   bool is_alive();
   // The report, once the program has ended; without counts where a kernel runs on for seconds.

@@ -28,6 +28,8 @@ struct Tools {
   std::filesystem::path executor;
 };
 
+// A flag of nvcc, for lines of host code in findings.
+inline constexpr const char* kHostLines = "-Xcompiler=-g1";
 inline constexpr const char* kExecutor = "libmc_ptx_executor.so";
 
 // Makes once what is to be made.  kUnavailable says what to install.
@@ -49,6 +51,7 @@ struct RunOptions {
   uint64_t seed = 0;
   double timeout_s = 60;                    // Seconds by the clock.
   int64_t memory_bytes = int64_t{8} << 30;  // The limit of the program, and of the device.
+  bool counts = false;                      // Checked has a profile.
   std::function<void(bool is_error, std::string_view text)> on_output;
 };
 
@@ -58,6 +61,7 @@ struct Checked {
   // Things that the device lacks and the program asked for: what was found is not all.
   std::vector<std::string> unsupported;
   int64_t launches = 0;
+  std::string profile;  // A line of JSON for each kernel: DeviceReport.
 };
 
 // Runs it in the sandbox, in this process's folder, which it may write.

@@ -12,6 +12,7 @@
 #include <iostream>
 #include <memory>
 #include <set>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -48,6 +49,7 @@ struct CheckArguments {
   double memory_gib = 8;
   int schedules = 1;
   bool json = false;
+  bool profile = false;
   std::string sarif;  // Empty, or the file for it.
 };
 
@@ -74,6 +76,31 @@ class Forward {
   int64_t left_ = kOutputBytesMax;
 };
 
+double quotient(uint64_t of, uint64_t by) {
+  return by == 0 ? 0 : static_cast<double>(of) / static_cast<double>(by);
+}
+
+// The kernels' counts, with what follows from them.
+Json profile_of(const std::string& lines) {
+  Json profile = Json::array();
+  std::istringstream text(lines);
+  for (std::string line; std::getline(text, line);) {
+    Json one = Json::parse(line, nullptr, false);
+    if (!one.is_object()) continue;
+    uint64_t sectors = 0;
+    for (const char* kind : {"loads", "stores", "atomics"}) {
+      Json& requests = one[kind];
+      sectors += requests["sectors"].get<uint64_t>();
+      requests["sectors_per_request"] = quotient(requests["sectors"], requests["requests"]);
+    }
+    one["sectors"] = sectors;
+    one["bank_conflicts"] = quotient(one["shared_passes"], one["shared_passes_least"]);
+    one["lanes_per_instruction"] = quotient(one["lanes"], one["instructions"]);
+    profile.push_back(std::move(one));
+  }
+  return profile;
+}
+
 Json json_of(const Checked& checked) {
   Json findings = Json::array();
   for (const task::KernelFinding& one : checked.findings) {
@@ -86,11 +113,9 @@ Json json_of(const Checked& checked) {
                         {"detail", one.detail},
                         {"hint", reward::kernel_hint(one.kind)}});
   }
-  return {{"schema", "musacoder-check/1"},
-          {"findings", findings},
-          {"unsupported", checked.unsupported},
-          {"launches", checked.launches},
-          {"ending", sandbox::describe(checked.ending)}};
+  return {{"schema", "musacoder-check/1"},          {"findings", findings},
+          {"unsupported", checked.unsupported},     {"launches", checked.launches},
+          {"profile", profile_of(checked.profile)}, {"ending", sandbox::describe(checked.ending)}};
 }
 
 std::string text_of(const Json& json) {
@@ -105,21 +130,51 @@ std::string triple(const Json& three) {
   return fmt::format("({})", fmt::join(three.get<std::vector<int64_t>>(), ","));
 }
 
+// No thread of a kernel did it.
+bool is_of_host(const Json& finding) {
+  const std::string kind = finding["kind"], kernel = finding["kernel"];
+  return kernel.starts_with('[') || kind == "stream_race" || kind == "launch_error";
+}
+
 void print_finding(const Json& one) {
   const std::string file = one["file"];
   const std::string place =
       file.empty() ? "" : fmt::format("{}:{}: ", file, one["line"].get<int>());
   fmt::print("{}{} in {}\n", place, one["kind"].get<std::string>(),
              one["kernel"].get<std::string>());
-  fmt::print("    block {}, thread {}: {}\n", triple(one["block"]), triple(one["thread"]),
-             one["detail"].get<std::string>());
+  const std::string thread =
+      is_of_host(one)
+          ? ""
+          : fmt::format("block {}, thread {}: ", triple(one["block"]), triple(one["thread"]));
+  fmt::print("    {}{}\n", thread, one["detail"].get<std::string>());
   const std::string hint = one["hint"];
   if (!hint.empty()) fmt::print("    hint: {}\n", hint);
+}
+
+std::string figure(const Json& number) {
+  return number == 0 ? "-" : fmt::format("{:.1f}", number.get<double>());
+}
+
+// Sectors of 32 bytes for a warp's access to global memory, and passes for one to shared memory.
+void print_profile(const Json& profile) {
+  fmt::print("{:<24} {:>8} {:>10} {:>10} {:>7} {:>7} {:>7} {:>7} {:>6} {:>9}\n", "kernel",
+             "launches", "threads", "sectors", "a load", "a store", "atomic", "a pass", "lanes",
+             "occupancy");
+  for (const Json& one : profile) {
+    fmt::print("{:<24} {:>8} {:>10} {:>10} {:>7} {:>7} {:>7} {:>7} {:>6} {:>8.0f}%\n",
+               one["kernel"].get<std::string>(), one["launches"].get<uint64_t>(),
+               one["threads"].get<uint64_t>(), one["sectors"].get<uint64_t>(),
+               figure(one["loads"]["sectors_per_request"]),
+               figure(one["stores"]["sectors_per_request"]),
+               figure(one["atomics"]["sectors_per_request"]), figure(one["bank_conflicts"]),
+               figure(one["lanes_per_instruction"]), 100 * one["occupancy"].get<double>());
+  }
 }
 
 // `ended`: how it ended, and what.
 void print_summary(const Json& report, std::string_view ended) {
   for (const Json& finding : report["findings"]) print_finding(finding);
+  if (!report["profile"].empty()) print_profile(report["profile"]);
   for (const std::string what : report["unsupported"]) {
     fmt::print(stderr, "musacoder: not checked to its end, for what the device lacks: {}\n", what);
   }
@@ -175,10 +230,12 @@ Json merged(const std::vector<Json>& reports) {
   Json whole = {{"schema", "musacoder-check/1"},
                 {"findings", Json::array()},
                 {"unsupported", Json::array()},
-                {"launches", 0}};
+                {"launches", 0},
+                {"profile", Json::array()}};
   std::set<std::string> seen;
   for (const Json& one : reports) {
     whole["launches"] = whole["launches"].get<int64_t>() + one["launches"].get<int64_t>();
+    for (const Json& kernel : one["profile"]) whole["profile"].push_back(kernel);
     for (const Json& finding : one["findings"]) {
       const Json place = {finding["kind"], finding["kernel"], finding["file"], finding["line"]};
       if (seen.insert(place.dump()).second) whole["findings"].push_back(finding);
@@ -212,6 +269,7 @@ Result<int> check_a_command(const CheckArguments& arguments, const check::Tools&
   ::setenv("MC_CHECK_SEED", fmt::format("{}", arguments.seed).c_str(), 1);
   ::setenv("MC_CHECK_SCHEDULES", fmt::format("{}", arguments.schedules).c_str(), 1);
   ::setenv("MC_CHECK_TIMEOUT", fmt::format("{}", arguments.timeout_s).c_str(), 1);
+  ::setenv("MC_CHECK_PROFILE", arguments.profile ? "true" : "false", 1);
   ::setenv("MC_CHECK_MEMORY", fmt::format("{}", arguments.memory_gib).c_str(), 1);
   MC_TRY(const int code, check::run_command(tools, words, toolkit, reports), "check");
   const std::vector<Json> found = read_reports(reports);
@@ -245,6 +303,7 @@ Result<int> run_program(const CheckArguments& arguments, const check::Tools& too
                               .seed = arguments.seed + static_cast<uint64_t>(i),
                               .timeout_s = arguments.timeout_s,
                               .memory_bytes = std::llround(arguments.memory_gib * (1 << 30)),
+                              .counts = arguments.profile && i == 0,
                               .on_output = Forward(arguments.json && reports == nullptr)};
     if (i > 0) options.on_output = [](bool, std::string_view) {};
     MC_TRY(const Checked checked, check::check_program(tools, executable, options), "check");
@@ -329,6 +388,10 @@ void add_check(CLI::App& app, int& exit_code) {
       ->envname("MC_CHECK_SCHEDULES")
       ->check(kPositive);
   command->add_option("--sarif", arguments->sarif, "Also write the findings as SARIF to this file");
+  command
+      ->add_flag("--profile", arguments->profile,
+                 "Also print what each kernel did: sectors, bank conflicts, active lanes")
+      ->envname("MC_CHECK_PROFILE");
   command->add_flag("--json", arguments->json,
                     "Print findings as JSON; what the program writes goes to standard error");
   command->footer(

@@ -251,6 +251,8 @@ void add_timing(CLI::App& command, EvalArguments& arguments) {
                   "Of torch.compile, the other baseline, or none")
       ->check(one_of(
           {"none", "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"}));
+  command.add_flag("--profile", arguments.options.profile,
+                   "Count the sectors that kernels move, for each trial (the backend cpu)");
   command.add_flag("--tf32", arguments.options.timing.tf32,
                    "Candidates and baselines may round factors of fp32 products to TF32");
   command

@@ -72,6 +72,7 @@ Status set_up(Machine& machine, const Options& options, const Progress& progress
   machine.arguments = {"--executor-lib",  executor.string(),
                        "--operators-lib", libraries.operators.string(),
                        "--warp-size",     std::to_string(warp)};
+  if (options.profile) machine.arguments.emplace_back("--count");
   if (options.dialect == task::Dialect::kMusa) {
     machine.arguments.insert(machine.arguments.end(), {"--device-name", kMusaName});
   }

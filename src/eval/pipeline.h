@@ -81,6 +81,7 @@ struct Options {
   std::string language = task::kAnyLanguage;  // The one that kernels are to be in.
   bool static_rules = true;                   // Off: only the run decides.
   bool full_headers = false;  // Compile all against PyTorch's own headers (docs/ptx.md).
+  bool profile = false;       // Trials have the sectors that kernels moved (the backend cpu).
   bool strict = false;        // Other seeds and compute-sanitizer as well (docs/timing.md).
   // "90" or "mp_31": prepares for such a device, which need not be here, and does not measure.
   std::string architecture;

@@ -191,6 +191,7 @@ std::vector<CallRecord> decode_calls(std::string_view report) {
     call.from_host = line.at("host").get<int64_t>();
     call.from_nowhere = line.at("nowhere").get<int64_t>();
     call.kernel_us = line.value("kernel_us", int64_t{0});
+    call.sectors = line.value("sectors", int64_t{0});
     call.reads_given = line.at("reads_given").get<bool>();
     call.unknown_reads = line.at("unknown_reads").get<int64_t>();
     calls.push_back(std::move(call));

@@ -67,6 +67,7 @@ struct CallRecord {
   int64_t number = 0;
   int64_t launches = 0;
   int64_t kernel_us = 0;  // Processor time of the kernels.
+  int64_t sectors = 0;    // Pieces of 32 bytes that they moved, where the device counts.
   // Bytes of the outputs by where their values came from.
   int64_t from_kernels = 0;
   int64_t from_fills = 0;

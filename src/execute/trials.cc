@@ -162,6 +162,7 @@ Trials::Call Trials::begin(const TrialPlan& plan, const worker::JudgeTrialAnswer
   call.lacking = take_lack(call.trial.findings);
   const std::vector<CallRecord> records = decode_calls(report);
   if (records.size() == 1 && records[0].number == last_number_ + 1) call.record = records[0];
+  if (call.record) call.trial.sectors = call.record->sectors;
   if (!records.empty()) last_number_ = records.back().number;
   return call;
 }

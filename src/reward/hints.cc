@@ -44,6 +44,14 @@ constexpr Hint kKernelHints[] = {
      "work on one stream uses memory that work on another one writes, and nothing orders them: "
      "wait "
      "by an event (cudaStreamWaitEvent, wait_stream in PyTorch), or use the current stream alone."},
+    {"host_race",
+     "the host goes on behind a launch: wait (cudaDeviceSynchronize) before it touches managed "
+     "memory that the kernel uses."},
+    {"host_access",
+     "memory of cudaMalloc is the device's alone: copy it to the host (cudaMemcpy) first."},
+    {"uninitialised_copy",
+     "bytes are copied to the host that nothing wrote, and what the program prints follows from "
+     "them: round the grid up, so that each element has a thread."},
     {"uninitialised_global",
      "global memory is read that nothing wrote since it was allocated (torch.empty, cudaMalloc), "
      "and results follow from it: clear it first (torch.zeros, cudaMemset), write every element "

@@ -100,6 +100,8 @@ struct Trial {
   std::vector<OutputCheck> checks;      // Those that failed.
   std::vector<KernelFinding> findings;  // Fatal ones only where the trial does not count.
   std::string inputs_mutated;           // Names of inputs that were overwritten, or "".
+  // Pieces of 32 bytes that kernels moved in global memory; 0 where nothing counted them.
+  int64_t sectors = 0;
   bool operator==(const Trial&) const = default;
 };
 

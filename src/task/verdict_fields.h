@@ -44,7 +44,7 @@ MC_FIELDS(Mismatch, index, expected, got);
 MC_FIELDS(OutputCheck, path, problem, detail, num_elements, num_wrong, error_max, error_tolerance,
           first_mismatches, histogram, diagnosis);
 MC_FIELDS(Trial, index, shape, distribution, constants, inputs_digest, passed, checks, findings,
-          inputs_mutated);
+          inputs_mutated, sectors);
 MC_FIELDS(Exception, type, message, location, frames);
 MC_FIELDS(Estimate, median, low, high);
 MC_FIELDS(KernelTime, name, owner, launches, time_us, share, grid, block, registers, spill_bytes,

@@ -3,7 +3,7 @@
 // The JSON form of a Verdict: what `eval --json` prints, what crosses between machines and what is
 // kept.  docs/verdict.md describes it for readers, docs/verdict.schema.json for programs.
 //
-// The form has a version, "musacoder-verdict/13", and is closed: every field is always present and
+// The form has a version, "musacoder-verdict/14", and is closed: every field is always present and
 // no other is allowed, so a reader never guesses.  Integers are JSON numbers, except the seed,
 // which has 64 bits and is a decimal string because many JSON readers keep only 53.  A double that
 // is not finite is the string "nan", "inf" or "-inf".  Bytes that are not UTF-8 (a candidate prints
@@ -23,7 +23,7 @@
 
 namespace mc::task {
 
-inline constexpr const char* kVerdictSchema = "musacoder-verdict/13";
+inline constexpr const char* kVerdictSchema = "musacoder-verdict/14";
 inline constexpr size_t kVerdictBytesMax = 16 << 20;
 
 enum class Indent { kCompact, kPretty };  // One line; or two spaces a level.

@@ -123,7 +123,7 @@ TEST(VerdictJson, NamesTheFieldThatCannotBeRead) {
   ASSERT_EQ(message_of(sound), "");
 
   const Spoiled kTable[] = {
-      {"/schema", "musacoder-verdict/3", "schema: not \"musacoder-verdict/13\""},
+      {"/schema", "musacoder-verdict/3", "schema: not \"musacoder-verdict/14\""},
       {"/task", 3, "task: not a string"},
       {"/seed", 3, "seed: not a string"},
       {"/seed", "-3", "seed: not a string of decimal digits"},

@@ -86,6 +86,60 @@ int main() {
   cudaDeviceSynchronize();
 }
 """
+PROFILED = r"""
+__global__ void copy(const float* x, float* y, int stride) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  y[i] = x[i * stride];
+}
+template <int kWidth> __global__ void columns(float* y) {
+  __shared__ float tile[32 * kWidth];
+  tile[threadIdx.y * kWidth + threadIdx.x] = threadIdx.x;
+  __syncthreads();
+  y[threadIdx.y * 32 + threadIdx.x] = tile[threadIdx.x * kWidth + threadIdx.y];
+}
+int main() {
+  float *x, *y;
+  cudaMalloc(&x, 1 << 17);
+  cudaMalloc(&y, 1 << 17);
+  cudaMemset(x, 0, 1 << 17);
+  copy<<<4, 256>>>(x, y, 1);
+  copy<<<4, 256>>>(x, y, 32);
+  columns<32><<<1, dim3(32, 32)>>>(y);
+  columns<33><<<1, dim3(32, 32)>>>(y);
+}
+"""
+UNWRITTEN_COPY = r"""
+#include <cstdio>
+#include <ctime>
+__global__ void half(float* x) { x[threadIdx.x] = 1; }
+int main() {
+  float h[64], *x, sum = 0;
+  cudaMalloc(&x, sizeof h);
+  half<<<1, 32>>>(x);
+  cudaMemcpy(h, x, sizeof h, cudaMemcpyDeviceToHost);
+  for (int i = 0; i < USED; ++i) sum += h[i];
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  std::printf("%g after %ld\n", sum, now.tv_nsec);
+}
+"""
+VARIABLES = r"""
+#include <cstdio>
+__managed__ int count = 5;
+__managed__ int values[2000];
+__device__ int step = 3;
+__global__ void add() { atomicAdd(&count, step); values[threadIdx.x] = threadIdx.x; }
+int main() {
+  count += 10;
+  cudaLaunchAttribute early[1];
+  early[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early[0].val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config = {1, 64, 0, nullptr, early, 1};
+  cudaLaunchKernelEx(&config, add);
+  if (WAITS) cudaDeviceSynchronize();
+  std::printf("%d %d\n", count, values[63]);
+}
+"""
 RIGHT, RACING = SUM % "__syncthreads();", SUM % ";"
 
 
@@ -132,8 +186,28 @@ class CheckTest(InFolder):
     def test_streams_that_nothing_orders_race(self) -> None:
         code, out, _ = self.check(STREAMS, "-X-DWAITS=0")
         self.assertEqual(code, SOME_FAIL)
-        self.assertIn("stream_race in twice\n", out)
+        self.assertIn("program.cu:17: stream_race in twice\n", out)
         code, out, _ = self.check(STREAMS, "-X-DWAITS=1")
+        self.assertEqual(code, 0, out)
+
+    def test_a_profile_has_sectors_and_passes_of_each_kernel(self) -> None:
+        code, out, err = self.check(PROFILED, "--profile", "--json")
+        self.assertEqual(code, 0, err)
+        profile = {one["kernel"]: one for one in json.loads(out)["profile"]}
+        copies = profile["copy"]
+        self.assertEqual((copies["launches"], copies["threads"]), (2, 2048))
+        self.assertEqual(copies["loads"]["sectors"], 32 * 4 + 32 * 32)
+        self.assertEqual(copies["stores"]["sectors_per_request"], 4)
+        self.assertEqual(copies["sectors"], 32 * 4 + 32 * 32 + 64 * 4)
+        conflicts = sorted(one["bank_conflicts"] for one in profile.values())
+        self.assertEqual(conflicts, [0, 1, 16.5])
+        self.assertNotIn("copy ", self.check(PROFILED)[1])
+
+    def test_unwritten_bytes_count_where_the_output_follows_from_them(self) -> None:
+        code, out, _ = self.check(UNWRITTEN_COPY, "-X-DUSED=64")
+        self.assertEqual(code, SOME_FAIL)
+        self.assertIn("program.cu:9: uninitialised_copy", out)
+        code, out, _ = self.check(UNWRITTEN_COPY, "-X-DUSED=32")
         self.assertEqual(code, 0, out)
 
     def test_folders_of_headers_may_be_relative(self) -> None:
@@ -163,6 +237,13 @@ class CheckTest(InFolder):
         code, out, _ = self.check(MANAGED, "-X-DN=2")
         self.assertEqual(code, SOME_FAIL)
         self.assertIn("program.cu:3: out_of_bounds_read in twice", out)
+
+    def test_managed_variables_are_the_hosts_once_it_waited(self) -> None:
+        code, out, err = self.check(VARIABLES, "-X-DWAITS=1")
+        self.assertEqual((code, out.splitlines()[0]), (0, "207 63"), out + err)
+        code, out, _ = self.check(VARIABLES, "-X-DWAITS=0")
+        self.assertEqual(code, SOME_FAIL)
+        self.assertIn("program.cu:15: host_race", out)
 
     def test_a_hanging_kernel_a_crash_and_a_hanging_program_end(self) -> None:
         hang = "__global__ void k(volatile int* x) { while (*x == 0); }\nint main() { int* p;"

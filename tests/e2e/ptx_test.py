@@ -139,6 +139,12 @@ class Ptx(InFolder):
         verdicts = [json.loads(line)["verdict"] for line in done.stdout.splitlines()]
         return {Path(one["candidate"]).stem: one["outcome"] for one in verdicts}
 
+    def test_a_profile_has_the_sectors_of_each_trial(self) -> None:
+        for options in (["--profile"], []):
+            (trial, *_) = self.eval({"right": candidate()}, *options)["right"]["trials"]
+            # 30 rows of 64 floats are read and written, 8 sectors each time.
+            self.assertEqual(trial["sectors"], 30 * 2 * 8 if options else 0)
+
     @unittest.skipUnless(importlib.util.find_spec("triton"), "PyTorch came without Triton")
     def test_judges_triton(self) -> None:
         outcomes = self.eval(
