@@ -5,7 +5,7 @@
   students.py --musacoder build/dev/bin/musacoder [--jobs 2] [--only PATTERN]
 
 In each of faulty/, one line has its finding's kind behind "// Finding: "; those of right/ have no
-finding and end with exit code 0.  Prints a line for each surprise and a summary; exits 0 if there
+finding and end with exit code 0.  $MC_CORPUS_SHARE judges a share, as in run_corpus.py.  Prints a line for each surprise and a summary; exits 0 if there
 is none.
 """
 
@@ -19,6 +19,8 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from fnmatch import fnmatch
 from pathlib import Path
+
+from run_corpus import share_of
 
 FOLDER = Path(__file__).resolve().parent / "corpus/students"
 MARK = re.compile(r"// Finding: (\w+)$")
@@ -54,8 +56,8 @@ def main() -> int:
     arguments = parser.parse_args()
     all_are_right = True
     for folder in ("faulty", "right"):
-        programs = [one for one in sorted((FOLDER / folder).glob("*.cu"))
-                    if fnmatch(one.stem, arguments.only)]  # fmt: skip
+        programs = share_of([one for one in sorted((FOLDER / folder).glob("*.cu"))
+                             if fnmatch(one.stem, arguments.only)])  # fmt: skip
         with ThreadPoolExecutor(arguments.jobs) as pool:
             surprises = list(pool.map(lambda one: surprise_of(arguments.musacoder, one), programs))
         for program, surprise in zip(programs, surprises, strict=True):
