@@ -5,8 +5,8 @@
   students.py --musacoder build/dev/bin/musacoder [--jobs 2] [--only PATTERN]
 
 In each of faulty/, one line has its finding's kind behind "// Finding: "; those of right/ have no
-finding and end with exit code 0.  $MC_CORPUS_SHARE judges a share, as in run_corpus.py.  Prints a line for each surprise and a summary; exits 0 if there
-is none.
+finding and end with exit code 0.  $MC_CORPUS_SHARE judges a share, as in run_corpus.py.  Prints a
+line for each surprise and a summary; exits 0 if there is none.
 """
 
 from __future__ import annotations
