@@ -6,11 +6,11 @@ With `--model FOLDER` or `--model FILE.gguf` the ladder begins with a pretrained
 
 Stages, each a program of its own that reads and writes files in one folder:
 
-    forge      tasks, verified solutions, repairs of failed answers data/, sft.jsonl
+    forge      tasks, verified solutions, repairs of failed answers data/, sft.jsonl,
+               and tasks of structures that no solution is shown for new_tasks.jsonl
     tokenizer  byte-level BPE of the forge's own text               tokenizer.json
     init       a small model with random weights                    base/
     sft        supervised fine-tuning on the solutions              sft/
-    new tasks  of structures that no solution was shown for         new_tasks.jsonl
     rft        fine-tuning on the model's own answers that passed   rft/
     rl         reinforcement learning, one turn an episode          rl/
     rl-multi   the same with up to three turns                      rl-multi/
@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import hashlib
 import json
 import os
 import random
@@ -56,6 +57,8 @@ class Settings:
     dialect: str  # The dialect of the answers: cuda or musa.
     operators: str  # Empty: all of these families.
     test_share: float  # The share of the structures of operators.
+    shown_share: float  # Of the others, those that solutions are shown for; the rest is for later.
+    solutions: int  # Solutions of a task, at most.
     bugs_share: float  # The share of training tasks with repairs of failed answers, two rows each.
     vocabulary: int
     layers: int
@@ -66,7 +69,6 @@ class Settings:
     processes: int  # The number for sft; each has a GPU, or its part of the cores.
     batch_tokens: int
     lr: float
-    new_tasks: int  # Tasks of the forge for later rungs; some have known structures.
     rft_tasks: int  # 0: no such rung.
     rft_samples: int  # Answers to each of them.
     rft_steps: int  # Steps of fine-tuning on the answers that passed.
@@ -90,12 +92,14 @@ class Settings:
 
 FULL = Settings(
     model="",
-    tasks=1200,
+    tasks=1600,
     style="compact",
     families="elementwise,reduction",
     dialect="cuda",
     operators="",
     test_share=0.1,
+    shown_share=0.75,
+    solutions=4,
     bugs_share=0.4,
     vocabulary=2000,
     layers=4,
@@ -106,7 +110,6 @@ FULL = Settings(
     processes=1,
     batch_tokens=4096,
     lr=2e-3,
-    new_tasks=400,
     rft_tasks=300,
     rft_samples=6,
     rft_steps=200,
@@ -129,30 +132,32 @@ FULL = Settings(
 )
 QUICK = dataclasses.replace(
     FULL,
-    tasks=160,
+    tasks=288,
+    families="elementwise",
     operators="relu,abs,neg,square",
     test_share=0.3,
-    bugs_share=0.02,
+    shown_share=0.5,
+    solutions=1,
+    bugs_share=0,
     width=128,
     heads=4,
     layers=3,
-    steps=900,
-    batch_tokens=1024,
-    lr=4e-3,
-    new_tasks=24,
-    rft_tasks=4,
-    rft_samples=2,
-    rft_steps=20,
-    rl_steps=2,
-    rl_multi_steps=1,
-    rl_prompts=3,
-    rl_samples=2,
-    held_out=24,
+    steps=200,
+    batch_tokens=2048,
+    lr=3e-3,
+    rft_tasks=0,
+    rl_steps=20,
+    rl_multi_steps=0,
+    rl_prompts=8,
+    rl_samples=8,
+    rl_lr=1e-4,
+    rl_temperature=1,
+    held_out=48,
 )
 # All operators; twenty minutes on a GPU with sixteen cores beside it are the aim.
 GPU = dataclasses.replace(
     FULL,
-    tasks=2000,
+    tasks=2700,
     families="all",
     test_share=0.06,
     layers=8,
@@ -161,7 +166,6 @@ GPU = dataclasses.replace(
     steps=2000,
     batch_tokens=16384,
     lr=1e-3,
-    new_tasks=600,
     rft_tasks=300,
     rft_samples=4,
     rft_steps=200,
@@ -260,8 +264,6 @@ class Learning:
             *self.benches("base", 1),
             *self.benches("sft", 1),
         ]
-        if len(self.rungs()) > 2:
-            stages.append(("new tasks", self.folder / "new_tasks.jsonl", self.new_tasks))
         for number in range(1, self.settings.seeds + 1):
             stages += self.rungs_of(number)
         for place, (name, output, stage) in enumerate(stages, 1):
@@ -328,41 +330,31 @@ class Learning:
     # ---- Stages ------------------------------------------------------------------------------
 
     def forge(self) -> None:
-        s = self.settings
-        self.forge_tasks(s.tasks, s.seed, "data", s.bugs_share)
-        rows = (self.folder / "data/sft.jsonl").read_text().splitlines(keepends=True)
-        lessons = [row for row in rows if json.loads(row)["kind"] != "review"]
-        write_atomically(self.folder / "sft.jsonl", "".join(lessons))
-
-    def forge_tasks(
-        self, tasks: int, seed: int, out: str, bugs_share: float, *more: object
-    ) -> None:
-        s = self.settings
-        limits = ["--operators", s.operators] if s.operators else []
-        run("musacoder", "forge", "--tasks", tasks, "--seed", seed, "--style", s.style,
-            "--dialect", s.dialect,
-            "--families", s.families, *limits, "--test-share", s.test_share,
-            "--bugs-share", bugs_share,
-            "--jobs", os.cpu_count() or 1, "--out", self.folder / out, *more)  # fmt: skip
-
-    def new_tasks(self) -> None:
         """What was fine-tuned on is answered right every time: there is nothing to learn from it.
 
-        The forge holds out the same structures for every seed, so no task of the benchmark is new.
+        So the structures that are not held out are for one of both: solutions to show, or tasks.
         """
         s = self.settings
-        self.forge_tasks(s.new_tasks, s.seed + 1, "new_data", 0, "--solutions", 1)
-        shown = (self.folder / "sft.jsonl").read_text().splitlines()
-        seen = {tuple(json.loads(line)["operators"]) for line in shown}
-        rows = (self.folder / "new_data/rl.jsonl").read_text().splitlines()
-        new = [
-            row + "\n"
-            for row in rows
-            if tuple(json.loads(row)["extra_info"]["operators"]) not in seen
-        ]
-        if not new:
-            fail("no new structures: more --new-tasks")
+        limits = ["--operators", s.operators] if s.operators else []
+        run("musacoder", "forge", "--tasks", s.tasks, "--seed", s.seed, "--style", s.style,
+            "--dialect", s.dialect, "--families", s.families, *limits,
+            "--test-share", s.test_share, "--bugs-share", s.bugs_share,
+            "--solutions", s.solutions,
+            "--jobs", os.cpu_count() or 1, "--out", self.folder / "data")  # fmt: skip
+        rows = (self.folder / "data/sft.jsonl").read_text().splitlines(keepends=True)
+        lessons = [row for row in rows if json.loads(row)["kind"] != "review"
+                   and self.is_shown(json.loads(row)["operators"])]  # fmt: skip
+        tasks = (self.folder / "data/rl.jsonl").read_text().splitlines(keepends=True)
+        new = [row for row in tasks
+               if not self.is_shown(json.loads(row)["extra_info"]["operators"])]  # fmt: skip
+        if not (lessons and new):
+            fail("no structure for one of the rungs: give more --tasks")
         write_atomically(self.folder / "new_tasks.jsonl", "".join(new))
+        write_atomically(self.folder / "sft.jsonl", "".join(lessons))
+
+    def is_shown(self, operators: list[str]) -> bool:
+        place = hashlib.sha256(" ".join(operators).encode()).digest()[0] / 256
+        return place < self.settings.shown_share
 
     def tokenizer(self) -> None:
         s = self.settings
@@ -462,6 +454,7 @@ class Learning:
             "--turns", turns, "--max-tokens", s.tokens_max,
             "--temperature", s.rl_temperature if turns == 1 else 1, "--weight-decay", 0,
             "--lr", s.rl_lr, "--warmup", 0.1, "--bdr", 0.1 if turns > 1 else 0,
+            *(["--filter-zero-spread", 1] if turns == 1 else []),
             "--backend", "cpu", "--dialect", s.dialect, "--device", s.device,
             "--seed", self.seed(number), "--resume")  # fmt: skip
 

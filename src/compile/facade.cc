@@ -193,11 +193,26 @@ bool is_of_ptxas(const task::Diagnostic& entry) {
   return entry.location.source.empty() && entry.message.starts_with("ptxas: ");
 }
 
-// A text that ends within a block, whose last line is behind the candidate's own.
+// A text that ends within a block or a statement: what is behind it, which is ours and is right by
+// itself, is where the compiler notes that.
 bool is_at_end(const task::Diagnostic& entry) {
-  return entry.location.source.empty() &&
-         (entry.message == "expected a \"}\"" ||
-          entry.message.find("at end of input") != std::string::npos);
+  return entry.location.source.empty() && entry.message.starts_with("expected ");
+}
+
+// A number or a pointer to numbers in the place of a tensor, which is made of neither.
+bool is_number_as_tensor(std::string_view message) {
+  constexpr std::string_view kBefore = "no suitable constructor exists to convert from \"",
+                             kAfter = "\" to \"at::Tensor\"";
+  constexpr std::array<std::string_view, 10> kWords = {
+      "const", "float", "double", "int", "long", "short", "unsigned", "char", "bool", "__half"};
+  if (!message.starts_with(kBefore) || !message.ends_with(kAfter)) return false;
+  message.remove_prefix(kBefore.size());
+  message.remove_suffix(kAfter.size());
+  bool are_numbers = !message.empty();
+  for_each_identifier(message, [&](std::string_view word) {
+    are_numbers &= std::ranges::find(kWords, word) != kWords.end();
+  });
+  return are_numbers;
 }
 
 // The member that a class or namespace is said not to have; "" of another error.
@@ -292,6 +307,7 @@ std::string Facade::facade_error(const std::vector<task::Diagnostic>& diagnostic
   constexpr std::array<std::string_view, 4> kInner = {"std", "mc_at", "mc_bind", "facade"};
   for (const task::Diagnostic& entry : diagnostics) {
     if (entry.severity != "error" || is_of_ptxas(entry) || is_at_end(entry)) continue;
+    if (is_number_as_tensor(entry.message) && mapper.owns(entry.location.source)) continue;
     if (!mapper.owns(entry.location.source)) return entry.message;
     const std::string member = absent_member(entry.message);
     const bool is_listed = entry.message.find(kOfCuda) == std::string::npos;

@@ -35,7 +35,8 @@ TEST_F(Blame, IsTheCandidatesWhereItsOwnNamesAreWrong) {
         "expected primary-expression before ')' token", "too few arguments in function call",
         "'forward' was not declared in this scope; did you mean 'std::forward'?",
         "class \"at::Tensor\" has no member \"made_up\"", "'made_up' is not a member of 'at'",
-        "'class at::Tensor' has no member named 'made_up'"}) {
+        "'class at::Tensor' has no member named 'made_up'",
+        "no suitable constructor exists to convert from \"const float *\" to \"at::Tensor\""}) {
     EXPECT_EQ(facade_error(message), "") << message;
   }
 }
@@ -45,6 +46,7 @@ TEST_F(Blame, IsTheFacadesWhereItMayLackSomething) {
        {"identifier \"CUDAStream\" is undefined", "'CUDAStream' was not declared in this scope",
         "namespace \"at\" has no member \"foo\"", "argument types are: (c10::Half, float)",
         "class \"c10::cuda::CUDAStream\" has no member \"made_up\"",
+        "no suitable constructor exists to convert from \"c10::Half *\" to \"at::Tensor\"",
         "no operator \"<<\" matches std::ostream", "class \"at::Tensor\" has no member \"foo\""}) {
     EXPECT_EQ(facade_error(message), message);
   }
