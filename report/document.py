@@ -59,7 +59,8 @@ OUTCOMES = {
 FIGURE = ({"value": float, "low": float, "high": float, "tasks": int}, None)
 FIGURES = {
     **dict.fromkeys(("tasks", "answers", "not_scored", "missing", "samples", "passed"), int),
-    **dict.fromkeys(("average", "first_turn", "best_turn", "faster_rate"), FIGURE),
+    **dict.fromkeys(("average", "first_turn", "best_turn", "faster_rate", "faster_than_compiled"),
+                    FIGURE),
     **dict.fromkeys(("pass_at", "fast"), {str: FIGURE}),
     "uncertain": {str: int},
 }
@@ -225,6 +226,7 @@ def columns(runs: list[Json]) -> list[Column]:
         ("Avg", "average", ""),
         *((f"fast_{p}", "fast", p) for p in keys("fast") if float(p) > 0),  # fast_0 is Avg.
         ("Faster Rate", "faster_rate", ""),
+        ("Faster Rate over torch.compile", "faster_than_compiled", ""),
         *(
             (("First turn", "first_turn", ""), ("Best turn", "best_turn", ""))
             if num_turns > 1

@@ -174,6 +174,7 @@ def figures(skill: float, tasks: int, samples: int) -> Json:
         "fast": {p: figure(skill * share, tasks)
                  for p, share in (("0", 1.0), ("1", 0.6), ("1.5", 0.35), ("2", 0.2))},
         "faster_rate": figure(skill * 0.5, tasks),
+        "faster_than_compiled": None,
         "uncertain": {"1": 2, "1.1": 3, "1.5": 0, "2": 0},
     }  # fmt: skip
 

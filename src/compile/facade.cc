@@ -304,29 +304,33 @@ std::string Facade::lacks(const Extension& extension) const {
 
 std::string Facade::facade_error(const std::vector<task::Diagnostic>& diagnostics,
                                  const LocationMapper& mapper) const {
-  constexpr std::array<std::string_view, 4> kInner = {"std", "mc_at", "mc_bind", "facade"};
   for (const task::Diagnostic& entry : diagnostics) {
     if (entry.severity != "error" || is_of_ptxas(entry) || is_at_end(entry)) continue;
-    if (is_number_as_tensor(entry.message) && mapper.owns(entry.location.source)) continue;
-    if (!mapper.owns(entry.location.source)) return entry.message;
-    const std::string member = absent_member(entry.message);
-    const bool is_listed = entry.message.find(kOfCuda) == std::string::npos;
-    if (!member.empty() && is_listed && is_made_up(member)) continue;
-    bool ours = false;
-    const std::string message = entry.message.substr(0, entry.message.find("; did you mean "));
-    for_each_identifier(message, [&](std::string_view word) {
-      ours |= is_one_of(word, kInner) || (is_one_of(word, kNamespaces) && word != "at");
-    });
-    // "identifier" and "expression" are names in PyTorch's headers, and words of the compiler's.
-    for_each_identifier(quoted_in(message),
-                        [&](std::string_view word) { ours |= missing_.contains(word); });
-    // "at" is a word of English too.
-    ours |= message.find("at::") != std::string::npos ||
-            message.find("\"at\"") != std::string::npos ||
-            message.find("'at'") != std::string::npos;
-    if (ours) return entry.message;
+    // Later errors may follow from the first one, and change nothing.
+    const bool is_own = mapper.owns(entry.location.source) && is_own_error(entry.message);
+    return is_own ? "" : entry.message;
   }
   return "";
+}
+
+bool Facade::is_own_error(const std::string& message) const {
+  constexpr std::array<std::string_view, 4> kInner = {"std", "mc_at", "mc_bind", "facade"};
+  const std::string member = absent_member(message);
+  const bool is_listed = message.find(kOfCuda) == std::string::npos;
+  if (!member.empty() && is_listed && is_made_up(member)) return true;
+  if (is_number_as_tensor(message)) return true;
+  bool is_ours = false;
+  const std::string said = message.substr(0, message.find("; did you mean "));
+  for_each_identifier(said, [&](std::string_view word) {
+    is_ours |= is_one_of(word, kInner) || (is_one_of(word, kNamespaces) && word != "at");
+  });
+  // "identifier" and "expression" are names in PyTorch's headers, and words of the compiler's.
+  for_each_identifier(quoted_in(said),
+                      [&](std::string_view word) { is_ours |= missing_.contains(word); });
+  // "at" is a word of English too.
+  is_ours |= said.find("at::") != std::string::npos || said.find("\"at\"") != std::string::npos ||
+             said.find("'at'") != std::string::npos;
+  return !is_ours;
 }
 
 Status write_missing_names(std::string_view full, std::string_view thin, const fs::path& path) {

@@ -4,11 +4,12 @@
 // instead of PyTorch's own, and whose fault it is where they do not (docs/ptx.md).
 //
 // Names decide.  Before compiling: a header or a name in PyTorch's namespaces that the facade does
-// not have sends the extension to the full headers.  After a failure: the errors are the
-// candidate's own only where each lies in its text and names nothing that the facade could have
-// wrong: nothing of PyTorch or the standard library, and nothing that PyTorch's headers declare in
-// a namespace and the facade's do not mention.  Errors of ptxas are always the candidate's own, and
-// so is a name that nothing in PyTorch's headers has: the full headers have no such member either.
+// not have sends the extension to the full headers.  After a failure the first
+// error decides, since later ones may follow from it.  It is the candidate's own where it lies in
+// its text and names nothing that the facade could have wrong: nothing of PyTorch or the standard
+// library, and nothing that PyTorch's headers declare in a namespace and the facade's do not
+// mention.  A member that nothing in PyTorch's headers has is missing in the full ones, too. Errors
+// of ptxas are always the candidate's own.
 #ifndef MC_COMPILE_FACADE_H_
 #define MC_COMPILE_FACADE_H_
 
@@ -43,13 +44,15 @@ class Facade {
   // where nothing.
   std::string lacks(const Extension& extension) const;
 
-  // The first error that may be the facade's doing; "" where all are the candidate's own.
+  // The first error, where it may be the facade's doing; "" where it is the candidate's own.
   std::string facade_error(const std::vector<task::Diagnostic>& diagnostics,
                            const LocationMapper& mapper) const;
 
  private:
   std::string lacks_in(std::string_view text, const Names& defined) const;
   bool has_header(std::string_view header) const;
+  // An error in the candidate's text that PyTorch's own headers would not mend.
+  bool is_own_error(const std::string& message) const;
   // True where neither the facade's headers nor PyTorch's have the name.
   bool is_made_up(std::string_view name) const;
 

@@ -52,6 +52,14 @@ TEST_F(Blame, IsTheFacadesWhereItMayLackSomething) {
   }
 }
 
+TEST_F(Blame, IsThatOfTheFirstError) {
+  const LocationMapper mapper("", {});
+  const task::Diagnostic own{"error", "expected a \";\"", {"candidate", 3, 1, ""}};
+  const task::Diagnostic other{"error", "no std::x", {"candidate", 4, 1, ""}};
+  EXPECT_EQ(facade_.facade_error({own, other}, mapper), "");
+  EXPECT_EQ(facade_.facade_error({other, own}, mapper), other.message);
+}
+
 TEST_F(Blame, IsNotTheCandidatesOutsideOfItsText) {
   const std::vector<task::Diagnostic> errors = {{"error", "bad", {"mc_at/tensor.h", 3, 1, ""}}};
   EXPECT_EQ(facade_.facade_error(errors, LocationMapper("", {})), "bad");

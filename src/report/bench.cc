@@ -30,6 +30,7 @@ struct Sample {
   bool passed = false;
   std::optional<bool> first_passed;         // The result of turn 0, where it is scored.
   std::optional<task::Estimate> speedup{};  // Best of the turns that pass.
+  std::optional<double> over_compile{};     // The median over torch.compile, the same way.
 };
 
 double speedup_of(const Sample& sample) { return sample.speedup ? sample.speedup->median : 0; }
@@ -44,6 +45,9 @@ void add_turn(Sample& sample, const Attempt& attempt) {
   if (attempt.turn == 0) sample.first_passed = passed;
   if (passed && attempt.speedup && speedup_of(sample) <= attempt.speedup->median) {
     sample.speedup = attempt.speedup;
+  }
+  if (passed && attempt.over_compile) {
+    sample.over_compile = std::max(sample.over_compile.value_or(0), attempt.over_compile->median);
   }
 }
 
@@ -85,6 +89,22 @@ std::optional<Figure> fast(const std::map<std::string, Samples>& tasks, double p
   return mean_over_tasks(tasks, [p](const Samples& samples) {
     return share_if(samples, [p](const Sample& sample) {
       return sample.passed && (p == 0 || speedup_of(sample) > p);
+    });
+  });
+}
+
+// The Faster Rate over torch.compile; none where some pass was not timed beside it, or none passed.
+std::optional<Figure> faster_than_compiled(const std::map<std::string, Samples>& tasks) {
+  int64_t num_passed = 0;
+  for (const auto& [task, samples] : tasks) {
+    num_passed += count_if(samples, has_passed);
+    if (count_if(samples, [](const Sample& s) { return s.passed && !s.over_compile; }) > 0)
+      return std::nullopt;
+  }
+  if (num_passed == 0) return std::nullopt;
+  return mean_over_tasks(tasks, [](const Samples& samples) {
+    return share_if(samples, [](const Sample& sample) {
+      return sample.passed && sample.over_compile.value_or(0) > kFaster;
     });
   });
 }
@@ -145,6 +165,7 @@ Cells header_of(const BenchFigures& all, bool shows_turns) {
   if (!all.faster_rate || all.num_passed == 0) return cells;
   for (const double p : kFastP) cells.push_back(fmt::format("fast_{:g}", p));
   cells.emplace_back("Faster Rate");
+  if (all.faster_than_compiled) cells.emplace_back("over torch.compile");
   return cells;
 }
 
@@ -158,7 +179,8 @@ Cells cells_of(const BenchRow& row, const Cells& header) {
       {"missing", std::to_string(figures.num_missing)},
       {"first turn", cell(figures.first_turn)},
       {"best turn", cell(figures.best_turn)},
-      {"Faster Rate", speed_cell(figures.faster_rate, figures, kFaster)}};
+      {"Faster Rate", speed_cell(figures.faster_rate, figures, kFaster)},
+      {"over torch.compile", cell(figures.faster_than_compiled)}};
   for (const auto& [k, figure] : figures.pass_at) {
     values[fmt::format("Pass@{}", k)] = percent(figure);
   }
@@ -231,14 +253,16 @@ std::optional<Figure> figure_of(std::span<const double> task_values) {
 // ---- One run ------------------------------------------------------------------------------------
 
 Attempt attempt_of(const task::Verdict& verdict, int64_t sample, int64_t turn) {
-  Attempt out{verdict.task, sample, turn, Attempt::Said::kFailed, {}};
+  Attempt out{verdict.task, sample, turn, Attempt::Said::kFailed, {}, {}};
   const task::Outcome& outcome = verdict.outcome;
   if (std::holds_alternative<task::Unsupported>(outcome)) out.said = Attempt::Said::kUnsupported;
   if (std::holds_alternative<task::Infra>(outcome)) out.said = Attempt::Said::kInfra;
   const auto* passed = std::get_if<task::Passed>(&outcome);
   if (passed == nullptr) return out;
   out.said = Attempt::Said::kPassed;
-  if (passed->performance) out.speedup = passed->performance->speedup_eager;
+  if (!passed->performance) return out;
+  out.speedup = passed->performance->speedup_eager;
+  out.over_compile = passed->performance->speedup_compile;
   return out;
 }
 
@@ -273,6 +297,7 @@ BenchFigures bench_figures(std::span<const Attempt> attempts, const BenchOptions
     if (const auto figure = fast(tasks, p)) out.fast[p] = *figure;
   }
   if (is_timed) out.faster_rate = fast(tasks, kFaster);
+  out.faster_than_compiled = faster_than_compiled(tasks);
   out.uncertain = uncertain_of(tasks);
   return out;
 }

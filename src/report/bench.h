@@ -63,7 +63,8 @@ struct Attempt {
   int64_t sample = 0;
   int64_t turn = 0;
   Said said = Said::kInfra;
-  std::optional<task::Estimate> speedup;  // Over eager; of a pass that was timed.
+  std::optional<task::Estimate> speedup;       // Over eager; of a pass that was timed.
+  std::optional<task::Estimate> over_compile;  // Over torch.compile, where that was timed too.
 };
 Attempt attempt_of(const task::Verdict& verdict, int64_t sample, int64_t turn);
 
@@ -93,6 +94,8 @@ struct BenchFigures {
   // fast_p by p; p > 0 only where every pass was timed.
   std::map<double, Figure> fast;
   std::optional<Figure> faster_rate;  // The rate exists where every pass was timed.
+  // The same over torch.compile, where every pass was timed beside it and there is one.
+  std::optional<Figure> faster_than_compiled;
   // Samples that count in fast_p by the median of their speed-up, and whose interval has p in it;
   // for each p > 0 of fast_p, and for kFaster.
   std::map<double, int64_t> uncertain;
@@ -122,8 +125,8 @@ struct BenchRow {
   BenchFigures figures;
 };
 // One line a row: tasks, answers, those not scored and those missing, Pass@k with intervals; fast_p
-// and Faster Rate where something was timed, with the number of samples that are uncertain there;
-// first turn where there are several.
+// and Faster Rate (over torch.compile too) where something was timed, with the number of samples
+// that are uncertain there; first turn where there are several.
 std::string bench_table(std::span<const BenchRow> rows);
 
 // "71.7 % [59.2, 81.5]".

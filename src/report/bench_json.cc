@@ -43,6 +43,7 @@ Json json_of(const BenchFigures& figures) {
           {"best_turn", json_of(figures.best_turn)},
           {"fast", fast},
           {"faster_rate", json_of(figures.faster_rate)},
+          {"faster_than_compiled", json_of(figures.faster_than_compiled)},
           {"uncertain", uncertain}};
 }
 

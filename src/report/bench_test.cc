@@ -190,6 +190,18 @@ TEST(BenchFigures, KnowNoSpeedWhereAPassWasNotTimed) {
   EXPECT_EQ(found.faster_rate, std::nullopt);
 }
 
+TEST(BenchFigures, HaveARateOverTorchCompileWhereEveryPassWasTimedBesideIt) {
+  Attempt fast = attempt("a", 0, Said::kPassed, 3.0), slow = attempt("a", 1, Said::kPassed, 3.0);
+  EXPECT_EQ(bench_figures(std::vector{fast, slow}, {}).faster_than_compiled, std::nullopt);
+  fast.over_compile = task::Estimate{1.2, 1.15, 1.25};
+  EXPECT_EQ(bench_figures(std::vector{fast, slow}, {}).faster_than_compiled, std::nullopt);
+  slow.over_compile = task::Estimate{1.05, 1.0, 1.1};
+  const BenchFigures found =
+      bench_figures(std::vector{fast, slow, attempt("b", 0, Said::kFailed)}, {});
+  EXPECT_DOUBLE_EQ(found.faster_than_compiled->value, 0.25);
+  EXPECT_THAT(bench_table(std::vector{BenchRow{"all", found}}), HasSubstr("over torch.compile"));
+}
+
 TEST(BenchFigures, ASamplePassesWhenOneOfItsTurnsDoes) {
   const std::vector<Attempt> attempts = {turn(0, Said::kFailed), turn(1, Said::kInfra),
                                          turn(2, Said::kPassed)};

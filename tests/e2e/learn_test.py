@@ -27,7 +27,7 @@ BIN = Path(MUSACODER).parent
 NUM_KILLS = int(os.environ.get("MC_LEARN_KILLS", "2"))
 GAIN_MIN = 0.2  # Runs with other seeds and tasks gained 0.34 to 0.47.
 SMALL: tuple[str, ...] = ("--tasks", "24", "--steps", "24", "--held-out", "3", "--tokens-max", "60")
-SMALL += ("--rl-steps", "1", "--rl-prompts", "3", "--rl-samples", "2")
+SMALL += ("--shown-share", "0.5", "--rl-steps", "1", "--rl-prompts", "3", "--rl-samples", "2")
 
 
 def start(folder: Path, *changes: str) -> subprocess.Popen[str]:
