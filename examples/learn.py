@@ -57,7 +57,7 @@ class Settings:
     dialect: str  # The dialect of the answers: cuda or musa.
     operators: str  # Empty: all of these families.
     test_share: float  # The share of the structures of operators.
-    shown_share: float  # Of the others, those that solutions are shown for; the rest is for later.
+    shown_share: float  # The share of the others that solutions are shown for; the rest is for RL.
     solutions: int  # Solutions of a task, at most.
     bugs_share: float  # The share of training tasks with repairs of failed answers, two rows each.
     vocabulary: int
