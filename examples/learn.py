@@ -56,6 +56,7 @@ class Settings:
     families: str
     dialect: str  # The dialect of the answers: cuda or musa.
     operators: str  # Empty: all of these families.
+    depth: int  # Operators of a task, at most.
     test_share: float  # The share of the structures of operators.
     shown_share: float  # The share of the others that solutions are shown for; the rest is for RL.
     solutions: int  # Solutions of a task, at most.
@@ -97,6 +98,7 @@ FULL = Settings(
     families="elementwise,reduction",
     dialect="cuda",
     operators="",
+    depth=4,
     test_share=0.1,
     shown_share=0.75,
     solutions=4,
@@ -135,6 +137,7 @@ QUICK = dataclasses.replace(
     tasks=288,
     families="elementwise",
     operators="relu,abs,neg,square",
+    depth=3,
     test_share=0.3,
     shown_share=1,
     solutions=1,
@@ -334,7 +337,7 @@ class Learning:
         limits = ["--operators", s.operators] if s.operators else []
         run("musacoder", "forge", "--tasks", s.tasks, "--seed", s.seed, "--style", s.style,
             "--dialect", s.dialect, "--families", s.families, *limits,
-            "--test-share", s.test_share, "--bugs-share", s.bugs_share,
+            "--depth", s.depth, "--test-share", s.test_share, "--bugs-share", s.bugs_share,
             "--solutions", s.solutions,
             "--jobs", os.cpu_count() or 1, "--out", self.folder / "data")  # fmt: skip
         rows = (self.folder / "data/sft.jsonl").read_text().splitlines(keepends=True)
