@@ -47,6 +47,7 @@ from real_answers import read_lines, write_lines  # noqa: E402
 Json = dict[str, Any]
 Files = Mapping[str, str]
 SEED = 64
+MAIN_SHAPES = ("native", "reduced")
 READINGS = Path(__file__).with_name("readings.json")
 
 PROTOCOLS: dict[str, tuple[str, ...]] = {
@@ -64,8 +65,11 @@ RACE, MEMORY, CRASH = "race", "memory error", "fails when it runs"
 OWN_VALUES, OTHER_VALUES = "wrong at the task's own values", "wrong at other values only"
 STATE, TORCH, NO_KERNEL, CHEAT = "state", "PyTorch's work", "no kernel of its own", "cheat"
 FAULTS = (RACE, MEMORY, CRASH, OWN_VALUES, OTHER_VALUES, STATE, NO_KERNEL, CHEAT)
-COMPILE, SIZES, LIMIT = "does not compile here", "other sizes only", "over a limit here"
-APART = (TORCH, SIZES, COMPILE, LIMIT, "unsupported", "not judged")
+COMPILE, SIZES, LIMIT = "does not compile here", "wrong at other sizes only", "over a limit here"
+SPECIAL, PRECISION = "wrong at NaN or infinity only", "right to 1 %, not to 0.01 %"
+OURS = "MooreEval's error"  # By reading alone.
+RUNS = (TORCH, PRECISION, SIZES, SPECIAL)
+APART = (*RUNS, COMPILE, LIMIT, OURS, "unsupported", "not judged")
 PASS = "pass"
 
 
@@ -355,19 +359,36 @@ def fault_of(verdicts: Mapping[str, Json]) -> str:
 
 
 def passing(outcome: Json, is_refused: bool) -> str:
+    """By trials that do not count for KernelBench's tasks, since none of those that count failed."""
+    shapes = {one["shape"] for one in outcome["trials"] if not one["passed"]}
     if is_refused:
         return TORCH
-    return PASS if all(one["passed"] for one in outcome["trials"]) else SIZES
+    if shapes - set(MAIN_SHAPES):
+        return SIZES
+    return SPECIAL if shapes else PASS
 
 
 def wrong(outcome: Json, verdicts: Mapping[str, Json]) -> str:
     if fault := of_findings(findings_of(outcome)):
         return fault
-    checks = [one for trial in failed(outcome) for one in trial["checks"]]
-    if checks and all(is_state(one["path"]) for one in checks):
+    trials = failed(outcome)
+    if not any(has_wrong_output(trial) for trial in trials):
         return STATE
-    native = kind_of(verdicts.get("native"))
-    return OTHER_VALUES if native == "pass" else OWN_VALUES
+    native = verdicts.get("native")
+    if kind_of(native) != "pass" and not fails_by_state(native):
+        return OWN_VALUES
+    own = [trial for trial in trials if trial["distribution"].startswith("native")]
+    return PRECISION if any(has_wrong_output(trial) for trial in own) else OTHER_VALUES
+
+
+def has_wrong_output(trial: Json) -> bool:
+    return any(not is_state(check["path"]) for check in trial["checks"])
+
+
+def fails_by_state(verdict: Json | None) -> bool:
+    """Whether it is wrong, and not by its outputs."""
+    trials = failed(verdict["outcome"]) if verdict else []
+    return kind_of(verdict) == "wrong" and not any(has_wrong_output(trial) for trial in trials)
 
 
 def is_state(path: str) -> bool:
@@ -394,7 +415,7 @@ def findings_of(outcome: Json) -> list[Json]:
 def failed(outcome: Json) -> list[Json]:
     """Trials at the main shape that failed: those alone count for KernelBench's tasks."""
     trials = [one for one in outcome.get("trials", []) if not one["passed"]]
-    return [one for one in trials if one["shape"] in ("native", "reduced")] or trials
+    return [one for one in trials if one["shape"] in MAIN_SHAPES] or trials
 
 
 def is_ruled(outcome: Json, rule: str) -> bool:
@@ -462,7 +483,7 @@ def by_model(answers: Sequence[Answer], faults: Mapping[str, str]) -> str:
     rows = []
     for model in [*models, "all"]:
         of_model = [faults[one.key] for one in answers if model in ("all", one.model)]
-        decided = [one for one in of_model if one in (PASS, TORCH, SIZES, *FAULTS)]
+        decided = [one for one in of_model if one in (PASS, *RUNS, *FAULTS)]
         bad = sum(one in FAULTS for one in decided)
         torch = sum(one in (TORCH, NO_KERNEL) for one in decided)
         rows.append(

@@ -87,6 +87,7 @@ class ReadsRecords(unittest.TestCase):
 class NamesTheFault(unittest.TestCase):
     def test_by_the_verdicts(self) -> None:
         wrong = verdict("wrong", trials=[trial(False)])
+        close = verdict("wrong", trials=[{**trial(False), "distribution": "native"}])
         passes = verdict("pass", trials=[trial(True)])
         race = verdict("wrong", trials=[trial(False, kinds="shared_race")])
         memory = verdict("runtime", findings=trial(False, kinds="out_of_bounds_read")["findings"])
@@ -94,9 +95,11 @@ class NamesTheFault(unittest.TestCase):
             ({}, "not judged"),
             ({"musacoder": passes}, audit.PASS),
             ({"musacoder": verdict("pass", trials=[trial(False, "small")])}, audit.SIZES),
+            ({"musacoder": verdict("pass", trials=[trial(False, "native")])}, audit.SPECIAL),
             ({"musacoder": race}, audit.RACE),
             ({"musacoder": memory}, audit.MEMORY),
             ({"musacoder": wrong, "native": passes}, audit.OTHER_VALUES),
+            ({"musacoder": close, "native": passes}, audit.PRECISION),
             ({"musacoder": wrong, "native": wrong}, audit.OWN_VALUES),
             ({"musacoder": ruled("run.aten"), "kernelbench": passes}, audit.TORCH),
             ({"musacoder": ruled("run.aten"), "kernelbench": wrong}, audit.OWN_VALUES),
