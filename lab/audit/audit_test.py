@@ -43,9 +43,15 @@ def verdict(kind: str, **members: object) -> Json:
     return {"outcome": {"kind": kind, **members}}
 
 
-def trial(passed: bool, shape: str = "native", path: str = "output", kinds: str = "") -> Json:
-    check = {"path": path, "detail": "", "num_wrong": 1, "num_elements": 2}
-    check |= {"error_max": 1, "error_tolerance": 0.1, "diagnosis": ""}
+def trial(
+    passed: bool,
+    shape: str = "native",
+    path: str = "output",
+    kinds: str = "",
+    error: float = 11,
+) -> Json:
+    check = {"path": path, "problem": "value", "detail": "", "num_wrong": 1, "num_elements": 2}
+    check |= {"error_max": error, "error_tolerance": 0.1, "diagnosis": ""}
     no_place = {"source": "", "line": 0}
     findings = [
         {"kind": kind, "kernel": "sum(float*)", "other": no_place}
@@ -87,7 +93,7 @@ class ReadsRecords(unittest.TestCase):
 class NamesTheFault(unittest.TestCase):
     def test_by_the_verdicts(self) -> None:
         wrong = verdict("wrong", trials=[trial(False)])
-        close = verdict("wrong", trials=[{**trial(False), "distribution": "native"}])
+        close = verdict("wrong", trials=[trial(False, error=9)])
         passes = verdict("pass", trials=[trial(True)])
         race = verdict("wrong", trials=[trial(False, kinds="shared_race")])
         memory = verdict("runtime", findings=trial(False, kinds="out_of_bounds_read")["findings"])
