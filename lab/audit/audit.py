@@ -6,8 +6,8 @@ The answers are those of public repositories, of which nothing is here. `git clo
 one. An answer is a text for a task: the same text in two runs is one answer, and it is recorded as
 correct if one of its records is.
 
-A seed orders the answers. `judge` takes the first of that order and writes each verdict at once, so
-a command that was ended goes on where it was. An answer has up to four verdicts:
+A seed orders the answers. `judge` takes the first of that order and writes the verdicts of 24 at a
+time, so a command that was ended goes on where it was. An answer has up to four verdicts:
 
     musacoder    the default options: all
     kernelbench  the same with --policy kernelbench: those that the first refuses
@@ -46,7 +46,7 @@ from real_answers import read_lines, write_lines  # noqa: E402
 
 Json = dict[str, Any]
 Files = Mapping[str, str]
-SEED = 64
+SEED, BATCH = 64, 24
 MAIN_SHAPES = ("native", "reduced")
 READINGS = Path(__file__).with_name("readings.json")
 
@@ -304,13 +304,15 @@ def judge(folder: Path, answers: Sequence[Answer], program: str, jobs: int) -> N
         for repository in dict.fromkeys(one.repository for one in pending):
             of_suite = [one for one in pending if one.repository == repository]
             print(f"{protocol}: {len(of_suite)} answers of {repository}", flush=True)
-            judge_suite(folder, of_suite, protocol, [program, "-j", str(jobs)])
+            for start in range(0, len(of_suite), BATCH):
+                batch = of_suite[start : start + BATCH]
+                judge_batch(folder, batch, protocol, [program, "-j", str(jobs)])
 
 
-def judge_suite(
+def judge_batch(
     folder: Path, answers: Sequence[Answer], protocol: str, command: Sequence[str]
 ) -> None:
-    """Appends each verdict when it is there."""
+    """Appends their verdicts: the program prints them when it has judged all."""
     keys = {f"{one.task}#{one.sample}": one.key for one in answers}
     with tempfile.TemporaryDirectory() as temporary:
         path = Path(temporary) / "answers.jsonl"
