@@ -475,7 +475,7 @@ def share(hits: int, tries: int) -> str:
     if not tries:
         return "-"
     low, high = share_interval(hits, tries)
-    return f"{hits / tries:.0%} ({low:.0%} to {high:.0%})"
+    return f"{hits / tries:.0%} ({max(low, 0.0):.0%} to {high:.0%})"
 
 
 def markdown(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -488,17 +488,20 @@ def read_readings(path: Path = READINGS) -> dict[str, Json]:
     return json.loads(path.read_text()) if path.exists() else {}
 
 
-def by_model(answers: Sequence[Answer], faults: Mapping[str, str]) -> str:
+def by_model(
+    answers: Sequence[Answer], faults: Mapping[str, str], refused: Mapping[str, bool]
+) -> str:
+    """Refused are those that the policy musacoder forbids, whatever else they do."""
     models = sorted({one.model for one in answers})
     rows = []
     for model in [*models, "all"]:
-        of_model = [faults[one.key] for one in answers if model in ("all", one.model)]
-        decided = [one for one in of_model if one in (PASS, *RUNS, *FAULTS)]
-        bad = sum(one in FAULTS for one in decided)
-        torch = sum(one in (TORCH, NO_KERNEL) for one in decided)
+        of_model = [one for one in answers if model in ("all", one.model)]
+        decided = [one for one in of_model if faults[one.key] in (PASS, *RUNS, *FAULTS)]
+        bad = sum(faults[one.key] in FAULTS for one in decided)
+        torch = sum(refused[one.key] for one in of_model)
         rows.append(
             [model, len(of_model), len(decided), bad, share(bad, len(decided))]
-            + [torch, share(torch, len(decided))]
+            + [torch, share(torch, len(of_model))]
         )
     heads = ["model", "answers", "decided", "at fault", "share", "leave work to PyTorch", "share"]
     return markdown(heads, rows)
@@ -519,18 +522,26 @@ def table(folder: Path, answers: Sequence[Answer]) -> str:
         one.key: readings.get(one.key, {}).get("fault") or fault_of(verdicts[one.key])
         for one in answers
     }
+    refused = {
+        one.key: kind_of(verdicts[one.key].get("musacoder")) == "illegal" for one in answers
+    }
     listed = [
         [
             *(one.task.removeprefix("kernelbench:"), one.model, suite_name(one), one.path),
-            *(one.sample, faults[one.key], evidence(of_values(verdicts[one.key]) or {})),
+            *(one.sample, faults[one.key], proof(verdicts[one.key])),
             readings.get(one.key, {}).get("reason", "not read"),
         ]
         for one in sorted(answers, key=lambda one: (faults[one.key], one.model, one.task))
         if faults[one.key] in (*FAULTS, COMPILE, LIMIT) or one.key in readings
     ]
     heads = ["task", "model", "repository", "path", "key", "finding", "evidence", "by reading"]
-    parts = [by_model(answers, faults), by_fault(answers, faults), markdown(heads, listed)]
+    parts = [by_model(answers, faults, refused), by_fault(answers, faults), markdown(heads, listed)]
     return "\n\n".join(parts)
+
+
+def proof(verdicts: Mapping[str, Json]) -> str:
+    values = of_values(verdicts)
+    return evidence(values).replace("|", "/") if values else ""
 
 
 def suite_name(answer: Answer) -> str:
