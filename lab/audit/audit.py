@@ -42,7 +42,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "tools", "tools/gpu")]
 
 from figures import share_interval  # noqa: E402
-from real_answers import read_lines, write_lines  # noqa: E402
+from real_answers import ASSETS, RAW, read_lines, write_lines  # noqa: E402
 
 Json = dict[str, Any]
 Files = Mapping[str, str]
@@ -67,7 +67,7 @@ STATE, TORCH, NO_KERNEL, CHEAT = "state", "PyTorch's work", "no kernel of its ow
 FAULTS = (RACE, MEMORY, CRASH, OWN_VALUES, OTHER_VALUES, STATE, NO_KERNEL, CHEAT)
 COMPILE, SIZES, LIMIT = "does not compile here", "wrong at other sizes only", "over a limit here"
 SPECIAL, PRECISION = "wrong at NaN or infinity only", "right to 1 %, not to 0.01 %"
-OURS, REDUCED = "MooreEval's error", "wrong at reduced sizes only"  # By reading alone.
+OURS, REDUCED = "MooreEval's error", "wrong at reduced sizes only"  # A reading alone says these.
 RUNS = (TORCH, PRECISION, SIZES, SPECIAL)
 APART = (*RUNS, REDUCED, OURS, COMPILE, LIMIT, "unsupported", "not judged")
 PASS = "pass"
@@ -174,9 +174,9 @@ def answers_of(repository: str, commit: str, files: Files) -> list[Answer]:
         for reader in (line_runs, detailed_runs, harness_runs)
         for path, model, task, correct in reader(files)
     ]
-    raw = json.loads(files.get("docs/assets/raw_data.json", "[]"))
+    raw = json.loads(files.get(RAW, "[]"))
     for entry in raw:  # The leaderboard, all of whose answers were correct, counts from 0.
-        path = f"docs/assets/raw_data.json#{entry['file']}"
+        path = f"{RAW}#{entry['file']}"
         task = f"kernelbench:{entry['level']}/{int(entry['problem_id']) + 1}"
         model = entry["model"].rpartition("/")[2]
         found.append(Answer(repository, commit, path, model, task, True, entry["code"]))
@@ -361,7 +361,7 @@ def fault_of(verdicts: Mapping[str, Json]) -> str:
 
 
 def passing(outcome: Json, is_refused: bool) -> str:
-    """By trials that do not count for KernelBench's tasks, since none of those that count failed."""
+    """The trials that failed do not count for KernelBench's tasks, or it would not be a pass."""
     shapes = {one["shape"] for one in outcome["trials"] if not one["passed"]}
     if is_refused:
         return TORCH
@@ -484,7 +484,7 @@ def markdown(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def read_readings(path: Path = READINGS) -> dict[str, Json]:
-    """By key: a fault that replaces the program's, and the reason by reading."""
+    """A reading has a reason, and where the program's finding is wrong another fault."""
     return json.loads(path.read_text()) if path.exists() else {}
 
 
@@ -527,7 +527,7 @@ def table(folder: Path, answers: Sequence[Answer]) -> str:
     }
     listed = [
         [
-            *(one.task.removeprefix("kernelbench:"), one.model, suite_name(one), one.path),
+            *(one.task.removeprefix("kernelbench:"), one.model, suite_name(one), one.path.removeprefix(f"{ASSETS}/")),
             *(one.sample, faults[one.key], proof(verdicts[one.key])),
             readings.get(one.key, {}).get("reason", "not read"),
         ]

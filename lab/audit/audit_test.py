@@ -79,7 +79,7 @@ class ReadsRecords(unittest.TestCase):
 
     def test_of_the_leaderboard_whose_problems_count_from_0(self) -> None:
         entry = {"level": "2", "problem_id": "0", "code": "E", "model": "meta/llama", "file": "f"}
-        files = {"docs/assets/raw_data.json": json.dumps([entry])}
+        files = {audit.RAW: json.dumps([entry])}
         (found,) = audit.answers_of("owner/name", "c0ffee", files)
         self.assertEqual((found.task, found.model), ("kernelbench:2/1", "llama"))
 
