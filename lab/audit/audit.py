@@ -67,9 +67,10 @@ STATE, TORCH, NO_KERNEL, CHEAT = "state", "PyTorch's work", "no kernel of its ow
 FAULTS = (RACE, MEMORY, CRASH, OWN_VALUES, OTHER_VALUES, STATE, NO_KERNEL, CHEAT)
 COMPILE, SIZES, LIMIT = "does not compile here", "wrong at other sizes only", "over a limit here"
 SPECIAL, PRECISION = "wrong at NaN or infinity only", "right to 1 %, not to 0.01 %"
-OURS, REDUCED = "MooreEval's error", "wrong at reduced sizes only"  # A reading alone says these.
+# A reading alone says these.
+OURS, REDUCED, NAMES = "MooreEval's error", "wrong at reduced sizes only", "needs the task's module"
 RUNS = (TORCH, PRECISION, SIZES, SPECIAL)
-APART = (*RUNS, REDUCED, OURS, COMPILE, LIMIT, "unsupported", "not judged")
+APART = (*RUNS, REDUCED, OURS, NAMES, COMPILE, LIMIT, "unsupported", "not judged")
 PASS = "pass"
 
 
@@ -439,12 +440,15 @@ def evidence(verdict: Json) -> str:
         return evidence_of(found[0], outcome)
     for trial in failed(outcome):
         for check in trial["checks"]:
-            shares = f"{check['num_wrong']} of {check['num_elements']} wrong"
-            error = f"error {check['error_max']}, allowed {check['error_tolerance']}"
-            said = check["detail"] or f"{shares}, {error}"
-            diagnosis = check["diagnosis"].split(" (")[0]
-            return f"{trial['distribution']}: {check['path']}: {said}. {diagnosis}".strip()
+            return f"{trial['distribution']}: {check['path']}: {difference(check)}"
     return short(outcome)
+
+
+def difference(check: Json) -> str:
+    if check["problem"] != "value":
+        return str(check["detail"])
+    shares = f"{check['num_wrong']} of {check['num_elements']} wrong"
+    return f"{shares}, by {check['error_max']:.2g} where {check['error_tolerance']:.2g} is allowed"
 
 
 def evidence_of(finding: Json, outcome: Json) -> str:
