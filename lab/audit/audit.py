@@ -531,7 +531,8 @@ def table(folder: Path, answers: Sequence[Answer]) -> str:
     }
     listed = [
         [
-            *(one.task.removeprefix("kernelbench:"), one.model, suite_name(one), one.path.removeprefix(f"{ASSETS}/")),
+            *(one.task.removeprefix("kernelbench:"), one.model, suite_name(one)),
+            one.path.removeprefix(f"{ASSETS}/"),
             *(one.sample, faults[one.key], proof(verdicts[one.key])),
             readings.get(one.key, {}).get("reason", "not read"),
         ]
