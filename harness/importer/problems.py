@@ -4,8 +4,8 @@
 robust-kbench has in a folder func_forward.py or func_backward.py, with Model and get_inputs, and
 for each a JSON file with the arguments of both; the task of a backward pass returns gradients.
 reference-kernels has in a folder reference.py, with ref_kernel and generate_input, and task.yml,
-of whose tests and benchmarks the one of median size is taken.  Whole arguments become constants of the task, so that the
-judge tries other sizes.  Texts are parsed here, and nothing is run.
+of whose tests and benchmarks the one of median size is taken.  Whole arguments become constants of
+the task, so that the judge tries other sizes.  Texts are parsed here, and nothing is run.
 """
 
 from __future__ import annotations

@@ -221,11 +221,10 @@ class Run {
 
   void print_summary() {
     const auto count = [&](Port::Status status) { return totals_.files[status]; };
-    report_ << fmt::format(
-        "{} file{}: {} ported, {} unchanged, {} partial, {} refused", sources_.size(),
-        sources_.size() == 1 ? "" : "s", count(Port::Status::kPorted),
-        count(Port::Status::kUnchanged), count(Port::Status::kPartial),
-        count(Port::Status::kRefused));
+    report_ << fmt::format("{} file{}: {} ported, {} unchanged, {} partial, {} refused",
+                           sources_.size(), sources_.size() == 1 ? "" : "s",
+                           count(Port::Status::kPorted), count(Port::Status::kUnchanged),
+                           count(Port::Status::kPartial), count(Port::Status::kRefused));
     if (!arguments_.diff) report_ << "; " << totals_.num_irreversible << " not reversible";
     report_ << "\n";
   }

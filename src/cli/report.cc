@@ -141,9 +141,9 @@ Status run_report(const ReportArguments& arguments) {
   if (!arguments.kernelbench.empty()) {
     MC_TRY_VOID(write_kernelbench(arguments.kernelbench, runs), "report");
   }
-  const bool has_page = !(arguments.out + arguments.markdown + arguments.csv + arguments.junit +
-                          arguments.inspect)
-                             .empty();
+  const bool has_page =
+      !(arguments.out + arguments.markdown + arguments.csv + arguments.junit + arguments.inspect)
+           .empty();
   if (!has_page) return ok();
   MC_TRY(const auto folder, TemporaryDirectory::create("report"), "report");
   const fs::path path = folder.path() / "document.json";
@@ -196,7 +196,8 @@ void add_report(CLI::App& app, int& exit_code) {
       "  musacoder report data --out card.html --manifest manifest.json");
   command->callback([arguments, &exit_code] {
     if ((arguments->out + arguments->markdown + arguments->csv + arguments->junit +
-         arguments->inspect + arguments->json + arguments->kernelbench + arguments->parquet + arguments->manifest)
+         arguments->inspect + arguments->json + arguments->kernelbench + arguments->parquet +
+         arguments->manifest)
             .empty()) {
       exit_code = report_error(
           {ErrorCode::kInvalidInput,
