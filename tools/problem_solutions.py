@@ -87,9 +87,9 @@ def main() -> int:
         solutions_of(arguments.folder, arguments.tasks)
     ):
         outcomes = []
-        for kind, given in (("right", text), ("mutant", text.replace("+=", "-=", 1))):
-            if kind == "right" or given != text:
-                candidate = candidates / f"{number}_{kind}.py"
+        for kind, given in (("as written", text), ("mutant", text.replace("+=", "-=", 1))):
+            if kind == "as written" or given != text:
+                candidate = candidates / f"{number}_{kind.split()[-1]}.py"
                 candidate.write_text(given)
                 outcome = outcome_of(arguments.musacoder, task, candidate, options)
                 outcomes.append(f"{kind} {outcome}")
