@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """python -m optimize task MODULE.py …, or write TASK.py …: what `musacoder optimize` calls.
 
-The answer is one JSON object on standard output: {"name", "task"} or {"module"}, or {"error"},
-which is for the user.
+The answer is one JSON object on standard output: {"name", "task"} or {"module", "patch"}, or
+{"error"}, which is for the user.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 from optimize.module_text import Json, module_text
+from optimize.patch import patch_of
 from optimize.task_text import BadModule, Wanted, task_text
 
 
@@ -28,6 +29,7 @@ def main(arguments: list[str]) -> None:
     write.add_argument("candidate", type=Path)
     write.add_argument("verdict", type=Path)
     write.add_argument("--class", default="Model", dest="class_")
+    write.add_argument("--original", type=Path, required=True)
     options = parser.parse_args(arguments)
     answer = _task(options) if options.command == "task" else _written(options)
     print(json.dumps(answer))
@@ -45,7 +47,8 @@ def _task(options: argparse.Namespace) -> Json:
 def _written(options: argparse.Namespace) -> Json:
     texts = [path.read_text(encoding="utf-8") for path in (options.task, options.candidate)]
     verdict = json.loads(options.verdict.read_text(encoding="utf-8"))
-    return {"module": module_text(texts[0], options.class_, texts[1], verdict)}
+    module = module_text(texts[0], options.class_, texts[1], verdict)
+    return {"module": module, "patch": patch_of(options.original, module)}
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""python -m report DOCUMENT.json [--out PAGE.html] [--markdown FILE] [--csv FILE] [--junit FILE]"""
+"""python -m report DOCUMENT.json [--out PAGE.html] [--markdown FILE] [--csv FILE] [--junit FILE]
+[--inspect FILE]"""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from report.document import BadDocument, Json, load
 from report.html import render
+from report.inspect_log import inspect_log
 from report.junit import junit
 from report.tables import markdown, samples_csv
 
@@ -23,15 +25,19 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--markdown", metavar="FILE", help="the tables of figures")
     parser.add_argument("--csv", metavar="FILE", help="a row a sample")
     parser.add_argument("--junit", metavar="FILE", help="a case a sample, as JUnit's XML")
+    parser.add_argument("--inspect", metavar="FILE", help="of one run: a log of inspect-ai")
     options = parser.parse_args(arguments)
     formats: list[tuple[str | None, Callable[[Json], str]]] = [
         (options.out, render),
         (options.markdown, markdown),
         (options.csv, samples_csv),
         (options.junit, junit),
+        (options.inspect, inspect_log),
     ]
     if not any(path for path, _ in formats):
-        parser.error("nothing to write: give --out, --markdown, --csv or --junit (-: to stdout)")
+        parser.error(
+            "nothing to write: give --out, --markdown, --csv, --junit or --inspect (-: to stdout)"
+        )
     try:
         document = load(options.document)
         for path, write in formats:

@@ -20,6 +20,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 
 from harness.importer import arguments, attempt, closure
@@ -27,6 +28,7 @@ from harness.importer.arguments import Examples
 from harness.importer.definitions import definitions_of
 from harness.importer.graph import Graph
 from harness.importer.overlap import Suite
+from harness.importer.problems import problem_folders, problems_of
 from harness.importer.sandboxed import Sandbox
 from harness.importer.signature import Proposal
 from harness.importer.sources import (
@@ -239,18 +241,21 @@ def _candidates_of(path: Path, folders: dict[Path, Folder]) -> Iterator[Candidat
     examples = Examples(folder.files.values(), folder.examples)
     others = [one for one in folders.values() if one is not folder]
     licence = licence_of(path) if path.is_dir() else ""
+    problems = problem_folders(path) if path.is_dir() else set()
+    files = [one for one in folder.files.values()
+             if not problems.intersection((folder.root / one.path).parents)]  # fmt: skip
     for relative, why in folder.unreadable.items():
         yield Candidate(str(path), str(relative), "", why=f"not read: {why}")
-    for file in folder.files.values():
+    for file in files:
         if is_task(file):
             yield _of_row(str(path), Row(str(file.path), file.text, "", licence))
-    for row in definitions_of(path) if path.is_dir() else ():
+    for row in chain(definitions_of(path), problems_of(path)) if path.is_dir() else ():
         if isinstance(row, Row):
             yield _of_row(str(path), replace(row, licence=licence))
         else:
             yield Candidate(str(path), row[0], "", why=row[1])
     for file, node in modules_of(folder):
-        if not is_task(file):
+        if file in files and not is_task(file):
             yield _of_module(str(path), [folder, *others], examples, file, node, licence)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from harness.importer import arguments, closure, definitions, sources
+from harness.importer import arguments, closure, definitions, problems, sources
 from harness.importer.arguments import Examples
 from harness.importer.attempt import find_arguments
 from harness.importer.graph import graph_of
@@ -351,6 +351,143 @@ class Definitions(unittest.TestCase):
                                 "other:trace/definitions/add/other.json"])  # fmt: skip
         refused = [one for one in found if not isinstance(one, sources.Row)]
         self.assertEqual(refused[0][0], "alone:trace/definitions/alone.json")
+
+
+REFERENCE = """
+from utils import make_match_reference, DeterministicContext
+import torch
+from task import input_t, output_t
+
+
+def ref_kernel(data: input_t) -> output_t:
+    with DeterministicContext():
+        a, output = data
+        output[...] = a * 2
+        return output
+
+
+def generate_input(size: int, kind: str, seed: int) -> input_t:
+    gen = torch.Generator(device='cuda')
+    gen.manual_seed(seed)
+    a = torch.randn(size, 4, device="cuda", generator=gen)
+    return a, torch.empty_like(a)
+
+
+check_implementation = make_match_reference(ref_kernel)
+"""
+TASK_YML = """lang: "py"
+tests:
+  - {"size": 3, "kind": "plain", "seed": 1}
+  # A comment.
+  - {"size": 5, "kind": "plain", "seed": 2}
+
+benchmarks:
+  - {"size": 90, "kind": "plain", "seed": 3}
+"""
+FUNCTION = """
+import torch
+
+class AutogradFunction(torch.autograd.Function):
+    pass
+
+def forward_fn(x, weight):
+    return x @ weight
+
+class Model(torch.nn.Module):
+    def __init__(self, features: int = 7):
+        super(Model, self).__init__()
+        self.unused = torch.nn.Parameter(torch.ones(1))
+        self.weight = torch.nn.Parameter(torch.randn(features, 2))
+
+    def forward(self, x, fn=forward_fn):
+        return fn(x, self.weight)
+
+def get_inputs(batch_size: int = 16, features: int = 7):
+    return [torch.randn(batch_size, features, requires_grad=True)]
+
+input_names = ["x"]
+"""
+SETTINGS = {
+    "single_input_configs": [{"batch_size": 6}],
+    "single_init_configs": [{}],
+    "single_shared_configs": [{"features": 3}],
+}
+
+
+class Problems(unittest.TestCase):
+    """Problems of robust-kbench and reference-kernels."""
+
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name) / "set/one"
+        self.folder.mkdir(parents=True)
+
+    def tasks(self, **files: str) -> list[tuple[str, Any]]:
+        for name, text in files.items():
+            (self.folder / name.replace("_dot_", ".")).write_text(text)
+        found = list(problems.problems_of(self.folder.parent))
+        return [(one.origin, one.text) if isinstance(one, sources.Row) else one for one in found]
+
+    def reference(self, old: str = "", new: str = "") -> tuple[str, Any]:
+        texts = (REFERENCE.replace(old, new), TASK_YML.replace(old, new))
+        (found,) = self.tasks(reference_dot_py=texts[0], task_dot_yml=texts[1])
+        return found
+
+    def test_a_reference_is_a_task_whose_buffer_is_its_own(self) -> None:
+        origin, text = self.reference()
+        self.assertEqual(origin, "set_one:one/reference.py")
+        namespace: dict[str, Any] = {}
+        exec(text, namespace)
+        a, output = namespace["get_inputs"]()
+        self.assertEqual((namespace["SIZE"], a.shape), (5, (5, 4)))
+        self.assertFalse(torch.equal(a, namespace["get_inputs"]()[0]))
+        before = output.clone()
+        self.assertTrue(torch.equal(namespace["Model"]()(a, output), a * 2))
+        self.assertTrue(torch.equal(before, output))
+        self.assertEqual(problems.problem_folders(self.folder.parent), {self.folder})
+
+    def test_what_one_device_and_a_comparison_cannot_judge_is_refused(self) -> None:
+        checked = "def check_implementation(data, output):\n    return True, ''\n"
+        for old, new, why in (
+            ('lang: "py"', "multi_gpu: true", "several GPUs"),
+            ("import torch\n", "import torch\nimport aiter\n", "the package aiter"),
+            ("torch.randn", "torch.float4_e2m1fn_x2", "4-bit floats"),
+            ("check_implementation = make_match_reference(ref_kernel)", checked, "a property"),
+            ("def ref_kernel", "def forward", "no ref_kernel"),
+            ("  - {", "  # {", "no test in one line"),
+        ):
+            with self.subTest(why):
+                self.assertIn(why, self.reference(old, new)[1])
+
+    def test_a_forward_pass_has_its_settings_as_constants(self) -> None:
+        ((_, text),) = self.tasks(
+            func_forward_dot_py=FUNCTION, config_forward_dot_json=json.dumps(SETTINGS)
+        )
+        namespace: dict[str, Any] = {}
+        exec(text, namespace)
+        (x,) = namespace["get_inputs"]()
+        positional, named = namespace["get_init_inputs"]()
+        self.assertEqual((x.shape, positional, named), ((6, 3), [], {"features": 3}))
+        self.assertEqual(namespace["Model"](**named)(x).shape, (6, 2))
+        self.assertNotIn("AutogradFunction", text)
+
+    def test_a_backward_pass_returns_the_gradients(self) -> None:
+        ((origin, text),) = self.tasks(
+            func_backward_dot_py=FUNCTION, config_backward_dot_json=json.dumps(SETTINGS)
+        )
+        self.assertEqual(origin, "set_one_backward:one/func_backward.py")
+        namespace: dict[str, Any] = {}
+        exec(text, namespace)
+        x, gradient = namespace["get_inputs"]()
+        model = namespace["Model"](**namespace["get_init_inputs"]()[1])
+        of_x, of_weight = model(x, gradient)
+        self.assertTrue(torch.allclose(of_x, gradient @ model.weight.detach().T))
+        self.assertTrue(torch.allclose(of_weight, x.T @ gradient))
+
+    def test_settings_that_are_missing_are_named(self) -> None:
+        ((_, why),) = self.tasks(func_backward_dot_py=FUNCTION)
+        self.assertEqual(why, "no config_backward.json beside it")
 
 
 class Signatures(unittest.TestCase):

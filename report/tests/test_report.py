@@ -25,6 +25,7 @@ from report import __main__, charts
 from report.document import OUTCOMES, TEXT_CHARACTERS_MAX, BadDocument, Json, parse
 from report.highlight import marks
 from report.html import render
+from report.inspect_log import inspect_log
 from report.junit import junit
 from report.tables import markdown, samples_csv
 from report.tests.documents import CANDIDATE, ROOT, Maker, every_outcome
@@ -274,6 +275,31 @@ class JUnit(unittest.TestCase):
             document["runs"][0]["samples"][0].update(phrase=text, task=text, outcome="wrong")
             (suite,) = ElementTree.fromstring(junit(read(document)))
             self.assertEqual(len(suite), len(document["runs"][0]["samples"]))
+
+
+class InspectLog(unittest.TestCase):
+    def test_each_conversation_has_a_score_or_an_error(self) -> None:
+        document = read(every_outcome())
+        document["runs"] = document["runs"][:1]
+        log = json.loads(inspect_log(document))
+        last: dict[tuple[str, int], list[str]] = {}
+        for one in document["runs"][0]["samples"]:
+            last.setdefault((one["task"], one["sample"] + 1), []).append(one["outcome"])
+        self.assertEqual({(one["id"], one["epoch"]) for one in log["samples"]}, set(last))
+        for one in log["samples"]:
+            outcomes = last[one["id"], one["epoch"]]
+            passed = "pass" in outcomes
+            is_scored = passed or outcomes[-1] not in ("infra", "unsupported")
+            self.assertEqual("error" in one, not is_scored, outcomes)
+            if is_scored:
+                self.assertEqual(one["scores"]["musacoder"]["value"], "C" if passed else "I")
+            answers = [each for each in one["messages"] if each["role"] == "assistant"]
+            self.assertEqual(len(answers), len(outcomes))
+        self.assertEqual(log["eval"]["task"], document["title"])
+
+    def test_two_runs_are_refused(self) -> None:
+        with self.assertRaisesRegex(BadDocument, "--run"):
+            inspect_log(read(Maker(1, [CANDIDATE] * 2).document(2, 1)))
 
 
 class MissingParts(unittest.TestCase):

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "cli/commands.h"
 #include "cli/numbers.h"
@@ -36,6 +37,7 @@ struct MusifyArguments {
   std::string target;
   std::string out;
   bool check = false;
+  bool diff = false;  // Implies check.
   bool report = false;
   std::string architecture{musify::kArchitectureDefault};
 };
@@ -92,6 +94,21 @@ void print_findings(const fs::path& file, const char* kind,
     std::cerr << fmt::format("{}:{}:{}: {}: {} ({}){}\n", file.string(), finding.location.line,
                              finding.location.column, kind, finding.message, finding.rule, times);
   }
+}
+
+// The reasons in one line: the first places of what is in the way, else the rules by their use.
+std::string reasons_of(const Port& port) {
+  const auto& findings = port.refusals.empty() ? port.remnants : port.refusals;
+  std::vector<std::string> parts;
+  std::map<std::string, int> counts;
+  for (const musify::Finding& finding : findings) {
+    if (counts[finding.message]++ > 0) continue;
+    parts.push_back(fmt::format("line {}: {}", finding.location.line, finding.message));
+  }
+  if (!parts.empty()) return fmt::format("{}", fmt::join(parts, "; "));
+  for (const musify::Change& change : port.changes) ++counts[change.rule];
+  for (const auto& [rule, count] : counts) parts.push_back(fmt::format("{} {}", count, rule));
+  return parts.empty() ? "nothing of the other side" : fmt::format("{}", fmt::join(parts, ", "));
 }
 
 // Why a file cannot be a source; "" where it may be one.  Bytes that are no UTF-8 may be comments.
@@ -157,6 +174,11 @@ class Run {
     const Port port = musify::port_source(text, source.language, rules_.forth, options_);
     const Port::Status status = port.status();
     ++totals_.files[status];
+    if (arguments_.diff) {
+      report_ << fmt::format("{}: {}: {}\n", source.path.string(), name_of(status),
+                             reasons_of(port));
+      return ok();
+    }
     print_findings(source.path, "refused", port.refusals);
     print_findings(source.path, "left over", port.remnants);
     print_findings(source.path, "warning", port.warnings);
@@ -199,11 +221,12 @@ class Run {
 
   void print_summary() {
     const auto count = [&](Port::Status status) { return totals_.files[status]; };
-    report_ << fmt::format(
-        "{} file{}: {} ported, {} unchanged, {} partial, {} refused; {} not reversible\n",
-        sources_.size(), sources_.size() == 1 ? "" : "s", count(Port::Status::kPorted),
-        count(Port::Status::kUnchanged), count(Port::Status::kPartial),
-        count(Port::Status::kRefused), totals_.num_irreversible);
+    report_ << fmt::format("{} file{}: {} ported, {} unchanged, {} partial, {} refused",
+                           sources_.size(), sources_.size() == 1 ? "" : "s",
+                           count(Port::Status::kPorted), count(Port::Status::kUnchanged),
+                           count(Port::Status::kPartial), count(Port::Status::kRefused));
+    if (!arguments_.diff) report_ << "; " << totals_.num_irreversible << " not reversible";
+    report_ << "\n";
   }
 
   int exit_code() {
@@ -266,6 +289,10 @@ void add_musify(CLI::App& app, int& exit_code) {
       ->add_flag("--check", arguments->check,
                  "Write nothing; exit with 3 where a file would change or cannot be ported")
       ->excludes(out);
+  command
+      ->add_flag("--diff", arguments->diff,
+                 "As --check, with one line for each file: why it would change, or cannot")
+      ->excludes(out);
   command->add_flag("--report", arguments->report, "Print every change with its place and rule");
   command
       ->add_option("--musa-arch", arguments->architecture,
@@ -278,6 +305,7 @@ void add_musify(CLI::App& app, int& exit_code) {
       "Exit code: 0 all are ported or need no change; 2 bad input; 3 a file is refused or ported "
       "in part.");
   command->callback([arguments, &exit_code] {
+    arguments->check |= arguments->diff;
     const Result<int> code = run_musify(*arguments);
     exit_code = code ? *code : report_error(code.error());
   });

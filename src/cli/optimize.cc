@@ -65,6 +65,7 @@ struct OptimizeArguments : SourceArguments {
   std::string init;
   std::string inputs;
   std::string out;
+  std::string patch;
   double budget_s = 0;
   double enough = 2;
   bool watch = false;
@@ -263,9 +264,12 @@ Result<fs::path> write_winner(const OptimizeArguments& arguments, const Layout& 
               "--out");
   MC_TRY(const Json written,
          ask_python(layout, {"write", task.string(), kernel.string(), verdict.string(),
-                             "--class=" + made.class_name}),
+                             "--class=" + made.class_name, "--original=" + arguments.module}),
          "optimize");
   MC_TRY_VOID(write_file_atomically(target, written.at("module").get<std::string>()), "--out");
+  if (!arguments.patch.empty()) {
+    MC_TRY_VOID(write_output(arguments.patch, written.at("patch").get<std::string>()), "--patch");
+  }
   return target;
 }
 
@@ -434,6 +438,10 @@ void add_module(CLI::App& command, OptimizeArguments& arguments) {
       .add_option("--out,-o", arguments.out,
                   "Folder for all of it (default: optimized/MODULE); taken up where it is")
       ->check(kOutputFolder);
+  command
+      .add_option("--patch", arguments.patch,
+                  "Also a patch that puts the written module in the file's place, for git apply")
+      ->check(kOutputFile);
   add_source_options(command, arguments);
 }
 

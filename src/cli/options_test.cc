@@ -171,7 +171,8 @@ TEST(WrongOptions, OfOtherCommandsAreNamedBeforeAnythingIsMade) {
           {{"optimize", "/dev/null", "c.py", "--model", "a"},
            "optimize: a candidate's file needs --watch"},
           {{"report", "/dev/null/none"},
-           "report: give --out PAGE.html, --markdown, --csv, --junit, --json or --kernelbench"},
+           "report: give --out PAGE.html, --markdown, --csv, --junit, --inspect, --json "
+           "or --kernelbench"},
           {{"report", "/dev/null/none", "--csv", "/dev/null"}, "report: no store /dev/null/none"},
           {{"musify", "/dev/null/none.cu"}, "/dev/null/none.cu: no such file or folder"},
           {{"musify", "/dev/null/none.cu", "--to", "hip"},

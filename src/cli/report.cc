@@ -35,6 +35,7 @@ struct ReportArguments {
   std::string markdown;
   std::string csv;
   std::string junit;
+  std::string inspect;
   std::string json;
   std::string parquet;
   std::string manifest;
@@ -74,7 +75,8 @@ Status render(const ReportArguments& arguments, const fs::path& document) {
   std::vector<std::string> words = words_of({{"--out", arguments.out},
                                              {"--markdown", arguments.markdown},
                                              {"--csv", arguments.csv},
-                                             {"--junit", arguments.junit}});
+                                             {"--junit", arguments.junit},
+                                             {"--inspect", arguments.inspect}});
   words.insert(words.begin(), document.string());
   return run_package("report", words, "the page");
 }
@@ -140,7 +142,8 @@ Status run_report(const ReportArguments& arguments) {
     MC_TRY_VOID(write_kernelbench(arguments.kernelbench, runs), "report");
   }
   const bool has_page =
-      !(arguments.out + arguments.markdown + arguments.csv + arguments.junit).empty();
+      !(arguments.out + arguments.markdown + arguments.csv + arguments.junit + arguments.inspect)
+           .empty();
   if (!has_page) return ok();
   MC_TRY(const auto folder, TemporaryDirectory::create("report"), "report");
   const fs::path path = folder.path() / "document.json";
@@ -168,6 +171,10 @@ void add_report(CLI::App& app, int& exit_code) {
   command->add_option("--csv", arguments->csv, "A row a sample")->check(kOutputFile);
   command->add_option("--junit", arguments->junit, "A case a sample, as JUnit's XML")
       ->check(kOutputFile);
+  command
+      ->add_option("--inspect", arguments->inspect,
+                   "Of one run: a log of inspect-ai, whose name ends in .json")
+      ->check(kOutputFile);
   command->add_option("--json", arguments->json, "The document that all of these are made of")
       ->check(kOutputFile);
   command
@@ -189,11 +196,13 @@ void add_report(CLI::App& app, int& exit_code) {
       "  musacoder report data --out card.html --manifest manifest.json");
   command->callback([arguments, &exit_code] {
     if ((arguments->out + arguments->markdown + arguments->csv + arguments->junit +
-         arguments->json + arguments->kernelbench + arguments->parquet + arguments->manifest)
+         arguments->inspect + arguments->json + arguments->kernelbench + arguments->parquet +
+         arguments->manifest)
             .empty()) {
       exit_code = report_error(
           {ErrorCode::kInvalidInput,
-           "report: give --out PAGE.html, --markdown, --csv, --junit, --json or --kernelbench"});
+           "report: give --out PAGE.html, --markdown, --csv, --junit, --inspect, --json "
+           "or --kernelbench"});
       return;
     }
     const Status status = run_report(*arguments);

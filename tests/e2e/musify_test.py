@@ -37,6 +37,19 @@ class Musify(InFolder):
         done = self.musify(source, "--report")
         self.assertIn(f"{source}:2:3: cudaFree -> musaFree (runtime)\n", done.stderr)
 
+    def test_diff_is_a_line_a_file_with_its_reason_and_writes_nothing(self) -> None:
+        self.write("in/a.cu", "cudaFree(p);\ncudaFree(q);\n")
+        self.write("in/b.cu", 'void f() {\n  asm("nop;");\n}\n')
+        self.write("in/c.cu", "int x;\n")
+        done = self.musify("--diff", self.folder / "in")
+        self.assertEqual((done.returncode, done.stderr), (FOUND, ""))
+        a, b, c, total = done.stdout.splitlines()
+        self.assertEqual(a, f"{self.folder}/in/a.cu: ported: 2 runtime")
+        self.assertRegex(b, r"/in/b.cu: refused: line 2: .*PTX")
+        self.assertEqual(c, f"{self.folder}/in/c.cu: unchanged: nothing of the other side")
+        self.assertEqual(total, "3 files: 1 ported, 1 unchanged, 0 partial, 1 refused")
+        self.assertEqual(len(list((self.folder / "in").iterdir())), 3)
+
     def test_folder_is_ported_with_new_suffixes_and_back(self) -> None:
         self.write("in/a/k.cu", '#include "k.cuh"\nMY_CUDA(cudaFree(p));\n')
         self.write("in/a/k.cuh", "#define MY_CUDA(x) x\n")

@@ -435,12 +435,15 @@ class Watch(Optimize):
         module = self.module("bias_add", text)
         for source, code in ((kernel, 0), (kernel.replace(before, after), 3)):
             candidate = self.module("kernel", source)
-            done = self.run_it(module, candidate, *options, "--watch", "--exit-code")
+            more = ("--watch", "--exit-code", "--patch", self.folder / "p.patch")
+            done = self.run_it(module, candidate, *options, *more)
             self.assertEqual(done.returncode, code, done.stdout + done.stderr)
             if code == 0:
                 written = self.folder / "optimized/bias_add/bias_add_optimized.py"
                 self.assertIn("Written: optimized/bias_add/bias_add_optimized.py", done.stdout)
                 self.assertIn("class ModelNew", written.read_text())
+        subprocess.run(["git", "apply", "p.patch"], cwd=self.folder, check=True)
+        self.assertEqual(module.read_text(), written.read_text())
         self.assertIn("  wrong  ", done.stdout)
         self.assertNotIn("Written", done.stdout)
         self.assertIn("expected", done.stdout, "the feedback is missing")
