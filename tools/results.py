@@ -82,7 +82,7 @@ def scripts_options(script: Path, words: list[str]) -> Iterator[str]:
         text += "".join(path.read_text() for path in (ROOT / "examples").glob("*.py"))
     for word in words:
         option = word.partition("=")[0]
-        setting = option.removeprefix("--").replace("-", "_")  # learn.py makes options of settings.
+        setting = option.removeprefix("--").replace("-", "_")  # Options of learn.py are settings.
         if option.startswith("--") and option not in text and f" {setting}: " not in text:
             yield f"{script.name} has no option {option}"
 
