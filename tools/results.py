@@ -165,14 +165,14 @@ def page(sections: dict[str, list[Row]]) -> str:
     ]
     for name, title in SECTIONS.items():
         rows = sections.get(name, [])
-        lines += ["", f"## {title}", "", "| | claim | figure | wanted |", "|---|---|---|---|"]
+        lines += ["", f"## {title}", "", "| claim | figure | wanted |", "|---|---|---|"]
         lines += [
-            f"| {i} | {cell(row['claim'])} | {cell(figure(row))} | {cell(row['bar']) or '–'} |"
+            f"| {i}: {cell(row['claim'])} | {cell(figure(row))} | {cell(row['bar']) or '–'} |"
             for i, row in enumerate(rows, 1)
         ]
-        lines += ["", "| | by | on | at |", "|---|---|---|---|"]
+        lines += ["", "| by | on | at |", "|---|---|---|"]
         lines += [
-            f"| {i} | `{cell(row['command'])}` | {cell(row['machine'])} | {row['date']}, "
+            f"| {i}: `{cell(row['command'])}` | {cell(row['machine'])} | {row['date']}, "
             f"{row['commit'][:8]} |"
             for i, row in enumerate(rows, 1)
         ]

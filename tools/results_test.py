@@ -86,7 +86,7 @@ class Results(unittest.TestCase):
         row = {**ROW, "value": 27.7, "unit": "points", "interval": [23.6, 31.6]}
         text = results.page({"verdicts": [row]})
         self.assertIn("| **27.7** points [23.6, 31.6] | all |", text)
-        self.assertIn(f"| `{ROW['command']}` | two cores | 2026-11-23, 53938f2 |", text)
+        self.assertIn(f"| 1: `{ROW['command']}` | two cores | 2026-11-23, 53938f2 |", text)
 
 
 if __name__ == "__main__":
