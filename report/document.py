@@ -208,6 +208,21 @@ def load(path: Path) -> Json:
         raise BadDocument("not UTF-8") from None
 
 
+def findings_of(verdict: Json) -> list[str]:
+    """The kinds of what was found, each once: a race, a rule, an exception, a wrong value."""
+    outcome = verdict["outcome"]
+    trials = outcome.get("trials") or []
+    kinds = [
+        one.get("kind") or one.get("rule") or ""
+        for found in (outcome, *trials)
+        for member in ("findings", "constructs")
+        for one in found.get(member) or []
+    ]
+    kinds += [check["problem"] for trial in trials for check in trial.get("checks") or []]
+    kinds.append((outcome.get("exception") or {}).get("type", ""))
+    return sorted({kind.replace(" ", "_") for kind in kinds if kind})
+
+
 # ---- Figures ------------------------------------------------------------------------------------
 
 Column = tuple[str, str, str]  # The heading, the member of a group's figures, a key in it or "".
@@ -263,3 +278,28 @@ def leaderboard(runs: list[Json]) -> list[int]:
         return -best["value"] if best else 1.0
 
     return sorted(range(len(runs)), key=key)
+
+
+def two_runs(document: Json) -> Json:
+    """Of exactly two runs: their order in time, and the tasks at which they differ; else None.
+
+    A row has its task, for each run the text "2 of 4", and the difference of the shares."""
+    runs = document["runs"]
+    if len(runs) != 2:
+        return None
+    order = sorted((0, 1), key=lambda index: str(runs[index].get("created", "")))
+    shares: dict[str, list[list[bool]]] = {}
+    for part, index in enumerate(order):
+        by_sample: dict[tuple[str, int], bool] = {}
+        for one in runs[index]["samples"]:
+            key = (one["task"], one["sample"])
+            by_sample[key] = by_sample.get(key, False) or one["outcome"] == "pass"
+        for (task, _), has_passed in by_sample.items():
+            shares.setdefault(task, [[], []])[part].append(has_passed)
+    rows = []
+    for task, (before, after) in sorted(shares.items()):
+        if before and after and sum(before) * len(after) != sum(after) * len(before):
+            difference = sum(after) / len(after) - sum(before) / len(before)
+            parts = [f"{sum(one)} of {len(one)}" for one in (before, after)]
+            rows.append({"task": task, "parts": parts, "difference": difference})
+    return {"order": order, "rows": rows}

@@ -9,6 +9,7 @@ unpacks one when an entry of it is opened.
 from __future__ import annotations
 
 import base64
+import difflib
 import functools
 import gzip
 import hashlib
@@ -23,7 +24,17 @@ from markupsafe import Markup
 
 from report import charts
 from report.beside import baselines_for
-from report.document import OUTCOMES, Json, columns, everything, figure, leaderboard, num_uncertain
+from report.document import (
+    OUTCOMES,
+    Json,
+    columns,
+    everything,
+    figure,
+    findings_of,
+    leaderboard,
+    num_uncertain,
+    two_runs,
+)
 from report.highlight import marks
 
 HERE = Path(__file__).resolve().parent
@@ -134,6 +145,28 @@ def _number_entries(document: Json) -> list[Json]:
     return entries
 
 
+def _changes(samples: list[Json]) -> dict[int, str]:
+    """By the entry of an answer that follows another one: the lines that differ."""
+    by_turn = {(s["run"], s["task"], s["sample"], s["turn"]): s for s in samples}
+    found = {}
+    for (run, task, sample, turn), after in by_turn.items():
+        before = by_turn.get((run, task, sample, turn - 1))
+        if before is None:
+            continue
+        lines = difflib.unified_diff(
+            before["answer"].split("\n"), after["answer"].split("\n"), n=2, lineterm=""
+        )
+        found[after["entry"]] = "\n".join([*lines][2:]) or "nothing"
+    return found
+
+
+def _waiting(found: list[Json], run: Json) -> int:
+    """How many samples of a task have no verdict at all."""
+    wanted = run["settings"].get("samples")
+    is_count = isinstance(wanted, int) and run["wanted"] > run["judged"]
+    return max(0, wanted - len({s["sample"] for s in found})) if is_count else 0
+
+
 def _inline(name: str) -> tuple[Markup, str]:
     """A file of ours for a <style> or <script>, and its hash for the policy."""
     source = (HERE / name).read_text(encoding="utf-8")
@@ -162,8 +195,11 @@ def render(document: Json) -> str:
     entries = _number_entries(document)
     samples = [entry for entry in entries if "outcome" in entry]
     by_task: dict[str, list[list[Json]]] = {}
+    for name in [task["id"] for task in document["tasks"]] + [s["task"] for s in samples]:
+        by_task.setdefault(name, [[] for _ in runs])
     for sample in samples:
-        by_task.setdefault(sample["task"], [[] for _ in runs])[sample["run"]].append(sample)
+        by_task[sample["task"]][sample["run"]].append(sample)
+    findings = {sample["entry"]: findings_of(sample["verdict"]) for sample in samples}
     style, style_hash = _inline("style.css")
     script, script_hash = _inline("script.js")
     context: dict[str, Any] = {
@@ -172,6 +208,9 @@ def render(document: Json) -> str:
         **dict(figure=figure, everything=everything, outcome_names=OUTCOMES),
         "num_uncertain": num_uncertain,
         **dict(num_colours=NUM_COLOURS, chunk=CHUNK, samples=samples, by_task=by_task),
+        **dict(findings=findings, changes=_changes(samples), waiting=_waiting),
+        "found_kinds": sorted({kind for kinds in findings.values() for kind in kinds}),
+        "beside": two_runs(document),
         "order": leaderboard(runs),
         "columns": columns(runs),
         "baselines": baselines_for(document),

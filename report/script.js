@@ -67,13 +67,18 @@ function searchText(row) {
   return textOf.get(row);
 }
 
+// An answer has several findings, all else one value.
+function fits(has, name, value) {
+  return name === "findings" ? has.split(" ").includes(value) : has === value;
+}
+
 function filter() {
   const { search, ...selects } = Object.fromEntries(new FormData(document.forms.filters));
   const words = search.toLowerCase().split(/\s+/);
   const chosen = Object.entries(selects).filter(([, value]) => value !== "");
   for (const row of document.querySelectorAll("table.filtered tbody tr")) {
     row.hidden = !words.every((word) => searchText(row).includes(word)) ||
-        chosen.some(([name, value]) => name in row.dataset && row.dataset[name] !== value);
+        chosen.some(([name, value]) => name in row.dataset && !fits(row.dataset[name], name, value));
   }
   const rows = [...document.querySelectorAll("#samples tbody tr")];
   const shown = rows.filter((row) => !row.hidden).length;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The figures of docs/benchmarks.md: the speed of the device that executes PTX, and verdicts a minute over the corpus.
+# Figures of docs/results.md: the speed of the device that executes PTX, and verdicts a minute over the corpus.
 set -euo pipefail
 cmake --preset release >/dev/null
 cmake --build --preset release --target ptx_bench musacoder

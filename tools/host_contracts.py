@@ -10,6 +10,12 @@ verl: get_custom_reward_fn loads verl.py and calls it; tools/verl_goldens.py.
 TRL: tools/trl_goldens.py.
 The contract tests and the loading of rewards ask a real `musacoder serve` in front of the verifier
 of the tests, which answers at once.  Needs what the hosts import.
+
+Loss and gradient of the golden steps differ by rounding alone, but for the hosts' choices: with the
+token mean, slime and verl do not count tokens of samples without a reward; slime has no Dr.GRPO;
+slime and verl hold k3 to 10; slime and TRL do not hold log-ratios to 20; every host steps its
+optimiser where no sequence is left; verl's losses, called without batch sizes, divide by what
+rejection left.
 """
 
 from __future__ import annotations

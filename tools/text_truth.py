@@ -661,6 +661,21 @@ def lines_of(text: str) -> list[str]:
     return [line for line in cleaned if line and line not in ("<think>", "</think>")]
 
 
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """Conversations of the forge.  Raises OSError, or ValueError with the line that is none."""
+    rows = []
+    for number, line in enumerate(path.open(), 1):
+        try:
+            row = json.loads(line)
+            row["kind"], row["messages"][-1]["content"]
+        except (ValueError, KeyError, IndexError, TypeError):
+            raise ValueError(
+                f"{path}:{number}: not a conversation of the forge; give its sft.jsonl"
+            ) from None
+        rows.append(row)
+    return rows
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("rows", type=Path)
@@ -669,7 +684,11 @@ def main() -> int:
     parser.add_argument("--words", type=Path, default=ROOT / "src/forge/words.cc")
     options = parser.parse_args()
     Truth.grammar = grammar_of(options.words)
-    rows = [json.loads(line) for line in options.rows.open()]
+    try:
+        rows = read_rows(options.rows)
+    except (OSError, ValueError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
     rows = [row for row in rows if FENCE.sub("", row["messages"][-1]["content"]).strip()]
     rows = rows[:: max(1, len(rows) // options.texts)][: options.texts]
     counts: Counter[str] = Counter()

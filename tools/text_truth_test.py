@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import re
+import tempfile
 import unittest
+from pathlib import Path
 from typing import Any
 
 from kernel_trace import Program, Tensor
-from text_truth import ROOT, Truth, grammar_of, lines_of, other_line, verdict_of
+from text_truth import ROOT, Truth, grammar_of, lines_of, other_line, read_rows, verdict_of
 
 CUDA = """
 #include <torch/extension.h>
@@ -65,7 +67,7 @@ PLAN = "a block of 64 threads for each row and a tree in shared memory"
 TEXT = """<think>
 Launches in all: 2.
 Kernel 1, sum_kernel: sum, by {plan}; 5 blocks of 64 threads.
-In kernel 1, cols is 100.
+In kernel 1, cols has the value 100.
 Rejected for kernel 1: one thread for each row. Only 5 threads would have work, here 320.
 The price of kernel 1: 8 barriers a block, where one thread for each row has 0.
 Thread 9 of block 3 in kernel 1 has row = 3.
@@ -134,6 +136,13 @@ class TextTruth(unittest.TestCase):
         )
         truth.made.run_host([Tensor("x", [5, 100], None, 4)])
         self.assertEqual(verdict_of("A block of kernel 1 passes 8 barriers.", truth)[0], "false")
+
+    def test_a_file_that_has_no_conversations_is_named_with_its_line(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "rl.jsonl"
+            path.write_text('{"kind": "k", "messages": [{"content": ""}]}\n{"id": "x"}\n')
+            with self.assertRaisesRegex(ValueError, "rl.jsonl:2: not a conversation"):
+                read_rows(path)
 
 
 if __name__ == "__main__":

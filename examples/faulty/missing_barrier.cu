@@ -14,10 +14,11 @@ __global__ void add_up(const int* x, int* out) {
 }
 
 int main() {
-  int *x, *out, first = 0;
+  int ones[1024], *x, *out, first = 0;
+  for (int& one : ones) one = 1;
   cudaMalloc(&x, 1024 * sizeof(int));
   cudaMalloc(&out, 4 * sizeof(int));
-  cudaMemset(x, 0, 1024 * sizeof(int));
+  cudaMemcpy(x, ones, sizeof ones, cudaMemcpyHostToDevice);
   add_up<<<4, 256>>>(x, out);
   cudaMemcpy(&first, out, sizeof first, cudaMemcpyDeviceToHost);
   std::printf("sum of the first block: %d\n", first);

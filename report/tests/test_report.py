@@ -22,7 +22,7 @@ from xml.etree import ElementTree
 import jsonschema  # type: ignore[import-untyped]
 
 from report import __main__, charts
-from report.document import OUTCOMES, TEXT_CHARACTERS_MAX, BadDocument, Json, parse
+from report.document import OUTCOMES, TEXT_CHARACTERS_MAX, BadDocument, Json, parse, two_runs
 from report.highlight import marks
 from report.html import render
 from report.inspect_log import inspect_log
@@ -104,6 +104,47 @@ def run_main(*arguments: str) -> tuple[int, str, str]:
         except SystemExit as exit_of_argparse:
             code = int(exit_of_argparse.code or 0)
     return code, out.getvalue(), err.getvalue()
+
+
+class Browsing(unittest.TestCase):
+    """What helps a reader to find an answer among many."""
+
+    def test_an_answer_of_a_later_turn_shows_what_changed(self) -> None:
+        document = every_outcome()
+        first, second = document["runs"][0]["samples"][:2]
+        first["answer"], second["answer"] = "a\nb\nc", "a\nB\nc"
+        page = render(read(document))
+        changes = "<pre>\n@@ -1,3 +1,3 @@\n a\n-b\n+B\n c<"
+        self.assertIn(f"What changed since turn 1</summary>{changes}", page)
+        self.assertIn("sample 0, turn 2</summary>", page)
+        self.assertNotIn("turn 0", page)
+
+    def test_findings_can_be_chosen(self) -> None:
+        page = Page(render(read(every_outcome())))
+        chosen = {attributes.get("data-findings") for _, attributes in page.elements}
+        self.assertIn("RuntimeError", chosen)
+        self.assertIn(("option", "static.library_call"), page.texts)
+
+    def test_two_runs_show_the_tasks_at_which_they_differ_the_earlier_first(self) -> None:
+        document = Maker(2, [CANDIDATE] * 2).document(2, 2)
+        later, earlier = document["runs"]
+        later["created"], earlier["created"] = "2026-02-02T00:00:00Z", "2026-01-01T00:00:00Z"
+        for run, outcomes in ((later, ("pass", "wrong")), (earlier, ("wrong", "wrong"))):
+            for sample, outcome in zip(run["samples"], outcomes):
+                sample["outcome"] = outcome
+        found = two_runs(read(document))
+        self.assertEqual(found["order"], [1, 0])
+        self.assertEqual(
+            found["rows"],
+            [{"task": "kernelbench:1/1", "parts": ["0 of 1", "1 of 1"], "difference": 1.0}],
+        )
+        self.assertIn("<br><small>2026-01-01 00:00</small>", render(read(document)))
+
+    def test_samples_without_a_verdict_are_counted_at_their_task(self) -> None:
+        document = small()
+        run = document["runs"][0]
+        run["settings"]["samples"], run["wanted"], run["judged"] = 3, 6, 2
+        self.assertEqual(render(read(document)).count("2 pending</small>"), 2)
 
 
 class TheTestDocument(unittest.TestCase):

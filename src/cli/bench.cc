@@ -123,9 +123,10 @@ bool is_wanted(const BenchArguments& arguments, const Item& item) {
 }
 
 Result<std::vector<Item>> load_items(const BenchArguments& arguments, const Layout& layout) {
-  auto items = sample::load_bench_suite(
-      suite_path(arguments.suite, layout), arguments.judging.options.dialect,
-      arguments.judging.options.language, arguments.judging.options.musa_architecture);
+  MC_TRY(const std::filesystem::path path, suite_path(arguments.suite, layout), "suite");
+  auto items = sample::load_bench_suite(path, arguments.judging.options.dialect,
+                                        arguments.judging.options.language,
+                                        arguments.judging.options.musa_architecture);
   if (!items) return items.error();
   if (!arguments.prompt_template.empty()) {
     MC_TRY_VOID(

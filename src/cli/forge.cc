@@ -158,7 +158,8 @@ class Ticker {
     last_ = now;
     const double minutes = std::chrono::duration<double>(now - start_).count() / 60;
     std::cerr << fmt::format(
-        "musacoder: {} tasks, {} solutions, {} samples, {:.0f} solutions a minute\n",
+        "musacoder: {} tasks, {} solutions, {} samples so far, those that are more than is kept "
+        "included; {:.0f} solutions a minute\n",
         progress.tasks, progress.solutions, progress.rows, progress.solutions / minutes);
   }
 

@@ -13,6 +13,8 @@
 #include <thread>
 #include <utility>
 
+#include <unistd.h>
+
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/numbers.h"
@@ -351,10 +353,13 @@ task::Roots roots_of(const Layout& layout) {
   return {layout.share("tasks"), kernelbench != nullptr ? kernelbench : ""};
 }
 
-std::filesystem::path suite_path(const std::string& name, const Layout& layout) {
+Result<std::filesystem::path> suite_path(const std::string& name, const Layout& layout) {
+  if (name.empty()) return std::filesystem::path();
   if (name == "tasks") return layout.share("tasks");
   const char* kernelbench = std::getenv("MC_KERNELBENCH");
-  return name == "kernelbench" && kernelbench != nullptr ? kernelbench : name;
+  const bool is_missing = name == "kernelbench" && kernelbench == nullptr;
+  if (is_missing && !std::filesystem::exists(name)) return task::no_kernelbench();
+  return std::filesystem::path(name == "kernelbench" && !is_missing ? kernelbench : name);
 }
 
 Result<task::Task> find_task(const std::string& spec, const task::Roots& roots) {
@@ -369,8 +374,7 @@ Result<task::Task> find_task(const std::string& spec, const task::Roots& roots) 
 }
 
 Result<Given> load_work(const EvalArguments& arguments, const Layout& layout) {
-  const std::filesystem::path suite =
-      arguments.suite.empty() ? "" : suite_path(arguments.suite, layout);
+  MC_TRY(const std::filesystem::path suite, suite_path(arguments.suite, layout), "--suite");
   MC_TRY(Tasks tasks, Tasks::create(suite, roots_of(layout)), "eval");
   if (!arguments.task.empty()) MC_TRY_VOID(tasks.find(arguments.task), "--task");
   Given given;
@@ -473,12 +477,21 @@ report::Judged judged_since(std::chrono::steady_clock::time_point start, task::V
   return {std::move(verdict), reward, taken.count(), std::move(feedback)};
 }
 
+// Colours on a terminal, unless NO_COLOR is set (no-color.org).
+report::Colour colour_of_output() {
+  const char* refused = std::getenv("NO_COLOR");
+  const bool is_refused = refused != nullptr && *refused != '\0';
+  const bool is_coloured = ::isatty(STDOUT_FILENO) == 1 && !is_refused;
+  return is_coloured ? report::Colour::kOutcomes : report::Colour::kNone;
+}
+
 void print(const std::vector<report::Judged>& judged, const EvalArguments& arguments) {
   if (arguments.json) {
     for (const report::Judged& item : judged) std::cout << report::json_line(item);
     return;
   }
-  std::cout << report::table(judged, {}) << report::summary(judged) << "\n";
+  std::cout << report::table(judged, {.colour = colour_of_output()}) << report::summary(judged)
+            << "\n";
   if (!arguments.feedback && judged.size() > 1) return;
   for (const report::Judged& item : judged) {
     std::cout << "\n--- feedback: " << item.verdict.candidate << "\n" << item.feedback << "\n";

@@ -93,8 +93,8 @@ Status settle(EvalArguments& arguments, const CLI::App& command);
 
 task::Roots roots_of(const Layout& layout);
 // The place of a suite that --suite names: a path, or `tasks` for the project's own, or
-// `kernelbench` for the copy in $MC_KERNELBENCH.
-std::filesystem::path suite_path(const std::string& name, const Layout& layout);
+// `kernelbench` for the copy in $MC_KERNELBENCH; "" stays as it is.
+Result<std::filesystem::path> suite_path(const std::string& name, const Layout& layout);
 // The same as task::load_task, and for a name that is not there the nearest one that is.
 Result<task::Task> find_task(const std::string& spec, const task::Roots& roots);
 // kInvalidInput or kNotFound where --task or --suite cannot be used.

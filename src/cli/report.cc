@@ -55,7 +55,11 @@ Status read_store(const fs::path& path, const std::vector<std::string>& wanted,
         wanted.empty() || std::ranges::find(wanted, run.record().name) != wanted.end();
     if (!is_wanted) continue;
     MC_TRY(bench::RunData data, bench::read_run(run), file.string());
-    if (!data.tasks.empty()) runs.push_back(std::move(data));  // The forge and training have none.
+    if (data.tasks.empty()) continue;  // The forge and training have none.
+    if (data.judgements.empty()) {
+      std::cerr << "musacoder: report: the run " << run.record().name << " has no verdict yet\n";
+    }
+    runs.push_back(std::move(data));
   }
   return ok();
 }

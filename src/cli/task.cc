@@ -43,8 +43,8 @@ struct Checked {
 
 Status print_tasks(const std::string& suite, const Layout& layout) {
   const bool is_numbered = suite != "tasks";
-  MC_TRY(const auto tasks,
-         task::load_suite(suite_path(suite, layout), is_numbered ? "kernelbench" : "own"), suite);
+  MC_TRY(const auto path, suite_path(suite, layout), suite);
+  MC_TRY(const auto tasks, task::load_suite(path, is_numbered ? "kernelbench" : "own"), suite);
   for (const task::Task& task : tasks) std::cout << task.id << "\n";
   return ok();
 }
@@ -68,7 +68,8 @@ void print_suites(const Layout& layout) {
 
 // A line for each task: what programs that ask a model and the service need of it.
 Status print_rows(const std::string& suite, const Layout& layout) {
-  MC_TRY(const auto items, sample::load_bench_suite(suite_path(suite, layout)), suite);
+  MC_TRY(const auto path, suite_path(suite, layout), suite);
+  MC_TRY(const auto items, sample::load_bench_suite(path), suite);
   for (const sample::Item& item : items) {
     nlohmann::ordered_json prompt = nlohmann::ordered_json::array();
     for (const sample::Message& message : item.prompt) {

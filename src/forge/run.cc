@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr int kBarrenChunksMax = 20;  // In a row; then nothing more can be drawn.
-constexpr int kVersion = 10;          // The version of what the same settings give.
+constexpr int kVersion = 11;          // The version of what the same settings give.
 
 Json settings_json(const Settings& settings) {
   Json json;
@@ -149,9 +149,7 @@ class Runner {
       num_barren_ = it->second.tasks == 0 ? num_barren_ + 1 : 0;
       ++num_ready_;
     }
-    // A chunk holds more than is kept of the last one.
     made_.tasks += found.tasks;
-    if (options_.samples == 0) made_.tasks = std::min(made_.tasks, options_.settings.tasks);
     made_.rows += found.rows;
     made_.solutions += found.solutions;
     progress_(made_);

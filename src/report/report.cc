@@ -43,8 +43,11 @@ std::string rule_phrase(const std::vector<task::RuleFinding>& findings) {
 std::string finding_phrase(const std::vector<task::KernelFinding>& findings) {
   if (findings.empty()) return "";
   const task::KernelFinding& first = findings.front();
-  const std::string what = first.kernel.empty() ? first.kind : first.kind + " in " + first.kernel;
-  return joined(what + and_more(findings.size()), joined(place_name(first.location), first.detail));
+  const std::string place = place_name(first.location);
+  std::string what = first.kind;  // The place is second, so that a narrow table has it.
+  if (!place.empty()) what += " at " + place;
+  if (!first.kernel.empty()) what += " in " + first.kernel;
+  return joined(what + and_more(findings.size()), first.detail);
 }
 
 std::string check_phrase(const task::OutputCheck& check) {
@@ -163,12 +166,25 @@ Cells cells_of(const Judged& one) {
 
 using Widths = std::array<size_t, kNumColumns>;
 
-std::string line_of(const Cells& cells, const Widths& widths) {
+constexpr size_t kOutcomeColumn = 2;
+
+// The sequence of ECMA-48 that begins the colour of an outcome.
+const char* colour_of(std::string_view outcome) {
+  if (outcome == "pass") return "\x1b[32m";
+  if (outcome == "unsupported" || outcome == "infra") return "\x1b[33m";
+  return "\x1b[31m";
+}
+
+std::string line_of(const Cells& cells, const Widths& widths, Colour colour = Colour::kNone) {
   std::string line;
   for (size_t i = 0; i < kNumColumns; ++i) {
     const bool is_number = i >= 3 && i <= 5;
     const std::string padding(widths[i] - std::min(widths[i], width_of(cells[i])), ' ');
-    line += is_number ? padding + cells[i] : cells[i] + padding;
+    if (i == kOutcomeColumn && colour == Colour::kOutcomes) {
+      line += colour_of(cells[i]) + cells[i] + "\x1b[0m" + padding;
+    } else {
+      line += is_number ? padding + cells[i] : cells[i] + padding;
+    }
     line += "  ";
   }
   line.erase(line.find_last_not_of(' ') + 1);
@@ -370,7 +386,7 @@ std::optional<double> share_passed(const task::Outcome& outcome) {
 }
 
 std::string table(std::span<const Judged> judged, const TableOptions& options) {
-  constexpr size_t kPhraseWidthMin = 24;
+  constexpr size_t kPhraseWidthMin = 40;  // A finding's kind and place.
   const Cells header = {"task", "candidate", "outcome", "q", "reward", "seconds", "where and why"};
   std::vector<Cells> rows = {header};
   for (const Judged& one : judged) rows.push_back(cells_of(one));
@@ -384,7 +400,7 @@ std::string table(std::span<const Judged> judged, const TableOptions& options) {
   std::string out = line_of(header, widths);
   for (size_t i = 0; i < judged.size(); ++i) {
     rows[i + 1].back() = phrase(judged[i].verdict, std::max(room, kPhraseWidthMin));
-    out += line_of(rows[i + 1], widths);
+    out += line_of(rows[i + 1], widths, options.colour);
   }
   return out;
 }

@@ -29,8 +29,11 @@ struct Judged {
   std::string feedback{};        // For the next turn of a model.
 };
 
+enum class Colour { kNone, kOutcomes };
+
 struct TableOptions {
   size_t columns_max = 120;  // The width of the terminal; the last column gives way.
+  Colour colour = Colour::kNone;
 };
 
 // One line a verdict: task, candidate, outcome, q, reward, seconds, and in one phrase where and why

@@ -82,7 +82,7 @@ TEST(Phrase, SaysWhereAndWhyForEveryOutcome) {
       {task::Crashed{"forward", {}, 11, 0, {}, {}}, "forward: SIGSEGV"},
       {task::Crashed{"forward", {}, 0, 3, {}, {}}, "forward: ended by itself with exit code 3"},
       {task::Crashed{"forward", {}, 0, 0, {finding}, {}},
-       "forward: out_of_bounds_write in add: cuda_sources[0]:12: 4 bytes past"},
+       "forward: out_of_bounds_write at cuda_sources[0]:12 in add: 4 bytes past"},
       {task::TimedOut{"forward", 10, {}}, "forward took more than 10 s"},
       {task::TimedOut{"all_calls", 120, {}}, "all of its calls took more than 120 s"},
       {task::OutOfMemory{"init", int64_t{4} << 30}, "init needs more than 4096 MiB"},
@@ -113,17 +113,20 @@ TEST(Phrase, BeginsWithTheFindingThatExplainsWrongValues) {
   task::Wrong wrong = wrong_kernel();
   const task::Trial without = wrong.trials.back();
   wrong.trials.back().findings = {{"shared_race", "row_sum", {}, {}, "no barrier", location}};
-  const std::string race = "shared_race in row_sum: candidate:33: no barrier; ";
+  const std::string race = "shared_race at candidate:33 in row_sum: no barrier; ";
   EXPECT_EQ(phrase_of(wrong), race + "1 of 2 trials fail, first ragged/native");
   wrong.trials.insert(wrong.trials.begin(), without);  // One that fails by its values alone.
   EXPECT_EQ(phrase_of(wrong), race + "2 of 3 trials fail, first ragged/native");
 }
 
-TEST(Table, ShowsTheRaceWhereThereIsLittleRoom) {
+TEST(Table, ShowsTheRaceAndItsLineWhereThereIsLittleRoom) {
   task::Wrong wrong = wrong_kernel();
-  wrong.trials.back().findings = {{"shared_race", "row_sum_kernel", {}, {}, "no barrier", {}}};
+  const task::SourceLocation location{"cuda_sources[0]", 112, 3, "x = y"};
+  wrong.trials.back().findings = {
+      {"shared_race", "row_sum_kernel", {}, {}, "no barrier", location}};
   const Judged judged = judged_of("reduction/row_sum", wrong, -1.0);
-  EXPECT_THAT(table(std::vector{judged}, {.columns_max = 80}), HasSubstr("  shared_race in "));
+  EXPECT_THAT(table(std::vector{judged}, {.columns_max = 80}),
+              HasSubstr("  shared_race at cuda_sources[0]:112 "));
 }
 
 TEST(Phrase, IsOnePlainBoundedLineWhateverTheVerdict) {
@@ -147,8 +150,17 @@ TEST(Table, ShowsOneLineAVerdict) {
             "task              candidate           outcome     q  reward  seconds  where and why\n"
             "loss/mse          loss/mse#0          pass     1.00    1.00      1.2\n"
             "scan/cumsum_rows  scan/cumsum_rows#0  wrong    0.50   -0.25      0.0  "
-            "output value: 12 of 40 elem...\n"
+            "output value: 12 of 40 elements; 1 of...\n"
             "loss/huber        loss/huber#0        infra       -       -      0.0  fork failed\n");
+}
+
+TEST(Table, ColoursTheOutcomeAloneAndOnlyIfAsked) {
+  const std::vector<Judged> judged = {judged_of("a", task::Passed{}, 1.0),
+                                      judged_of("b", wrong_kernel(), -1.0)};
+  const std::string text = table(judged, {.colour = Colour::kOutcomes});
+  EXPECT_THAT(text, HasSubstr("  \x1b[32mpass\x1b[0m     1.00"));
+  EXPECT_THAT(text, HasSubstr("  \x1b[31mwrong\x1b[0m    0.50"));
+  EXPECT_EQ(std::ranges::count(text, '\x1b'), 4);
 }
 
 TEST(Table, ShowsTheEndOfALongName) {

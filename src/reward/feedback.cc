@@ -329,9 +329,12 @@ struct Writer {
     const auto num = std::ranges::count_if(x.trials, agrees);
     const bool has_findings = std::ranges::any_of(
         x.trials, [](const task::Trial& trial) { return !trial.findings.empty(); });
-    page.say(fmt::format("Result: wrong; trials that agree with the reference: {} of {}{}.", num,
-                         x.trials.size(),
-                         has_findings ? "; a fault of a kernel fails them all" : ""));
+    page.say(has_findings
+                 ? fmt::format("Result: wrong; a fault of a kernel fails all {} trials. Values "
+                               "agree with the reference in {} of them.",
+                               x.trials.size(), num)
+                 : fmt::format("Result: wrong; trials that agree with the reference: {} of {}.",
+                               num, x.trials.size()));
     if (x.specialised) {
       page.say(
           "It is right at the task's own sizes and wrong at others: compute sizes from the "

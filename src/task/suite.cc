@@ -265,11 +265,7 @@ std::optional<NumberedSpec> parse_numbered(const std::string& spec) {
 
 Result<Task> load_numbered(const NumberedSpec& spec, const Roots& roots) {
   const bool named = spec.suite == "kernelbench";
-  if (named && roots.kernelbench.empty()) {
-    return Error{ErrorCode::kNotFound,
-                 "no copy of KernelBench: set MC_KERNELBENCH to a checkout or to a directory of "
-                 "level*.jsonl"};
-  }
+  if (named && roots.kernelbench.empty()) return no_kernelbench();
   const fs::path path = named ? roots.kernelbench : fs::path(spec.suite);
   auto tasks = load_suite(path, spec.suite);
   if (!tasks) return tasks.error();
@@ -390,6 +386,12 @@ Result<Task> with_entry_point(Task task, const std::string& name) {
   if (at == task.code.npos) return invalid("the task defines no class " + name);
   task.code += "\n\nModel = " + name + "\n";
   return task;
+}
+
+Error no_kernelbench() {
+  return {ErrorCode::kNotFound,
+          "no copy of KernelBench: set MC_KERNELBENCH to a checkout or to a directory of "
+          "level*.jsonl"};
 }
 
 Result<Task> load_task(const std::string& spec, const Roots& roots) {

@@ -43,6 +43,9 @@ struct Roots {
   std::filesystem::path kernelbench;  // A suite of numbered tasks.
 };
 
+// The error of a task of KernelBench where roots.kernelbench is empty.
+Error no_kernelbench();
+
 // One task by what a user writes:
 //   "path/to/file.py"          that file; its id is the path
 //   "kernelbench:1/19"         level 1, problem 19 of roots.kernelbench

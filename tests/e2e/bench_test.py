@@ -236,6 +236,8 @@ class Stored(Bench):
         template.write_text("{{task}} {{gpu}}")
         self.refuse("{{gpu}} is not known", BAD_INPUT, *given, "--prompt-template", template)
         self.refuse("no store", BAD_INPUT, *given, "--against", self.folder)
+        self.suite = Path("kernelbench")
+        self.refuse("set MC_KERNELBENCH", BAD_INPUT, *given)
 
     def test_the_same_answers_under_another_protocol_and_a_report_of_both(self) -> None:
         answers = self.answers()
@@ -497,6 +499,9 @@ class Endpoint(Bench):
     def test_one_that_is_down(self) -> None:
         given = ("--endpoint", "http://127.0.0.1:9/v1", "--model-name", "m", "--retries", 0)
         self.refuse("no answer from http://127.0.0.1:9/v1", MACHINE_FAILED, *given)
+        done = run("report", self.out, "--csv", self.folder / "rows.csv")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("has no verdict yet", done.stderr)
 
 
 @unittest.skipUnless(LEARN.exists(), "musacoder-learn is not built")

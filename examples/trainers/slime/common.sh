@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Settings of all stages: a Qwen3-8B on one node of eight GPUs. Sizes are starting points.
-# With DRY_RUN=1 the stages print their command and need neither slime nor a GPU.
+# With DRY_RUN=1 the stages print their command and need neither slime nor a GPU; all else is checked.
 set -eo pipefail  # Not -u: scripts of slime are read below.
 : "${SLIME:?the checkout of slime}" "${MEGATRON:?the checkout of Megatron-LM}" "${MODEL:?a folder with the Hugging Face checkpoint}"
 data=$(realpath "${DATA:-forge}")  # The folder of `musacoder forge`.
+python3 -c 'import musacoder' || { echo "error: PYTHONPATH: set it to the folder python/ of MusaCoder" >&2; exit 2; }
 settings=$(realpath "$(dirname "${BASH_SOURCE[0]}")")/musacoder.yaml
 if [[ -z ${DRY_RUN:-} ]]; then source "$SLIME/scripts/models/qwen3-8B.sh"; else MODEL_ARGS=(); fi
 COMMON=("${MODEL_ARGS[@]}" --hf-checkpoint "$MODEL" --ref-load "${MODEL}_torch_dist"
@@ -22,6 +23,18 @@ ROLLOUT=(--prompt-data "$data/rl.jsonl" --input-key prompt --label-key label --a
   --rollout-temperature 0.9 --rollout-top-p 1.0
   --rollout-num-gpus-per-engine 2 --sglang-mem-fraction-static 0.7
   --sglang-server-concurrency 256)
+
+need_rows() {  # Ends the stage where a file of the forge is missing or empty: need_rows FILE...
+  for file; do
+    [[ -s $file ]] || { echo "error: DATA: $file has no row; forge more --tasks, or set --test-share" >&2; exit 2; }
+  done
+}
+
+need_judge() {  # Ends the stage where no service answers.
+  : "${MUSACODER_URL:?the address of musacoder serve}"
+  python3 -c 'import sys, urllib.request; urllib.request.urlopen(sys.argv[1] + "/readyz", timeout=10)' \
+    "$MUSACODER_URL" 2> /dev/null || { echo "error: MUSACODER_URL: no service is ready at $MUSACODER_URL" >&2; exit 2; }
+}
 
 run() {  # Runs slime's trainer as a job of Ray: run SCRIPT ARGUMENTS
   ${DRY_RUN:+echo} ray job submit --address http://127.0.0.1:8265 --runtime-env-json "{\"env_vars\": {

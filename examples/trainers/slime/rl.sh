@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Stage 3, reinforcement learning.
 . "$(dirname "$0")/common.sh"
+need_rows "$data/rl.jsonl" "$data/test.jsonl"
+need_judge
 run train.py "${COMMON[@]}" "${ROLLOUT[@]}" --colocate --load rl --save rl --save-interval 20 \
   --data-source-path musacoder.slime_data.RetryDataSource \
   --rollout-all-samples-process-path musacoder.slime_data.capture \

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Stage 1, supervised fine-tuning; of the rows of RFT with SFT=rft.jsonl. Then to_hf.sh.
 . "$(dirname "$0")/common.sh"
+need_rows "${SFT:-$data/sft.jsonl}"
 run train.py "${COMMON[@]}" --load "${MODEL}_torch_dist" --save sft --save-interval 500 \
   --rollout-function-path slime.rollout.sft_rollout.generate_rollout --prompt-data "${SFT:-$data/sft.jsonl}" \
   --input-key messages --rollout-shuffle --num-epoch 2 --rollout-batch-size 128 \
