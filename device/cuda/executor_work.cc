@@ -210,6 +210,7 @@ CUresult Executor::call_library(const LibraryCall& command, const char* data, ui
   // A device in software, which alone has operators, lacks what these libraries need of a GPU.
   if (operators_.run != nullptr && !answer.empty() && answer[0] != 0) {
     note_unsupported(function.name);
+    note_missing_library(function.name);
   }
   if (!may_launch(function)) return CUDA_SUCCESS;
   ++use_.launches;

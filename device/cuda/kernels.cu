@@ -84,5 +84,6 @@ CUresult read_through(CUdeviceptr source, uint64_t bytes, CUdeviceptr sink, CUst
 void begin_command(uint64_t) {}
 void note_refused_copy(uint64_t) {}
 void note_host_access(const HostAccess&) {}
+void note_missing_library(const char*) {}
 
 }  // namespace mc::device

@@ -34,6 +34,10 @@ void begin_command(uint64_t place);
 void note_refused_copy(uint64_t bytes);
 void note_host_access(const HostAccess& access);
 
+// A function of a library was called, which this device does not have. What follows says nothing
+// of the candidate, whether or not it looks at the status.
+void note_missing_library(const char* function);
+
 // Writes a word to memory that the host sees.
 CUresult store_word(CUdeviceptr target, uint64_t value, CUstream stream);
 

@@ -480,5 +480,6 @@ CUresult read_through(CUdeviceptr, uint64_t, CUdeviceptr, CUstream) { return set
 void begin_command(uint64_t) {}
 void note_refused_copy(uint64_t) {}
 void note_host_access(const HostAccess&) {}
+void note_missing_library(const char*) {}
 
 }  // namespace mc::device

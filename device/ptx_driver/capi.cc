@@ -130,5 +130,8 @@ void note_refused_copy(uint64_t bytes) { ptx_driver::Driver::get().report_refuse
 void note_host_access(const HostAccess& access) {
   ptx_driver::Driver::get().note_host_access(access);
 }
+void note_missing_library(const char* function) {
+  ptx_driver::Driver::get().report().add_unsupported("", std::string(function) + " of a library");
+}
 
 }  // namespace mc::device

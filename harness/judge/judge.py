@@ -31,6 +31,7 @@ from harness.judge.reference import (
     ORDERS,
     Outcome,
     Reference,
+    buffer_failures,
     derive_seed,
     failures,
     is_finite,
@@ -671,14 +672,13 @@ def _check_outputs(case: _Case, index: int, outcome: Outcome, question: Question
     except Refusal as error:  # A candidate process's message cannot make the judge fail.
         yield {"path": "output", "problem": "malformed", "detail": str(error)[:300]}
         return
-    for name, expected in outcome.buffers.items():
-        path = f"buffer {name}"
+    for name in outcome.buffers:
         if name.endswith(_COUNTER):
             continue
         if name in buffers:
-            yield from case.comparer.failures(expected, buffers[name], None, path)
+            yield from buffer_failures(outcome, name, buffers[name], case.comparer)
         else:
-            yield {"path": path, "problem": "missing", "detail": _MISSING_BUFFER}
+            yield {"path": f"buffer {name}", "problem": "missing", "detail": _MISSING_BUFFER}
     yield from _changed_state(case.comparer, outcome, kept)
 
 

@@ -12,7 +12,7 @@ import copy
 import functools
 import hashlib
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
@@ -51,6 +51,14 @@ _DOUBT_BYTES_MAX_ON_DEVICE = 4 << 30
 
 
 @dataclass(frozen=True)
+class Doubts:
+    """By how much the reference may be off itself (closeness.py)."""
+
+    outputs: Any = None  # None where nothing is known.
+    buffers: Mapping[str, torch.Tensor] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Outcome:
     """What one forward of the reference did."""
 
@@ -59,7 +67,7 @@ class Outcome:
     in_place: bool  # True where all outputs lay in the memory of inputs.
     left: Mapping[int, torch.Tensor]  # The input tensors that the forward changed, by number.
     draw: Callable[[], Any]  # The inputs before the forward.
-    find_doubt: Callable[[Any], Any]  # Takes these inputs.
+    find_doubts: Callable[[Any], Doubts]  # Takes these inputs.
     has_views: bool = False  # Some outputs lay in inputs, or in an order of their own.
     # Parameters and buffers that the forward left alone, where all are within STATE_BYTES_CHECKED.
     kept: Mapping[str, torch.Tensor] = field(default_factory=dict)
@@ -70,9 +78,10 @@ class Outcome:
             map_tensors(value, torch.Tensor.cpu)
             for value in (self.inputs, self.outputs, self.doubt)
         )
-        buffers = {name: one.cpu() for name, one in self.buffers.items()}
+        doubts = Doubts(doubt, _on_cpu(self.doubts.buffers))
         left = {number: one.cpu() for number, one in self.left.items()}
-        return Outcome(outputs, buffers, self.in_place, left, lambda: inputs, lambda _: doubt)
+        buffers = _on_cpu(self.buffers)
+        return Outcome(outputs, buffers, self.in_place, left, lambda: inputs, lambda _: doubts)
 
     @functools.cached_property
     def inputs(self) -> Any:
@@ -84,12 +93,13 @@ class Outcome:
         return [self.left[number] for number in sorted(self.left)]
 
     @functools.cached_property
-    def doubt(self) -> Any:
-        """By how much the outputs may be off (closeness.py), or None where nothing is known.
+    def doubts(self) -> Doubts:
+        """They take several more forwards, so they are found out where they are asked for."""
+        return self.find_doubts(self.inputs)
 
-        Takes several more forwards, so it is found out where it is asked for.
-        """
-        return self.find_doubt(self.inputs)
+    @property
+    def doubt(self) -> Any:
+        return self.doubts.outputs
 
 
 def derive_seed(seed: int, *parts: object) -> int:
@@ -184,10 +194,10 @@ class Reference:
             if name in after and name not in changed and _is_same(one, after[name])
         }
 
-        def find_doubt(inputs: Any) -> Any:
-            return self._doubt(inputs, outputs, seed) if with_doubt else None
+        def find_doubts(inputs: Any) -> Doubts:
+            return self._doubts(inputs, outputs, changed, seed) if with_doubt else Doubts()
 
-        return Outcome(outputs, changed, in_place, left, draw, find_doubt, has_views, unchanged)
+        return Outcome(outputs, changed, in_place, left, draw, find_doubts, has_views, unchanged)
 
     def _own(self, outputs: Any, given: Any) -> Any:
         """The outputs, each in memory that nothing else has."""
@@ -268,47 +278,55 @@ class Reference:
                 buffer.copy_(old)
         return changed
 
-    def _doubt(self, inputs: Any, outputs: Any, seed: int) -> Any:
-        """By how much each output differs from what the same program gives in double precision, and
-        with its sums in another order; None where neither fits or runs.
+    def _doubts(
+        self, inputs: Any, outputs: Any, buffers: Mapping[str, torch.Tensor], seed: int
+    ) -> Doubts:
+        """By how much each output and changed buffer differs from what the same program gives in
+        double precision, and with its sums in another order; nothing where neither fits or runs.
         """
         held = [*state_of(self.model).values(), *tensors_of(inputs)]
         is_on_cpu = self._device == CPU
         bytes_max = _DOUBT_BYTES_MAX_ON_CPU if is_on_cpu else _DOUBT_BYTES_MAX_ON_DEVICE
         if sum(8 * tensor.numel() for tensor in held) > bytes_max:
-            return None
-        mine = tensors_of(outputs)
+            return Doubts()
+        mine = [*tensors_of(outputs), *buffers.values()]
         others = [
             others
-            for others in self._other_outputs(inputs, seed)
+            for others in self._other_results(inputs, seed, buffers)
             if [other.shape for other in others] == [one.shape for one in mine]
         ]
+        if not others:
+            return Doubts()
         doubts = map(doubt_of, mine, zip(*others))
-        return map_tensors(outputs, lambda _: next(doubts)) if others else None
+        return Doubts(map_tensors(outputs, lambda _: next(doubts)), dict(zip(buffers, doubts)))
 
-    def _other_outputs(self, inputs: Any, seed: int) -> Iterator[list[torch.Tensor]]:
+    def _other_results(
+        self, inputs: Any, seed: int, buffers: Iterable[str]
+    ) -> Iterator[list[torch.Tensor]]:
         # A run that fails, for example by a dtype that the program fixes, is left out.
         wide = map_tensors(_clone(inputs), _to_double)
-        if (found := attempt(self._outputs_of, _doubled, wide, seed)) is not None:
+        if (found := attempt(self._results_of, _doubled, wide, seed, buffers)) is not None:
             yield found
         for number in range(self._orders_max):
             if number >= self._num_orders:
                 break
             order = SequentialSumMode(derive_seed(seed, "order", number), self._device)
             with sdpa_kernel(SDPBackend.MATH), order:
-                found = attempt(self._outputs_of, copy.deepcopy, _clone(inputs), seed)
+                found = attempt(self._results_of, copy.deepcopy, _clone(inputs), seed, buffers)
             if found is not None:
                 yield found
             self._num_orders = self._orders_max if order.has_walks else int(order.has_sums)
         if self._tf32:
-            yield from self._outputs_in_tf32(inputs, seed)
+            yield from self._results_in_tf32(inputs, seed, buffers)
 
-    def _outputs_in_tf32(self, inputs: Any, seed: int) -> Iterator[list[torch.Tensor]]:
+    def _results_in_tf32(
+        self, inputs: Any, seed: int, buffers: Iterable[str] = ()
+    ) -> Iterator[list[torch.Tensor]]:
         """What the program gives in TF32; nothing where it has no products of fp32."""
         for number in range(TF32_RUNS):
             mode = Tf32Mode(derive_seed(seed, "tf32", number), self._device)
             with sdpa_kernel(SDPBackend.MATH), mode:
-                found = attempt(self._outputs_of, copy.deepcopy, _clone(inputs), seed)
+                found = attempt(self._results_of, copy.deepcopy, _clone(inputs), seed, buffers)
             if found is not None and mode.has_products:
                 yield found
 
@@ -317,20 +335,30 @@ class Reference:
         None where there are none.
         """
         mine = tensors_of(outputs)
-        others = list(self._outputs_in_tf32(inputs, seed))
+        others = list(self._results_in_tf32(inputs, seed))
         shapes = [one.shape for one in mine]
         if not others or any([one.shape for one in run] != shapes for run in others):
             return None
         doubts = map(doubt_of, mine, zip(*others))
         return map_tensors(outputs, lambda _: next(doubts))
 
-    def _outputs_of(
-        self, copied: Callable[[torch.nn.Module], torch.nn.Module], inputs: Any, seed: int
+    def _results_of(
+        self,
+        copied: Callable[[torch.nn.Module], torch.nn.Module],
+        inputs: Any,
+        seed: int,
+        buffers: Iterable[str],
     ) -> list[torch.Tensor]:
-        """The outputs of a copy of the model."""
+        """The outputs of a copy of the model, and what it makes of these buffers."""
         with self._task.running(self._device):
             model = task_code.run("init", copied, self.model)
-            return tensors_of(_forward(model, inputs, seed, self._device))
+            outputs = tensors_of(_forward(model, inputs, seed, self._device))
+            left = dict(model.named_buffers())
+            return [*outputs, *(left[name] for name in buffers if name in left)]
+
+
+def _on_cpu(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    return {name: one.cpu() for name, one in tensors.items()}
 
 
 def _is_same(before: torch.Tensor, now: torch.Tensor) -> bool:
@@ -391,6 +419,17 @@ def failures(outcome: Outcome, got: Any, comparer: Comparer) -> list[Json]:
     if not found or outcome.doubt is None:
         return found
     return comparer.failures(outcome.outputs, got, outcome.doubt)
+
+
+def buffer_failures(
+    outcome: Outcome, name: str, got: torch.Tensor, comparer: Comparer
+) -> list[Json]:
+    """What is wrong with a buffer that the reference changes; as `failures`."""
+    expected, path = outcome.buffers[name], f"buffer {name}"
+    found = comparer.failures(expected, got, None, path)
+    if not found or name not in outcome.doubts.buffers:
+        return found
+    return comparer.failures(expected, got, outcome.doubts.buffers[name], path)
 
 
 def overwritten_inputs(

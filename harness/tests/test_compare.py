@@ -10,7 +10,7 @@ import torch
 
 from harness.judge.closeness import DOUBT_FACTOR, doubt_of, is_ill_conditioned
 from harness.judge.compare import DETAIL_MAX, TOLERANCES, Comparer
-from harness.judge.reference import Outcome, failures
+from harness.judge.reference import Doubts, Outcome, failures
 
 COMPARER = Comparer(TOLERANCES)
 
@@ -210,12 +210,12 @@ class Doubt(unittest.TestCase):
         asked = []
 
         def failures_of(got: float) -> list[Any]:
-            def find_doubt(_inputs: Any) -> torch.Tensor:
+            def find_doubts(_inputs: Any) -> Doubts:
                 asked.append(got)
-                return torch.tensor([0.1, 0.1])
+                return Doubts(torch.tensor([0.1, 0.1]))
 
             expected = torch.tensor([1.0, 1.0])
-            outcome = Outcome(expected, {}, False, {}, list, find_doubt)
+            outcome = Outcome(expected, {}, False, {}, list, find_doubts)
             return failures(outcome, torch.tensor([got, 1.0]), COMPARER)
 
         self.assertEqual(failures_of(1.0), [])

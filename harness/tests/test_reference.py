@@ -9,7 +9,7 @@ import torch
 
 from harness.judge import distributions
 from harness.judge.compare import TOLERANCES, Comparer
-from harness.judge.reference import Outcome, Reference
+from harness.judge.reference import Outcome, Reference, buffer_failures
 from harness.judge.task import Task
 from harness.worker.region import tensors_of
 
@@ -92,6 +92,44 @@ class Outcomes(unittest.TestCase):
                 own = [reference.model.dropout.weight, *tensors_of(outcome.inputs)]
                 storages = [one.untyped_storage().data_ptr() for one in [*outputs, *own]]
                 self.assertEqual(len(set(storages)), len(storages))
+
+
+BATCH_NORM = """
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        layers = []
+        for _ in range(6):
+            layers += [torch.nn.Linear(64, 64), torch.nn.BatchNorm1d(64), torch.nn.ReLU()]
+        self.layers = torch.nn.Sequential(*layers)
+
+    def forward(self, x):
+        return self.layers(x)
+
+def get_inputs():
+    return [torch.randn(2, 64)]
+
+def get_init_inputs():
+    return []
+"""
+
+
+class Statistics(unittest.TestCase):
+    """Batch norm over two rows amplifies the rounding of the layers before."""
+
+    def test_are_as_far_off_as_another_order_of_sums_makes_them(self) -> None:
+        reference, comparer = Reference(Task(BATCH_NORM), {}, 2), Comparer(TOLERANCES)
+        with torch.no_grad():
+            outcome = reference.run(reference.draw_inputs(7, "native"), 1)
+            failed = []
+            for name in [name for name in outcome.buffers if name.endswith("running_mean")]:
+                expected, doubt = outcome.buffers[name], outcome.doubts.buffers[name]
+                failed += comparer.failures(expected, expected + 2 * doubt, None)
+                self.assertEqual(buffer_failures(outcome, name, expected + 2 * doubt, comparer), [])
+                self.assertTrue(buffer_failures(outcome, name, expected + 0.01, comparer))
+            self.assertTrue(failed, "without the doubt")
 
 
 class Strides(unittest.TestCase):

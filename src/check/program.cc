@@ -143,12 +143,13 @@ std::string located(const std::string& report, const fs::path& executable) {
 
 // Things that the device lacks are told apart.
 void take_findings(const std::string& report, Checked& checked) {
-  const auto locate = [](std::string_view file, uint64_t line) {
+  const auto locate = [](std::string_view file, uint64_t line, std::string_view) {
     return task::SourceLocation{shown(file), static_cast<int>(line), 0, ""};
   };
   for (task::KernelFinding& finding : execute::decode_findings(report, locate)) {
     if (finding.kind == kUnsupported) {
-      checked.unsupported.push_back(finding.kernel + ": " + finding.detail);
+      checked.unsupported.push_back(
+          finding.kernel.empty() ? finding.detail : finding.kernel + ": " + finding.detail);
     } else {
       checked.findings.push_back(std::move(finding));
     }

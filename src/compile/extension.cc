@@ -303,19 +303,51 @@ bool is_name_free(const Extension& extension, const std::vector<std::string>& fl
   return use == NameUse::kBinds;
 }
 
+namespace {
+
+bool is_of_word(char letter) {
+  return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_';
+}
+
+bool has_word(std::string_view text, std::string_view word) {
+  for (size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
+    const size_t end = at + word.size();
+    if ((at == 0 || !is_of_word(text[at - 1])) && (end == text.size() || !is_of_word(text[end]))) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// "add" of "void some::add<float>(float*)".
+std::string name_in(std::string_view kernel) {
+  kernel = kernel.substr(0, kernel.find_first_of("<("));
+  size_t begin = kernel.size();
+  while (begin > 0 && is_of_word(kernel[begin - 1])) --begin;
+  return std::string(kernel.substr(begin));
+}
+
+}  // namespace
+
 LocationMapper::LocationMapper(std::string_view candidate, const std::vector<Extension>& extensions)
     : candidate_lines_(lines_of(candidate)) {
-  const auto add = [&](const std::string& name, const std::string& text) {
-    Piece piece{name, lines_of(text), -1};
+  const auto add = [&](size_t extension, const SourceFile& source) {
+    Piece piece{extension, source.name, lines_of(source.text), -1};
     piece.offset = offset_between(piece.lines, candidate_lines_);
     pieces_.push_back(std::move(piece));
   };
-  for (const Extension& extension : extensions) {
-    for (const Unit& unit : make_units(extension)) {
-      for (const SourceFile& piece : unit.pieces) add(piece.name, piece.text);
+  for (size_t number = 0; number < extensions.size(); ++number) {
+    for (const Unit& unit : make_units(extensions[number])) {
+      for (const SourceFile& piece : unit.pieces) add(number, piece);
     }
-    for (const SourceFile& file : extension.files) add(file.name, file.text);
+    for (const SourceFile& file : extensions[number].files) add(number, file);
   }
+}
+
+LocationMapper LocationMapper::of(size_t extension) const {
+  LocationMapper some = *this;
+  std::erase_if(some.pieces_, [&](const Piece& piece) { return piece.extension != extension; });
+  return some;
 }
 
 bool LocationMapper::owns(std::string_view source) const {
@@ -323,10 +355,20 @@ bool LocationMapper::owns(std::string_view source) const {
          std::ranges::any_of(pieces_, [&](const Piece& piece) { return piece.name == source; });
 }
 
-task::SourceLocation LocationMapper::map(const std::string& piece_name, int line,
-                                         int column) const {
+task::SourceLocation LocationMapper::map(const std::string& piece_name, int line, int column,
+                                         std::string_view kernel) const {
+  std::vector<const Piece*> named;
   for (const Piece& piece : pieces_) {
-    if (piece.name != piece_name) continue;
+    if (piece.name == piece_name) named.push_back(&piece);
+  }
+  const std::string word = name_in(kernel);
+  std::ranges::stable_partition(named, [&](const Piece* piece) {
+    return !word.empty() && std::ranges::any_of(piece->lines, [&](std::string_view text) {
+      return has_word(text, word);
+    });
+  });
+  for (const Piece* one : named) {
+    const Piece& piece = *one;
     const std::string excerpt = excerpt_of(piece.lines, line);
     const int mapped = line + piece.offset;
     if (piece.offset >= 0 && excerpt_of(candidate_lines_, mapped) == excerpt) {

@@ -75,12 +75,17 @@ std::string without_includes(std::string text, const std::vector<std::string>& h
 class LocationMapper {
  public:
   LocationMapper(std::string_view candidate, const std::vector<Extension>& extensions);
-  task::SourceLocation map(const std::string& piece, int line, int column) const;
+  // The first of several pieces of that name that has this kernel, or else the first of all.
+  task::SourceLocation map(const std::string& piece, int line, int column,
+                           std::string_view kernel = {}) const;
+  // The same without the pieces of other extensions: names are an extension's own.
+  LocationMapper of(size_t extension) const;
   // True if `source` names a piece, or the candidate.
   bool owns(std::string_view source) const;
 
  private:
   struct Piece {
+    size_t extension;
     std::string name;
     std::vector<std::string> lines;
     int offset = -1;  // The candidate's line = piece line + offset; -1 when not found.

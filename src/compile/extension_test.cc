@@ -146,6 +146,23 @@ TEST(LocationMapper, FindsTheLinesOfPiecesThatAModuleJoined) {
   EXPECT_EQ(mapper.map("cuda_sources[0]", 4, 1).source, "cuda_sources[0]");
 }
 
+TEST(LocationMapper, TellsPiecesOfOneNameApartByExtensionAndKernel) {
+  Extension one;
+  Extension other;
+  one.cuda_sources = {"__global__ void relu() {\n  relu_body();\n}\n"};
+  other.cuda_sources = {"__global__ void add() {\n  add_body();\n}\n"};
+  const LocationMapper mapper(
+      "A = r'''" + one.cuda_sources[0] + "'''\nB = r'''" + other.cuda_sources[0] + "'''\n",
+      {one, other});
+  const auto line_of = [](const LocationMapper& from, std::string_view kernel) {
+    return from.map("cuda_sources[0]", 2, 1, kernel).line;
+  };
+  EXPECT_EQ(line_of(mapper, "void some::add<float>(float*)"), 6);
+  EXPECT_EQ(line_of(mapper, "relu"), 2);
+  EXPECT_EQ(line_of(mapper, "ad"), 2);
+  EXPECT_EQ(line_of(mapper.of(1), ""), 6);
+}
+
 TEST(LocationMapper, TakesAsManyEqualLinesAsASourceHas) {
   std::string text;
   for (int i = 0; i < 200'000; ++i) text += "//aa\n";

@@ -193,8 +193,9 @@ Stage Evaluation::open_new_judge(std::unique_ptr<execute::Judge> idle, bool take
 }
 
 execute::Program Evaluation::program() {
-  execute::Program program{
-      prepared_.source, {}, [](std::string_view, uint64_t) { return task::SourceLocation{}; }};
+  execute::Program program{prepared_.source, {}, [](std::string_view, uint64_t, std::string_view) {
+                             return task::SourceLocation{};
+                           }};
   program.time = &answer_time_;
   program.described =
       task::described(verdict_.protocol.dialect, verdict_.protocol.musa_architecture);
@@ -213,8 +214,9 @@ execute::Program Evaluation::located_program() {
     MC_CHECK(extensions.has_value());  // They were compiled.
     mapper_ = std::make_unique<compile::LocationMapper>(prepared_.source, *extensions);
   }
-  program.locate = [this](std::string_view file, uint64_t line) {
-    return mapper_->map(std::filesystem::path(file).filename().string(), static_cast<int>(line), 0);
+  program.locate = [this](std::string_view file, uint64_t line, std::string_view kernel) {
+    return mapper_->map(std::filesystem::path(file).filename().string(), static_cast<int>(line), 0,
+                        kernel);
   };
   return program;
 }

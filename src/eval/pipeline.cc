@@ -429,7 +429,7 @@ Result<Replayed> Pipeline::replay(const Recording& recording) {
   const auto turn = device.schedule.turn(Schedule::Use::kExclusive);
   auto found = device.executor.replay(data, recording.verdict.protocol.correctness);
   if (!found) return found.error();
-  const auto locate = [](std::string_view file, uint64_t line) {
+  const auto locate = [](std::string_view file, uint64_t line, std::string_view) {
     return task::SourceLocation{std::string(file), static_cast<int>(line), 0, {}};
   };
   return Replayed{.device = std::move(found->device),

@@ -300,14 +300,16 @@ Stage Candidate::compile() {
   const double all_s_max = limits.compile_s * kCompilationsMax;
   double& all_s = prepared_.verdict.telemetry.compile_cpu_s;
   prepared_.verdict.telemetry.compile_cached = true;
-  for (const compile::Extension& extension : extensions_) {
+  for (size_t number = 0; number < extensions_.size(); ++number) {
     const double rest_s = all_s_max - all_s;
     if (rest_s <= 0) return EarlyOutcome(too_long_compilations(all_s_max));
     const compile::CompileLimits limits_of_one{std::min(limits.compile_s, rest_s),
                                                limits.memory_bytes,
                                                preparer_.options().allow_weak_sandbox};
     MC_TRY(compile::Compilation compilation,
-           preparer_.machine().toolchain->compile(extension, *mapper_, limits_of_one), "compile");
+           preparer_.machine().toolchain->compile(extensions_[number], mapper_->of(number),
+                                                  limits_of_one),
+           "compile");
     all_s += compilation.cpu_s;
     if (all_s > all_s_max) return EarlyOutcome(too_long_compilations(all_s_max));
     if (!compilation.full_headers.empty()) {

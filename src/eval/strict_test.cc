@@ -26,9 +26,10 @@ class StrictTest : public testing::Test {
  protected:
   StrictTest() { stand_.compute_device.reset(); }  // No sanitizer without a device.
   Result<std::optional<task::Outcome>> run() {
-    const execute::Program program{"class ModelNew: pass", {}, [](std::string_view, uint64_t) {
-                                     return task::SourceLocation{};
-                                   }};
+    const execute::Program program{
+        "class ModelNew: pass", {}, [](std::string_view, uint64_t, std::string_view) {
+          return task::SourceLocation{};
+        }};
     const std::vector<std::string> kernels{"_Z1kPf"};
     const std::string task = "class Model: pass";
     const EvaluationContext context = stand_.context();

@@ -104,7 +104,7 @@ task::KernelFinding finding_of(const Json& object, const Locate& locate) {
   finding.detail = text_of(object, "detail").substr(0, 600);
   const auto line = object.find("line");
   if (line != object.end() && line->is_number() && line->get<int64_t>() > 0) {
-    finding.location = locate(text_of(object, "file"), line->get<uint64_t>());
+    finding.location = locate(text_of(object, "file"), line->get<uint64_t>(), finding.kernel);
   }
   return finding;
 }

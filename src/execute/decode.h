@@ -52,8 +52,9 @@ struct InspectorAnswer {
   bool native = false;                         // Some source is C++.
 };
 
-// The place in the candidate's source of a line of a file that was compiled.
-using Locate = std::function<task::SourceLocation(std::string_view file, uint64_t line)>;
+// The place in the candidate's source of a line of a file that was compiled, in this kernel.
+using Locate = std::function<task::SourceLocation(std::string_view file, uint64_t line,
+                                                  std::string_view kernel)>;
 
 InspectorAnswer inspection_of(worker::InspectorInspectAnswer said);
 JudgePlan plan_of(worker::Plan plan);

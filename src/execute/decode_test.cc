@@ -10,7 +10,7 @@
 namespace mc::execute {
 namespace {
 
-task::SourceLocation nowhere(std::string_view, uint64_t) { return {}; }
+task::SourceLocation nowhere(std::string_view, uint64_t, std::string_view) { return {}; }
 
 TEST(Decode, CutsLongTexts) {
   const std::string message(100000, 'x');
@@ -114,7 +114,7 @@ TEST(Decode, PassesOverReportLinesThatAreScribbledOver) {
 }
 
 TEST(Decode, PlacesAFindingByItsLine) {
-  const Locate by_line = [](std::string_view file, uint64_t line) {
+  const Locate by_line = [](std::string_view file, uint64_t line, std::string_view) {
     return task::SourceLocation{std::string(file), static_cast<int>(line), 0, ""};
   };
   const auto findings = decode_findings(

@@ -61,7 +61,8 @@ class DeviceMeasurement : public testing::Test {
   FakeWorker candidates_;
   FakeWorker devices_;
   StageLimits limits_;
-  Program program_{"", {}, [](std::string_view, uint64_t) { return task::SourceLocation{}; }};
+  Program program_{
+      "", {}, [](std::string_view, uint64_t, std::string_view) { return task::SourceLocation{}; }};
   RunPolicy policy_{"test", {}, 0};
 };
 

@@ -84,7 +84,8 @@ class MeasurementTest : public testing::Test {
   FakeWorker candidates_;
   FakeWorker devices_;
   StageLimits limits_;
-  Program program_{"", {}, [](std::string_view, uint64_t) { return task::SourceLocation{}; }};
+  Program program_{
+      "", {}, [](std::string_view, uint64_t, std::string_view) { return task::SourceLocation{}; }};
   RunPolicy policy_{"test", {"*"}, 0};
   int last_shape_ = 0;
   std::string last_distribution_ = "signed";

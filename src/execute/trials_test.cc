@@ -66,7 +66,8 @@ class TrialsTest : public testing::Test {
   JudgePlan plan_;
   RunPolicy policy_{"test", {"empty"}, 1};
   StageLimits limits_;
-  Program program_{"", {}, [](std::string_view, uint64_t) { return task::SourceLocation{}; }};
+  Program program_{
+      "", {}, [](std::string_view, uint64_t, std::string_view) { return task::SourceLocation{}; }};
   Trials trials_{plan_, policy_, limits_, program_};
 };
 
