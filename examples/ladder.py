@@ -250,7 +250,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
             Arm("rft again", kind="rft"),
             Arm("right answers", kind="sft"),
         ),
-        {"filter-zero-spread": 1, "steps": 30},
+        {"filter-zero-spread": 1, "steps": 20},
         measured_with={"samples": 4},
         first="after-rft/run",
         tasks="tasks-fresh.jsonl",

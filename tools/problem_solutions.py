@@ -45,7 +45,6 @@ def solutions_of(folder: Path, tasks: Path) -> Iterator[tuple[Path, Path, str]]:
         if path.stem != "backward" and path.parent.name != "backward" and task.is_file():
             yield path, task, _of_source(path.read_text(), task.read_text())
     for path in sorted(folder.rglob("solutions/*/*.py")):
-        task = tasks / f"{'_'.join(path.parts[-5:-3] + (path.parts[-4],))}.py"
         problem = path.parent.parent.parent
         task = tasks / f"{problem.parent.name}_{problem.name}.py"
         if task.is_file():
