@@ -181,6 +181,17 @@ TEST_F(Device, RunsAKernelOnWrittenMemory) {
   EXPECT_EQ(executor->use().bytes_to_host, 12u);
 }
 
+TEST_F(Device, CountsNoBytesThatTheHostHas) {
+  use_add_one(5);
+  const float given = 7;
+  sender.send(Op::kWrite, Write{arena(), 4, 0}, {&given, 4});
+  EXPECT_EQ(first_float(), 7);
+  EXPECT_EQ(executor->use().bytes_to_host, 0u);
+  launch_add_one(5, 0);
+  EXPECT_EQ(first_float(), 8);
+  EXPECT_EQ(executor->use().bytes_to_host, 4u);
+}
+
 TEST_F(Device, LoadsATextInParts) {
   const auto load = [&](uint32_t module, std::string_view part, bool is_last) {
     return sender.call(Op::kLoadText,

@@ -41,7 +41,9 @@ struct Use {
   uint64_t launches = 0;
   uint64_t launches_own = 0;
   uint64_t operators = 0;
-  uint64_t bytes_to_host = 0;  // Those of elapsed times and of answers that work is done, too.
+  // Bytes that the host did not have: not those that it wrote itself, and that came back unchanged;
+  // but elapsed times and answers that work is done.
+  uint64_t bytes_to_host = 0;
   std::string unsupported;     // The first thing that was asked for and is not there.
   std::string forbidden;       // The first kernel of PyTorch's that the candidate may not have.
 };
@@ -315,6 +317,8 @@ class Executor : private CallContext {
   std::map<cuuint64_t, Launches> captured_;  // Keys are the driver's ids of captures.
   bool is_taken_ = false;  // Outputs were copied and its inputs are still there: it may not write.
   std::map<uint64_t, uint64_t> variables_;  // Bytes by address.
+  // The last small copies from the host, by their address.
+  std::map<uint64_t, std::string> given_by_host_;
   Use use_;
   uint64_t launches_answered_ = 0;  // Those before the last answer.
   uint64_t answers_ = 0;            // Answers behind launches, in the call.
