@@ -24,7 +24,7 @@ from harness.candidate.guard import OperatorGuard  # noqa: E402
 from harness.candidate.process import is_moving_view  # noqa: E402
 
 POLICY = "a-policy"
-ALLOWED = json.loads((ROOT / "policy/musacoder.json").read_text())["operators"]
+ALLOWED = json.loads((ROOT / "data/policy/musacoder.json").read_text())["operators"]
 
 
 def _composite(x: torch.Tensor) -> torch.Tensor:
@@ -203,7 +203,7 @@ _CASES = {
 
 def _constructed(shim: str, name: str, results: Any) -> None:
     recorder = AtenRecorder(ctypes.PyDLL(shim, mode=ctypes.RTLD_GLOBAL))
-    policy = json.loads((ROOT / "policy/musacoder.json").read_text())
+    policy = json.loads((ROOT / "data/policy/musacoder.json").read_text())
     given = {"w": torch.randn(32, 32), "scale": torch.rand(32)}
     torch.set_grad_enabled(False)
     recorder.watch_construction(policy["operators"] + policy["init_operators"])

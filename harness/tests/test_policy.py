@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operators of policy/musacoder.json against those of PyTorch."""
+"""The operators of data/policy/musacoder.json against those of PyTorch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from harness.candidate.guard import OperatorGuard
 from harness.tests.test_guard import build_guard
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-POLICY = json.loads((ROOT / "policy/musacoder.json").read_text())
+POLICY = json.loads((ROOT / "data/policy/musacoder.json").read_text())
 OPERATORS, OVERLOADS = set(POLICY["operators"]), set(POLICY["overloads"])
 
 # Calls that honest candidates write, on a matrix `x` of 2 x 3.

@@ -166,7 +166,7 @@ void probe_installation(Facts& facts) {
     facts.push_back({"installation", library, is_present ? State::kPresent : State::kMissing,
                      layout->library(library).string(), is_present ? "" : kBuild});
   }
-  const auto tasks = task::load_suite(layout->share("tasks"), "own");
+  const auto tasks = task::load_suite(layout->share("data/tasks"), "own");
   facts.push_back({"installation", "tasks", tasks ? State::kPresent : State::kOptional,
                    tasks ? std::to_string(tasks->size()) : tasks.error().message,
                    tasks ? "" : kBuild});

@@ -180,7 +180,7 @@ Status run_forge(ForgeArguments& arguments) {
   }
   if (arguments.dialect == kBothDialects) options.dialects = forge::Dialects::kBoth;
   MC_TRY(const Layout layout, find_layout(), "forge");
-  MC_TRY(const forge::Library library, forge::load_library(layout.share("forge")), "forge");
+  MC_TRY(const forge::Library library, forge::load_library(layout.share("data/forge")), "forge");
   options.library = &library;
   MC_TRY_VOID(read_families(arguments, library, options.settings.draw.families), "--families");
   MC_TRY_VOID(read_operators(arguments, library, options.settings.draw.operators), "--operators");

@@ -350,12 +350,12 @@ Status settle(EvalArguments& arguments, const CLI::App& command) {
 
 task::Roots roots_of(const Layout& layout) {
   const char* kernelbench = std::getenv("MC_KERNELBENCH");
-  return {layout.share("tasks"), kernelbench != nullptr ? kernelbench : ""};
+  return {layout.share("data/tasks"), kernelbench != nullptr ? kernelbench : ""};
 }
 
 Result<std::filesystem::path> suite_path(const std::string& name, const Layout& layout) {
   if (name.empty()) return std::filesystem::path();
-  if (name == "tasks") return layout.share("tasks");
+  if (name == "tasks") return layout.share("data/tasks");
   const char* kernelbench = std::getenv("MC_KERNELBENCH");
   const bool is_missing = name == "kernelbench" && kernelbench == nullptr;
   if (is_missing && !std::filesystem::exists(name)) return task::no_kernelbench();

@@ -62,7 +62,7 @@ Result<DirectedRules> load_both(const std::string& target) {
   MC_TRY(const Layout layout, find_layout(), "musify");
   MC_CHECK(musify::target_named(target).has_value());  // The option's own check let it pass.
   const bool to_musa = musify::target_named(target) == musify::Target::kMusa;
-  const fs::path folder = layout.share("musify");
+  const fs::path folder = layout.share("data/musify");
   MC_TRY(musify::Rules to, musify::load_rules(folder, musify::Target::kMusa), "musify");
   MC_TRY(musify::Rules from, musify::load_rules(folder, musify::Target::kCuda), "musify");
   if (!to_musa) std::swap(to, from);

@@ -44,7 +44,7 @@ Result<std::string> device_facts(const eval::Options& judging) {
 
 Result<std::string> ported(const std::string& text, const std::string& architecture,
                            const Layout& layout) {
-  MC_TRY(const auto rules, musify::load_rules(layout.share("musify"), musify::Target::kMusa),
+  MC_TRY(const auto rules, musify::load_rules(layout.share("data/musify"), musify::Target::kMusa),
          "example");
   const musify::PortOptions options{.architecture = architecture, .project = {}};
   return musify::port_source(text, musify::Language::kPython, rules, options).text;
@@ -52,7 +52,7 @@ Result<std::string> ported(const std::string& text, const std::string& architect
 
 // The template's file.
 Result<fs::path> find_template(const std::string& name, const Layout& layout) {
-  const fs::path built_in = layout.share("prompts") / (name + ".txt");
+  const fs::path built_in = layout.share("data/prompts") / (name + ".txt");
   std::error_code ignored;
   if (name.find('/') == std::string::npos && fs::is_regular_file(built_in, ignored)) {
     return built_in;
@@ -71,7 +71,7 @@ Status apply_prompt_template(const std::string& name, const Layout& layout,
   const bool is_triton = judging.language == task::kTriton;
   const bool is_musa = judging.dialect == task::Dialect::kMusa && !is_triton;
   const auto example = [&](const char* file) -> Result<std::string> {
-    MC_TRY(const std::string text, read_file(layout.share("prompts") / file, kExampleBytesMax),
+    MC_TRY(const std::string text, read_file(layout.share("data/prompts") / file, kExampleBytesMax),
            "example");
     return text.substr(text.find('\n') + 1);  // The first line is the licence.
   };

@@ -33,7 +33,7 @@ std::string prompt_of(const std::string& name, task::Dialect dialect) {
 
 TEST(Prompts, AllOfTheFolderAreNamedAndFillTheirNames) {
   std::set<std::string> names = {kCardPrompt};
-  for (const auto& entry : std::filesystem::directory_iterator(kLayout.share("prompts"))) {
+  for (const auto& entry : std::filesystem::directory_iterator(kLayout.share("data/prompts"))) {
     if (entry.path().extension() == ".txt") names.insert(entry.path().stem());
   }
   EXPECT_EQ(fmt::format("{}", fmt::join(names, ", ")), kPromptNames);

@@ -54,7 +54,7 @@ void print_suites(const Layout& layout) {
     std::cout << fmt::format("{:12}  {:>5}  {}\n", suite, num, what);
   };
   row("suite", "tasks", "what it is, and how one of its tasks is named");
-  const auto own = task::load_suite(layout.share("tasks"), "own");
+  const auto own = task::load_suite(layout.share("data/tasks"), "own");
   row("tasks", own ? std::to_string(own->size()) : "-",
       "the project's own: --task reduction/row_sum");
   const task::Roots roots = roots_of(layout);

@@ -82,7 +82,7 @@ class EvaluationTest : public testing::Test {
 
 TEST_F(EvaluationTest, EndsAloneWhereSomethingThrows) {
   stand_.policy.python_json = "{";  // Which no policy file can hold; the parser throws.
-  const MusaDialect musa = MusaDialect::create(MC_SOURCE_DIR "/musify").value();
+  const MusaDialect musa = MusaDialect::create(MC_SOURCE_DIR "/data/musify").value();
   Preparer preparer(stand_.options, stand_.policy, musa, stand_.machine, stand_.executor);
   const Preparation preparation =
       preparer.prepare({"task", "task", kTask}, {"a", "class ModelNew: pass\n"}, {});

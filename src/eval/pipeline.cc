@@ -205,9 +205,9 @@ Pipeline::~Pipeline() = default;
 Result<std::unique_ptr<Pipeline>> Pipeline::create(const Options& options,
                                                    const Progress& progress) {
   MC_TRY(const Layout layout, find_layout(), "pipeline");
-  MC_TRY(legality::Policy policy, legality::load_policy(layout.share("policy"), options.policy),
+  MC_TRY(legality::Policy policy, legality::load_policy(layout.share("data/policy"), options.policy),
          "pipeline");
-  MC_TRY(MusaDialect musa, MusaDialect::create(layout.share("musify")), "pipeline");
+  MC_TRY(MusaDialect musa, MusaDialect::create(layout.share("data/musify")), "pipeline");
   MC_TRY(Machine machine, find_machine(options, progress), "pipeline");
   execute::RunPolicy run_policy{policy.name(), policy.operators, policy.own_launches_min,
                                 policy.init_operators};

@@ -27,7 +27,7 @@ constexpr uint64_t kSeed = 17;
 constexpr uint64_t kTasks = 200;
 
 const Library& library() {
-  static const Library kLibrary = load_library(MC_SOURCE_DIR "/forge").value();
+  static const Library kLibrary = load_library(MC_SOURCE_DIR "/data/forge").value();
   return kLibrary;
 }
 

@@ -74,7 +74,7 @@ size_t num_gradients(const Operator& op) {
 
 TEST(Interpreter, AgreesWithPyTorchOnEveryGradient) {
   if (!compile::find_pytorch(compile::default_python())) GTEST_SKIP() << "no PyTorch";
-  const auto library = load_library(MC_SOURCE_DIR "/forge");
+  const auto library = load_library(MC_SOURCE_DIR "/data/forge");
   ASSERT_TRUE(library) << library.error().message;
   std::string lines;
   for (const Operator& op : library->operators) {
@@ -104,7 +104,7 @@ TEST(Interpreter, AgreesWithPyTorchOnEveryGradient) {
 
 TEST(Interpreter, AgreesWithPyTorchOnInputsThatAreViews) {
   if (!compile::find_pytorch(compile::default_python())) GTEST_SKIP() << "no PyTorch";
-  const auto library = load_library(MC_SOURCE_DIR "/forge");
+  const auto library = load_library(MC_SOURCE_DIR "/data/forge");
   ASSERT_TRUE(library) << library.error().message;
   DrawOptions options;
   options.families = {"elementwise", "reduction", "matmul", "backward"};
@@ -124,7 +124,7 @@ TEST(Interpreter, AgreesWithPyTorchOnInputsThatAreViews) {
 
 TEST(Interpreter, AgreesWithPyTorchOnEveryOperatorInEverySpelling) {
   if (!compile::find_pytorch(compile::default_python())) GTEST_SKIP() << "no PyTorch";
-  const auto library = load_library(MC_SOURCE_DIR "/forge");
+  const auto library = load_library(MC_SOURCE_DIR "/data/forge");
   ASSERT_TRUE(library) << library.error().message;
   std::string lines;
   for (const Operator& op : library->operators) {

@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 constexpr uint64_t kTasks = 80;
 
 const Library& library() {
-  static const Library kLibrary = load_library(MC_SOURCE_DIR "/forge").value();
+  static const Library kLibrary = load_library(MC_SOURCE_DIR "/data/forge").value();
   return kLibrary;
 }
 

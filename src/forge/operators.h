@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The operator table, read from forge/operators/*.json (docs/forge.md describes the members).
+// The operator table, read from data/forge/operators/*.json (docs/forge.md describes the members).
 //
 // An operator is pointwise, or a nest of loops: for each place of the group axes it makes passes
 // over the inner axes, each of which combines an element's formula, and then a result.  Where the

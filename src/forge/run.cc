@@ -246,7 +246,7 @@ bool is_complete(const RunOptions& options, const DataSets& sets) {
 Result<DataSets> assemble(const RunOptions& options, const store::Run& store, int num_chunks) {
   DataSets sets;
   MC_TRY(const Layout layout, find_layout(), "musify");
-  MC_TRY(const MusaRows musa, MusaRows::create(layout.share("musify")), "musify");
+  MC_TRY(const MusaRows musa, MusaRows::create(layout.share("data/musify")), "musify");
   std::set<std::string> seen;
   sets.counts["tasks"] = 0;
   for (const char* folder : {"tasks/train", "tasks/test"}) {

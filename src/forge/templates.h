@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Templates: kernels as files, one folder each under forge/templates (docs/forge.md).
+// Templates: kernels as files, one folder each under data/forge/templates (docs/forge.md).
 //
 // A kernel.cu is CUDA with holes, `{{load}}`, sections, `{{#passes}} … {{/passes}}`, and sites of
 // faults, `[[guard|if (i < n) ]]`.  Behind a line `// Launch.` is the launch.  manifest.json has

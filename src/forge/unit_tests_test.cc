@@ -18,7 +18,7 @@ using testing::ElementsAre;
 // The unit tests of the first task that can be drawn of one operator.
 std::vector<nlohmann::json> tests_of(const char* family, const char* op,
                                      Type type = Type::kFloat32) {
-  const auto library = load_library(MC_SOURCE_DIR "/forge");
+  const auto library = load_library(MC_SOURCE_DIR "/data/forge");
   EXPECT_TRUE(library) << library.error().message;
   DrawOptions options;
   options.depth = 1;

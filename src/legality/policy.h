@@ -5,7 +5,7 @@
 // change of the version.  Reading is strict: an unknown or missing member is an error, since a rule
 // that is silently ignored is worse than none.
 //
-//   MC_TRY(Policy policy, load_policy(layout.share("policy"), "musacoder"), "policy");
+//   MC_TRY(Policy policy, load_policy(layout.share("data/policy"), "musacoder"), "policy");
 #ifndef MC_LEGALITY_POLICY_H_
 #define MC_LEGALITY_POLICY_H_
 

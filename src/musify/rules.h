@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rules of the port between CUDA and MUSA, as data (musify/rules.json; docs/musify.md).
+// The rules of the port between CUDA and MUSA, as data (data/musify/rules.json; docs/musify.md).
 //
 // They are in an order, and a word is changed by the first rule that fits.  The file is written for
 // the direction from CUDA to MUSA; the other direction has each pair the other way round, and where
 // two pairs have one MUSA name, the first one holds.
 //
-//   MC_TRY(Rules rules, load_rules(layout.share("musify"), Target::kMusa), "musify");
+//   MC_TRY(Rules rules, load_rules(layout.share("data/musify"), Target::kMusa), "musify");
 #ifndef MC_MUSIFY_RULES_H_
 #define MC_MUSIFY_RULES_H_
 

@@ -276,7 +276,7 @@ TEST_F(Suite, RefusesAFileThatIsNotThere) {
 }
 
 TEST(OwnTasks, AllLoad) {
-  const auto tasks = load_suite(MC_SOURCE_DIR "/tasks", "own");
+  const auto tasks = load_suite(MC_SOURCE_DIR "/data/tasks", "own");
   ASSERT_TRUE(tasks.has_value()) << tasks.error().message;
   EXPECT_GE(tasks->size(), 36U);
 }

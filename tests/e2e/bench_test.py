@@ -37,7 +37,7 @@ class Bench(InFolder):
         for number, name in enumerate(TASKS, 1):
             target = self.suite / "level1" / f"{number}_{Path(name).name}.py"
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / "tasks" / f"{name}.py", target)
+            shutil.copy(ROOT / "data/tasks" / f"{name}.py", target)
 
     def command(self, *arguments: object) -> list[str]:
         given = map(str, arguments)
@@ -89,7 +89,7 @@ class Bench(InFolder):
 
 class Prompts(InFolder):
     def test_the_example_of_the_templates_is_right_in_both_dialects(self) -> None:
-        prompts = ROOT / "prompts"
+        prompts = ROOT / "data/prompts"
         run("musify", prompts / "example.py", "--out", self.folder)
         for dialect, place in (("cuda", prompts), ("musa", self.folder)):
             done = run("eval", "--task", prompts / "example_task.py", "-c", place / "example.py",
@@ -450,7 +450,7 @@ class Endpoint(Bench):
         self.assertLessEqual(seen, set(self.rows(verdicts)), "what was judged was judged again")
 
     def test_a_model_behind_one_that_is_busy_at_first(self) -> None:
-        example = (ROOT / "prompts/example.py").read_text().split("\n", 1)[1]
+        example = (ROOT / "data/prompts/example.py").read_text().split("\n", 1)[1]
 
         def reply(number: int, request: dict[str, Any]) -> tuple[int, str, str]:
             if number == 1:

@@ -182,7 +182,7 @@ class Mixed(InFolder):
     def test_tasks_of_answers_may_come_from_a_suite(self) -> None:
         suite = self.folder / "suite"
         suite.mkdir()
-        (suite / "mine.py").write_text((ROOT / "tasks" / f"{TASK}.py").read_text())
+        (suite / "mine.py").write_text((ROOT / "data/tasks" / f"{TASK}.py").read_text())
         answers = self.folder / "answers.jsonl"
         rows = [{"id": name, "sample": 0, "completion": "I cannot."} for name in ("mine", "other")]
         answers.write_text("\n".join(map(json.dumps, rows)))
@@ -260,7 +260,7 @@ class CurrentFolder(InFolder):
         self.ran = self.folder / "ran"
         for name in self.HOSTILE:
             self.write(f"{name}.py", f"open({str(self.ran)!r}, 'a').write({name!r} + ' ')\n")
-        self.write("family/plain.py", (ROOT / "tasks" / f"{TASK}.py").read_text())
+        self.write("family/plain.py", (ROOT / "data/tasks" / f"{TASK}.py").read_text())
 
     def call(self, *arguments: object) -> str:
         """What it printed."""

@@ -154,8 +154,8 @@ class Forge(unittest.TestCase):
         for room in (own / "share/musacoder").iterdir():
             if room.name != "forge":
                 (share / room.name).symlink_to(room.resolve())
-        shutil.copytree(own / "share/musacoder/forge", share / "forge")
-        kernel = share / "forge/templates/unrolled/kernel.cu"
+        shutil.copytree(own / "share/musacoder/data/forge", share / "data/forge")
+        kernel = share / "data/forge/templates/unrolled/kernel.cu"
         kernel.write_text(kernel.read_text().replace("int i =", "int i = int i ="))
         done = forge(self.folder / "broken", "--tasks", "2", "--operators", "relu", "--depth", "1",
                      MC_PREFIX=str(self.folder / "prefix"))  # fmt: skip

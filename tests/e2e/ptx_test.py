@@ -187,7 +187,7 @@ class Ptx(InFolder):
 
     @unittest.skipUnless(importlib.util.find_spec("triton"), "PyTorch came without Triton")
     def test_the_example_in_triton_of_the_prompts_is_right(self) -> None:
-        prompts = ROOT / "prompts"
+        prompts = ROOT / "data/prompts"
         text = (prompts / "example_triton.py").read_text()
         task = (prompts / "example_task.py").read_text()
         self.assertEqual(self.eval({"example": text}, task=task)["example"]["kind"], "pass")

@@ -17,7 +17,7 @@ import musacoder  # noqa: E402
 
 class Serve(unittest.TestCase):
     def test_verdicts_over_http(self) -> None:
-        code = (ROOT / "tasks" / f"{TASK}.py").read_text()
+        code = (ROOT / "data/tasks" / f"{TASK}.py").read_text()
         command = [MUSACODER, "serve", "--port", "0", "--backend", "cpu", "--seed", "1"]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None

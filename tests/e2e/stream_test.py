@@ -25,7 +25,7 @@ def ask(*lines: str, options: tuple[str, ...] = CPU) -> list[dict[str, Any]]:
 
 class Stream(unittest.TestCase):
     def test_each_line_gets_one_reply(self) -> None:
-        code = (ROOT / "tasks" / f"{TASK}.py").read_text()
+        code = (ROOT / "data/tasks" / f"{TASK}.py").read_text()
         questions: list[dict[str, Any]] = [
             {"id": "by name", "task": TASK, "answer": HONEST},
             {"id": "with code", "task": {"id": "mine", "code": code}, "answer": "I cannot."},

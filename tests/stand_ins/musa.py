@@ -73,7 +73,7 @@ def _make_compiler(home: Path, cuda: Path, musacoder: str) -> None:
     (home / "bin").mkdir()
     shutil.copy2(HERE / "mcc.py", home / "bin/mcc")
     shutil.copy2(musacoder, home / "bin/musacoder")
-    shutil.copytree(ROOT / "musify", home / "share/musacoder/musify")
+    shutil.copytree(ROOT / "data/musify", home / "share/musacoder/data/musify")
     (home / "share/musacoder/harness").mkdir()
     for part in ("bin", "nvvm"):
         shutil.copytree(cuda / part, home / "cuda" / part, copy_function=_link)
