@@ -25,7 +25,7 @@ BUILD_SUFFIXES = {".o", ".a", ".so", ".gch", ".pyc", ".whl", ".deb", ".exe", ".l
 ANSWERS = ("tests/corpus/", "src/reward/golden/", "tests/golden/")
 THIRD_PARTY = ("nlohmann/", "fmt/", "sodium", "seccomp", "boost/", "CLI/", "hiredis", "sqlite3")
 # Candidates and ctypes include these.
-NEEDS_NO_INCLUDER = ("facade/include/",)
+NEEDS_NO_INCLUDER = ("device/facade/include/",)
 
 # A file or folder of the source, as prose names it.
 SOURCE_PATH = re.compile(r"`((?:src|facade|harness|policy|device|tools)/[\w./-]+)`")

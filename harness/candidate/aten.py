@@ -27,7 +27,7 @@ class AtenRecorder:
     """Counts the operators of one process between `start` and `stop`."""
 
     def __init__(self, library: Any) -> None:
-        """`library` has what facade/runtime/runtime.h declares. REQUIRES: no candidate ran."""
+        """`library` has what device/facade/runtime/runtime.h declares. REQUIRES: no candidate ran."""
         self.library = library
         library.mc_guard_know()  # Later ones are a candidate's own.
         library.mc_shim_record_start.restype = None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Takes operators out of a candidate's dispatcher (facade/runtime/guard.cc)."""
+"""Takes operators out of a candidate's dispatcher (device/facade/runtime/guard.cc)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class OperatorGuard:
     """Removes operators for good, and tells which were called all the same."""
 
     def __init__(self, library: Any) -> None:
-        """`library` has mc_guard_remove and mc_guard_refused (facade/runtime/runtime.h)."""
+        """`library` has mc_guard_remove and mc_guard_refused (device/facade/runtime/runtime.h)."""
         self._library = library
         library.mc_guard_refused.restype = ctypes.c_char_p
 

@@ -29,7 +29,7 @@ _MOVES = frozenset("""
 
 class Operators(TorchDispatchMode):
     """Counts the operators that compute something, by their names without "_" at the end; their
-    calls by the shapes of their tensors ("mul.Tensor[300][300]", as facade/runtime/record.cc names
+    calls by the shapes of their tensors ("mul.Tensor[300][300]", as device/facade/runtime/record.cc names
     a candidate's); and their casts ("cast float32 to int64").
     """
 

@@ -35,7 +35,7 @@ def build_guard(folder: str) -> str:
     library = f"{folder}/guard.so"
     includes = [f"-I{path}" for path in [ROOT / "emu", *cpp_extension.include_paths()]]
     links = [f"-L{path}" for path in cpp_extension.library_paths()] + ["-ltorch_cpu", "-lc10"]
-    sources = [str(ROOT / "facade/runtime" / name) for name in ("guard.cc", "record.cc")]
+    sources = [str(ROOT / "device/facade/runtime" / name) for name in ("guard.cc", "record.cc")]
     options = ["-std=c++17", "-fPIC", "-shared", "-w"]
     subprocess.run(["g++", *options, *includes, *sources, "-o", library, *links], check=True)
     return library

@@ -137,7 +137,7 @@ class Builds {
   static Result<Builds> create(const PyTorch& pytorch, const CudaRuntime& runtime,
                                const Layout& layout, const Progress& progress) {
     Builds builds(pytorch, runtime, progress);
-    builds.facade_ = fs::weakly_canonical(layout.share("facade"));
+    builds.facade_ = fs::weakly_canonical(layout.share("device/facade"));
     builds.device_ = fs::weakly_canonical(layout.share("device"));
     MC_TRY(builds.aten_files_, hash_of_files(builds.facade_, {"runtime", "bind", "include"}),
            "ATen library");

@@ -14,7 +14,7 @@
 namespace mc::compile {
 
 struct CandidateLibraries {
-  // Counts ATen operators and takes away those that it may not use (facade/runtime/record.cc,
+  // Counts ATen operators and takes away those that it may not use (device/facade/runtime/record.cc,
   // guard.cc); and the runtime of candidates that the facade served: their binding and tensors.
   std::filesystem::path aten;
   // The libcudart.so.13 of candidate processes that have no device (device/commands.h).

@@ -264,7 +264,7 @@ Result<std::string> fingerprint_of(const QuickCompiler& quick) {
 
 Status add_facade(CudaRuntime& runtime, const PyTorch& pytorch, const Layout& layout,
                   const Progress& progress) {
-  const fs::path folder = fs::weakly_canonical(layout.share("facade"));
+  const fs::path folder = fs::weakly_canonical(layout.share("device/facade"));
   MC_TRY(const std::string headers, hash_of_files(folder, {"include", "bind", "device"}), "facade");
   const std::vector<std::string> includes =
       as_include_flags({folder / "include", folder / "bind", runtime.root / "include"});

@@ -136,7 +136,7 @@ TEST(Lacks, NoHeaderThatExtensionsIncludeForTensors) {
   const TemporaryDirectory folder = TemporaryDirectory::create("mc-facade-test").value();
   const auto names = folder.path() / "names";
   ASSERT_TRUE(write_file_atomically(names, ""));
-  const Facade facade = Facade::read({MC_SOURCE_DIR "/facade/include"}, names).value();
+  const Facade facade = Facade::read({MC_SOURCE_DIR "/device/facade/include"}, names).value();
   const auto lacks = [&](const std::string& text) {
     return facade.lacks({"ext", "ext", {}, {text}, {}, {}, {}, {}, {}});
   };

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 using Flags = std::vector<std::string>;
 
 constexpr const char* kInstallToolkit = "install the MUSA SDK and set MUSA_HOME";
-constexpr const char* kAtenSources[] = {"facade/runtime/record.cc", "facade/runtime/guard.cc"};
+constexpr const char* kAtenSources[] = {"device/facade/runtime/record.cc", "device/facade/runtime/guard.cc"};
 
 bool is_there(const fs::path& path) {
   std::error_code failure;
@@ -177,7 +177,7 @@ Status make_aten(const Places& places, const PyTorch& pytorch, const fs::path& f
                 "-fPIC",
                 "-shared",
                 "-w",
-                "-I" + (places.share / "facade/runtime").string()};
+                "-I" + (places.share / "device/facade/runtime").string()};
   for (const fs::path& include : pytorch.include_dirs()) argv.push_back("-I" + include.string());
   for (const char* source : kAtenSources) argv.push_back((places.share / source).string());
   append(argv, {"-L" + (pytorch.root / "lib").string(), "-ltorch_python", "-ltorch_cpu", "-ltorch",
@@ -241,7 +241,7 @@ Result<CudaRuntime> find_musa_runtime(const PyTorch& pytorch, const std::string&
 Result<MusaLibraries> prepare_musa_libraries(const PyTorch& pytorch, const CudaRuntime& runtime,
                                              const Layout& layout, const Progress& progress) {
   const fs::path share = fs::weakly_canonical(layout.share("device")).parent_path();
-  MC_TRY(const std::string files, hash_of_files(share, {"device", "facade/runtime"}), "device");
+  MC_TRY(const std::string files, hash_of_files(share, {"device"}), "device");
   const Once once{"musa", content_hash({runtime.fingerprint, pytorch.root.string(), files}),
                   "building the MUSA device process (once)"};
   const auto build = [&](const fs::path& folder) -> Status {

@@ -97,7 +97,7 @@ std::optional<SidesFlags> flags_of_sides(const std::vector<std::string>& nvcc_fl
 }
 
 std::optional<QuickCompiler> quick_compiler(const Layout& layout, const fs::path& nvcc) {
-  const fs::path folder = fs::weakly_canonical(layout.share("facade"));
+  const fs::path folder = fs::weakly_canonical(layout.share("device/facade"));
   QuickCompiler quick;
   quick.program = layout.prefix / "bin/musacoder-kernels";
   std::error_code failure;

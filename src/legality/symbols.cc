@@ -31,7 +31,7 @@ Element match_element(std::string_view pattern, char c) {
 }
 
 // A symbol's name as PyTorch has it: the facade's entry of an operator, mc_at_op_sum_dim_IntList
-// (facade/include/mc_at/abi.h), is at::_ops::sum_dim_IntList::call.
+// (device/facade/include/mc_at/abi.h), is at::_ops::sum_dim_IntList::call.
 std::string name_of(std::string_view mangled) {
   constexpr std::string_view kFacade = "mc_at_op_";
   const std::string_view symbol = mangled.substr(0, mangled.find('@'));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The C interface between a candidate that was compiled by the facade and its runtime
-// (facade/runtime), which is built once against the installed PyTorch.
+// (device/facade/runtime), which is built once against the installed PyTorch.
 //
 // A tensor is a counted pointer as at::Tensor holds it: `void*` in that object's only word.  What
 // PyTorch throws passes through these functions; none returns an error.

@@ -26,7 +26,7 @@ using std::optional;
 using DeviceIndex = int8_t;
 using StreamId = int64_t;
 
-// The numbers are PyTorch's; facade/runtime checks them.
+// The numbers are PyTorch's; device/facade/runtime checks them.
 enum class ScalarType : int8_t {
   Byte = 0,
   Char = 1,

@@ -4,7 +4,7 @@
 #ifndef MC_AT_HALF_H_
 #define MC_AT_HALF_H_
 
-#ifndef __CUDACC_RTC__  // Its texts begin with facade/device/prelude.cuh.
+#ifndef __CUDACC_RTC__  // Its texts begin with device/facade/device/prelude.cuh.
 #include <cstdint>
 #include <cstring>
 #include <limits>
