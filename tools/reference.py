@@ -182,7 +182,7 @@ def response(document: Json, one: Json) -> str:
 
 
 def worker_page(protocol: Json) -> str:
-    parts = ["# Messages between processes\n\nFrom `harness/worker/protocol.json`.\n"]
+    parts = ["# Messages between processes\n\nFrom `python/harness/worker/protocol.json`.\n"]
     parts.append("\n".join(f"- {cell(line)}" for line in protocol["about"]) + "\n")
     for role, operations in protocol["roles"].items():
         rows = [
@@ -315,12 +315,12 @@ def pages(program: Path, root: Path = ROOT) -> dict[str, str]:
         "reference/policies.md": policies_page(root / "data/policy"),
         "reference/http.md": http_page(data("python/musacoder/server/openapi.json")),
         "reference/python.md": python_page(root / "python/musacoder"),
-        "reference/document.md": document_page(text("report/document.py")),
+        "reference/document.md": document_page(text("python/report/document.py")),
         "reference/events.md": header_page("Events of a run", text("src/bench/live.h")),
         "reference/rl_metrics.md": header_page("Metrics of RL", text("src/loop/rl_metrics.h")),
         "reference/forge_data.md": text("data/forge/README.md"),
         "reference/musa_backend.md": text("device/musa/README.md"),
-        "reference/worker.md": worker_page(data("harness/worker/protocol.json")),
+        "reference/worker.md": worker_page(data("python/harness/worker/protocol.json")),
         "reference/scripts.md": scripts_page(root),
         "reference/decisions.md": decisions_page(root / "docs/decisions"),
     }

@@ -28,16 +28,16 @@ THIRD_PARTY = ("nlohmann/", "fmt/", "sodium", "seccomp", "boost/", "CLI/", "hire
 NEEDS_NO_INCLUDER = ("device/facade/include/",)
 
 # A file or folder of the source, as prose names it.
-SOURCE_PATH = re.compile(r"`((?:src|facade|harness|policy|device|tools)/[\w./-]+)`")
+SOURCE_PATH = re.compile(r"`((?:src|data|python|device|tools)/[\w./-]+)`")
 
 # Rooms in which any backend may be at work, and the files there that belong to one backend, name
 # all of them, or mean something else: the language, or the device on which models are trained.
 BACKEND_BLIND = re.compile(
-    r"harness/.*\.py$|src/(cli|compile|core|eval|execute|reward|timing|worker)/"
+    r"python/harness/.*\.py$|src/(cli|compile|core|eval|execute|reward|timing|worker)/"
 )
 OF_BACKENDS = re.compile(
     r"(^|/)(cuda|cpu|musa|ptx)_[^/]*$"
-    r"|^harness/(tests/|forge/|worker/backends\.py)|_test\.cc$|^src/cli/learn/"
+    r"|^python/harness/(tests/|forge/|worker/backends\.py)|_test\.cc$|^src/cli/learn/"
 )
 NAMES_BACKEND = re.compile(
     r"(==|!=) *(task::)?Backend::k|\bBackend::k(Cuda|Musa)\b|\"(cuda|musa)\""
@@ -129,7 +129,7 @@ def asks_what_there_is(file: File) -> Iterator[Finding]:
     if not BACKEND_BLIND.match(file.path) or OF_BACKENDS.search(file.path):
         return
     is_python = file.suffix == ".py"
-    teller = "harness/worker/place.py" if is_python else "src/eval/machine.h"
+    teller = "python/harness/worker/place.py" if is_python else "src/eval/machine.h"
     for number, line in enumerate(file.lines, 1):
         code = line if is_python else line.partition("//")[0]
         if (NAMES_CUDA if is_python else NAMES_BACKEND).search(code):

@@ -38,7 +38,8 @@ Function* function_of(CUfunction function) {
 
 extern "C" {
 
-// Notes a lack of this device that a compiler in Python finds (harness/candidate/triton_driver.py).
+// Notes a lack of this device that a compiler in Python finds
+// (python/harness/candidate/triton_driver.py).
 void mc_device_note_unsupported(const char* what) { unsupported(what); }
 
 CUresult cuModuleLoadData(CUmodule* module, const void* image) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The executor as C functions, for harness/device/process.py.
+// The executor as C functions, for python/harness/device/process.py.
 #include <unistd.h>
 
 #include <algorithm>

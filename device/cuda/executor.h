@@ -44,8 +44,8 @@ struct Use {
   // Bytes that the host did not have: not those that it wrote itself, and that came back unchanged;
   // but elapsed times and answers that work is done.
   uint64_t bytes_to_host = 0;
-  std::string unsupported;     // The first thing that was asked for and is not there.
-  std::string forbidden;       // The first kernel of PyTorch's that the candidate may not have.
+  std::string unsupported;  // The first thing that was asked for and is not there.
+  std::string forbidden;    // The first kernel of PyTorch's that the candidate may not have.
 };
 
 class Executor : private CallContext {

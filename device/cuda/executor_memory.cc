@@ -12,7 +12,7 @@ namespace mc::device {
 namespace {
 
 // The bytes of fresh memory, by turns of the calls: large numbers, NaN and zeros, so that no sum,
-// minimum or maximum into it is right in all calls (harness/candidate/process.py).
+// minimum or maximum into it is right in all calls (python/harness/candidate/process.py).
 constexpr uint8_t kFreshBytes[] = {0x7F, 0xFF, 0x00};
 
 uint64_t rounded_up(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit * unit; }

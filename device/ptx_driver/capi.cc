@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The C functions that the device process (harness/device/process.py) finds in this library besides
-// the executor's, and the kernels that only timing needs.
+// The C functions that the device process (python/harness/device/process.py) finds in this library
+// besides the executor's, and the kernels that only timing needs.
 #include <algorithm>
 #include <cstring>
 #include <map>

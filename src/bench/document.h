@@ -21,8 +21,8 @@ struct DocumentOptions {
   Missing missing = Missing::kFailed;
 };
 
-// The members are described in report/document.py.  Two runs of the same name in different stores
-// keep it; a number tells them apart.
+// The members are described in python/report/document.py.  Two runs of the same name in different
+// stores keep it; a number tells them apart.
 std::string document_json(std::span<const RunData> runs, const DocumentOptions& options);
 
 // KernelBench's eval_results.json for each level of a run; the keys are the levels' numbers.  A

@@ -88,7 +88,7 @@ Status read_types(const ForgeArguments& arguments, std::set<forge::Type>& types)
   return ok();
 }
 
-// The families of each task, as PyTorch dispatches its operators (harness/importer).
+// The families of each task, as PyTorch dispatches its operators (python/harness/importer).
 Result<std::map<std::string, std::vector<std::string>>> dispatched_families(
     const std::vector<store::TaskRecord>& tasks, const Layout& layout) {
   MC_TRY(const auto folder, TemporaryDirectory::create("mix"), "--mix");
@@ -96,12 +96,11 @@ Result<std::map<std::string, std::vector<std::string>>> dispatched_families(
   for (const store::TaskRecord& task : tasks) lines += Json{{"code", task.code}}.dump() + "\n";
   const auto source = folder.path() / "tasks.jsonl", rows = folder.path() / "rows.jsonl";
   MC_TRY_VOID(write_file_atomically(source, lines), "--mix");
-  MC_TRY_VOID(
-      compile::run_tool({"env", "PYTHONPATH=" + layout.share("harness").parent_path().string(),
-                         compile::default_python(), "-P", "-m", "harness.importer", "--sandbox-lib",
-                         layout.library("libmc_sandbox.so").string(), "operators", "--out",
-                         rows.string(), "--", source.string()}),
-      "--mix");
+  MC_TRY_VOID(compile::run_tool({"env", "PYTHONPATH=" + layout.share("python").string(),
+                                 compile::default_python(), "-P", "-m", "harness.importer",
+                                 "--sandbox-lib", layout.library("libmc_sandbox.so").string(),
+                                 "operators", "--out", rows.string(), "--", source.string()}),
+              "--mix");
   MC_TRY(const std::string text, read_file(rows, kRowsBytesMax), "--mix");
   std::map<std::string, std::vector<std::string>> families;
   std::istringstream stream(text);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The commands `musacoder import` and `musacoder task operators`: harness/importer takes this
-// process's place.  It parses texts of others, and runs them in the sandbox only.
+// The commands `musacoder import` and `musacoder task operators`: python/harness/importer takes
+// this process's place.  It parses texts of others, and runs them in the sandbox only.
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -45,7 +45,7 @@ Error start(const std::string& name, const ImportArguments& arguments) {
   }
   words.emplace_back("--");
   words.insert(words.end(), arguments.paths.begin(), arguments.paths.end());
-  ::setenv("PYTHONPATH", layout->share("harness").parent_path().c_str(), /*overwrite=*/1);
+  ::setenv("PYTHONPATH", layout->share("python").c_str(), /*overwrite=*/1);
   return become_python(std::move(words));
 }
 

@@ -101,7 +101,7 @@ Status check(const OptimizeArguments& arguments) {
 // The answer of the Python package `optimize`, which parses and writes and runs nothing.
 Result<Json> ask_python(const Layout& layout, const std::vector<std::string>& words) {
   std::vector<std::string> argv = {"env",
-                                   "PYTHONPATH=" + layout.share("optimize").parent_path().string(),
+                                   "PYTHONPATH=" + layout.share("python").string(),
                                    compile::default_python(),
                                    "-P",
                                    "-m",

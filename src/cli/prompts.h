@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The prompt templates of `bench --prompt-template`: those of the folder prompts/, by their names,
-// and files of users.
+// The prompt templates of `bench --prompt-template`: those of the folder data/prompts, by their
+// names, and files of users.
 #ifndef MC_CLI_PROMPTS_H_
 #define MC_CLI_PROMPTS_H_
 

@@ -27,8 +27,7 @@ Status run_package(const std::string& module, const std::vector<std::string>& ar
   MC_TRY(const Layout layout, find_layout(), "report");
   const std::string python = compile::default_python();
   std::vector<std::string> words = {
-      "env", "PYTHONPATH=" + layout.share("report").parent_path().string(), python, "-P", "-m",
-      module};
+      "env", "PYTHONPATH=" + layout.share("python").string(), python, "-P", "-m", module};
   words.insert(words.end(), arguments.begin(), arguments.end());
   const auto printed = compile::run_tool(words);
   if (printed) {

@@ -14,8 +14,9 @@
 namespace mc::compile {
 
 struct CandidateLibraries {
-  // Counts ATen operators and takes away those that it may not use (device/facade/runtime/record.cc,
-  // guard.cc); and the runtime of candidates that the facade served: their binding and tensors.
+  // Counts ATen operators and takes away those that it may not use
+  // (device/facade/runtime/record.cc, guard.cc); and the runtime of candidates that the facade
+  // served: their binding and tensors.
   std::filesystem::path aten;
   // The libcudart.so.13 of candidate processes that have no device (device/commands.h).
   std::filesystem::path client;

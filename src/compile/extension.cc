@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kExcerptBytesMax = 200;
 
-constexpr const char* kModuleFile = "candidate.py";  // CANDIDATE_FILE of harness/worker/wire.py.
+constexpr const char* kModuleFile = "candidate.py";  // The name in python/harness/worker/wire.py.
 constexpr const char* kPrelude = "dialect";
 constexpr const char* kBinding = "binding";  // The piece that is written for the candidate.
 
@@ -24,6 +24,25 @@ using Json = nlohmann::json;
 
 std::vector<std::string> strings_of(const Json& object, const char* member) {
   return object.value(member, std::vector<std::string>{});
+}
+
+// Compilers end a line at a carriage return, too; the readers of this project need not know that.
+std::string with_line_feeds(const std::string& text) {
+  std::string result;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '\r') {
+      result += text[i];
+    } else if (i + 1 == text.size() || text[i + 1] != '\n') {
+      result += '\n';
+    }
+  }
+  return result;
+}
+
+std::vector<std::string> sources_of(const Json& object, const char* member) {
+  std::vector<std::string> sources = strings_of(object, member);
+  for (std::string& source : sources) source = with_line_feeds(source);
+  return sources;
 }
 
 size_t bytes_of(const Extension& extension) {
@@ -47,8 +66,8 @@ Extension extension_of(const Json& object) {
   Extension extension;
   extension.name = object.at("name").get<std::string>();
   extension.key = object.at("key").get<std::string>();
-  extension.cpp_sources = strings_of(object, "cpp_sources");
-  extension.cuda_sources = strings_of(object, "cuda_sources");
+  extension.cpp_sources = sources_of(object, "cpp_sources");
+  extension.cuda_sources = sources_of(object, "cuda_sources");
   extension.extra_cflags = strings_of(object, "extra_cflags");
   extension.extra_cuda_cflags = strings_of(object, "extra_cuda_cflags");
   extension.extra_ldflags = strings_of(object, "extra_ldflags");
@@ -60,7 +79,7 @@ Extension extension_of(const Json& object) {
   }
   for (const Json& file : object.value("files", Json::array())) {
     extension.files.push_back(
-        {file.at("name").get<std::string>(), file.at("text").get<std::string>()});
+        {file.at("name").get<std::string>(), with_line_feeds(file.at("text").get<std::string>())});
   }
   return extension;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Facade: which sources compile against the thin headers under PyTorch's names (device/facade/include)
-// instead of PyTorch's own, and whose fault it is where they do not (docs/ptx.md).
+// Facade: which sources compile against the thin headers under PyTorch's names
+// (device/facade/include) instead of PyTorch's own, and whose fault it is where they do not
+// (docs/ptx.md).
 //
 // Names decide.  Before compiling: a header or a name in PyTorch's namespaces that the facade does
 // not have sends the extension to the full headers.  After a failure the first

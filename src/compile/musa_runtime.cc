@@ -22,7 +22,8 @@ namespace fs = std::filesystem;
 using Flags = std::vector<std::string>;
 
 constexpr const char* kInstallToolkit = "install the MUSA SDK and set MUSA_HOME";
-constexpr const char* kAtenSources[] = {"device/facade/runtime/record.cc", "device/facade/runtime/guard.cc"};
+constexpr const char* kAtenSources[] = {"device/facade/runtime/record.cc",
+                                        "device/facade/runtime/guard.cc"};
 
 bool is_there(const fs::path& path) {
   std::error_code failure;
@@ -87,7 +88,7 @@ Result<std::string> soname_of(const fs::path& library) {
 // ---- Native code of the device's processes ------------------------------------------------------
 
 struct Places {
-  fs::path share;     // The folder that holds device/ and facade/.
+  fs::path share;     // The folder that holds device/.
   fs::path includes;  // Include folder of MUSA.
   fs::path names;     // The folder that names.py wrote.
 };

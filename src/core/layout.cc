@@ -16,8 +16,9 @@ Result<Layout> find_layout() {
     prefix = fs::read_symlink("/proc/self/exe", failure).parent_path().parent_path();
   }
   const Layout layout{prefix};
-  if (!fs::exists(layout.share("harness"), failure)) {
-    return Error{ErrorCode::kNotFound, "no share/musacoder/harness under " + prefix.string() +
+  if (!fs::exists(layout.share("python/harness"), failure)) {
+    return Error{ErrorCode::kNotFound, "no share/musacoder/python/harness under " +
+                                           prefix.string() +
                                            ": run the installed program, or set MC_PREFIX"};
   }
   return layout;

@@ -3,7 +3,7 @@
 // Layout: where the program's own files are.
 //
 // A build tree and an installed folder look alike: <prefix>/bin/musacoder, <prefix>/lib/*.so,
-// <prefix>/share/musacoder/{device,facade,forge,harness,musify,policy,tasks}.  The prefix is found
+// <prefix>/share/musacoder/{data,device,python}.  The prefix is found
 // from the running program, so the folder can be moved.
 #ifndef MC_CORE_LAYOUT_H_
 #define MC_CORE_LAYOUT_H_

@@ -8,7 +8,7 @@ namespace {
 
 constexpr double kNativeForwardSeconds = 60;
 
-// One forward costs about so much less than at the main sizes (harness/judge/shapes.py).
+// One forward costs about so much less than at the main sizes (python/harness/judge/shapes.py).
 constexpr const char* kSmaller[] = {"1/512", "1/64", "1/8"};
 // The sizes are eight times dearer from one to the next, and the time of a kernel grows at most
 // with their square.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// KnownTasks: what judges found out about tasks (harness/judge/judge.py, `_known`), so that each is
-// looked into once and not for every candidate.  Kept in a directory, which several processes may
-// share.  Thread-safe.
+// KnownTasks: what judges found out about tasks (python/harness/judge/judge.py, `_known`), so that
+// each is looked into once and not for every candidate.  Kept in a directory, which several
+// processes may share.  Thread-safe.
 //
 // Example:
 //   KnownTasks tasks(cache_directory() / "tasks", facts_depend_on);

@@ -145,7 +145,7 @@ execute::ZygoteOptions zygote_options(const Machine& machine, execute::Roles rol
   execute::ZygoteOptions options;
   options.roles = roles;
   options.python = machine.pytorch.python;
-  options.harness = machine.layout.share("harness");
+  options.harness = machine.layout.share("python/harness");
   options.sandbox_lib = machine.layout.library("libmc_sandbox.so");
   options.bytecode = bytecode_directory(machine.pytorch);
   options.arguments = {"--device", task::to_string(machine.backend)};

@@ -58,8 +58,8 @@ struct Machine {
   // The limits of one forward at the sizes that are judged.
   double cost_max = execute::JudgeOptions().cost_max;
   int64_t bytes_max = execute::JudgeOptions().bytes_max;
-  // For harness/worker/zygote.py: of both kinds, of the candidates' besides; and variables of its
-  // environment.
+  // For python/harness/worker/zygote.py: of both kinds, of the candidates' besides; and variables
+  // of its environment.
   std::vector<std::string> arguments;
   std::vector<std::string> candidates_arguments;
   std::vector<std::string> environment;
@@ -67,7 +67,7 @@ struct Machine {
 };
 
 struct Backend {
-  task::Backend name;                                // In Python, too (harness/worker/backends.py).
+  task::Backend name;  // In Python, too (python/harness/worker/backends.py).
   bool (*is_here)(const compile::PyTorch& pytorch);  // True if this machine can judge by it.
   // Builds what is missing in the cache.  kUnavailable says what this machine lacks.
   Status (*set_up)(Machine& machine, const Options& options, const Progress& progress);

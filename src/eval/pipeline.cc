@@ -60,7 +60,7 @@ execute::StageLimits stage_limits(const Options& options, const Machine& machine
   // Should one of these lie below a folder that the sandbox empties, such as /tmp.
   limits.child.visible = {
       cache_directory().string(), machine.layout.prefix.string(),
-      std::filesystem::weakly_canonical(machine.layout.share("harness")).string(),
+      std::filesystem::weakly_canonical(machine.layout.share("python/harness")).string(),
       machine.pytorch.root.parent_path().string(), machine.pytorch.python_include.string()};
   return limits;
 }
@@ -107,7 +107,7 @@ std::string versions_of(const Machine& machine) {
   std::vector<std::filesystem::path> sources;
   for (const char* room : {"judge", "timing", "worker"}) {
     for (const auto& entry :
-         std::filesystem::directory_iterator(machine.layout.share("harness") / room)) {
+         std::filesystem::directory_iterator(machine.layout.share("python/harness") / room)) {
       if (entry.path().extension() == ".py") sources.push_back(entry.path());
     }
   }
@@ -205,8 +205,8 @@ Pipeline::~Pipeline() = default;
 Result<std::unique_ptr<Pipeline>> Pipeline::create(const Options& options,
                                                    const Progress& progress) {
   MC_TRY(const Layout layout, find_layout(), "pipeline");
-  MC_TRY(legality::Policy policy, legality::load_policy(layout.share("data/policy"), options.policy),
-         "pipeline");
+  MC_TRY(legality::Policy policy,
+         legality::load_policy(layout.share("data/policy"), options.policy), "pipeline");
   MC_TRY(MusaDialect musa, MusaDialect::create(layout.share("data/musify")), "pipeline");
   MC_TRY(Machine machine, find_machine(options, progress), "pipeline");
   execute::RunPolicy run_policy{policy.name(), policy.operators, policy.own_launches_min,

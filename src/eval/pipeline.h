@@ -73,7 +73,7 @@ struct Options {
   Limits limits;
   task::Correctness correctness;
   Timing timing;
-  std::string policy = "musacoder";  // Or "kernelbench": what a candidate may do (policy/).
+  std::string policy = "musacoder";  // Or "kernelbench": what a candidate may do (data/policy).
   task::Dialect dialect = task::Dialect::kCuda;  // The candidates' (docs/musa.md).
   std::string musa_architecture{musify::kArchitectureDefault};
   std::filesystem::path python;  // Empty: compile::default_python().

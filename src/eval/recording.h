@@ -22,7 +22,7 @@ inline constexpr size_t kRecordingBytesMax = size_t{1} << 30;
 struct Recording {
   task::Verdict verdict;
   std::string device;  // The name of the device that it was made on.
-  std::string data;    // The frames of harness/device/recording.py, compressed.
+  std::string data;    // The frames of python/harness/device/recording.py, compressed.
 };
 
 // A line with the schema and the hash of all that follows; a line of JSON; then the data.

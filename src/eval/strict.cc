@@ -91,7 +91,7 @@ execute::AuditEnd Strict::audit_with(execute::SanitizerTool tool) const {
   const execute::AuditOptions options{
       machine.sanitizer,
       machine.pytorch.python,
-      std::filesystem::weakly_canonical(machine.layout.share("harness")),
+      std::filesystem::weakly_canonical(machine.layout.share("python/harness")),
       task::to_string(machine.backend),
       machine.aten,
       context_.compute_device->environment,

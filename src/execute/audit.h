@@ -3,10 +3,10 @@
 // Audit: a candidate's kernels under compute-sanitizer, at a task's small sizes.
 //
 // One tool is one process tree in a sandbox of its own: the sanitizer's front end, and below it
-// harness/judge/audit.py with the candidate.  Whoever runs there can print what it likes; so what
-// is printed can convict, the front end's exit code convicts without it, and only a run that came
-// to its end in every respect is clean.  All else is "not_run": no fault of the candidate's, and no
-// proof that it is right (docs/timing.md).
+// python/harness/judge/audit.py with the candidate.  Whoever runs there can print what it likes; so
+// what is printed can convict, the front end's exit code convicts without it, and only a run that
+// came to its end in every respect is clean.  All else is "not_run": no fault of the candidate's,
+// and no proof that it is right (docs/timing.md).
 //
 //   MC_TRY(AuditEnd end, audit(SanitizerTool::kMemcheck, options, subject), "strict");
 //   if (end.audit.result == "findings") convict(end.findings);
@@ -37,7 +37,7 @@ struct AuditOptions {
   std::filesystem::path sanitizer;  // The program compute-sanitizer, without symbolic links.
   std::filesystem::path python;
   std::filesystem::path harness;
-  std::string device;                    // The name in harness/worker/backends.py.
+  std::string device;                    // The name in python/harness/worker/backends.py.
   std::filesystem::path aten;            // The library that candidates' extensions need; or "".
   std::vector<std::string> environment;  // Besides what every audit has.
   ChildLimits child;  // Memory, threads and /tmp are raised to what a sanitizer needs.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // DeviceProcess: the process that holds the device for a candidate process that has none
-// (harness/device/process.py).  It never runs a candidate's host code, so one that came through a
-// candidate without a fault serves the next one.
+// (python/harness/device/process.py).  It never runs a candidate's host code, so one that came
+// through a candidate without a fault serves the next one.
 //
 //   MC_TRY(Fd channel, device.open(), "device");       // Goes to the new candidate process.
 //   MC_TRY(int64_t address, device.put(trees, region), "inputs");
@@ -47,8 +47,8 @@ class DeviceProcess {
 
   // Begins with a candidate; the channel by which its process sends commands.  It may launch
   // PyTorch's kernels whose mangled names match one of the patterns.  A device in software has the
-  // attributes in `described` (harness/worker/described.py) in the place of its own.  Where the
-  // candidate is recorded, recording() has what it sent.
+  // attributes in `described` (python/harness/worker/described.py) in the place of its own.  Where
+  // the candidate is recorded, recording() has what it sent.
   Result<Fd> open(const std::vector<std::string>& foreign_kernels,
                   const std::map<std::string, int64_t>& described = {}, bool is_recorded = false);
   // The candidate may load kernels from these files: their paths as it sees them, and here.

@@ -47,7 +47,7 @@ worker::JudgeOptions sent(const JudgeOptions& options) {
           .tf32 = options.tf32};
 }
 
-// A task's own failure, as harness/judge/task_code.py reports it.
+// A task's own failure, as python/harness/judge/task_code.py reports it.
 std::string task_failure(const ErrorReply& refusal) {
   const int line = refusal.exception.location.line;
   return "the task fails: " + refusal.exception.message +

@@ -56,13 +56,13 @@ struct CandidateProcess {
 
 struct JudgeOptions {
   task::Correctness correctness;
-  double cost_max = 6e7;                 // Operations of one forward (harness/judge/cost.py).
+  double cost_max = 6e7;  // Operations of one forward (python/harness/judge/cost.py).
   int64_t bytes_max = int64_t{8} << 20;  // The bytes of its inputs and outputs.
   bool tf32 = false;                     // Factors of fp32 products may be rounded to TF32.
 };
 
 // The arguments that a task's models are built from at each size at which it may be judged, the
-// main one first; found without a judge or a device (harness/judge/initials.py).
+// main one first; found without a judge or a device (python/harness/judge/initials.py).
 struct Initials {
   std::vector<worker::Tree> trees;
   Fd region;  // Sealed: one serves all candidates.
@@ -82,9 +82,9 @@ class Judge {
   // Begins with a candidate: from now on weights, inputs and expected outputs come of its secret
   // seed, and nothing is left of the candidate before.
   Status begin(uint64_t seed, double limit_s);
-  // Adds a trial at one more shape, by one of the names of harness/judge/shapes.py (`other`), to
-  // this candidate's plan, at its end; whether the task can be judged there.  `kept` are sizes that
-  // the shape "named" leaves as the task has them.
+  // Adds a trial at one more shape, by one of the names of python/harness/judge/shapes.py
+  // (`other`), to this candidate's plan, at its end; whether the task can be judged there.  `kept`
+  // are sizes that the shape "named" leaves as the task has them.
   Result<bool> offer(const std::string& shape, const std::set<int64_t>& kept, double limit_s);
   // REQUIRES: begin() returned ok.
   const JudgePlan& plan() const { return plan_; }
@@ -128,7 +128,7 @@ struct Library {
 };
 
 // Attributes of the device that a candidate is written for, where the device that runs it is
-// another one; by their names in PyTorch (harness/worker/described.py).
+// another one; by their names in PyTorch (python/harness/worker/described.py).
 using Described = std::map<std::string, int64_t>;
 
 struct Program {

@@ -18,7 +18,7 @@ namespace {
 constexpr size_t kFaultBytesMax = 400;
 constexpr int64_t kMovedPercentMax = 50;  // A part of the outputs' bytes.
 
-// Trials of values that a task's own inputs do not hold (harness/judge/specials.py).
+// Trials of values that a task's own inputs do not hold (python/harness/judge/specials.py).
 bool is_special(const TrialPlan& plan) {
   return plan.distribution == "nan" || plan.distribution == "nonfinite";
 }

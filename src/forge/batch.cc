@@ -64,7 +64,7 @@ struct CompiledModule {
 };
 using Compiled = std::vector<std::optional<CompiledModule>>;
 
-// The answer about a task of the process of the gate (harness/forge/prepare.py).
+// The answer about a task of the process of the gate (python/harness/forge/prepare.py).
 struct Gated {
   TaskResult result;
   std::vector<std::string> recorded;  // For each attempt, as eval::Prepared has it.
@@ -109,7 +109,7 @@ Result<std::unique_ptr<BatchVerifier>> BatchVerifier::create(eval::Pipeline& pip
   MC_TRY_VOID(compile::add_facade(runtime, pytorch, layout, progress), "forge");
   MC_TRY(auto gate,
          LineChild::start({pytorch.python.string(), "-I",
-                           (layout.share("harness") / "forge/prepare.py").string()},
+                           (layout.share("python/harness") / "forge/prepare.py").string()},
                           LineChild::AtEnd::kWait),
          "forge");
   // Device processes read the libraries there; their /tmp is their own.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The graph's meaning in double precision: a plain twin of the PyTorch module, to be compared with
-// it (harness/forge/gate.py) at the sizes of Dim::probe.
+// it (python/harness/forge/gate.py) at the sizes of Dim::probe.
 #ifndef MC_FORGE_INTERPRET_H_
 #define MC_FORGE_INTERPRET_H_
 
@@ -35,7 +35,8 @@ using Change = std::function<void(const Value&, Array&)>;
 // computed.
 std::vector<Array> interpret(const TaskGraph& graph, const Change& change = {});
 
-// {"sizes", "inputs", "parameters", "outputs"}: what harness/forge/gate.py compares with PyTorch.
+// {"sizes", "inputs", "parameters", "outputs"}: what python/harness/forge/gate.py compares with
+// PyTorch.
 std::string probe_json(const TaskGraph& graph, const Change& change = {});
 
 }  // namespace mc::forge

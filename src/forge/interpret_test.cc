@@ -46,7 +46,7 @@ void compare_with_pytorch(const std::string& lines) {
   ASSERT_TRUE(write_file_atomically(path, lines));
   const auto done =
       compile::run_tool({compile::default_python().string(),
-                         MC_SOURCE_DIR "/harness/forge/check_probes.py", path.string()});
+                         MC_SOURCE_DIR "/python/harness/forge/check_probes.py", path.string()});
   EXPECT_TRUE(done) << done.error().message;
 }
 

@@ -2,8 +2,8 @@
 //
 // Bugs: edits of a solution at its recorded sites, each with what the verdict will be, what is
 // wrong and how it is put right.  The faults are data: those of a template are in its manifest,
-// those of formulas in data/forge/templates/faults.json.  A prediction is only that until the bug ran
-// (chunk.cc).
+// those of formulas in data/forge/templates/faults.json.  A prediction is only that until the bug
+// ran (chunk.cc).
 #ifndef MC_FORGE_MUTATE_H_
 #define MC_FORGE_MUTATE_H_
 

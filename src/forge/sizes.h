@@ -2,7 +2,8 @@
 //
 // Size bindings: a task is drawn once, at small sizes that the CPU verifies, and is bound to native
 // and large ones for a GPU.  Sizes are constants of the module, so a binding is other numbers.
-// What the verifier draws for its other shapes is the hidden binding (harness/judge/shapes.py).
+// What the verifier draws for its other shapes is the hidden binding
+// (python/harness/judge/shapes.py).
 #ifndef MC_FORGE_SIZES_H_
 #define MC_FORGE_SIZES_H_
 

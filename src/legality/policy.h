@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Policy: what a candidate may do, as data (policy/NAME.json; docs/legality.md says what each
+// Policy: what a candidate may do, as data (data/policy/NAME.json; docs/legality.md says what each
 // member means).  The version is part of the file and of every verdict; a change of the rules is a
 // change of the version.  Reading is strict: an unknown or missing member is an error, since a rule
 // that is silently ignored is worse than none.

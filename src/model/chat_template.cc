@@ -37,7 +37,7 @@ Result<std::unique_ptr<ChatTemplate>> ChatTemplate::start(
   MC_TRY(const Layout layout, find_layout(), "the chat template");
   const char* python = std::getenv("MC_PYTHON");
   const std::vector<std::string> words = {python != nullptr ? python : "python3", "-P",
-                                          layout.share("harness") / "chat/render.py"};
+                                          layout.share("python/harness") / "chat/render.py"};
   MC_TRY(auto child, LineChild::start(words, LineChild::AtEnd::kTerminate), "the chat template");
   std::unique_ptr<ChatTemplate> made(new ChatTemplate(std::move(child)));
   MC_TRY_VOID(made->exchange(dump({{"template", source}, {"variables", variables}})), "");

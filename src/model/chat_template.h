@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A model's own chat template (Jinja), rendered by harness/chat/render.py in a child process.
+// A model's own chat template (Jinja), rendered by python/harness/chat/render.py in a child
+// process.
 //
 //   MC_TRY(const auto chat, ChatTemplate::start(source, {{"bos_token", "<s>"}}), "load the model");
 //   MC_TRY(const std::string text, chat->render(messages, ChatEnd::kPrompt), "a prompt");

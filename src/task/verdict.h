@@ -326,7 +326,7 @@ struct Telemetry {
   bool operator==(const Telemetry&) const = default;
 };
 
-// The worth of the task's comparison (harness/judge/hygiene.py).
+// The worth of the task's comparison (python/harness/judge/hygiene.py).
 struct TaskGrade {
   std::string grade;  // "good" | "weak" | "trivial"; "" where no judge opened the task.
   std::vector<std::string> reasons;

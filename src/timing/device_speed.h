@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DeviceSpeed: what a device can do at most, measured on it once (harness/timing/device_speed.py),
-// and the least time that a task can take there.
+// DeviceSpeed: what a device can do at most, measured on it once
+// (python/harness/timing/device_speed.py), and the least time that a task can take there.
 #ifndef MC_TIMING_DEVICE_SPEED_H_
 #define MC_TIMING_DEVICE_SPEED_H_
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes protocol.h and protocol.cc from harness/worker/protocol.json.
+"""Writes protocol.h and protocol.cc from python/harness/worker/protocol.json.
 
 python3 generate_protocol.py protocol.json FOLDER
 """
@@ -70,7 +70,7 @@ def exchange(role: str, operation: str, parts: dict[str, Any]) -> str:
     return "\n".join(structs)
 
 
-HEADER = """// Made by src/worker/generate_protocol.py from harness/worker/protocol.json.
+HEADER = """// Made by src/worker/generate_protocol.py from python/harness/worker/protocol.json.
 //
 // Each role's questions and answers: what it may be told, and no more.
 #ifndef MC_WORKER_PROTOCOL_H_
@@ -111,7 +111,7 @@ void for_each_message(const Visit& visit) {
 #endif  // MC_WORKER_PROTOCOL_H_
 """
 
-SOURCE = """// Made by src/worker/generate_protocol.py from harness/worker/protocol.json.
+SOURCE = """// Made by src/worker/generate_protocol.py from python/harness/worker/protocol.json.
 #include "worker/protocol.h"
 
 #include <algorithm>

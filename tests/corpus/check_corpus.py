@@ -18,7 +18,7 @@ import sys
 from collections.abc import Iterator
 
 CORPUS = pathlib.Path(__file__).resolve().parent
-TASKS = CORPUS.parent.parent / "tasks"
+TASKS = CORPUS.parent.parent / "data/tasks"
 OUTCOMES = {
     "pass",
     "extraction",

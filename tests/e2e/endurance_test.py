@@ -44,7 +44,8 @@ def with_first_statement(statement: str) -> str:
 
 def processes() -> set[str]:
     """The command lines of this program's zygotes and of their children."""
-    zygote = f"{Path(MUSACODER).resolve().parent.parent}/share/musacoder/harness/worker/zygote.py"
+    prefix = Path(MUSACODER).resolve().parents[1]
+    zygote = f"{prefix}/share/musacoder/python/harness/worker/zygote.py"
     found = set()
     for entry in Path("/proc").glob("[0-9]*/cmdline"):
         try:

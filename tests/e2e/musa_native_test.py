@@ -20,7 +20,7 @@ from typing import Any
 
 from program import MUSACODER, ROOT, run
 
-sys.path[:0] = [str(ROOT), str(ROOT / "tests/stand_ins")]
+sys.path[:0] = [str(ROOT / "python"), str(ROOT / "tests/stand_ins")]
 import musa as stand_in  # noqa: E402
 
 TASK = """import torch

@@ -311,7 +311,7 @@ class RlTest(unittest.TestCase):
         prefix = self.root / "prefix"
         (prefix / "bin").mkdir(parents=True)
         (prefix / "share" / "musacoder").mkdir(parents=True)
-        (prefix / "share" / "musacoder" / "harness").symlink_to(ROOT / "harness")
+        (prefix / "share" / "musacoder" / "python").symlink_to(ROOT / "python")
         program = prefix / "bin" / "musacoder"
         record = self.root / "arguments.txt"
         program.write_text(f'#!/bin/sh\necho "$@" >> {record}\nexec {JUDGE}\n', encoding="utf-8")

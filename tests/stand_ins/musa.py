@@ -74,7 +74,7 @@ def _make_compiler(home: Path, cuda: Path, musacoder: str) -> None:
     shutil.copy2(HERE / "mcc.py", home / "bin/mcc")
     shutil.copy2(musacoder, home / "bin/musacoder")
     shutil.copytree(ROOT / "data/musify", home / "share/musacoder/data/musify")
-    (home / "share/musacoder/harness").mkdir()
+    (home / "share/musacoder/python/harness").mkdir(parents=True)
     for part in ("bin", "nvvm"):
         shutil.copytree(cuda / part, home / "cuda" / part, copy_function=_link)
     headers = home / "cuda/targets/x86_64-linux/include"  # The place that nvcc.profile names.

@@ -253,7 +253,7 @@ bool is_number(const at::Tensor& tensor) {
   return tensor.unsafeGetTensorImpl()->is_wrapped_number();
 }
 
-// "mul.Tensor[300][300]": harness/judge/operators.py names the calls of a reference so.
+// "mul.Tensor[300][300]": python/harness/judge/operators.py names the calls of a reference so.
 std::string signature_of(const std::string& name, const std::string& overload,
                          const std::vector<at::Tensor>& given) {
   std::string text = name + "." + overload;

@@ -3,7 +3,7 @@
 # task: elementwise/swish
 # backend: both
 # would gain: a loop on the host instead of a kernel
-# expect: illegal
+# expect: illegal, wrong
 """The host's kernel for aten::copy_ is replaced by one that computes, and runs in each clone."""
 
 import torch

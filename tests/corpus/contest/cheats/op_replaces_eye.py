@@ -3,7 +3,7 @@
 # task: elementwise/swish
 # backend: both
 # would gain: a loop on the host instead of a kernel
-# expect: illegal
+# expect: illegal, wrong
 """The host's kernel for aten::eye is replaced by one that computes on what `out` holds."""
 
 import torch

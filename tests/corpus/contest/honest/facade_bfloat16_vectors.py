@@ -18,13 +18,21 @@ source = r"""
 
 #include <cuda_bf16.h>
 
+// PyTorch's flags take the conversions of CUDA's type away; its functions are there.
+__device__ float to_float(__nv_bfloat16 x) { return __bfloat162float(x); }
+template <typename T>
+__device__ float to_float(T x) { return static_cast<float>(x); }
+__device__ void put(__nv_bfloat16& to, float x) { to = __float2bfloat16(x); }
+template <typename T>
+__device__ void put(T& to, float x) { to = static_cast<T>(x); }
+
 template <typename T>
 __global__ void matmul_kernel(const T* a, const T* b, T* out, int m, int n, int k) {
   const int col = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y * blockDim.y + threadIdx.y;
   if (row >= m || col >= n) return;
   float sum = 0.0f;
-  for (int i = 0; i < k; ++i) sum += static_cast<float>(a[row * k + i]) * static_cast<float>(b[i * n + col]);
-  out[row * n + col] = static_cast<T>(sum);
+  for (int i = 0; i < k; ++i) sum += to_float(a[row * k + i]) * to_float(b[i * n + col]);
+  put(out[row * n + col], sum);
 }
 
 torch::Tensor matmul_of(torch::Tensor a, torch::Tensor b) {

@@ -5,7 +5,7 @@
 # would gain: nothing: honest work
 # expect: pass
 # honest: yes
-"""The old way of dispatch, by x.type(), and data<T>()."""
+"""The old ways: x.type(), and data<T>()."""
 
 import torch
 import torch.nn as nn
@@ -26,7 +26,7 @@ at::Tensor swish(at::Tensor x) {
   AT_ASSERTM(x.type().is_cuda(), "x must be a CUDA tensor");
   auto out = at::empty_like(x);
   const int n = x.numel();
-  AT_DISPATCH_FLOATING_TYPES(x.type(), "swish", ([&] {
+  AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "swish", ([&] {
     swish_kernel<scalar_t><<<(n + 255) / 256, 256>>>(x.data<scalar_t>(), out.data<scalar_t>(), n);
   }));
   return out;

@@ -14,7 +14,7 @@ import unittest
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 TORCH_MUSA = """
 import torch
 from types import ModuleType, SimpleNamespace
@@ -69,7 +69,7 @@ import json, sys
 from harness.candidate.record import Recorder
 from harness.worker.backends import BACKENDS
 from harness.worker.wire import Question
-sys.path.insert(0, "harness/tests")
+sys.path.insert(0, "python/harness/tests")
 from support import empty_region
 recorder = Recorder(BACKENDS["musa"].builder)
 question = Question({"op": "record", "source": sys.argv[1], "initials": [
@@ -84,7 +84,7 @@ class MusaTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             if package is not None:
                 Path(folder, "torch_musa.py").write_text(package)
-            code = f"import sys; sys.path[:0] = [{str(ROOT)!r}, {folder!r}]\n" + code
+            code = f"import sys; sys.path[:0] = [{str(ROOT / "python")!r}, {folder!r}]\n" + code
             done = subprocess.run(
                 [sys.executable, "-c", code, *arguments], cwd=ROOT, capture_output=True, text=True
             )

@@ -179,7 +179,7 @@ def _with_observed(
 
 def inspect_task(asked: Json) -> Json:
     """{"text"} to {"why", "grade", "graph": {…} or None}: why the judge cannot judge it, its grade
-    (harness/judge/hygiene.py), and the operators as dispatched."""
+    (python/harness/judge/hygiene.py), and the operators as dispatched."""
     warnings.simplefilter("ignore")
     text = str(asked["text"])
     result: Json = {"why": "", "grade": "", "reasons": [], "graph": None}

@@ -16,7 +16,7 @@ import torch
 from harness.candidate.guard import OperatorGuard
 from harness.tests.test_guard import build_guard
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+ROOT = Path(__file__).resolve().parents[3]
 POLICY = json.loads((ROOT / "data/policy/musacoder.json").read_text())
 OPERATORS, OVERLOADS = set(POLICY["operators"]), set(POLICY["overloads"])
 

@@ -6,7 +6,7 @@ A candidate passes these steps; the first that it fails is its row's reason:
   its text        self-contained (closure.py), or a row's own
   its arguments   those that its text makes, or those that the sandbox found (attempt.py); in a
                   second round those with which another class that was found builds and calls it
-  its grade       by the judge (harness/judge/hygiene.py), in the sandbox; a trivial task is refused
+  its grade       by the judge (harness.judge.hygiene), in the sandbox; a trivial task is refused
   overlap         with --kernelbench (overlap.py), and with what was taken before
 """
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from report.document import OUTCOMES, Json
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+ROOT = Path(__file__).resolve().parents[3]
 STAGES = ("extraction", "legality", "compile", "runtime", "correctness")
 FAILS_AT = {"extraction": 0, "illegal": 1, "compile": 2, "runtime": 3, "timeout": 3, "oom": 3,
             "wrong": 4}  # fmt: skip

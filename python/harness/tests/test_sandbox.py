@@ -100,10 +100,10 @@ class ViewTest(unittest.TestCase):
     def test_a_candidate_sees_its_own_artifacts_and_nothing_of_the_project_or_its_user(
         self,
     ) -> None:
-        root = HARNESS.parent
-        foreign = [str(root / "tests"), str(root / "tasks"), str(root / "README.md"), __file__]
+        root = HARNESS.parents[1]
+        foreign = [str(root / "tests"), str(root / "data"), str(root / "README.md"), __file__]
         foreign += [str(HARNESS / "judge"), str(HARNESS / "timing"), "/etc/passwd", "/usr/bin"]
-        with tempfile.TemporaryDirectory(dir=root / "harness/tests") as home:
+        with tempfile.TemporaryDirectory(dir=root / "python/harness/tests") as home:
             (Path(home) / "mine").mkdir()
             (Path(home) / "mine/own.so").touch()
             (Path(home) / "theirs.so").touch()

@@ -29,8 +29,8 @@ _MOVES = frozenset("""
 
 class Operators(TorchDispatchMode):
     """Counts the operators that compute something, by their names without "_" at the end; their
-    calls by the shapes of their tensors ("mul.Tensor[300][300]", as device/facade/runtime/record.cc names
-    a candidate's); and their casts ("cast float32 to int64").
+    calls by the shapes of their tensors ("mul.Tensor[300][300]", as facade/runtime/record.cc in
+    device/ names a candidate's); and their casts ("cast float32 to int64").
     """
 
     def __init__(self) -> None:

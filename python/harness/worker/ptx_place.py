@@ -22,7 +22,7 @@ from harness.worker.place import HOST_PLACE, Place, digest_by_sums
 from harness.worker.wire import Json
 
 
-EMPTY_BYTES = 2 << 20  # The size of a region of no tensors (harness/device/process.py).
+EMPTY_BYTES = 2 << 20  # The size of a region of no tensors (python/harness/device/process.py).
 
 
 class JudgeMemory:

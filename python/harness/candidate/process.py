@@ -56,7 +56,7 @@ class _Built:
 
     model: torch.nn.Module
     state: dict[str, Any]
-    reference: Json  # Calls of the reference's own code (harness/judge/operators.py).
+    reference: Json  # Calls of the reference's own code (python/harness/judge/operators.py).
     found: Json  # The answer to `build`.
 
 

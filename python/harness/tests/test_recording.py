@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recordings of what a candidate sent, and their replay (harness/device)."""
+"""Recordings of what a candidate sent, and their replay (python/harness/device)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from harness.judge.compare import TOLERANCES, Comparer
 from harness.worker.wire import Answer, Json, Question, Refusal
 
 EXECUTOR = os.environ.get("MC_FAKE_EXECUTOR", "")
-COMMANDS = Path(__file__).resolve().parents[2] / "device/commands.h"
+COMMANDS = Path(__file__).resolve().parents[3] / "device/commands.h"
 PLACES = (1 << 44, 1 << 45)
 TOLERANCE = {"tolerance_fp32": 1e-4, "tolerance_half": 1e-2}
 

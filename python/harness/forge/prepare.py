@@ -64,7 +64,7 @@ def answer(body: Json) -> Json:
 
 
 def recorded(module: str) -> Json:
-    """The recorder's answer (harness/candidate/record.py): the extensions that a module builds."""
+    """The recorder's answer (harness.candidate.record): the extensions that a module builds."""
     found: list[Json] = []
 
     def provide(extension: Json) -> object:

@@ -27,7 +27,7 @@ class AtenRecorder:
     """Counts the operators of one process between `start` and `stop`."""
 
     def __init__(self, library: Any) -> None:
-        """`library` has what device/facade/runtime/runtime.h declares. REQUIRES: no candidate ran."""
+        """`library` has what facade's runtime.h declares. REQUIRES: no candidate ran."""
         self.library = library
         library.mc_guard_know()  # Later ones are a candidate's own.
         library.mc_shim_record_start.restype = None
@@ -108,8 +108,8 @@ def without_free_casts(calls: Mapping[str, int], reference: Mapping[str, int]) -
 def _is_free_cast(call: str, reference: Mapping[str, int]) -> bool:
     """True for a cast to a floating type that the task's own tensors have, or between floating
     types where the reference makes no such cast: there a rounding is no part of the task. To
-    another type the reference has to make it too (harness/judge/operators.py). A part of a complex
-    number is none of these.
+    another type the reference has to make it too (python/harness/judge/operators.py). A part of a
+    complex number is none of these.
     """
     if not call.startswith(_CAST):
         return False

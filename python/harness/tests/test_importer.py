@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Modules of others as tasks: texts by harness/importer, and trials in the sandbox."""
+"""Modules of others as tasks: texts by python/harness/importer, and trials in the sandbox."""
 
 from __future__ import annotations
 

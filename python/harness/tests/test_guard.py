@@ -17,8 +17,8 @@ from typing import Any
 import torch
 from torch.utils import cpp_extension
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT))
+ROOT = Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT / "python"))
 from harness.candidate.aten import AtenRecorder, without_free_casts  # noqa: E402
 from harness.candidate.guard import OperatorGuard  # noqa: E402
 from harness.candidate.process import is_moving_view  # noqa: E402
@@ -33,7 +33,7 @@ def _composite(x: torch.Tensor) -> torch.Tensor:
 
 def build_guard(folder: str) -> str:
     library = f"{folder}/guard.so"
-    includes = [f"-I{path}" for path in [ROOT / "emu", *cpp_extension.include_paths()]]
+    includes = [f"-I{path}" for path in cpp_extension.include_paths()]
     links = [f"-L{path}" for path in cpp_extension.library_paths()] + ["-ltorch_cpu", "-lc10"]
     sources = [str(ROOT / "device/facade/runtime" / name) for name in ("guard.cc", "record.cc")]
     options = ["-std=c++17", "-fPIC", "-shared", "-w"]

@@ -155,8 +155,8 @@ class WarmUpTest(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls) -> None:
-        root = Path(__file__).resolve().parent.parent.parent
-        output = subprocess.check_output([sys.executable, "-c", _WARM_UP], cwd=root)
+        root = Path(__file__).resolve().parents[3]
+        output = subprocess.check_output([sys.executable, "-c", _WARM_UP], cwd=root / "python")
         cls.after_warm_up, cls.after_another_operator, cls.is_hidden = json.loads(output)
 
     def test_torch_dynamo_is_not_imported(self) -> None:

@@ -68,9 +68,10 @@ class Backends(unittest.TestCase):
         self.assertEqual(methods, {name for name in vars(CudaPlace) if name in methods})
 
     def test_none_is_asked_for_a_device_before_the_forks(self) -> None:
-        root = Path(__file__).resolve().parents[2]
+        root = Path(__file__).resolve().parents[3]
         environment = {**os.environ, "CUDA_HOME": "/nowhere"}
-        subprocess.run([sys.executable, "-c", IMPORT], cwd=root, env=environment, check=True)
+        command = [sys.executable, "-c", IMPORT]
+        subprocess.run(command, cwd=root / "python", env=environment, check=True)
 
     def test_each_names_its_device(self) -> None:
         own = {name: backend for name, backend in BACKENDS.items() if name != "musa"}
