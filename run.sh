@@ -143,7 +143,7 @@ case ${1:-} in
   bench) shift; build; exec tools/bench.sh "$@" ;;
   bundle) make_bundle "${2:-}" ;;
   wheel) make_wheel "${2:-}" ;;
-  ladder) shift; build --target musacoder musacoder-learn; exec "$MC_PYTHON" examples/ladder.py "$@" ;;
+  ladder) shift; build --target musacoder musacoder-learn; exec "$MC_PYTHON" lab/ladder/ladder.py "$@" ;;
   learn) shift; build --target musacoder musacoder-learn; exec "$MC_PYTHON" examples/learn.py "$@" ;;
   eval) build --target musacoder; exec build/dev/bin/musacoder "$@" ;;
   *) usage; exit 2 ;;

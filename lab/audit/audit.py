@@ -39,7 +39,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "tools", "tools/gpu")]
+sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "lab/answers", "lab/gpu")]
 
 from figures import share_interval  # noqa: E402
 from real_answers import ASSETS, RAW, read_lines, write_lines  # noqa: E402

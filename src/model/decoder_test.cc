@@ -135,8 +135,8 @@ TEST_P(Decoder, StepByStepIsTheSameAsAllAtOnce) {
   }
 }
 
-// tools/make_model_golden.py writes these folders with transformers.  $MC_MODEL_GOLDEN names
-// others.
+// tests/goldens/make_model_golden.py writes these folders with transformers.  $MC_MODEL_GOLDEN
+// names others.
 std::vector<std::filesystem::path> golden_folders() {
   const char* other = std::getenv("MC_MODEL_GOLDEN");
   const std::filesystem::path root =

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The goldens of src/rl/golden, which tools/rl_goldens.py writes from the formulas alone.
+// The goldens of src/rl/golden, which tests/goldens/rl_goldens.py writes from the formulas alone.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>

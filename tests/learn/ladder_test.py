@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ladder's tables (examples/ladder_report.py), from runs that are written here."""
+"""The ladder's tables (lab/ladder/ladder_report.py), from runs that are written here."""
 
 import json
 import subprocess
@@ -9,13 +9,13 @@ import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-sys.path[:0] = [str(ROOT / "examples"), str(ROOT / "python")]
+sys.path[:0] = [str(ROOT / folder) for folder in ("lab/ladder", "examples", "python")]
 
 import ladder  # noqa: E402
 import ladder_blocks as blocks  # noqa: E402
 import ladder_report as report  # noqa: E402
 import learn  # noqa: E402
-import stand_in_judge as judge  # noqa: E402  # ladder_blocks puts tools/ on the path.
+import stand_in_judge as judge  # noqa: E402
 from musacoder import rules  # noqa: E402
 
 

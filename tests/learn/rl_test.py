@@ -235,7 +235,7 @@ class RlTest(unittest.TestCase):
         self.assertEqual((len(self.metrics("ended")), self.weights("ended")), (1, before))
 
     def test_shuffled_verdicts_have_their_rate_and_know_nothing_of_the_answer(self) -> None:
-        judge = f"{sys.executable} {ROOT / 'tools/stand_in_judge.py'}"
+        judge = f"{sys.executable} {ROOT / 'lab/ladder/stand_in_judge.py'}"
         self.complete("shuffled", "--steps", 4, "--judge", f"{judge} --pass-rate 0.4")
         turns = [turn for episode in self.episodes("shuffled") for turn in episode["turns"]]
         outcomes = {turn["outcome"] for turn in turns if turn["stopped"]}
@@ -258,7 +258,8 @@ class RlTest(unittest.TestCase):
         self.assertAlmostEqual(same, expected**2 + (1 - expected) ** 2, delta=0.06)
 
     def test_a_stand_in_judge_passes_what_contains_the_text(self) -> None:
-        command = [sys.executable, str(ROOT / "tools/stand_in_judge.py"), "--contains", "64>>>"]
+        judge = ROOT / "lab/ladder/stand_in_judge.py"
+        command = [sys.executable, str(judge), "--contains", "64>>>"]
         answers = ["k<<<n, 64>>>(x)", "k<<<n, 128>>>(x)", "64", ""]
         lines = [{"id": a, "task": {"id": "t", "code": ""}, "answer": a} for a in answers]
         text = "".join(json.dumps(line) + "\n" for line in lines)

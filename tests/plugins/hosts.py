@@ -4,7 +4,7 @@
 
 slime is not on PyPI, so continuous integration cannot import it.  Without a checkout the tests run
 against the classes below, which have only the members that the hooks touch, written from slime's
-interfaces at commit 624b824a.  tools/host_contracts.py runs the same tests against slime itself.
+interfaces at commit 624b824a.  lab/hosts/host_contracts.py runs them against slime itself.
 The engine (SGLang) is a stand-in in both cases: `Engine` answers slime's HTTP requests.
 """
 

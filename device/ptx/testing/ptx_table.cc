@@ -4,7 +4,7 @@
 //
 //   ptx_table --check                 executor against twin
 //   ptx_table --write DIR             NAME.ptx and NAME.in for each module, and index.json
-//   python3 tools/gpu/ptx_table.py DIR       on a machine with a GPU: makes NAME.out
+//   python3 lab/gpu/ptx_table.py DIR       on a machine with a GPU: makes NAME.out
 //   ptx_table --compare DIR           executor and twin against NAME.out
 //
 // --seed N and --count N choose the generated kernels (1 and 1000), each --without TEXT a form that

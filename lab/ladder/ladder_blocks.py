@@ -2,7 +2,7 @@
 """Data of the ladder's experiment H: tasks whose device runs blocks of one size that nobody names.
 
 The size is drawn by a hash of the task's code, so that nothing in the task says it, and the
-feedback on a failed answer does (tools/stand_in_judge.py). What a first model is fine-tuned on has
+feedback on a failed answer does (stand_in_judge.py). What a first model is fine-tuned on has
 right kernels alone, with any size of block, and failed ones with their feedback, after which some
 follow the feedback and others do not: a model that has seen repairs, and is no master of them.
 """
@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples"))
 
 from stand_in_judge import BLOCKS, BLOCKS_NAMED, block_of, feedback_on_blocks  # noqa: E402
 

@@ -3,7 +3,7 @@
 # mypy: disable-error-code="import-not-found,import-untyped"
 """The golden files of src/rl through slime's own functions, on a CPU.
 
-    python tools/slime_goldens.py CHECKOUT
+    python lab/hosts/slime_goldens.py CHECKOUT
 
 Whole steps (step.json): slime's RolloutManager turns rewards into advantages and masks, then
 slime's `loss_function` makes the loss and its gradient, with musacoder.slime's hooks loaded by

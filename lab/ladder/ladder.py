@@ -163,7 +163,7 @@ JUDGED: Options = {"backend": "cpu"}
 COMMON: Options = {"updates": 2, "beta": 0.001, "weight-decay": 0, "warmup": 0.05,
                    "temperature": 1, "bdr": 0, "timing": "none", "kl-stop": 0.05,
                    **JUDGED}  # fmt: skip
-STAND_IN = f"{sys.executable} {ROOT}/tools/stand_in_judge.py"
+STAND_IN = f"{sys.executable} {ROOT}/lab/ladder/stand_in_judge.py"
 KNOWN: Options = {"judge": STAND_IN + " --contains 64>>>", "filter-zero-spread": 1}
 HIDDEN: Options = {"judge": STAND_IN + " --hidden-blocks", "backend": None, "timing": None}
 ALSO_JUDGED: Options = {
@@ -579,7 +579,7 @@ class Ladder:
             return
         device = self.devices.get()
         where = f"--device {device}" + (" --batch 256" if device != "cpu" else "")
-        command = [sys.executable, ROOT / "tools/turn_arms.py", "--tasks",
+        command = [sys.executable, ROOT / "lab/ladder/turn_arms.py", "--tasks",
                    self.folder / "held_out.jsonl", "--model", self.first_model("C"), "--out",
                    out, "--max-tokens", self.size.tokens_max, "--jobs", self.jobs,
                    "--generate", where, "--eval",

@@ -14,9 +14,9 @@ stands in real_answers_labels.json:
 Under the default policy at most 1 honest answer may be refused and at most 12 may be unsupported,
 and no answer that leaves work to PyTorch may pass: otherwise the exit code is 1.
 
-usage: tools/real_answers.py export CHECKOUT FOLDER
+usage: lab/answers/real_answers.py export CHECKOUT FOLDER
        musacoder bench --answers FOLDER/answers.jsonl --suite FOLDER --out FOLDER/bench --jobs 2
-       tools/real_answers.py compare FOLDER FOLDER/bench/verdicts.jsonl
+       lab/answers/real_answers.py compare FOLDER FOLDER/bench/verdicts.jsonl
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tools/gpu")]
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "lab/gpu")]
 
 from expectation import Json, told_by  # noqa: E402
 from figures import table  # noqa: E402

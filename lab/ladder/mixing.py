@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Does `forge --mix` help a model that is weak in one family?
 
-    python examples/mixing.py --out DIR [--gpu] [--devices cuda:0] [--minutes 8]
+    python lab/ladder/mixing.py --out DIR [--gpu] [--devices cuda:0] [--minutes 8]
 
 A model is made weak: it is trained on the forge's solutions of four families, from which nearly all
 tasks of one family (--weak) are taken out. `bench` measures it on structures that the forge holds

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Authors' solutions of flashinfer-trace and SOL-ExecBench, judged on the tasks of `import`.
 
-    tools/trace_solutions.py FOLDER --out OUT [--backend cpu] [--policy kernelbench]
+    lab/answers/trace_solutions.py FOLDER --out OUT [--backend cpu] [--policy kernelbench]
 
 OUT gets what `musacoder import FOLDER` writes, and in candidates/ each solution as a module with
 ModelNew: a function of Python, or C++ and CUDA with a binding of PyTorch.  Prints the outcome of
@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python"))
 
 from harness.importer import definitions  # noqa: E402

@@ -8,10 +8,10 @@ the commits that the figures are of:
     github.com/burtscher/IndigoSuite    c95ac19
     github.com/burtscher/Indigo3Suite   f351177
 
-usage: tools/indigo/benchmark.py make CHECKOUT FOLDER [--count 60] [--seed 1]
+usage: lab/indigo/benchmark.py make CHECKOUT FOLDER [--count 60] [--seed 1]
        cd FOLDER && musacoder eval -c answers.jsonl --policy kernelbench --backend cpu \\
            --inputs native --no-shapes --seed 1 -o 1.jsonl
-       tools/indigo/benchmark.py report FOLDER/labels.json FOLDER/1.jsonl...
+       lab/indigo/benchmark.py report FOLDER/labels.json FOLDER/1.jsonl...
 
 make tells the suites apart by their files. Of IndigoSuite it takes the variants for int: half
 without a bug, half with one, each of these with two to four graphs. An oracle that shares nothing
@@ -36,7 +36,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tools/gpu")]
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "lab/gpu")]
 
 import cases  # noqa: E402
 import suite  # noqa: E402

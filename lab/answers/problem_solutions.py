@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Authors' solutions of robust-kbench and reference-kernels, judged on the tasks of `import`.
 
-    tools/problem_solutions.py FOLDER --tasks OUT/tasks [--backend cpu] [--policy kernelbench]
+    lab/answers/problem_solutions.py FOLDER --tasks OUT/tasks [--backend cpu] [--policy kernelbench]
 
 FOLDER is the repository, OUT what `musacoder import FOLDER` wrote.  Prints the outcome of each
 solution that is one source of CUDA with a forward, or a module with custom_kernel; and that of a
@@ -18,10 +18,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
-
-from tools.trace_solutions import outcome_of  # noqa: E402
+from trace_solutions import outcome_of
 
 LOAD = """_extension = load_inline(
     name='solution',
@@ -75,7 +72,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--tasks", type=Path, required=True)
-    parser.add_argument("--musacoder", default=str(ROOT / "build/dev/bin/musacoder"))
+    parser.add_argument("--musacoder", default=str(Path(__file__).resolve().parents[2] / "build/dev/bin/musacoder"))
     parser.add_argument("--backend", default="auto")
     parser.add_argument("--policy", default="kernelbench")
     arguments = parser.parse_args()

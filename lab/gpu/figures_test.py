@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The figures that the measurement scripts print, from made-up measurements.
 
-usage: python3 -m unittest discover -s tools/gpu -p '*_test.py'
+usage: python3 -m unittest discover -s lab/gpu -p '*_test.py'
 """
 
 from __future__ import annotations

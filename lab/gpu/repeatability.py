@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How far a candidate's time moves from try to try, and how often it is found as fast as itself.
 
-    python3 tools/gpu/repeatability.py [--tries 20] [--out FILE] [CANDIDATE ...]
+    python3 lab/gpu/repeatability.py [--tries 20] [--out FILE] [CANDIDATE ...]
 
 With `--baseline candidate` the verifier times a candidate against a second process of the same one,
 so that the true speed-up is 1, and intervals of 95 % should contain it in 95 of 100 tries. Both

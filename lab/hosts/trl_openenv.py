@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """TRL's GRPOTrainer over the OpenEnv environment, with a tiny model and answers from files.
 
-    tools/trl_openenv.py --url http://localhost:8000 --task TASK.py ANSWER…
+    lab/hosts/trl_openenv.py --url http://localhost:8000 --task TASK.py ANSWER…
 
 It needs trl, openenv and musacoder in one environment, and no GPU.  Two steps of GRPO: each rollout
 is an episode, whose answers are the files in turn, and the reward is that of its last step.  It

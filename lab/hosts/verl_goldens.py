@@ -3,7 +3,8 @@
 # mypy: disable-error-code="import-not-found,import-untyped"
 """The golden files of src/rl, and whole episodes, through verl's own functions, on a CPU.
 
-    VERL_USE_EXTERNAL_MODULES=musacoder.verl_hooks PYTHONPATH=python python tools/verl_goldens.py
+    export VERL_USE_EXTERNAL_MODULES=musacoder.verl_hooks
+    PYTHONPATH=python python lab/hosts/verl_goldens.py
 
 Needs verl 0.9.1 with what it imports (TransferQueue and its trainers' packages too).  Whole steps
 (step.json) go through verl's rollout correction, `compute_advantage` and its losses in the order of

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Verifiers of a known rule, for experiments with RL: nothing, a text, or a hidden block size.
 
-musacoder rl ... --judge "python3 tools/stand_in_judge.py --like run-of-the-verifier"
-musacoder rl ... --judge "python3 tools/stand_in_judge.py --pass-rate 0.35"
-musacoder rl ... --judge "python3 tools/stand_in_judge.py --contains 64>>>"
-musacoder rl ... --judge "python3 tools/stand_in_judge.py --hidden-blocks"
+musacoder rl ... --judge "python3 lab/ladder/stand_in_judge.py --like run-of-the-verifier"
+musacoder rl ... --judge "python3 lab/ladder/stand_in_judge.py --pass-rate 0.35"
+musacoder rl ... --judge "python3 lab/ladder/stand_in_judge.py --contains 64>>>"
+musacoder rl ... --judge "python3 lab/ladder/stand_in_judge.py --hidden-blocks"
 
 It speaks the protocol of `--judge` (docs/rl.md). Without --contains or --hidden-blocks the verdicts
 say nothing: an answer passes or fails by a hash of the seed,

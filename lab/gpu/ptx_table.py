@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the kernels that `ptx_table --write DIR` made on a GPU, and writes their outputs.
 
-    python3 tools/gpu/ptx_table.py DIR [--jobs N]
+    python3 lab/gpu/ptx_table.py DIR [--jobs N]
 
 Each module has NAME.ptx and NAME.in in DIR, and gets NAME.out; index.json lists its kernels. The
 GPU's driver compiles a module, so that nothing but Python and libcuda.so.1 is needed. A process

@@ -4,7 +4,7 @@
 
     musacoder-learn generate --model M --prompts tasks.jsonl --out answers.jsonl --samples 18 \\
         --logprobs --dtype bfloat16
-    python3 tools/mirror_pop_roc.py --model M --prompts tasks.jsonl --answers answers.jsonl
+    python3 lab/ladder/mirror_pop_roc.py --model M --prompts tasks.jsonl --answers answers.jsonl
 
 No training: the answers' log-probabilities under bfloat16 are the generator's, those of the same
 tokens under float32 (by transformers) the trainer's, so their drift is real. Of 5 % of the answers

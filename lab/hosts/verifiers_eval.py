@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """python/verifiers under verifiers' own vf-eval, on a CPU: tasks of ours and a scripted model.
 
-    tools/verifiers_eval.py --vf-eval VENV/bin/vf-eval [--musacoder PROGRAM] [--tasks 20]
+    lab/hosts/verifiers_eval.py --vf-eval VENV/bin/vf-eval [--musacoder PROGRAM] [--tasks 20]
 
 The virtual environment has `pip install ./python ./python/verifiers`.  Of each five tasks the model
 answers three at once, one in its second turn, and one in a language that the judge does not
@@ -21,7 +21,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/e2e"))
 
 from program import MUSACODER, Server, honest  # noqa: E402

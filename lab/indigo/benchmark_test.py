@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The benchmark's oracle, its tasks and its counts, with a kernel of our own.
 
-usage: python3 -m unittest discover -s tools/indigo -p '*_test.py'
+usage: python3 -m unittest discover -s lab/indigo -p '*_test.py'
 """
 
 from __future__ import annotations

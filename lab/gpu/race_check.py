@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the race check finds beside a GPU, and what it costs.
 
-    python3 tools/gpu/race_check.py [--jobs N] [--out FILE] tests/corpus/honest
-    python3 tools/gpu/race_check.py --task TASK [--jobs N] [--out FILE] FOLDER
-    python3 tools/gpu/race_check.py [--suite SUITE] [--jobs N] [--out FILE] ANSWERS.jsonl
+    python3 lab/gpu/race_check.py [--jobs N] [--out FILE] tests/corpus/honest
+    python3 lab/gpu/race_check.py --task TASK [--jobs N] [--out FILE] FOLDER
+    python3 lab/gpu/race_check.py [--suite SUITE] [--jobs N] [--out FILE] ANSWERS.jsonl
 
 Judges the candidates by `--backend cuda` with `--race-check off`, then on, under the same seed. A
 run before both fills the cache, so that neither compiles. Without --task a file's place in the

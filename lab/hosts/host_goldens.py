@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "tests/plugins")]
 TOLERANCE = 1e-6  # The hosts compute in fp32; a difference is relative above 1, else absolute.
 NAN = float("nan")

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The plug-ins in the real slime, verl and TRL, on a CPU.
 
-    tools/host_contracts.py [--slime CHECKOUT] [--verl] [--trl]
+    lab/hosts/host_contracts.py [--slime CHECKOUT] [--verl] [--trl]
 
 slime: its own tests/plugin_contracts, with musacoder.slime.reward and a generate whose engine is
-replaced (there is none on a CPU); the tests of tests/plugins; tools/slime_goldens.py.
-verl: get_custom_reward_fn loads verl.py and calls it; tools/verl_goldens.py.
-TRL: tools/trl_goldens.py.
+replaced (there is none on a CPU); the tests of tests/plugins; lab/hosts/slime_goldens.py.
+verl: get_custom_reward_fn loads verl.py and calls it; lab/hosts/verl_goldens.py.
+TRL: lab/hosts/trl_goldens.py.
 The contract tests and the loading of rewards ask a real `musacoder serve` in front of the verifier
 of the tests, which answers at once.  Needs what the hosts import.
 
@@ -27,7 +27,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 
 ENGINE = """
 import types
@@ -97,7 +97,7 @@ def try_slime(checkout: Path, folder: Path) -> int:
     code = subprocess.run(command, cwd=checkout, env=environment, check=False).returncode
     tests = ["-m", "unittest", "discover", "-s", "tests/plugins", "-p", "*_test.py"]
     code = code or run_here(tests, MUSACODER_SLIME=str(checkout))
-    return code or run_here(["tools/slime_goldens.py", str(checkout)])
+    return code or run_here(["lab/hosts/slime_goldens.py", str(checkout)])
 
 
 def run_here(arguments: list[str], **environment: str) -> int:
@@ -111,7 +111,7 @@ def run_here(arguments: list[str], **environment: str) -> int:
 
 def try_verl() -> int:
     code = run_here(["-c", VERL, str(ROOT / "python/musacoder/verl.py")])
-    return code or run_here(["tools/verl_goldens.py"])
+    return code or run_here(["lab/hosts/verl_goldens.py"])
 
 
 def main() -> int:
@@ -132,7 +132,7 @@ def main() -> int:
             with tempfile.TemporaryDirectory() as folder:
                 code = try_slime(arguments.slime.resolve(), Path(folder)) if arguments.slime else 0
             code = code or (try_verl() if arguments.verl else 0)
-            return code or (run_here(["tools/trl_goldens.py"]) if arguments.trl else 0)
+            return code or (run_here(["lab/hosts/trl_goldens.py"]) if arguments.trl else 0)
         finally:
             process.terminate()
 

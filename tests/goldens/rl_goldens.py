@@ -11,7 +11,7 @@ null is a value that is not there: no reward, no option, or, among log-probabili
 are not trained, anything at all, NaN too, since they are never read.  Among the generator's
 log-probabilities of trained tokens it is NaN: the generator does not know that one.
 
-usage: python3 tools/rl_goldens.py [--check] [FOLDER]
+usage: python3 tests/goldens/rl_goldens.py [--check] [FOLDER]
 """
 
 import json
@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-FOLDER = pathlib.Path(__file__).parents[1] / "src" / "rl" / "golden"
+FOLDER = pathlib.Path(__file__).parents[2] / "src" / "rl" / "golden"
 TOLERANCE = 1e-6
 DIGITS = 10
 COMPLEX_STEP = 1e-40
@@ -706,7 +706,7 @@ def main(arguments: list[str]) -> int:
         elif not path.exists() or path.read_text() != text:
             stale.append(path.name)
     if stale:
-        print(f"not what tools/rl_goldens.py writes: {', '.join(stale)}")
+        print(f"not what tests/goldens/rl_goldens.py writes: {', '.join(stale)}")
     return 1 if stale else 0
 
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Does the verifier's feedback help a second answer? Three arms on the same failed first answers.
 
-    python3 tools/turn_arms.py --tasks data/test.jsonl --out arms --model run/sft/model
-    python3 tools/turn_arms.py --tasks data/test.jsonl --out arms \\
+    python3 lab/ladder/turn_arms.py --tasks data/test.jsonl --out arms --model run/sft/model
+    python3 lab/ladder/turn_arms.py --tasks data/test.jsonl --out arms \\
         --endpoint http://localhost:8000/v1 --model-name NAME
 
     feedback   the failed answer, and the verifier's feedback on it
@@ -37,7 +37,7 @@ from pathlib import Path
 from typing import Any
 
 Json = dict[str, Any]
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(os.environ.get("MC_BIN", ROOT / "build/dev/bin"))
 ARMS = ("feedback", "code", "fresh")
 AGAIN = "Write the whole answer again.\n"  # The end of reward::repair_request.

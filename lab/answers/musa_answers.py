@@ -12,7 +12,7 @@ that the other harness lacks are named: an answer must not write to its inputs, 
 operators may not compute for it.  The exit code is 1 where fewer than 95 of 100 are judged as there
 or otherwise by one of these rules.
 
-usage: tools/musa_answers.py --musacoder build/dev/bin/musacoder [--only 7] CHECKOUT
+usage: lab/answers/musa_answers.py --musacoder build/dev/bin/musacoder [--only 7] CHECKOUT
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tools/gpu")]
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "lab/gpu")]
 
 from corpus_sets import PASS, Case  # noqa: E402
 from expectation import Json  # noqa: E402

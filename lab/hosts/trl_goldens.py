@@ -3,7 +3,7 @@
 # mypy: disable-error-code="import-not-found,import-untyped"
 """The golden files of src/rl through TRL's own trainer, and two real steps of it, on a CPU.
 
-    PYTHONPATH=python python tools/trl_goldens.py
+    PYTHONPATH=python python lab/hosts/trl_goldens.py
 
 Needs trl 1.16.0 with what it imports.  Whole steps (step.json) go through TRL's `_compute_loss`
 with the log-probabilities of the golden file in place of a model's.  Then a Llama with random
