@@ -72,7 +72,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--tasks", type=Path, required=True)
-    parser.add_argument("--musacoder", default=str(Path(__file__).resolve().parents[2] / "build/dev/bin/musacoder"))
+    parser.add_argument("--musacoder", default="build/dev/bin/musacoder")
     parser.add_argument("--backend", default="auto")
     parser.add_argument("--policy", default="kernelbench")
     arguments = parser.parse_args()
