@@ -9,7 +9,9 @@ usage() {
   cat <<TXT
 usage: ./run.sh COMMAND
   demo     set up, build, and judge a handful of candidates
-  test     set up, build, and run every test
+  test     set up, build, and run every test, the quick ones first
+  lint [BASE]  formats, types and rules; clang-tidy on what changed since BASE (HEAD)
+  sanitize  the quick tests with AddressSanitizer, and threads with ThreadSanitizer
   gpu-test …  set up, build, and run what needs a GPU: tests/gpu_test.py …
   setup    only install what is missing
   build    set up and build (build/dev/bin/musacoder)
@@ -79,6 +81,17 @@ print(pathlib.Path(torch.__file__).parent.parent / "nvidia/cu13/bin/nvcc")')
     say "no CUDA compiler could be installed: candidates cannot be judged without a CUDA toolkit"
 }
 
+# black, mypy and clang-format, in versions that all machines agree on.
+find_linters() {
+  local folder=$cache/lint
+  if ! "$folder/bin/black" --version 2>/dev/null | grep -q 26.10.1; then
+    say "installing clang-format, black and mypy into $folder"
+    python3 -m venv "$folder"
+    "$folder/bin/pip" install -q black==26.10.1 mypy==2.4.1 clang-format==19.1.7
+  fi
+  PATH=$folder/bin:$PATH
+}
+
 setup() {
   install_packages "${packages[@]}"
   find_python
@@ -89,16 +102,48 @@ build() {
   setup
   # A whole build is twice as fast by units; who edits configures without (CONTRIBUTING.md).
   [[ -f build/dev/build.ninja ]] ||
-    cmake --preset dev -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=0 >/dev/null
+    cmake --preset dev -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=0 \
+      -DMC_WERROR="${MC_WERROR:-OFF}" >/dev/null
   say "building"
   cmake --build --preset dev "$@"
   build/dev/bin/musacoder setup
 }
 
 run_tests() {
+  install_packages "${packages[@]}"
+  find_linters
   build
-  say "unit tests and end-to-end tests"
-  ctest --test-dir build/dev --output-on-failure --parallel 2
+  say "quick tests"
+  ctest --test-dir build/dev --output-on-failure --parallel 2 -L quick
+  say "tests of the command line, and corpora"
+  ctest --test-dir build/dev --output-on-failure --parallel 2 -LE quick
+}
+
+lint() {
+  setup
+  find_linters
+  install_packages clang-tidy-19
+  [[ -f build/dev/build.ninja ]] || cmake --preset dev >/dev/null
+  python3 tools/tidy.py
+  python3 tools/format.py
+  mypy --python-executable "$MC_PYTHON"
+  local changed
+  mapfile -t changed < <(git diff --name-only --diff-filter=d "${1:-HEAD}" -- 'src/*.cc' 'device/*.cc')
+  ((${#changed[@]} == 0)) || clang-tidy-19 -p build/dev --quiet --warnings-as-errors='*' "${changed[@]}"
+}
+
+sanitize() {
+  setup
+  local preset
+  for preset in asan tsan; do
+    [[ -f build/$preset/build.ninja ]] ||
+      cmake --preset "$preset" -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=0 >/dev/null
+  done
+  cmake --build --preset asan
+  ctest --test-dir build/asan --output-on-failure --parallel 2 -L quick
+  cmake --build --preset tsan --target core_test service_test device_test eval_test worker_test
+  ctest --test-dir build/tsan --output-on-failure --parallel 2 \
+    -R '^(Queue|Service|Stream|Device|Schedule|Ring|Channel)'
 }
 
 # A folder that needs nothing of this one, nor of the packages that it was built with.
@@ -138,6 +183,8 @@ case ${1:-} in
     ;;
   demo) build --target musacoder; exec "$MC_PYTHON" examples/demo.py ;;
   test) run_tests ;;
+  lint) lint "${2:-}" ;;
+  sanitize) sanitize ;;
   gpu-test) shift; build --target musacoder; exec "$MC_PYTHON" tests/gpu_test.py --musacoder build/dev/bin/musacoder "$@" ;;
   fuzz) shift; setup; install_packages clang-19 libclang-rt-19-dev; exec tools/fuzz.sh "$@" ;;
   bench) shift; build; exec tools/bench.sh "$@" ;;

@@ -1,69 +1,82 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The `format` test: every C++ and CUDA file of ours is as clang-format 19 would write it.
+"""The `format` test: every C++ and CUDA file of ours is as clang-format 19 would write it, and
+every Python file as black would.
 
-Prints the files that differ and exits with 1 when there are any; exits with 77 (skipped) where
-there is no clang-format 19, because other versions break lines elsewhere.  --fix rewrites them.
+Prints the files that differ and exits with 1 when there are any; exits with 77 (skipped) where one
+of the two is missing, because other versions break lines elsewhere.  --fix rewrites them.
 
-usage: python3 tools/format.py [--fix]
+usage: python3 tools/format.py [--fix]     `./run.sh test` installs both
 """
 
 from __future__ import annotations
 
+import os
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
 
-VERSION = "19"
-SUFFIXES = {".cc", ".h", ".cu", ".cuh", ".hpp"}
-ANSWERS = ("tests/corpus/", "src/reward/golden/", "tests/golden/")  # Kept as models write them.
+CLANG_FORMAT_VERSION = "19"
+CPP_SUFFIXES = {".cc", ".h", ".cu", ".cuh", ".hpp"}
+# These are kept as models write them.
+ANSWERS = ("tests/corpus/", "src/reward/golden/", "tests/golden/", "lab/audit/errors/")
 SKIPPED = 77
 ROOT = pathlib.Path(__file__).parents[1]
 
 
-def formatter() -> str | None:
-    for name in (f"clang-format-{VERSION}", "clang-format"):
+def clang_format() -> str | None:
+    for name in (f"clang-format-{CLANG_FORMAT_VERSION}", "clang-format"):
         program = shutil.which(name)
         if program is None:
             continue
         told = subprocess.run([program, "--version"], capture_output=True, text=True).stdout
-        if f"version {VERSION}." in told:
+        if f"version {CLANG_FORMAT_VERSION}." in told:
             return program
     return None
 
 
-def sources() -> list[pathlib.Path]:
+def sources() -> list[str]:
     command = ["git", "-C", str(ROOT), "ls-files", "-z"]
     listed = subprocess.run(command, check=True, capture_output=True).stdout.decode().split("\0")
-    paths = [ROOT / path for path in listed if path and not path.startswith(ANSWERS)]
-    return [path for path in paths if path.suffix in SUFFIXES and path.exists()]
+    return [path for path in listed if path and not path.startswith(ANSWERS)]
 
 
-def unformatted(program: str) -> list[str]:
+def unformatted_cpp(program: str, paths: list[str]) -> list[str]:
     """One process for all files: the start of each would be most of the time."""
-    command = [program, "--dry-run", "--ferror-limit=1", *map(str, sources())]
+    command = [program, "--dry-run", "--ferror-limit=1", *paths]
     warned = subprocess.run(command, check=True, capture_output=True, text=True).stderr
-    found = re.findall(r"^(/.+?):\d+:\d+: warning: ", warned, re.MULTILINE)
-    return sorted(set(found))
+    return sorted(set(re.findall(r"^(\S+?):\d+:\d+: warning: ", warned, re.MULTILINE)))
+
+
+def unformatted_python(program: str, paths: list[str]) -> list[str]:
+    command = [program, "--line-length", "100", "--check", *paths]
+    told = subprocess.run(command, capture_output=True, text=True).stderr
+    return sorted(
+        os.path.relpath(path, ROOT) for path in re.findall(r"^would reformat (.+)$", told, re.M)
+    )
 
 
 def main(arguments: list[str]) -> int:
-    program = formatter()
-    if program is None:
-        print(
-            f"skipped: clang-format {VERSION} is not installed (apt install clang-format-{VERSION})"
-        )
+    os.chdir(ROOT)
+    for_cpp, for_python = clang_format(), shutil.which("black")
+    if for_cpp is None or for_python is None:
+        print(f"skipped: clang-format {CLANG_FORMAT_VERSION} or black is not installed")
         return SKIPPED
-    wrong = unformatted(program)
-    if "--fix" in arguments and wrong:
-        subprocess.run([program, "-i", *wrong], check=True)
+    paths = [path for path in sources() if os.path.exists(path)]
+    cpp = [path for path in paths if pathlib.PurePath(path).suffix in CPP_SUFFIXES]
+    wrong_cpp = unformatted_cpp(for_cpp, cpp)
+    wrong_python = unformatted_python(for_python, [path for path in paths if path.endswith(".py")])
+    if "--fix" in arguments:
+        if wrong_cpp:
+            subprocess.run([for_cpp, "-i", *wrong_cpp], check=True)
+        if wrong_python:
+            subprocess.run([for_python, "-q", "--line-length", "100", *wrong_python], check=True)
         return 0
-    for path in wrong:
-        name = pathlib.Path(path).relative_to(ROOT)
+    for name in wrong_cpp + wrong_python:
         print(f"{name}: not formatted; run python3 tools/format.py --fix")
-    return 1 if wrong else 0
+    return 1 if wrong_cpp or wrong_python else 0
 
 
 if __name__ == "__main__":

@@ -79,9 +79,7 @@ def main() -> int:
     options = ["--backend", arguments.backend, "--policy", arguments.policy]
     candidates = arguments.tasks.parent / "candidates"
     candidates.mkdir(exist_ok=True)
-    for number, (path, task, text) in enumerate(
-        solutions_of(arguments.folder, arguments.tasks)
-    ):
+    for number, (path, task, text) in enumerate(solutions_of(arguments.folder, arguments.tasks)):
         outcomes = []
         for kind, given in (("as written", text), ("mutant", text.replace("+=", "-=", 1))):
             if kind == "as written" or given != text:

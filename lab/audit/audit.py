@@ -526,9 +526,7 @@ def table(folder: Path, answers: Sequence[Answer]) -> str:
         one.key: readings.get(one.key, {}).get("fault") or fault_of(verdicts[one.key])
         for one in answers
     }
-    refused = {
-        one.key: kind_of(verdicts[one.key].get("musacoder")) == "illegal" for one in answers
-    }
+    refused = {one.key: kind_of(verdicts[one.key].get("musacoder")) == "illegal" for one in answers}
     listed = [
         [
             *(one.task.removeprefix("kernelbench:"), one.model, suite_name(one)),

@@ -227,8 +227,11 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         held_out="blocks/held_out.jsonl",
     ),
     "P": Experiment(
-        tuple(Arm(f"{reward}, {name}", {**rule, **options})
-              for reward, rule in REWARDS for name, options in REPLAYS),
+        tuple(
+            Arm(f"{reward}, {name}", {**rule, **options})
+            for reward, rule in REWARDS
+            for name, options in REPLAYS
+        ),
         {**HIDDEN, "turns": 2},
         measured_with={**HIDDEN, "turns": 3},
         first="blocks/sft",

@@ -16,8 +16,7 @@ def patch_of(original: Path, module: str) -> str:
     name = path.relative_to(tops[0] if tops else path.parent).as_posix()
     with path.open(encoding="utf-8", newline="") as file:
         before = file.read()
-    texts = [_lines(before), _lines(module)]
-    lines = difflib.unified_diff(*texts, f"a/{name}", f"b/{name}")
+    lines = difflib.unified_diff(_lines(before), _lines(module), f"a/{name}", f"b/{name}")
     return "".join(line if line.endswith("\n") else line + NO_NEWLINE for line in lines)
 
 

@@ -59,8 +59,9 @@ OUTCOMES = {
 FIGURE = ({"value": float, "low": float, "high": float, "tasks": int}, None)
 FIGURES = {
     **dict.fromkeys(("tasks", "answers", "not_scored", "missing", "samples", "passed"), int),
-    **dict.fromkeys(("average", "first_turn", "best_turn", "faster_rate", "faster_than_compiled"),
-                    FIGURE),
+    **dict.fromkeys(
+        ("average", "first_turn", "best_turn", "faster_rate", "faster_than_compiled"), FIGURE
+    ),
     **dict.fromkeys(("pass_at", "fast"), {str: FIGURE}),
     "uncertain": {str: int},
 }

@@ -272,7 +272,7 @@ class CheckTest(InFolder):
         self.assertNotIn("right.cu:", done.stdout)
         end = "in 4 launches; 2 programs; make ended with exit code 0"
         self.assertIn(end, done.stdout.splitlines()[-1])
-        (result, *_) = json.loads((self.folder / "found.sarif").read_text())["runs"][0]["results"]
+        result, *_ = json.loads((self.folder / "found.sarif").read_text())["runs"][0]["results"]
         place = result["locations"][0]["physicalLocation"]
         self.assertEqual(place["artifactLocation"]["uri"], "racing.cu")
 

@@ -127,9 +127,7 @@ def candidate(barrier: str = "__syncthreads();", offset: str = "") -> str:
 
 
 class Ptx(InFolder):
-    def eval(
-        self, candidates: dict[str, str], *options: str, task: str = TASK
-    ) -> dict[str, Any]:
+    def eval(self, candidates: dict[str, str], *options: str, task: str = TASK) -> dict[str, Any]:
         """The outcomes by candidate."""
         given = ["--backend", "cpu", "--task", str(self.write("task.py", task)), *options]
         for name, text in candidates.items():
@@ -141,7 +139,7 @@ class Ptx(InFolder):
 
     def test_a_profile_has_the_sectors_of_each_trial(self) -> None:
         for options in (["--profile"], []):
-            (trial, *_) = self.eval({"right": candidate()}, *options)["right"]["trials"]
+            trial, *_ = self.eval({"right": candidate()}, *options)["right"]["trials"]
             # 30 rows of 64 floats are read and written, 8 sectors each time.
             self.assertEqual(trial["sectors"], 30 * 2 * 8 if options else 0)
 

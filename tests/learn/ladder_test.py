@@ -82,8 +82,15 @@ class LadderReportTest(unittest.TestCase):
         self.assertEqual((value, low, high, each), (0.5, 0.0, 1.0, [0.0, 1.0]))
 
     def test_feedback_is_held_against_a_fresh_draw_of_the_same_task(self) -> None:
-        held = self.held("a", [episode("t", 0, ["wrong", "pass"]), episode("t", 1, ["pass"]),
-                               episode("t", 2, ["wrong", "wrong"]), episode("u", 0, ["pass"])])
+        held = self.held(
+            "a",
+            [
+                episode("t", 0, ["wrong", "pass"]),
+                episode("t", 1, ["pass"]),
+                episode("t", 2, ["wrong", "wrong"]),
+                episode("u", 0, ["pass"]),
+            ],
+        )
         self.assertEqual(report.told_less_fresh(held), {"t": (1 - 0.5 + 0 - 0.5) / 2})
         self.assertEqual(report.turns_taken(held), (2 + 1 + 3 + 1) / 4)
 

@@ -137,9 +137,7 @@ def _name_of(call: str) -> str:
 def require_none(names: list[str], policy: str) -> None:
     """Raises Refusal for operators that computed before forward what forward would use."""
     if names:
-        shown = ", ".join(
-            name if name.startswith(_CAST) else f"aten::{name}" for name in names[:8]
-        )
+        shown = ", ".join(name if name.startswith(_CAST) else f"aten::{name}" for name in names[:8])
         raise Refusal(
             "operator",
             f"{shown} computed outside of forward; only draws, constants, copies and what the "

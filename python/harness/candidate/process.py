@@ -86,9 +86,7 @@ class CandidateProcess:
     moving data needs.
     """
 
-    def __init__(
-        self, place: Place = HOST_PLACE, recorder: AtenRecorder | None = None
-    ) -> None:
+    def __init__(self, place: Place = HOST_PLACE, recorder: AtenRecorder | None = None) -> None:
         self._place = place
         self._recorder = recorder
         self._module: ModuleType | None = None

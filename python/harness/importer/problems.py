@@ -191,7 +191,8 @@ def _median(description: str) -> Values:
     values = [ast.literal_eval(re.sub(r"\btrue\b", "True", row)) for row in rows]
     if not values:
         raise Refused("no workload: task.yml has no test in one line")
-    return sorted(values, key=_size)[len(values) // 2]
+    chosen: Values = sorted(values, key=_size)[len(values) // 2]
+    return chosen
 
 
 def _size(values: Values) -> int:

@@ -561,6 +561,7 @@ def _init(case: _Case, question: Question) -> Answer:
     state = region.state_of(reference.model)
     values = [("", reference.init), *state.items()]
     entries, descriptor = region.pack_named(values, case.place.memory)
+    assert case.native is not None
     body = {
         "init": entries[0]["tree"],
         "init_seed": reference.init_seed,
@@ -687,7 +688,7 @@ def _changed_state(comparer: Comparer, outcome: Outcome, kept: dict[str, Any]) -
     for name, expected in outcome.kept.items():
         now = kept.get(name)
         is_set = isinstance(now, torch.Tensor) and region.are_alike(now, expected)
-        if is_set and not name.endswith(_COUNTER):
+        if now is not None and is_set and not name.endswith(_COUNTER):
             now = now.reshape(expected.shape)
             yield from comparer.failures(expected, now, None, f"{name} after the call")
 

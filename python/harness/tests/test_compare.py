@@ -95,12 +95,13 @@ class FormTest(unittest.TestCase):
 
     def test_the_keys_that_differ_are_named(self) -> None:
         x = torch.ones(2)
-        for got, words in [
+        cases: list[tuple[dict[Any, torch.Tensor], str]] = [
             ({"b": x}, "lacks the key 'a' and has the key 'b', which the reference has not"),
             ({}, "lacks the key 'a'"),
             ({"a": x, **{number: x for number in range(7)}}, "the keys 0, 1, 2, 3, 4 and 2 more,"),
             ({"a": x, "k" * 5000: x}, "has the key 'kkk"),
-        ]:
+        ]
+        for got, words in cases:
             [check] = COMPARER.failures({"a": x}, got, None)
             self.assertIn(words, check["detail"])
             self.assertLess(len(check["detail"]), 200)

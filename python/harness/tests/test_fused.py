@@ -38,7 +38,16 @@ class Fused(unittest.TestCase):
             source, library = Path(folder) / "texts.cc", Path(folder) / "texts.so"
             source.write_text("\n".join(["#include <math.h>", *loops]))
             # No product and sum in one rounding: PyTorch's operators are apart.
-            command = ["g++", "-O1", "-ffp-contract=off", "-shared", "-fPIC", "-o", library, source]
+            command = [
+                "g++",
+                "-O1",
+                "-ffp-contract=off",
+                "-shared",
+                "-fPIC",
+                "-o",
+                str(library),
+                str(source),
+            ]
             subprocess.run(command, check=True)
             native = ctypes.CDLL(str(library))
             for number, (name, form) in enumerate(FORMS.items()):

@@ -202,7 +202,7 @@ class Closures(unittest.TestCase):
         with tempfile.TemporaryDirectory() as directory:
             folder = folder_of(directory, one=one, two=two)
             text = closure.self_contained([folder], folder.files[Path("one.py")], "Net").text
-        namespace: dict[str, sources.Any] = {}
+        namespace: dict[str, Any] = {}
         exec(text, namespace)
         self.assertEqual(namespace["Net"]().f([4.0, 9.0]), [2.0, 3.0, 2.0, 3.0], text)
 
@@ -607,7 +607,7 @@ def build(norm, act, sizes):
 class Trials(unittest.TestCase):
     """What the sandbox does with a text and proposals."""
 
-    def found(self, text: str, *proposals: Proposal, settings: dict[str, str] = {}) -> sources.Any:
+    def found(self, text: str, *proposals: Proposal, settings: dict[str, str] = {}) -> Any:
         head = "import torch\nfrom torch import nn\n"
         rows = [{"init": list(one.init), "named": one.named, "inputs": one.inputs}
                 for one in proposals]  # fmt: skip

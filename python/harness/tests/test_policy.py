@@ -52,9 +52,7 @@ x.dim() x.is_contiguous() x.is_floating_point() x.is_complex() x.is_signed() x.i
 x.is_pinned() x.is_same_size(x) torch.result_type(x, 1) x.clone().requires_grad_()
 x.__setitem__((0,0),2.0) x.__setitem__(slice(0,1),x[1:]) x.conj() x.resolve_conj() x.resolve_neg()
 [*x] torch.nn.Parameter(x) x.data.clone() torch.empty(0).new_empty(0)
-""".replace(
-    "\n", " "
-)
+""".replace("\n", " ")
 
 
 def _calls() -> list[str]:

@@ -16,7 +16,7 @@ class Regions(unittest.TestCase):
         given = [torch.arange(5), torch.rand(3, 4).t(), torch.empty(0), torch.tensor(7.0)]
         tree, descriptor = region.pack(given, JudgeMemory())
         self.addCleanup(os.close, descriptor)
-        found = region.unpack(tree, region.Mapping(descriptor))
+        found = region.unpack(tree, region.Mapped(descriptor))
         for one, other in zip(given, found, strict=True):
             self.assertEqual(one.stride(), other.stride())
             self.assertTrue(torch.equal(one, other))

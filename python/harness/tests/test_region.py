@@ -58,7 +58,7 @@ class _LazyModel(torch.nn.Module):
 
 def round_trip(value: Any, shared: bool) -> Any:
     tree, descriptor = region.pack(value)
-    source = region.Mapping(descriptor) if shared else region.Snapshot(descriptor, 1 << 20)
+    source = region.Mapped(descriptor) if shared else region.Snapshot(descriptor, 1 << 20)
     try:
         return region.unpack(tree, source)
     finally:
@@ -140,7 +140,7 @@ class RoundTripTest(unittest.TestCase):
     def test_a_mapping_shares_and_a_snapshot_does_not(self) -> None:
         tree, descriptor = region.pack(torch.zeros(4))
         private = region.unpack(tree, region.Snapshot(descriptor, 1 << 20))
-        region.unpack(tree, region.Mapping(descriptor)).fill_(1)
+        region.unpack(tree, region.Mapped(descriptor)).fill_(1)
         self.assertEqual(private.sum(), 0)
         self.assertEqual(region.unpack(tree, region.Snapshot(descriptor, 1 << 20)).sum(), 4)
         os.close(descriptor)
@@ -169,7 +169,7 @@ class InPlaceTest(unittest.TestCase):
         os.close(self.descriptor)
 
     def seen(self, value: Any) -> Any:
-        source = region.Mapping(self.descriptor)
+        source = region.Mapped(self.descriptor)
         return region.unpack(region.form_of(value), source, offsets=self.offsets_of(value))
 
     def offsets_of(self, value: Any) -> list[int]:
@@ -213,7 +213,7 @@ class InPlaceTest(unittest.TestCase):
     def test_a_shifted_tree_describes_the_next_value(self) -> None:
         stride = 512
         tree: Any = {}
-        source = region.Mapping(self.descriptor)
+        source = region.Mapped(self.descriptor)
         for number in range(3):
             at = number * stride // 4
             first = self.floats(at, [3], [1]).fill_(number)
@@ -231,7 +231,7 @@ class InPlaceTest(unittest.TestCase):
 
     def test_offsets_that_are_missing_or_none_are_refused(self) -> None:
         form = region.form_of([self.floats(0, [3], [1]), self.floats(16, [3], [1])])
-        source = region.Mapping(self.descriptor)
+        source = region.Mapped(self.descriptor)
         for offsets in ([], [0], [0, None], [0, "64"], [0, -4], [0, 2], [0, 1 << 60]):
             with self.subTest(str(offsets)):
                 self.assertRaises(Refusal, region.unpack, form, source, offsets=offsets)

@@ -62,7 +62,7 @@ class ChannelTest(unittest.TestCase):
 
         channel, raw = pair()
         busy = Busy()
-        with mock.patch.object(channel, "_socket", busy), mock.patch.object(wire.time, "sleep"):
+        with mock.patch.object(channel, "_socket", busy), mock.patch("time.sleep"):
             channel.send({}, [0])
             self.assertEqual(busy.tries, 3)
             with mock.patch.object(wire, "SEND_LIMIT_S", -1.0):

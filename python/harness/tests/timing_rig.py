@@ -70,7 +70,7 @@ class Rig:
     def share(self) -> list[Any]:
         """What whoever has the descriptor sees of each call's inputs."""
         shared = self.ask("share", calls=self.calls)
-        source = region.Mapping(self.found[0])
+        source = region.Mapped(self.found[0])
         os.close(self.found[0])
         return [
             region.unpack(region.shifted(shared["inputs"], i * shared["stride"]), source)

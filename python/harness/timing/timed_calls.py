@@ -16,7 +16,6 @@ from harness.worker.place import Place
 from harness.worker.program import call
 from harness.worker.wire import Json
 
-
 # Calls that got new memory are made again: PyTorch waits for the device as it asks for more.
 TRIES_MAX = 3
 

@@ -23,9 +23,7 @@ _SHARED_RESERVED = 111  # None of a block's is kept from it, or no block would h
 
 def attributes_of(described: Mapping[str, int]) -> dict[int, int]:
     """The driver's attributes."""
-    found = {
-        number: value for name, value in described.items() for number in ATTRIBUTES[name]
-    }
+    found = {number: value for name, value in described.items() for number in ATTRIBUTES[name]}
     if "shared_memory_per_block" in described:
         found[_SHARED_RESERVED] = 0
     return found

@@ -21,7 +21,6 @@ from harness.worker.cuda_place import CudaPlace
 from harness.worker.place import HOST_PLACE, Place, digest_by_sums
 from harness.worker.wire import Json
 
-
 EMPTY_BYTES = 2 << 20  # The size of a region of no tensors (python/harness/device/process.py).
 
 

@@ -3,7 +3,7 @@
 
 `pack` makes both from a value, `unpack` makes the value again; how the bytes of a tensor are
 reached is the `Source`'s business: `Snapshot` reads a private copy (the only way to touch what a
-candidate process sent: its file may change or shrink at any time), `Mapping` shares the pages.
+candidate process sent: its file may change or shrink at any time), `Mapped` shares the pages.
 
 Each tensor has pages of its own and ends where its last page ends, up to alignment, so that a
 device in software can put a guard page behind it.
@@ -21,7 +21,7 @@ import mmap
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import torch
 
@@ -141,7 +141,7 @@ def _sealed(nbytes: int) -> int:
 
 def _write(tensors: Sequence[tuple[Json, torch.Tensor]]) -> int:
     descriptor = lay_out(tensors)
-    source = Mapping(descriptor)
+    source = Mapped(descriptor)
     for node, tensor in tensors:
         source.bytes_of(node["offset"], tensor.nbytes).copy_(flat_bytes(tensor))
     return descriptor
@@ -150,7 +150,7 @@ def _write(tensors: Sequence[tuple[Json, torch.Tensor]]) -> int:
 def _reserve(nbytes: int) -> tuple[torch.Tensor, int]:
     size = max(1, -(-nbytes // PAGE)) * PAGE
     descriptor = _sealed(size)
-    return Mapping(descriptor).bytes_of(0, size), descriptor
+    return Mapped(descriptor).bytes_of(0, size), descriptor
 
 
 def flat_bytes(tensor: torch.Tensor) -> torch.Tensor:
@@ -193,7 +193,7 @@ def _tree(value: object, tensors: list[tuple[Json, torch.Tensor]], depth: int) -
     if depth > DEPTH_MAX or len(tensors) > NODES_MAX:
         raise Refusal("exception", "a value is nested too deeply or has too many tensors")
     if _is(value, torch.Tensor):
-        return _tensor_node(value, tensors)
+        return _tensor_node(cast(torch.Tensor, value), tensors)
     if _is(value, (list, tuple)):
         items = _items_of(value)
         if len(items) > NODES_MAX:
@@ -203,7 +203,7 @@ def _tree(value: object, tensors: list[tuple[Json, torch.Tensor]], depth: int) -
     if _is(value, settings.NAMESPACES):
         value = settings.Config(_members_of(value))
     if _is(value, dict):
-        pairs = dict.items(value)  # type: ignore[arg-type]
+        pairs = dict.items(cast(dict[Any, object], value))
         node = {"t": "dict", "items": [_item(k, v, tensors, depth) for k, v in pairs]}
         return node | ({"config": True} if _is(value, settings.Config) else {})
     return _leaf(value)
@@ -240,7 +240,7 @@ def _leaf(value: object) -> Json:
     if value is None or _is(value, (bool, str)):
         return {"t": "value", "value": value}
     if _is(value, int):
-        number = int.__add__(value, 0)  # type: ignore[arg-type]
+        number = int.__add__(cast(int, value), 0)
         if -(2**63) <= number < 2**63:
             return {"t": "value", "value": number}
     if _is(value, float):
@@ -336,7 +336,7 @@ class Snapshot:
         return step
 
 
-class Mapping:
+class Mapped:
     """The region's own pages, shared with whoever else maps it."""
 
     device = CPU
@@ -356,7 +356,7 @@ class _Host:
 
     write = staticmethod(_write)
     reserve = staticmethod(_reserve)
-    mapping = staticmethod(Mapping)
+    mapping = staticmethod(Mapped)
     snapshot = staticmethod(Snapshot)
 
 

@@ -197,7 +197,9 @@ def _judge_roles() -> Roles:
         ).answer,
         "baseline": baseline,
         "device": lambda libraries: process.DeviceProcess(
-            libraries.executor_library, libraries.backend.kernels, libraries.operators_library,
+            libraries.executor_library,
+            libraries.backend.kernels,
+            libraries.operators_library,
             libraries.warp_size,
             libraries.device_name,
             counts=libraries.counts,

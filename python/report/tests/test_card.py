@@ -15,6 +15,7 @@ from pathlib import Path
 from unittest import mock
 
 from report import card
+from report.data_sets import BadData
 
 HOSTILE = "<script>alert(1)</script>"
 SAMPLE = {
@@ -73,7 +74,7 @@ class Card(unittest.TestCase):
 
     def test_names_the_line_that_is_damaged(self) -> None:
         (self.folder / "sft.jsonl").write_text("{}x\n")
-        with self.assertRaisesRegex(card.BadData, "sft.jsonl: line 1"):
+        with self.assertRaisesRegex(BadData, "sft.jsonl: line 1"):
             card.render([self.folder])
 
     def test_parquet_without_pyarrow_is_refused_before_anything_is_written(self) -> None:
