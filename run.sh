@@ -81,7 +81,7 @@ print(pathlib.Path(torch.__file__).parent.parent / "nvidia/cu13/bin/nvcc")')
     say "no CUDA compiler could be installed: candidates cannot be judged without a CUDA toolkit"
 }
 
-# black, mypy and clang-format, in versions that all machines agree on.
+# Linters (black, mypy, clang-format) in versions that all machines agree on.
 find_linters() {
   local folder=$cache/lint
   if ! "$folder/bin/black" --version 2>/dev/null | grep -q 26.10.1; then

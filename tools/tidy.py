@@ -13,8 +13,11 @@ import pathlib
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+
+import code_lines
 
 LINE_COLUMNS_MAX = 100
 FILE_BYTES_MAX = 1 << 20
@@ -305,6 +308,11 @@ def breaches(paths: list[str], root: pathlib.Path) -> Iterator[str]:
     yield from missing_documents(files, root)
     yield from broken_links(files, root)
     yield from unrunnable_programs(files, root)
+    budgets = [file.text for file in files if file.path == code_lines.BUDGETS]
+    for text in budgets:
+        counts = code_lines.counts_of((file.path, file.text) for file in files)
+        for told in code_lines.breaches(counts, tomllib.loads(text)):
+            yield f"{code_lines.BUDGETS}:1: {told}"
 
 
 def listed(root: pathlib.Path, *options: str) -> set[str]:

@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Lines of code by room, against their budgets in tools/code_lines.toml, which `tidy` checks.
+
+A line counts that holds code: no blank one, comment or docstring; no test, golden, fuzz target,
+benchmark, task, prompt or experiment of lab/. A room is a folder at the top, and in src, device
+and python one below them. What needs more lines than its budget becomes smaller, or moves the
+budget in the same change, which says why; a budget that is far above its room is lowered.
+
+usage: python3 tools/code_lines.py [--write]     (a table; --write makes the budgets what is there)
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import pathlib
+import re
+import subprocess
+import sys
+import tokenize
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BUDGETS = "tools/code_lines.toml"
+LANGUAGES = {
+    **dict.fromkeys((".cc", ".h", ".hpp", ".cu", ".cuh", ".inc"), "C++"),
+    ".py": "Python",
+}
+NOT_COUNTED = re.compile(
+    r"^(tests|lab|data)/|(^|/)(tests|golden|testdata|testing|fakes)/|_(test|fuzz|bench)\.[a-z]+$"
+)
+COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+SPLIT = ("src", "device", "python")
+SLACK = 1.05  # A budget may be so much above its room, and a few lines.
+SLACK_LINES = 40
+HEAD = """# SPDX-License-Identifier: Apache-2.0
+# Lines of code that each room may have (tools/code_lines.py).
+"""
+_NO_CODE = (
+    *(tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT),
+    tokenize.ENDMARKER,
+)
+_WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+Counts = dict[str, Counter[str]]
+
+
+def in_cpp(text: str) -> int:
+    text = COMMENT.sub(lambda found: "\n" * found[0].count("\n"), text)
+    return sum(1 for line in text.split("\n") if line.strip())
+
+
+def in_python(text: str) -> int:
+    lines: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in _NO_CODE:
+            lines.update(range(token.start[0], token.end[0] + 1))
+    for node in ast.walk(ast.parse(text)):
+        if not isinstance(node, _WITH_DOCSTRING) or ast.get_docstring(node, clean=False) is None:
+            continue
+        docstring = node.body[0]
+        lines -= set(range(docstring.lineno, (docstring.end_lineno or docstring.lineno) + 1))
+    return len(lines)
+
+
+def room_of(path: str) -> str:
+    parts = pathlib.PurePath(path).parts
+    return "/".join(parts[: 2 if parts[0] in SPLIT and len(parts) > 2 else 1])
+
+
+def counts_of(files: Iterable[tuple[str, str]]) -> Counts:
+    """Lines by language and room, from paths and texts."""
+    counts: Counts = {language: Counter() for language in LANGUAGES.values()}
+    for path, text in files:
+        language = LANGUAGES.get(pathlib.PurePath(path).suffix)
+        if language is not None and not NOT_COUNTED.search(path):
+            counts[language][room_of(path)] += (in_python if language == "Python" else in_cpp)(text)
+    return counts
+
+
+def breaches(counts: Counts, budgets: dict[str, dict[str, int]]) -> Iterator[str]:
+    for language, rooms in counts.items():
+        allowed = budgets.get(language, {})
+        for room in sorted({*rooms, *allowed}):
+            lines, budget = rooms[room], allowed.get(room, 0)
+            if lines > budget:
+                yield f"{room} has {lines} lines of {language}, more than its budget of {budget}"
+            elif budget > lines * SLACK + SLACK_LINES:
+                yield f"{room} has {lines} lines of {language}: lower its budget of {budget}"
+
+
+def text_of(counts: Counts) -> str:
+    text = HEAD
+    for language, rooms in counts.items():
+        rows = [f'"{room}" = {lines}\n' for room, lines in sorted(rooms.items()) if lines]
+        text += f'\n["{language}"]  # {sum(rooms.values())} together\n' + "".join(rows)
+    return text
+
+
+def main(arguments: list[str]) -> int:
+    listed = subprocess.run(["git", "-C", str(ROOT), "ls-files"], check=True, capture_output=True)
+    paths = [path for path in listed.stdout.decode().split("\n") if (ROOT / path).is_file()]
+    counts = counts_of(
+        (path, (ROOT / path).read_text("utf-8"))
+        for path in paths
+        if pathlib.PurePath(path).suffix in LANGUAGES
+    )
+    if "--write" in arguments:
+        (ROOT / BUDGETS).write_text(text_of(counts), "utf-8")
+    for language, rooms in counts.items():
+        for room, lines in sorted(rooms.items()):
+            print(f"{language:7} {room:24} {lines:6}")
+        print(f"{language:7} {'all':24} {sum(rooms.values()):6}")
+    told = list(breaches(counts, tomllib.loads((ROOT / BUDGETS).read_text("utf-8"))))
+    print("\n".join(told))
+    return 1 if told else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
