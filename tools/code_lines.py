@@ -34,8 +34,9 @@ NOT_COUNTED = re.compile(
 )
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 SPLIT = ("src", "device", "python")
+UNIT = 50  # Budgets are multiples of it.
 SLACK = 1.05  # A budget may be so much above its room, and a few lines.
-SLACK_LINES = 40
+SLACK_LINES = UNIT
 HEAD = """# SPDX-License-Identifier: Apache-2.0
 # Lines of code that each room may have (tools/code_lines.py).
 """
@@ -95,8 +96,9 @@ def breaches(counts: Counts, budgets: dict[str, dict[str, int]]) -> Iterator[str
 def text_of(counts: Counts) -> str:
     text = HEAD
     for language, rooms in counts.items():
-        rows = [f'"{room}" = {lines}\n' for room, lines in sorted(rooms.items()) if lines]
-        text += f'\n["{language}"]  # {sum(rooms.values())} together\n' + "".join(rows)
+        budgets = {room: -(-lines // UNIT) * UNIT for room, lines in sorted(rooms.items())}
+        rows = [f'"{room}" = {budget}\n' for room, budget in budgets.items() if budget]
+        text += f'\n["{language}"]\n' + "".join(rows)
     return text
 
 

@@ -78,8 +78,9 @@ def form_findings(row: Row) -> Iterator[str]:
 def scripts_options(script: Path, words: list[str]) -> Iterator[str]:
     """The long options among the words that a script of ours does not have, by its text."""
     text = script.read_text()
-    if script.name == "run.sh":  # It hands its options to a script of examples/.
-        text += "".join(path.read_text() for path in (ROOT / "examples").glob("*.py"))
+    if script.name == "run.sh":  # It hands its options to one of these.
+        scripts = [*ROOT.glob("examples/*.py"), *ROOT.glob("lab/ladder/*.py")]
+        text += "".join(path.read_text() for path in scripts)
     for word in words:
         option = word.partition("=")[0]
         setting = option.removeprefix("--").replace("-", "_")  # Options of learn.py are settings.

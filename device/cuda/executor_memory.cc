@@ -2,6 +2,7 @@
 //
 // Memory: what a candidate maps, writes, reads and copies, and what the judge shares with it.
 #include <algorithm>
+#include <cstring>
 #include <iterator>
 
 #include "check.h"
@@ -14,6 +15,10 @@ namespace {
 // The bytes of fresh memory, by turns of the calls: large numbers, NaN and zeros, so that no sum,
 // minimum or maximum into it is right in all calls (python/harness/candidate/process.py).
 constexpr uint8_t kFreshBytes[] = {0x7F, 0xFF, 0x00};
+
+// Small copies from the host that are remembered, and the largest of them.
+constexpr size_t kGivenMax = 64;
+constexpr uint64_t kGivenBytesMax = 256;
 
 uint64_t rounded_up(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
 

@@ -31,6 +31,14 @@ TEST(ParseExtensions, ReadsWhatTheRecorderSaw) {
   EXPECT_EQ(extension.extra_cuda_cflags.front(), "-O3");
 }
 
+TEST(ParseExtensions, EndsLinesWhereCompilersDo) {
+  const auto parsed = parse_extensions(recording(R"(, "cuda_sources": ["// a\rint b;\r\nint c;\r"],
+                "files": [{"name": "a.h", "text": "//\rint d;"}])"));
+  ASSERT_TRUE(parsed);
+  EXPECT_EQ(parsed->front().cuda_sources.front(), "// a\nint b;\nint c;\n");
+  EXPECT_EQ(parsed->front().files.front().text, "//\nint d;");
+}
+
 class Refused : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(Refused, IsAProtocolError) {

@@ -25,7 +25,7 @@ using ::testing::IsEmpty;
 const fs::path kRoot = MC_SOURCE_DIR;
 
 const MusaDialect& dialect() {
-  static const MusaDialect kDialect = MusaDialect::create(kRoot / "musify").value();
+  static const MusaDialect kDialect = MusaDialect::create(kRoot / "data/musify").value();
   return kDialect;
 }
 
@@ -437,7 +437,7 @@ TEST(Dialect, TranslatesFlags) {
 }
 
 TEST(Dialect, RefusesNoHonestCandidate) {
-  const auto rules = musify::load_rules(kRoot / "musify", musify::Target::kMusa).value();
+  const auto rules = musify::load_rules(kRoot / "data/musify", musify::Target::kMusa).value();
   int num = 0;
   for (const char* set : {"honest", "kernelbench"}) {
     for (const auto& entry : fs::recursive_directory_iterator(kRoot / "tests/corpus" / set)) {

@@ -25,7 +25,7 @@ const std::string kModule =
 
 const MusaRows& rows() {
   static const MusaRows kRows =
-      MusaRows::create(std::filesystem::path(MC_SOURCE_DIR) / "musify").value();
+      MusaRows::create(std::filesystem::path(MC_SOURCE_DIR) / "data/musify").value();
   return kRows;
 }
 

@@ -17,7 +17,7 @@ using Strings = std::vector<std::string>;
 
 const Policy& policy() {
   static const Policy kPolicy =
-      load_policy(std::filesystem::path(MC_SOURCE_DIR) / "policy", "musacoder").value();
+      load_policy(std::filesystem::path(MC_SOURCE_DIR) / "data/policy", "musacoder").value();
   return kPolicy;
 }
 
@@ -97,7 +97,7 @@ TEST(CheckFlags, HaveListsOfTheirOwnForCxxAndTheLinker) {
 
 TEST(CheckFlags, LinkAVendorsLibraryWhereThePolicyHasThem) {
   const Policy kernelbench =
-      load_policy(std::filesystem::path(MC_SOURCE_DIR) / "policy", "kernelbench").value();
+      load_policy(std::filesystem::path(MC_SOURCE_DIR) / "data/policy", "kernelbench").value();
   EXPECT_THAT(check_flags(kernelbench, {{}, {}, {"-lcublas", "-lm"}}).passed.link,
               ElementsAre("-lcublas"));
 }

@@ -14,7 +14,7 @@ namespace {
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
-const std::filesystem::path kPolicies = std::filesystem::path(MC_SOURCE_DIR) / "policy";
+const std::filesystem::path kPolicies = std::filesystem::path(MC_SOURCE_DIR) / "data/policy";
 
 Json valid() {
   const Json none = Json::array();

@@ -10,7 +10,7 @@
 // The default policy; to be run in the root of the source tree.
 static const mc::legality::Policy& policy() {
   static const mc::legality::Policy kPolicy =
-      mc::legality::load_policy("policy", "musacoder").value();
+      mc::legality::load_policy("data/policy", "musacoder").value();
   return kPolicy;
 }
 

@@ -18,7 +18,7 @@ using ::testing::IsEmpty;
 
 const Policy& default_policy() {
   static const Policy kPolicy =
-      load_policy(std::filesystem::path(MC_SOURCE_DIR) / "policy", "musacoder").value();
+      load_policy(std::filesystem::path(MC_SOURCE_DIR) / "data/policy", "musacoder").value();
   return kPolicy;
 }
 

@@ -18,7 +18,7 @@ using ::testing::IsEmpty;
 
 std::vector<std::string> broken_rules(const std::vector<std::string>& symbols) {
   static const Policy kPolicy =
-      load_policy(std::filesystem::path(MC_SOURCE_DIR) / "policy", "musacoder").value();
+      load_policy(std::filesystem::path(MC_SOURCE_DIR) / "data/policy", "musacoder").value();
   std::vector<std::string> rules;
   for (const task::RuleFinding& finding : check_symbols(kPolicy, symbols, {})) {
     rules.push_back(finding.rule);
@@ -39,7 +39,7 @@ TEST(CheckSymbols, FindsOperatorsLibrariesAndSystemCalls) {
 
 TEST(CheckSymbols, LeavesPybind11sOwnImportToSourcesThatImportNothing) {
   const Policy policy =
-      load_policy(std::filesystem::path(MC_SOURCE_DIR) / "policy", "kernelbench").value();
+      load_policy(std::filesystem::path(MC_SOURCE_DIR) / "data/policy", "kernelbench").value();
   const auto rules = [&](const char* source) {
     return check_symbols(policy, {"PyImport_ImportModule"}, {{"cuda_sources[0]", source}}).size();
   };
@@ -69,7 +69,7 @@ TEST(CheckSymbols, FindsWaysPastTheDispatcherAndIntoTheVerifier) {
 
 TEST(CheckSymbols, TellsAnOperatorAsItsAuthorWroteIt) {
   static const Policy kPolicy =
-      load_policy(std::filesystem::path(MC_SOURCE_DIR) / "policy", "musacoder").value();
+      load_policy(std::filesystem::path(MC_SOURCE_DIR) / "data/policy", "musacoder").value();
   const std::vector<NativeSource> sources = {
       {"cuda_sources[0]", "// sum(x)\nint sum;\nauto y = x.sum(1);\nauto z = torch::relu(y);\n"}};
   const auto findings = check_symbols(
@@ -117,7 +117,7 @@ TEST(CheckSymbols, JudgesTheFacadesEntriesAsPyTorchs) {
                             "mc_at_data", "mc_at_numel"}),
               IsEmpty());
   const auto findings = check_symbols(
-      load_policy(std::filesystem::path(MC_SOURCE_DIR) / "policy", "musacoder").value(),
+      load_policy(std::filesystem::path(MC_SOURCE_DIR) / "data/policy", "musacoder").value(),
       {"mc_at_op_sum_dim_IntList"}, {{"cuda_sources[0]", "auto y = x.sum(1);\n"}});
   ASSERT_EQ(findings.size(), 1u);
   EXPECT_EQ(findings[0].location.line, 1);

@@ -29,8 +29,8 @@ using ::testing::SizeIs;
 const fs::path kRoot = MC_SOURCE_DIR;
 
 const Rules& rules_to(Target target) {
-  static const Rules kToMusa = load_rules(kRoot / "musify", Target::kMusa).value();
-  static const Rules kToCuda = load_rules(kRoot / "musify", Target::kCuda).value();
+  static const Rules kToMusa = load_rules(kRoot / "data/musify", Target::kMusa).value();
+  static const Rules kToCuda = load_rules(kRoot / "data/musify", Target::kCuda).value();
   return target == Target::kMusa ? kToMusa : kToCuda;
 }
 

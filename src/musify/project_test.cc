@@ -14,7 +14,7 @@ using ::testing::Not;
 
 SourceFacts facts(std::string_view text) {
   static const Rules kRules =
-      load_rules(std::filesystem::path(MC_SOURCE_DIR) / "musify", Target::kMusa).value();
+      load_rules(std::filesystem::path(MC_SOURCE_DIR) / "data/musify", Target::kMusa).value();
   return facts_of(text, Language::kCpp, kRules);
 }
 

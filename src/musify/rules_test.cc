@@ -37,7 +37,7 @@ std::string problem_of(const Json& json) {
 }
 
 TEST(Rules, OfTheProjectAreValid) {
-  const std::filesystem::path folder = std::filesystem::path(MC_SOURCE_DIR) / "musify";
+  const std::filesystem::path folder = std::filesystem::path(MC_SOURCE_DIR) / "data/musify";
   EXPECT_TRUE(load_rules(folder, Target::kMusa));
   EXPECT_TRUE(load_rules(folder, Target::kCuda));
 }

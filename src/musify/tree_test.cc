@@ -32,7 +32,7 @@ class Tree : public ::testing::Test {
   TemporaryDirectory folder_ = TemporaryDirectory::create("musify").value();
 
  protected:
-  Rules rules_ = load_rules(fs::path(MC_SOURCE_DIR) / "musify", Target::kMusa).value();
+  Rules rules_ = load_rules(fs::path(MC_SOURCE_DIR) / "data/musify", Target::kMusa).value();
 };
 
 TEST_F(Tree, HasTheSourcesOfAFolderWithTheirNewNames) {
