@@ -64,7 +64,7 @@ class Run {
     MC_TRY_VOID(begin(), "rl");
     // A run that begins anew evaluates anew, which is the line of step 0.
     const int64_t last_line = state_.step > 0 ? state_.step : -1;
-    MC_TRY(files_, train::MetricsFiles::open(options_.run, last_line), "rl");
+    MC_TRY(files_, train::MetricsFile::open(options_.run, last_line), "rl");
     result_.last = {state_.step, 0, 0, state_.elapsed_s};
     if (state_.step == 0) MC_TRY_VOID(evaluate_first(), "before the first step");
     Clock::time_point saved = Clock::now();
@@ -362,7 +362,7 @@ class Run {
   const std::vector<Prompt> eval_prompts_;
   Policy policy_;
   PromptQueue queue_;
-  std::optional<train::MetricsFiles> files_;
+  std::optional<train::MetricsFile> files_;
   std::optional<store::RunFolder> store_;
   std::optional<store::RunFolder> replay_;
   std::unique_ptr<Judge> judge_;  // Started with the first answers.

@@ -4,7 +4,7 @@
 //
 //   RUN/store.sqlite     what the run was asked for, and every episode
 //   RUN/episodes.jsonl   the episodes as text (episode.h)
-//   RUN/metrics.jsonl    one line a step (docs/rl.md), and an event file for TensorBoard
+//   RUN/metrics.jsonl    one line a step (docs/rl.md)
 //   RUN/checkpoints/     to go on from after a stop of any kind
 //   RUN/model            the result, once the run is complete
 //

@@ -37,7 +37,7 @@
 #include "loop/episode.h"
 #include "loop/prompt_queue.h"
 #include "loop/update.h"
-#include "train/events.h"
+#include "train/metrics.h"
 
 namespace mc::loop {
 

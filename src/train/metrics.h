@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The report of a run about each step: a line of JSON in RUN/metrics.jsonl, and the same numbers in
-// an event file for TensorBoard beside it.
+// The report of a run about each step: a line of JSON in RUN/metrics.jsonl, which TensorBoard,
+// wandb and trackio read by three lines of Python (docs/learn.md).
 #ifndef MC_TRAIN_METRICS_H_
 #define MC_TRAIN_METRICS_H_
 
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <string_view>
+#include <utility>
 
 #include "core/fd.h"
 #include "core/result.h"
-#include "train/events.h"
 
 namespace mc::train {
+
+using Scalar = std::pair<std::string_view, double>;
 
 struct StepMetrics {
   int64_t step = 0;      // From 1.
@@ -26,19 +29,20 @@ struct StepMetrics {
   double tokens_per_s = 0;  // The rate of this step.
 };
 
-class MetricsFiles {
+class MetricsFile {
  public:
   // Goes on after step `last_step`: lines of later steps, which a run that was killed left, are
   // removed.
-  static Result<MetricsFiles> open(const std::filesystem::path& run, int64_t last_step);
+  static Result<MetricsFile> open(const std::filesystem::path& run, int64_t last_step);
   Status add(const StepMetrics& metrics);
-  // {"step": …, name: number, …}; the event file has the same names.
+  // {"step": …, name: number, …}
   Status add(int64_t step, std::span<const Scalar> scalars);
 
  private:
-  MetricsFiles(Fd lines, Fd events) : lines_(std::move(lines)), events_(std::move(events)) {}
+  explicit MetricsFile(Fd lines) : lines_(std::move(lines)) {}
+  Status append(const std::string& line);
+
   Fd lines_;
-  Fd events_;
 };
 
 }  // namespace mc::train

@@ -95,9 +95,9 @@ class Run {
 
   Result<SftResult> complete(const std::function<void(const Progress&)>& on_step) {
     MC_TRY_VOID(begin(), "train");
-    std::optional<MetricsFiles> files;
+    std::optional<MetricsFile> files;
     if (ranks_.is_first()) {
-      MC_TRY(files, MetricsFiles::open(options_.run, state_.step), "train");
+      MC_TRY(files, MetricsFile::open(options_.run, state_.step), "train");
     }
     Clock::time_point saved = Clock::now();
     while (progress() < 1) {

@@ -3,7 +3,7 @@
 // Supervised fine-tuning: a model folder and conversations in, a run folder out.
 //
 //   RUN/store.sqlite    what the run was asked for
-//   RUN/metrics.jsonl   one line a step (metrics.h), and an event file for TensorBoard
+//   RUN/metrics.jsonl   one line a step (metrics.h)
 //   RUN/checkpoints/    to go on from after a stop of any kind (checkpoint.h)
 //   RUN/model           the result, a Hugging Face folder, once the run is complete
 //
