@@ -84,7 +84,8 @@ class MusaTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             if package is not None:
                 Path(folder, "torch_musa.py").write_text(package)
-            code = f"import sys; sys.path[:0] = [{str(ROOT / "python")!r}, {folder!r}]\n" + code
+            paths = [str(ROOT / "python"), folder]
+            code = f"import sys; sys.path[:0] = {paths!r}\n" + code
             done = subprocess.run(
                 [sys.executable, "-c", code, *arguments], cwd=ROOT, capture_output=True, text=True
             )
