@@ -55,7 +55,8 @@ endfunction()
 # layer(<name> [USES <layer>...] [HIDES <layer or library>...] [LONG <pattern>]): src/<name> as one
 # library and one test program.  USES are the layers that its headers mention; HIDES stay inside its
 # .cc files; LONG are tests that are not quick.
-# *_test.cc hold tests, test_*.cc what long ones need.  Each layer has an include root that shows it
+# *_test.cc hold tests, test_*.cc what long ones need, and testing/ what the tests of other layers
+# use, too.  Each layer has an include root that shows it
 # alone, so an undeclared include does not compile.
 function(layer name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "LONG" "USES;HIDES")
@@ -76,9 +77,21 @@ function(layer name)
   add_library(${name} STATIC ${sources})
   target_sources(${name} PUBLIC FILE_SET HEADERS BASE_DIRS ${root} FILES ${headers})
   target_link_libraries(${name} PUBLIC ${arg_USES} PRIVATE ${arg_HIDES} mc_options)
+  set(helpers)
+  file(GLOB testing CONFIGURE_DEPENDS ${dir}/testing/*.cc)
+  if(testing AND (MC_BUILD_TESTS OR MC_BUILD_FUZZ))
+    add_library(${name}_testing STATIC ${testing})
+    target_link_libraries(${name}_testing PUBLIC ${name} PRIVATE ${arg_HIDES} mc_options)
+  endif()
+  foreach(used ${name} ${arg_USES} ${arg_HIDES})
+    if(TARGET ${used}_testing)
+      list(APPEND helpers ${used}_testing)
+    endif()
+  endforeach()
   if(MC_BUILD_TESTS AND tests)
     add_executable(${name}_test ${tests})
-    target_link_libraries(${name}_test PRIVATE ${name} ${arg_HIDES} mc_options GTest::gmock_main)
+    target_link_libraries(${name}_test PRIVATE ${name} ${helpers} ${arg_HIDES} mc_options
+      GTest::gmock_main)
     target_compile_definitions(${name}_test PRIVATE MC_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
     mc_discover_tests(${name}_test "${arg_LONG}")
   endif()
@@ -94,7 +107,7 @@ function(layer name)
       add_executable(${target} ${fuzzer})
       target_compile_options(${target} PRIVATE -fsanitize=fuzzer)
       target_link_options(${target} PRIVATE -fsanitize=fuzzer)
-      target_link_libraries(${target} PRIVATE ${name} ${arg_HIDES} mc_options)
+      target_link_libraries(${target} PRIVATE ${name} ${helpers} ${arg_HIDES} mc_options)
     endforeach()
   endif()
 endfunction()

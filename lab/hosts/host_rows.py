@@ -3,8 +3,8 @@
 # mypy: disable-error-code="import-not-found,import-untyped"
 """Rows of `forge --dialect both` through the reward hooks of slime, verl and TRL, on the CPU.
 
-    musacoder forge --tasks 60 --seed 1 --bugs --dialect both --out data
-    PYTHONPATH=python python lab/hosts/host_rows.py data --rows 200 --hosts slime,verl,trl
+    musacoder forge --tasks 60 --seed 1 --bugs --dialect both --out rows
+    PYTHONPATH=python python lab/hosts/host_rows.py rows --rows 200 --hosts slime,verl,trl
 
 A right and a wrong answer to each row come from the forge's repairs.  A right one must earn more
 than 0, a wrong one -1 or what q earns, each in its row's dialect; the task is the same in both.

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Does the verifier's feedback help a second answer? Three arms on the same failed first answers.
 
-    python3 lab/ladder/turn_arms.py --tasks data/test.jsonl --out arms --model run/sft/model
-    python3 lab/ladder/turn_arms.py --tasks data/test.jsonl --out arms \\
+    python3 lab/ladder/turn_arms.py --tasks rows/test.jsonl --out arms --model run/sft/model
+    python3 lab/ladder/turn_arms.py --tasks rows/test.jsonl --out arms \\
         --endpoint http://localhost:8000/v1 --model-name NAME
 
     feedback   the failed answer, and the verifier's feedback on it

@@ -12,7 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/hash.h"
-#include "task/verdict_generator.h"
+#include "task/testing/verdict_generator.h"
 
 namespace mc::bench {
 namespace {

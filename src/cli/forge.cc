@@ -286,8 +286,8 @@ void add_forge(CLI::App& app, int& exit_code) {
       ->check(number_range(0.0, 1.0));
   command->footer(
       "Examples:\n"
-      "  musacoder forge --tasks 100 --out data\n"
-      "  musacoder forge --samples 5000 --families all --all-kinds --out data");
+      "  musacoder forge --tasks 100 --out rows\n"
+      "  musacoder forge --samples 5000 --families all --all-kinds --out rows");
   command->callback([arguments, command, &exit_code] {
     if (command->count("--tasks") > 0 && command->count("--samples") > 0) {
       exit_code =

@@ -197,7 +197,7 @@ void add_report(CLI::App& app, int& exit_code) {
       "Examples:\n"
       "  musacoder report bench/mine --out page.html\n"
       "  musacoder report bench/mine bench/other --markdown table.md --csv rows.csv\n"
-      "  musacoder report data --out card.html --manifest manifest.json");
+      "  musacoder report rows --out card.html --manifest manifest.json");
   command->callback([arguments, &exit_code] {
     if ((arguments->out + arguments->markdown + arguments->csv + arguments->junit +
          arguments->inspect + arguments->json + arguments->kernelbench + arguments->parquet +

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "compile/diagnostics_properties.h"
+#include "compile/testing/diagnostics_properties.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   mc::compile::check_nvcc_output(std::string_view(reinterpret_cast<const char*>(data), size));

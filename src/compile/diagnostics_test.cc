@@ -6,8 +6,8 @@
 #include <gmock/gmock.h>
 
 #include "compile/diagnostics.h"
-#include "compile/diagnostics_properties.h"
 #include "compile/kernel_resources.h"
+#include "compile/testing/diagnostics_properties.h"
 
 namespace mc::compile {
 namespace {

@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "core/hash.h"
+#include "eval/fakes/test_stand.h"
 #include "eval/musa_dialect.h"
 #include "eval/preparer.h"
-#include "eval/test_stand.h"
 
 namespace mc::eval {
 namespace {

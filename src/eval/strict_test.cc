@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include "eval/test_stand.h"
+#include "eval/fakes/test_stand.h"
 
 namespace mc::eval {
 namespace {

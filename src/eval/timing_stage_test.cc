@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "compile/toolchain.h"
-#include "eval/test_stand.h"
+#include "eval/fakes/test_stand.h"
 
 namespace mc::eval {
 namespace {

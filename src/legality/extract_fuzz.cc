@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "legality/extract_properties.h"
+#include "legality/testing/extract_properties.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   mc::legality::check_extraction(std::string_view(reinterpret_cast<const char*>(data), size));

@@ -7,7 +7,7 @@
 #include <string>
 #include <variant>
 
-#include "legality/extract_properties.h"
+#include "legality/testing/extract_properties.h"
 
 namespace mc::legality {
 namespace {

@@ -12,8 +12,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/utf8.h"
+#include "task/testing/verdict_generator.h"
 #include "task/text.h"
-#include "task/verdict_generator.h"
 #include "task/verdict_json.h"
 
 namespace mc::report {

@@ -15,8 +15,8 @@
 #include "reward/hints.h"
 #include "reward/page.h"
 #include "reward/tokens.h"
+#include "task/testing/verdict_generator.h"
 #include "task/text.h"
-#include "task/verdict_generator.h"
 
 namespace mc::reward {
 namespace {

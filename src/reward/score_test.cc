@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "task/verdict_generator.h"
+#include "task/testing/verdict_generator.h"
 
 namespace mc::reward {
 namespace {

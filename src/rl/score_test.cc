@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include "task/verdict_generator.h"
+#include "task/testing/verdict_generator.h"
 
 namespace mc::rl {
 namespace {

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "task/verdict_generator.h"
+#include "task/testing/verdict_generator.h"
 #include "task/verdict_json.h"
 
 namespace mc::store {

@@ -22,7 +22,7 @@
 
 #include "core/file.h"
 #include "core/hash.h"
-#include "task/verdict_generator.h"
+#include "task/testing/verdict_generator.h"
 
 namespace mc::store {
 namespace {

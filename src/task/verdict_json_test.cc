@@ -12,7 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/file.h"
-#include "task/verdict_generator.h"
+#include "task/testing/verdict_generator.h"
 
 namespace mc::task {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "eval/test_stand.h"
+#include "eval/fakes/test_stand.h"
 
 #include <cstdlib>
 #include <utility>

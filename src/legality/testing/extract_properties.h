@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Random answers and what must hold of the extraction from any: for its fuzz target and its tests.
-#ifndef MC_LEGALITY_EXTRACT_PROPERTIES_H_
-#define MC_LEGALITY_EXTRACT_PROPERTIES_H_
+#ifndef MC_LEGALITY_TESTING_EXTRACT_PROPERTIES_H_
+#define MC_LEGALITY_TESTING_EXTRACT_PROPERTIES_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -20,4 +20,4 @@ void check_extraction(std::string_view answer);
 
 }  // namespace mc::legality
 
-#endif  // MC_LEGALITY_EXTRACT_PROPERTIES_H_
+#endif  // MC_LEGALITY_TESTING_EXTRACT_PROPERTIES_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compile/diagnostics_properties.h"
+#include "compile/testing/diagnostics_properties.h"
 
 #include "compile/diagnostics.h"
 #include "compile/kernel_resources.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // For tests: verdicts of every kind with every field set, the same for the same seed.
-#ifndef MC_TASK_VERDICT_GENERATOR_H_
-#define MC_TASK_VERDICT_GENERATOR_H_
+#ifndef MC_TASK_TESTING_VERDICT_GENERATOR_H_
+#define MC_TASK_TESTING_VERDICT_GENERATOR_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -18,4 +18,4 @@ Verdict generate_verdict(uint64_t seed, size_t outcome_index);
 
 }  // namespace mc::task
 
-#endif  // MC_TASK_VERDICT_GENERATOR_H_
+#endif  // MC_TASK_TESTING_VERDICT_GENERATOR_H_

@@ -2,7 +2,7 @@
 //
 // A third visitor of a verdict's fields, beside those of verdict_json.cc: it fills each with a
 // random value of its type, or of its name where the schema lists the values.
-#include "task/verdict_generator.h"
+#include "task/testing/verdict_generator.h"
 
 #include <array>
 #include <cmath>

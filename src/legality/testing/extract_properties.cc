@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "legality/extract_properties.h"
+#include "legality/testing/extract_properties.h"
 
 #include <algorithm>
 #include <array>

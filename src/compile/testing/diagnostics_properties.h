@@ -2,8 +2,8 @@
 //
 // Properties of the readers of nvcc's output for every text: the oracle of their fuzz target
 // and property test.  A candidate writes part of that output: names, messages, #pragma message.
-#ifndef MC_COMPILE_DIAGNOSTICS_PROPERTIES_H_
-#define MC_COMPILE_DIAGNOSTICS_PROPERTIES_H_
+#ifndef MC_COMPILE_TESTING_DIAGNOSTICS_PROPERTIES_H_
+#define MC_COMPILE_TESTING_DIAGNOSTICS_PROPERTIES_H_
 
 #include <string_view>
 
@@ -14,4 +14,4 @@ void check_nvcc_output(std::string_view output);
 
 }  // namespace mc::compile
 
-#endif  // MC_COMPILE_DIAGNOSTICS_PROPERTIES_H_
+#endif  // MC_COMPILE_TESTING_DIAGNOSTICS_PROPERTIES_H_

@@ -3,8 +3,8 @@
 // For tests: all that evaluations share, around fake workers (worker/fakes/fake_worker.h): no
 // child, no device, and a clock of its own.  Each role does what it is asked, and the judge finds
 // all right, until a test says otherwise.
-#ifndef MC_EVAL_TEST_STAND_H_
-#define MC_EVAL_TEST_STAND_H_
+#ifndef MC_EVAL_FAKES_TEST_STAND_H_
+#define MC_EVAL_FAKES_TEST_STAND_H_
 
 #include <optional>
 #include <vector>
@@ -64,4 +64,4 @@ class Stand {
 
 }  // namespace mc::eval
 
-#endif  // MC_EVAL_TEST_STAND_H_
+#endif  // MC_EVAL_FAKES_TEST_STAND_H_
