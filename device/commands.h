@@ -58,10 +58,10 @@ enum class Op : uint32_t {
   kBeginCall,         // Call: the next timed call's inputs appear, and its time begins.
   kEndCall,           // Call, then an OutputPart for each tensor of its outputs.
   kLibraryCall,       // LibraryCall, then its words; where it says so, answered with words.
-  kOperator,          // Operator, then its bytes (operators/operators.h); answered with a reply.
-  kOperatorResult,    // OperatorResult: a result of it goes to an address.
-  kHostAccess,        // HostAccess; answered behind all work.
-  kUnsupported,       // A name: what the client was asked for and cannot do.
+  kOperator,        // OperatorCall, then its bytes (operators/operators.h); answered with a reply.
+  kOperatorResult,  // OperatorResult: a result of it goes to an address.
+  kHostAccess,      // HostAccess; answered behind all work.
+  kUnsupported,     // A name: what the client was asked for and cannot do.
 };
 constexpr uint32_t kOps = static_cast<uint32_t>(Op::kUnsupported) + 1;
 
@@ -258,7 +258,7 @@ struct LibraryCall {
   uint32_t unused = 0;
 };
 
-struct Operator {
+struct OperatorCall {
   uint64_t bytes;  // That follow.
 };
 

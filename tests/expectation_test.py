@@ -132,7 +132,7 @@ class Cases(unittest.TestCase):
 
 
 class Judging(unittest.TestCase):
-    def test_a_program_that_is_not_there_is_one_line(self) -> None:
+    def test_a_missing_program_is_reported_in_one_line(self) -> None:
         judge = Judge("/nosuch/musacoder")
         with self.assertRaisesRegex(SystemExit, "cannot run /nosuch/musacoder"):
             judge.results(SETS["honest"]()[:1])

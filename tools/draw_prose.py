@@ -43,7 +43,11 @@ def main() -> None:
         said |= {(str(path), one.strip()) for one in sentences(path, text)}
         if path.suffix != ".md":
             names |= {(str(path), found[1]) for found in NAMES.finditer(text)}
-    long = sorted(one for one in said if len(one[1]) > LENGTH_MIN and "SPDX" not in one[1])
+    long = sorted(
+        one
+        for one in said
+        if len(one[1]) > LENGTH_MIN and one[1].count(" ") > 3 and "SPDX" not in one[1]
+    )
     for place, one in rng.sample(long, 20) + rng.sample(sorted(names), 30):
         print(f"{place}: {one}")
 

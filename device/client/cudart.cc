@@ -407,7 +407,7 @@ __attribute__((constructor)) static void open_by_environment(int argc, char** ar
 // An operator of PyTorch's (operators/operators.h): its reply, of at most `reply_max` bytes.
 int mc_device_operator(const void* call, size_t bytes, void* reply, size_t reply_max) {
   if (bytes > kOperatorBytesMax) return cudaErrorInvalidValue;
-  const mc::device::Operator command{bytes};
+  const mc::device::OperatorCall command{bytes};
   return note(device().call(Op::kOperator, command, reply, reply_max, {call, bytes}));
 }
 

@@ -676,7 +676,7 @@ void Executor::execute(Op op, const char* body, uint32_t bytes) {
       return fail(is_done || status != CUDA_SUCCESS ? status : CUDA_ERROR_UNKNOWN);
     }
     case Op::kOperator: {
-      Operator command;
+      OperatorCall command;
       if (!take(command)) return reply(CUDA_ERROR_INVALID_VALUE);
       return run_operator(command, body, bytes);
     }

@@ -249,7 +249,7 @@ class Executor : private CallContext {
   void end_item(CallItem item);
   CUresult call_library(const LibraryCall& command, const char* data, uint32_t bytes,
                         std::vector<uint64_t>& answer);
-  void run_operator(const Operator& command, const char* call, uint32_t bytes);
+  void run_operator(const OperatorCall& command, const char* call, uint32_t bytes);
   CUresult fetch_result(const OperatorResult& command);
   void answer_query(CUresult status);
   CUresult elapsed(const Elapsed& command, float& ms);

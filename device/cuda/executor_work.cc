@@ -221,7 +221,7 @@ CUresult Executor::call_library(const LibraryCall& command, const char* data, ui
 }
 
 // The device's work ends first.
-void Executor::run_operator(const Operator& command, const char* call, uint32_t bytes) {
+void Executor::run_operator(const OperatorCall& command, const char* call, uint32_t bytes) {
   if (operators_.run == nullptr) return reply(CUDA_ERROR_NOT_SUPPORTED);
   if (command.bytes > bytes) return reply(CUDA_ERROR_INVALID_VALUE);
   if (num_captures_ > 0) return reply(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);

@@ -167,7 +167,7 @@ const Step* branch(Warp& base, const Step* s) {
   return diverge(w, s, taken, w.active & ~taken);
 }
 
-// The active lanes whose value is that of the lowest one.
+// The active lanes whose value equals that of the active lane with the lowest number.
 template <class T>
 Mask equal_lanes(const LaneWarp& w, const T* values) {
   Mask same = 0;

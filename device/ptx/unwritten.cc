@@ -165,7 +165,8 @@ const Aftermath::Line* Aftermath::find(uint64_t number) const {
   return found == lines_.end() || found->number != number ? nullptr : &*found;
 }
 
-// One of the lines may be null: that run wrote nothing there.
+// The bytes of one line of memory that differ after two runs, added to `found`.  `mine` or `other`
+// (not both) is null where its run wrote nothing in that line.
 void Aftermath::add_differences(const Line* mine, const Line* other,
                                 std::vector<Extent>& found) const {
   const Line& any = mine != nullptr ? *mine : *other;

@@ -42,8 +42,8 @@ def solutions_of(folder: Path) -> Iterator[tuple[Path, Json]]:
             yield path, body
 
 
-def call_of(definition: Json, workload: Json, entry: str, is_destination: bool) -> str:
-    """The class that calls the solution's function."""
+def model_text(definition: Json, workload: Json, entry: str, is_destination: bool) -> str:
+    """The text of the class ModelNew, which calls the solution's function."""
     given: list[str] = []
     names: list[str] = []
     places: dict[str, str] = {}  # The place of a size, by its axis.
@@ -78,8 +78,8 @@ def candidate_of(solution: Json, definition: Json, workload: Json) -> str:
     path, entry = spec["entry_point"].split("::")
     is_destination = spec.get("destination_passing_style", True)
     if path.endswith(".py"):
-        call = call_of(definition, workload, entry, is_destination)
-        return f"{texts[path].rstrip()}\n{call}"
+        model = model_text(definition, workload, entry, is_destination)
+        return f"{texts[path].rstrip()}\n{model}"
     if spec.get("binding") != "torch":
         raise Refused("its binding is not PyTorch's")
     for name, text in texts.items():
@@ -92,10 +92,10 @@ def candidate_of(solution: Json, definition: Json, workload: Json) -> str:
         "extra_cuda_cflags": spec.get("compile_options", {}).get("cuda_cflags", []),
     }
     options = ",\n    ".join(f"{name}={value!r}" for name, value in by_kind.items())
-    call = call_of(definition, workload, f"_extension.{entry}", is_destination)
+    model = model_text(definition, workload, f"_extension.{entry}", is_destination)
     return (
         "import torch\nfrom torch.utils.cpp_extension import load_inline\n\n"
-        f"_extension = load_inline(\n    name='solution',\n    {options},\n)\n{call}"
+        f"_extension = load_inline(\n    name='solution',\n    {options},\n)\n{model}"
     )
 
 

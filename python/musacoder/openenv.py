@@ -39,7 +39,8 @@ TURNS = 3
 SESSIONS_MAX = 1024
 DESCRIPTION = "Write GPU kernels for PyTorch programs; MooreEval judges them."
 
-# The system prompt and the request are those of the forge (src/forge/samples.cc).
+# The system prompt and the request of the training samples (kFullSystem and kFullRequest in
+# src/forge/samples.cc), without the sentence about thinking.
 PROMPT = """\
 You write CUDA kernels for PyTorch programs. Answer with one Python code block that defines \
 ModelNew, with the same parameters as Model, and compiles its kernels with load_inline.

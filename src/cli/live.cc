@@ -88,7 +88,7 @@ task::Verdict LivePipeline::evaluate(const task::Task& task, const task::Candida
   live_.leave(Live::Stage::kPreparing);
   if (auto* decided = std::get_if<task::Verdict>(&preparation)) return std::move(*decided);
   live_.enter(Live::Stage::kMeasuring);
-  task::Verdict verdict = pipeline.measure(std::get<eval::Prepared>(preparation));
+  task::Verdict verdict = pipeline.measure(std::get<eval::PreparedCandidate>(preparation));
   live_.leave(Live::Stage::kMeasuring);
   return verdict;
 }

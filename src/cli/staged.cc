@@ -76,7 +76,7 @@ Result<int> run_prepare(EvalArguments& arguments, const CLI::App& command) {
     if (auto* verdict = std::get_if<task::Verdict>(&preparation)) {
       decided[i] = judged_since(start, std::move(*verdict), arguments);
     } else {
-      auto bytes = eval::to_bytes(std::get<eval::Prepared>(preparation));
+      auto bytes = eval::to_bytes(std::get<eval::PreparedCandidate>(preparation));
       written[i] =
           bytes ? write_file_atomically(file_of(arguments.out, i), *bytes) : Status(bytes.error());
     }
@@ -94,17 +94,17 @@ Result<int> run_prepare(EvalArguments& arguments, const CLI::App& command) {
   return exit_code_of(given.bad, verdicts, arguments);
 }
 
-Result<eval::Prepared> load_prepared(const std::string& path) {
+Result<eval::PreparedCandidate> load_prepared(const std::string& path) {
   MC_TRY(const std::string bytes, read_file(path, eval::kPreparedBytesMax), path);
-  MC_TRY(eval::Prepared prepared, eval::prepared_from_bytes(bytes, cache_directory() / "prepared"),
-         path);
+  MC_TRY(eval::PreparedCandidate prepared,
+         eval::prepared_from_bytes(bytes, cache_directory() / "prepared"), path);
   return prepared;
 }
 
 Result<int> run_measure(EvalArguments& arguments, const CLI::App& command) {
   MC_TRY_VOID(settle(arguments, command), "measure");
   MC_TRY_VOID(prepare_cache_directory(), "measure");
-  std::vector<std::pair<std::string, eval::Prepared>> loaded;
+  std::vector<std::pair<std::string, eval::PreparedCandidate>> loaded;
   std::vector<Error> bad;
   for (const std::string& path : arguments.prepared) {
     auto one = load_prepared(path);
@@ -122,7 +122,7 @@ Result<int> run_measure(EvalArguments& arguments, const CLI::App& command) {
          eval::Pipeline::create(arguments.options, [&](std::string_view step) { bar.note(step); }),
          "measure");
   std::vector<Error> foreign;
-  std::vector<eval::Prepared> prepared;
+  std::vector<eval::PreparedCandidate> prepared;
   for (auto& [path, one] : loaded) {
     if (const Status can = pipeline->can_measure(one); !can) {
       foreign.push_back({can.error().code, path + ": " + can.error().message});

@@ -59,7 +59,7 @@ void end_idle(const EvaluationContext& context) {
 
 }  // namespace
 
-Evaluation::Evaluation(const EvaluationContext& context, const Prepared& prepared)
+Evaluation::Evaluation(const EvaluationContext& context, const PreparedCandidate& prepared)
     : context_(context),
       prepared_(prepared),
       use_(context.is_alone ? Schedule::Use::kExclusive : Schedule::Use::kShared),
@@ -394,11 +394,11 @@ void Evaluation::end_candidate() {
   context_.executor.give_back_device(std::move(device_));
 }
 
-std::string judge_key_of(const Prepared& prepared) {
+std::string judge_key_of(const PreparedCandidate& prepared) {
   return content_hash({prepared.task.code, to_string(prepared.verdict.protocol.correctness)});
 }
 
-task::Verdict evaluate(EvaluationContext context, const Prepared& prepared) {
+task::Verdict evaluate(EvaluationContext context, const PreparedCandidate& prepared) {
   MC_CHECK(!context.is_second && !context.is_alone);
   std::optional<Evaluation> evaluation(std::in_place, context, prepared);
   task::Verdict verdict = evaluation->run();

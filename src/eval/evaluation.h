@@ -64,7 +64,7 @@ class TimingStage;
 class Evaluation {
  public:
   // REQUIRES: both outlive it.
-  Evaluation(const EvaluationContext& context, const Prepared& prepared);
+  Evaluation(const EvaluationContext& context, const PreparedCandidate& prepared);
   ~Evaluation();
   // `Infra` where something fails that is not the candidate's, also where something throws.
   task::Verdict run();
@@ -90,7 +90,7 @@ class Evaluation {
   execute::Program located_program();
 
   const EvaluationContext& context_;
-  const Prepared& prepared_;
+  const PreparedCandidate& prepared_;
   Schedule::Use use_;
   std::optional<Scheduler::Hold> memory_;
 
@@ -108,12 +108,12 @@ class Evaluation {
 };
 
 // Equal for candidates that one open judge can serve, one after the other.
-std::string judge_key_of(const Prepared& prepared);
+std::string judge_key_of(const PreparedCandidate& prepared);
 
 // Evaluates; where that fails without being the candidate's fault, or for want of memory that
 // others may have held, once more, with a fresh judge and a fresh candidate process.  REQUIRES:
 // `context` are not those of a second time.
-task::Verdict evaluate(EvaluationContext context, const Prepared& prepared);
+task::Verdict evaluate(EvaluationContext context, const PreparedCandidate& prepared);
 
 }  // namespace mc::eval
 

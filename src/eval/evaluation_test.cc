@@ -40,7 +40,7 @@ class EvaluationTest : public testing::Test {
   EvaluationTest() { stand_.compute_device.reset(); }  // The CPU backend, but not emulated.
 
   task::Verdict run(const task::Candidate& candidate = {"a", "1"}) {
-    Prepared prepared{{"task", "task", kTask}, candidate, {}, source_, "", {}, {}};
+    PreparedCandidate prepared{{"task", "task", kTask}, candidate, {}, source_, "", {}, {}};
     prepared.artifacts.resize(1);
     prepared.artifacts[0].library = kLibrary;
     return evaluate(stand_.context(), prepared);

@@ -179,7 +179,7 @@ struct Pipeline::State {
   void complete(task::Verdict& verdict) const;
   Preparation prepare(const task::Task& task, const task::Candidate& candidate,
                       const task::Correctness& correctness, std::optional<task::Dialect> dialect);
-  task::Verdict measure(const Prepared& prepared);
+  task::Verdict measure(const PreparedCandidate& prepared);
   // The verdict of `judge`, with the result of a race check beside it.
   task::Verdict with_race_check(RaceSubject subject,
                                 const std::function<task::Verdict()>& judge) const;
@@ -346,16 +346,17 @@ Status Pipeline::can_judge(task::Dialect dialect) const {
                    to_string(dialect)};
 }
 
-Prepared Pipeline::trusted(const task::Task& task, const task::Candidate& candidate,
-                           std::string module, std::string recorded,
-                           std::vector<compile::Artifact> artifacts) const {
-  Prepared prepared{.task = task,
-                    .candidate = candidate,
-                    .target = target_of(state_->machine, state_->policy.version, artifacts),
-                    .source = std::move(module),
-                    .recorded = std::move(recorded),
-                    .artifacts = std::move(artifacts),
-                    .verdict = {}};
+PreparedCandidate Pipeline::trusted(const task::Task& task, const task::Candidate& candidate,
+                                    std::string module, std::string recorded,
+                                    std::vector<compile::Artifact> artifacts) const {
+  PreparedCandidate prepared{
+      .task = task,
+      .candidate = candidate,
+      .target = target_of(state_->machine, state_->policy.version, artifacts),
+      .source = std::move(module),
+      .recorded = std::move(recorded),
+      .artifacts = std::move(artifacts),
+      .verdict = {}};
   prepared.verdict.task = task.id;
   prepared.verdict.candidate = candidate.id;
   prepared.verdict.candidate_hash = content_hash({prepared.source});
@@ -364,7 +365,7 @@ Prepared Pipeline::trusted(const task::Task& task, const task::Candidate& candid
   return prepared;
 }
 
-Status Pipeline::can_measure(const Prepared& prepared) const {
+Status Pipeline::can_measure(const PreparedCandidate& prepared) const {
   const task::Protocol& protocol = prepared.verdict.protocol;
   const int warp = task::warp_threads(protocol.dialect, protocol.musa_architecture);
   if (warp != task::warp_threads(state_->options.dialect, state_->options.musa_architecture)) {
@@ -378,13 +379,14 @@ Status Pipeline::can_measure(const Prepared& prepared) const {
                "prepared for " + to_string(prepared.target) + "; here is " + to_string(here)};
 }
 
-task::Verdict Pipeline::measure(const Prepared& prepared) {
+task::Verdict Pipeline::measure(const PreparedCandidate& prepared) {
   return measure(prepared, state_->options.correctness);
 }
 
-task::Verdict Pipeline::measure(const Prepared& prepared, const task::Correctness& correctness) {
+task::Verdict Pipeline::measure(const PreparedCandidate& prepared,
+                                const task::Correctness& correctness) {
   MC_CHECK(can_measure(prepared));
-  Prepared here = prepared;
+  PreparedCandidate here = prepared;
   here.verdict.protocol.correctness = correctness;
   return state_->with_race_check(
       {prepared.task, prepared.candidate, correctness, prepared.verdict.protocol.dialect},
@@ -401,7 +403,7 @@ task::Verdict Pipeline::State::with_race_check(RaceSubject subject,
 }
 
 // The protocol is that of the prepared candidate's verdict.
-task::Verdict Pipeline::State::measure(const Prepared& prepared) {
+task::Verdict Pipeline::State::measure(const PreparedCandidate& prepared) {
   MC_CHECK(options.architecture.empty());
   std::optional<Result<execute::CandidateRecording>> recorded;
   task::Verdict verdict = devices->measure(judge_key_of(prepared), [&](DeviceState& on) {
@@ -454,7 +456,7 @@ task::Verdict Pipeline::evaluate(const task::Task& task, const task::Candidate& 
   return state_->with_race_check({task, candidate, correctness, dialect}, [&] {
     Preparation preparation = state_->prepare(task, candidate, correctness, dialect);
     if (auto* decided = std::get_if<task::Verdict>(&preparation)) return std::move(*decided);
-    return state_->measure(std::get<Prepared>(preparation));
+    return state_->measure(std::get<PreparedCandidate>(preparation));
   });
 }
 

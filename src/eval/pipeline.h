@@ -31,7 +31,7 @@
 namespace mc::eval {
 
 // A candidate that is legal and compiled, or its verdict.
-using Preparation = std::variant<Prepared, task::Verdict>;
+using Preparation = std::variant<PreparedCandidate, task::Verdict>;
 
 struct Limits {
   double compile_s = 120;
@@ -164,13 +164,14 @@ class Pipeline final : public task::Evaluator {
   Status can_judge(task::Dialect dialect) const;
   // A candidate of the caller's own, which nobody inspects: `recorded` is the recorder's answer for
   // `module`, and the artifacts are compiled by the toolchain that this pipeline has.
-  Prepared trusted(const task::Task& task, const task::Candidate& candidate, std::string module,
-                   std::string recorded, std::vector<compile::Artifact> artifacts) const;
+  PreparedCandidate trusted(const task::Task& task, const task::Candidate& candidate,
+                            std::string module, std::string recorded,
+                            std::vector<compile::Artifact> artifacts) const;
   // kInvalidInput where it was prepared for another kind of machine, or under another policy.
-  Status can_measure(const Prepared& prepared) const;
+  Status can_measure(const PreparedCandidate& prepared) const;
   // REQUIRES: can_measure(prepared).
-  task::Verdict measure(const Prepared& prepared);
-  task::Verdict measure(const Prepared& prepared, const task::Correctness& correctness);
+  task::Verdict measure(const PreparedCandidate& prepared);
+  task::Verdict measure(const PreparedCandidate& prepared, const task::Correctness& correctness);
   // kInvalidInput where the recording's data is none, kUnsupported where this device cannot run
   // it.  REQUIRES: Options::is_portable.
   Result<Replayed> replay(const Recording& recording);

@@ -81,9 +81,9 @@ Result<compile::Artifact> take_artifact(const Json& json, std::string_view& byte
 }
 
 // Throws nlohmann's exceptions.
-Result<Prepared> prepared_from(const Json& json, std::string_view libraries,
-                               const fs::path& folder) {
-  Prepared prepared{
+Result<PreparedCandidate> prepared_from(const Json& json, std::string_view libraries,
+                                        const fs::path& folder) {
+  PreparedCandidate prepared{
       .task = {json.at("task").at("id"), json.at("task").at("name"), json.at("task").at("code")},
       .candidate = {json.at("candidate").at("id"), json.at("candidate").at("answer")},
       .target = target_of(json.at("target")),
@@ -126,7 +126,7 @@ Target target_of(const Machine& machine, const std::string& policy,
           needs_python ? python.substr(0, python.rfind('.')) : "", policy};
 }
 
-Result<std::string> to_bytes(const Prepared& prepared) {
+Result<std::string> to_bytes(const PreparedCandidate& prepared) {
   std::string libraries;
   Json artifacts = Json::array();
   for (const compile::Artifact& artifact : prepared.artifacts) {
@@ -148,7 +148,7 @@ Result<std::string> to_bytes(const Prepared& prepared) {
          json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n" + libraries;
 }
 
-Result<Prepared> prepared_from_bytes(std::string_view bytes, const fs::path& folder) {
+Result<PreparedCandidate> prepared_from_bytes(std::string_view bytes, const fs::path& folder) {
   if (take_line(bytes) != kPreparedSchema) {
     return no_prepared("its first line is not " + std::string(kPreparedSchema));
   }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Prepared: a candidate that was found legal and compiled, as a value.
+// PreparedCandidate: a candidate that was found legal and compiled, as a value.
 //
 // It is made without a device, a judge or a secret, and is all that measuring needs, in another
 // process or on another machine with the same program:
 //
 //   MC_TRY(const std::string bytes, to_bytes(prepared), path);
 //   ...
-//   MC_TRY(Prepared again, prepared_from_bytes(bytes, cache_directory() / "prepared"), path);
+//   MC_TRY(PreparedCandidate again, prepared_from_bytes(bytes, cache_directory() / "prepared"),
+//   path);
 #ifndef MC_EVAL_PREPARED_H_
 #define MC_EVAL_PREPARED_H_
 
@@ -44,7 +45,7 @@ struct Machine;
 Target target_of(const Machine& machine, const std::string& policy,
                  const std::vector<compile::Artifact>& artifacts);
 
-struct Prepared {
+struct PreparedCandidate {
   task::Task task;
   task::Candidate candidate;
   Target target;
@@ -56,11 +57,12 @@ struct Prepared {
 
 // A line that names the schema, a line of JSON, then the libraries' bytes.  kIo where a library
 // cannot be read.
-Result<std::string> to_bytes(const Prepared& prepared);
+Result<std::string> to_bytes(const PreparedCandidate& prepared);
 
 // Writes the libraries into a directory of its own below `folder`, which stays while a copy of an
 // artifact lives.  kInvalidInput for what is not such a file, whole and unchanged.
-Result<Prepared> prepared_from_bytes(std::string_view bytes, const std::filesystem::path& folder);
+Result<PreparedCandidate> prepared_from_bytes(std::string_view bytes,
+                                              const std::filesystem::path& folder);
 
 }  // namespace mc::eval
 

@@ -42,7 +42,7 @@ class PreparedTest : public testing::Test {
     prepared_.artifacts.push_back(artifact);
   }
 
-  Result<Prepared> read(const std::string& bytes) const {
+  Result<PreparedCandidate> read(const std::string& bytes) const {
     return prepared_from_bytes(bytes, folder_.path() / "read");
   }
 
@@ -66,12 +66,12 @@ class PreparedTest : public testing::Test {
   }
 
   TemporaryDirectory folder_ = TemporaryDirectory::create("mc-prepared").value();
-  Prepared prepared_;
+  PreparedCandidate prepared_;
 };
 
 TEST_F(PreparedTest, ReadsWhatItWrote) {
   const std::string bytes = to_bytes(prepared_).value();
-  const Prepared again = read(bytes).value();
+  const PreparedCandidate again = read(bytes).value();
   EXPECT_EQ(to_bytes(again).value(), bytes);
   EXPECT_EQ(again.task.code, prepared_.task.code);
   EXPECT_EQ(again.candidate.answer, prepared_.candidate.answer);
@@ -85,7 +85,7 @@ TEST_F(PreparedTest, ReadsWhatItWrote) {
 }
 
 TEST_F(PreparedTest, KeepsItsLibrariesWhileAnArtifactLives) {
-  auto read = std::make_unique<Prepared>(this->read(to_bytes(prepared_).value()).value());
+  auto read = std::make_unique<PreparedCandidate>(this->read(to_bytes(prepared_).value()).value());
   compile::Artifact kept = read->artifacts[1];
   const fs::path other = read->artifacts[0].library;
   read.reset();

@@ -57,7 +57,7 @@ class Candidate {
   bool is_compiled_unported() const { return is_musa() && preparer_.machine().compiles_musa; }
 
   Preparer& preparer_;
-  Prepared prepared_;
+  PreparedCandidate prepared_;
   std::string inspected_;  // The module as the rules know it.
   bool is_ported_ = false;
   bool is_in_python_ = false;  // Its kernels are Triton's, say, and compiled when it runs.

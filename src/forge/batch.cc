@@ -67,7 +67,7 @@ using Compiled = std::vector<std::optional<CompiledModule>>;
 // The answer about a task of the process of the gate (python/harness/forge/prepare.py).
 struct Gated {
   TaskResult result;
-  std::vector<std::string> recorded;  // For each attempt, as eval::Prepared has it.
+  std::vector<std::string> recorded;  // For each attempt, as eval::PreparedCandidate has it.
 };
 
 }  // namespace

@@ -57,7 +57,8 @@ class GpuDecoder {
     int64_t token;
     int64_t length;  // Tokens in the cache.
   };
-  // The choices of `steps` steps, step by step: uniforms and choices are [steps, B].
+  // The tokens chosen in `steps` steps for B = starts.size() slots, with log-probabilities.  The
+  // result and `uniforms`, the random numbers of the choices, are both [steps, B].
   // REQUIRES: starts.size() is slots, or slots halved some times and rounded up.
   std::vector<Choice> run(std::span<const Start> starts, std::span<const double> uniforms,
                           int64_t steps);

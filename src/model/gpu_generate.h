@@ -2,8 +2,9 @@
 //
 // generate() (generate.h) on a GPU, with the steps of gpu_decoder.h.
 //
-// The host looks at what was drawn every few steps: a sequence that ended is drawn further until
-// then, and what was drawn too much is dropped.  So an answer has the same tokens as without.
+// The host looks at the drawn tokens only every few steps: a sequence that ended is drawn further
+// until then, and the surplus tokens are dropped.  So an answer has the same tokens as if the host
+// looked after every step.
 #ifndef MC_MODEL_GPU_GENERATE_H_
 #define MC_MODEL_GPU_GENERATE_H_
 

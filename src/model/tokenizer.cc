@@ -165,7 +165,7 @@ Result<Ids> parse_vocabulary(const Json& json) {
   return ids;
 }
 
-// ["a", "b"], or "a b" in older files.
+// The two tokens of a merge, from ["a", "b"], or from "a b" in older files.
 std::pair<std::string, std::string> parse_pair(const Json& json) {
   if (json.is_array() && json.size() == 2 && json[0].is_string() && json[1].is_string()) {
     return {json[0].get<std::string>(), json[1].get<std::string>()};

@@ -73,8 +73,8 @@ class Stream {
   void submit(Request request);
   void cancel(const std::string& id);
   void reply(const Asked& asked, const Queue::Reply& reply);
-  std::string line_of(const Asked& asked, const Queue::Answer& answer, Seconds taken) const;
-  std::string line_of(const Asked& asked, task::Verdict verdict, Seconds taken) const;
+  std::string response_line(const Asked& asked, const Queue::Answer& answer, Seconds taken) const;
+  std::string response_line(const Asked& asked, task::Verdict verdict, Seconds taken) const;
   void write(const std::string& line);
 
   std::ostream& out_;
@@ -134,22 +134,23 @@ void Stream::reply(const Asked& asked, const Queue::Reply& reply) {
                             is_late ? "late" : "cancelled"));
   }
   const auto& answered = std::get<Queue::Answered>(reply);
-  write(line_of(asked, *answered.answer, answered.taken));
+  write(response_line(asked, *answered.answer, answered.taken));
 }
 
-std::string Stream::line_of(const Asked& asked, const Queue::Answer& answer, Seconds taken) const {
+std::string Stream::response_line(const Asked& asked, const Queue::Answer& answer,
+                                  Seconds taken) const {
   if (!answer) return error_line(asked.id, answer.error().message, kind_of(answer.error()));
   if (const auto* verdict = std::get_if<task::Verdict>(&*answer)) {
-    return line_of(asked, *verdict, taken);
+    return response_line(asked, *verdict, taken);
   }
-  const auto bytes = eval::to_bytes(std::get<eval::Prepared>(*answer));
+  const auto bytes = eval::to_bytes(std::get<eval::PreparedCandidate>(*answer));
   if (!bytes) return error_line(asked.id, bytes.error().message, kind_of(bytes.error()));
   return fmt::format("{{\"id\":{},\"seconds\":{:.6f},\"prepared\":\"{}\"}}\n", dump(asked.id),
                      taken.count(), base64(*bytes));
 }
 
 // The verdict may be another request's, whose candidate had another id.
-std::string Stream::line_of(const Asked& asked, task::Verdict verdict, Seconds taken) const {
+std::string Stream::response_line(const Asked& asked, task::Verdict verdict, Seconds taken) const {
   if (!asked.candidate.empty()) verdict.candidate = asked.candidate;
   const auto score = reward::score(verdict, options_.score);
   return fmt::format(

@@ -21,7 +21,7 @@ Result<eval::Preparation> PipelineVerifier::run(const Request& request) {
     return Error{ErrorCode::kInvalidInput, "this program only prepares (--architecture)"};
   }
   if (request.verb == Verb::kMeasure) {
-    MC_TRY(const eval::Prepared prepared,
+    MC_TRY(const eval::PreparedCandidate prepared,
            eval::prepared_from_bytes(request.prepared, cache_directory() / "prepared"), "prepared");
     MC_TRY_VOID(pipeline_.can_measure(prepared), "prepared");
     return eval::Preparation(pipeline_.measure(prepared, request.correctness));

@@ -102,7 +102,7 @@ class Musify(InFolder):
         self.assertEqual(len(list(self.folder.iterdir())), 1)
         self.assertEqual(self.musify("--check", self.write("k.mu", "f(p);\n")).returncode, DONE)
 
-    def test_wrong_use_is_one_line(self) -> None:
+    def test_wrong_use_is_told_in_one_line(self) -> None:
         source = self.write("k.py", "x\n")
         for arguments, message in (
             (["/nowhere/k.cu"], "/nowhere/k.cu: no such file or folder"),

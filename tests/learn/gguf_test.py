@@ -179,7 +179,7 @@ class GgufTest(unittest.TestCase):
         name = "model.layers.0.self_attn.q_proj.weight"
         np.testing.assert_array_equal(found[name], self.tensors()[name])
 
-    def test_what_cannot_be_read_is_one_line(self) -> None:
+    def test_what_cannot_be_read_is_told_in_one_line(self) -> None:
         broken = self.root / "broken.gguf"
         broken.write_bytes(b"GGUF" + bytes(40))
         whole = self.write("whole.gguf", EXACT).read_bytes()

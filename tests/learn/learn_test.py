@@ -143,7 +143,7 @@ class LearnTest(unittest.TestCase):
         self.assertEqual(errors.decode().count("\n"), 1, errors)
         self.assertIn("rank 1 was ended by signal 9", errors.decode())
 
-    def test_what_all_processes_find_wrong_is_one_line(self) -> None:
+    def test_what_all_processes_find_wrong_is_told_in_one_line(self) -> None:
         arguments = self.sft("wrong")
         arguments[arguments.index("--model") + 1] = str(self.root / "nothing")
         self.fails(["sft", *arguments, "--processes", 2], "nothing")

@@ -176,7 +176,7 @@ class OwnChild(unittest.TestCase):
             self.assertTrue(started[0].endswith("eval --stream --backend cpu -j 2"), started)
             self.wait_for_the_end()
 
-    def test_it_is_found_on_path_and_its_lack_is_one_line(self) -> None:
+    def test_it_is_found_on_path_and_its_lack_is_told_in_one_line(self) -> None:
         path = f"{self.program.parent}:{os.environ['PATH']}"
         code = "print(musacoder.evaluate(T, 'yes').outcome)"
         self.assertEqual(self.run_python(code, PATH=path, MUSACODER="").stdout, "pass\n")

@@ -61,7 +61,9 @@ _LOAD_OF_MUSA = inspect.signature(
 _SIGNATURES = {"torch_musa.utils.musa_extension": (_INLINE_OF_MUSA, _LOAD_OF_MUSA)}
 
 
-def install(module: ModuleType, provide: Callable[[Json], object], is_musa: bool = False) -> None:
+def replace_builders(
+    module: ModuleType, provide: Callable[[Json], object], is_musa: bool = False
+) -> None:
     """Replaces what builds extensions in torch.utils.cpp_extension, or its twin for MUSA.
 
     `provide` gets each extension in normal form and returns the module that the candidate sees.

@@ -140,7 +140,7 @@ class CandidateProcess:
         self._artifacts = dict(body["artifacts"])
         described = body.get("described", {})
         builder = importlib.import_module(self._place.builder)
-        extensions.install(builder, self._find, is_musa=bool(described))
+        extensions.replace_builders(builder, self._find, is_musa=bool(described))
         cuda_on_cpu.claim_capability(described)
         setattr(torch, "compile", cuda_on_cpu.refuse_compile)
         own_operators.install()

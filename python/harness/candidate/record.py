@@ -44,7 +44,7 @@ class Recorder:
         initials = [region.unpack(tree, snapshot) for tree in body["initials"]]
         builder = musa_on_cpu.builder_named(self._builder)
         described = body.get("described", {})
-        extensions.install(builder, self._provide, is_musa=bool(described))
+        extensions.replace_builders(builder, self._provide, is_musa=bool(described))
         cuda_on_cpu.describe(described)
         cuda_on_cpu.install(torch.device("cpu"), musa_on_cpu.device_of(builder))
         own_operators.install(stands_in=True)

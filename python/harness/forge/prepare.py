@@ -71,7 +71,7 @@ def recorded(module: str) -> Json:
         found.append(extension)
         return SimpleNamespace(f=None)
 
-    extensions.install(cpp_extension, provide)
+    extensions.replace_builders(cpp_extension, provide)
     run_module(module, CANDIDATE_FILE)
     return {"extensions": found}
 

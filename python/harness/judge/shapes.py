@@ -232,7 +232,7 @@ class ShapePlanner:
             smaller = {**bound, **{name: max(1, now[name] // divisor) for name in names}}
             if keeps_ratios and not self._has_ratios(smaller):
                 continue
-            new_cost = self._estimate(smaller)
+            new_cost = self._cost_at(smaller)
             if new_cost is not None and self._options.excess(new_cost) < self._options.excess(cost):
                 return smaller, new_cost
         return None
@@ -254,7 +254,7 @@ class ShapePlanner:
             now[large] >= min(ratio, RATIO_MIN) * now[small] for large, small, ratio in self._ratios
         )
 
-    def _estimate(self, bound: Mapping[str, int]) -> Cost | None:
+    def _cost_at(self, bound: Mapping[str, int]) -> Cost | None:
         """The cost at these sizes; None where the reference cannot take them."""
         cost = attempt(estimate, self._task, bound)
         # A kernel larger than its input gives nothing on the meta device and fails elsewhere.
@@ -262,7 +262,7 @@ class ShapePlanner:
 
     def _try(self, bound: Mapping[str, int]) -> Cost | None:
         self._tries_left -= 1
-        return self._estimate(bound) if self._tries_left >= 0 else None
+        return self._cost_at(bound) if self._tries_left >= 0 else None
 
     # ---- Variants -------------------------------------------------------------------------------
 

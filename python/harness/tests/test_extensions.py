@@ -144,7 +144,7 @@ class NormalFormTest(unittest.TestCase):
     def test_every_alias_is_replaced(self) -> None:
         module = ModuleType("m")
         seen: list[Any] = []
-        extensions.install(module, seen.append)
+        extensions.replace_builders(module, seen.append)
         module.load_inline("e", "c")
         self.assertEqual(seen[0]["cpp_sources"], ["c"])
         self.assertRaises(RuntimeError, module.CUDAExtension, "e", [])

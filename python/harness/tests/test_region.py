@@ -99,7 +99,7 @@ class RoundTripTest(unittest.TestCase):
         self.assertEqual([*region.state_of(model)], ["w", "inner.b"])
         self.assertEqual([*region.buffers_of(model)], ["inner.b"])
 
-    def test_strides_come_back(self) -> None:
+    def test_strides_are_kept_by_pack_and_unpack(self) -> None:
         value = [
             torch.randn(3, 5).t(),
             torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last),
