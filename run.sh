@@ -83,13 +83,15 @@ print(pathlib.Path(torch.__file__).parent.parent / "nvidia/cu13/bin/nvcc")')
 
 # Linters (black, mypy, clang-format) in versions that all machines agree on.
 find_linters() {
-  local folder=$cache/lint
+  local folder=$cache/lint program
   if ! "$folder/bin/black" --version 2>/dev/null | grep -q 26.10.1; then
     say "installing clang-format, black and mypy into $folder"
-    python3 -m venv "$folder"
-    "$folder/bin/pip" install -q black==26.10.1 mypy==2.4.1 clang-format==19.1.7
+    python3 -m venv "$folder/venv"
+    "$folder/venv/bin/pip" install -q black==26.10.1 mypy==2.4.1 clang-format==19.1.7
+    mkdir -p "$folder/bin"
+    for program in black mypy clang-format; do ln -sf "../venv/bin/$program" "$folder/bin"; done
   fi
-  PATH=$folder/bin:$PATH
+  PATH=$folder/bin:$PATH  # Without the environment's own python3.
 }
 
 setup() {
