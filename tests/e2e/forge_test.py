@@ -152,9 +152,9 @@ class Forge(unittest.TestCase):
         own = Path(MUSACODER).resolve().parent.parent
         (self.folder / "prefix/lib").symlink_to(own / "lib")
         for room in (own / "share/musacoder").iterdir():
-            if room.name != "forge":
+            if room.name != "data":
                 (share / room.name).symlink_to(room.resolve())
-        shutil.copytree(own / "share/musacoder/data/forge", share / "data/forge")
+        shutil.copytree(own / "share/musacoder/data", share / "data")
         kernel = share / "data/forge/templates/unrolled/kernel.cu"
         kernel.write_text(kernel.read_text().replace("int i =", "int i = int i ="))
         done = forge(self.folder / "broken", "--tasks", "2", "--operators", "relu", "--depth", "1",
