@@ -322,12 +322,15 @@ class Ptx(InFolder):
             "checked": "TORCH_CHECK(cudnnCreate(&handle) == CUDNN_STATUS_SUCCESS);",
             # The library computes nothing, and nobody looks at its status.
             "unchecked": "cudnnCreate(&handle); return torch::zeros_like(x);",
+            "unused": "cudnnCreate(&handle);",
         }
         sources = {
             name: source.replace("  auto y =", f"  cudnnHandle_t handle; {call}\n  auto y =")
             for name, call in calls.items()
         }
-        for outcome in self.eval(sources, "--policy", "kernelbench").values():
+        outcomes = self.eval(sources, "--policy", "kernelbench")
+        self.assertEqual(outcomes.pop("unused")["kind"], "pass")
+        for outcome in outcomes.values():
             self.assertEqual(outcome["kind"], "unsupported", outcome)
             self.assertIn("cudnnCreate", json.dumps(outcome))
 
