@@ -45,7 +45,7 @@ from harness.worker.wire import Json, Refusal
 
 TF32_RUNS = 2  # Random signs, as of orders.
 ORDERS = 3  # Two random roundings may cancel in what is compared; that all do is rare.
-# Times the doubt of an output: a deep network has thousands of statistics, of which one is furthest.
+# Times the doubt of an output: of a deep network's thousands of statistics, one is furthest off.
 BUFFER_DOUBT_FACTOR = 2.0
 # Limits for state and inputs in double precision.
 _DOUBT_BYTES_MAX_ON_CPU = 256 << 20
@@ -73,7 +73,8 @@ class Outcome:
     has_views: bool = False  # Some outputs lay in inputs, or in an order of their own.
     # Parameters and buffers that the forward left alone, where all are within STATE_BYTES_CHECKED.
     kept: Mapping[str, torch.Tensor] = field(default_factory=dict)
-    buffers_before: Mapping[str, torch.Tensor] = field(default_factory=dict)  # Of those it changed.
+    # The buffers that the forward changed, as they were.
+    buffers_before: Mapping[str, torch.Tensor] = field(default_factory=dict)
 
     def on_cpu(self) -> Outcome:
         """A copy in the host's memory."""
@@ -210,7 +211,9 @@ class Reference:
             return self._doubts(inputs, outputs, changed, seed) if with_doubt else Doubts()
 
         old = {name: before[name] for name in changed}
-        return Outcome(outputs, changed, in_place, left, draw, find_doubts, has_views, unchanged, old)
+        return Outcome(
+            outputs, changed, in_place, left, draw, find_doubts, has_views, unchanged, old
+        )
 
     def _own(self, outputs: Any, given: Any) -> Any:
         """The outputs, each in memory that nothing else has."""
@@ -437,8 +440,9 @@ def failures(outcome: Outcome, got: Any, comparer: Comparer) -> list[Json]:
 def buffer_failures(
     outcome: Outcome, name: str, got: torch.Tensor, comparer: Comparer
 ) -> list[Json]:
-    """What is wrong with a buffer that the reference changes; as `failures`. One that was left alone
-    has no doubt, and one in too much doubt has values that say nothing.
+    """What is wrong with a buffer that the reference changes; as `failures`.
+
+    A buffer that was left alone has no doubt. The values of one in too much doubt say nothing.
     """
     expected, path = outcome.buffers[name], f"buffer {name}"
     found = comparer.failures(expected, got, None, path)
