@@ -33,6 +33,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -441,6 +442,8 @@ def evidence(verdict: Json) -> str:
     for trial in failed(outcome):
         for check in trial["checks"]:
             return f"{trial['distribution']}: {check['path']}: {difference(check)}"
+        if trial["inputs_mutated"]:
+            return f"{trial['distribution']}: {trial['inputs_mutated'][0]} is overwritten"
     return short(outcome)
 
 
@@ -475,11 +478,13 @@ def short(outcome: Json) -> str:
 # ---- Tables -------------------------------------------------------------------------------------
 
 
-def share(hits: int, tries: int) -> str:
+def share(hits: int, tries: int, digits: int = 0) -> str:
     if not tries:
         return "-"
     low, high = share_interval(hits, tries)
-    return f"{hits / tries:.0%} ({max(low, 0.0):.0%} to {high:.0%})"
+    return " ".join(
+        [f"{hits / tries:.{digits}%}", f"({max(low, 0.0):.{digits}%} to {high:.{digits}%})"]
+    )
 
 
 def markdown(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -488,7 +493,9 @@ def markdown(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def read_readings(path: Path = READINGS) -> dict[str, Json]:
-    """A reading has a reason, and where the program's finding is wrong another fault."""
+    """A reading has a reason; where the program's finding is wrong, another fault; and where it was
+    wrong until the program was mended, the reproduction's name (errors/).
+    """
     return json.loads(path.read_text()) if path.exists() else {}
 
 
@@ -512,12 +519,22 @@ def by_model(
 
 
 def by_fault(answers: Sequence[Answer], faults: Mapping[str, str]) -> str:
-    counts = collections.Counter(faults[one.key] for one in answers)
+    counts = Counter(faults[one.key] for one in answers)
     names = [name for name in (PASS, *FAULTS, *APART) if counts[name]]
     return markdown(
         ["finding", "answers", "of all"],
         [[name, counts[name], share(counts[name], len(answers))] for name in names],
     )
+
+
+def by_error(answers: Sequence[Answer], readings: Mapping[str, Json]) -> str:
+    """Answers that the program judged wrongly, by what was mended since."""
+    read = [readings.get(one.key, {}) for one in answers]
+    names = [one["mended"] for one in read if "mended" in one]
+    names += [OURS for one in read if one.get("fault") == OURS]
+    counts = [*sorted(Counter(names).items()), ("all", len(names))]
+    rows = [[name, count, share(count, len(answers), 1)] for name, count in counts]
+    return markdown(["error", "answers", "of all"], rows)
 
 
 def table(folder: Path, answers: Sequence[Answer]) -> str:
@@ -538,7 +555,12 @@ def table(folder: Path, answers: Sequence[Answer]) -> str:
         if faults[one.key] in (*FAULTS, COMPILE, LIMIT) or one.key in readings
     ]
     heads = ["task", "model", "repository", "path", "key", "finding", "evidence", "by reading"]
-    parts = [by_model(answers, faults, refused), by_fault(answers, faults), markdown(heads, listed)]
+    parts = [
+        by_model(answers, faults, refused),
+        by_fault(answers, faults),
+        by_error(answers, readings),
+        markdown(heads, listed),
+    ]
     return "\n\n".join(parts)
 
 

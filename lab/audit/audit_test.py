@@ -125,6 +125,17 @@ class NamesTheFault(unittest.TestCase):
     def test_and_its_place_without_the_text(self) -> None:
         race = verdict("wrong", trials=[trial(False, kinds="shared_race")])
         self.assertEqual(audit.evidence(race), "shared_race in sum at cuda_sources[0]:7")
+        overwrites = {**trial(False), "checks": [], "inputs_mutated": ["input[0]"]}
+        found = audit.evidence(verdict("wrong", trials=[overwrites]))
+        self.assertEqual(found, "signed: input[0] is overwritten")
+
+    def test_counts_what_the_program_got_wrong(self) -> None:
+        answers = [answer(code) for code in "abcd"]
+        keys = [one.key for one in answers]
+        readings = {keys[0]: {"mended": "cublas"}, keys[1]: {"fault": audit.OURS}, keys[2]: {}}
+        lines = audit.by_error(answers, readings).splitlines()
+        rows = [line.split(" | ")[:2] for line in lines[2:]]
+        self.assertEqual(rows, [["| " + audit.OURS, "1"], ["| cublas", "1"], ["| all", "2"]])
 
 
 class Judges(unittest.TestCase):

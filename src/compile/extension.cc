@@ -338,8 +338,12 @@ bool has_word(std::string_view text, std::string_view word) {
   return false;
 }
 
-// "add" of "void some::add<float>(float*)".
+// "add" of "void (anonymous namespace)::add<float>(float*)".
 std::string name_in(std::string_view kernel) {
+  constexpr std::string_view kUnnamed = "(anonymous namespace)::";
+  if (const size_t at = kernel.rfind(kUnnamed, kernel.find('<')); at != std::string_view::npos) {
+    kernel.remove_prefix(at + kUnnamed.size());
+  }
   kernel = kernel.substr(0, kernel.find_first_of("<("));
   size_t begin = kernel.size();
   while (begin > 0 && is_of_word(kernel[begin - 1])) --begin;

@@ -166,6 +166,7 @@ TEST(LocationMapper, TellsPiecesOfOneNameApartByExtensionAndKernel) {
     return from.map("cuda_sources[0]", 2, 1, kernel).line;
   };
   EXPECT_EQ(line_of(mapper, "void some::add<float>(float*)"), 6);
+  EXPECT_EQ(line_of(mapper, "(anonymous namespace)::add(float*)"), 6);
   EXPECT_EQ(line_of(mapper, "relu"), 2);
   EXPECT_EQ(line_of(mapper, "ad"), 2);
   EXPECT_EQ(line_of(mapper.of(1), ""), 6);

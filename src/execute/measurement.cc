@@ -208,7 +208,7 @@ Result<EarlyOutcome> Measurement::run_trial(const TrialPlan& plan, const Pause& 
     EarlyOutcome decided = trials_.fail(call, answer);
     has_thrown_ = has_thrown_ || !decided;
     const bool is_alive = std::holds_alternative<ErrorReply>(answer);
-    if (!decided && !is_alive) spoilt_by_ = std::move(call.lacking);
+    if (!decided && !is_alive) spoilt_by_ = call.lack();
     return decided;
   }
   auto ran = worker::parse_response<worker::CandidateRunQuestion>(std::move(*outputs));

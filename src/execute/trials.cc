@@ -30,6 +30,7 @@ task::Outcome illegal(const char* rule, std::string message) {
 }
 
 constexpr std::string_view kLateWork = "late_work";
+constexpr std::string_view kRace = "shared_race";
 
 // The candidate may restore an input, or write an output, that the judge has yet to read.
 EarlyOutcome late_work_in(const std::vector<task::KernelFinding>& findings) {
@@ -45,15 +46,22 @@ bool is_lacking(const task::Trial& trial) {
 }
 
 // Findings behind the first construct that the device lacks may follow from it, but for those of
-// what the candidate may not do.
-std::optional<task::Outcome> take_lack(std::vector<task::KernelFinding>& findings) {
-  const auto first = std::ranges::find(findings, "unsupported", &task::KernelFinding::kind);
-  if (first == findings.end()) return std::nullopt;
-  const std::vector<task::KernelFinding> behind(first, findings.end());
-  findings.erase(first, findings.end());
-  std::ranges::copy_if(behind, std::back_inserter(findings),
-                       [](const auto& finding) { return finding.kind == kLateWork; });
-  return findings.empty() ? unsupported_in(behind) : std::nullopt;
+// what the candidate may not do. A kernel's race in shared memory does not follow from a library
+// that computed nothing.
+void take_lack(Trials::Call& call) {
+  std::vector<task::KernelFinding> lacks;
+  bool is_in_kernel = false;
+  std::erase_if(call.trial.findings, [&](const task::KernelFinding& finding) {
+    if (finding.kind == "unsupported") {
+      is_in_kernel = is_in_kernel || !finding.kernel.empty();
+      lacks.push_back(finding);
+      return true;
+    }
+    const bool stays = finding.kind == kLateWork || (finding.kind == kRace && !is_in_kernel);
+    return !lacks.empty() && !stays;
+  });
+  if (!call.trial.findings.empty()) return;
+  (is_in_kernel ? call.lacking : call.excuse) = unsupported_in(lacks);
 }
 
 // How a call ended that only fails its trial.
@@ -159,7 +167,7 @@ Trials::Call Trials::begin(const TrialPlan& plan, const worker::JudgeTrialAnswer
   Call call{plan, trial_of(plan), std::nullopt, given.returns_inputs};
   call.trial.inputs_digest = given.digest;
   call.trial.findings = decode_findings(report, program_.locate);
-  call.lacking = take_lack(call.trial.findings);
+  take_lack(call);
   const std::vector<CallRecord> records = decode_calls(report);
   if (records.size() == 1 && records[0].number == last_number_ + 1) call.record = records[0];
   if (call.record) call.trial.sectors = call.record->sectors;
@@ -171,8 +179,8 @@ EarlyOutcome Trials::fail(const Call& call, const Answer& answer) {
   const std::vector<task::KernelFinding>& findings = call.trial.findings;
   task::Outcome failure =
       std::visit(Failure{limits_, "forward", limits_.forward_s, findings}, answer);
-  if (call.lacking && !std::holds_alternative<task::Illegal>(failure)) {
-    fail(call.plan, &*call.lacking);
+  if (call.lack() && !std::holds_alternative<task::Illegal>(failure)) {
+    fail(call.plan, &*call.lack());
     return std::nullopt;
   }
   // A candidate may refuse sizes that it was not asked for.
@@ -189,6 +197,8 @@ EarlyOutcome Trials::fail(const Call& call, const Answer& answer) {
 EarlyOutcome Trials::admit(Call& call, const worker::CandidateRunAnswer& run) {
   if (EarlyOutcome forbidden = note_aten(run.aten)) return forbidden;
   if (run.triton) call.taken = run.triton->taken;
+  // A fault leaves nothing to compare.
+  if (call.excuse && !run.sticky.empty()) call.lacking = std::exchange(call.excuse, std::nullopt);
   if (call.lacking) {
     fail(call.plan, &*call.lacking);
     return std::nullopt;
@@ -205,9 +215,17 @@ EarlyOutcome Trials::add(Call call, const worker::CandidateRunAnswer& run,
   task::Trial& trial = call.trial;
   take_check(std::move(checked), trial);
   if (trial.passed) {  // Wrong values say more of a candidate than that no kernel made them.
-    if (EarlyOutcome idle = made_without_kernel(call, run)) return idle;
+    if (EarlyOutcome idle = made_without_kernel(call, run)) {
+      if (counts(call.plan)) return idle;
+      fail(call.plan, &*idle);  // Sizes that nobody asks for may be left to PyTorch.
+      return std::nullopt;
+    }
   }
   trial.passed = trial.passed && trial.findings.empty() && trial.inputs_mutated.empty();
+  if (!trial.passed && trial.findings.empty() && call.excuse) {
+    fail(call.plan, &*call.excuse);
+    return std::nullopt;
+  }
   put(std::move(trial), call.taken);
   return std::nullopt;
 }

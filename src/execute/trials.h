@@ -53,7 +53,10 @@ class Trials {
     std::optional<CallRecord> record;        // Absent unless there is exactly one.
     bool returns_inputs = false;             // The reference computes nothing.
     std::string taken{};                     // The configuration of an autotuned kernel, in words.
-    std::optional<task::Outcome> lacking{};  // Unsupported: the device lacks something for it.
+    std::optional<task::Outcome> lacking{};  // Unsupported: a kernel met what the device lacks.
+    // Unsupported: the call met a library that the device lacks, and may be right without it.
+    std::optional<task::Outcome> excuse{};
+    const std::optional<task::Outcome>& lack() const { return lacking ? lacking : excuse; }
   };
 
   // All of them must outlive this.
@@ -72,7 +75,7 @@ class Trials {
   // Rules 1 to 5; the judge need not compare what is not admitted, nor a call with `lacking`, whose
   // trial is added here.
   EarlyOutcome admit(Call& call, const worker::CandidateRunAnswer& run);
-  // Rules 6 and 7.  REQUIRES: the call was admitted and lacks nothing.
+  // Rules 6 and 7.  REQUIRES: the call was admitted, and has no `lacking`.
   EarlyOutcome add(Call call, const worker::CandidateRunAnswer& run,
                    worker::JudgeCheckAnswer checked);
   // The judge could not read what the candidate process gave it.

@@ -11,8 +11,8 @@
 namespace mc::execute {
 namespace {
 
-std::string finding(const std::string& kind) {
-  return R"({"kind":")" + kind + R"(","kernel":"k","detail":"d"})" + "\n";
+std::string finding(const std::string& kind, const std::string& kernel = "k") {
+  return R"({"kind":")" + kind + R"(","kernel":")" + kernel + R"(","detail":"d"})" + "\n";
 }
 
 // A call, as it is reported; right as it stands.
@@ -224,6 +224,58 @@ TEST_F(TrialsTest, AFaultBeforeWhatTheDeviceLacksBeatsItAndOneBehindMayFollowFro
     EXPECT_EQ(task::outcome_name(trials.outcome()),
               std::string(is_before ? "wrong" : "unsupported"));
   }
+}
+
+// A kernel that met a lack did not end as it should; a call without a library may be right.
+TEST_F(TrialsTest, ALibraryThatTheDeviceLacksExcusesWrongValuesAlone) {
+  plan_.trials.pop_back();
+  const std::string lack = finding("unsupported", "");
+  struct Case {
+    std::string findings;
+    bool is_right;
+    const char* outcome;
+  };
+  const std::vector<Case> cases = {
+      {lack, true, "pass"},
+      {lack, false, "unsupported"},
+      {lack + finding("uninitialised_global"), false, "unsupported"},
+      {lack + finding("shared_race"), true, "wrong"},
+      {lack + finding("unsupported") + finding("shared_race"), true, "unsupported"},
+  };
+  for (const Case& each : cases) {
+    Trials trials(plan_, policy_, limits_, program_);
+    const Reported call{.findings = each.findings, .check = {.passed = each.is_right}};
+    auto begun = trials.begin(plan_.trials[0], {}, call.report());
+    EXPECT_EQ(trials.admit(begun, call.answer()), std::nullopt);
+    if (!begun.lacking) {
+      EXPECT_EQ(trials.add(std::move(begun), call.answer(), call.check), std::nullopt);
+    }
+    EXPECT_EQ(task::outcome_name(trials.outcome()), std::string(each.outcome)) << each.findings;
+  }
+}
+
+TEST_F(TrialsTest, AFaultOfACallWithoutALibraryHasItsExcuse) {
+  plan_.trials.pop_back();
+  const Reported call{.findings = finding("unsupported", ""), .run = {.sticky = "a fault"}};
+  auto begun = trials_.begin(plan_.trials[0], {}, call.report());
+  EXPECT_EQ(trials_.admit(begun, call.answer()), std::nullopt);
+  EXPECT_TRUE(begun.lacking) << "nothing is left to compare";
+  EXPECT_EQ(task::outcome_name(trials_.outcome()), std::string("unsupported"));
+}
+
+TEST_F(TrialsTest, SizesThatDoNotCountMayBeLeftToPyTorch) {
+  EXPECT_EQ(make({.number = 1}), std::nullopt);
+  EXPECT_EQ(make({.number = 2, .launches = 0}, 1), std::nullopt);
+  const auto passed = std::get<task::Passed>(trials_.outcome());
+  EXPECT_EQ(passed.generality, 0);
+  EXPECT_EQ(passed.trials.at(1).checks.at(0).problem, "illegal");
+
+  plan_.needs_general = true;
+  Trials general(plan_, policy_, limits_, program_);
+  const Reported idle{.number = 1, .launches = 0};
+  auto begun = general.begin(plan_.trials[1], {}, idle.report());
+  EXPECT_EQ(general.admit(begun, idle.answer()), std::nullopt);
+  EXPECT_EQ(name_of(general.add(std::move(begun), idle.answer(), idle.check)), "run.own_launch");
 }
 
 TEST_F(TrialsTest, CopiesOfPyTorchsMayNotDoAllThatATaskAsksFor) {

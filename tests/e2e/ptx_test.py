@@ -312,6 +312,30 @@ class Ptx(InFolder):
         kinds = {name: outcome["kind"] for name, outcome in outcomes.items()}
         self.assertEqual(kinds, {"right": "pass", "wrong": "wrong"})
 
+    def test_depthwise_convolutions_of_pytorch_compute_on_the_device(self) -> None:
+        layers = """class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.flat = torch.nn.Conv2d(4, 8, 3, stride=2, padding=1, groups=4)
+        self.deep = torch.nn.Conv3d(8, 8, (1, 4, 2), groups=8, bias=False)
+"""
+        made = "self.deep(self.flat(x).unsqueeze(2)).flatten(1)"
+        model = layers.replace("Model", "ModelNew")
+        source = (
+            candidate()
+            .replace("class ModelNew(torch.nn.Module):", model)
+            .replace("return ext.run(x)", f"return ext.run({made})")
+        )
+        (outcome,) = self.eval(
+            {"depthwise": source},
+            *("--policy", "kernelbench"),
+            task=f"import torch\n{layers}\n    def forward(self, x):\n"
+            f"        return {made}.flip(1) * 2\n"
+            "def get_inputs(): return [torch.randn(2, 4, 9, 9)]\n"
+            "def get_init_inputs(): return []\n",
+        ).values()
+        self.assertEqual(outcome["kind"], "pass", outcome)
+
     def test_a_library_that_needs_a_gpu_is_lacking_and_no_fault(self) -> None:
         first = "#include <torch/extension.h>"
         source = candidate().replace(first, f"{first}\n#include <cudnn.h>")
@@ -320,12 +344,15 @@ class Ptx(InFolder):
             "checked": "TORCH_CHECK(cudnnCreate(&handle) == CUDNN_STATUS_SUCCESS);",
             # The library computes nothing, and nobody looks at its status.
             "unchecked": "cudnnCreate(&handle); return torch::zeros_like(x);",
+            "unused": "cudnnCreate(&handle);",
         }
         sources = {
             name: source.replace("  auto y =", f"  cudnnHandle_t handle; {call}\n  auto y =")
             for name, call in calls.items()
         }
-        for outcome in self.eval(sources, "--policy", "kernelbench").values():
+        outcomes = self.eval(sources, "--policy", "kernelbench")
+        self.assertEqual(outcomes.pop("unused")["kind"], "pass")
+        for outcome in outcomes.values():
             self.assertEqual(outcome["kind"], "unsupported", outcome)
             self.assertIn("cudnnCreate", json.dumps(outcome))
 

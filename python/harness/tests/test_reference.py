@@ -131,6 +131,22 @@ class Statistics(unittest.TestCase):
                 self.assertTrue(buffer_failures(outcome, name, expected + 0.01, comparer))
             self.assertTrue(failed, "without the doubt")
 
+    def test_say_nothing_where_they_are_in_too_much_doubt_but_are_never_left_alone(self) -> None:
+        reference = Reference(Task(BATCH_NORM.replace("range(6)", "range(24)")), {}, 2)
+        comparer = Comparer(TOLERANCES)
+        with torch.no_grad():
+            outcome = reference.run(reference.draw_inputs(7, "native"), 1)
+            first, last = (f"layers.{number}.running_var" for number in (1, 70))
+            for name in (first, last):
+                kept = outcome.buffers_before[name]
+                self.assertTrue(buffer_failures(outcome, name, kept.clone(), comparer), name)
+            for name, is_compared in ((first, True), (last, False)):
+                wrong = outcome.buffers[name] + 0.01
+                found = buffer_failures(outcome, name, wrong, comparer)
+                self.assertEqual(bool(found), is_compared, name)
+            nan = outcome.buffers[last] * float("nan")
+            self.assertTrue(buffer_failures(outcome, last, nan, comparer))
+
 
 class Strides(unittest.TestCase):
     """Of inputs: those that get_inputs gives them, whatever values they get."""
