@@ -92,8 +92,9 @@ def small() -> Json:
 def three_conversations() -> Json:
     """Of two turns each: one that passes, one that fails, and one without a score."""
     document = read(every_outcome())
-    samples = document["runs"][0]["samples"]
-    document["runs"] = [{**document["runs"][0], "samples": samples[:2] + samples[4:6] + samples[8:10]}]
+    run = document["runs"][0]
+    samples = run["samples"]
+    document["runs"] = [{**run, "samples": samples[:2] + samples[4:6] + samples[8:10]}]
     return document
 
 
