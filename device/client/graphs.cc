@@ -34,8 +34,7 @@ void Graphs::begin(cudaStream_t stream, uint32_t mode) {
 cudaError_t Graphs::end(cudaStream_t stream, cudaGraph_t* graph) {
   const std::lock_guard lock(mutex_);
   const uint32_t handle = Client::get().new_handle();
-  const uint32_t status =
-      device().call(Op::kEndCapture, Capture{handle_of(stream), 0, handle});
+  const uint32_t status = device().call(Op::kEndCapture, Capture{handle_of(stream), 0, handle});
   auto recording = recordings_.extract(handle_of(stream));
   if (recording && status == 0 && !recording.mapped().parts.empty()) {
     graphs_[handle] = std::move(recording.mapped().parts);
@@ -58,8 +57,7 @@ cudaError_t Graphs::run(cudaStream_t stream, const Work& work) {
   }
   Recording& recording = found->second;
   const uint32_t handle = Client::get().new_handle();
-  const uint32_t status = device().call(
-      Op::kEndCapture, Capture{handle_of(stream), 0, handle});
+  const uint32_t status = device().call(Op::kEndCapture, Capture{handle_of(stream), 0, handle});
   if (status != 0) return static_cast<cudaError_t>(status);
   // Findings have the line where the work was captured.
   const Work placed = [work, place = Sender::place](cudaStream_t where) {
@@ -67,8 +65,7 @@ cudaError_t Graphs::run(cudaStream_t stream, const Work& work) {
     return work(where);
   };
   recording.parts.push_back({handle, placed});
-  device().send(Op::kBeginCapture,
-                Capture{handle_of(stream), recording.mode, 0});
+  device().send(Op::kBeginCapture, Capture{handle_of(stream), recording.mode, 0});
   return cudaSuccess;
 }
 
