@@ -457,7 +457,7 @@ class CheckTest(InFolder):
         self.write("a.cu", "")
         done = run("check", "--", "nvcc", "-rdc=true", "a.cu", cwd=self.folder)
         self.assertEqual(done.returncode, MACHINE_FAILED)
-        self.assertIn("-rdc=true: device code of several files is not linked", done.stderr)
+        self.assertIn("-rdc=true: relocatable device code", done.stderr)
 
     def test_the_programs_to_teach_with_have_their_fault_where_they_say(self) -> None:
         faulty = Path(__file__).resolve().parents[2] / "examples/faulty"
