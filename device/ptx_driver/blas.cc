@@ -64,9 +64,7 @@ struct Product {
   Scalar alpha, beta;
 };
 
-size_t bytes_of(int type) {
-  return type == CUDA_R_64F ? 8 : type == CUDA_R_32F ? 4 : 2;
-}
+size_t bytes_of(int type) { return type == CUDA_R_64F ? 8 : type == CUDA_R_32F ? 4 : 2; }
 
 bool is_known(int type) {
   return type == CUDA_R_32F || type == CUDA_R_64F || type == CUDA_R_16F || type == CUDA_R_16BF;
@@ -124,9 +122,7 @@ class Columns {
 
   // Null unless one allocation holds all of them.
   uint8_t* host() const { return Driver::get().device().host(begin_, bytes()); }
-  size_t bytes() const {
-    return width_ == 0 ? 0 : column(width_ - 1) - begin_ + column_bytes();
-  }
+  size_t bytes() const { return width_ == 0 ? 0 : column(width_ - 1) - begin_ + column_bytes(); }
 
   // The elements as the product has them, by columns.  REQUIRES: host() is not null.
   template <typename Sum>
@@ -256,8 +252,8 @@ bool is_in(int compute, std::span<const int> numbers) {
 
 // True if columns of so many rows fit into the stride, and all places are numbers.
 bool fits(const Matrix& matrix, int64_t rows, int64_t columns, int64_t count) {
-  const auto [height, width] = matrix.is_transposed ? std::pair(columns, rows)
-                                                    : std::pair(rows, columns);
+  const auto [height, width] =
+      matrix.is_transposed ? std::pair(columns, rows) : std::pair(rows, columns);
   return height >= 0 && width >= 0 && count >= 0 && matrix.stride >= std::max<int64_t>(height, 1) &&
          matrix.stride <= kElementsMax / std::max<int64_t>(width, 1) && matrix.step >= 0 &&
          matrix.step <= kElementsMax / std::max<int64_t>(count, 1);

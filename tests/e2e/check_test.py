@@ -272,6 +272,33 @@ int main(int argc, char**) {
   cudaGraphDestroy(graph);
 }
 """
+PHASES = r"""
+#include <cuda/barrier>
+#include <cstdio>
+#pragma nv_diag_suppress static_var_with_dynamic_init
+__global__ void sum(int* out) {
+  __shared__ cuda::barrier<cuda::thread_scope_block> arrived;
+  __shared__ int part[64];
+  if (threadIdx.x == 0) init(&arrived, blockDim.x);
+  __syncthreads();
+  for (int k = 0; k < 3; ++k) {
+    part[threadIdx.x] = threadIdx.x + k;
+    auto token = arrived.arrive();
+    if (WAITS) arrived.wait(std::move(token));
+    const int x = part[(threadIdx.x + 33) % 64];
+    arrived.arrive_and_wait();
+    atomicAdd(out, x);
+  }
+}
+int main() {
+  int *x, all;
+  cudaMalloc(&x, sizeof all);
+  cudaMemset(x, 0, sizeof all);
+  sum<<<1, 64>>>(x);
+  cudaMemcpy(&all, x, sizeof all, cudaMemcpyDeviceToHost);
+  std::printf("%d\n", all);
+}
+"""
 RIGHT, RACING = SUM % "__syncthreads();", SUM % ";"
 
 
@@ -404,6 +431,13 @@ class CheckTest(InFolder):
         code, out, _ = self.check(GRAPH, "--", "1")
         self.assertEqual(code, SOME_FAIL)
         self.assertIn("program.cu:3: out_of_bounds_read in twice", out)
+
+    def test_barriers_of_shared_memory_order_what_they_separate(self) -> None:
+        code, out, err = self.check(PHASES, "-X-DWAITS=1")
+        self.assertEqual((code, out.splitlines()[0]), (0, "6240"), out + err)
+        code, out, _ = self.check(PHASES, "-X-DWAITS=0")
+        self.assertEqual(code, SOME_FAIL)
+        self.assertIn("program.cu:11: shared_race in sum", out)
 
     def test_managed_and_mapped_memory_is_the_hosts_too(self) -> None:
         code, out, err = self.check(MANAGED)
