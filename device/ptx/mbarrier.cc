@@ -15,9 +15,9 @@ constexpr std::string_view kName = "mbarrier";
 constexpr std::string_view kRegisters =
     "{ .reg .b64 %mc_word, %mc_state; .reg .b32 %mc_count, %mc_phase, %mc_other; ";
 // Words of instructions that change nothing for one block.
-constexpr std::string_view kPlainWords[] = {"arrive",  "noComplete", "release", "acquire", "relaxed",
-                                            "cta",     "cluster",    "parity",  "noinc",   "shared",
-                                            "b64",     "shared::cta"};
+constexpr std::string_view kPlainWords[] = {"arrive",  "noComplete", "release", "acquire",
+                                            "relaxed", "cta",        "cluster", "parity",
+                                            "noinc",   "shared",     "b64",     "shared::cta"};
 
 std::vector<std::string> split(std::string_view text, char at) {
   std::vector<std::string> parts;
@@ -31,9 +31,7 @@ struct Statement {
   std::vector<std::string> words;  // The opcode and its modifiers.
   std::vector<std::string> operands;
 
-  bool has(std::string_view word) const {
-    return std::ranges::find(words, word) != words.end();
-  }
+  bool has(std::string_view word) const { return std::ranges::find(words, word) != words.end(); }
   std::string space() const { return has("shared") || has("shared::cta") ? ".shared" : ""; }
 };
 

@@ -3,8 +3,8 @@
 // The barriers of shared memory (`mbarrier`), as texts of other instructions.
 //
 // The object is a word of 64 bits: the arrivals that a phase expects below, and all arrivals so far
-// above.  An arrival is an atomic sum that releases, a wait a load that acquires: so races are found
-// as with any word by which threads synchronise (order.h).  A text keeps its lines.
+// above.  An arrival is an atomic sum that releases, a wait a load that acquires: so races are
+// found as with any word by which threads synchronise (order.h).  A text keeps its lines.
 #ifndef MC_PTX_MBARRIER_H_
 #define MC_PTX_MBARRIER_H_
 

@@ -3,8 +3,8 @@
 
 #include <gmock/gmock.h>
 
-#include <cstdint>
 #include <algorithm>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -18,8 +18,8 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 // Each of 64 threads writes its number for the others, twice, and adds what the next one wrote.
-// WAIT and AGAIN are the ways to wait for the first and for the second phase, EXPECTED the number of
-// arrivals.
+// WAIT and AGAIN are the ways to wait for the first and for the second phase, EXPECTED the number
+// of arrivals.
 constexpr const char* kExchange = R"(
 .version 8.0
 .target sm_90
@@ -79,14 +79,14 @@ class Mbarrier : public Kernels {
     to_ = put(std::vector<uint32_t>(64), "to");
     Arguments arguments;
     arguments.add(to_);
-    return launch({.kernel = "exchange", .block = {64, 1, 1}, .arguments = arguments, .steps_max = 100});
+    return launch(
+        {.kernel = "exchange", .block = {64, 1, 1}, .arguments = arguments, .steps_max = 100});
   }
 
   uint64_t to_ = 0;
 };
 
-constexpr const char* kByState =
-    "mbarrier.test_wait.shared.b64 %p2, [%r2], %d1; @!%p2 bra FIRST;";
+constexpr const char* kByState = "mbarrier.test_wait.shared.b64 %p2, [%r2], %d1; @!%p2 bra FIRST;";
 constexpr const char* kByParity =
     "mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 %p2, [%r2], 1, 100; @!%p2 bra SECOND;";
 
@@ -114,7 +114,8 @@ TEST(MbarrierText, KeepsLinesAndWhatItDoesNotKnow) {
         "mbarrier.test_wait.shared::cluster.b64 %p1, [%r1], %d1;"}) {
     EXPECT_EQ(without_mbarriers(same), same);
   }
-  const std::string text = without_mbarriers("a;\n@%p1 cp.async.mbarrier.arrive.noinc.b64 [%d1];\nb");
+  const std::string text =
+      without_mbarriers("a;\n@%p1 cp.async.mbarrier.arrive.noinc.b64 [%d1];\nb");
   EXPECT_THAT(text, HasSubstr("@%p1 cp.async.wait_all;"));
   EXPECT_THAT(text, HasSubstr("@%p1 atom.release.cta.add.u64 _,  [%d1], %mc_word;"));
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2);
