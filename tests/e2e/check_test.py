@@ -272,6 +272,36 @@ int main(int argc, char**) {
   cudaGraphDestroy(graph);
 }
 """
+FORKED_GRAPH = r"""
+#include <cstdio>
+__global__ void add(int* x) { x[threadIdx.x] += 1; }
+int main(int argc, char**) {
+  int host[32] = {}, *x;
+  cudaStream_t stream, other;
+  cudaEvent_t begun, done;
+  cudaGraph_t graph;
+  cudaGraphExec_t exec;
+  cudaMalloc(&x, sizeof host);
+  cudaMemset(x, 0, sizeof host);
+  cudaStreamCreate(&stream);
+  cudaStreamCreate(&other);
+  cudaEventCreate(&begun);
+  cudaEventCreate(&done);
+  cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal);
+  cudaEventRecord(begun, stream);
+  cudaStreamWaitEvent(other, begun);
+  add<<<1, 32, 0, other>>>(x);
+  if (argc > 1) cudaMemcpyAsync(host, x, sizeof host, cudaMemcpyDeviceToHost, other);
+  cudaEventRecord(done, other);
+  cudaStreamWaitEvent(stream, done);
+  add<<<1, 32, 0, stream>>>(x);
+  cudaStreamEndCapture(stream, &graph);
+  cudaGraphInstantiate(&exec, graph, 0);
+  for (int i = 0; i < 3; ++i) cudaGraphLaunch(exec, stream);
+  cudaMemcpy(host, x, sizeof host, cudaMemcpyDeviceToHost);
+  std::printf("%d\n", host[5]);
+}
+"""
 PHASES = r"""
 #include <cuda/barrier>
 #include <cstdio>
@@ -431,6 +461,13 @@ class CheckTest(InFolder):
         code, out, _ = self.check(GRAPH, "--", "1")
         self.assertEqual(code, SOME_FAIL)
         self.assertIn("program.cu:3: out_of_bounds_read in twice", out)
+
+    def test_a_graph_of_two_streams_runs_without_copies_of_the_host(self) -> None:
+        code, out, err = self.check(FORKED_GRAPH)
+        self.assertEqual((code, out.splitlines()[0]), (0, "6"), out + err)
+        code, _, err = self.check(FORKED_GRAPH, "--", "1")
+        self.assertEqual(code, BAD_INPUT)
+        self.assertIn("the device lacks: a copy to the host in a graph", err)
 
     def test_barriers_of_shared_memory_order_what_they_separate(self) -> None:
         code, out, err = self.check(PHASES, "-X-DWAITS=1")
