@@ -59,6 +59,7 @@ class Client {
   bool is_open() const { return sender_.is_open(); }
   // The program is one of src/check: findings say where its code calls.
   void set_checked() { is_checked_ = true; }
+  bool is_checked() const { return is_checked_; }
   // A place in the program's code goes with the commands of this thread that follow.
   void note_place(const void* place) const;
 

@@ -56,6 +56,12 @@ extern "C" {
 
 CUresult cuInit(unsigned) { return CUDA_SUCCESS; }
 
+// NVRTC asks for tables that only NVIDIA knows, and does without them.
+CUresult cuGetExportTable(const void** table, const CUuuid*) {
+  *table = nullptr;
+  return CUDA_ERROR_NOT_FOUND;
+}
+
 CUresult cuDriverGetVersion(int* version) {
   *version = Client::get().sender().page().driver_version;
   return CUDA_SUCCESS;

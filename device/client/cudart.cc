@@ -14,14 +14,15 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <vector>
 
 #include "client/client.h"
+#include "client/graphs.h"
 #include "client/managed.h"
 
 namespace mc::device {
@@ -33,7 +34,6 @@ constexpr int kConfigurationsMax = 16;
 constexpr int kClock = 13, kMemoryClock = 36;  // CUdevice_attribute
 
 thread_local cudaError_t last_error = cudaSuccess;
-std::atomic<int> captures{0};  // Streams that are being captured, by cudaStreamBeginCapture.
 
 cudaError_t note(cudaError_t error) {
   if (error != cudaSuccess) last_error = error;
@@ -187,6 +187,14 @@ cudaError_t read_rows(const Rows& r, cudaStream_t stream) {
   return cudaSuccess;
 }
 
+cudaError_t move_rows(const Rows& r, cudaStream_t stream) {
+  device().call(Op::kSynchronize, Handle{handle_of(stream)});
+  for (size_t row = 0; row < r.rows; ++row) {
+    std::memmove(r.target + row * r.target_pitch, r.source + row * r.source_pitch, r.bytes);
+  }
+  return cudaSuccess;
+}
+
 cudaError_t copy_rows(const Rows& r, cudaMemcpyKind kind, cudaStream_t stream) {
   if (r.bytes == 0 || r.rows == 0) return cudaSuccess;
   // A copy of managed memory is in the order of its stream, whatever the program calls it.
@@ -212,13 +220,10 @@ cudaError_t copy_rows(const Rows& r, cudaMemcpyKind kind, cudaStream_t stream) {
     return static_cast<cudaError_t>(device().call(Op::kSynchronize, Handle{handle_of(stream)}));
   }
   if (r.source == nullptr || r.target == nullptr) return cudaErrorInvalidValue;
-  if (to_device) return write_rows(r, stream);
-  if (from_device) return read_rows(r, stream);
-  device().call(Op::kSynchronize, Handle{handle_of(stream)});
-  for (size_t row = 0; row < r.rows; ++row) {
-    std::memmove(r.target + row * r.target_pitch, r.source + row * r.source_pitch, r.bytes);
-  }
-  return cudaSuccess;
+  return Graphs::get().run(stream, [=](cudaStream_t where) {
+    if (to_device) return write_rows(r, where);
+    return from_device ? read_rows(r, where) : move_rows(r, where);
+  });
 }
 
 cudaError_t copy_2d(const Rows& r, cudaMemcpyKind kind, cudaStream_t stream) {
@@ -271,17 +276,24 @@ cudaError_t copy_from_symbol(void* target, const void* symbol, size_t bytes, siz
   return copy(target, source, bytes, kind, stream);
 }
 
-cudaError_t call_on_host(cudaStream_t stream, cudaError_t* status) {
-  if (captures.load() > 0) return cudaErrorStreamCaptureUnsupported;
-  *status = static_cast<cudaError_t>(device().call(Op::kSynchronize, Handle{handle_of(stream)}));
-  return cudaSuccess;
+// The function gets the status of the work before it.
+cudaError_t call_on_host(cudaStream_t stream, const std::function<void(cudaError_t)>& function) {
+  Graphs& graphs = Graphs::get();
+  if (graphs.is_capturing() && !Client::get().is_checked()) {
+    return cudaErrorStreamCaptureUnsupported;
+  }
+  return graphs.run(stream, [function](cudaStream_t where) {
+    const uint32_t status = device().call(Op::kSynchronize, Handle{handle_of(where)});
+    function(static_cast<cudaError_t>(status));
+    return cudaSuccess;
+  });
 }
 
 cudaError_t capture_info(cudaStream_t stream, cudaStreamCaptureStatus* status,
                          unsigned long long* id) {
   CaptureFacts facts{};
   uint32_t error = 0;
-  if (captures.load() > 0) {
+  if (Graphs::get().is_capturing()) {
     error = device().call(Op::kCaptureInfo, Handle{handle_of(stream)}, &facts, sizeof facts);
   }
   *status = static_cast<cudaStreamCaptureStatus>(facts.status);
@@ -812,6 +824,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
+  Graphs::get().note_wait(stream);
   return send(Op::kWaitEvent, StreamEvent{handle_of(stream), handle_of(event), flags});
 }
 
@@ -827,17 +840,11 @@ cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned* flags) {
 
 cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void* data,
                                   unsigned) {
-  cudaError_t status = cudaSuccess;
-  if (const cudaError_t error = call_on_host(stream, &status)) return note(error);
-  callback(stream, status, data);
-  return cudaSuccess;
+  return note(call_on_host(stream, [=](cudaError_t status) { callback(stream, status, data); }));
 }
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data) {
-  cudaError_t status = cudaSuccess;
-  if (const cudaError_t error = call_on_host(stream, &status)) return note(error);
-  function(data);
-  return cudaSuccess;
+  return note(call_on_host(stream, [=](cudaError_t) { function(data); }));
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
@@ -878,16 +885,12 @@ cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t start, cudaEvent_t end) 
 // ---- Graphs -------------------------------------------------------------------------------------
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
-  ++captures;
-  return send(Op::kBeginCapture, Capture{handle_of(stream), static_cast<uint32_t>(mode), 0});
+  Graphs::get().begin(stream, static_cast<uint32_t>(mode));
+  return cudaSuccess;
 }
 
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
-  const uint32_t handle = Client::get().new_handle();
-  const uint32_t status = device().call(Op::kEndCapture, Capture{handle_of(stream), 0, handle});
-  --captures;
-  *graph = status == 0 ? pointer_of<cudaGraph_t>(handle) : nullptr;
-  return note(status);
+  return note(Graphs::get().end(stream, graph));
 }
 
 #ifdef MC_DEVICE_MUSA  // MUSA has the form of CUDA 12, as far as is known.
@@ -919,9 +922,7 @@ cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
 }
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long) {
-  const uint32_t handle = Client::get().new_handle();
-  *exec = pointer_of<cudaGraphExec_t>(handle);
-  return note(device().call(Op::kInstantiate, Graph{handle_of(graph), handle, 0}));
+  return note(Graphs::get().instantiate(exec, graph));
 }
 
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* exec, cudaGraph_t graph,
@@ -930,16 +931,19 @@ cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* exec, cudaGraph_t gra
 }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
+  note_caller(__builtin_return_address(0));
   Managed::get().begin_work();
-  return send(Op::kLaunchGraph, Graph{0, handle_of(exec), handle_of(stream)});
+  return note(Graphs::get().launch(exec, stream));
 }
 
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
-  return send(Op::kDestroyGraph, Handle{handle_of(graph)});
+  Graphs::get().destroy(graph);
+  return cudaSuccess;
 }
 
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
-  return send(Op::kDestroyGraphExec, Handle{handle_of(exec)});
+  Graphs::get().destroy(exec);
+  return cudaSuccess;
 }
 
 // PyTorch warns where a graph is empty; how many nodes it has is not asked for.

@@ -5,6 +5,7 @@
 //
 // A handle is an address that nothing lies at, so one of the real functions that is given it by a
 // function which does not cross faults there, and the verdict names the library.
+#include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -269,6 +270,8 @@ class Crossing {
   uint64_t made_at_ = 0;
 };
 
+int status_of(cudaError_t error) { return error == cudaSuccess ? 0 : kFailed; }
+
 enum FunctionIndex : uint32_t {
 #define MC_LIBRARY_CALL(name, marks) index_of_##name,
 #include "library_calls.inc"
@@ -289,8 +292,62 @@ extern "C" {
            uint64_t v, uint64_t w, uint64_t x, double real, double other) {                       \
     const mc::device::Arguments arguments{                                                        \
         {a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x}, {real, other}}; \
+    const auto* const caller = static_cast<const char*>(__builtin_return_address(0));             \
+    mc::device::Client::get().note_place(caller - 1);                                             \
     return mc::device::Crossing(mc::device::index_of_##name, arguments).make();                   \
   }
 #include "library_calls.inc"
 #undef MC_LIBRARY_CALL
 }
+
+// ---- What cuBLAS does without a device, for programs that are linked with this library alone ----
+
+extern "C" {
+
+int cublasSetMatrix(int rows, int columns, int element_bytes, const void* source, int source_stride,
+                    void* target, int target_stride) {
+  const auto bytes = static_cast<size_t>(element_bytes);
+  return mc::device::status_of(cudaMemcpy2D(target, target_stride * bytes, source,
+                                            source_stride * bytes, rows * bytes, columns,
+                                            cudaMemcpyHostToDevice));
+}
+
+int cublasGetMatrix(int rows, int columns, int element_bytes, const void* source, int source_stride,
+                    void* target, int target_stride) {
+  const auto bytes = static_cast<size_t>(element_bytes);
+  return mc::device::status_of(cudaMemcpy2D(target, target_stride * bytes, source,
+                                            source_stride * bytes, rows * bytes, columns,
+                                            cudaMemcpyDeviceToHost));
+}
+
+// Its elements are the only row of a matrix.
+int cublasSetVector(int count, int element_bytes, const void* source, int source_step, void* target,
+                    int target_step) {
+  return cublasSetMatrix(1, count, element_bytes, source, source_step, target, target_step);
+}
+
+int cublasGetVector(int count, int element_bytes, const void* source, int source_step, void* target,
+                    int target_step) {
+  return cublasGetMatrix(1, count, element_bytes, source, source_step, target, target_step);
+}
+
+const char* cublasGetStatusName(int status) {
+  switch (status) {
+    case 0:
+      return "CUBLAS_STATUS_SUCCESS";
+    case 1:
+      return "CUBLAS_STATUS_NOT_INITIALIZED";
+    case 7:
+      return "CUBLAS_STATUS_INVALID_VALUE";
+    case 13:
+      return "CUBLAS_STATUS_EXECUTION_FAILED";
+    case 15:
+      return "CUBLAS_STATUS_NOT_SUPPORTED";
+    default:
+      return "CUBLAS_STATUS_INTERNAL_ERROR";
+  }
+}
+
+const char* cublasGetStatusString(int status) { return cublasGetStatusName(status); }
+
+}  // extern "C"

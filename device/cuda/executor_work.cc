@@ -207,8 +207,7 @@ CUresult Executor::call_library(const LibraryCall& command, const char* data, ui
   if (!libraries_.call(command.function, words, answer) || answer.size() * 8 > kReplyBytesMax) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  // A device in software, which alone has operators, lacks what these libraries need of a GPU.
-  if (operators_.run != nullptr && !answer.empty() && answer[0] != 0) {
+  if (is_in_software() && !answer.empty() && answer[0] == Libraries::kLacking) {
     note_unsupported(function.name);
     note_missing_library(function.name);
   }

@@ -351,23 +351,26 @@ int Libraries::make_handle(uint32_t function, void*& pointer) {
 bool Libraries::call(uint32_t function, const std::vector<uint64_t>& words,
                      std::vector<uint64_t>& reply) {
   if (function >= kNumLibraryFunctions) return false;
+  const std::string_view marks = kLibraryFunctions[function].marks;
+  if (marks == "X") {
+    const auto found = words.size() == 1 ? handles_.find(words[0]) : handles_.end();
+    if (found == handles_.end()) return false;
+    // It ends with the candidate: what ran last may need it.
+    reply = {0};
+    return true;
+  }
   void*& entry = entries_[function];
   if (entry == nullptr) entry = find_library_function(kLibraryFunctions[function].name);
-  if (entry == nullptr) return false;
-  const std::string_view marks = kLibraryFunctions[function].marks;
+  if (entry == nullptr) {
+    reply = {kLacking};
+    return true;
+  }
   if (marks == "H") {
     Handle handle{.maker = function};
     if (handles_.size() >= kHandlesMax || !words.empty()) return false;
     const int status = make_handle(function, handle.pointer);
     reply = {static_cast<uint64_t>(static_cast<int64_t>(status)), next_};
     if (status == 0) handles_[next_++] = handle;
-    return true;
-  }
-  if (marks == "X") {
-    const auto found = words.size() == 1 ? handles_.find(words[0]) : handles_.end();
-    if (found == handles_.end()) return false;
-    // It ends with the candidate: what ran last may need it.
-    reply = {0};
     return true;
   }
   // A recurrent layer's descriptor refers to the dropout's, which so ends with the candidate.

@@ -23,7 +23,8 @@
 
 namespace mc::device {
 
-// The function of a library, by its name; null where it is not there.  The libraries are PyTorch's.
+// The function of a library, by its name; null where it is not there.  The libraries are PyTorch's;
+// a device in software has a few functions of its own (ptx_driver/blas.cc).
 void* find_library_function(const char* name);
 
 // Facts about a call that only the executor knows.
@@ -36,12 +37,14 @@ class CallContext {
 
 class Libraries {
  public:
+  static constexpr uint64_t kLacking = 15;  // CUBLAS_STATUS_NOT_SUPPORTED.
+
   explicit Libraries(CallContext& context) : context_(context) {}
   Libraries(const Libraries&) = delete;
   Libraries& operator=(const Libraries&) = delete;
 
   // Makes a call, whose arguments are `words`; false where they are malformed or name what is not
-  // there.  The reply's words follow.
+  // there.  The reply's words follow: kLacking alone where the library lacks the function.
   bool call(uint32_t function, const std::vector<uint64_t>& words, std::vector<uint64_t>& reply);
   // Ends all objects; handles are kept for the next candidate, as new ones.
   // False where that failed.

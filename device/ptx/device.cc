@@ -14,6 +14,7 @@
 #include "ptx/finding_log.h"
 #include "ptx/global_memory.h"
 #include "ptx/machine.h"
+#include "ptx/mbarrier.h"
 #include "ptx/order.h"
 #include "ptx/program.h"
 #include "ptx/shadow.h"
@@ -327,7 +328,7 @@ void Device::cancel(std::chrono::duration<double> older_than) {
 bool Device::take_given_read() { return impl_->memory->take_given_read(); }
 
 Result<ModuleId> Device::load(std::string_view text) {
-  MC_TRY(Module module, parse(text), "load a module");
+  MC_TRY(Module module, parse(without_mbarriers(text)), "load a module");
   Loaded loaded;
   loaded.module = std::make_shared<const Module>(std::move(module));
   MC_TRY_VOID(impl_->place_variables(loaded), "load a module");

@@ -41,7 +41,7 @@ TEST_F(Refusals, NameWhatTheExecutorLacks) {
       {"tex.1d.v4.f32.s32 %f1, %r1, %r2;", "this instruction is not supported"},
       {"mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f1}, {%r1}, {%r2}, {%f2};",
        "this product of matrices is not supported"},
-      {"mbarrier.init.shared.b64 [%r1], 1;", "this instruction is not supported"},
+      {"mbarrier.arrive.expect_tx.shared.b64 _, [%r1], 1;", "this instruction is not supported"},
       {"redux.sync.min.f32 %f1, %f2, -1;", "redux.sync.min.f32: this form"},
       {"call unknown_function;", "the function \"unknown_function\" is not in the module"},
       {"shfl.down.b32 %r1, %r2, 1, 31;", "shfl"},

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The driver's calls about streams, events and graphs.  All work is done when it is queued, so that
-// streams and events have nothing to wait for; a graph is the work that a stream got while it was
-// captured.
+// streams and events have nothing to wait for; a graph is the work that a stream, and those that
+// waited for its events, got while it was captured.
 #include <chrono>
+#include <map>
+#include <memory>
 #include <utility>
 
 #include "ptx_driver/driver.h"
@@ -34,7 +36,12 @@ CUresult cuStreamSynchronize(CUstream stream) {
 // A query says that all is done, so what a program queues then comes behind it.
 CUresult cuStreamQuery(CUstream stream) { return cuStreamSynchronize(stream); }
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
-  Driver::get().order.wait(stream, reinterpret_cast<Event*>(event)->clock);
+  const auto* known = reinterpret_cast<Event*>(event);
+  if (const std::shared_ptr<Graph> graph = known->capture.lock()) {
+    Driver::get().captures.try_emplace(stream, graph);
+    return CUDA_SUCCESS;
+  }
+  Driver::get().order.wait(stream, known->clock);
   return Driver::get().fault();
 }
 CUresult cuStreamWaitValue32_v2(CUstream, CUdeviceptr, cuuint32_t, unsigned) {
@@ -55,8 +62,12 @@ CUresult cuEventDestroy_v2(CUevent event) {
 
 CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned) {
   auto* known = reinterpret_cast<Event*>(event);
-  if (Driver::get().captures.contains(stream)) return CUDA_SUCCESS;
-  *known = {true, std::chrono::steady_clock::now(), Driver::get().order.clock_of(stream)};
+  const auto& captures = Driver::get().captures;
+  if (const auto found = captures.find(stream); found != captures.end()) {
+    known->capture = found->second;
+    return CUDA_SUCCESS;
+  }
+  *known = {true, std::chrono::steady_clock::now(), Driver::get().order.clock_of(stream), {}};
   return Driver::get().fault();
 }
 
@@ -83,7 +94,7 @@ CUresult cuEventElapsedTime_v2(float* ms, CUevent start, CUevent end) {
 
 CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode) {
   if (stream == CU_STREAM_LEGACY) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  const bool is_new = Driver::get().captures.try_emplace(stream).second;
+  const bool is_new = Driver::get().captures.try_emplace(stream, std::make_shared<Graph>()).second;
   return is_new ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_STATE;
 }
 
@@ -96,14 +107,18 @@ CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
 CUresult cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id,
                                    CUgraph*, const CUgraphNode**, const CUgraphEdgeData**,
                                    size_t*) {
-  *id = reinterpret_cast<cuuint64_t>(stream);
+  const auto found = Driver::get().captures.find(stream);
+  *id =
+      found == Driver::get().captures.end() ? 0 : reinterpret_cast<cuuint64_t>(found->second.get());
   return cuStreamIsCapturing(stream, status);
 }
 
 CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
   auto capture = Driver::get().captures.extract(stream);
   if (!capture) return CUDA_ERROR_ILLEGAL_STATE;
-  *graph = reinterpret_cast<CUgraph>(new Graph(std::move(capture.mapped())));
+  const std::shared_ptr<Graph> captured = std::move(capture.mapped());
+  std::erase_if(Driver::get().captures, [&](const auto& one) { return one.second == captured; });
+  *graph = reinterpret_cast<CUgraph>(new Graph(std::move(*captured)));
   return CUDA_SUCCESS;
 }
 

@@ -110,7 +110,7 @@ CUresult Driver::start() {
 CUresult Driver::queue(CUstream stream, Work work) {
   if (fault_ != CUDA_SUCCESS) return fault_;
   if (const auto capture = captures.find(stream); capture != captures.end()) {
-    capture->second.push_back(std::move(work));
+    capture->second->push_back(std::move(work));
     return CUDA_SUCCESS;
   }
   order.begin(stream);

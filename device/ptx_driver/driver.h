@@ -66,12 +66,6 @@ struct Module {
   std::map<std::string, std::unique_ptr<Function>, std::less<>> functions;
 };
 
-struct Event {
-  bool is_recorded = false;
-  std::chrono::steady_clock::time_point time;
-  Clock clock;  // The work that comes before it.
-};
-
 // The launches of a kernel, where the device counts.
 struct KernelProfile {
   uint64_t launches = 0;
@@ -90,6 +84,13 @@ struct OutputPart {
 // Does its work; CUDA_SUCCESS where it could.
 using Work = std::function<CUresult()>;
 using Graph = std::vector<Work>;
+
+struct Event {
+  bool is_recorded = false;
+  std::chrono::steady_clock::time_point time;
+  Clock clock;                   // The work that comes before it.
+  std::weak_ptr<Graph> capture;  // A stream that waits for the event is captured, too.
+};
 
 // The executor reserves two ranges of 256 GiB of addresses; variables of modules lie behind them.
 inline constexpr uint64_t kAddresses = uint64_t{520} << 30;
@@ -157,7 +158,7 @@ class Driver {
   std::map<CUmemGenericAllocationHandle, Allocation> allocations;
   CUmemGenericAllocationHandle next_allocation = 1;
   std::map<CUdeviceptr, Mapping> mappings;
-  std::map<CUstream, Graph> captures;
+  std::map<CUstream, std::shared_ptr<Graph>> captures;  // Streams of one graph share it.
   StreamOrder order;
 
  private:

@@ -342,6 +342,35 @@ TEST_F(PtxDriver, AGraphRunsWhatItsStreamGotWhileItWasCaptured) {
   cuStreamDestroy(stream);
 }
 
+TEST_F(PtxDriver, AStreamThatWaitsForACapturedEventIsPartOfTheGraph) {
+  const CUdeviceptr x = map(4);
+  ASSERT_EQ(cuMemsetD8Async(x, 0, 4, nullptr), CUDA_SUCCESS);
+  CUstream stream = nullptr, other = nullptr;
+  CUevent begun = nullptr;
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  ASSERT_EQ(cuStreamCreateWithPriority(&stream, 0, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamCreateWithPriority(&other, 0, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuEventCreate(&begun, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
+  ASSERT_EQ(cuEventRecord(begun, stream), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamWaitEvent(other, begun, 0), CUDA_SUCCESS);
+  ASSERT_EQ(launch(x, 1, other), CUDA_SUCCESS);
+  EXPECT_EQ(read(x, 1)[0], 0u);
+  CUgraph graph = nullptr;
+  ASSERT_EQ(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamIsCapturing(other, &status), CUDA_SUCCESS);
+  EXPECT_EQ(status, CU_STREAM_CAPTURE_STATUS_NONE);
+  CUgraphExec exec = nullptr;
+  ASSERT_EQ(cuGraphInstantiate(&exec, graph, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuGraphLaunch(exec, stream), CUDA_SUCCESS);
+  EXPECT_EQ(read(x, 1)[0], 1u);
+  cuGraphExecDestroy(exec);
+  cuGraphDestroy(graph);
+  cuEventDestroy(begun);
+  cuStreamDestroy(other);
+  cuStreamDestroy(stream);
+}
+
 class PtxCall : public PtxDriver {
  protected:
   // Memory of the judge, in the second half of the range.

@@ -5,14 +5,17 @@
     lab/hosts/trl_openenv.py --url http://localhost:8000 --task TASK.py ANSWER…
 
 It needs trl, openenv and musacoder in one environment, and no GPU.  Two steps of GRPO: each rollout
-is an episode, whose answers are the files in turn, and the reward is that of its last step.  It
-prints the rewards that TRL was given, and fails where an episode without a score counts as one.
+is an episode, whose answer is the next file (a .py is put into a fence), and its reward is that of
+its last step.  It prints the rewards and advantages of TRL, and fails where an episode without a
+score counts as one: it must not be in the mean that is logged, nor in its group's, and its
+advantage must be 0.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+import statistics
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -75,13 +78,34 @@ class Rollouts:
         return out
 
 
+def mean(rewards: list[float | None]) -> float:
+    """The mean of those that were scored."""
+    scored = [one for one in rewards if one is not None]
+    return statistics.mean(scored) if scored else math.nan
+
+
+def advantages_of(rewards: list[float | None]) -> list[float]:
+    """A group's advantages; 0 for an answer without a score, and where only one has one."""
+    scored = [one for one in rewards if one is not None]
+    scale = (statistics.stdev(scored) if len(scored) > 1 else 0.0) + 1e-4
+    return [0.0 if one is None else (one - mean(rewards)) / scale for one in rewards]
+
+
+def are_close(found: list[float], wanted: list[float]) -> bool:
+    def is_close(a: float, b: float) -> bool:
+        return math.isclose(a, b, abs_tol=1e-3) or (math.isnan(a) and math.isnan(b))
+
+    return len(found) == len(wanted) and all(map(is_close, found, wanted))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("answers", nargs="+", type=Path)
     parser.add_argument("--url", required=True)
     parser.add_argument("--task", required=True, type=Path)
     arguments = parser.parse_args()
-    answers = [f"```python\n{path.read_text()}\n```" for path in arguments.answers]
+    answers = [f"```python\n{path.read_text()}\n```" if path.suffix == ".py" else path.read_text()
+               for path in arguments.answers]  # fmt: skip
     rollouts = Rollouts(arguments.url, arguments.task.read_text(), answers)
     given: list[float | None] = []
 
@@ -105,12 +129,14 @@ def main() -> int:
             rollout_func=rollouts,
         )
         trainer.train()
-        logged = [row["reward"] for row in trainer.state.log_history if "reward" in row]
-    scored = [one for one in given if one is not None]
-    print("rewards:", given, "logged:", logged)
+        rows = [row["reward"] for row in trainer.state.log_history if "reward" in row]
+        logged = [math.nan if one is None else one for one in rows]  # None: no reward in a group.
+        advantages = list(trainer._logs["advantages"])  # Those of the last step.
+    print("rewards:", given, "logged:", logged, "advantages:", advantages)
+    groups = [given[:GROUP], given[GROUP:]]
     is_kept = given == rollouts.rewards and len(given) == 2 * GROUP
-    mean = sum(scored) / len(scored) if scored else math.nan
-    return 0 if is_kept and math.isclose(sum(logged) / len(logged), mean, abs_tol=1e-4) else 1
+    is_right = are_close(logged, [mean(group) for group in groups])
+    return 0 if is_kept and is_right and are_close(advantages, advantages_of(groups[1])) else 1
 
 
 if __name__ == "__main__":

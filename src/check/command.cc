@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -32,8 +33,8 @@ for word do
     -arch=*|-code=*|-gencode=*|-cudart=*) continue ;;
     --gpu-architecture=*|--gpu-code=*|--generate-code=*|--cudart=*) continue ;;
     -lcudart|-lcudart_static) continue ;;
-    -rdc=true|--relocatable-device-code=true|-dc|--device-c|-dlink|--device-link)
-      echo "musacoder check: $word: device code of several files is not linked" >&2; exit 2 ;;
+    @RELOCATABLE@)
+      echo "musacoder check: $word: @REFUSAL@" >&2; exit 2 ;;
   esac
   set -- "$@" "$word"
 done
@@ -46,13 +47,18 @@ std::string in_quotes(std::string_view word) {
   return text + "'";
 }
 
-std::string nvcc_script(const Tools& tools) {
+std::string nvcc_script(const Tools& tools, const fs::path& folder) {
   std::string words = in_quotes(tools.runtime.nvcc.string());
   for (const std::string& flag : tools.runtime.code_flags) words += " " + in_quotes(flag);
   words += " " + std::string(kHostLines);
-  words += " -cudart=none " + in_quotes("-L" + tools.client.parent_path().string());
+  words += " -cudart=none " + in_quotes("-L" + folder.string());
   std::string text(kNvcc);
-  text.replace(text.find("@NVCC@"), std::string_view("@NVCC@").size(), words);
+  const auto put = [&](std::string_view mark, std::string_view value) {
+    text.replace(text.find(mark), mark.size(), value);
+  };
+  put("@NVCC@", words);
+  put("@RELOCATABLE@", fmt::format("{}", fmt::join(kRelocatable, "|")));
+  put("@REFUSAL@", kRefusal);
   const std::string_view end = "\"$@\"\n";
   MC_CHECK(text.ends_with(end));
   text.insert(text.size() - 1, " " + in_quotes("-l:" + tools.client.filename().string()));
@@ -96,21 +102,16 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
 Status make_toolkit(const Tools& tools, const fs::path& folder) {
   std::error_code failure;
   fs::create_directories(folder / "bin", failure);
-  fs::create_directories(folder / "lib64", failure);
   for (const auto& entry : fs::directory_iterator(tools.runtime.nvcc.parent_path(), failure)) {
     const fs::path name = entry.path().filename();
     if (name != "nvcc") MC_TRY_VOID(link_to(entry.path(), folder / "bin" / name), "check");
   }
   const fs::path nvcc = folder / "bin/nvcc";
-  MC_TRY_VOID(write_file_atomically(nvcc, nvcc_script(tools)), "check");
+  MC_TRY_VOID(write_file_atomically(nvcc, nvcc_script(tools, folder / "lib64")), "check");
   fs::permissions(nvcc, fs::perms::owner_exec, fs::perm_options::add, failure);
   if (failure) return Error{ErrorCode::kUnavailable, nvcc.string() + ": " + failure.message()};
   MC_TRY_VOID(link_to(tools.runtime.root / "include", folder / "include"), "check");
-  // Linkers of the host ask by any of these names, and the loader by the last.
-  for (const char* name : {"libcudart.so", "libcudart_static.a"}) {
-    MC_TRY_VOID(link_to(tools.client, folder / "lib64" / name), "check");
-  }
-  return link_to(tools.client, folder / "lib64" / tools.client.filename());
+  return link_libraries(tools, folder / "lib64");
 }
 
 Tools tools_of_command(const Layout& layout) {

@@ -91,6 +91,7 @@ int serve(const Library& library, const DeviceOptions& options, int channel, int
   const auto factor = static_cast<int64_t>(std::ceil(options.timeout_s / kBudgetSeconds));
   library.call<void>("mc_executor_allow_steps", factor);
   library.call<void>("mc_executor_allow_file", executor, path.c_str(), path.c_str(), 1);
+  library.call<void>("mc_executor_allow_foreign_kernels", executor, "*");  // Those of libraries.
   library.call<void>("mc_executor_serve", executor);
   char unused = 0;
   while (::read(finish, &unused, 1) > 0) {

@@ -156,6 +156,10 @@ void take_findings(const std::string& report, Checked& checked) {
   }
 }
 
+bool is_relocatable(const std::string& flag) {
+  return std::ranges::find(kRelocatable, flag) != std::end(kRelocatable);
+}
+
 // Programs that call the driver itself find the client as libcuda, too.
 Status link_driver(const Tools& tools, const fs::path& folder) {
   std::error_code failure;
@@ -197,7 +201,11 @@ Result<Run> run_once(const Tools& tools, const fs::path& executable, const RunOp
     return run;
   }
   take_findings(located(report->findings, executable), run.checked);
-  if (!report->unsupported.empty()) run.checked.unsupported.push_back(report->unsupported);
+  const std::string& lack = report->unsupported;
+  const auto names_it = [&](const std::string& one) { return one.starts_with(lack); };
+  if (!lack.empty() && std::ranges::none_of(run.checked.unsupported, names_it)) {
+    run.checked.unsupported.push_back(lack);
+  }
   run.checked.launches = report->launches;
   run.checked.profile = report->profile;
   return run;
@@ -230,6 +238,20 @@ Result<bool> follows_from_new_memory(const Tools& tools, const fs::path& executa
 
 }  // namespace
 
+Status link_libraries(const Tools& tools, const fs::path& folder) {
+  std::error_code failure;
+  fs::create_directories(folder, failure);
+  // Linkers ask by any of these names, and the loader by the last.
+  for (const std::string& name :
+       {std::string("libcudart.so"), std::string("libcudart_static.a"), std::string("libcuda.so"),
+        std::string("libcublas.so"), std::string("libcublasLt.so"),
+        tools.client.filename().string()}) {
+    fs::create_symlink(tools.client, folder / name, failure);
+    if (failure) return Error{ErrorCode::kUnavailable, folder.string() + ": " + failure.message()};
+  }
+  return ok();
+}
+
 Result<Tools> find_tools(const Layout& layout, const compile::Progress& progress) {
   Tools tools;
   tools.executor = layout.library(kExecutor);
@@ -252,6 +274,8 @@ Result<Compiled> compile_program(const Tools& tools, const std::vector<fs::path>
                                  const std::vector<std::string>& nvcc_flags,
                                  const fs::path& executable) {
   MC_CHECK(!sources.empty());
+  const auto refused = std::ranges::find_if(nvcc_flags, is_relocatable);
+  if (refused != nvcc_flags.end()) return Compiled{false, *refused + ": " + kRefusal + "\n"};
   const compile::CudaRuntime& runtime = tools.runtime;
   std::vector<std::string> argv = {runtime.nvcc.string()};
   argv.insert(argv.end(), runtime.code_flags.begin(), runtime.code_flags.end());
@@ -271,8 +295,9 @@ Result<Compiled> compile_program(const Tools& tools, const std::vector<fs::path>
   for (const std::string& flag : nvcc_flags) {
     if (flag.starts_with("-I")) visible.push_back(fs::absolute(flag.substr(2), failure).string());
   }
-  const std::string folder = tools.client.parent_path().string();
-  visible.push_back(folder);
+  const std::string folder = executable.parent_path() / "lib";
+  MC_TRY_VOID(link_libraries(tools, folder), "nvcc");
+  visible.push_back(tools.client.parent_path().string());
   argv.insert(argv.end(), {"-cudart=none", "-L" + folder, "-l:" + tools.client.filename().string(),
                            "-o", executable.string()});
   std::atomic<int64_t> cpu_us = 0;
@@ -292,6 +317,7 @@ Result<Checked> check_program(const Tools& tools, const fs::path& executable,
   const auto is_doubtful = [](const task::KernelFinding& one) {
     return one.kind == kUnwrittenCopy;
   };
+  if (!run.checked.unsupported.empty()) std::erase_if(findings, is_doubtful);
   if (std::ranges::any_of(findings, is_doubtful)) {
     MC_TRY(const bool follows, follows_from_new_memory(tools, executable, options), "check");
     if (!follows) std::erase_if(findings, is_doubtful);

@@ -30,6 +30,11 @@ struct Tools {
 
 // A flag of nvcc, for lines of host code in findings.
 inline constexpr const char* kHostLines = "-Xcompiler=-g1";
+// Flags of nvcc for device code that a linker would put together: kRefusal says why not.
+inline constexpr const char* kRelocatable[] = {
+    "-rdc=true", "--relocatable-device-code=true", "-dc", "--device-c", "-dlink", "--device-link"};
+inline constexpr const char* kRefusal =
+    "relocatable device code (nested launches, device code of several files) is not linked";
 inline constexpr const char* kExecutor = "libmc_ptx_executor.so";
 
 // Makes once what is to be made.  kUnavailable says what to install.
@@ -63,6 +68,9 @@ struct Checked {
   int64_t launches = 0;
   std::string profile;  // A line of JSON for each kernel: DeviceReport.
 };
+
+// Makes the folder, with our library under the names of those whose place it takes.
+Status link_libraries(const Tools& tools, const std::filesystem::path& folder);
 
 // Runs it in the sandbox, in this process's folder, which it may write.
 Result<Checked> check_program(const Tools& tools, const std::filesystem::path& executable,

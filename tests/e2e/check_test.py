@@ -140,6 +140,195 @@ int main() {
   std::printf("%d %d\n", count, values[63]);
 }
 """
+DRIVER = r"""
+#include <cuda.h>
+int main() {
+  CUcontext context;
+  CUdeviceptr memory;
+  cuInit(0);
+  cuCtxCreate(&context, nullptr, 0, 0);
+  return cuMemAlloc(&memory, 64) == CUDA_ERROR_NOT_SUPPORTED ? 0 : 1;
+}
+"""
+NVRTC = r"""
+#include <cuda.h>
+#include <nvrtc.h>
+#include <cstdio>
+#include <string>
+const char kText[] = "extern \"C\" __global__ void twice(int* x) { x[threadIdx.x] *= 2; }";
+int main(int argc, char**) {
+  nvrtcProgram program;
+  const char* flags[] = {"-arch=compute_90", "-lineinfo"};
+  size_t bytes = 0;
+  nvrtcCreateProgram(&program, kText, "twice.cu", 0, nullptr, nullptr);
+  if (nvrtcCompileProgram(program, 2, flags) != NVRTC_SUCCESS) return 1;
+  nvrtcGetPTXSize(program, &bytes);
+  std::string ptx(bytes, 0);
+  nvrtcGetPTX(program, ptx.data());
+  CUmodule module;
+  CUfunction twice;
+  cuModuleLoadData(&module, ptx.data());
+  cuModuleGetFunction(&twice, module, "twice");
+  int host[32] = {21}, *x;
+  cudaMalloc(&x, sizeof host);
+  cudaMemcpy(x, host, sizeof host, cudaMemcpyHostToDevice);
+  void* arguments[] = {&x};
+  cuLaunchKernel(twice, 1, 1, 1, 31 + argc, 1, 1, 0, nullptr, arguments, nullptr);
+  cudaMemcpy(host, x, sizeof host, cudaMemcpyDeviceToHost);
+  std::printf("%d\n", host[0]);
+}
+"""
+NESTED = r"""
+__global__ void child(int* x) { x[threadIdx.x] = 1; }
+__global__ void parent(int* x) { child<<<1, 32>>>(x); }
+int main() { parent<<<1, 1>>>(nullptr); }
+"""
+# The products of all ways to transpose, beside plain loops; an argument chooses a fault.
+PRODUCTS = r"""
+#include <cublas_v2.h>
+#include <cuda_fp16.h>
+#include <cmath>
+#include <cstdio>
+#include <vector>
+constexpr int m = 7, n = 5, k = 6;
+float at(int i) { return static_cast<float>(i * 7 % 11 - 5); }
+template <class T>
+T* on_device(const std::vector<T>& values) {
+  T* x;
+  cudaMalloc(&x, values.size() * sizeof(T));
+  cublasSetVector(values.size(), sizeof(T), values.data(), 1, x, 1);
+  return x;
+}
+int main(int argc, char** argv) {
+  const char fault = argc > 1 ? argv[1][0] : '-';
+  std::vector<float> a, b, c, got(m * n);
+  std::vector<__half> half;
+  for (int i = 0; i < m * k; ++i) a.push_back(at(i)), half.push_back(__float2half(at(i)));
+  for (int i = 0; i < k * n; ++i) b.push_back(at(i + 3));
+  for (int i = 0; i < m * n; ++i) c.push_back(at(i + 8));
+  float *x = on_device(a), *y = on_device(b), *z = nullptr, *fresh, two = 2, minus = -1, zero = 0;
+  __half* h = on_device(half);
+  cublasHandle_t handle;
+  cublasCreate(&handle);
+  double worst = 0;
+  for (int way = 0; way < 4; ++way) {
+    const bool ta = way & 1, tb = way & 2;
+    z = on_device(c);
+    cublasSgemm(handle, ta ? CUBLAS_OP_T : CUBLAS_OP_N, tb ? CUBLAS_OP_T : CUBLAS_OP_N, m, n, k,
+                &two, x, ta ? k : m, y, tb ? n : k, &minus, z, m);
+    cublasGetMatrix(m, n, sizeof(float), z, m, got.data(), m);
+    for (int i = 0; i < m * n; ++i) {
+      double sum = 0;
+      for (int l = 0; l < k; ++l) {
+        const int row = i % m, column = i / m;
+        sum += a[ta ? row * k + l : l * m + row] * b[tb ? l * n + column : column * k + l];
+      }
+      worst = std::fmax(worst, std::fabs(2 * sum - c[i] - got[i]));
+    }
+  }
+  cublasGemmEx(handle, CUBLAS_OP_N, CUBLAS_OP_T, 1, 1, k, &two, h, CUDA_R_16F, m, h, CUDA_R_16F, m,
+               &zero, z, CUDA_R_32F, 1, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+  cudaMemcpy(got.data(), z, sizeof(float), cudaMemcpyDeviceToHost);
+  double square = 0;
+  for (int l = 0; l < k; ++l) square += 2 * a[l * m] * a[l * m];
+  std::printf("%g %d %s\n", worst, got[0] == square, cublasGetStatusName(CUBLAS_STATUS_SUCCESS));
+  cudaMalloc(&fresh, m * k * sizeof(float));
+  const auto multiply = [&](int columns, const float* left) {
+    cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, m, columns, k, &two, left, m, y, k, &zero, z, m);
+  };
+  if (fault == 'u') multiply(n, fresh);
+  if (fault == 'o') multiply(n + 1, x);
+  if (fault == 'd') cublasSdot(handle, k, x, 1, y, 1, &two);
+  cudaMemcpy(got.data(), z, sizeof(float), cudaMemcpyDeviceToHost);
+  std::printf("%g\n", got[0]);
+  cublasDestroy(handle);
+}
+"""
+GRAPH = r"""
+#include <cstdio>
+__global__ void twice(int* x, int n) { if (threadIdx.x < n) x[threadIdx.x] *= 2; }
+int main(int argc, char**) {
+  int *host, *x, calls = 0;
+  cudaStream_t stream;
+  cudaGraph_t graph;
+  cudaGraphExec_t exec;
+  cudaMallocHost(&host, 32 * sizeof(int));
+  cudaMalloc(&x, 32 * sizeof(int));
+  cudaStreamCreate(&stream);
+  for (int i = 0; i < 32; ++i) host[i] = i;
+  cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal);
+  cudaMemcpyAsync(x, host, 32 * sizeof(int), cudaMemcpyHostToDevice, stream);
+  twice<<<1, 64, 0, stream>>>(x, argc > 1 ? 33 : 32);
+  cudaMemcpyAsync(host, x, 32 * sizeof(int), cudaMemcpyDeviceToHost, stream);
+  cudaLaunchHostFunc(stream, [](void* data) { ++*static_cast<int*>(data); }, &calls);
+  twice<<<1, 32, 0, stream>>>(x, 1);
+  cudaStreamEndCapture(stream, &graph);
+  std::printf("%d %d\n", host[5], calls);
+  cudaGraphInstantiate(&exec, graph, 0);
+  for (int i = 0; i < 3; ++i) cudaGraphLaunch(exec, stream);
+  cudaStreamSynchronize(stream);
+  std::printf("%d %d\n", host[5], calls);
+  cudaGraphExecDestroy(exec);
+  cudaGraphDestroy(graph);
+}
+"""
+FORKED_GRAPH = r"""
+#include <cstdio>
+__global__ void add(int* x) { x[threadIdx.x] += 1; }
+int main(int argc, char**) {
+  int host[32] = {}, *x;
+  cudaStream_t stream, other;
+  cudaEvent_t begun, done;
+  cudaGraph_t graph;
+  cudaGraphExec_t exec;
+  cudaMalloc(&x, sizeof host);
+  cudaMemset(x, 0, sizeof host);
+  cudaStreamCreate(&stream);
+  cudaStreamCreate(&other);
+  cudaEventCreate(&begun);
+  cudaEventCreate(&done);
+  cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal);
+  cudaEventRecord(begun, stream);
+  cudaStreamWaitEvent(other, begun);
+  add<<<1, 32, 0, other>>>(x);
+  if (argc > 1) cudaMemcpyAsync(host, x, sizeof host, cudaMemcpyDeviceToHost, other);
+  cudaEventRecord(done, other);
+  cudaStreamWaitEvent(stream, done);
+  add<<<1, 32, 0, stream>>>(x);
+  cudaStreamEndCapture(stream, &graph);
+  cudaGraphInstantiate(&exec, graph, 0);
+  for (int i = 0; i < 3; ++i) cudaGraphLaunch(exec, stream);
+  cudaMemcpy(host, x, sizeof host, cudaMemcpyDeviceToHost);
+  std::printf("%d\n", host[5]);
+}
+"""
+PHASES = r"""
+#include <cuda/barrier>
+#include <cstdio>
+#pragma nv_diag_suppress static_var_with_dynamic_init
+__global__ void sum(int* out) {
+  __shared__ cuda::barrier<cuda::thread_scope_block> arrived;
+  __shared__ int part[64];
+  if (threadIdx.x == 0) init(&arrived, blockDim.x);
+  __syncthreads();
+  for (int k = 0; k < 3; ++k) {
+    part[threadIdx.x] = threadIdx.x + k;
+    auto token = arrived.arrive();
+    if (WAITS) arrived.wait(std::move(token));
+    const int x = part[(threadIdx.x + 33) % 64];
+    arrived.arrive_and_wait();
+    atomicAdd(out, x);
+  }
+}
+int main() {
+  int *x, all;
+  cudaMalloc(&x, sizeof all);
+  cudaMemset(x, 0, sizeof all);
+  sum<<<1, 64>>>(x);
+  cudaMemcpy(&all, x, sizeof all, cudaMemcpyDeviceToHost);
+  std::printf("%d\n", all);
+}
+"""
 RIGHT, RACING = SUM % "__syncthreads();", SUM % ";"
 
 
@@ -231,6 +420,62 @@ class CheckTest(InFolder):
         self.assertEqual(code, BAD_INPUT)
         self.assertIn("cudaIpcGetMemHandle", err)
 
+    def test_calls_of_the_driver_are_refused_by_name(self) -> None:
+        code, _, err = self.check(DRIVER, "-X-lcuda")
+        self.assertEqual(code, BAD_INPUT)
+        lacks = [line for line in err.splitlines() if "the device lacks" in line]
+        self.assertEqual([line.rpartition(" ")[2] for line in lacks], ["cuCtxCreate_v4"])
+
+    def test_kernels_that_nvrtc_compiles_are_checked(self) -> None:
+        code, out, err = self.check(NVRTC, "-X-lnvrtc", "-X-lcuda")
+        self.assertEqual((code, out.splitlines()[0]), (0, "42"), err)
+        code, out, _ = self.check(NVRTC, "-X-lnvrtc", "-X-lcuda", "--", "1")
+        self.assertEqual(code, SOME_FAIL)
+        self.assertIn("twice.cu:1: out_of_bounds_read in twice", out)
+
+    def test_nested_launches_are_refused_by_name(self) -> None:
+        code, _, err = self.check(NESTED, "-X-rdc=true")
+        self.assertEqual(code, BAD_INPUT)
+        self.assertIn("-rdc=true: relocatable device code (nested launches, ", err)
+        code, _, err = self.check(NESTED)
+        self.assertEqual(code, BAD_INPUT)
+        self.assertIn("kernel launch from __device__ or __global__ functions", err)
+
+    def test_products_of_cublas_are_computed_and_checked(self) -> None:
+        code, out, err = self.check(PRODUCTS, "-X-lcublas")
+        self.assertEqual((code, out.splitlines()[0]), (0, "0 1 CUBLAS_STATUS_SUCCESS"), out + err)
+        for fault, found in (("u", "uninitialised_copy"), ("o", "out_of_bounds_read")):
+            code, out, _ = self.check(PRODUCTS, "-X-lcublas", "--", fault)
+            self.assertEqual(code, SOME_FAIL)
+            line = next(number for number, text in enumerate(PRODUCTS.splitlines(), 1)
+                        if "cublasSgemm(handle, CUBLAS_OP_N" in text)  # fmt: skip
+            self.assertRegex(out, f"program.cu:({line}|{line + 1}): {found} in .gemm.")
+        code, out, err = self.check(PRODUCTS, "-X-lcublas", "--", "d")
+        self.assertEqual(code, BAD_INPUT, out)
+        self.assertEqual(err.count("the device lacks: "), 1, err)
+        self.assertIn("the device lacks: cublasSdot_v2 of a library", err)
+
+    def test_a_graph_has_copies_and_functions_of_the_host(self) -> None:
+        code, out, err = self.check(GRAPH)
+        self.assertEqual((code, out.splitlines()[:2]), (0, ["5 0", "40 3"]), err)
+        code, out, _ = self.check(GRAPH, "--", "1")
+        self.assertEqual(code, SOME_FAIL)
+        self.assertIn("program.cu:3: out_of_bounds_read in twice", out)
+
+    def test_a_graph_of_two_streams_runs_without_copies_of_the_host(self) -> None:
+        code, out, err = self.check(FORKED_GRAPH)
+        self.assertEqual((code, out.splitlines()[0]), (0, "6"), out + err)
+        code, _, err = self.check(FORKED_GRAPH, "--", "1")
+        self.assertEqual(code, BAD_INPUT)
+        self.assertIn("the device lacks: a copy to the host in a graph", err)
+
+    def test_barriers_of_shared_memory_order_what_they_separate(self) -> None:
+        code, out, err = self.check(PHASES, "-X-DWAITS=1")
+        self.assertEqual((code, out.splitlines()[0]), (0, "6240"), out + err)
+        code, out, _ = self.check(PHASES, "-X-DWAITS=0")
+        self.assertEqual(code, SOME_FAIL)
+        self.assertIn("program.cu:11: shared_race in sum", out)
+
     def test_managed_and_mapped_memory_is_the_hosts_too(self) -> None:
         code, out, err = self.check(MANAGED)
         self.assertEqual((code, out.splitlines()[0]), (0, "2 6 0 8"), out + err)
@@ -283,7 +528,7 @@ class CheckTest(InFolder):
         self.write("a.cu", "")
         done = run("check", "--", "nvcc", "-rdc=true", "a.cu", cwd=self.folder)
         self.assertEqual(done.returncode, MACHINE_FAILED)
-        self.assertIn("-rdc=true: device code of several files is not linked", done.stderr)
+        self.assertIn("-rdc=true: relocatable device code", done.stderr)
 
     def test_the_programs_to_teach_with_have_their_fault_where_they_say(self) -> None:
         faulty = Path(__file__).resolve().parents[2] / "examples/faulty"

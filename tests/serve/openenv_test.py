@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: disable-error-code="import-not-found,import-untyped"
-"""The environment for OpenEnv, where that is installed: rewards, their scale, and the rubric."""
+"""The environment for OpenEnv, where that is installed: rewards, their scale, rubric, client."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib.util
+import socket
 import sys
+import threading
 import unittest
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +19,21 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "tests/serve")]
 
 from serve_test import Served  # noqa: E402
+
+
+@contextlib.contextmanager
+def serve_environment() -> Iterator[str]:
+    """OpenEnv's own server of the environment, in a thread; its address."""
+    import uvicorn
+    from musacoder.openenv import app
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        server.should_exit = True
+        thread.join()
 
 
 @unittest.skipUnless(importlib.util.find_spec("openenv"), "the package openenv is not installed")
@@ -50,6 +69,18 @@ class OpenEnv(Served):
             self.assertEqual((observation.reward, observation.done), (None, True))
             self.assertEqual(observation.components, {})
             self.assertEqual(set(self.scores().values()), {None})
+
+    def test_a_client_gets_no_reward_for_an_unscored_answer_and_not_0(self) -> None:
+        from musacoder.openenv import KernelAction, KernelEnv
+
+        with serve_environment() as url, KernelEnv(base_url=url).sync() as environment:
+            for answer, reward in (("infra", None), ("unsupported", None), ("fail", -1.0)):
+                environment.reset(turns=1)
+                result = environment.step(KernelAction(answer=answer))
+                self.assertEqual((result.reward, result.done), (reward, True), answer)
+                self.assertEqual(result.observation.reward, reward)
+                outcome = "wrong" if answer == "fail" else answer
+                self.assertEqual(result.observation.outcome, outcome)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report: documents in, pages and tables out. UPDATE_GOLDEN=1 rewrites golden.html."""
+"""The report: documents in, pages and tables out. UPDATE_GOLDEN=1 rewrites the golden files."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import contextlib
 import csv
 import gzip
 import hashlib
+import importlib.util
 import io
 import json
 import os
@@ -31,6 +32,7 @@ from report.tables import markdown, samples_csv
 from report.tests.documents import CANDIDATE, ROOT, Maker, every_outcome
 
 GOLDEN = Path(__file__).parent / "golden.html"
+GOLDEN_INSPECT = Path(__file__).parent / "golden.inspect.json"
 HOSTILE = (
     "</script><script>alert(1)</script>",
     "<!--<script>",
@@ -85,6 +87,15 @@ def read(document: Json) -> Json:
 
 def small() -> Json:
     return Maker(2, [CANDIDATE] * 2).document(1, 2)
+
+
+def three_conversations() -> Json:
+    """Of two turns each: one that passes, one that fails, and one without a score."""
+    document = read(every_outcome())
+    run = document["runs"][0]
+    samples = run["samples"]
+    document["runs"] = [{**run, "samples": samples[:2] + samples[4:6] + samples[8:10]}]
+    return document
 
 
 def with_hostile_texts(value: Json, text: str) -> Json:
@@ -337,6 +348,25 @@ class InspectLog(unittest.TestCase):
             answers = [each for each in one["messages"] if each["role"] == "assistant"]
             self.assertEqual(len(answers), len(outcomes))
         self.assertEqual(log["eval"]["task"], document["title"])
+
+    def test_equals_the_golden_log(self) -> None:
+        log = inspect_log(three_conversations())
+        if os.environ.get("UPDATE_GOLDEN"):
+            GOLDEN_INSPECT.write_text(log)
+        self.assertEqual(log, GOLDEN_INSPECT.read_text())
+
+    @unittest.skipUnless(importlib.util.find_spec("inspect_ai"), "inspect_ai is not installed")
+    def test_inspect_ai_reads_the_golden_log(self) -> None:
+        from inspect_ai.log import read_eval_log  # type: ignore[import-not-found,unused-ignore]
+
+        log = read_eval_log(str(GOLDEN_INSPECT))
+        self.assertEqual((log.status, log.results.completed_samples), ("success", 2))
+        self.assertEqual(log.results.scores[0].metrics["accuracy"].value, 0.5)
+        scores = [{name: score.value for name, score in one.scores.items()} for one in log.samples]
+        self.assertEqual(scores, [{"musacoder": "C"}, {}, {"musacoder": "I"}])
+        errors = [one.error.message if one.error else None for one in log.samples]
+        self.assertEqual(errors, [None, "infra: the judge ended without a reply", None])
+        self.assertEqual([len(one.messages) for one in log.samples], [4, 4, 4])
 
     def test_two_runs_are_refused(self) -> None:
         with self.assertRaisesRegex(BadDocument, "--run"):
