@@ -32,6 +32,7 @@ struct Settings {
   double test_share = 0.1;
   double bugs_share = 0;     // The part of tasks for training with reviews and repairs.
   double lessons_share = 0;  // The same with a question.
+  double variants_share = 0;  // The same with variants (variants.h), which need full style.
   bool unit_tests = false;   // unit_tests.jsonl is written too (unit_tests.h).
   Weights weights;           // Families are drawn by these; empty: as the operators have it.
 };
