@@ -232,7 +232,8 @@ class Reasoner {
     compare_with(k, *random_.pick(found).first);
   }
 
-  // The figure that speaks for the kernel, and the one that speaks against it, where there are such.
+  // The figure that speaks for the kernel, and the one that speaks against it, where there are
+  // such.
   void compare_with(size_t k, const Template& other) {
     const Stage& stage = solution_.parts[k].stage;
     const Cost cost = cost_of(other, graph_, stage);

@@ -74,9 +74,9 @@ std::vector<std::pair<Role, const Template*>> choices_of(const ByFeatures& all, 
   std::vector<Features> singles, changes, composites;
   for (const auto& [features, templates] : all) {
     if (features == kBaseline) continue;
-    (features.size() > 1                          ? composites
+    (features.size() > 1                       ? composites
      : algorithms().contains(features.front()) ? changes
-                                                  : singles)
+                                               : singles)
         .push_back(features);
   }
   std::vector<std::pair<Role, const Template*>> made;
@@ -90,7 +90,8 @@ std::vector<std::pair<Role, const Template*>> choices_of(const ByFeatures& all, 
   };
   for (auto* features : {&singles, &changes}) {
     for (size_t i = features->size(); i > 1; --i) {
-      std::swap((*features)[i - 1], (*features)[static_cast<size_t>(random.below(static_cast<int>(i)))]);
+      std::swap((*features)[i - 1],
+                (*features)[static_cast<size_t>(random.below(static_cast<int>(i)))]);
     }
     std::ranges::stable_sort(*features, {}, is_apart);
   }
@@ -109,7 +110,9 @@ std::string variants_text(const Variants& variants) { return json_of(variants).d
 Result<Variants> read_variants(std::string_view text) {
   try {
     const Json json = Json::parse(text);
-    Variants read{variant_from(json.at("baseline")), {}, optional_from(json.at("algorithm")),
+    Variants read{variant_from(json.at("baseline")),
+                  {},
+                  optional_from(json.at("algorithm")),
                   optional_from(json.at("composite"))};
     for (const Json& one : json.at("single_feature")) {
       read.single_feature.push_back(variant_from(one));
@@ -157,10 +160,18 @@ Variants variants_of(const TaskGraph& graph,
       variant.features = features_of(*solution->parts[k].used);
     }
     switch (role) {
-      case Role::kBaseline: made.baseline = std::move(variant); break;
-      case Role::kSingleFeature: made.single_feature.push_back(std::move(variant)); break;
-      case Role::kAlgorithm: made.algorithm = std::move(variant); break;
-      case Role::kComposite: made.composite = std::move(variant); break;
+      case Role::kBaseline:
+        made.baseline = std::move(variant);
+        break;
+      case Role::kSingleFeature:
+        made.single_feature.push_back(std::move(variant));
+        break;
+      case Role::kAlgorithm:
+        made.algorithm = std::move(variant);
+        break;
+      case Role::kComposite:
+        made.composite = std::move(variant);
+        break;
     }
   }
   return made;
