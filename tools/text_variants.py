@@ -10,8 +10,8 @@ from typing import Any
 ROLES = ("baseline", "single_feature", "algorithm", "composite")
 MEMBERS = {"features", "reason", "code"}
 ALGORITHMS = {"atomics", "online_softmax", "split_k", "welford"}
-# What the code of a feature has and no other code of the forge. They are written here anew, and not
-# read from the templates.
+# Patterns that the code of a feature has and no other code of the forge; they are written here
+# anew, and not read from the templates.
 MARKS = {
     "atomics": r"atomicAdd\(",
     "cached_row": r"extern __shared__",

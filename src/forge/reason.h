@@ -23,8 +23,8 @@ std::string metadata_table(const TaskGraph& graph);
 std::string plan_text(const TaskGraph& graph, const Solution& solution,
                       const TemplateLibrary& library);
 
-// What a solution's kernels are and how the costs of those that differ from `baseline` change.  Of
-// `baseline` itself all kernels are described.
+// Sentences about the kernels of a solution that differ from those of `baseline`, and their costs
+// beside it.  They describe all kernels where the solution is the baseline.
 std::vector<std::string> variant_sentences(const TaskGraph& graph, const Solution& solution,
                                            const Solution& baseline);
 

@@ -52,7 +52,7 @@ std::string variants_text(const Variants& variants);
 // The inverse.  kInvalidInput where a member is missing, of another type, or not in the schema.
 Result<Variants> read_variants(std::string_view text);
 
-// What a solution is among the variants.
+// The place of a solution among the variants.
 enum class Role { kBaseline, kSingleFeature, kAlgorithm, kComposite };
 struct PlannedVariant {
   Role role;

@@ -23,7 +23,8 @@ from program import MUSACODER, run
 
 FILES = ("forge.json", "sft.jsonl", "rl.jsonl", "test.jsonl", "unit_tests.jsonl")
 SETTINGS = ("--tasks", "12", "--seed", "5", "--families", "all", "--bugs", "--test-share", "0.3",
-            "--lessons-share", "1", "--variants-share", "0.3", "--unit-tests", "--style", "full")  # fmt: skip
+            "--lessons-share", "1", "--variants-share", "0.3", "--unit-tests",
+            "--style", "full")  # fmt: skip
 ROOT = Path(__file__).resolve().parent.parent.parent
 PYTHON = os.environ.get("MC_PYTHON", sys.executable)
 
