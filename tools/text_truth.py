@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks what the texts of `musacoder forge` state against the code of the same row.
 
-  tools/text_truth.py data/sft.jsonl --texts 500   # Exit code 1: a statement is false.
-  tools/text_truth.py data/sft.jsonl --show 20     # Lines that are false or unchecked, too.
+  tools/text_truth.py rows/sft.jsonl --texts 500   # Exit code 1: a statement is false.
+  tools/text_truth.py rows/sft.jsonl --show 20     # Lines that are false or unchecked, too.
 
 The grammar gives the slots of a line (src/forge/words.cc); whether they hold is decided here from
 the row alone: the module of the task gives shapes, and the threads of the kernels run in Python
@@ -25,6 +25,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import text_variants  # noqa: E402
 from kernel_translation import NotUnderstood
 from kernel_trace import Program, Trace, program_of  # noqa: E402
 from text_plans import PLANS, Found, up  # noqa: E402
@@ -113,6 +114,13 @@ def numbers(text: str) -> list[int]:
 
 def code_blocks(messages: list[dict[str, str]]) -> list[str]:
     return [code for message in messages for code in FENCE.findall(message["content"])]
+
+
+def text_of(row: dict[str, Any]) -> str:
+    """The last message without code."""
+    content = row["messages"][-1]["content"]
+    is_object = row["kind"] == "variants"
+    return FENCE.sub("", "".join(text_variants.texts_of(content)) if is_object else content)
 
 
 class Unknown(Exception):
@@ -619,7 +627,13 @@ def verdict_of(line: str, truth: Truth) -> tuple[str, list[str]]:
 
 
 def truths_of(row: dict[str, Any]) -> list[Truth]:
-    """One for each message of the assistant."""
+    """One for each message of the assistant, or each variant in it."""
+    if row["kind"] == "variants":
+        *given, told = row["messages"]
+        return [
+            Truth({**row, "messages": [*given, {**told, "content": one}]})
+            for one in text_variants.texts_of(told["content"])
+        ]
     found = []
     for i, message in enumerate(row["messages"]):
         if message["role"] == "assistant":
@@ -638,7 +652,9 @@ def report_line(line: str, code: str) -> bool | None:
 
 
 def other_line(line: str, truth: Truth) -> bool | None:
-    """Lines of reviews, diagnoses and ports that are no sentences; None of all other lines."""
+    """Lines of reviews, diagnoses, ports and variants that are no sentences, else None."""
+    if (is_true := text_variants.is_true(line, truth.answer)) is not None:
+        return is_true
     if line.startswith(("Line ", "In line ")):
         return report_line(line, truth.failed_answer)
     if match := re.fullmatch(r"Bugs: (\d+)", line):
@@ -689,7 +705,7 @@ def main() -> int:
     except (OSError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    rows = [row for row in rows if FENCE.sub("", row["messages"][-1]["content"]).strip()]
+    rows = [row for row in rows if text_of(row).strip()]
     rows = rows[:: max(1, len(rows) // options.texts)][: options.texts]
     counts: Counter[str] = Counter()
     by_kind: dict[str, Counter[str]] = {}
@@ -720,7 +736,7 @@ def main() -> int:
         for name, found in sorted(by_sentence.items()):
             print(f"  {name}: {dict(found)}")
     checked = counts["true"] + counts["false"]
-    texts = "\n".join(FENCE.sub("", row["messages"][-1]["content"]) for row in rows).encode()
+    texts = "\n".join(map(text_of, rows)).encode()
     print(
         f"texts: {len(rows)}; checked statements a text: {checked / max(1, len(rows)):.1f}; "
         f"false: {counts['false']} in {counts['texts with a false one']} texts; "

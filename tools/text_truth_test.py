@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tempfile
 import unittest
@@ -10,7 +11,18 @@ from pathlib import Path
 from typing import Any
 
 from kernel_trace import Program, Tensor
-from text_truth import ROOT, Truth, grammar_of, lines_of, other_line, read_rows, verdict_of
+import text_variants
+from text_truth import (
+    ROOT,
+    Truth,
+    code_blocks,
+    grammar_of,
+    lines_of,
+    other_line,
+    read_rows,
+    truths_of,
+    verdict_of,
+)
 
 CUDA = """
 #include <torch/extension.h>
@@ -136,6 +148,27 @@ class TextTruth(unittest.TestCase):
         )
         truth.made.run_host([Tensor("x", [5, 100], None, 4)])
         self.assertEqual(verdict_of("A block of kernel 1 passes 8 barriers.", truth)[0], "false")
+
+    def test_a_variant_has_the_features_that_it_names_and_no_others(self) -> None:
+        one = {"features": [], "reason": ["Launches in all: 2."], "code": "import torch\n"}
+        shuffle = {**one, "features": ["warp_shuffles"], "code": "__shfl_xor_sync(m, v, 1)\n"}
+        whole = {"baseline": one, "single_feature": [shuffle], "algorithm": None, "composite": None}
+        row = {**truth_of("").row, "kind": "variants"}
+
+        def verdicts(**members: object) -> list[bool | None]:
+            answer = {"role": "assistant", "content": json.dumps({**whole, **members})}
+            truths = truths_of({**row, "messages": [row["messages"][0], answer]})
+            return [text_variants.is_true(lines_of(one.text)[0], code_of(one)) for one in truths]
+
+        def code_of(truth: Truth) -> str:
+            return "".join(code_blocks(truth.messages[1:]))
+
+        self.assertEqual(verdicts(), [True, True])
+        self.assertEqual(verdicts(composite={**shuffle, "code": "c"}), [True, True, False])
+        self.assertEqual(verdicts(algorithm={**shuffle, "code": "c"}), [True, True, False])
+        self.assertEqual(verdicts(single_feature=[{**shuffle, "features": []}]), [True, False])
+        self.assertEqual(verdicts(single_feature=[{**one, "features": ["x"]}]), [False])  # Codes.
+        self.assertEqual(verdicts(more=1), [False])
 
     def test_a_file_that_has_no_conversations_is_named_with_its_line(self) -> None:
         with tempfile.TemporaryDirectory() as folder:

@@ -8,8 +8,9 @@
 
 An episode ends with an answer that passes, after `turns` answers, and where an answer cannot be
 judged: its reward is None then, and it is to be left out.  Rewards are those of verdicts, from -1
-to 1.5, or with reset(scaled=True) from 0 to 1.  The environment's rubric has the components
-correct and speed, which add up to the reward, and memory and general (components.py).
+to 1.5, or with reset(scaled=True) from 0 to 1: 0 failed, 0.8 right, 1 three times as fast.  The
+environment's rubric and the observation have the components correct and speed, which add up to the
+reward, and memory (the share of eager's that is saved) and general (components.py).
 
 Answers are judged by musacoder.evaluate: by the services of $MUSACODER_URL, or by a child of the
 server.

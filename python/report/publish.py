@@ -47,13 +47,14 @@ COLUMNS = [
 ]
 # Shares of a mix for supervised training; those of kinds that are not there go to the others.
 MIX = {
-    "generation": 0.45,
+    "generation": 0.42,
     "repair": 0.2,
     "review": 0.15,
     "retry": 0.1,
     "port": 0.05,
     "question": 0.02,
     "rewrite": 0.03,
+    "variants": 0.03,
 }
 VALIDATION_SHARE = 0.02
 SKETCH = 128  # Hashes of a text that are kept.

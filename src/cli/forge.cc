@@ -34,6 +34,7 @@ const std::map<std::string, forge::Size> kSizes = {{"small", forge::Size::kSmall
                                                    {"native", forge::Size::kNative},
                                                    {"large", forge::Size::kLarge}};
 constexpr const char* kBalanced = "balanced";
+constexpr double kVariantsShare = 0.25;  // With --all-kinds: a row takes some five kernels more.
 constexpr size_t kRowsBytesMax = size_t{256} << 20;
 
 struct ForgeArguments {
@@ -186,6 +187,10 @@ Status run_forge(ForgeArguments& arguments) {
   MC_TRY_VOID(read_types(arguments, options.settings.draw.types), "--types");
   if (arguments.has_all_kinds) {
     options.settings.bugs_share = options.settings.lessons_share = 1;
+    if (arguments.style == "full") options.settings.variants_share = kVariantsShare;
+  }
+  if (options.settings.variants_share > 0 && arguments.style != "full") {
+    return Error{ErrorCode::kInvalidInput, "--variants-share: variants need --style full"};
   }
   if (!options.mix.empty()) {
     MC_TRY(options.settings.weights, read_mix(options.mix, options.settings.draw.families, layout),
@@ -269,8 +274,14 @@ void add_forge(CLI::App& app, int& exit_code) {
       ->add_option("--lessons-share", options.settings.lessons_share,
                    "Of the tasks, those with a question beside")
       ->check(number_range(0.0, 1.0));
+  command
+      ->add_option("--variants-share", options.settings.variants_share,
+                   "Of the tasks, those with kernels rewritten several times as one JSON object; "
+                   "needs --style full")
+      ->check(number_range(0.0, 1.0));
   command->add_flag("--all-kinds", arguments->has_all_kinds,
-                    "Samples of all kinds: --bugs and --lessons-share 1");
+                    "Samples of all kinds: --bugs, --lessons-share 1, in full style "
+                    "--variants-share 0.25");
   command->add_flag("--unit-tests", options.settings.unit_tests,
                     "Also unit_tests.jsonl: small inputs of each task with the outputs they have");
   command->add_option("--timings", options.timings,

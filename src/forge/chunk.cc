@@ -39,6 +39,8 @@ struct Made {
   std::vector<Solution> solutions;
   // One bug, and the same with a second one; of solutions[buggy].
   size_t buggy = 0;
+  size_t num_drawn = solutions.size();                 // The others are for variants alone.
+  std::vector<std::pair<Role, size_t>> variants = {};  // Solutions.
   std::vector<Mutant> mutants;
   std::vector<std::string> tests{};
 };
@@ -147,6 +149,7 @@ class ChunkMaker {
       Made made{.graph_owner = std::move(kept), .solutions = std::move(solutions), .mutants = {}};
       if (split_of(made.graph, settings_.test_share) == Split::kTrain) {
         plan_bugs(made);
+        plan_variants_of(made);
       }
       made_.push_back(std::move(made));
     }
@@ -187,6 +190,17 @@ class ChunkMaker {
     add_mutant(made, {*first});
     if (const auto second = pick_bug(bugs, "", random, &*first))
       add_mutant(made, {*first, *second});
+  }
+
+  void plan_variants_of(Made& made) const {
+    Random random(settings_.seed, "variants share", made.graph.number);
+    if (!random.chance(settings_.variants_share)) return;
+    for (PlannedVariant& planned : plan_variants(made.graph, library_.kernels)) {
+      auto same = std::ranges::find(made.solutions, planned.solution.name, &Solution::name);
+      const auto index = static_cast<size_t>(same - made.solutions.begin());
+      if (index == made.solutions.size()) made.solutions.push_back(std::move(planned.solution));
+      made.variants.emplace_back(planned.role, index);
+    }
   }
 
   static void add_mutant(Made& made, std::vector<Bug> bugs) {
@@ -232,7 +246,7 @@ class ChunkMaker {
         count("audited");
       }
       if (std::holds_alternative<task::Passed>(outcome)) {
-        verified.push_back(&made.solutions[i]);
+        if (i < made.num_drawn) verified.push_back(&made.solutions[i]);
       } else {
         note_error(graph, made.solutions[i], outcome);
         count("solutions_" + std::string(task::outcome_name(outcome)) + "_" +
@@ -256,6 +270,9 @@ class ChunkMaker {
         count("audited");
       }
     }
+    std::erase_if(made.variants, [&](const auto& variant) {
+      return !std::holds_alternative<task::Passed>(result.outcomes[variant.second]);
+    });
     add_task(made, verified);
     return ok();
   }
@@ -314,6 +331,17 @@ class ChunkMaker {
     rows.push_back(retry_row(made.graph, style, solution, *turns.front()));
   }
 
+  void add_variants(const Made& made, Json& rows) {
+    const auto& variants = made.variants;
+    if (variants.size() < kVariantsMin || variants.front().first != Role::kBaseline) return;
+    std::vector<std::pair<Role, const Solution*>> solutions;
+    for (const auto& [role, index] : variants) {
+      solutions.emplace_back(role, &made.solutions[index]);
+    }
+    rows.push_back(variants_row(made.graph, solutions));
+    count("variants");
+  }
+
   void add_question(uint64_t number, Json& rows) {
     if (!Random(settings_.seed, "lessons", number).chance(settings_.lessons_share)) return;
     rows.push_back(question_row(settings_.seed, number));
@@ -337,6 +365,7 @@ class ChunkMaker {
       const bool is_right =
           std::ranges::find(verified, &made.solutions[made.buggy]) != verified.end();
       if (is_right) add_bugs(made, task["sft"]);
+      add_variants(made, task["sft"]);
       add_question(graph.number, task["sft"]);
     }
     task["row"] = prompt_row(graph, style, split, graph.number);

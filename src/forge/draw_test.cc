@@ -238,6 +238,21 @@ std::set<std::string> declared_twice(const std::string& cuda) {
 }
 
 // Number 54 has operators with temporaries before and after a gradient, in one kernel.
+TEST(Solutions, SplitNoRowThatIsShorterThanItsParts) {
+  int split = 0;
+  for (const TaskGraph& graph : graphs()) {
+    for (const Solution& solution : all_solutions_of(graph, library().kernels)) {
+      for (const Part& part : solution.parts) {
+        const auto parts = part.used->values.find("P");
+        if (parts == part.used->values.end()) continue;
+        EXPECT_GE(part.shown_sizes.at("m"), std::stoll(parts->second)) << solution.name;
+        ++split;
+      }
+    }
+  }
+  EXPECT_GT(split, 20);
+}
+
 TEST(Solutions, DeclareANameOnceInAScope) {
   for (uint64_t i = 0; i < 60; ++i) {
     const auto graph = draw_graph(library().operators, 11, i, all_families(Style::kFull, 5));

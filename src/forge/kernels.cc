@@ -396,6 +396,11 @@ std::vector<Solution> solutions_of(const TaskGraph& graph, const TemplateLibrary
   return made;
 }
 
+Solution solution_with(const TaskGraph& graph, const std::vector<const Template*>& templates) {
+  const std::vector<Stage> stages = stages_of(graph);
+  return Writer(graph, stages, Reads::kContiguous).write(templates);
+}
+
 std::vector<Solution> all_solutions_of(const TaskGraph& graph, const TemplateLibrary& library) {
   const std::vector<Stage> stages = stages_of(graph);
   const auto choices = fitting(graph, stages, library);

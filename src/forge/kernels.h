@@ -43,6 +43,10 @@ inline constexpr size_t kSolutionsMax = 4;
 // few are baselines.
 std::vector<Solution> solutions_of(const TaskGraph& graph, const TemplateLibrary& library);
 
+// The one with these templates for the kernels of stages_of(graph), in order.
+// REQUIRES: each fits its stage.
+Solution solution_with(const TaskGraph& graph, const std::vector<const Template*>& templates);
+
 // All of a graph: one for each template that fits its last stage.
 std::vector<Solution> all_solutions_of(const TaskGraph& graph, const TemplateLibrary& library);
 

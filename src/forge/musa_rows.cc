@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "core/check.h"
+#include "forge/variants.h"
 #include "musify/port.h"
 
 namespace mc::forge {
@@ -87,6 +89,18 @@ std::optional<std::string> MusaRows::text_of(std::string_view cuda, int64_t& shi
   return musa;
 }
 
+std::optional<std::string> MusaRows::object_of(std::string_view cuda) const {
+  auto variants = read_variants(cuda);
+  MC_CHECK(variants.has_value());
+  for (Variant* one : all_of(*variants)) {
+    const auto module = module_of(one->code);
+    if (!module) return std::nullopt;
+    one->code = *module;
+    for (std::string& line : one->reason) line = musify::port_message(line, to_musa_);
+  }
+  return variants_text(*variants);
+}
+
 std::optional<std::string> MusaRows::port(const std::string& row) const {
   Json json = Json::parse(row);
   json["id"] = json["id"].get<std::string>() + "-musa";
@@ -95,7 +109,9 @@ std::optional<std::string> MusaRows::port(const std::string& row) const {
     const auto messages = json.find(member);
     if (messages == json.end()) continue;
     for (Json& message : *messages) {
-      const auto text = text_of(message["content"].get<std::string>(), shift);
+      const bool is_object = json.value("kind", "") == "variants" && message["role"] == "assistant";
+      const std::string cuda = message["content"];
+      const auto text = is_object ? object_of(cuda) : text_of(cuda, shift);
       if (!text) return std::nullopt;
       message["content"] = *text;
     }

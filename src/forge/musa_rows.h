@@ -36,6 +36,7 @@ class MusaRows {
  private:
   MusaRows(musify::Rules to_musa, musify::Rules to_cuda);
   std::optional<std::string> module_of(std::string_view cuda) const;
+  std::optional<std::string> object_of(std::string_view cuda) const;  // Variants have one.
   std::optional<std::string> text_of(std::string_view cuda, int64_t& shift) const;
 
   musify::Rules to_musa_;

@@ -10,6 +10,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "forge/variants.h"
+
 namespace mc::forge {
 namespace {
 
@@ -50,6 +52,19 @@ TEST(MusaRows, PortsCodeAndNamesOfMessages) {
   EXPECT_THAT(answer, HasSubstr("musa_sources=src"));
   EXPECT_THAT(answer, Not(HasSubstr("cuda")));
   EXPECT_TRUE(answer.ends_with("```\n"));
+}
+
+TEST(MusaRows, PortsEachCodeOfVariants) {
+  Json json = Json::parse(row(kModule, "variants"));
+  const Variant one = {{}, {"By cudaMalloc."}, kModule};
+  json["messages"][1]["content"] = variants_text({one, {one}, std::nullopt, one});
+  const Json musa = Json::parse(rows().port(json.dump()).value());
+  const Variants read = read_variants(musa["messages"][1]["content"].get<std::string>()).value();
+  for (const Variant* each : all_of(read)) {
+    EXPECT_EQ(each->reason.front(), "By musaMalloc.");
+    EXPECT_THAT(each->code, HasSubstr("musaDeviceSynchronize();"));
+  }
+  EXPECT_EQ(all_of(read).size(), 3u);
 }
 
 TEST(MusaRows, ShiftsLinesOfTheAnswerWithTheModule) {

@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <sstream>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "core/check.h"
 #include "forge/cost.h"
 #include "forge/random.h"
 #include "forge/render.h"
@@ -105,6 +107,20 @@ class Reasoner {
       details(k);
     }
     types();
+    return std::move(text_);
+  }
+
+  std::string variant(const Solution& baseline) {
+    MC_CHECK(baseline.parts.size() == solution_.parts.size());
+    const bool is_baseline = &baseline == &solution_;
+    for (size_t k = 0; k < solution_.parts.size(); ++k) {
+      const Template& other = *baseline.parts[k].used;
+      const bool is_changed = solution_.parts[k].used != &other;
+      if (!is_baseline && !is_changed) continue;
+      kernel(k);
+      if (is_changed) compare_with(k, other);
+      details(k);
+    }
     return std::move(text_);
   }
 
@@ -213,11 +229,18 @@ class Reasoner {
     int best = 2;
     for (const auto& [other, difference] : found) best = std::min(best, rank(difference.sentence));
     std::erase_if(found, [&](const auto& one) { return rank(one.second.sentence) > best; });
-    const auto& [other, difference] = random_.pick(found);
-    const std::string plan = plan_of(*other, part.stage);
-    compare(k, difference, plan);
-    const auto cost = price(costs_[k], cost_of(*other, graph_, part.stage));
-    if (cost) compare(k, *cost, plan);
+    compare_with(k, *random_.pick(found).first);
+  }
+
+  // The figure that speaks for the kernel, and the one that speaks against it, where there are
+  // such.
+  void compare_with(size_t k, const Template& other) {
+    const Stage& stage = solution_.parts[k].stage;
+    const Cost cost = cost_of(other, graph_, stage);
+    const std::string plan = plan_of(other, stage);
+    for (const auto& difference : {advantage(costs_[k], cost), price(costs_[k], cost)}) {
+      if (difference) compare(k, *difference, plan);
+    }
   }
 
   void compare(size_t k, const Comparison& difference, const std::string& other) {
@@ -385,6 +408,14 @@ std::string metadata_table(const TaskGraph& graph) {
 std::string plan_text(const TaskGraph& graph, const Solution& solution,
                       const TemplateLibrary& library) {
   return Reasoner(graph, solution, "plan").plan(library);
+}
+
+std::vector<std::string> variant_sentences(const TaskGraph& graph, const Solution& solution,
+                                           const Solution& baseline) {
+  std::istringstream lines(Reasoner(graph, solution, "variant").variant(baseline));
+  std::vector<std::string> found;
+  for (std::string line; std::getline(lines, line);) found.push_back(line);
+  return found;
 }
 
 std::string analysis_text(const TaskGraph& graph, const Solution& solution) {

@@ -8,6 +8,7 @@
 #define MC_FORGE_REASON_H_
 
 #include <string>
+#include <vector>
 
 #include "forge/graph.h"
 #include "forge/kernels.h"
@@ -21,6 +22,11 @@ std::string metadata_table(const TaskGraph& graph);
 // plan that was rejected with its cost, and the price of the one that was taken.
 std::string plan_text(const TaskGraph& graph, const Solution& solution,
                       const TemplateLibrary& library);
+
+// Sentences about the kernels of a solution that differ from those of `baseline`, and their costs
+// beside it.  They describe all kernels where the solution is the baseline.
+std::vector<std::string> variant_sentences(const TaskGraph& graph, const Solution& solution,
+                                           const Solution& baseline);
 
 // A reviewer's findings in a right answer: coverage, checks, barriers, offsets.
 std::string analysis_text(const TaskGraph& graph, const Solution& solution);

@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr int kBarrenChunksMax = 20;  // In a row; then nothing more can be drawn.
-constexpr int kVersion = 11;          // The version of what the same settings give.
+constexpr int kVersion = 12;          // The version of what the same settings give.
 
 Json settings_json(const Settings& settings) {
   Json json;
@@ -48,6 +48,7 @@ Json settings_json(const Settings& settings) {
   json["bugs_share"] = settings.bugs_share;
   json["test_share"] = settings.test_share;
   json["lessons_share"] = settings.lessons_share;
+  json["variants_share"] = settings.variants_share;
   json["weights"] = settings.weights;
   if (settings.unit_tests) json["unit_tests"] = true;
   json["solutions"] = settings.solutions_max;

@@ -30,10 +30,11 @@ struct Settings {
   DrawOptions draw;
   int solutions_max = static_cast<int>(kSolutionsMax);  // Solutions of a task, at most.
   double test_share = 0.1;
-  double bugs_share = 0;     // The part of tasks for training with reviews and repairs.
-  double lessons_share = 0;  // The same with a question.
-  bool unit_tests = false;   // unit_tests.jsonl is written too (unit_tests.h).
-  Weights weights;           // Families are drawn by these; empty: as the operators have it.
+  double bugs_share = 0;      // The part of tasks for training with reviews and repairs.
+  double lessons_share = 0;   // The same with a question.
+  double variants_share = 0;  // The same with variants (variants.h), which need full style.
+  bool unit_tests = false;    // unit_tests.jsonl is written too (unit_tests.h).
+  Weights weights;            // Families are drawn by these; empty: as the operators have it.
 };
 
 // The tasks of a chunk: its kernels are compiled as one unit, so their number is about the same.

@@ -2,8 +2,10 @@
 #include "forge/samples.h"
 
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "core/check.h"
@@ -34,6 +36,14 @@ constexpr const char* kFullSystem =
     "its kernels with load_inline.";
 constexpr const char* kFullRequest =
     "Replace the operators of this PyTorch module by CUDA kernels that are right for all sizes.\n";
+constexpr const char* kVariantsRequest =
+    "Write CUDA kernels for this PyTorch module several times. Answer with one JSON object and "
+    "nothing else. Its members: \"baseline\", the plainest right answer; \"single_feature\", a "
+    "list of answers that change one kernel of the baseline by one optimisation; \"algorithm\", an "
+    "answer by another algorithm, or null; \"composite\", an answer that combines optimisations, "
+    "or null. Each answer is an object of \"features\", the names of its optimisations; "
+    "\"reason\", a list of sentences on its kernels and how they differ from the baseline; and "
+    "\"code\", a Python module that defines ModelNew and compiles its kernels with load_inline.\n";
 
 std::string thought(const std::string& text) { return "<think>\n" + text + "</think>\n\n"; }
 
@@ -250,6 +260,27 @@ std::string retry_row(const TaskGraph& graph, Style style, const Solution& solut
   row["messages"].push_back(message(
       "assistant", diagnosis_of(graph, solution, mutant, nullptr) + fenced(solution.module)));
   end_row(row, graph, solution, mutant.bugs);
+  return row.dump();
+}
+
+std::string variants_row(const TaskGraph& graph,
+                         const std::vector<std::pair<Role, const Solution*>>& solutions) {
+  const Variants variants = variants_of(graph, solutions);
+  const std::string text = variants_text(variants);
+  const auto read = read_variants(text);
+  MC_CHECK(read && *read == variants);
+  Json row = begin_row(graph.id() + "-variants", "variants");
+  row["messages"].push_back(message("user", kVariantsRequest + fenced(render_module(graph)) +
+                                                "Its tensors:\n" + metadata_table(graph)));
+  row["messages"].push_back(message("assistant", text));
+  end_row(row, graph, *solutions.front().second, {});
+  std::set<std::string> names, features;
+  for (const auto& [role, solution] : solutions) names.insert(solution->name);
+  for (const auto* one : all_of(variants)) {
+    features.insert(one->features.begin(), one->features.end());
+  }
+  row["provenance"]["template"] = fmt::format("{}", fmt::join(names, ", "));
+  row["provenance"]["features"] = features;
   return row.dump();
 }
 

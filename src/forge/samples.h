@@ -5,12 +5,14 @@
 #define MC_FORGE_SAMPLES_H_
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "forge/draw.h"
 #include "forge/graph.h"
 #include "forge/kernels.h"
 #include "forge/mutate.h"
+#include "forge/variants.h"
 #include "task/verdict.h"
 
 namespace mc::forge {
@@ -57,6 +59,10 @@ std::string repair_row(const TaskGraph& graph, Style style, const Solution& solu
 // diagnosis in full style.
 std::string retry_row(const TaskGraph& graph, Style style, const Solution& solution,
                       const Mutant& mutant);
+
+// One turn: the user asks for variants (variants.h), the assistant gives them as JSON alone.
+std::string variants_row(const TaskGraph& graph,
+                         const std::vector<std::pair<Role, const Solution*>>& solutions);
 
 // A question with its answer, of no task.
 std::string question_row(uint64_t seed, uint64_t number);

@@ -143,6 +143,7 @@ Status read_template(const fs::path& folder, const Json& shared_faults,
   MC_TRY(made.walk, read_walk(json.at("walk")), "walk");
   for (const std::string need : json.value("needs", Json::array())) made.needs.insert(need);
   made.feature = json.at("feature");
+  made.combines = json.value("combines", std::vector<std::string>());
   if (json.contains("limit")) {
     MC_TRY(made.limit, parse_expr(json["limit"].get<std::string>()), "limit");
   }

@@ -42,6 +42,7 @@ struct Template {
   std::set<std::string> needs;                // Properties of a stage, or "not-" before one.
   std::optional<Expr> limit;                  // A condition on n, m, depth, batch and last.
   std::string feature;                        // "baseline", "vectorised", …
+  std::vector<std::string> combines;          // Its features where they are several.
   std::map<std::string, std::string> values;  // The variant's values, which replace {{name}}.
   std::string plan;                           // The division of the work, as half a sentence.
   std::string check;                          // The bounds check in the code, or "".

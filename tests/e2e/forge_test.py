@@ -23,7 +23,8 @@ from program import MUSACODER, run
 
 FILES = ("forge.json", "sft.jsonl", "rl.jsonl", "test.jsonl", "unit_tests.jsonl")
 SETTINGS = ("--tasks", "12", "--seed", "5", "--families", "all", "--bugs", "--test-share", "0.3",
-            "--lessons-share", "1", "--unit-tests", "--style", "full")  # fmt: skip
+            "--lessons-share", "1", "--variants-share", "0.3", "--unit-tests",
+            "--style", "full")  # fmt: skip
 ROOT = Path(__file__).resolve().parent.parent.parent
 PYTHON = os.environ.get("MC_PYTHON", sys.executable)
 
@@ -69,7 +70,7 @@ class Forge(unittest.TestCase):
         for row in rows(first / "sft.jsonl"):
             self.assertEqual(row["messages"][-1]["role"], "assistant")
             kinds.add(row["kind"])
-        wanted = {"generation", "review", "repair", "retry", "question"}
+        wanted = {"generation", "review", "repair", "retry", "question", "variants"}
         self.assertEqual(kinds, wanted)
         for name in ("rl.jsonl", "test.jsonl"):
             for row in rows(first / name):
@@ -172,6 +173,11 @@ class Forge(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         settings = json.loads((out / "forge.json").read_text())["settings"]
         self.assertEqual((settings["samples"], settings.get("tasks")), (3, None))
+
+    def test_variants_need_the_style_that_has_reasons(self) -> None:
+        done = forge(self.folder / "none", "--tasks", "1", "--variants-share", "0.5")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--variants-share: variants need --style full", done.stderr)
 
     def test_a_family_that_is_none(self) -> None:
         done = forge(self.folder / "none", "--tasks", "1", "--families", "poetry")

@@ -1,7 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A resources server of NeMo Gym in front of the route /verify of `musacoder serve`.
 
-It belongs into resources_servers/musacoder of NeMo Gym's checkout.
+It belongs into resources_servers/musacoder of NeMo Gym's checkout; its configs/musacoder.yaml is
+that of example_tool_call_multireward with the names changed. A row has `responses_create_params`,
+`verifier_metadata` (`task`, `options`?) and `agent_ref`; the recipe is
+grpo_workplace_assistant_nemotron_nano_v2_9b.yaml. `reward_components` are `correct` and `speed`,
+which add up to the reward; `memory` and `general` are members for metrics. /seed_session and
+/close_session keep nothing; /aggregate_metrics is NeMo Gym's. GDPO:
+`grpo.adv_estimator: {name: gdpo, reward_weights: [1.0, 1.0]}`.
 """
 
 import os

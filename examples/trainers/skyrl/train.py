@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SkyRL's trainer with that environment; docs/trainers.md has the command."""
+"""SkyRL's trainer with that environment.
+
+  python train.py data.train_data="['forge/rl.jsonl']" environment.env_class=kernel \\
+    trainer.algorithm.advantage_estimator=grpo trainer.policy.model.path=Qwen/Qwen3-8B \\
+    generator.n_samples_per_prompt=8 generator.max_turns=3 generator.batched=false
+"""
 
 import sys
 
