@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The metrics of a step of RL, a line of metrics.jsonl each:
+// The metrics of an RL step, one line of metrics.jsonl for each step:
 //
 // - `reward`, `reward_std`, `s_first`: mean R, mean spread of a group of the update, mean score of
 //   first turns.
@@ -43,19 +43,20 @@ namespace mc::loop {
 
 using Scalars = std::vector<train::Scalar>;
 
-// Metrics of the groups that a step drew first.
+// Adds the metrics of the first round of groups of a step.
 void add_episodes(std::span<const Episode> episodes, const UpdateOptions& options,
                   Scalars& scalars);
 
-// Metrics of the update; `num_no_spread`: the groups that were left out of it for want of spread.
+// Adds the metrics of the update.  `num_no_spread`: the groups left out because their rewards are
+// equal.
 void add_update(const UpdateResult& update, size_t num_no_spread, Scalars& scalars);
 
 void add_retries(const RetryCounts& counts, Scalars& scalars);
 
-// Metrics of answers to held-out prompts.
+// Adds the metrics of answers to held-out prompts.
 void add_eval(std::span<const Episode> episodes, Scalars& scalars);
 
-// 0 where there is no scalar of this name.
+// The value of a metric by its name; 0 if it is missing.
 double value_of(const Scalars& scalars, std::string_view name);
 
 }  // namespace mc::loop
