@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The command `musacoder task export`: python/musacoder/harbor/__main__.py takes this process's
-// place.
+// The command `musacoder task export`: replaces this process by
+// python/musacoder/harbor/__main__.py.
 #include <memory>
 #include <string>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The command `musacoder workspace`: python/musacoder/workspace/__main__.py takes this process's
-// place (docs/workspace.md).
+// The command `musacoder workspace`: replaces this process by
+// python/musacoder/workspace/__main__.py (docs/workspace.md).
 #include <memory>
 #include <string>
 #include <utility>
