@@ -288,7 +288,7 @@ CourseOptions options_of(std::mt19937_64& random) {
           .judges = 1 + static_cast<int>(random() % 3)};
 }
 
-// ---- Against the twin ---------------------------------------------------------------------------
+// ---- Against the sequential model ---------------------------------------------------------------
 
 class Courses : public testing::TestWithParam<Takes> {
  protected:

@@ -43,17 +43,15 @@ TEST(Coverage, CountsTheWantedSamples) {
   const struct {
     std::string settings;
     Coverage coverage;
-  } kTable[] = {// Missing are one sample of b and two of c; turns are not samples.
-                {R"({"samples": 2})", {6, 3, 3, true}},
-                {R"({"samples": 1})", {4, 3, 1, true}},
-                // The second sample of a has only one turn.
-                {R"({"samples": 2, "turns": 2})", {6, 2, 3, true}},
-                {R"({"samples": 2, "turns": 2, "also": "strict"})", {6, 3, 3, true}},
-                // Stored answers: only the task without an answer is missing.
-                {R"({"samples": 0})", {4, 3, 1, false}},
-                {"{}", {4, 3, 1, false}},
-                {R"({"samples": "many"})", {4, 3, 1, false}},
-                {"not JSON", {4, 3, 1, false}}};
+  } kTable[] = {
+      {R"({"samples": 2})", {6, 3, 3, true}},  // One sample of b and two of c are missing.
+      {R"({"samples": 1})", {4, 3, 1, true}},
+      {R"({"samples": 2, "turns": 2})", {6, 2, 3, true}},  // One of a has one turn only.
+      {R"({"samples": 2, "turns": 2, "also": "strict"})", {6, 3, 3, true}},
+      {R"({"samples": 0})", {4, 3, 1, false}},  // Stored answers; task "c" has none.
+      {"{}", {4, 3, 1, false}},
+      {R"({"samples": "many"})", {4, 3, 1, false}},
+      {"not JSON", {4, 3, 1, false}}};
   for (const auto& row : kTable) {
     EXPECT_EQ(coverage_of(data_of(row.settings)), row.coverage) << row.settings;
   }

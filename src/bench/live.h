@@ -3,10 +3,11 @@
 // The progress of a run: counts by stage, the pass rate so far and the remaining time, as a line of
 // text for people and as events for programs.  The functions are pure.
 //
-// An event is one JSON object in one line, with the members `event`, `version` and `run`. Others:
+// An event is one JSON object in one line, with the members `event`, `version` and `run`.  The
+// events and their other members:
 //
 // - `sample`, at each new verdict: `task`, `sample`, `turn`, `outcome`, `q`, `reward`, `seconds`,
-//   `speedup` (`value`, `low`, `high`, `uncertain`; null where nothing was timed), `phrase`.
+//   `speedup` (`value`, `low`, `high`, `uncertain`; null without timing), `phrase`.
 // - `progress`, at the beginning, at changes once a second, at the end: `elapsed_s`; `left_s`, null
 //   before the first verdict; counts `queued`, `sampling`, `waiting` (to be judged), `preparing`,
 //   `measuring`, `judged`, `failed` (requests without an answer); `pass_rate` (`value`, `low`,

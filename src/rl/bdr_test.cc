@@ -36,7 +36,7 @@ std::vector<std::string> tasks_of(const RetryBuffer& buffer) {
 
 using Names = std::vector<std::string>;
 
-// ---- What goes in -------------------------------------------------------------------------------
+// ---- Insertion ----------------------------------------------------------------------------------
 
 TEST(AllFailed, IsTrueForAGroupWithVerdictsAndWithoutAPass) {
   const std::optional<double> infra;

@@ -123,7 +123,7 @@ std::vector<Group> random_groups(std::mt19937& random) {
   return groups;
 }
 
-// ---- Against a slow twin ------------------------------------------------------------------------
+// ---- Against a direct implementation ------------------------------------------------------------
 
 // A direct implementation of the loss of a whole batch.
 double twin(const std::vector<Group>& groups, double beta) {
@@ -191,7 +191,7 @@ TEST(Step, EqualsASlowImplementationAndItsNumericGradient) {
   EXPECT_GT(num_in_loss, 40U);
 }
 
-// ---- What may not matter ------------------------------------------------------------------------
+// ---- Invariance ---------------------------------------------------------------------------------
 
 TEST(Step, LossIsTheSumOverMicroBatches) {
   std::mt19937 random(13);
