@@ -84,7 +84,7 @@ struct Records {
   bool operator==(const Records&) const = default;
 };
 
-// A simple sequential model of a course in an empty store.
+// A simple sequential implementation of a course in an empty store.
 struct Twin {
   Records records;
   std::map<AnswerKey, sample::Messages> asked;             // The messages of each request.
@@ -288,7 +288,7 @@ CourseOptions options_of(std::mt19937_64& random) {
           .judges = 1 + static_cast<int>(random() % 3)};
 }
 
-// ---- Against the sequential model ---------------------------------------------------------------
+// ---- Against the sequential reference -----------------------------------------------------------
 
 class Courses : public testing::TestWithParam<Takes> {
  protected:
@@ -297,7 +297,7 @@ class Courses : public testing::TestWithParam<Takes> {
   const testing::ScopedTrace trace_{__FILE__, __LINE__, fmt::format("seed {}", seed_)};
 };
 
-TEST_P(Courses, RequestAndJudgeWhatTheModelDoes) {
+TEST_P(Courses, RequestAndJudgeLikeTheReference) {
   for (int round = 0; round < 20; ++round) {
     const World world{.seed = random_()};
     const CourseOptions options = options_of(random_);

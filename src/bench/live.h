@@ -64,7 +64,8 @@ struct LiveWork {
 };
 LiveWork work_of(const LiveState& state);
 
-// "pass 71.7 % [59.2, 81.5], sampling 4, preparing 1, measuring 1, judged 12".
+// The progress as a line: "pass 71.7 % [59.2, 81.5], sampling 4, preparing 1, measuring 1, judged
+// 12".
 std::string line_of(const LiveState& state);
 
 // The JSON line of an event, with a line break.

@@ -21,7 +21,7 @@ struct ExportArguments {
   std::string solutions;
 };
 
-// Returns only where Python does not start.
+// Replaces this process; returns only if Python does not start.
 Error start(const ExportArguments& arguments) {
   const Result<Layout> layout = find_layout();
   if (!layout) return layout.error();

@@ -26,7 +26,7 @@ struct ImportArguments {
   int limit = 0;
 };
 
-// Returns only where Python does not start.
+// Replaces this process; returns only if Python does not start.
 Error start(const std::string& name, const ImportArguments& arguments) {
   const Result<Layout> layout = find_layout();
   if (!layout) return layout.error();

@@ -31,7 +31,7 @@ constexpr std::array kForwarded = {
     Forwarded{"tokenize", "Print the tokens of texts"},
 };
 
-// Returns only where the program does not start.
+// Replaces this process; returns only if the program does not start.
 Error start(const std::string& name, const std::vector<std::string>& arguments) {
   const Result<Layout> layout = find_layout();
   if (!layout) return layout.error();

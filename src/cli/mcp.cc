@@ -16,7 +16,7 @@
 namespace mc::cli {
 namespace {
 
-// Returns only where Python does not start.
+// Replaces this process; returns only if Python does not start.
 Error start(const std::vector<std::string>& options) {
   const Result<Layout> layout = find_layout();
   if (!layout) return layout.error();

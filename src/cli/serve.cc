@@ -54,7 +54,7 @@ std::vector<std::string> verifier_command(const ServeArguments& arguments, const
   return words;
 }
 
-// Returns only where Python does not start.
+// Replaces this process; returns only if Python does not start.
 Error start(const ServeArguments& arguments, const std::vector<std::string>& of_verifier) {
   const Result<Layout> layout = find_layout();
   if (!layout) return layout.error();

@@ -22,7 +22,7 @@ struct WorkspaceArguments {
   bool judge = false;
 };
 
-// Returns only where Python does not start.
+// Replaces this process; returns only if Python does not start.
 Error start(const WorkspaceArguments& arguments) {
   const Result<Layout> layout = find_layout();
   if (!layout) return layout.error();

@@ -50,7 +50,7 @@ class Code {
   // The names of the operands that `value` reads at index i.
   std::vector<std::string> flat_operands() const;
 
-  // For walks over rows.
+  // These functions are for walks over rows.
   bool loads_by_function() const;
   std::string function() const;  // The lines of the function's body, which ends with a return.
   std::string load() const;      // Lines that set v (and u, w) to the operands at (r, j).
@@ -65,10 +65,10 @@ class Code {
   const char* real() const { return compute_text(graph_.value(stage_.output).type); }
   bool loads_anything() const;
 
-  // For tiles: the factors of the product.
+  // These functions are for tiles: the factors of the product.
   std::string left() const;
   std::string right() const;
-  // For scans: the element at (r, j), and the result of the running value `a`.
+  // This function is for scans: the element at (r, j), and the result of the running value `a`.
   std::string scanned() const;
 
   static std::string accumulator(size_t pass);
@@ -77,7 +77,8 @@ class Code {
   std::string decoded(std::string text) const;
   static std::string decode_mark(const std::string& run);
 
-  std::string extents(const std::vector<int>& dims) const;  // "N * M".
+  // The product of some extents, as in "N * M".
+  std::string extents(const std::vector<int>& dims) const;
 
  private:
   using Index = std::vector<std::string>;

@@ -93,8 +93,8 @@ struct TaskGraph {
   std::vector<int> outputs;  // Indices of values.
   std::optional<Gradient> gradient;
 
-  std::vector<int> inputs() const;      // In the order of forward's arguments.
-  std::vector<int> parameters() const;  // In the order of the state.
+  std::vector<int> inputs() const;      // The inputs, in the order of forward's arguments.
+  std::vector<int> parameters() const;  // The parameters, in the order of the module's state.
   std::vector<int> given() const;       // The inputs, then the parameters.
   const Value& value(int i) const { return values.at(static_cast<size_t>(i)); }
   const Dim& dim(int i) const { return dims.at(static_cast<size_t>(i)); }

@@ -273,7 +273,7 @@ class Writer {
   std::map<int, std::string> tensors_;
 };
 
-// Every second solution reads strides.
+// Every second solution reads views by their strides.
 Reads reads_of(size_t solution) { return solution % 2 == 0 ? Reads::kContiguous : Reads::kStrided; }
 
 using Choices = std::vector<std::vector<const Template*>>;

@@ -18,7 +18,7 @@ namespace {
 struct Targets {
   std::vector<int64_t> rows;
   std::vector<int64_t> tokens;
-  std::vector<size_t> ends;  // The ends of each sequence.
+  std::vector<size_t> ends;  // For each sequence, the index after its last target.
 };
 
 Targets targets_of(std::span<const train::Sample* const> sequences) {

@@ -98,7 +98,7 @@ void add_task(const Prompt& prompt, std::span<const Episode> episodes, const Rft
   std::vector<std::string> structures;
   for (const Episode& episode : episodes) {
     if (!episode.passed()) continue;
-    answers.push_back(episode.turns.back().answer);  // An episode ends with its first pass.
+    answers.push_back(episode.turns.back().answer);  // An episode ends at its first pass.
     structures.push_back(structure_of(answers.back()));
   }
   summary.tasks += 1;

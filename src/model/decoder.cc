@@ -128,7 +128,7 @@ void begin_block(const ForwardContext& passage, const Block& block, const at::Te
   make_heads(passage, block, positions, tape);
 }
 
-// The second half of a block: `out_THD` is the output of attention, the result what the block adds
+// The second half of a block, from the output of attention, `out_THD`; returns what the block adds
 // to x_mid.
 at::Tensor end_block(const ForwardContext& passage, const Block& block, const at::Tensor& out_THD,
                      BlockTape& tape) {

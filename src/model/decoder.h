@@ -117,7 +117,7 @@ enum class Keep { kAll, kInputs };
 
 struct ForwardContext {
   const Parameters& weights;
-  const ops::RopeTable& rope;  // In the weights' dtype on the CPU, float32 elsewhere.
+  const ops::RopeTable& rope;  // In the weights' dtype on the CPU, in float32 on other devices.
   ops::Form form = ops::Form::kNative;
   Keep keep = Keep::kAll;
 };

@@ -45,7 +45,7 @@ struct Answer {
 // The number of tokens that passed through the decoder.
 struct GenerateCounts {
   int64_t prefilled = 0;  // Tokens of prompts.
-  int64_t decoded = 0;    // Tokens that were generated one by one.
+  int64_t decoded = 0;    // Tokens that were decoded one by one.
 };
 
 // Generates answers and calls `done` for each, in the order in which they end, until it returns

@@ -522,7 +522,7 @@ extern "C" __global__ void fill_cache(const bf16* k, const bf16* v, i64 k_stride
 #endif  // HEAD_DIM
 
 #ifdef PLAIN
-// Each thread computes eight numbers of silu(gate) * up.
+// Each thread computes eight elements of silu(gate) * up.
 extern "C" __global__ void swiglu(const bf16* gate_up, i64 rows, int width, bf16* y) {
   const i64 i = (static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x) * 8;
   if (i >= rows * width) return;

@@ -112,7 +112,7 @@ class Bindings {
     bindings_.push_back({std::move(targets), begin, end});
   }
 
-  // `a = v`, `self.a += v`, `a: str = v`, `f(a=v)`, `a := v`.
+  // Adds the bindings of `a = v`, `self.a += v`, `a: str = v`, `f(a=v)` and `a := v`.
   void add_assignment(std::size_t i, std::size_t statement, std::size_t depth) {
     if (i == 0 || steps_ > kStepsMax) return;
     if (!is_mark(words_, i, "=") && !is_mark(words_, i, "+=") && !is_mark(words_, i, ":=")) return;
@@ -134,7 +134,7 @@ class Bindings {
     add({words_[i].text}, i + 2, Comma::kEnds);
   }
 
-  // `for a, b in v`
+  // Adds the bindings of `for a, b in v`.
   void add_loop(std::size_t i) {
     if (!is_name(words_, i, "for")) return;
     Names targets;

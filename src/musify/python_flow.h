@@ -31,7 +31,7 @@ std::vector<Word> words_of(const Word& literal, const Field& field);
 // `t = torch`.
 void set_modules(std::vector<Unit>& units);
 
-// For each word of a Python file, whether its value reaches an argument that is named `…_sources`,
+// Computes for each word of a Python file whether its value reaches an argument named `…_sources`,
 // through variables, arguments, operators and results of functions.
 //
 //   A = "..."; B = A.replace("x", "y"); load_inline(cuda_sources=[B + TAIL])

@@ -44,7 +44,7 @@ struct MirrorPopOptions {
   DriftMean mean = DriftMean::kAbsolute;
 };
 
-// REQUIRES: the spans are of one size; old is finite where the mask is not 0.
+// REQUIRES: the spans have the same size; `old` is finite where the mask is not 0.
 Drift drift(std::span<const double> logp_old, std::span<const double> logp_rollout,
             std::span<const uint8_t> mask);
 

@@ -22,7 +22,9 @@ namespace mc::rl {
 struct PrimeEchoOptions {
   double alpha = 0.75;  // The weight of the first turn.
   std::vector<double> b_early{0.2, 0.1,
-                              0.0};  // The index is the turn of the first pass; 0 for later turns.
+                              // The bonus b_early for each turn at which the first pass may occur;
+                              // 0 for later turns.
+                              0.0};
 };
 
 // `s`: the scores of an episode's turns in order; a turn without a score is infra or unsupported.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The score s of a verdict as RL trains on it: reward/score.h with a speed-up made robust to noise.
+// The score s of a verdict for RL training: reward/score.h, with a speed-up that is robust to
+// noise.
 //
 // In a group whose candidates are all correct, dividing by the group's spread would turn timing
 // noise
@@ -25,7 +26,7 @@ namespace mc::rl {
 inline constexpr double kScorePassed = 1;
 
 struct SpeedGrid {
-  double dead_zone = 1.05;  // Speed-ups nu up to here count as 1; 0 = no dead zone.
+  double dead_zone = 1.05;  // Speed-ups nu up to this value count as 1; 0 = no dead zone.
   double step = 0.05;       // 0 = no rounding.
 };
 
@@ -40,7 +41,7 @@ double speed_on_grid(double nu, const SpeedGrid& grid);
 
 // The soft penalty for long answers (DAPO, arXiv 2503.14476, section 3.4).
 struct OverlongOptions {
-  int64_t tokens_max = 0;  // The longest answer that the generator writes.
+  int64_t tokens_max = 0;  // The maximum length of an answer that the generator writes.
   int64_t margin = 0;  // The penalty begins this many tokens before tokens_max; 0 switches it off.
 };
 

@@ -53,7 +53,7 @@ std::string json_line(const Answer& answer);
 // Reads the line of json_line, or the form of `musacoder eval`: {"task", "sample", "response"}.
 Result<Answer> answer_from_json(std::string_view line);
 
-// {"id", "sample", "turn", "reward", "seconds", "feedback", "verdict"}.
+// The judgement as {"id", "sample", "turn", "reward", "seconds", "feedback", "verdict"}.
 std::string json_line(const Judgement& judgement);
 
 // A task of a run, as reports show it.

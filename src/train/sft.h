@@ -60,7 +60,7 @@ struct SftOptions {
   at::Device device = at::kCPU;
   at::ScalarType dtype =
       at::kFloat;   // The type of the decoder; the parameters' masters are float32.
-  RankPlace place;  // The rank of this process.
+  RankPlace place;  // The position of this process among the ranks.
   // Recomputes activations: only the inputs of blocks are kept, for packs that need more memory.
   bool recomputes = false;
 };
