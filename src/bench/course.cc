@@ -25,12 +25,12 @@ using store::Answer;
 using store::AnswerKey;
 using store::Judgement;
 
-// One sample of a task, with what is known of its turns.
+// One sample of a task, with its turns so far.
 struct Sample {
   const Item* item = nullptr;
-  std::map<int64_t, Answer> answers;  // The key is the turn.
+  std::map<int64_t, Answer> answers;  // The keys are turns.
   std::map<int64_t, Judgement> judgements;
-  bool is_lost = false;  // A request for it had no answer in this run.
+  bool is_lost = false;  // True if a request for the sample got no answer in this run.
 
   bool passed() const {
     return std::ranges::any_of(judgements, [](const auto& entry) {
@@ -43,7 +43,8 @@ bool is_infra(const Judgement& judgement) {
   return std::holds_alternative<task::Infra>(judgement.verdict.outcome);
 }
 
-// The task's prompt, and for each turn before `turn` the answer with the verifier's feedback.
+// The messages before `turn`: the task's prompt, and each earlier answer with the verifier's
+// feedback.
 sample::Messages messages_of(const Sample& sample, int64_t turn) {
   sample::Messages out = sample.item->prompt;
   for (int64_t i = 0; i < turn; ++i) {
@@ -62,7 +63,7 @@ class Course::State {
  public:
   State(const Course& course, Sampler* sampler) : course_(course), sampler_(sampler) {}
 
-  // Reads what the run holds, and queues what is left to do.
+  // Reads the records of the run, and queues the remaining work.
   Status load() {
     std::map<std::string, const Item*> items;
     for (const Item& item : course_.items_) items[item.task.id] = &item;
@@ -112,10 +113,11 @@ class Course::State {
  private:
   using SampleKey = std::pair<std::string, int64_t>;
 
-  // The same answer to the same task is judged once: samples of a sharp model are often equal.
+  // Equal answers to one task, which are judged once: a model with low entropy often repeats
+  // itself.
   struct Case {
-    std::vector<AnswerKey> waiting;   // The answers with this text that wait for its verdict.
-    std::optional<AnswerKey> judged;  // An answer with this text that has its verdict.
+    std::vector<AnswerKey> waiting;   // The answers with this text that wait for the verdict.
+    std::optional<AnswerKey> judged;  // An answer with this text that already has its verdict.
   };
 
   // REQUIRES: as for queue().
@@ -123,7 +125,7 @@ class Course::State {
     return cases_[content_hash({answer.key.id, answer.completion})];
   }
 
-  // The turn to be asked for next; empty where the sample is done or waits for a verdict.
+  // The next turn of a sample; empty if the sample is complete or waits for a verdict.
   std::optional<int64_t> turn_to_ask(const SampleKey& key, const Sample& sample) const {
     const auto turn = static_cast<int64_t>(sample.answers.size());
     const bool is_wanted = sampler_ != nullptr && key.second < course_.options_.samples &&
@@ -137,7 +139,8 @@ class Course::State {
     return turn;
   }
 
-  // REQUIRES: the mutex is held, or no thread runs yet.  The same for all below but the loops.
+  // REQUIRES: the mutex is held, or no thread runs yet.  This holds for all functions below except
+  // the loops.
   void queue(const SampleKey& key, const Sample& sample) {
     for (const auto& [turn, answer] : sample.answers) {
       if (!sample.judgements.contains(turn)) to_judge_.push_back(answer.key);
@@ -152,7 +155,7 @@ class Course::State {
     course_.observer_(progress_);
   }
 
-  // True where a request is to be made: one is open, and its answer is still wanted.
+  // True if a request can be made and its answer is still wanted.
   bool has_request() const {
     const std::function<bool()>& is_enough = course_.options_.is_enough;
     return !to_ask_.empty() && !(is_enough && is_enough());
@@ -165,8 +168,8 @@ class Course::State {
 
   // ---- Asking -----------------------------------------------------------------------------------
 
-  // Empty at the end of the course.  All that is open at once waits until nothing is being judged,
-  // so that the next turns are among it.
+  // The next requests; empty at the end of the course.  A sampler that takes all requests at once
+  // waits until no answer is being judged, so that the next turns are included.
   std::vector<Request> next_requests() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] {
@@ -175,7 +178,7 @@ class Course::State {
     });
     std::vector<Request> requests;
     if (is_over()) {
-      changed_.notify_all();  // Other threads may have looked before there was enough.
+      changed_.notify_all();  // Other threads may have checked before is_enough() became true.
       return requests;
     }
     do {
@@ -259,7 +262,7 @@ class Course::State {
     }
   }
 
-  // An answer whose text is not judged yet, nor is being judged.
+  // An answer whose text neither has a verdict nor is being judged.
   std::optional<Job> next_job() {
     std::unique_lock lock(mutex_);
     for (;;) {
@@ -276,7 +279,7 @@ class Course::State {
       if (one.judged) {
         keep(key,
              samples_.at({one.judged->id, one.judged->sample}).judgements.at(one.judged->turn));
-        changed_.notify_all();  // The next turn can be asked for.
+        changed_.notify_all();  // The sample's next turn can now be requested.
         continue;
       }
       one.waiting.push_back(key);
@@ -291,8 +294,8 @@ class Course::State {
     const auto start = std::chrono::steady_clock::now();
     Judgement out;
     out.key = job.key;
-    // The inputs of a candidate follow from its name, too, so the name is the same for all samples
-    // with this text, whichever comes first.
+    // The name of a candidate influences its random inputs.  So all samples with this text use the
+    // same name, independent of which is judged first.
     out.verdict = evaluator.evaluate(job.item->task, {job.item->task.id, job.completion});
     out.reward = reward::score(out.verdict, {});
     const auto tokens = static_cast<size_t>(course_.options_.feedback_tokens);
@@ -324,14 +327,14 @@ class Course::State {
   const Course& course_;
   Sampler* const sampler_;
 
-  std::mutex mutex_;  // Guards the rest.  The nodes of samples_ stay where they are.
+  std::mutex mutex_;  // The mutex guards the members below.  References to samples_ remain valid.
   std::condition_variable changed_;
   std::map<SampleKey, Sample> samples_;
-  std::map<std::string, Case> cases_;  // The key is the hash of a task's id and an answer to it.
+  std::map<std::string, Case> cases_;  // The key is a hash of the task's id and the answer.
   std::deque<SampleKey> to_ask_;
   std::deque<AnswerKey> to_judge_;
-  int64_t num_asked_ = 0;   // Requests in flight.
-  int64_t num_judged_ = 0;  // Answers in judgement.
+  int64_t num_asked_ = 0;   // Open requests.
+  int64_t num_judged_ = 0;  // Answers that are being judged.
   std::map<std::string, int64_t> failed_;
   std::optional<Error> last_failure_;
   CourseProgress progress_;

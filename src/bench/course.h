@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Course: asks for answers and has them judged, until each sample has passed or has had its turns.
+// Course: the sampling loop of a run.  It requests answers and has them judged, until each sample
+// has passed or has used all its turns.
 //
-// All that it learns is kept in the run of a store as it comes, and a course takes up what an
-// earlier one left there: an answer that is stored is not asked for again, a verdict that is stored
-// is not reached again.  A verdict of `infra` is the exception: its answer is judged once more.
-// Equal answers to one task are judged once, and each has the verdict.
+// Each answer and verdict is stored in the run as it arrives.  A course resumes from the store: it
+// does not request a stored answer again, and does not repeat a stored verdict unless it is
+// `infra`. Equal answers to one task are judged once, and share the verdict.
 //
 //   Course course(run, items, {.samples = 3, .turns = 2}, observer);
 //   MC_TRY(CourseEnd end, course.run(&sampler, *pipeline), "bench");
@@ -29,39 +29,43 @@
 namespace mc::bench {
 
 struct CourseOptions {
-  int64_t samples = 1;              // Samples of each task.
-  int64_t turns = 1;                // At most; a sample ends with its first pass.
-  bool goes_on_after_pass = false;  // True: a sample goes on, and is asked for a faster kernel.
+  int64_t samples = 1;  // The number of samples for each task.
+  int64_t turns = 1;    // The maximum number of turns of a sample; a sample ends at its first pass.
+  bool goes_on_after_pass = false;  // True: after a pass, further turns request a faster kernel.
   int64_t feedback_tokens = 2000;
-  int askers = 4;  // Requests at once, where the sampler takes one at a time.
+  int askers = 4;  // The number of concurrent requests, if the sampler takes one request at a time.
   int judges = 2;
-  int64_t failures_max = 0;  // Requests without an answer that end the run; 0: none do.
-  // True once no more answers are wanted; those that were asked for are still judged.  Called by
-  // one thread at a time, before each request and after each verdict.  Empty: never.
+  // The run ends after this many requests without an answer; 0: no limit.
+  int64_t failures_max = 0;
+  // Returns true when no more answers are wanted; answers that were already requested are still
+  // judged. Called by one thread at a time, before each request and after each verdict.  Empty:
+  // never true.
   std::function<bool()> is_enough{};
 };
 
-// The state of a course, for a display.
+// The state of a course, for a progress display.
 struct CourseProgress {
   int64_t num_answers = 0;   // Stored answers.
   int64_t num_verdicts = 0;  // Stored verdicts.
-  int64_t num_failed = 0;    // Requests without an answer, in this run.
-  int64_t num_asked = 0;     // Answers that are still to come, of what can be asked for now.
-  int64_t num_sampling = 0;  // The requests among them that are open.
-  int64_t num_waiting = 0;   // Answers that have no verdict now.
-  // The verdict that is being reported, during the observer's call; null where none is.
+  int64_t num_failed = 0;    // Requests of this run that got no answer.
+  // Answers that are not yet received: open requests, and requests that can already be made.
+  int64_t num_asked = 0;
+  int64_t num_sampling = 0;  // Open requests.
+  int64_t num_waiting = 0;   // Answers that are stored without a verdict.
+  // The new verdict that this call of the observer reports, or null.
   const store::Judgement* judgement = nullptr;
 };
 
-// The work that is left at the beginning; later turns come on top.
+// The work that is left at the beginning, without the turns that will follow.
 struct CoursePlan {
   size_t num_to_ask = 0;
   size_t num_to_judge = 0;
-  int64_t num_judged = 0;  // The verdicts that are there.
+  int64_t num_judged = 0;  // The number of verdicts that are already stored.
 };
 
 struct CourseEnd {
-  std::map<std::string, int64_t> failed;  // Requests without an answer, by the reason.
+  // The number of requests without an answer, for each reason.
+  std::map<std::string, int64_t> failed;
   std::optional<Error> last_failure;
 };
 
@@ -72,11 +76,12 @@ class Course {
   Course(store::Run& run, const std::vector<sample::Item>& items, const CourseOptions& options,
          Observer observer);
 
-  // The work that is left.  Without a sampler the stored answers alone are judged.
+  // The work that is left.  Without a sampler, only stored answers are judged.
   Result<CoursePlan> plan(Sampler* sampler) const;
-  // The first error of the store, of the sampler as a whole or of `open` ends it; what was reached
-  // is kept.  `open` is called by several threads, before each answer is judged: an endpoint that
-  // answers nothing is reported before a pipeline is made.
+  // Runs the loop.  The first error of the store, of `open`, or of the sampler as a whole ends it;
+  // stored records remain.  `open` is called before each answer is judged, by several threads.  It
+  // is not called before the first answer, so an endpoint that does not answer is reported before
+  // an evaluator is created.
   using OpenEvaluator = std::function<Result<task::Evaluator*>()>;
   Result<CourseEnd> run(Sampler* sampler, const OpenEvaluator& open) const;
   Result<CourseEnd> run(Sampler* sampler, task::Evaluator& evaluator) const;

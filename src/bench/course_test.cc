@@ -35,16 +35,18 @@ using testing::HasSubstr;
 
 // ---- A world by a seed --------------------------------------------------------------------------
 
-// A model's answer to each request, and the verifier's finding for each text.
+// A simulated model and verifier: the model's answer to each request, and the verdict for each
+// text.
 struct World {
   uint64_t seed = 0;
   std::vector<std::string> tasks = {"a", "b", "c"};
-  int num_texts = 6;       // Few, so that many answers to a task are equal.
-  bool has_faults = true;  // Requests without an answer, and failures of the machine.
+  int num_texts = 6;  // The number is small, so that many answers to a task are equal.
+  // True to simulate requests without an answer, and failures of the machine.
+  bool has_faults = true;
 
   uint64_t draw(std::string_view what, uint64_t num) const { return derive_seed(seed, what) % num; }
 
-  // Empty for a request without an answer.
+  // The text of an answer; empty for a request without an answer.
   std::optional<std::string> text(const AnswerKey& key) const {
     const std::string name = to_string(key);
     if (has_faults && draw("failure " + name, 8) == 0) return std::nullopt;
@@ -75,18 +77,18 @@ std::vector<sample::Item> items_of(const World& world) {
   return out;
 }
 
-// The records of a store in the end.
+// The final records of a store.
 struct Records {
   std::map<AnswerKey, std::string> texts;
   std::map<AnswerKey, std::string> outcomes;
   bool operator==(const Records&) const = default;
 };
 
-// The slow and obvious twin of a course in an empty store.
+// A simple sequential implementation of a course in an empty store.
 struct Twin {
   Records records;
   std::map<AnswerKey, sample::Messages> asked;             // The messages of each request.
-  std::set<std::pair<std::string, std::string>> to_judge;  // Tasks and texts.
+  std::set<std::pair<std::string, std::string>> to_judge;  // Pairs of task and text.
   int64_t num_failed = 0;
   int64_t num_passed = 0;
 
@@ -145,7 +147,7 @@ class FakeEvaluator final : public task::Evaluator {
   }
 
   std::atomic<int> num_busy = 0;
-  std::vector<std::pair<std::string, std::string>> calls;  // Tasks and texts.
+  std::vector<std::pair<std::string, std::string>> calls;  // Pairs of task and text.
 
  private:
   const World& world_;
@@ -188,7 +190,7 @@ class FakeSampler final : public Sampler {
   std::mutex mutex_;
 };
 
-// Ends the whole course at the request of a number; answers "wrong" before.
+// A sampler that answers "wrong", until a given request, which ends the whole course.
 class FailingSampler final : public Sampler {
  public:
   explicit FailingSampler(int num_answers) : num_answers_(num_answers) {}
@@ -202,7 +204,7 @@ class FailingSampler final : public Sampler {
   std::atomic<int> num_answers_;
 };
 
-// In memory where the machine has such a place: a course waits for its disk at each record.
+// A folder in memory if the machine has one, because a course waits for the disk at each record.
 Result<TemporaryDirectory> temporary_folder() {
   const std::filesystem::path memory = "/dev/shm";
   std::error_code ignored;
@@ -238,7 +240,7 @@ struct OpenStore {
   std::optional<store::Run> run;
 };
 
-// All that a course did.
+// All effects of a course.
 struct Played {
   std::vector<std::pair<AnswerKey, sample::Messages>> asked;
   std::vector<size_t> num_of_each_call;
@@ -286,7 +288,7 @@ CourseOptions options_of(std::mt19937_64& random) {
           .judges = 1 + static_cast<int>(random() % 3)};
 }
 
-// ---- Against the twin ---------------------------------------------------------------------------
+// ---- Against the sequential reference -----------------------------------------------------------
 
 class Courses : public testing::TestWithParam<Takes> {
  protected:
@@ -295,7 +297,7 @@ class Courses : public testing::TestWithParam<Takes> {
   const testing::ScopedTrace trace_{__FILE__, __LINE__, fmt::format("seed {}", seed_)};
 };
 
-TEST_P(Courses, AskAndJudgeWhatTheTwinDoes) {
+TEST_P(Courses, RequestAndJudgeLikeTheReference) {
   for (int round = 0; round < 20; ++round) {
     const World world{.seed = random_()};
     const CourseOptions options = options_of(random_);
@@ -310,7 +312,7 @@ TEST_P(Courses, AskAndJudgeWhatTheTwinDoes) {
     EXPECT_EQ(played.last.num_verdicts, static_cast<int64_t>(twin.records.outcomes.size()));
     EXPECT_EQ(played.last.num_asked, 0);
     EXPECT_EQ(played.last.num_waiting, 0);
-    // Equal texts are judged once, but for those at which the machine failed.
+    // Equal texts are judged once, unless the machine failed.
     std::map<std::pair<std::string, std::string>, int> calls;
     for (const auto& call : played.judged) ++calls[call];
     EXPECT_EQ(calls.size(), twin.to_judge.size());
@@ -322,13 +324,13 @@ TEST_P(Courses, AskAndJudgeWhatTheTwinDoes) {
   }
 }
 
-TEST_P(Courses, EndTheSameFromAnyPartOfTheStore) {
+TEST_P(Courses, ReachTheSameEndFromAnyPartialStore) {
   for (int round = 0; round < 15; ++round) {
     const World world{.seed = random_(), .has_faults = false};
     const CourseOptions options = options_of(random_);
     OpenStore whole;
     ASSERT_TRUE(play(world, options, GetParam(), whole).end);
-    // The records of each sample in their order, those of the samples mixed, up to some moment.
+    // The records of each sample in order; the store is filled with a random prefix of each.
     std::map<std::pair<std::string, int64_t>, std::vector<std::variant<Answer, Judgement>>> left;
     const auto answers = whole.run->answers();
     const auto judgements = whole.run->judgements();
@@ -363,7 +365,7 @@ TEST_P(Courses, EndTheSameFromAnyPartOfTheStore) {
   }
 }
 
-TEST_P(Courses, TryAgainWhatFailedForNoFaultOfTheModel) {
+TEST_P(Courses, RetryFailuresThatAreNotTheModelsFault) {
   for (int round = 0; round < 10; ++round) {
     World world{.seed = random_()};
     const CourseOptions options = options_of(random_);
@@ -384,8 +386,8 @@ INSTANTIATE_TEST_SUITE_P(, Courses, testing::Values(Takes::kOne, Takes::kAll),
 
 // ---- One by one ---------------------------------------------------------------------------------
 
-TEST(Course, AsksInWavesWhereTheSamplerTakesAll) {
-  // Each text is new, and none passes within two turns.
+TEST(Course, RequestsInWavesIfTheSamplerTakesAllRequests) {
+  // Each text is different, and no sample passes within two turns.
   World world{.seed = 1, .num_texts = 1'000'000, .has_faults = false};
   const CourseOptions options{.samples = 4, .turns = 2};
   while (Twin(world, options).num_passed > 0) ++world.seed;
@@ -397,7 +399,7 @@ TEST(Course, AsksInWavesWhereTheSamplerTakesAll) {
   }
 }
 
-TEST(Course, PlansWhatIsLeft) {
+TEST(Course, PlansTheRemainingWork) {
   const World world{.seed = 1};
   const std::vector<sample::Item> items = items_of(world);
   OpenStore store;
@@ -437,7 +439,7 @@ TEST(Course, JudgesStoredAnswersOfAnySampleAndTurn) {
   EXPECT_EQ(evaluator.calls.size(), 2U) << "the two answers to one task are equal";
 }
 
-TEST(Course, ShowsTheVerifiersFeedbackOfOnlyTheTokensThatAreAllowed) {
+TEST(Course, LimitsTheTokensOfTheVerifiersFeedback) {
   World world{.seed = 1, .has_faults = false};
   const CourseOptions options{.samples = 1, .turns = 2, .feedback_tokens = 50};
   while (Twin(world, options).num_passed > 0) ++world.seed;
@@ -450,7 +452,7 @@ TEST(Course, ShowsTheVerifiersFeedbackOfOnlyTheTokensThatAreAllowed) {
   }
 }
 
-TEST(Course, EndsAfterAsManyFailuresAsAreAllowed) {
+TEST(Course, EndsAfterTheMaximumNumberOfFailures) {
   World world{.seed = 1};
   world.tasks.clear();
   for (int i = 0; i < 200; ++i) world.tasks.push_back(fmt::format("task {}", i));
@@ -474,7 +476,7 @@ TEST(Course, CountsTheReasonsOfRequestsWithoutAnAnswer) {
   EXPECT_EQ(played.end->last_failure->message, "too long");
 }
 
-TEST(Course, EndsWhereNoRequestCanBeAnsweredAndKeepsWhatCameBefore) {
+TEST(Course, EndsIfNoRequestCanBeAnsweredAndKeepsEarlierAnswers) {
   const World world{.seed = 1, .has_faults = false};
   const std::vector<sample::Item> items = items_of(world);
   OpenStore store;
@@ -510,7 +512,7 @@ TEST(Course, OpensTheEvaluatorForTheFirstAnswerAndEndsWithItsError) {
   EXPECT_FALSE(opened.records().texts.empty()) << "what was answered is kept";
 }
 
-TEST(Course, EndsWhereTheStoreCannotBeWritten) {
+TEST(Course, EndsIfTheStoreCannotBeWritten) {
   const World world{.seed = 1, .has_faults = false};
   const std::vector<sample::Item> items = items_of(world);
   const OpenStore store;

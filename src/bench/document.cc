@@ -70,7 +70,7 @@ Json parsed(const std::string& text) {
   return json.is_discarded() ? Json(text) : json;
 }
 
-// An object of a store; of other text one that has it.
+// The text as a JSON object; other text becomes {"text": text}.
 Json object_of(const std::string& text) {
   const Json json = parsed(text);
   return json.is_object() ? json : Json{{"text", text}};
@@ -94,7 +94,8 @@ Json funnel_of(const RunData& data) {
 }
 
 Json turns_of(const RunData& data) {
-  std::map<int64_t, std::pair<int64_t, int64_t>> turns;  // Answers and passes.
+  // For each turn, the numbers of answers and of passes.
+  std::map<int64_t, std::pair<int64_t, int64_t>> turns;
   for (const Judgement& one : data.judgements) {
     auto& [answers, passed] = turns[one.key.turn];
     ++answers;
@@ -107,10 +108,10 @@ Json turns_of(const RunData& data) {
   return out;
 }
 
-// The curve of fast_p at each speed-up that occurs; empty where a pass was not timed.
+// The curve of fast_p at each speed-up that occurs; empty if a pass was not timed.
 Json fast_curve_of(const std::vector<report::Attempt>& attempts) {
   using Said = report::Attempt::Said;
-  // The keys are task and sample; 0 is no pass.
+  // The best speed-up of each sample; the keys are task and sample, and 0 means no pass.
   std::map<std::string, std::map<int64_t, double>> best;
   for (const report::Attempt& one : attempts) {
     if (one.said == Said::kUnsupported || one.said == Said::kInfra) continue;
@@ -119,13 +120,13 @@ Json fast_curve_of(const std::vector<report::Attempt>& attempts) {
     if (!one.speedup) return Json::array();
     mine = std::max(mine, one.speedup->median);
   }
-  std::map<double, double> weights = {{0, 0}};  // The part of all samples at each speed-up.
+  std::map<double, double> weights = {{0, 0}};  // The share of all samples at each speed-up.
   for (const auto& [task, samples] : best) {
     for (const auto& [sample, speedup] : samples) {
       weights[speedup] += 1 / static_cast<double>(samples.size() * best.size());
     }
   }
-  // From the fastest on, so that the last point is exactly 0.
+  // The sum begins with the fastest, so that the last point is exactly 0.
   std::vector<std::pair<double, double>> curve;
   double faster = 0;
   for (auto entry = weights.rbegin(); entry != weights.rend(); ++entry) {
@@ -195,7 +196,7 @@ Json tokens_of(const RunData& data) {
   return {{"prompt", prompt}, {"completion", completion}, {"reasoning", reasoning}};
 }
 
-// Dollars by the prices for a million tokens; null where there are none.
+// The cost in dollars, from prices for a million tokens; null without prices.
 Json cost_of(const Json& tokens, const Json& prices) {
   const auto is_number = [](const Json& price) { return price.is_number(); };
   if (!prices.is_array() || prices.size() != 2 || !std::ranges::all_of(prices, is_number)) {
@@ -295,7 +296,7 @@ struct Numbered {
   std::string number;
 };
 
-// The level and the number in "kernelbench:1/19"; empty for an id of another form.
+// The level and the number in "kernelbench:1/19"; empty for other ids.
 std::optional<Numbered> numbered(const std::string& id) {
   const size_t colon = id.rfind(':');
   const size_t slash = id.rfind('/');
@@ -333,7 +334,7 @@ Json kernelbench_entry(const Judgement& one) {
 
 std::map<std::string, std::string> kernelbench_results(const RunData& data) {
   std::map<std::pair<std::string, int64_t>, const Judgement*> last;
-  for (const Judgement& one : data.judgements) {  // In the order of their turns.
+  for (const Judgement& one : data.judgements) {  // Verdicts are in the order of their turns.
     const Judgement*& mine = last[{one.key.id, one.key.sample}];
     const bool has_passed =
         mine != nullptr && std::holds_alternative<task::Passed>(mine->verdict.outcome);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The document of a report: all that its page shows of one or more runs, as one JSON object with
-// every figure in it.  The page is made from it by the Python package `report`.
+// The document of a report: one JSON object with all figures of one or more runs.  The Python
+// package `report` creates the page from it.
 #ifndef MC_BENCH_DOCUMENT_H_
 #define MC_BENCH_DOCUMENT_H_
 
@@ -21,19 +21,19 @@ struct DocumentOptions {
   Missing missing = Missing::kFailed;
 };
 
-// The members are described in python/report/document.py.  Two runs of the same name in different
-// stores keep it; a number tells them apart.
+// The members are described in python/report/document.py.  If two runs of different stores have the
+// same name, a number distinguishes them.
 std::string document_json(std::span<const RunData> runs, const DocumentOptions& options);
 
-// KernelBench's eval_results.json for each level of a run; the keys are the levels' numbers.  A
-// sample of a numbered task ("kernelbench:1/19") has an entry by its turn that passes, else by its
-// last one; a sample that is not scored has none, as where KernelBench could not judge.  Times are
-// milliseconds.
+// KernelBench's eval_results.json for each level of a run; the keys are the levels' numbers.  Each
+// sample of a numbered task ("kernelbench:1/19") has an entry for its turn that passes, else for
+// its last turn.  A sample that is not scored has no entry.  Times are in milliseconds.
 std::map<std::string, std::string> kernelbench_results(const RunData& data);
 
-// The SOL score: 1 / (1 + (t - t_sol) / (t_eager - t_sol)), 1 at the bound of the device and 0.5 at
-// the time of eager PyTorch (SOL-ExecBench, arXiv 2603.19173).  Empty for a verdict that was not
-// timed, and where eager PyTorch is not slower than the bound.
+// The SOL score: 1 / (1 + (t - t_sol) / (t_eager - t_sol)), which is 1 at the device's
+// speed-of-light bound t_sol and 0.5 at the time of eager PyTorch (SOL-ExecBench, arXiv
+// 2603.19173).  Empty if the verdict was not timed, or if eager PyTorch is not slower than the
+// bound.
 std::optional<double> sol_score(const task::Verdict& verdict);
 
 }  // namespace mc::bench

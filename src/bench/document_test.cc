@@ -85,7 +85,8 @@ TEST(SolScore, IsOneAtTheBoundAndAHalfAtEagerPyTorch) {
                 {kEagerUs, 0.5},
                 {30, 1 / (1 + 20. / 40)},
                 {90, 1. / 3},
-                {kSolUs / 2, 1}};  // Faster than the bound is possible only within its error.
+                // A time below the bound is possible only within the bound's error.
+                {kSolUs / 2, 1}};
   for (const auto& row : kTable) {
     const auto score = sol_score(judged({"a", 0, 0}, passed_in(row.time_us)).verdict);
     ASSERT_TRUE(score);
@@ -93,7 +94,7 @@ TEST(SolScore, IsOneAtTheBoundAndAHalfAtEagerPyTorch) {
   }
 }
 
-TEST(SolScore, IsEmptyWhereItHasNoMeaning) {
+TEST(SolScore, IsEmptyWithoutAValidBoundOrTiming) {
   EXPECT_FALSE(sol_score(judged({"a", 0, 0}, task::Passed{}).verdict));
   EXPECT_FALSE(sol_score(judged({"a", 0, 0}, task::Wrong{}).verdict));
   task::Passed at_the_bound = passed_in(20);
@@ -103,7 +104,7 @@ TEST(SolScore, IsEmptyWhereItHasNoMeaning) {
 
 // ---- The document -------------------------------------------------------------------------------
 
-TEST(Document, HasTheFiguresThatAreFoundByHand) {
+TEST(Document, HasTheFiguresComputedByHand) {
   const Json document = document_of({timed_run()});
   EXPECT_EQ(document["schema"], 3);
   EXPECT_EQ(document["title"], "t");
@@ -124,7 +125,8 @@ TEST(Document, HasTheFiguresThatAreFoundByHand) {
   EXPECT_EQ(run["outcomes"], Json({{"compile", 1}, {"pass", 2}, {"unsupported", 1}}));
   EXPECT_EQ(run["turns"], Json::parse(R"([{"turn": 0, "answers": 3, "passed": 1},
                                           {"turn": 1, "answers": 1, "passed": 1}])"));
-  // Both samples of "a" pass: one as fast as eager, one twice as fast.  That of "b" is missing.
+  // Both samples of "a" pass, one at the speed of eager PyTorch and one at twice that speed.  The
+  // sample of "b" is missing.
   EXPECT_EQ(run["fast_curve"], Json::parse("[[0.0, 0.5], [1.0, 0.25], [2.0, 0.0]]"));
   EXPECT_EQ(run["groups"]["all"]["average"]["value"], 0.5);
   EXPECT_EQ(run["groups"]["level 1"]["tasks"], 1);
@@ -193,7 +195,7 @@ TEST(Document, HasASampleForEachVerdictAndATaskForEachId) {
                              "code": "code of b", "sol_us": null}])"));
 }
 
-TEST(Document, ComparesEachTwoRunsAndTellsEqualNamesApart) {
+TEST(Document, ComparesEachPairOfRunsAndDistinguishesEqualNames) {
   RunData other = timed_run();
   other.judgements = {judged({"a", 0, 0}, task::Wrong{})};
   other.tasks.pop_back();
@@ -218,7 +220,7 @@ TEST(Document, ComparesEachTwoRunsAndTellsEqualNamesApart) {
   EXPECT_EQ(paired["difference"], -1);
 }
 
-TEST(Document, HasNoCurveWhereAPassWasNotTimed) {
+TEST(Document, HasNoCurveIfAPassWasNotTimed) {
   RunData data = timed_run();
   data.judgements.push_back(judged({"b", 1, 0}, task::Passed{}));
   EXPECT_EQ(document_of({data})["runs"][0]["fast_curve"], Json::array());
@@ -228,7 +230,7 @@ TEST(Document, HasNoCurveWhereAPassWasNotTimed) {
   EXPECT_EQ(document_of({data})["runs"][0]["fast_curve"], Json::array());
 }
 
-TEST(Document, HasTheCurveOfTheDefinition) {
+TEST(Document, HasTheCurveByItsDefinition) {
   const uint64_t seed = random_seed();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   std::mt19937_64 random(seed);
@@ -262,7 +264,7 @@ TEST(Document, HasTheCurveOfTheDefinition) {
   }
 }
 
-TEST(Document, TakesWhateverAStoreHolds) {
+TEST(Document, AcceptsAnyContentOfAStore) {
   RunData data = timed_run();
   data.record.name = "\xff";
   data.record.environment = "not JSON";
@@ -277,7 +279,7 @@ TEST(Document, TakesWhateverAStoreHolds) {
   }
 }
 
-TEST(KernelBenchResults, HaveTheLastOrThePassingTurnOfEachScoredSampleByLevel) {
+TEST(KernelBenchResults, HaveThePassingOrLastTurnOfEachScoredSampleByLevel) {
   RunData data;
   data.judgements = {judged({"kernelbench:1/19", 0, 0}, task::CompileFailed{}),
                      judged({"kernelbench:1/19", 0, 1}, passed_in(25)),

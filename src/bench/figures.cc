@@ -14,14 +14,14 @@ namespace {
 
 using SampleKey = std::pair<std::string, int64_t>;
 
-// The place where an older program kept the prices.
+// The prices in the settings, where an older program stored them.
 std::string prices_in(const std::string& settings) {
   const auto json = nlohmann::json::parse(settings, nullptr, false);
   return json.is_object() && json.contains("prices") ? json["prices"].dump() : "";
 }
 
 struct RunSettings {
-  int64_t samples = 0;  // Samples of each task; 0 for stored answers.
+  int64_t samples = 0;  // The number of samples for each task; 0 for stored answers.
   int64_t turns = 1;
 };
 
@@ -32,12 +32,12 @@ RunSettings settings_of(const RunData& data) {
         json.is_object() && json.contains(name) && json[name].is_number_unsigned();
     return is_count ? json[name].get<int64_t>() : other;
   };
-  // A run of --also judges the answers of another run: no turn of its own is to come.
+  // A run of --also judges the answers of another run, so no turn of its own will follow.
   const bool is_also = json.is_object() && json.contains("also");
   return {count("samples", 0), is_also ? 1 : count("turns", 1)};
 }
 
-// A sample, with what there is of it.
+// The counts of one sample.
 struct SampleState {
   int64_t num_answers = 0;
   int64_t num_judged = 0;
@@ -48,7 +48,7 @@ struct SampleState {
   }
 };
 
-// All that the run is to have.
+// All samples that the run should have.
 std::map<SampleKey, SampleState> samples_of(const RunData& data, int64_t samples) {
   std::map<SampleKey, SampleState> out;
   std::set<std::string> answered;
@@ -70,7 +70,7 @@ std::map<SampleKey, SampleState> samples_of(const RunData& data, int64_t samples
   return out;
 }
 
-// 1, 2, 4, … and the number of samples itself.
+// 1, 2, 4, … and the number of samples.
 std::vector<int64_t> ks_of(const std::vector<report::Attempt>& attempts) {
   int64_t samples = 1;
   for (const report::Attempt& one : attempts) samples = std::max(samples, one.sample + 1);
@@ -85,7 +85,8 @@ std::vector<int64_t> ks_of(const std::vector<report::Attempt>& attempts) {
 Result<RunData> read_run(const store::Run& run) {
   RunData data{.record = run.record(), .tasks = {}, .answers = {}, .judgements = {}, .prices = {}};
   MC_TRY(data.tasks, run.tasks(), "tasks");
-  // In this order, so that a verdict that a writer adds meanwhile has its answer.
+  // Verdicts are read before answers, so that each verdict has its answer even if a writer adds
+  // both in between.
   MC_TRY(data.judgements, run.judgements(), "verdicts");
   MC_TRY(data.answers, run.answers(), "answers");
   MC_TRY(const auto prices, run.text(kPricesName), "prices");
@@ -153,7 +154,8 @@ std::vector<report::Attempt> attempts_of(const RunData& data, Missing missing) {
 std::vector<report::BenchRow> rows_of(const RunData& data, Missing missing) {
   const std::vector<report::Attempt> attempts = attempts_of(data, missing);
   const report::BenchOptions options{.ks = ks_of(attempts)};
-  std::map<std::string, std::set<std::string>> groups;  // The ids of tasks, by name.
+  // For each name of a group, the ids of its tasks.
+  std::map<std::string, std::set<std::string>> groups;
   for (const store::TaskRecord& task : data.tasks) {
     if (!task.level.empty()) groups[task.level].insert(task.id);
     for (const std::string& family : task.families) groups["family " + family].insert(task.id);

@@ -23,7 +23,7 @@ Judgement judged_at(store::AnswerKey key, task::Outcome outcome) {
   return one;
 }
 
-// Two tasks of a level and one without; "c" has no answer.
+// Two tasks with a level and one without; task "c" has no answer.
 RunData data_of(const std::string& settings) {
   RunData data;
   data.record.settings = settings;
@@ -39,16 +39,16 @@ RunData data_of(const std::string& settings) {
   return data;
 }
 
-TEST(Coverage, IsOfTheSamplesThatWereWanted) {
+TEST(Coverage, CountsTheWantedSamples) {
   const struct {
     std::string settings;
     Coverage coverage;
   } kTable[] = {
-      {R"({"samples": 2})", {6, 3, 3, true}},  // One of b, two of c; turns are no samples.
+      {R"({"samples": 2})", {6, 3, 3, true}},  // One sample of b and two of c are missing.
       {R"({"samples": 1})", {4, 3, 1, true}},
-      {R"({"samples": 2, "turns": 2})", {6, 2, 3, true}},  // The second of a has one turn.
+      {R"({"samples": 2, "turns": 2})", {6, 2, 3, true}},  // One of a has one turn only.
       {R"({"samples": 2, "turns": 2, "also": "strict"})", {6, 3, 3, true}},
-      {R"({"samples": 0})", {4, 3, 1, false}},  // Stored answers: the task without any.
+      {R"({"samples": 0})", {4, 3, 1, false}},  // Stored answers; task "c" has none.
       {"{}", {4, 3, 1, false}},
       {R"({"samples": "many"})", {4, 3, 1, false}},
       {"not JSON", {4, 3, 1, false}}};
@@ -68,9 +68,10 @@ TEST(Coverage, HasNoLineForARunThatIsComplete) {
             "figure (--missing failed: count as failed)");
 }
 
-TEST(Figures, CountASampleWithoutAVerdictAsFailedOrNotAtAll) {
+TEST(Figures, CountAnIncompleteSampleAsFailedOrLeaveItOut) {
   RunData data = data_of(R"({"samples": 2, "turns": 2})");
-  data.answers.push_back({.key = {"b", 1, 0}, .completion = "x"});  // Its verdict is to come.
+  // An answer whose verdict is pending.
+  data.answers.push_back({.key = {"b", 1, 0}, .completion = "x"});
   const report::BenchFigures failed = rows_of(data, Missing::kFailed).at(0).figures;
   EXPECT_EQ(failed.num_tasks, 3);
   EXPECT_EQ(failed.num_samples, 6);
@@ -79,7 +80,8 @@ TEST(Figures, CountASampleWithoutAVerdictAsFailedOrNotAtAll) {
   EXPECT_EQ(failed.pass_at.at(1).value, (0.5 + 0.5 + 0) / 3);
   const report::BenchFigures left_out = rows_of(data, Missing::kLeftOut).at(0).figures;
   EXPECT_EQ(left_out.num_tasks, 2);
-  EXPECT_EQ(left_out.num_samples, 2);  // A failed first turn whose second is to come is pending.
+  // A sample is pending if its first turn failed and its second is missing.
+  EXPECT_EQ(left_out.num_samples, 2);
   EXPECT_EQ(left_out.num_missing, 0);
   EXPECT_EQ(left_out.pass_at.at(1).value, 1);
   EXPECT_THAT(pending_of(data), testing::ElementsAre(testing::Pair("a", 1), testing::Pair("b", 1)));
@@ -95,14 +97,15 @@ TEST(Figures, HaveARowForAllTasksAndForEachLevelAndFamily) {
   EXPECT_EQ(all.num_attempts, 4);
   EXPECT_EQ(all.num_samples, 3);
   EXPECT_EQ(all.num_passed, 2);
-  EXPECT_EQ(all.average->value, (0.5 + 1) / 2);  // One of two samples of a task, and one of one.
+  // One of two samples of a task passes, and the only sample of another.
+  EXPECT_EQ(all.average->value, (0.5 + 1) / 2);
   EXPECT_EQ(all.first_turn->value, (0. + 1) / 2);
   EXPECT_EQ(all.pass_at.at(1).value, (0.5 + 1) / 2);
   EXPECT_EQ(all.pass_at.at(2).value, 1);  // Only "a" has two samples.
   EXPECT_EQ(rows.at(1).figures.num_tasks, 1);
 }
 
-TEST(Figures, OfNoAnswerHaveARowForAllTasks) {
+TEST(Figures, WithoutAnswersHaveARowForAllTasks) {
   RunData data = data_of("{}");
   data.judgements.clear();
   const auto rows = rows_of(data, Missing::kLeftOut);
@@ -111,7 +114,7 @@ TEST(Figures, OfNoAnswerHaveARowForAllTasks) {
   EXPECT_FALSE(rows[0].figures.average);
 }
 
-TEST(Figures, HaveThePricesOfTheLastCommandOrOfAnOlderProgram) {
+TEST(Figures, HaveThePricesOfTheLastCommandOrFromOldSettings) {
   const auto folder = TemporaryDirectory::create("figures");
   ASSERT_TRUE(folder);
   const auto store = store::Store::open(folder->path() / "store.sqlite");

@@ -45,12 +45,12 @@ Json speedup_json(const task::Verdict& verdict) {
           {"uncertain", task::is_uncertain(speedup)}};
 }
 
-// The answers that no thread has begun to judge.
+// The number of answers that wait to be judged.
 int64_t waiting_of(const LiveState& state) {
   return std::max<int64_t>(0, state.course.num_waiting - state.num_preparing - state.num_measuring);
 }
 
-// Seconds, at the speed so far; empty before anything is done.
+// The remaining time in seconds, at the speed so far; empty before any work is done.
 std::optional<double> left_of(const LiveState& state) {
   const LiveWork work = work_of(state);
   if (work.done <= 0) return std::nullopt;

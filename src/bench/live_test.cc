@@ -47,7 +47,7 @@ TEST(PassRate, IsTheAverageOfTheFiguresAtAnyMoment) {
   }
 }
 
-TEST(PassRate, SaysNothingOfAFailedAnswerThatAnotherTurnFollows) {
+TEST(PassRate, IgnoresAFailedAnswerThatAnotherTurnFollows) {
   PassRate rate(/*turns=*/2);
   rate.add(judgement_of("a", 0, 0, task::Wrong{}));
   EXPECT_FALSE(rate.figure());
@@ -81,10 +81,11 @@ TEST(LiveState, HasItsCountsInALine) {
   EXPECT_EQ(line_of(state), "pass 50.0 % [25.0, 75.0], judged 12");
 }
 
-TEST(LiveState, CountsTheWorkOfThisCommandAlone) {
+TEST(LiveState, CountsOnlyTheWorkOfThisCommand) {
   const LiveWork work = work_of(state_of());
-  EXPECT_EQ(work.done, 10);   // 12 - 3 verdicts, and a request without an answer.
-  EXPECT_EQ(work.total, 19);  // 6 to come and 3 to be judged on top.
+  EXPECT_EQ(work.done, 10);  // 12 - 3 verdicts, and one request without an answer.
+  // In addition, 6 answers are not yet received and 3 are not yet judged.
+  EXPECT_EQ(work.total, 19);
 }
 
 TEST(Events, ProgressHasEachStageOnce) {
@@ -97,11 +98,12 @@ TEST(Events, ProgressHasEachStageOnce) {
   EXPECT_EQ(event, expected);
   LiveState nothing;
   EXPECT_EQ(Json::parse(progress_event("m", nothing))["left_s"], nullptr);
-  nothing.num_preparing = 1;  // Its verdict is stored, and the thread has not left yet.
+  // The verdict is stored, but the thread has not yet decremented the count.
+  nothing.num_preparing = 1;
   EXPECT_EQ(Json::parse(progress_event("m", nothing))["waiting"], 0);
 }
 
-TEST(Events, SampleHasTheVerdictInShort) {
+TEST(Events, SampleHasASummaryOfTheVerdict) {
   Judgement one =
       judgement_of("1/19", 2, 1, task::Wrong{.q = 0.5, .specialised = false, .trials = {}});
   one.reward = -0.25;
@@ -119,7 +121,7 @@ TEST(Events, SampleHasTheVerdictInShort) {
             (Json{{"value", 2.0}, {"low", 1.5}, {"high", 2.5}, {"uncertain", false}}));
 }
 
-TEST(Events, TakeOneLineEachWhateverTheirTextsAre) {
+TEST(Events, AreOneLineEachWithAnyTexts) {
   const std::string end = end_event("m", "{\n  \"summary\": {\n \"missing\": 3}\n}\n");
   EXPECT_EQ(std::ranges::count(end, '\n'), 1);
   EXPECT_EQ(Json::parse(end)["summary"]["missing"], 3);

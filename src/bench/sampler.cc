@@ -9,10 +9,10 @@
 namespace mc::bench {
 namespace {
 
-// The endpoint is down after this number of requests in a row without a connection.
+// The endpoint counts as down after this number of consecutive requests without a connection.
 constexpr int kUnreachableMax = 4;
 
-// Seeds of two turns of a sample differ, and so do those of two samples.
+// The seeds of all turns and samples of a task differ.
 constexpr uint64_t kSeedsOfTurns = 1'000'003;
 
 }  // namespace
@@ -43,7 +43,7 @@ Result<std::vector<Result<store::Answer>>> EndpointSampler::ask(std::span<const 
   return std::vector<Result<store::Answer>>{std::move(answer)};
 }
 
-// An error where no other request would be answered either.
+// An error if no other request could be answered either.
 Status EndpointSampler::take_failure(const Error& error) {
   const bool is_wrong_address = error.code == ErrorCode::kNotFound && !has_answered_;
   const bool is_down = error.code == ErrorCode::kUnavailable &&

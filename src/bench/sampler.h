@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sampler: whatever answers prompts: an endpoint, a model's folder, a test's script.
+// Sampler: the source of answers to prompts, for example an endpoint, a model's folder or a test's
+// script.
 #ifndef MC_BENCH_SAMPLER_H_
 #define MC_BENCH_SAMPLER_H_
 
@@ -18,7 +19,7 @@
 
 namespace mc::bench {
 
-// One turn of one sample, with all that was said before it.
+// The request for one turn of one sample, with all previous messages.
 struct Request {
   store::AnswerKey key;
   sample::Messages messages;
@@ -27,17 +28,17 @@ struct Request {
 class Sampler {
  public:
   virtual ~Sampler() = default;
-  // True where one call takes all open requests at once, false where each call takes one and
-  // several run beside each other.
+  // True if one call takes all open requests; false if each call takes one request, and several
+  // calls run concurrently.
   virtual bool takes_all() const = 0;
-  // One result for each request: an answer, or why this request has none.  An error of the whole
-  // call means that no request can be answered, and ends the run.
+  // Returns one result for each request: an answer, or the reason why there is none.  An error of
+  // the whole call means that no request can be answered; it ends the run.
   virtual Result<std::vector<Result<store::Answer>>> ask(std::span<const Request> requests) = 0;
 };
 
-// Asks one request at a time.  Thread-safe.  An endpoint that refuses the first request as no
-// endpoint, key or model, that does not answer the first request at all, or that no connection can
-// be made to several times in a row, is an error of the whole call.
+// Sends one request at a time.  Thread-safe.  An error of the whole call: the first request fails
+// because the endpoint, the key or the model does not exist or because the server does not respond,
+// or several requests in a row cannot connect.
 class EndpointSampler final : public Sampler {
  public:
   // REQUIRES: `client` outlives it.
@@ -53,7 +54,8 @@ class EndpointSampler final : public Sampler {
   const sample::Sampling sampling_;
   const uint64_t seed_;
   std::atomic<bool> has_answered_ = false;
-  std::atomic<int> num_unreachable_ = 0;  // Requests without a connection since the last answer.
+  // The number of requests without a connection since the last answer.
+  std::atomic<int> num_unreachable_ = 0;
 };
 
 }  // namespace mc::bench

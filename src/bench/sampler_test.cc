@@ -21,7 +21,7 @@ const std::string kGood =
         "finish_reason": "length"}], "usage": {"prompt_tokens": 5, "completion_tokens": 9,
         "completion_tokens_details": {"reasoning_tokens": 4}}})";
 
-// Answers what it was given, one after the other.
+// A server that returns the given responses in order.
 class FakeServer final : public sample::HttpPost {
  public:
   explicit FakeServer(std::deque<Result<sample::HttpResponse>> answers)
@@ -48,8 +48,8 @@ Result<sample::HttpResponse> no_connection() {
   return Error{ErrorCode::kUnavailable, "no connection"};
 }
 
-// A letter for each request: "a" for an answer, "f" for a request without one, "e" for an error of
-// the whole call.
+// The result of each request as a letter: "a" for an answer, "f" for a request without an answer,
+// "e" for an error of the whole call.
 std::string asked(std::deque<Result<sample::HttpResponse>> answers) {
   const size_t num = answers.size();
   const FakeServer server(std::move(answers));
@@ -66,7 +66,7 @@ std::string asked(std::deque<Result<sample::HttpResponse>> answers) {
   return out;
 }
 
-TEST(EndpointSampler, KeepsAllThatTheServerReports) {
+TEST(EndpointSampler, KeepsAllValuesThatTheServerReports) {
   const FakeServer server({good()});
   const sample::ChatClient client(server, {.endpoint = "http://h/v1", .model = "m", .api_key = ""},
                                   [](double) {});
@@ -107,16 +107,16 @@ TEST(EndpointSampler, HasASeedForEachSampleAndTurn) {
   EXPECT_EQ(seeds.size(), 8U);
 }
 
-TEST(EndpointSampler, EndsTheRunOnlyWhereNoRequestWouldBeAnswered) {
+TEST(EndpointSampler, EndsTheRunOnlyIfNoRequestWouldBeAnswered) {
   const struct {
     std::deque<Result<sample::HttpResponse>> answers;
     std::string letters;
   } kTable[] = {
-      {{status(404)}, "e"},                                       // No such model.
-      {{status(401)}, "e"},                                       // No such key.
-      {{good(), status(404), status(401)}, "aff"},                // One did before.
-      {{status(400), status(500), status(429), good()}, "fffa"},  // This request alone.
-      {{no_connection()}, "e"},                                   // It has never answered.
+      {{status(404)}, "e"},                                       // The model does not exist.
+      {{status(401)}, "e"},                                       // The key is rejected.
+      {{good(), status(404), status(401)}, "aff"},                // The server answered before.
+      {{status(400), status(500), status(429), good()}, "fffa"},  // Only this request fails.
+      {{no_connection()}, "e"},                                   // The server has never answered.
       {{good(), no_connection(), no_connection(), no_connection(), no_connection()}, "afffe"},
       {{good(), no_connection(), no_connection(), no_connection(), good(), no_connection()},
        "afffaf"},

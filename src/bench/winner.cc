@@ -13,7 +13,8 @@ bool is_correct(const task::Verdict& verdict) {
          !task::is_earned_by_any_constant(verdict);
 }
 
-// The greatest is the best: timed before untimed, then speed, generality, and the earlier turn.
+// The largest tuple is the best: timed before untimed, then speed, generality, and the earlier
+// turn.
 auto rank_of(const store::Judgement& one) {
   const std::optional<double> speedup = speedup_of(one.verdict);
   return std::tuple(speedup.has_value(), speedup.value_or(0), is_general(one.verdict),

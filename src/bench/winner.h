@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The choice among correct answers to one task: which kernel `musacoder optimize` keeps.
+// The choice among correct answers to one task: the kernel that `musacoder optimize` keeps.
 //
 //   `if (const store::Judgement* best = winner_of(judgements)) write(*best);`
 #ifndef MC_BENCH_WINNER_H_
@@ -14,16 +14,16 @@
 
 namespace mc::bench {
 
-// The lower end of the interval of the speed-up over eager PyTorch, so that noise gains nothing;
-// empty where the verdict is no pass or nothing was timed.
+// The lower end of the speed-up's confidence interval, relative to eager PyTorch, so that noise is
+// no advantage.  Empty if the verdict is not a pass or has no timing.
 std::optional<double> speedup_of(const task::Verdict& verdict);
 
-// True for a pass that is right at sizes other than the task's own, where some were tried.
+// True for a pass that was also correct at other sizes than the task's, if other sizes were tried.
 bool is_general(const task::Verdict& verdict);
 
-// The fastest correct answer.  Where none was timed: the earliest of those that are general, or of
-// all where none is.  An answer to a task that any constant passes is not correct.  The result
-// points into `judgements`, and is null if no answer is correct.
+// The fastest correct answer.  If none was timed: the earliest general one, or the earliest of all
+// if none is general.  For a task that any constant passes, no answer counts as correct.  The
+// result points into `judgements`, and is null if no answer is correct.
 const store::Judgement* winner_of(std::span<const store::Judgement> judgements);
 
 }  // namespace mc::bench

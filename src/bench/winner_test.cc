@@ -54,7 +54,7 @@ task::Verdict wrong() {
   return verdict;
 }
 
-// The verdicts of one sample, one a turn.
+// The verdicts of one sample, one for each turn.
 std::vector<Judgement> turns(std::vector<task::Verdict> verdicts) {
   std::vector<Judgement> out;
   for (task::Verdict& verdict : verdicts) {
@@ -76,7 +76,7 @@ TEST(Winner, IsTheFastestCorrectAnswer) {
   EXPECT_EQ(winning_turn({wrong(), passed(1.2), passed(1.9), passed(1.5)}), 2);
 }
 
-TEST(Winner, IsMissingWhereNoAnswerIsCorrect) {
+TEST(Winner, IsMissingIfNoAnswerIsCorrect) {
   EXPECT_EQ(winning_turn({wrong(), wrong()}), -1);
   EXPECT_EQ(winning_turn({}), -1);
 }
@@ -87,15 +87,15 @@ TEST(Winner, IsComparedByTheLowerEndOfItsInterval) {
   EXPECT_EQ(winning_turn({passed(1.5), noisy}), 0);
 }
 
-TEST(Winner, IsTheEarliestWhereNothingWasTimed) {
+TEST(Winner, IsTheEarliestIfNothingWasTimed) {
   EXPECT_EQ(winning_turn({wrong(), passed(0), passed(0)}), 1);
 }
 
-TEST(Winner, IsGeneralRatherThanEarlyWhereNothingWasTimed) {
+TEST(Winner, IsGeneralRatherThanEarlyIfNothingWasTimed) {
   EXPECT_EQ(winning_turn({not_general(0), passed(0)}), 1);
 }
 
-TEST(Winner, WasTimedWhereAnyAnswerWas) { EXPECT_EQ(winning_turn({passed(0), passed(0.5)}), 1); }
+TEST(Winner, IsATimedAnswerIfThereIsOne) { EXPECT_EQ(winning_turn({passed(0), passed(0.5)}), 1); }
 
 TEST(Winner, IsNoAnswerToATaskThatAnyConstantPasses) {
   task::Verdict trivial = passed(5);
@@ -103,7 +103,7 @@ TEST(Winner, IsNoAnswerToATaskThatAnyConstantPasses) {
   EXPECT_EQ(winning_turn({trivial, passed(1.1)}), 1);
 }
 
-TEST(Winner, IsGeneralOnlyWhereOtherSizesWereTried) {
+TEST(Winner, IsGeneralOnlyIfOtherSizesWereTried) {
   EXPECT_TRUE(is_general(passed(1, "small")));
   EXPECT_FALSE(is_general(passed(1, "")));
   EXPECT_FALSE(is_general(passed(1, "reduced")));
@@ -113,7 +113,7 @@ TEST(Winner, IsGeneralOnlyWhereOtherSizesWereTried) {
 
 // ---- A course that looks for speed --------------------------------------------------------------
 
-// Answers each turn with its number, and keeps what it was asked.
+// A sampler that answers each turn with the turn's number, and records the requests.
 class NumberingSampler final : public Sampler {
  public:
   bool takes_all() const override { return true; }
@@ -130,7 +130,7 @@ class NumberingSampler final : public Sampler {
   std::vector<std::string> asked;
 };
 
-// The verdict of each answer is known before.
+// An evaluator with a fixed verdict for each answer.
 class KnownVerdicts final : public task::Evaluator {
  public:
   explicit KnownVerdicts(std::map<std::string, task::Verdict> verdicts)
@@ -154,7 +154,7 @@ class CourseForSpeed : public testing::Test {
     store_ = std::move(*opened);
   }
 
-  // The turn of the winner after a course of one sample.
+  // The winner's turn, after a course with one sample.
   int64_t run(std::map<std::string, task::Verdict> verdicts, CourseOptions options) {
     auto run = store_->begin({.name = "m", .kind = "optimize", .settings = "{}"});
     options.goes_on_after_pass = true;
@@ -180,7 +180,7 @@ class CourseForSpeed : public testing::Test {
   std::vector<int64_t> seen_;
 };
 
-TEST_F(CourseForSpeed, GoesOnAfterAPassAndFindsTheFasterKernel) {
+TEST_F(CourseForSpeed, ContinuesAfterAPassAndFindsTheFasterKernel) {
   const int64_t turn = run(
       {{"0", wrong()}, {"1", passed(1.2)}, {"2", passed(1.8)}, {"3", passed(1.4)}}, {.turns = 4});
   EXPECT_EQ(turn, 2);
@@ -190,7 +190,7 @@ TEST_F(CourseForSpeed, GoesOnAfterAPassAndFindsTheFasterKernel) {
                           HasSubstr("Make them faster"), HasSubstr("Make them faster")));
 }
 
-TEST_F(CourseForSpeed, AsksForNoMoreOnceThereIsEnough) {
+TEST_F(CourseForSpeed, StopsRequestsWhenThereIsEnough) {
   bool is_enough = false;
   observer_ = [&](const CourseProgress& progress) {
     if (progress.judgement == nullptr) return;
@@ -202,12 +202,12 @@ TEST_F(CourseForSpeed, AsksForNoMoreOnceThereIsEnough) {
   EXPECT_EQ(sampler_.asked.size(), 2);
 }
 
-TEST_F(CourseForSpeed, AsksNothingWhereThereIsEnoughAtTheBeginning) {
+TEST_F(CourseForSpeed, RequestsNothingIfThereIsEnoughAtTheStart) {
   EXPECT_EQ(run({}, {.turns = 3, .is_enough = [] { return true; }}), -1);
   EXPECT_TRUE(sampler_.asked.empty());
 }
 
-TEST_F(CourseForSpeed, TakesUpASampleThatPassedWhereMoreTurnsAreWanted) {
+TEST_F(CourseForSpeed, ResumesAPassedSampleIfMoreTurnsAreWanted) {
   const std::map<std::string, task::Verdict> verdicts = {{"0", passed(1.2)}, {"1", passed(1.8)}};
   EXPECT_EQ(run(verdicts, {.turns = 1}), 0);
   EXPECT_EQ(run(verdicts, {.turns = 2}), 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The Python programs that take this process's place: serve, mcp, import and task export.
+// Replaces this process by a Python program: serve, mcp, import and task export.
 #ifndef MC_CLI_BECOME_PYTHON_H_
 #define MC_CLI_BECOME_PYTHON_H_
 
@@ -11,8 +11,8 @@
 
 namespace mc::cli {
 
-// Runs a program by the Python that judges.  words: a file or "-m" and a module, then arguments.
-// Returns only where Python does not start.
+// Runs a program with the Python of the judge.  `words` are a file, or "-m" and a module, and then
+// the arguments. Returns only if Python does not start.
 Error become_python(std::vector<std::string> words);
 
 }  // namespace mc::cli

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The command `musacoder bench`: answers of a model, verdicts of MooreEval, figures.
+// The command `musacoder bench`: obtains a model's answers, judges them with MooreEval, and
+// computes the figures.
 //
-// All is kept in a store, so that the same command goes on where an earlier one ended: answers come
-// from a file, a run folder, an endpoint or a model by musacoder-learn, each is judged as it comes,
-// and at the end the figures are made of all verdicts.
+// All records are in a store, so the same command resumes an interrupted run.  Answers come from a
+// file, a run folder, an endpoint, or a model folder by musacoder-learn.  Each answer is judged
+// when it arrives, and the figures are computed from all verdicts at the end.
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
@@ -51,12 +52,12 @@ Live::Events events_of(const BenchArguments& arguments) {
   return arguments.json ? Live::Events::kToStandardOutput : Live::Events::kNone;
 }
 
-// The stream for people: standard output is for events with --json.
+// The stream for text; with --json, standard output is for events.
 std::ostream& people(const BenchArguments& arguments) {
   return arguments.json ? std::cerr : std::cout;
 }
 
-// A report names the machine by these; verdicts have the rest.
+// The facts by which a report identifies the machine; verdicts contain the rest.
 std::string environment_of() {
   nlohmann::json out = {{"program", kProgram}, {"cpus", std::thread::hardware_concurrency()}};
   utsname system{};
@@ -74,7 +75,7 @@ std::set<std::string> ids_of(const std::vector<Item>& items) {
   return out;
 }
 
-// The answers of a file or run folder; none for a model that is asked.
+// The answers of a file or run folder; none if a model generates them.
 Result<std::vector<Answer>> load_stored(const BenchArguments& arguments,
                                         const std::vector<Item>& items) {
   if (!arguments.answers.empty()) return sample::load_answers(arguments.answers, items);
@@ -82,7 +83,8 @@ Result<std::vector<Answer>> load_stored(const BenchArguments& arguments,
   return std::vector<Answer>();
 }
 
-// Adds those that the run has not.  kInvalidInput where it has another answer in the place of one.
+// Adds answers that the run does not have yet.  kInvalidInput if the run has a different answer
+// with the same key.
 Status take_stored(const std::vector<Answer>& answers, store::Run& run) {
   MC_TRY(const auto before, run.answers(), "bench");
   std::map<AnswerKey, const Answer*> known;
@@ -100,7 +102,7 @@ Status take_stored(const std::vector<Answer>& answers, store::Run& run) {
   return run.add(added);
 }
 
-// Runs of one store have settings of their own, and so have the answers that wait there.
+// The folder for answers that are not in the store yet; it depends on the run's settings.
 fs::path answers_folder(const BenchArguments& arguments, const std::vector<Item>& items) {
   const std::string folder = "answers-" + content_hash({settings_of(arguments, items)});
   return fs::path(arguments.out) / folder.substr(0, kFolderCharacters);
@@ -108,7 +110,7 @@ fs::path answers_folder(const BenchArguments& arguments, const std::vector<Item>
 
 // ---- The tasks ----------------------------------------------------------------------------------
 
-// True for the levels, families and problems that were asked for; for all where none was.
+// True for items of the requested levels, families and problems; without a request, for all.
 bool is_wanted(const BenchArguments& arguments, const Item& item) {
   const auto is_its_level = [&](int level) { return item.level == fmt::format("level {}", level); };
   const auto is_it = [&](const std::string& name) {
@@ -158,11 +160,11 @@ std::vector<store::TaskRecord> records_of(const std::vector<Item>& items) {
 
 // ---- The command --------------------------------------------------------------------------------
 
-// Asks and judges all that is left.
+// Requests and judges all answers that are missing.
 Result<bench::CourseEnd> complete(const BenchArguments& arguments, store::Run& run,
                                   const std::vector<Item>& items, bench::Sampler* sampler) {
   MC_TRY(const auto before, run.judgements(), "bench");
-  // Stored answers have the turns that they have.
+  // A run of stored answers does not request further turns.
   const int64_t turns = sampler == nullptr ? 1 : arguments.course.turns;
   Live live(run.record().name, events_of(arguments), before, turns);
   const bench::Course course(
@@ -173,8 +175,8 @@ Result<bench::CourseEnd> complete(const BenchArguments& arguments, store::Run& r
   live.begin(plan);
   print_when_ended("musacoder: interrupted; the same command goes on from here");
   LivePipeline evaluator(arguments.judging.options, live);
-  // A model answers all prompts before anything is judged: a machine that cannot judge is found
-  // now.
+  // The sampler generates all answers before any is judged, so a machine that cannot judge is
+  // detected now.
   if (sampler != nullptr && sampler->takes_all()) MC_TRY_VOID(evaluator.open(), "bench");
   auto end = course.run(sampler, [&] { return evaluator.open(); });
   live.finish();
@@ -182,8 +184,8 @@ Result<bench::CourseEnd> complete(const BenchArguments& arguments, store::Run& r
   return end;
 }
 
-// One run of the store: begun or taken up, completed and reported.  The exit code says whether each
-// request had an answer.
+// Begins or resumes one run of the store, completes it, and reports it.  The exit code shows
+// whether each request got an answer.
 Result<int> run_one(const BenchArguments& arguments, store::Store& store,
                     const std::vector<Item>& items, const std::vector<Answer>& stored,
                     bench::Sampler* sampler) {

@@ -44,7 +44,7 @@ Status check(const BenchArguments& arguments) {
   return check_source(arguments);
 }
 
-// Options of judging that were given, by their names.
+// The judging options on the command line, by name.
 std::map<std::string, std::vector<std::string>> judging_options(const CLI::App& command) {
   const std::set<std::string> groups = {kCorrectnessGroup, kTimingGroup, kLimitsGroup};
   std::map<std::string, std::vector<std::string>> out;
@@ -158,7 +158,7 @@ Result<BenchArguments> other_protocol(const BenchArguments& arguments,
   BenchArguments other = arguments;
   other.run = fmt::format("{} ({})", name_of(arguments), protocol);
   other.protocol = protocol;
-  other.against.clear();  // That run was judged under the first protocol.
+  other.against.clear();  // The run of --against was judged under the first protocol.
   CLI::App command{"", "--also"};
   add_judging(command, other);
   std::vector<std::string> words;
@@ -168,7 +168,7 @@ Result<BenchArguments> other_protocol(const BenchArguments& arguments,
     words.insert(words.begin(), fmt::format("--{}", word));
   }
   try {
-    command.parse(words);  // It takes the words from the end.
+    command.parse(words);  // The parser reads the words from the end of the vector.
   } catch (const CLI::ParseError& wrong) {
     return invalid(fmt::format("--also {}: {}", protocol, message_of(wrong)));
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The options of `musacoder bench`, and what follows from them alone.
+// The options of `musacoder bench`, and values that depend on the options alone.
 #ifndef MC_CLI_BENCH_ARGUMENTS_H_
 #define MC_CLI_BENCH_ARGUMENTS_H_
 
@@ -37,9 +37,9 @@ struct BenchArguments : SourceArguments {
   std::vector<double> prices;
   bench::Missing missing = bench::Missing::kFailed;
   bench::CourseOptions course;
-  // Options of judging that were given, by their names.
+  // The judging options on the command line, by name.
   std::map<std::string, std::vector<std::string>> given;
-  std::string protocol;  // That of --also; "" for the run itself.
+  std::string protocol;  // The protocol of --also; "" for the main run.
   bool details = false;
   bool json = false;
   EvalArguments judging;
@@ -47,17 +47,17 @@ struct BenchArguments : SourceArguments {
 
 void add_bench_options(CLI::App& command, BenchArguments& arguments);
 
-// Completes what was parsed.  kInvalidInput where options cannot be used, or not together.
+// Completes the parsed options.  kInvalidInput for invalid options or combinations.
 Status settle_bench(BenchArguments& arguments, const CLI::App& command);
 
-// The arguments of the run of --also mode=eval,policy=kernelbench.  Options of judging that the
-// main run has and the protocol does not name are the same.
+// The arguments of a run of --also, for example mode=eval,policy=kernelbench.  Judging options that
+// the protocol does not name are those of the main run.
 Result<BenchArguments> other_protocol(const BenchArguments& arguments, const std::string& protocol);
 
-// The run's name in the store: where the user gave none, that of the model, file or folder.
+// The run's name in the store; by default the name of the model, file or folder.
 std::string name_of(const BenchArguments& arguments);
 
-// All that the figures depend on, as one line of JSON.
+// All settings that influence the figures, as one line of JSON.
 std::string settings_of(const BenchArguments& arguments, const std::vector<sample::Item>& items);
 
 }  // namespace mc::cli

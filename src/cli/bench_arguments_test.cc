@@ -25,7 +25,7 @@ std::vector<sample::Item> items() {
   return {item};
 }
 
-TEST(BenchRun, IsCalledAsItsSourceWhereItHasNoName) {
+TEST(BenchRun, HasTheNameOfItsSourceByDefault) {
   const auto name = [](const std::function<void(BenchArguments&)>& set) {
     BenchArguments arguments;
     set(arguments);
@@ -40,9 +40,9 @@ TEST(BenchRun, IsCalledAsItsSourceWhereItHasNoName) {
   EXPECT_EQ(name([](auto& a) { a.model = "/models/small", a.run = "mine"; }), "mine");
 }
 
-// A run goes on where its settings are the same: all that decides a figure must be among them, and
-// nothing that only decides how the run is made or shown.
-TEST(BenchSettings, DifferInAllThatDecidesAFigureAndInNothingElse) {
+// A run resumes if its settings are equal: they must contain every option that influences a figure,
+// and no option that influences only the execution or the display.
+TEST(BenchSettings, ContainExactlyTheOptionsThatInfluenceFigures) {
   using Set = std::function<void(BenchArguments&)>;
   const std::string before = settings_of(arguments_of_answers(), items());
   const std::vector<std::pair<const char*, Set>> decide = {
@@ -85,7 +85,7 @@ TEST(BenchSettings, DifferInAllThatDecidesAFigureAndInNothingElse) {
   EXPECT_NE(settings_of(arguments_of_answers(), changed), before);
 }
 
-TEST(OtherProtocol, HasTheOptionsOfTheFirstAndItsOwn) {
+TEST(OtherProtocol, HasTheOptionsOfTheMainRunAndItsOwn) {
   BenchArguments first = arguments_of_answers();
   first.against = "earlier";
   first.given["--timing"] = {"full"};
@@ -100,7 +100,7 @@ TEST(OtherProtocol, HasTheOptionsOfTheFirstAndItsOwn) {
   EXPECT_EQ(other.given.at("--trials"), (std::vector<std::string>{"3"}));
 }
 
-TEST(OtherProtocol, ThatIsWrongIsNamed) {
+TEST(OtherProtocol, ThatIsInvalidIsNamed) {
   const struct {
     const char* protocol;
     const char* message;

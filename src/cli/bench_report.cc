@@ -33,10 +33,10 @@ std::string paired_line(const report::Paired& paired, const std::string& against
       100 * paired.interval.low, 100 * paired.interval.high, paired.num_better, paired.num_worse);
 }
 
-// The run that --against names: FOLDER#RUN, or a folder's last one that is not of --also.
+// The run for a value of --against: FOLDER#RUN, or a folder's last run that is not one of --also.
 Result<bench::RunData> run_named(const std::string& name) {
   std::error_code ignored;
-  size_t mark = name.find('#');  // Both names may have one.
+  size_t mark = name.find('#');  // The name of the folder and that of the run may both contain '#'.
   while (mark < name.size() && !fs::is_directory(name.substr(0, mark), ignored)) {
     mark = name.find('#', mark + 1);
   }
@@ -53,7 +53,7 @@ Result<bench::RunData> run_named(const std::string& name) {
   return bench::read_run(*found);
 }
 
-// The records as JSON Lines, for other programs.
+// Writes the records as JSON Lines, for other programs.
 Status export_lines(const fs::path& folder, const bench::RunData& data) {
   std::string answers;
   std::string verdicts;
@@ -63,7 +63,7 @@ Status export_lines(const fs::path& folder, const bench::RunData& data) {
   return write_file_atomically(folder / "verdicts.jsonl", verdicts);
 }
 
-// Why requests had no answer; a server may give each one a reason of its own.
+// Prints why requests got no answer; the text of the reason may differ for each request.
 void print_failures(const bench::CourseEnd& end, std::ostream& out) {
   constexpr size_t kReasonsMax = 10;
   size_t num_shown = 0;
@@ -117,7 +117,7 @@ Result<std::string> report_bench(const BenchArguments& arguments, const store::R
                                                   .num_missing = coverage.num_missing,
                                                   .num_cut = cut,
                                                   .paired = paired});
-  if (arguments.protocol.empty()) {  // The folder's files are of the run itself.
+  if (arguments.protocol.empty()) {  // The files of the folder belong to the main run.
     MC_TRY_VOID(export_lines(arguments.out, data), "bench");
     MC_TRY_VOID(write_file_atomically(fs::path(arguments.out) / "summary.json", summary), "bench");
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The end of `musacoder bench`: the figures of a run as a table for people, and as files; and the
-// option that says what counts in them, which `report` has too.
+// The report at the end of `musacoder bench`: the figures of a run as a table and as files.  Also
+// the option --missing, which `report` has too.
 #ifndef MC_CLI_BENCH_REPORT_H_
 #define MC_CLI_BENCH_REPORT_H_
 
@@ -21,9 +21,8 @@ namespace mc::cli {
 // The option --missing.
 void add_missing(CLI::App& command, bench::Missing& missing);
 
-// Prints the table to `out`, and writes answers.jsonl, verdicts.jsonl and summary.json of a run
-// that is not of --also.  Returns the text of the summary.  kInvalidInput for a run without
-// answers.
+// Prints the table to `out`.  Unless the run is one of --also, writes answers.jsonl, verdicts.jsonl
+// and summary.json.  Returns the text of the summary.  kInvalidInput for a run without answers.
 Result<std::string> report_bench(const BenchArguments& arguments, const store::Run& run,
                                  const bench::CourseEnd& end, std::ostream& out);
 

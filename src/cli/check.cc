@@ -42,7 +42,7 @@ constexpr size_t kReportBytesMax = size_t{16} << 20;
 
 struct CheckArguments {
   std::vector<std::string> sources;
-  std::string program;  // Compiled already; in place of sources.
+  std::string program;  // A compiled program, instead of sources.
   std::vector<std::string> nvcc_flags;
   uint64_t seed = 0;
   double timeout_s = 60;
@@ -50,16 +50,16 @@ struct CheckArguments {
   int schedules = 1;
   bool json = false;
   bool profile = false;
-  std::string sarif;  // Empty, or the file for it.
+  std::string sarif;  // The path of the SARIF file; empty if none is wanted.
 };
 
-// The words behind "--": the program's arguments, or without sources a command.
+// The words after "--": the program's arguments or, without sources, a command.
 std::vector<std::string>& program_arguments() {
   static std::vector<std::string> words;
   return words;
 }
 
-// Hands on what the program writes, up to a limit.
+// Forwards the program's output, up to a limit.
 class Forward {
  public:
   explicit Forward(bool is_all_error) : is_all_error_(is_all_error) {}
@@ -80,7 +80,7 @@ double quotient(uint64_t of, uint64_t by) {
   return by == 0 ? 0 : static_cast<double>(of) / static_cast<double>(by);
 }
 
-// The kernels' counts, with what follows from them.
+// The counts of the kernels, with derived figures.
 Json profile_of(const std::string& lines) {
   Json profile = Json::array();
   std::istringstream text(lines);
@@ -130,7 +130,7 @@ std::string triple(const Json& three) {
   return fmt::format("({})", fmt::join(three.get<std::vector<int64_t>>(), ","));
 }
 
-// No thread of a kernel did it.
+// True if the finding does not belong to a thread of a kernel.
 bool is_of_host(const Json& finding) {
   const std::string kind = finding["kind"], kernel = finding["kernel"];
   return kernel.starts_with('[') || kind == "stream_race" || kind == "launch_error";
@@ -155,7 +155,8 @@ std::string figure(const Json& number) {
   return number == 0 ? "-" : fmt::format("{:.1f}", number.get<double>());
 }
 
-// Sectors of 32 bytes for a warp's access to global memory, and passes for one to shared memory.
+// Prints 32-byte sectors for each global-memory access of a warp, and passes for each shared-memory
+// access.
 void print_profile(const Json& profile) {
   fmt::print("{:<24} {:>8} {:>10} {:>10} {:>7} {:>7} {:>7} {:>7} {:>6} {:>9}\n", "kernel",
              "launches", "threads", "sectors", "a load", "a store", "atomic", "a pass", "lanes",
@@ -171,7 +172,7 @@ void print_profile(const Json& profile) {
   }
 }
 
-// `ended`: how it ended, and what.
+// `ended` describes how the program or the command ended.
 void print_summary(const Json& report, std::string_view ended) {
   for (const Json& finding : report["findings"]) print_finding(finding);
   if (!report["profile"].empty()) print_profile(report["profile"]);
@@ -182,7 +183,7 @@ void print_summary(const Json& report, std::string_view ended) {
              counted(report["launches"], "launch"), ended);
 }
 
-// SARIF 2.1.0, the form in which code hosts take annotations.
+// The report in SARIF 2.1.0, the format that code hosts accept for annotations.
 Json sarif_of(const Json& report) {
   Json rules = Json::array(), results = Json::array();
   std::set<std::string> kinds;
@@ -225,7 +226,7 @@ int exit_code_of(const Json& report, bool is_done) {
   return is_done ? kExitDone : kExitMachine;
 }
 
-// The reports of several runs as one: each finding and each lack once.
+// Merges the reports of several runs; each finding and each unsupported feature occurs once.
 Json merged(const std::vector<Json>& reports) {
   Json whole = {{"schema", "musacoder-check/1"},
                 {"findings", Json::array()},
@@ -247,7 +248,7 @@ Json merged(const std::vector<Json>& reports) {
   return whole;
 }
 
-// The reports that the programs of a command left.
+// The reports that the programs of a command wrote.
 std::vector<Json> read_reports(const fs::path& folder) {
   std::vector<Json> reports;
   std::error_code failure;
@@ -284,7 +285,8 @@ Result<int> check_a_command(const CheckArguments& arguments, const check::Tools&
                "CUDA_PATH or CUDACXX linked"};
 }
 
-// Within a command the program is to seem as without a check: its report goes to a file.
+// Inside a command, the program must behave as without the check, so its report is written to a
+// file.
 Result<int> hand_over(const Json& report, const sandbox::Ending& ending, const fs::path& reports) {
   const fs::path path = reports / fmt::format("{}.json", ::getpid());
   MC_TRY_VOID(write_file_atomically(path, text_of(report)), "check");
@@ -297,7 +299,8 @@ Result<int> run_program(const CheckArguments& arguments, const check::Tools& too
                         const fs::path& executable) {
   const char* const reports = std::getenv(check::kReportsVariable);
   std::vector<Json> runs;
-  sandbox::Ending ending;  // The first run's, as what the program writes is.
+  // The ending of the first run, whose output is also the one that is forwarded.
+  sandbox::Ending ending;
   for (int i = 0; i < arguments.schedules; ++i) {
     check::RunOptions options{.arguments = program_arguments(),
                               .seed = arguments.seed + static_cast<uint64_t>(i),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The subcommands.  Each registers its options with the parser and a callback that runs it and
-// stores the exit code: 0 done (whatever the verdicts say), 1 the machine failed, 2 bad input. With
-// eval --exit-code: 3 some candidate fails, 4 none fails and some is not scored.  With bench: 4 a
-// request had no answer.
+// The subcommands.  Each registers its options with the parser, and a callback that runs it and
+// stores the exit code: 0 success (whatever the verdicts are), 1 a failure of the machine, 2
+// invalid input. With eval --exit-code: 3 some candidate fails, 4 none fails but some is not
+// scored.  With bench: 4 a request got no answer.
 #ifndef MC_CLI_COMMANDS_H_
 #define MC_CLI_COMMANDS_H_
 
@@ -24,16 +24,18 @@ inline constexpr int kExitMachine = 1;
 inline constexpr int kExitInput = 2;
 inline constexpr int kExitFailed = 3;
 inline constexpr int kExitUnscored = 4;
-inline constexpr int kExitUnanswered = 4;  // `bench`: a request had no answer.
-// `task check`: a task is trivial or cannot be judged.  `musify`: a file is not ported as a whole.
+inline constexpr int kExitUnanswered = 4;  // The exit code of `bench` if a request got no answer.
+// The exit code of `task check` if a task is trivial or cannot be judged, and of `musify` if a port
+// is not complete.
 inline constexpr int kExitFound = 3;
 
 void add_eval(CLI::App& app, int& exit_code);
 void add_bench(CLI::App& app, int& exit_code);
-// Takes the words behind "--" off the command line where `check` is the command.
+// For the command `check`: removes the words after "--" from the command line and keeps them.
 void keep_program_arguments(int& argc, char** argv);
 void add_check(CLI::App& app, int& exit_code);
-void add_completion(CLI::App& app, int& exit_code);  // Prints what `app` has when it runs.
+// The script describes the commands that `app` has when it runs.
+void add_completion(CLI::App& app, int& exit_code);
 void add_doctor(CLI::App& app, int& exit_code);
 void add_prepare(CLI::App& app, int& exit_code);
 void add_measure(CLI::App& app, int& exit_code);
@@ -41,7 +43,7 @@ void add_explain(CLI::App& app, int& exit_code);
 void add_setup(CLI::App& app, int& exit_code);
 void add_forge(CLI::App& app, int& exit_code);
 void add_import(CLI::App& app, int& exit_code);
-// Add `operators` and `export` to the command `task`.
+// These two functions add `operators` and `export` to the command `task`.
 void add_task_operators(CLI::App& family, int& exit_code);
 void add_task_export(CLI::App& family, int& exit_code);
 void add_mcp(CLI::App& app, int& exit_code);
@@ -54,10 +56,11 @@ void add_task(CLI::App& app, int& exit_code);
 void add_workspace(CLI::App& app, int& exit_code);
 void add_learn(CLI::App& app, int& exit_code);  // The commands of musacoder-learn: init, sft, ...
 
-// The backend that --backend names: auto, cpu or cuda; auto is the best that this machine has.
+// The backend for a value of --backend: auto, cpu or cuda; auto selects the best backend of this
+// machine.
 Result<task::Backend> chosen_backend(const std::string& name);
 
-// Prints "musacoder: <message>" as one line on standard error; returns the exit code for it.
+// Prints "musacoder: <message>" as one line on standard error, and returns the error's exit code.
 int report_error(const Error& error);
 
 }  // namespace mc::cli

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The command `musacoder completion`: a script by which a shell completes subcommands, options and
-// the words that an option takes; everything else is completed as a file.
+// The command `musacoder completion`: prints a script by which a shell completes subcommands,
+// options and the words that options take; other words are completed as file names.
 #include <iostream>
 #include <map>
 #include <memory>
@@ -20,8 +20,9 @@ namespace {
 
 // The words that may follow a subcommand.
 struct Words {
-  std::vector<std::string> commands;        // Subcommands of `task`: list, check, …
-  std::vector<const CLI::Option*> options;  // Those of its subcommands, too.
+  std::vector<std::string> commands;  // Subcommands of `task`: list, check, …
+  // The options of the subcommand, including those of its own subcommands.
+  std::vector<const CLI::Option*> options;
 };
 
 Words words_of(const CLI::App& command) {
@@ -36,7 +37,7 @@ Words words_of(const CLI::App& command) {
   return words;
 }
 
-// The words that an option takes, separated by spaces; "" where it takes others.
+// The words that an option takes, separated by spaces; "" if it takes other values.
 std::string choices_of(const CLI::Option& option) {
   std::string text = value_name(option);
   if (text.find('|') == std::string::npos) return "";
@@ -74,7 +75,7 @@ std::string bash_script(const CLI::App& app) {
       cases, choices, fmt::join(names, " "));
 }
 
-// In single quotes.
+// The text in single quotes.
 std::string quoted(const std::string& text) {
   std::string out = "'";
   for (const char c : text) out += c == '\'' ? std::string("\\'") : std::string(1, c);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The form of options in the help of a command: their values in words of a user, "NUMBER=2" or
-// "cuda|musa=cuda", and their defaults, but for an empty list, and for an option whose text
-// describes the default.
+// The text of options in --help: the values that they take, as in "NUMBER=2" or "cuda|musa=cuda",
+// and their defaults.  No default is shown for an empty list, or if the option's description
+// contains it.
 #ifndef MC_CLI_DEFAULTS_H_
 #define MC_CLI_DEFAULTS_H_
 
@@ -15,26 +15,26 @@ namespace mc::cli {
 // REQUIRES: no option has been added.
 inline void show_defaults(CLI::App& app) { app.option_defaults()->always_capture_default(); }
 
-// "NUMBER", "TEXT", or the words that an option takes.
+// "NUMBER", "TEXT", or the list of allowed words.
 inline std::string value_name(const CLI::Option& option) {
-  const std::string type = option.get_type_name();  // "INT", "TEXT:cuda|musa".
+  const std::string type = option.get_type_name();  // A type such as "INT" or "TEXT:cuda|musa".
   const size_t colon = type.find(':');
   if (colon != std::string::npos) return type.substr(colon + 1);
   const bool is_number = type == "INT" || type == "UINT" || type == "FLOAT";
   return is_number ? "NUMBER" : type;
 }
 
-// The text behind the names of an option in --help.
+// The text after the names of an option in --help.
 inline std::string value_text(const CLI::Option& option) {
   std::string text = value_name(option);
-  // The default text of an option whose value may be left out is the value that it then has.
+  // If an option may be given without a value, its default text is the value that it then has.
   const bool is_described = option.get_description().find("default:") != std::string::npos;
   const std::string& value = option.get_default_str();
   const bool has_default = option.get_expected_min() == 0 || (!is_described && value != "[]");
   if (has_default && !value.empty()) text += "=" + value;
   if (option.get_expected_max() == CLI::detail::expected_max_vector_size) text += " ...";
   if (option.get_required()) text += " (needed)";
-  return text.empty() ? " " : text;  // A blank for a flag, in place of the parser's own words.
+  return text.empty() ? " " : text;  // A space replaces the parser's own text for a flag.
 }
 
 // REQUIRES: all options of all subcommands have been added.

@@ -36,7 +36,7 @@ namespace fs = std::filesystem;
 
 constexpr int kGxxMajorMin = 12;
 constexpr double kMemoryGiBMin = 4;
-constexpr double kCacheGiBMin = 2;  // A precompiled header alone takes about half of one.
+constexpr double kCacheGiBMin = 2;  // A precompiled header alone takes about half a GiB.
 constexpr double kGiB = 1 << 30;
 constexpr const char* kSetUp = "./run.sh setup";
 constexpr const char* kBuild = "./run.sh build";
@@ -48,7 +48,7 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, ignored);
 }
 
-// The value after `key` in a file of "key value" or "key=value" lines.
+// The value of `key` in a file with lines "key value" or "key=value".
 std::string value_in_file(const char* path, std::string_view key) {
   const auto text = read_file(path, 1 << 20);
   if (!text) return "";
@@ -102,7 +102,8 @@ std::string limit_text(int resource) {
 }
 
 void probe_limits(Facts& facts) {
-  constexpr int64_t kMapsMin = 65530;  // The kernel's default; PyTorch and its libraries map much.
+  // The kernel's default limit; PyTorch and its libraries create many mappings.
+  constexpr int64_t kMapsMin = 65530;
   facts.push_back({"limits", "open files", State::kPresent, limit_text(RLIMIT_NOFILE), ""});
   facts.push_back({"limits", "processes", State::kPresent, limit_text(RLIMIT_NPROC), ""});
   const auto text = read_file("/proc/sys/vm/max_map_count", 100);
@@ -172,7 +173,7 @@ void probe_installation(Facts& facts) {
                    tasks ? "" : kBuild});
 }
 
-// The nearest directory above that exists: a cache that is not there yet will be made in it.
+// The nearest existing parent directory, because a missing cache directory will be created there.
 fs::path existing_part(fs::path path) {
   while (!is_there(path) && path.has_relative_path()) path = path.parent_path();
   return path;
@@ -246,14 +247,14 @@ const char* state_text(State state) {
 
 std::string fact_line(const Fact& fact) {
   constexpr size_t kDetailBytesMax =
-      300;  // The bytes of a tool's own message, which may have many lines.
+      300;  // The maximum bytes of a tool's message, which may have many lines.
   std::string line = fmt::format("  {:<8}{:<20}{}", state_text(fact.state), fact.name,
                                  task::plain_line(fact.detail, kDetailBytesMax));
   line.erase(line.find_last_not_of(' ') + 1);
   return line + '\n';
 }
 
-// A remedy follows the last one of the facts in a row that it is for.
+// The lines of a section.  If consecutive facts have the same remedy, it follows the last of them.
 std::string section_lines(const Facts& facts, const std::string& section) {
   std::string text;
   std::string remedy;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The command doctor: what this machine can do, what it lacks, and the exact command that adds it.
+// The command doctor: reports what this machine can do and what it lacks, with the exact command to
+// install it.
 //
-// Facts are found by small functions that look at the machine and change nothing; the report and
-// the exit code follow from the facts alone, so they can be tested without a machine that lacks
+// Facts are found by small functions that examine the machine and change nothing.  The report and
+// the
+// exit code depend on the facts alone, so they can be tested without a machine that lacks
 // something.
 // Example:
 //   const std::vector<Fact> facts = probe_machine();
@@ -21,19 +23,21 @@
 
 namespace mc::cli {
 
-// Looks at everything; takes a few seconds, or cuda_driver.h's limit where the GPU's driver hangs.
+// Collects all facts.  It takes a few seconds; if the GPU's driver hangs, as long as the limit in
+// cuda_driver.h.
 std::vector<Fact> probe_machine();
 
-// Sections in order of first appearance, a line a fact and the remedy below what is missing; at the
-// end what can be judged here, or the commands that are needed first.
+// The report: sections in order of first appearance, one line for each fact, and the remedy below
+// missing items.  The end names what can be judged here, or the commands to run first.
 std::string doctor_report(const std::vector<Fact>& facts);
 
-// The findings of each backend, and then for each a fact of the section "backends": whether it can
-// judge here.  `common` is what all of them need; of what one alone lacks, none is kMissing.
+// The findings of each backend, and for each backend a fact of the section "backends": whether it
+// can judge here.  `common` contains the needs of all backends.  Needs of a single backend are
+// never kMissing.
 std::vector<Fact> backend_facts(std::span<const eval::Backend* const> backends,
                                 const compile::PyTorch* pytorch, const std::vector<Fact>& common);
 
-// True if nothing needed is missing.
+// True if nothing is missing that judging needs.
 bool can_judge(const std::vector<Fact>& facts);
 
 }  // namespace mc::cli

@@ -22,7 +22,7 @@ const Fact kNoGxx{"compilers", "g++", State::kMissing, "not found", "apt-get ins
 const Fact kNoNamespace{"sandbox", "user_namespace", State::kMissing, "not permitted",
                         "sysctl -w kernel.unprivileged_userns_clone=1"};
 
-TEST(Doctor, SaysThatAMachineWithAllThatIsNeededCanJudge) {
+TEST(Doctor, ReportsThatACompleteMachineCanJudge) {
   const std::vector<Fact> facts = {kGxx, kNoGpu, kCpu};
   EXPECT_TRUE(can_judge(facts));
   EXPECT_EQ(doctor_report(facts),
@@ -35,13 +35,13 @@ TEST(Doctor, SaysThatAMachineWithAllThatIsNeededCanJudge) {
             "This machine can judge candidates with the cpu backend.\n");
 }
 
-TEST(Doctor, NamesTheBackendOfAGpuThatIsThere) {
+TEST(Doctor, NamesTheBackendOfAnExistingGpu) {
   const Fact cuda{"backends", "cuda", State::kPresent, "judges and times on device 0", ""};
   EXPECT_THAT(doctor_report({kGxx, cuda, kCpu}),
               HasSubstr("This machine can judge candidates with the cuda and cpu backends.\n"));
 }
 
-TEST(Doctor, GivesTheCommandThatAddsWhatIsMissing) {
+TEST(Doctor, PrintsTheCommandThatInstallsAMissingPart) {
   const std::vector<Fact> facts = {kNoGxx, kNoGpu};
   EXPECT_FALSE(can_judge(facts));
   EXPECT_EQ(doctor_report(facts),
@@ -55,12 +55,12 @@ TEST(Doctor, GivesTheCommandThatAddsWhatIsMissing) {
             "  apt-get install g++\n");
 }
 
-TEST(Doctor, SaysHowToGoOnWithoutAProtection) {
+TEST(Doctor, ReportsHowToContinueWithoutAProtection) {
   EXPECT_THAT(doctor_report({kNoNamespace}), HasSubstr("--allow-weak-sandbox"));
   EXPECT_THAT(doctor_report({kNoGxx}), Not(HasSubstr("--allow-weak-sandbox")));
 }
 
-TEST(Doctor, GivesACommandOnceForFactsInARow) {
+TEST(Doctor, PrintsACommandOnceForConsecutiveFacts) {
   const Fact other{"compilers", "clang", State::kMissing, "not found", "apt-get install clang"};
   EXPECT_THAT(doctor_report({kNoGxx, kNoGxx, other}),
               HasSubstr("  MISSING g++                 not found\n"
@@ -70,13 +70,13 @@ TEST(Doctor, GivesACommandOnceForFactsInARow) {
                         "                              to add: apt-get install clang\n"));
 }
 
-TEST(Doctor, NamesACommandOnceInTheEnd) {
+TEST(Doctor, PrintsACommandOnceAtTheEnd) {
   const std::string report = doctor_report({kNoGxx, kNoGxx});
   const std::string end = report.substr(report.find("First:"));
   EXPECT_EQ(end, "First:\n  apt-get install g++\n");
 }
 
-// A device's backend, and the one that needs nothing of its own.
+// Two backends: one for a device, and one without needs of its own.
 std::vector<Fact> look_for_musa(const compile::PyTorch* pytorch) {
   const State state = pytorch == nullptr ? State::kMissing : State::kPresent;
   return {{"MUSA", "driver", state, "4.0", ""}, {"MUSA", "tool", State::kOptional, "", ""}};
@@ -94,7 +94,7 @@ std::vector<std::string> answers(const compile::PyTorch* pytorch, const Fact& co
   return lines;
 }
 
-TEST(Doctor, AsksEachBackendWhatItNeeds) {
+TEST(Doctor, ReportsTheNeedsOfEachBackend) {
   const compile::PyTorch pytorch;
   EXPECT_THAT(answers(&pytorch, kGxx),
               ElementsAre("musa: judges on a device", "cpu: judges everywhere"));
@@ -109,7 +109,7 @@ TEST(Doctor, NeedsNoDevice) {
   EXPECT_FALSE(can_judge(backend_facts(kBackends, nullptr, {kNoGxx})));
 }
 
-TEST(Doctor, LooksAtThisMachineWithoutAFault) {
+TEST(Doctor, ProbesThisMachineWithoutAnError) {
   const std::vector<Fact> facts = probe_machine();
   for (const char* name : {"memory", "g++", "cache", "cpu", "cuda", "seccomp"}) {
     EXPECT_TRUE(std::any_of(facts.begin(), facts.end(), [&](const Fact& fact) {

@@ -24,7 +24,7 @@ namespace {
 
 constexpr size_t kHashCharacters = 12;
 
-// Judges all work with `jobs` threads; results keep the order of the work.
+// Judges all work on `jobs` threads; the results have the order of the work.
 std::vector<report::Judged> judge_all(eval::Pipeline& pipeline, const std::vector<Work>& work,
                                       const EvalArguments& arguments, int jobs, Results& results,
                                       ProgressBar& bar) {
@@ -38,7 +38,7 @@ std::vector<report::Judged> judge_all(eval::Pipeline& pipeline, const std::vecto
   return judged;
 }
 
-// Equal for options that lead to equal verdicts.
+// A hash that is equal for options that lead to equal verdicts.
 std::string hash_of_options(const EvalArguments& arguments, bool checks_races) {
   const eval::Options& options = arguments.options;
   const eval::Limits& limits = options.limits;
@@ -53,10 +53,11 @@ std::string hash_of_options(const EvalArguments& arguments, bool checks_races) {
 
 void report_step(std::string_view step) { std::cerr << "musacoder: " << step << std::endl; }
 
-// Requests on standard input, replies on standard output (service/stream.h).
+// Reads requests from standard input and writes replies to standard output (service/stream.h).
 Status run_stream(const EvalArguments& arguments, const CLI::App& command, const Layout& layout) {
   MC_TRY(auto pipeline, eval::Pipeline::create(arguments.options, report_step), "eval");
-  // Whoever waits for the first reply knows by it that this machine can judge.
+  // The check comes before the first reply, so a client that gets a reply knows that this machine
+  // can judge.
   MC_TRY_VOID(pipeline->check_machine(), "eval");
   service::PipelineVerifier verifier(*pipeline);
   service::serve_stream(
@@ -71,10 +72,11 @@ Status run_stream(const EvalArguments& arguments, const CLI::App& command, const
   return ok();
 }
 
-// The recording of the one verdict, once there is one.
+// The recording of the only verdict, when it exists.
 using Recorded = std::optional<Result<eval::Recording>>;
 
-// A recorded candidate is judged so that it can be replayed anywhere, and not timed.
+// Sets the options for a recording: the candidate is not timed, and is compiled so that any device
+// can replay it.
 Status record_into(Recorded& recorded, EvalArguments& arguments) {
   eval::Options& options = arguments.options;
   if (options.policy != eval::Options().policy) {
@@ -109,7 +111,7 @@ Result<int> run_eval(EvalArguments& arguments, const CLI::App& command) {
     return invalid("give a candidate, musacoder eval --task TASK FILE, or --stream");
   }
   auto loaded = load_work(arguments, layout);
-  if (!loaded) return loaded.error();  // It names the file, and needs no other context.
+  if (!loaded) return loaded.error();  // The error names the file and needs no other context.
   Given& given = *loaded;
   report_bad(given.bad);
   if (given.work.empty()) return kExitInput;

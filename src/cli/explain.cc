@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The command `musacoder explain`: the hint of feedback for a kind of failure.
+// The command `musacoder explain`: prints the hint of the feedback for a kind of failure.
 #include <iostream>
 #include <memory>
 #include <string>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The command `musacoder task export`: python/musacoder/harbor/__main__.py takes this process's
-// place.
+// The command `musacoder task export`: replaces this process by
+// python/musacoder/harbor/__main__.py.
 #include <memory>
 #include <string>
 
@@ -21,7 +21,7 @@ struct ExportArguments {
   std::string solutions;
 };
 
-// Returns only where Python does not start.
+// Replaces this process; returns only if Python does not start.
 Error start(const ExportArguments& arguments) {
   const Result<Layout> layout = find_layout();
   if (!layout) return layout.error();

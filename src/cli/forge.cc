@@ -45,7 +45,7 @@ struct ForgeArguments {
   std::vector<std::string> types = {forge::to_string(forge::Type::kFloat32)};
   std::string dialect = to_string(task::Dialect::kCuda);
   bool has_all_kinds = false;
-  std::string publish;  // A folder for Hugging Face, or "".
+  std::string publish;  // A folder in the layout of a Hugging Face data set, or "".
   forge::RunOptions options;
 };
 
@@ -89,7 +89,8 @@ Status read_types(const ForgeArguments& arguments, std::set<forge::Type>& types)
   return ok();
 }
 
-// The families of each task, as PyTorch dispatches its operators (python/harness/importer).
+// The families of each task, determined from the operators that PyTorch dispatches
+// (python/harness/importer).
 Result<std::map<std::string, std::vector<std::string>>> dispatched_families(
     const std::vector<store::TaskRecord>& tasks, const Layout& layout) {
   MC_TRY(const auto folder, TemporaryDirectory::create("mix"), "--mix");
@@ -115,7 +116,7 @@ Result<std::map<std::string, std::vector<std::string>>> dispatched_families(
   return families;
 }
 
-// Weights by the pass rates of a run of bench, first turns alone.
+// The weights from the pass rates of a bench run, counting first turns only.
 Result<forge::Weights> read_mix(const std::string& mix, const std::set<std::string>& families,
                                 const Layout& layout) {
   if (mix == kBalanced) return forge::equal_weights(families);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The commands `musacoder import` and `musacoder task operators`: python/harness/importer takes
-// this process's place.  It parses texts of others, and runs them in the sandbox only.
+// The commands `musacoder import` and `musacoder task operators`: replace this process by
+// python/harness/importer, which parses untrusted texts and executes them only in the sandbox.
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -26,7 +26,7 @@ struct ImportArguments {
   int limit = 0;
 };
 
-// Returns only where Python does not start.
+// Replaces this process; returns only if Python does not start.
 Error start(const std::string& name, const ImportArguments& arguments) {
   const Result<Layout> layout = find_layout();
   if (!layout) return layout.error();

@@ -11,15 +11,17 @@
 namespace mc::cli {
 namespace {
 
-// A signal handler reaches nothing but global state, and may not allocate.
-constexpr size_t kBytesMax = 4096 + 200;  // A path, and words around it.
+// A signal handler can access only global state, and may not allocate.
+constexpr size_t kBytesMax = 4096 + 200;  // A path and the words around it.
 char g_line[kBytesMax];
 std::atomic<size_t> g_bytes = 0;
 
 void end(int signal) {
   const ssize_t ignored = ::write(STDERR_FILENO, g_line, g_bytes.load());
   static_cast<void>(ignored);
-  ::raise(signal);  // Its default action is back (SA_RESETHAND), and ends the program on return.
+  // The default action is active again (SA_RESETHAND), and ends the program when the handler
+  // returns.
+  ::raise(signal);
 }
 
 }  // namespace
@@ -27,7 +29,7 @@ void end(int signal) {
 void print_when_ended(std::string_view line) {
   g_bytes = 0;
   const size_t bytes = std::min(line.size(), kBytesMax - 2);
-  g_line[0] = '\n';  // Behind the bar of progress.
+  g_line[0] = '\n';  // A new line after the progress bar.
   std::copy_n(line.data(), bytes, g_line + 1);
   g_line[bytes + 1] = '\n';
   g_bytes = line.empty() ? 0 : bytes + 2;

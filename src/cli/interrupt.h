@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A last line for who ends the program by Ctrl-C, or by SIGTERM or SIGHUP.
+// A last line for the user when Ctrl-C, SIGTERM or SIGHUP ends the program.
 //
 //   print_when_ended("musacoder: interrupted; the verdicts so far are in out.jsonl.part");
 #ifndef MC_CLI_INTERRUPT_H_
@@ -10,8 +10,9 @@
 
 namespace mc::cli {
 
-// Prints `line`, in place of the one before, on standard error when such a signal ends the program;
-// nothing where it is "".  The program still ends by the signal.  Not thread-safe.
+// Sets the line that is printed on standard error when such a signal ends the program; "" prints
+// nothing.  The line replaces an earlier one.  The program still ends by the signal.  Not
+// thread-safe.
 void print_when_ended(std::string_view line);
 
 }  // namespace mc::cli

@@ -11,7 +11,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// The words behind the verifier's program.
+// The arguments after the verifier's program.
 Words words_of(const JudgeArguments& arguments) {
   Words words = judge_command(arguments, /*seed=*/5).value();
   EXPECT_TRUE(words.at(0).ends_with("bin/musacoder")) << words[0];
@@ -19,7 +19,7 @@ Words words_of(const JudgeArguments& arguments) {
   return words;
 }
 
-TEST(JudgeCommand, IsTheVerifierBesideTheProgramWithTheOptionsGiven) {
+TEST(JudgeCommand, IsTheVerifierInTheProgramsFolderWithTheGivenOptions) {
   JudgeArguments arguments;
   arguments.jobs = 3;
   arguments.feedback_tokens = 77;
@@ -36,12 +36,12 @@ TEST(JudgeCommand, IsTheVerifierBesideTheProgramWithTheOptionsGiven) {
   EXPECT_EQ(words_of(arguments), with({"--backend", "cpu", "--dialect", "musa", "--no-timing"}));
 }
 
-TEST(JudgeCommand, OfAnotherVerifierIsTakenAsItsWords) {
+TEST(JudgeCommand, OfAnotherVerifierIsSplitIntoWords) {
   EXPECT_EQ(judge_command({.command = "  python  -m judge --fast "}, 5).value(),
             (Words{"python", "-m", "judge", "--fast"}));
 }
 
-TEST(JudgeCommand, OfBlanksIsRefused) {
+TEST(JudgeCommand, OfBlanksIsRejected) {
   const auto words = judge_command({.command = "  "}, 5);
   ASSERT_FALSE(words);
   EXPECT_EQ(words.error().message, "--judge: expected a command, got blanks");

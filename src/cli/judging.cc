@@ -27,9 +27,10 @@
 namespace mc::cli {
 namespace {
 
-constexpr uint64_t kMemoryMin = 256 << 20;  // Python with PyTorch needs about that.
+constexpr uint64_t kMemoryMin = 256 << 20;  // The memory that Python with PyTorch needs.
 
-// "; did you mean reduction/row_sum?" where a name or the part behind its slash is near.
+// A suggestion such as "; did you mean reduction/row_sum?" if the name, or its part after the
+// slash, is near to a known one.
 std::string meant(const std::string& name, const std::vector<std::string>& names) {
   std::optional<std::string> found = nearest(name, names);
   const auto last_part = [](const std::string& id) { return id.substr(id.find('/') + 1); };
@@ -40,10 +41,10 @@ std::string meant(const std::string& name, const std::vector<std::string>& names
                : "; musacoder task list tasks shows what there is";
 }
 
-// Tasks by what a user or a file calls them; each is read once.
+// Tasks by the names that users and files give them; each is loaded once.
 class Tasks {
  public:
-  // `suite` is "" where tasks are looked up by load_task's rules.
+  // If `suite` is "", tasks are found by the rules of load_task.
   static Result<Tasks> create(const std::filesystem::path& suite, task::Roots roots) {
     Tasks tasks(std::move(roots));
     if (suite.empty()) return tasks;
@@ -71,7 +72,7 @@ class Tasks {
   std::map<std::string, Result<task::Task>> found_;
 };
 
-// Why a file cannot be a candidate, by its name; "" where it may be one.
+// The reason why a file cannot be a candidate, from its name; "" if it can.
 std::string why_no_candidate(const std::filesystem::path& path) {
   static const std::set<std::string> kNative = {".cu",  ".cuh", ".mu", ".muh", ".cc", ".cpp",
                                                 ".cxx", ".c",   ".h",  ".hpp", ".so", ".ptx"};
@@ -82,7 +83,7 @@ std::string why_no_candidate(const std::filesystem::path& path) {
          "model's answer (.md, .txt) with such a module in a fenced block";
 }
 
-// The files that a path names: of a folder its modules and answers.
+// The files for a path; for a folder, its modules and answers.
 Result<std::vector<std::string>> files_of(const std::string& path) {
   static const std::set<std::string> kCandidates = {".py", ".md", ".txt"};
   std::error_code failure;
@@ -97,7 +98,8 @@ Result<std::vector<std::string>> files_of(const std::string& path) {
   return files;
 }
 
-// The candidates of one file, each with its task: the one given by --task, or the file's own.
+// Adds the candidates of one file, each with its task: the task of --task, or the one that the file
+// names.
 void add_work(const std::string& path, const std::string& task, const std::string& entry_point,
               Tasks& tasks, Given& given) {
   if (const std::string why = why_no_candidate(path); !why.empty()) {
@@ -127,7 +129,7 @@ void add_work(const std::string& path, const std::string& task, const std::strin
   }
 }
 
-// "90" of "sm_90" and "compute_90", as nvcc calls it.
+// The number of an architecture: "90" for "sm_90" and "compute_90".
 std::string plain_architecture(const std::string& name) {
   for (const std::string_view prefix : {"sm_", "compute_"}) {
     if (name.starts_with(prefix)) return name.substr(prefix.size());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The common part of `eval` and of its two halves, `prepare` and `measure`: their options, what
-// they read and what they write.
+// The common part of `eval` and of its two halves, `prepare` and `measure`: options, input and
+// output.
 #ifndef MC_CLI_JUDGING_H_
 #define MC_CLI_JUDGING_H_
 
@@ -37,7 +37,7 @@ struct EvalArguments {
   std::string backend = "auto";
   std::string dialect = to_string(task::Dialect::kCuda);
   std::string out;
-  std::string record;  // "" or the file for the recording of the one verdict.
+  std::string record;  // The file for the recording of the only verdict, or "".
   bool json = false;
   bool exit_code = false;
   bool feedback = false;
@@ -60,10 +60,10 @@ struct Work {
   task::Candidate candidate;
 };
 
-// The input that was given: what can be judged, and why the rest cannot.
+// The parsed input: the work to judge, and the errors of invalid items.
 struct Given {
   std::vector<Work> work;
-  std::vector<Error> bad;  // Each names its file and line, or its task.
+  std::vector<Error> bad;  // Each error names its file and line, or its task.
 };
 
 // ---- Options, in groups of --help ---------------------------------------------------------------
@@ -86,45 +86,46 @@ void add_run_limits(CLI::App& command, EvalArguments& arguments);
 void add_reward(CLI::App& command, EvalArguments& arguments);
 void add_experiments(CLI::App& command, EvalArguments& arguments);
 
-// Makes `arguments.options` of what was given.
+// Sets `arguments.options` from the other arguments.
 Status settle(EvalArguments& arguments, const CLI::App& command);
 
 // ---- Work ---------------------------------------------------------------------------------------
 
 task::Roots roots_of(const Layout& layout);
-// The place of a suite that --suite names: a path, or `tasks` for the project's own, or
-// `kernelbench` for the copy in $MC_KERNELBENCH; "" stays as it is.
+// The path of a suite for a value of --suite: a path, or `tasks` for the project's own tasks, or
+// `kernelbench` for the copy in $MC_KERNELBENCH; "" is returned unchanged.
 Result<std::filesystem::path> suite_path(const std::string& name, const Layout& layout);
-// The same as task::load_task, and for a name that is not there the nearest one that is.
+// Loads a task like task::load_task; for an unknown name, the error suggests the nearest known
+// name.
 Result<task::Task> find_task(const std::string& spec, const task::Roots& roots);
-// kInvalidInput or kNotFound where --task or --suite cannot be used.
+// Loads all work.  kInvalidInput or kNotFound if --task or --suite is invalid.
 Result<Given> load_work(const EvalArguments& arguments, const Layout& layout);
-// Moves the work of each task that is none to what is bad.  An error is the machine's.
+// Moves the work of invalid tasks to given.bad.  An error means that the machine failed.
 Status check_tasks(eval::Pipeline& pipeline, Given& given, int jobs);
-// To standard error, a line each.
+// Prints one line for each error on standard error.
 void report_bad(const std::vector<Error>& bad);
-// --jobs, or where it is not given what keeps the devices busy.
+// The value of --jobs, or the number of threads that keeps the devices busy.
 int jobs_of(const EvalArguments& arguments, const CLI::App& command,
             const eval::Pipeline& pipeline);
-// Calls `f(i)` for each i below `count`, by `jobs` threads.
+// Calls `f(i)` for each i < `count`, on `jobs` threads.
 void for_each_index(size_t count, int jobs, const std::function<void(size_t)>& f);
 
 // ---- Verdicts -----------------------------------------------------------------------------------
 
-// --out while candidates are still being judged: <path>.part has a line for each verdict so far, so
-// that a run that is cut short loses none.  A signal that ends the run prints its name.  A device
-// or a pipe gets all verdicts at the end.
+// The file --out, written while candidates are judged: <path>.part has a line for each verdict so
+// far, so that an interrupted run loses none.  If a signal ends the run, the last line names the
+// file.  A device or a pipe receives all verdicts at the end.
 class Results {
  public:
-  // Does nothing where `path` is "".
+  // If `path` is "", nothing is written.
   static Result<std::unique_ptr<Results>> create(const std::string& path);
   void add(const report::Judged& judged);  // Thread-safe.
-  // All of them in order, in place of the part.
+  // Writes all verdicts in order, and removes the part file.
   Status finish(const std::vector<report::Judged>& judged);
 
  private:
   std::string path_;
-  std::filesystem::path part_path_;  // "" where there is no part.
+  std::filesystem::path part_path_;  // "" if there is no part file.
   std::mutex mutex_;
   std::ofstream part_;  // Guarded by mutex_.
 };
@@ -133,10 +134,10 @@ class Results {
 report::Judged judged_since(std::chrono::steady_clock::time_point start, task::Verdict verdict,
                             const EvalArguments& arguments);
 
-// To standard output, as --json and --feedback ask for it.
+// Prints verdicts to standard output, in the form that --json and --feedback request.
 void print(const std::vector<report::Judged>& judged, const EvalArguments& arguments);
 
-// The program's exit code: kExitInput where some of the input was bad; with --exit-code, by the
+// The program's exit code: kExitInput if some input was invalid; else, with --exit-code, from the
 // verdicts.
 int exit_code_of(const std::vector<Error>& bad, const std::vector<report::Judged>& judged,
                  const EvalArguments& arguments);

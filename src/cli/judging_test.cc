@@ -26,7 +26,7 @@ report::Judged judged(const std::string& candidate, task::Outcome outcome,
   return {std::move(verdict), reward, 0, ""};
 }
 
-TEST(ForEachIndex, CallsOnceForEachIndexWhateverTheThreads) {
+TEST(ForEachIndex, CallsOnceForEachIndexWithAnyNumberOfThreads) {
   for (const size_t count : {size_t{0}, size_t{1}, size_t{100}}) {
     for (const int jobs : {1, 2, 7}) {
       std::vector<std::atomic<int>> calls(count);
@@ -36,7 +36,7 @@ TEST(ForEachIndex, CallsOnceForEachIndexWhateverTheThreads) {
   }
 }
 
-TEST(ExitCode, IsOfTheInputThenOfWhatFailedThenOfWhatHasNoScore) {
+TEST(ExitCode, DependsFirstOnTheInputThenOnFailedThenOnUnscoredVerdicts) {
   const report::Judged pass = judged("p", task::Passed{}, 1);
   const report::Judged wrong = judged("w", task::Wrong{}, 0);
   const report::Judged unscored = judged("u", task::Unsupported{}, std::nullopt);
@@ -44,7 +44,7 @@ TEST(ExitCode, IsOfTheInputThenOfWhatFailedThenOfWhatHasNoScore) {
   const struct {
     std::vector<Error> bad;
     std::vector<report::Judged> judged;
-    bool is_asked;  // The exit code of verdicts, by --exit-code.
+    bool is_asked;  // True if --exit-code is given.
     int code;
   } kTable[] = {
       {{}, {}, false, kExitDone},
@@ -68,14 +68,14 @@ std::string text_of(const fs::path& path) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-TEST(ResultsFile, HasVerdictsInTheirOrderAndUntilThenAPart) {
+TEST(ResultsFile, HasVerdictsInOrderAndAPartFileUntilThen) {
   const auto folder = TemporaryDirectory::create("results").value();
   const fs::path path = folder.path() / "out.jsonl";
   const fs::path part = folder.path() / "out.jsonl.part";
   const report::Judged first = judged("a", task::Passed{}, 1);
   const report::Judged second = judged("b", task::Wrong{}, 0);
   const auto results = Results::create(path).value();
-  results->add(second);  // It was ready before the first.
+  results->add(second);  // The second verdict was ready before the first.
   results->add(first);
   EXPECT_EQ(text_of(part), report::json_line(second) + report::json_line(first));
   EXPECT_FALSE(fs::exists(path));
@@ -84,13 +84,13 @@ TEST(ResultsFile, HasVerdictsInTheirOrderAndUntilThenAPart) {
   EXPECT_FALSE(fs::exists(part));
 }
 
-TEST(ResultsFile, IsLeftOutWithoutAName) {
+TEST(ResultsFile, IsNotWrittenWithoutAName) {
   const auto results = Results::create("").value();
   results->add(judged("a", task::Passed{}, 1));
   EXPECT_TRUE(results->finish({}));
 }
 
-TEST(ResultsFile, ThatCannotBeWrittenIsNamedAtOnce) {
+TEST(ResultsFile, ThatCannotBeWrittenIsReportedAtOnce) {
   const auto results = Results::create("/dev/null/none/out.jsonl");
   ASSERT_FALSE(results);
   EXPECT_EQ(results.error().message,

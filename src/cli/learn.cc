@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The commands init, sft, rft, rl, generate and tokenize are those of musacoder-learn, the program
-// beside this one that links PyTorch's libraries.  They replace this process.
+// The commands init, sft, rft, rl, generate and tokenize: replace this process by musacoder-learn,
+// the program in the same folder that links PyTorch's libraries.
 #include <array>
 #include <cstdlib>
 #include <string>
@@ -31,7 +31,7 @@ constexpr std::array kForwarded = {
     Forwarded{"tokenize", "Print the tokens of texts"},
 };
 
-// Returns only where the program does not start.
+// Replaces this process; returns only if the program does not start.
 Error start(const std::string& name, const std::vector<std::string>& arguments) {
   const Result<Layout> layout = find_layout();
   if (!layout) return layout.error();
@@ -42,7 +42,7 @@ Error start(const std::string& name, const std::vector<std::string>& arguments) 
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
-  // A model's own chat template is rendered by this Python.
+  // This Python renders a model's own chat template.
   ::setenv("MC_PYTHON", compile::default_python().c_str(), /*overwrite=*/0);
   ::execv(program->c_str(), argv.data());
   return system_error(ErrorCode::kUnavailable, "cannot start " + *program);
@@ -53,9 +53,9 @@ Error start(const std::string& name, const std::vector<std::string>& arguments) 
 void add_learn(CLI::App& app, int& exit_code) {
   for (const Forwarded& forwarded : kForwarded) {
     CLI::App* command = app.add_subcommand(forwarded.name, forwarded.what);
-    command->set_help_flag();  // --help is the other program's.
+    command->set_help_flag();  // The other program prints the help.
     command->prefix_command();
-    command->fallthrough(false);  // An option that it does not know is another program's.
+    command->fallthrough(false);  // Unknown options belong to the other program.
     command->callback([command, &exit_code] {
       exit_code = report_error(start(command->get_name(), command->remaining()));
     });

@@ -19,7 +19,7 @@ namespace mc::cli {
 
 namespace {
 
-// Arguments of execv, which point into `words`.
+// The arguments for execv; they point into `words`.
 std::vector<char*> pointers_to(std::vector<std::string>& words) {
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
@@ -45,7 +45,7 @@ Status run_learner(const Layout& layout, const std::vector<std::string>& argumen
   std::vector<std::string> words = {program};
   words.insert(words.end(), arguments.begin(), arguments.end());
   const std::vector<char*> pointers = pointers_to(words);
-  // A model's own chat template is rendered by this Python.
+  // This Python renders a model's own chat template.
   ::setenv("MC_PYTHON", compile::default_python().c_str(), /*overwrite=*/0);
   pid_t pid = -1;
   errno = ::posix_spawn(&pid, program.c_str(), nullptr, nullptr, pointers.data(), environ);
@@ -55,7 +55,7 @@ Status run_learner(const Layout& layout, const std::vector<std::string>& argumen
   do {
     ended = ::waitpid(pid, &status, 0);
   } while (ended < 0 && errno == EINTR);
-  // The program was started by one that ignores SIGCHLD: no status is kept.
+  // The status is lost if the parent of this program ignores SIGCHLD.
   if (ended != pid) return system_error(ErrorCode::kUnavailable, "cannot wait for " + program);
   if (WIFEXITED(status) && WEXITSTATUS(status) == kExitDone) return ok();
   const bool is_input = WIFEXITED(status) && WEXITSTATUS(status) == kExitInput;

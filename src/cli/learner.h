@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The program musacoder-learn, started beside this one: what needs libtorch is done there.
+// Starts the program musacoder-learn in the folder of this one, for all work that needs libtorch.
 #ifndef MC_CLI_LEARNER_H_
 #define MC_CLI_LEARNER_H_
 
@@ -12,11 +12,13 @@
 
 namespace mc::cli {
 
-// Its path.  kInvalidInput where it is not there, as in an installed program.
+// The path of musacoder-learn.  kInvalidInput if the program is missing, for example in an
+// installation.
 Result<std::string> find_learner(const Layout& layout);
 
-// Runs it with these arguments, its output where ours goes, until it ends.  kInvalidInput where
-// it is not there, or ended with 2 and printed why; kUnavailable where it was killed.
+// Runs musacoder-learn with these arguments until it ends; it inherits standard output.
+// kInvalidInput if it is missing, or if it printed an error and ended with 2; kUnavailable if it
+// was killed.
 Status run_learner(const Layout& layout, const std::vector<std::string>& arguments);
 
 }  // namespace mc::cli

@@ -37,7 +37,7 @@ void Live::observe(const bench::CourseProgress& progress) {
     state_.pass_rate = pass_rate_.figure();
     write(bench::sample_event(run_, *progress.judgement));
   }
-  state_.course.judgement = nullptr;  // The course promises it for this call only.
+  state_.course.judgement = nullptr;  // The pointer is valid during this call only.
   show(Due::kInASecond);
 }
 
@@ -55,7 +55,7 @@ void Live::change(Stage stage, int by) {
   show(Due::kInASecond);
 }
 
-// An event is written where it is due, or where the last one is a second ago.
+// Writes an event if it is due now, or if the last event is at least a second old.
 void Live::show(Due due) {
   const auto now = std::chrono::steady_clock::now();
   const bench::LiveWork work = bench::work_of(state_);

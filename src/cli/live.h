@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Live: the display of a benchmark that runs: a bar on standard error, and with --json events on
+// Live: the display of a running benchmark: a bar on standard error, and with --json events on
 // standard output (bench/live.h).
 //
 //   Live live(run_name, Live::Events::kNone, verdicts_before, options.turns);
@@ -32,10 +32,11 @@ class Live {
   enum class Events { kNone, kToStandardOutput };
   enum class Stage { kPreparing, kMeasuring };
 
-  // `before` are the verdicts of earlier commands; a sample has at most `turns` of them.
+  // `before` contains the verdicts of earlier commands; `turns` is the maximum number of turns of a
+  // sample.
   Live(std::string run, Events events, std::span<const store::Judgement> before, int64_t turns);
 
-  // A long step that is not counted.
+  // Shows the beginning of a long step whose progress is not counted.
   void note(std::string_view step) { bar_.note(step); }
   void begin(const bench::CoursePlan& plan);
   void observe(const bench::CourseProgress& progress);
@@ -55,18 +56,19 @@ class Live {
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 
   ProgressBar bar_;
-  std::mutex mutex_;  // Guards the rest.
+  std::mutex mutex_;  // The mutex guards the members below.
   bench::PassRate pass_rate_;
   bench::LiveState state_;
   std::optional<std::chrono::steady_clock::time_point> written_;  // The time of the last event.
 };
 
-// The pipeline, whose two halves are counted.  It is made when it is first needed.
+// The pipeline, which reports the stages of its work to Live.  It is created at its first use.
 class LivePipeline final : public task::Evaluator {
  public:
-  // REQUIRES: both outlive it.
+  // REQUIRES: both arguments outlive this object.
   LivePipeline(const eval::Options& options, Live& live) : options_(options), live_(live) {}
-  // This, with its pipeline; the error of the first call is that of all.  Thread-safe.
+  // Creates the pipeline and returns this object.  If the first call fails, all later calls return
+  // the same error.  Thread-safe.
   Result<task::Evaluator*> open();
   // REQUIRES: open() has succeeded.
   task::Verdict evaluate(const task::Task& task, const task::Candidate& candidate) override;
@@ -74,7 +76,7 @@ class LivePipeline final : public task::Evaluator {
  private:
   const eval::Options& options_;
   Live& live_;
-  std::mutex mutex_;  // Guards the making of the pipeline.
+  std::mutex mutex_;  // The mutex guards the creation of the pipeline.
   std::optional<Result<std::unique_ptr<eval::Pipeline>>> pipeline_;
 };
 

@@ -17,7 +17,7 @@
 
 constexpr int kWrongUse = 2;
 
-// Each process that is watched takes a handful; a shell's usual limit is 1024.
+// Each watched process takes several descriptors, and a shell's usual limit is 1024.
 void allow_many_descriptors() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -25,13 +25,13 @@ void allow_many_descriptors() {
   (void)::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-// Messages that help to debug an evaluation go to standard error, with the thread that did it.
+// Debug messages about evaluations go to standard error, with the thread's id.
 void log_to_stderr() {
   spdlog::set_default_logger(spdlog::stderr_logger_mt("musacoder"));
   spdlog::set_pattern("%H:%M:%S.%e [%t] %v");
 }
 
-// The exit code; what was printed may be on its way still.
+// Flushes the output and returns the exit code.
 int end(int exit_code) {
   const mc::Status printed = mc::flush_standard_output();
   return printed ? exit_code : mc::cli::report_error(printed.error());
@@ -85,7 +85,7 @@ int main(int argc, char** argv) {
   mc::cli::add_learn(app, exit_code);
   mc::cli::add_completion(app, exit_code);
   mc::cli::describe_values(app);
-  // `app`, and then the subcommand that has others: task.
+  // The parent is `app` or, for its subcommands, the command `task`.
   const CLI::App* parent = &app;
   for (int i = 1; i < argc && parent != nullptr; ++i) {
     const CLI::App* next = nullptr;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The command `musacoder mcp`: python/musacoder/mcp.py takes this process's place (docs/mcp.md).
-// Options are those of the verifier.
+// The command `musacoder mcp`: replaces this process by python/musacoder/mcp.py (docs/mcp.md). Its
+// options are those of the verifier.
 #include <memory>
 #include <string>
 #include <utility>
@@ -16,7 +16,7 @@
 namespace mc::cli {
 namespace {
 
-// Returns only where Python does not start.
+// Replaces this process; returns only if Python does not start.
 Error start(const std::vector<std::string>& options) {
   const Result<Layout> layout = find_layout();
   if (!layout) return layout.error();
@@ -32,7 +32,7 @@ void add_mcp(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
       "mcp", "Tools for coding agents, over standard input and output; options are those of eval");
   command->allow_extras();
-  command->fallthrough(false);  // An option that it does not know is the verifier's.
+  command->fallthrough(false);  // Unknown options belong to the verifier.
   command->footer(
       "It speaks the Model Context Protocol, and judges by the services of $MUSACODER_URL where "
       "that is set.\n"

@@ -22,7 +22,7 @@ using store::Answer;
 
 constexpr size_t kAnswersBytesMax = size_t{4} << 30;
 
-// A row for each request, as `musacoder-learn generate --prompts` reads it.
+// The rows for `musacoder-learn generate --prompts`, one for each request.
 std::string rows_of(const std::vector<const Request*>& requests) {
   std::string out;
   for (const Request* request : requests) {
@@ -62,7 +62,7 @@ Status ModelSampler::generate(int64_t turn, const std::vector<const Request*>& r
   const fs::path prompts = folder_ / fmt::format("prompts-{}.jsonl", turn);
   const fs::path out = folder_ / fmt::format("generated-{}.jsonl", turn);
   std::error_code failure;
-  fs::create_directories(folder_, failure);  // Writing reports what failed.
+  fs::create_directories(folder_, failure);  // An error is reported by the write that follows.
   MC_TRY_VOID(write_file_atomically(prompts, rows_of(requests)), "prompts");
   std::vector<std::string> words = {"generate",       "--model", options_.model, "--prompts",
                                     prompts.string(), "--out",   out.string(),   "--skip-long"};
@@ -77,7 +77,7 @@ Status ModelSampler::generate(int64_t turn, const std::vector<const Request*>& r
   for (const auto& [name, number] : numbers) words.insert(words.end(), {name, number});
   MC_TRY_VOID(run_learner(layout_, words), "bench");
   std::error_code ignored;
-  if (!fs::exists(out, ignored)) return ok();  // No prompt was short enough.
+  if (!fs::exists(out, ignored)) return ok();  // Every prompt was too long.
   MC_TRY(const std::string text, read_file(out, kAnswersBytesMax), "answers");
   for (std::string_view rest = text; !rest.empty();) {
     const std::string_view line = rest.substr(0, rest.find('\n'));

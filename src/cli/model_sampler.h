@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ModelSampler: a model's folder, which musacoder-learn answers from, all open requests at once.
+// ModelSampler: answers all open requests at once with a model folder, by musacoder-learn.
 #ifndef MC_CLI_MODEL_SAMPLER_H_
 #define MC_CLI_MODEL_SAMPLER_H_
 
@@ -26,8 +26,8 @@ struct ModelOptions {
   sample::Sampling sampling;
 };
 
-// The answers of a killed run are in `folder`, in a file for each turn, and are not made again.
-// Each set of options, and of prompts, needs a folder of its own.
+// Answers are written to `folder`, one file for each turn, and a resumed run does not generate them
+// again. Each set of options and prompts needs its own folder.
 class ModelSampler final : public bench::Sampler {
  public:
   // REQUIRES: `layout` outlives it.

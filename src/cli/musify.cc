@@ -60,7 +60,7 @@ struct Input {
 
 Result<DirectedRules> load_both(const std::string& target) {
   MC_TRY(const Layout layout, find_layout(), "musify");
-  MC_CHECK(musify::target_named(target).has_value());  // The option's own check let it pass.
+  MC_CHECK(musify::target_named(target).has_value());  // The option's check accepted the name.
   const bool to_musa = musify::target_named(target) == musify::Target::kMusa;
   const fs::path folder = layout.share("data/musify");
   MC_TRY(musify::Rules to, musify::load_rules(folder, musify::Target::kMusa), "musify");
@@ -82,7 +82,7 @@ void print_change(std::ostream& out, const fs::path& file, const musify::Change&
                      change.location.column, what, change.rule);
 }
 
-// A line for each reason, at its first place.
+// Prints a line for each reason, with its first position and its count.
 void print_findings(const fs::path& file, const char* kind,
                     const std::vector<musify::Finding>& findings) {
   std::map<std::string, int> counts;
@@ -96,7 +96,8 @@ void print_findings(const fs::path& file, const char* kind,
   }
 }
 
-// The reasons in one line: the first places of what is in the way, else the rules by their use.
+// The reasons in one line: the first position of each obstacle; without obstacles, the number of
+// uses of each rule.
 std::string reasons_of(const Port& port) {
   const auto& findings = port.refusals.empty() ? port.remnants : port.refusals;
   std::vector<std::string> parts;
@@ -111,7 +112,8 @@ std::string reasons_of(const Port& port) {
   return parts.empty() ? "nothing of the other side" : fmt::format("{}", fmt::join(parts, ", "));
 }
 
-// Why a file cannot be a source; "" where it may be one.  Bytes that are no UTF-8 may be comments.
+// The reason why a file cannot be source; "" if it can.  Bytes that are not UTF-8 are allowed,
+// because comments may contain them.
 std::string why_no_text(const std::string& text) {
   static constexpr std::string_view kSpaces = "\t\n\v\f\r";
   const auto is_binary = [](char c) {
@@ -126,7 +128,7 @@ std::string why_no_text(const std::string& text) {
 // One run over all files.
 class Run {
  public:
-  // REQUIRES: the arguments and rules live longer than this.
+  // REQUIRES: the arguments and rules outlive this object.
   Run(const MusifyArguments& arguments, const DirectedRules& rules,
       const std::vector<musify::Source>& sources)
       : arguments_(arguments),
@@ -151,7 +153,8 @@ class Run {
  private:
   bool prints_text() const { return arguments_.out.empty() && !arguments_.check; }
 
-  // A name that an included file defines stays, so all are read first.
+  // All files are read before the first is ported, because a name that an included file defines is
+  // not changed.
   void read_all() {
     for (const musify::Source& source : sources_) {
       Result<std::string> text = read_file(source.path, musify::kSourceBytesMax);
@@ -243,7 +246,7 @@ class Run {
   std::ostream& report_;
   musify::PortOptions options_;
   musify::ProjectIndex index_;
-  std::vector<std::optional<Input>> inputs_;  // Empty where a file could not be read.
+  std::vector<std::optional<Input>> inputs_;  // Empty for files that could not be read.
   Totals totals_;
 };
 

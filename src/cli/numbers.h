@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checks of the values of options, whose messages say what was expected and what was given.  The
-// ranges of CLI11 let nan pass, since it is neither below nor above a bound.
+// Checks of option values.  The messages contain the expected and the given value.  They are used
+// instead of the ranges of CLI11, which accept nan.
 // Example:
 //   command.add_option("--seed", seed, "…")->check(kNotNegative);
 #ifndef MC_CLI_NUMBERS_H_
@@ -35,7 +35,7 @@ inline CLI::Validator number_check(bool takes_zero) {
           ""};
 }
 
-// A number from `least` to `most`, both included.
+// Accepts a number from `least` to `most`, inclusive.
 inline CLI::Validator number_range(double least, double most) {
   return {[least, most](const std::string& text) {
             double number = 0;
@@ -48,7 +48,7 @@ inline CLI::Validator number_range(double least, double most) {
           ""};
 }
 
-// The same of whole numbers.
+// Accepts an integer from `least` to `most`, inclusive.
 inline CLI::Validator whole_range(int64_t least, int64_t most) {
   return {[least, most](const std::string& text) {
             int64_t number = 0;
@@ -61,7 +61,7 @@ inline CLI::Validator whole_range(int64_t least, int64_t most) {
           ""};
 }
 
-// One of these words, which --help shows.
+// Accepts one of these words, which --help lists.
 inline CLI::Validator one_of(const std::vector<std::string>& words) {
   return {[words](const std::string& text) {
             if (std::find(words.begin(), words.end(), text) != words.end()) return std::string();
@@ -74,8 +74,8 @@ inline CLI::Validator one_of(const std::vector<std::string>& words) {
           CLI::detail::join(words, "|")};
 }
 
-// Bytes: a number with a unit, such as 4GiB, of which kB and KiB are 1024 bytes.  At least `least`,
-// which `least_name` writes as a user would.
+// Accepts a number of bytes with a unit, such as 4GiB; kB and KiB are 1024 bytes.  The minimum is
+// `least`, and `least_name` is its text in messages.
 inline CLI::Validator byte_size(uint64_t least, const std::string& least_name) {
   return {[least, least_name](std::string& text) {
             const std::string expected = "a size of " + least_name + " or more, such as 4GiB";
@@ -96,7 +96,8 @@ inline CLI::Validator byte_size(uint64_t least, const std::string& least_name) {
           ""};
 }
 
-// A file, or a folder, that can be written: found out before any work is done for it.
+// Accepts the path of a file or folder that can be written, so that an error is found before any
+// work.
 inline const CLI::Validator kOutputFile = {[](const std::string& path) {
                                              const Status fit = check_output(path);
                                              return fit ? std::string() : fit.error().message;

@@ -10,13 +10,13 @@ namespace {
 
 std::string check_message(const CLI::Validator& check, std::string text) { return check(text); }
 
-TEST(Numbers, TakesWhatIsInRange) {
+TEST(Numbers, AcceptNumbersInRange) {
   for (const char* text : {"0", "3", "0.5", "1e9"})
     EXPECT_EQ(check_message(kNotNegative, text), "");
   for (const char* text : {"3", "0.5", "1e-300"}) EXPECT_EQ(check_message(kPositive, text), "");
 }
 
-TEST(Numbers, OfARangeHaveItsEndsAndNotNan) {
+TEST(Numbers, OfARangeIncludeItsEndsAndExcludeNan) {
   const CLI::Validator check = number_range(0.01, 10);
   for (const char* text : {"0.01", "1", "10"}) EXPECT_EQ(check_message(check, text), "") << text;
   for (const char* text : {"0", "10.1", "-1", "nan", "inf", "", "1x"}) {
@@ -34,7 +34,7 @@ TEST(Numbers, OfAWholeRangeHaveNoFraction) {
   }
 }
 
-TEST(Numbers, SaysWhatIsNeeded) {
+TEST(Numbers, ReportTheExpectedValue) {
   EXPECT_EQ(check_message(kNotNegative, "-3"), "expected a number from 0 on, got \"-3\"");
   EXPECT_EQ(check_message(kPositive, "0"), "expected a number above 0, got \"0\"");
   for (const char* text : {"", "x", "3x", "nan", "inf"}) {
@@ -43,14 +43,14 @@ TEST(Numbers, SaysWhatIsNeeded) {
   }
 }
 
-TEST(OneOf, NamesTheWordsThatItTakes) {
+TEST(OneOf, NamesTheAcceptedWords) {
   const CLI::Validator check = one_of({"cuda", "musa", "hip"});
   EXPECT_EQ(check_message(check, "musa"), "");
   EXPECT_EQ(check_message(check, "cud"), "expected cuda, musa or hip, got \"cud\"");
   EXPECT_EQ(check.get_description(), "cuda|musa|hip");
 }
 
-TEST(ByteSize, TakesANumberWithAUnitAndRefusesAFewBytes) {
+TEST(ByteSize, AcceptsANumberWithAUnitAndRejectsTooFewBytes) {
   const CLI::Validator check = byte_size(256 << 20, "256MiB");
   const struct {
     std::string text, bytes;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The command `musacoder optimize`: from a file with an nn.Module to a module with a kernel that is
-// correct and fast (docs/optimize.md).
+// The command `musacoder optimize`: turns a file with an nn.Module into a module with a correct and
+// fast kernel (docs/optimize.md).
 //
-// The file becomes a task (Python package `optimize`), the task is asked for and judged by a Course
-// of several turns in a store, and the best answer becomes a module again.
+// The Python package `optimize` turns the file into a task.  A Course of several turns requests
+// answers and has them judged, with its records in a store.  The best answer becomes a module
+// again.
 #include <algorithm>
 #include <cctype>
 #include <chrono>
@@ -98,7 +99,7 @@ Status check(const OptimizeArguments& arguments) {
 
 // ---- The task -----------------------------------------------------------------------------------
 
-// The answer of the Python package `optimize`, which parses and writes and runs nothing.
+// The output of the Python package `optimize`, which parses and generates code but never runs it.
 Result<Json> ask_python(const Layout& layout, const std::vector<std::string>& words) {
   std::vector<std::string> argv = {"env",
                                    "PYTHONPATH=" + layout.share("python").string(),
@@ -128,7 +129,7 @@ Result<MadeTask> make_task(const OptimizeArguments& arguments, const Layout& lay
   return MadeTask{answer.at("name"), {name, name, answer.at("task")}};
 }
 
-// kInvalidInput where the task cannot be judged, or cannot tell right from wrong.
+// kInvalidInput if the task cannot be judged, or if its comparison would accept wrong results.
 Status check_task(eval::Pipeline& pipeline, const task::Task& task) {
   MC_TRY_VOID(pipeline.check_task(task), task.name);
   MC_TRY(const auto found, pipeline.grade_task(task), task.name);
@@ -149,7 +150,8 @@ Status check_task(eval::Pipeline& pipeline, const task::Task& task) {
 
 // ---- Answers ------------------------------------------------------------------------------------
 
-// All that verdicts depend on.  More samples and turns may be asked for in the same folder.
+// All settings that influence verdicts.  The numbers of samples and turns are not among them, so a
+// later command may raise them in the same folder.
 std::string settings_of(const OptimizeArguments& arguments, const task::Task& task) {
   const eval::Options& judging = arguments.judging.options;
   const Json settings = {{"module", content_hash({task.code})},
@@ -166,15 +168,15 @@ std::string settings_of(const OptimizeArguments& arguments, const task::Task& ta
   return settings.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// True for a verdict after which nothing better is looked for: a pass that is fast enough, or one
-// where nothing is timed, so that a faster one could not be told from it.
+// True for a verdict that ends the search: a pass that is fast enough, or a pass without timing,
+// since without timing a faster answer could not be recognised.
 bool ends_search(const task::Verdict& verdict, double enough) {
   const auto* passed = std::get_if<task::Passed>(&verdict.outcome);
   return passed != nullptr && bench::speedup_of(verdict).value_or(enough) >= enough;
 }
 
-// A line about a verdict: "sample 0  turn 3 of 4  pass         1.83x  best 1.83x".  `best` is the
-// sample's best speed-up, this verdict's included.
+// A line about a verdict: "sample 0  turn 3 of 4  pass         1.83x  best 1.83x".  `best` is
+// updated to the sample's best speed-up, including this verdict.
 std::string verdict_line(const Judgement& judgement, int64_t turns, std::optional<double>& best) {
   const std::optional<double> speedup = bench::speedup_of(judgement.verdict);
   if (speedup) best = std::max(best.value_or(0), *speedup);
@@ -188,7 +190,7 @@ std::string verdict_line(const Judgement& judgement, int64_t turns, std::optiona
   return line;
 }
 
-// Asks and judges until there is enough; returns all verdicts.
+// Requests and judges answers until is_enough; returns all verdicts.
 Result<std::vector<Judgement>> search(const OptimizeArguments& arguments, store::Run& run,
                                       const task::Task& task, bench::Sampler& sampler,
                                       eval::Pipeline& pipeline) {
@@ -197,10 +199,10 @@ Result<std::vector<Judgement>> search(const OptimizeArguments& arguments, store:
       {task, sample::generation_prompt(task, task::Dialect::kCuda, language), "", {}}};
   bench::CourseOptions options = arguments.course;
   std::map<int64_t, std::optional<double>> best;  // The keys are samples.
-  bool is_found = false;  // Used by one thread at a time, as the course promises.
+  bool is_found = false;  // Accessed by one thread at a time, as Course guarantees.
   const auto take = [&](const Judgement& judgement) {
     is_found = is_found || ends_search(judgement.verdict, arguments.enough);
-    if (judgement.key.sample >= options.samples) return;  // An earlier command asked for more.
+    if (judgement.key.sample >= options.samples) return;  // An earlier command had more samples.
     std::optional<double>& mine = best[judgement.key.sample];
     std::cerr << verdict_line(judgement, options.turns, mine) << std::endl;
   };
@@ -229,7 +231,7 @@ Result<std::vector<Judgement>> search(const OptimizeArguments& arguments, store:
 
 // ---- The winner ---------------------------------------------------------------------------------
 
-// A name that Python can import.
+// A module name that Python can import.
 std::string module_name(const std::string& stem) {
   std::string name = stem + "_optimized";
   for (char& c : name) {
@@ -305,7 +307,7 @@ void print_failure(std::ostream& out, const std::vector<Judgement>& all,
       parts.empty() ? "there is none" : fmt::format("{}", fmt::join(parts, ", ")), folder);
 }
 
-// The event at the end of a search; `path` is the winner's module.
+// The event at the end of a search; `path` is the path of the winner's module.
 std::string end_of_search(const std::string& run, const Judgement* winner, const fs::path& path) {
   Json members = {{"winner", nullptr}};
   if (winner != nullptr) {
@@ -355,8 +357,8 @@ Result<int> run_search(OptimizeArguments& arguments, const Layout& layout) {
   return winner == nullptr ? kExitFailed : kExitDone;
 }
 
-// Judges the candidate as it is now, prints its outcome and feedback, and writes the module of one
-// that passes.
+// Judges the current candidate, prints its outcome and feedback, and writes its module if it
+// passes.
 Result<report::Judged> judge_once(const OptimizeArguments& arguments, const Layout& layout,
                                   eval::Pipeline& pipeline) {
   MC_TRY(const MadeTask made, make_task(arguments, layout), "optimize");
@@ -379,7 +381,7 @@ Result<report::Judged> judge_once(const OptimizeArguments& arguments, const Layo
   return judged;
 }
 
-// The prompt that a search begins with, for a model that is asked by hand.
+// Prints the first prompt of a search, for use with a model by hand.
 Status print_prompt(const OptimizeArguments& arguments, const Layout& layout) {
   MC_TRY(const MadeTask made, make_task(arguments, layout), "optimize");
   const std::string& language = arguments.judging.options.language;
@@ -402,7 +404,7 @@ Result<int> run_watch(OptimizeArguments& arguments, const Layout& layout) {
   }
   using Stamps = std::pair<fs::file_time_type, fs::file_time_type>;
   constexpr auto kMissing =
-      fs::file_time_type::min();  // An editor may have removed it for a moment.
+      fs::file_time_type::min();  // An editor may remove the file for a moment while it saves.
   for (Stamps before;; std::this_thread::sleep_for(kWatchInterval)) {
     std::error_code ignored;
     const Stamps now = {fs::last_write_time(arguments.module, ignored),
@@ -473,8 +475,10 @@ void add_search(CLI::App& command, OptimizeArguments& arguments) {
 void add_judging(CLI::App& command, OptimizeArguments& arguments) {
   EvalArguments& judging = arguments.judging;
   add_correctness(command, judging.options.correctness);
-  command.remove_option(command.get_option("--inputs"));     // That one chooses values.
-  command.remove_option(command.get_option("--precision"));  // A module has its own dtypes.
+  // The option --inputs of this command has another meaning.
+  command.remove_option(command.get_option("--inputs"));
+  // The module determines its own dtypes.
+  command.remove_option(command.get_option("--precision"));
   command.option_defaults()->group("Options");
   command.add_option("--inputs", arguments.inputs,
                      "Arguments of forward: 'f32[64,1024], i64[64]<1000, 2'");
@@ -502,10 +506,10 @@ void add_optimize(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<OptimizeArguments>();
   arguments->course.samples = 4;
   arguments->course.turns = 4;
-  arguments->sampling.temperature = 0.8;  // Samples are to differ.
+  arguments->sampling.temperature = 0.8;  // The samples should differ.
   arguments->sampling.tokens_max = 16384;
   arguments->judging.jobs = 2;
-  arguments->judging.options.correctness.mode = "eval";  // Kernels have no gradients.
+  arguments->judging.options.correctness.mode = "eval";  // Generated kernels have no gradients.
   CLI::App* command = app.add_subcommand(
       "optimize", "A correct, fast kernel for an nn.Module: a model writes, MooreEval judges");
   add_module(*command, *arguments);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Wrong options: the one line that a command prints, and its exit code.  No command of these tables
-// gets as far as its work.
+// Tests of invalid options: the line that a command prints, and its exit code.  No command of these
+// tables begins its work.
 #include <algorithm>
 #include <iostream>
 #include <string>
@@ -38,12 +38,12 @@ std::ostream& operator<<(std::ostream& out, const End& end) {
   return out << end.code << ": " << end.printed;
 }
 
-// The same as main(), but for its advice about names.
+// Parses like main(), but without its suggestions of names.
 End run(Words words) {
   CLI::App app{"test"};
   End end;
   add_commands(app, end.code);
-  std::ranges::reverse(words);  // The parser takes them from the end.
+  std::ranges::reverse(words);  // The parser reads the words from the end of the vector.
   testing::internal::CaptureStderr();
   try {
     app.parse(words);
@@ -70,7 +70,7 @@ void expect_lines(const Words& first, const std::vector<Wrong>& table) {
   }
 }
 
-TEST(WrongOptions, OfBenchAreNamedBeforeAnythingIsMade) {
+TEST(WrongOptions, OfBenchAreReportedBeforeAnyWork) {
   expect_lines(
       {"bench", "--suite", "s", "--out", ::testing::TempDir() + "none/o"},
       {
@@ -108,7 +108,7 @@ TEST(WrongOptions, OfBenchAreNamedBeforeAnythingIsMade) {
       });
 }
 
-TEST(WrongOptions, OfEvalAreNamedBeforeAnythingIsMade) {
+TEST(WrongOptions, OfEvalAreReportedBeforeAnyWork) {
   expect_lines(
       {"eval"},
       {
@@ -134,7 +134,7 @@ TEST(WrongOptions, OfEvalAreNamedBeforeAnythingIsMade) {
       });
 }
 
-TEST(WrongOptions, OfForgeAreNamedBeforeAnythingIsMade) {
+TEST(WrongOptions, OfForgeAreReportedBeforeAnyWork) {
   expect_lines(
       {"forge", "--out", ::testing::TempDir() + "none/o"},
       {
@@ -157,7 +157,7 @@ TEST(WrongOptions, OfForgeAreNamedBeforeAnythingIsMade) {
       });
 }
 
-TEST(WrongOptions, OfOtherCommandsAreNamedBeforeAnythingIsMade) {
+TEST(WrongOptions, OfOtherCommandsAreReportedBeforeAnyWork) {
   expect_lines(
       {},
       {
@@ -196,8 +196,8 @@ TEST(WrongOptions, OfOtherCommandsAreNamedBeforeAnythingIsMade) {
       });
 }
 
-// Not a number is neither below nor above a bound.
-TEST(WrongOptions, NoOptionThatIsANumberTakesNan) {
+// Not-a-number is neither below nor above a bound, so ranges must reject it explicitly.
+TEST(WrongOptions, NumericOptionsRejectNan) {
   CLI::App app{"test"};
   int exit_code = 0;
   add_commands(app, exit_code);

@@ -42,7 +42,7 @@ ProgressBar::ProgressBar(size_t total)
       printed_(start_),
       ticker_([this](const std::stop_token& stop) { tick(stop); }) {}
 
-// Long work shows that it goes on, also where nothing is counted meanwhile.
+// Redraws the line regularly, so that long work is visibly alive even if nothing is counted.
 void ProgressBar::tick(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   while (!stop.stop_requested()) {
@@ -82,7 +82,7 @@ void ProgressBar::show(size_t done, size_t total, std::string_view what) {
 }
 
 void ProgressBar::count(size_t done, std::string_view what) {
-  if (is_step_) {  // The time of a step says nothing about that of the counted work.
+  if (is_step_) {  // The duration of a step is not included in the estimate for counted work.
     counted_since_ = text_since_;
     counted_from_ = done_;
   }
@@ -118,7 +118,8 @@ void ProgressBar::draw() {
   const std::string bar =
       "[" + std::string(filled, '#') + std::string(kBarColumns - filled, '.') + "] ";
   std::string shown = (is_step_ ? "" : bar) + line();
-  shown.resize(std::min(shown.size(), terminal_columns() - 1));  // A second line would stay.
+  // A longer text would wrap to a second line, which would not be erased.
+  shown.resize(std::min(shown.size(), terminal_columns() - 1));
   std::fprintf(stderr, "\r\033[K%s", shown.c_str());
   std::fflush(stderr);
   drawn_ = true;

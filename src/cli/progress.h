@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ProgressBar: one line on standard error, redrawn in place each second; on anything but a
-// terminal, a line for each long step, and one a minute.  Thread-safe.
+// ProgressBar: one line on standard error, redrawn in place each second.  If standard error is not
+// a terminal, there is a line for each long step, and one a minute.  Thread-safe.
 #ifndef MC_CLI_PROGRESS_H_
 #define MC_CLI_PROGRESS_H_
 
@@ -19,18 +19,19 @@ class ProgressBar {
  public:
   explicit ProgressBar(size_t total);
   ~ProgressBar() { finish(); }
-  // A long step begins that is not counted.  Its text says how long it may take.
+  // Begins a long step whose progress is not counted.  The text should contain its expected
+  // duration.
   void note(std::string_view step);
-  // One more of the total is done.
+  // Counts one more completed item.
   void advance(std::string_view what);
-  // The same for work whose total changes on the way.
+  // Sets the counts, for work whose total changes.
   void show(size_t done, size_t total, std::string_view what);
   void finish();
 
  private:
   using Clock = std::chrono::steady_clock;
   void tick(const std::stop_token& stop);
-  // REQUIRES of these: mutex_ is held.
+  // REQUIRES of these functions: mutex_ is held.
   void count(size_t done, std::string_view what);
   std::string line() const;
   void draw();
@@ -39,17 +40,17 @@ class ProgressBar {
   const bool is_terminal_;
   const Clock::time_point start_;
 
-  std::mutex mutex_;  // Guards the rest.
+  std::mutex mutex_;  // The mutex guards the members below.
   std::condition_variable_any ended_;
   size_t total_ = 0;
   size_t done_ = 0;
   std::string text_;
-  bool is_step_ = false;  // The text is of a step that is not counted.
+  bool is_step_ = false;  // True if the text describes a step whose progress is not counted.
   Clock::time_point text_since_;
-  // The counted work that the time that is left follows from.
+  // The remaining time is estimated from the work since this time.
   Clock::time_point counted_since_;
   size_t counted_from_ = 0;
-  Clock::time_point printed_;  // The last line, where there is no terminal.
+  Clock::time_point printed_;  // The time of the last line, without a terminal.
   bool drawn_ = false;
   std::jthread ticker_;
 };

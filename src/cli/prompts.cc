@@ -19,8 +19,8 @@ namespace fs = std::filesystem;
 constexpr size_t kExampleBytesMax = 1 << 20;
 constexpr int64_t kKiB = 1 << 10;
 
-// The device of the CPU backend, as candidates see it: an H100 (device/ptx_driver/description.h),
-// but for what is known of MUSA's.
+// The sizes of the software device as candidates see them, those of an H100
+// (device/ptx_driver/description.h); for MUSA, with the known differences.
 std::string software_facts(const eval::Options& judging) {
   auto device = task::described(judging.dialect, judging.musa_architecture);
   const bool has_own_memory = device.contains("shared_memory_per_block");
@@ -50,7 +50,7 @@ Result<std::string> ported(const std::string& text, const std::string& architect
   return musify::port_source(text, musify::Language::kPython, rules, options).text;
 }
 
-// The template's file.
+// The path of a template.
 Result<fs::path> find_template(const std::string& name, const Layout& layout) {
   const fs::path built_in = layout.share("data/prompts") / (name + ".txt");
   std::error_code ignored;

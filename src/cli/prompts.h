@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The prompt templates of `bench --prompt-template`: those of the folder data/prompts, by their
-// names, and files of users.
+// The prompt templates of `bench --prompt-template`: those in data/prompts, by name, and files of
+// users.
 #ifndef MC_CLI_PROMPTS_H_
 #define MC_CLI_PROMPTS_H_
 
@@ -16,16 +16,17 @@
 
 namespace mc::cli {
 
-// The prompt that a suite brings or, where it has none, sample::generation_prompt.
+// The template that keeps the prompt of the suite or, if it has none, that of
+// sample::generation_prompt.
 inline constexpr const char* kCardPrompt = "card";
 inline constexpr const char* kPromptNames = "card, hardware, kernelbench, one-shot";
 
-// Replaces the prompts by the template of a name or a file.  kInvalidInput where it is neither, or
-// wants what this machine does not have.
+// Replaces the prompts by a template, which is given by its name or as a file.  kInvalidInput if it
+// does not exist, or needs something that this machine does not have.
 Status apply_prompt_template(const std::string& name, const Layout& layout,
                              const eval::Options& judging, std::vector<sample::Item>& items);
 
-// The device's sizes, a line each, for {{device}}.
+// The text for {{device}}: the device's sizes, one per line.
 std::string facts_of(const execute::CudaDevice& device);
 
 }  // namespace mc::cli

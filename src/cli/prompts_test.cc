@@ -31,7 +31,7 @@ std::string prompt_of(const std::string& name, task::Dialect dialect) {
   return items[0].prompt[0].content;
 }
 
-TEST(Prompts, AllOfTheFolderAreNamedAndFillTheirNames) {
+TEST(Prompts, AllTemplatesOfTheFolderHaveNamesAndCanBeFilled) {
   std::set<std::string> names = {kCardPrompt};
   for (const auto& entry : std::filesystem::directory_iterator(kLayout.share("data/prompts"))) {
     if (entry.path().extension() == ".txt") names.insert(entry.path().stem());
@@ -48,7 +48,7 @@ TEST(Prompts, AllOfTheFolderAreNamedAndFillTheirNames) {
   EXPECT_EQ(prompt_of(kCardPrompt, task::Dialect::kCuda), "the suite's");
 }
 
-TEST(Prompts, ExamplesAreOfTheDialect) {
+TEST(Prompts, ExamplesAreInTheRequestedDialect) {
   for (const char* name : {"kernelbench", "one-shot"}) {
     EXPECT_THAT(prompt_of(name, task::Dialect::kCuda),
                 AllOf(HasSubstr("cuda_sources="), Not(HasSubstr("MUSA"))));
@@ -70,7 +70,7 @@ TEST(Prompts, HardwareHasTheSizesOfTheDevice) {
             "- memory: 80 GiB, at most 3352 GB/s");
 }
 
-TEST(Prompts, HardwareOfMusaIsThatOfItsArchitecture) {
+TEST(Prompts, HardwareOfMusaDependsOnItsArchitecture) {
   std::vector<sample::Item> items(1);
   items[0].task.code = "class Model: pass";
   eval::Options judging;
@@ -83,7 +83,7 @@ TEST(Prompts, HardwareOfMusaIsThatOfItsArchitecture) {
                     HasSubstr("6144 threads"), HasSubstr("shared memory: 72 KiB a block\n")));
 }
 
-TEST(Prompts, NamesWhatIsThereInPlaceOfAnUnknownOne) {
+TEST(Prompts, ListsTheKnownNamesForAnUnknownOne) {
   std::vector<sample::Item> items(1);
   const Status done = apply_prompt_template("kernelbensh", kLayout, {}, items);
   ASSERT_FALSE(done);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The folders from which a Python that we start may import: none of them is the current folder,
-// whose files may be of a stranger's repository.  Each is started with -P; that leaves
-// $PYTHONPATH, where an empty entry stands for the current folder, too.
+// Removes the current folder from the folders from which our Python processes import: it may be a
+// repository of a stranger.  Each Python is started with -P.  That does not change $PYTHONPATH, in
+// which an empty entry also means the current folder.
 #ifndef MC_CLI_PYTHON_PATH_H_
 #define MC_CLI_PYTHON_PATH_H_
 
@@ -12,7 +12,7 @@
 
 namespace mc::cli {
 
-// Example: ":/opt/lib:." gives "/opt/lib".
+// The path without empty entries: ":/opt/lib:." gives "/opt/lib".
 inline std::string without_current_folder(const std::string& python_path) {
   std::string kept;
   std::istringstream entries(python_path);
@@ -23,7 +23,7 @@ inline std::string without_current_folder(const std::string& python_path) {
   return kept;
 }
 
-// Changes $PYTHONPATH of this process and of those that it starts.  Not thread-safe.
+// Changes $PYTHONPATH of this process and of its future children.  Not thread-safe.
 inline void leave_current_folder_out_of_python_path() {
   const char* python_path = std::getenv("PYTHONPATH");
   if (python_path == nullptr) return;

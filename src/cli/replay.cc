@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `musacoder replay`: runs what the candidate of a recorded verdict sent, on this device
-// (docs/replay.md).
+// The command `musacoder replay`: repeats on this device the commands of the candidate in a
+// recorded verdict (docs/replay.md).
 #include <iostream>
 #include <memory>
 #include <string>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The command `musacoder report`: a page of the runs of one or more stores.  The figures are made
-// here; the Python package `report` makes the page of them.
+// The command `musacoder report`: creates a page about the runs of one or more stores.  The figures
+// are computed here; the Python package `report` creates the page.
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
@@ -43,7 +43,7 @@ struct ReportArguments {
   bench::Missing missing = bench::Missing::kFailed;
 };
 
-// The runs of a folder, or of a store's file.
+// Reads the runs of a folder or of a store's file.
 Status read_store(const fs::path& path, const std::vector<std::string>& wanted,
                   std::vector<bench::RunData>& runs) {
   std::error_code ignored;
@@ -55,7 +55,7 @@ Status read_store(const fs::path& path, const std::vector<std::string>& wanted,
         wanted.empty() || std::ranges::find(wanted, run.record().name) != wanted.end();
     if (!is_wanted) continue;
     MC_TRY(bench::RunData data, bench::read_run(run), file.string());
-    if (data.tasks.empty()) continue;  // The forge and training have none.
+    if (data.tasks.empty()) continue;  // Runs of the forge and of training have no tasks.
     if (data.judgements.empty()) {
       std::cerr << "musacoder: report: the run " << run.record().name << " has no verdict yet\n";
     }
@@ -64,7 +64,7 @@ Status read_store(const fs::path& path, const std::vector<std::string>& wanted,
   return ok();
 }
 
-// The words for those of the outputs that are asked for.
+// The arguments for the requested outputs.
 std::vector<std::string> words_of(
     std::initializer_list<std::pair<const char*, std::string_view>> outputs) {
   std::vector<std::string> words;
@@ -74,7 +74,7 @@ std::vector<std::string> words_of(
   return words;
 }
 
-// Makes the pages by the Python package.
+// Creates the pages with the Python package.
 Status render(const ReportArguments& arguments, const fs::path& document) {
   std::vector<std::string> words = words_of({{"--out", arguments.out},
                                              {"--markdown", arguments.markdown},
@@ -94,7 +94,7 @@ bool are_data_sets(const std::vector<std::string>& folders) {
   });
 }
 
-// The data card by the Python package.
+// Creates the data card with the Python package.
 Status render_card(const ReportArguments& arguments) {
   const std::vector<std::string> outputs = words_of({{"--out", arguments.out},
                                                      {"--parquet", arguments.parquet},
@@ -105,7 +105,7 @@ Status render_card(const ReportArguments& arguments) {
   return run_package("report.card", words, "the data card");
 }
 
-// FOLDER/RUN_level1/eval_results.json, for each run and level.
+// Writes FOLDER/RUN_level1/eval_results.json, and so on for each run and level.
 Status write_kernelbench(const fs::path& folder, const std::vector<bench::RunData>& runs) {
   bool is_any = false;
   for (const bench::RunData& data : runs) {
@@ -113,7 +113,7 @@ Status write_kernelbench(const fs::path& folder, const std::vector<bench::RunDat
     std::ranges::replace(name, '/', '_');
     for (const auto& [level, text] : bench::kernelbench_results(data)) {
       const fs::path file = folder / (name + "_level" + level) / "eval_results.json";
-      std::error_code ignored;  // Writing reports what failed.
+      std::error_code ignored;  // An error is reported by the write that follows.
       fs::create_directories(file.parent_path(), ignored);
       MC_TRY_VOID(write_file_atomically(file, text), "--kernelbench");
       std::cout << file.string() << "\n";

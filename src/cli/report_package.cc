@@ -12,12 +12,12 @@
 namespace mc::cli {
 namespace {
 
-// The last line of what a tool printed, without the clause that run_tool() begins with.
+// The last line of a tool's output, without the prefix that run_tool() adds.
 std::string_view last_line(std::string_view text) {
   constexpr std::string_view kFailed = "env failed: ";
   if (text.starts_with(kFailed)) text.remove_prefix(kFailed.size());
   while (text.ends_with('\n') || text.ends_with('\r')) text.remove_suffix(1);
-  return text.substr(text.find_last_of("\r\n") + 1);  // From 0 on where there is no line end.
+  return text.substr(text.find_last_of("\r\n") + 1);  // If there is no line break, npos + 1 is 0.
 }
 
 }  // namespace

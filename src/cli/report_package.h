@@ -9,8 +9,8 @@
 
 namespace mc::cli {
 
-// Runs a module of the Python package `report` and prints what it prints; its last line is
-// "error: …" for what the user can mend.  `what` is not made where that fails.
+// Runs a module of the Python package `report` and prints its output.  If its last line is "error:
+// …", this is an error that the user can correct.  `what` names the output in error messages.
 Status run_package(const std::string& module, const std::vector<std::string>& arguments,
                    const std::string& what);
 

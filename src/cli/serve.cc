@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The command `musacoder serve`: python/musacoder/server/ takes this process's place, with `eval
-// --stream` as its verifier.  Options that are not of the service are the verifier's.
+// The command `musacoder serve`: replaces this process by python/musacoder/server/, with `eval
+// --stream` as its verifier.  Options that the service does not know are passed to the verifier.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -29,12 +29,12 @@ struct ServeArguments {
   std::string token_file;
   std::string tokens;
   std::vector<std::string> names;
-  std::string ray;  // The address of a cluster; "": the verifier is a child here.
+  std::string ray;  // The address of a Ray cluster; "": the verifier is a local child process.
 };
 
 bool names_jobs(const std::string& word) { return word.starts_with("--jobs") || word == "-j"; }
 
-// The command whose lines are questions and replies.
+// The command of the verifier, which exchanges requests and replies as lines.
 std::vector<std::string> verifier_command(const ServeArguments& arguments, const Layout& layout,
                                           const std::vector<std::string>& options) {
   if (!arguments.ray.empty()) {
@@ -54,7 +54,7 @@ std::vector<std::string> verifier_command(const ServeArguments& arguments, const
   return words;
 }
 
-// Returns only where Python does not start.
+// Replaces this process; returns only if Python does not start.
 Error start(const ServeArguments& arguments, const std::vector<std::string>& of_verifier) {
   const Result<Layout> layout = find_layout();
   if (!layout) return layout.error();
@@ -91,7 +91,7 @@ void add_serve(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
       "serve", "Judge answers that come over HTTP; other options are those of eval");
   command->allow_extras();
-  command->fallthrough(false);  // An option that it does not know is another program's.
+  command->fallthrough(false);  // Unknown options belong to another program.
   command->add_option("--host", arguments->host,
                       "An address of this machine; one that others reach needs a token");
   command->add_option("--port", arguments->port, "0: any that is free")

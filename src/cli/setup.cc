@@ -10,7 +10,7 @@ namespace mc::cli {
 
 namespace {
 
-// For the CPU backend, and for the one that `eval` would choose.
+// Sets up the CPU backend, and the backend that `eval` would choose.
 Status set_up_all() {
   print_when_ended("musacoder: interrupted; nothing half-built is left: start it once more");
   ProgressBar bar(0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The model that a command asks for answers, a folder or an endpoint: its options and its sampler.
+// The model that a command uses for answers, a folder or an endpoint: its options and its sampler.
 //
 //   MC_TRY(const Source source, open_source(arguments, layout, folder), "bench");
 //   course.run(source.sampler.get(), *pipeline);
@@ -24,7 +24,7 @@
 namespace mc::cli {
 
 struct SourceArguments {
-  std::string model;  // A folder; "" for an endpoint, and the other way round.
+  std::string model;  // A folder; "" if an endpoint is used.  At most one of the two is set.
   std::string endpoint;
   std::string model_name;
   std::vector<std::string> headers;
@@ -41,16 +41,17 @@ void add_source_options(CLI::App& command, SourceArguments& arguments);
 void add_sampling_options(CLI::App& command, SourceArguments& arguments);
 void add_request_options(CLI::App& command, SourceArguments& arguments);
 
-// kInvalidInput where options that are given cannot be used.
+// kInvalidInput for invalid options.
 Status check_source(const SourceArguments& arguments);
 
-// The sampler, with its parts; all are empty where neither model is given.
+// The sampler with its parts; all are empty if no model is given.
 struct Source {
   std::unique_ptr<sample::HttpClient> http;
   std::unique_ptr<sample::ChatClient> client;
   std::unique_ptr<bench::Sampler> sampler;
 };
-// A model's own files go into `folder`.  REQUIRES: `layout` outlives the source.
+// Opens the source.  A model folder's answers are written to `folder`.  REQUIRES: `layout` outlives
+// the source.
 Result<Source> open_source(const SourceArguments& arguments, const Layout& layout,
                            const std::filesystem::path& folder);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `eval` in two halves: `prepare` needs CPUs only and writes a file for each candidate that is to
-// be measured; `measure` takes such files, here or on another machine.
+// The two halves of `eval`: `prepare` needs only CPUs and writes a file for each candidate to be
+// measured; `measure` reads such files, here or on another machine.
 #include <chrono>
 #include <filesystem>
 #include <iostream>
@@ -27,7 +27,8 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-// A directory with files of another run is refused: they would be measured with this one's.
+// Creates the directory.  A directory with files of another run is rejected, because they would be
+// measured together with those of this run.
 Status make_directory(const std::string& path) {
   std::error_code failure;
   fs::create_directories(path, failure);
@@ -46,7 +47,8 @@ Status make_directory(const std::string& path) {
   return ok();
 }
 
-// "DIR/00003.prepared": the place in what was given, so that two of one name do not meet.
+// A name such as "DIR/00003.prepared", with the index of the candidate in the input, so that names
+// are unique.
 fs::path file_of(const std::string& directory, size_t index) {
   return fs::path(directory) / fmt::format("{:05}.prepared", index);
 }

@@ -9,7 +9,8 @@
 namespace mc::cli {
 namespace {
 
-// Further away than this a name is another word, not a slip; nor may half of the word be wrong.
+// A name at a larger distance is a different word, not a typing error; at most half of the word may
+// be wrong.
 constexpr size_t kDistanceMax = 2;
 
 bool is_near(const std::string& word, const std::string& name) {
@@ -17,7 +18,7 @@ bool is_near(const std::string& word, const std::string& name) {
   return distance <= kDistanceMax && 2 * distance <= word.size();
 }
 
-// The options of the subcommand that was given, without their dashes.
+// The options of the given subcommand, without their dashes.
 std::vector<std::string> options_of(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands()) {
@@ -30,7 +31,7 @@ std::vector<std::string> options_of(const CLI::App& app) {
   return names;
 }
 
-// "musacoder task check" where that subcommand was given.
+// The command with its subcommands, as in "musacoder task check".
 std::string command_of(const CLI::App& app, std::string program) {
   for (const CLI::App* command : app.get_subcommands()) {
     return command_of(*command, program + " " + command->get_name());
@@ -38,7 +39,7 @@ std::string command_of(const CLI::App& app, std::string program) {
   return program;
 }
 
-// `text` from behind `mark` on; all of it where it has no mark.
+// The part of `text` after `mark`, or the whole text if it does not contain `mark`.
 std::string behind(const std::string& text, const std::string& mark) {
   const size_t at = text.find(mark);
   return at == std::string::npos ? text : text.substr(at + mark.size());
@@ -62,7 +63,8 @@ std::string message_of_values(const std::string& text) {
 }  // namespace
 
 size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);  // Distances of the letters so far of a to those of b.
+  // The distances between the processed prefix of a and the prefixes of b.
+  std::vector<size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});
   for (size_t i = 0; i < a.size(); ++i) {
     size_t diagonal = std::exchange(row[0], i + 1);

@@ -6,7 +6,7 @@
 namespace mc::cli {
 namespace {
 
-TEST(EditDistance, CountsLettersAddedLeftOutAndReplaced) {
+TEST(EditDistance, CountsAddedRemovedAndReplacedLetters) {
   const struct {
     const char* a;
     const char* b;
@@ -20,7 +20,7 @@ TEST(EditDistance, CountsLettersAddedLeftOutAndReplaced) {
   }
 }
 
-TEST(UnknownSubcommand, NamesTheNearestOneWhereOneIsNear) {
+TEST(UnknownSubcommand, SuggestsTheNearestOneIfOneIsNear) {
   const std::vector<std::string> names = {"eval", "bench", "rl", "rft"};
   const struct {
     std::vector<std::string> words;
@@ -38,7 +38,7 @@ TEST(UnknownSubcommand, NamesTheNearestOneWhereOneIsNear) {
   for (const auto& row : kTable) EXPECT_EQ(unknown_subcommand(row.words, names), row.said);
 }
 
-TEST(UnknownOption, NamesTheNearestOneWhereOneIsNear) {
+TEST(UnknownOption, SuggestsTheNearestOneIfOneIsNear) {
   const std::vector<std::string> options = {"task", "trials", "json", "no-shapes"};
   const struct {
     std::vector<std::string> words;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The commands `musacoder task list`, which suites and tasks there are, with --json their texts and
-// prompts, and `musacoder task check`, what the comparison of a task is worth, before a model is
-// rewarded by it (docs/task_hygiene.md).
+// The command `musacoder task list` lists suites and tasks, with --json also their texts and
+// prompts. The command `musacoder task check` grades how well the comparison of a task detects
+// wrong answers, before a model is rewarded by it (docs/task_hygiene.md).
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
@@ -28,15 +28,16 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kTrivial = "trivial";
-constexpr const char* kInvalid = "invalid";          // It is no task.
-constexpr const char* kUnsupported = "unsupported";  // This backend cannot judge it.
-constexpr const char* kFailed = "failed";            // The machine failed, or the task's own code.
+constexpr const char* kInvalid = "invalid";          // The file is not a valid task.
+constexpr const char* kUnsupported = "unsupported";  // This backend cannot judge the task.
+constexpr const char* kFailed = "failed";            // The machine or the task's own code failed.
 
 struct Checked {
   std::string task;
-  std::string grade;  // A grade of task::TaskGrade, or one of the above.
+  std::string grade;  // A grade of task::TaskGrade, or one of the names above.
   std::vector<std::string> reasons;
-  std::string shape;  // At which it was graded: "native" or "reduced"; "" where it was not.
+  // The shape at which the task was graded: "native" or "reduced"; "" if it was not graded.
+  std::string shape;
 };
 
 // ---- list ---------------------------------------------------------------------------------------
@@ -66,7 +67,7 @@ void print_suites(const Layout& layout) {
   std::cout << "musacoder task list SUITE prints the names of its tasks.\n";
 }
 
-// A line for each task: what programs that ask a model and the service need of it.
+// Prints a JSON line for each task, with what trainers and the service need.
 Status print_rows(const std::string& suite, const Layout& layout) {
   MC_TRY(const auto path, suite_path(suite, layout), suite);
   MC_TRY(const auto items, sample::load_bench_suite(path), suite);
@@ -92,7 +93,7 @@ Status run_list(const std::string& suite, bool json) {
 
 // ---- check --------------------------------------------------------------------------------------
 
-// A file of many tasks, a folder, or one task as --task takes it.
+// Adds the tasks of a file or folder, or one task in a form that --task accepts.
 Status add_tasks(const std::string& spec, const task::Roots& roots,
                  std::vector<task::Task>& tasks) {
   std::error_code ignored;
@@ -106,7 +107,7 @@ Status add_tasks(const std::string& spec, const task::Roots& roots,
   return ok();
 }
 
-// A task of which other harnesses accept more than this one does is weak for them.
+// The grade of a task.  It is "weak" if other harnesses accept wrong answers that this one rejects.
 Checked graded(const task::Task& task, eval::Pipeline::Hygiene found) {
   Checked checked{task.id, std::move(found.grade.grade), std::move(found.grade.reasons),
                   std::move(found.shape)};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The command `musacoder workspace`: python/musacoder/workspace/__main__.py takes this process's
-// place (docs/workspace.md).
+// The command `musacoder workspace`: replaces this process by
+// python/musacoder/workspace/__main__.py (docs/workspace.md).
 #include <memory>
 #include <string>
 #include <utility>
@@ -22,7 +22,7 @@ struct WorkspaceArguments {
   bool judge = false;
 };
 
-// Returns only where Python does not start.
+// Replaces this process; returns only if Python does not start.
 Error start(const WorkspaceArguments& arguments) {
   const Result<Layout> layout = find_layout();
   if (!layout) return layout.error();

@@ -11,7 +11,8 @@ namespace mc::forge {
 namespace {
 
 constexpr size_t kGradientsMax = 3;
-constexpr double kShare = 0.6;  // The share of inputs and parameters that a gradient is taken by.
+// The probability with which a gradient is taken with respect to an input or parameter.
+constexpr double kShare = 0.6;
 
 class Reverse {
  public:
@@ -42,7 +43,7 @@ class Reverse {
   }
 
  private:
-  // The operator that computes the gradient by an operand, or null.
+  // The operator that computes the gradient with respect to an operand, or null.
   const Operator* gradient_of(const Node& node, size_t operand) const {
     const Value& value = draft_.graph.value(node.operands[operand]);
     const bool is_broadcast =
@@ -52,7 +53,8 @@ class Reverse {
     return is_broadcast || found == node.op->gradients.end() ? nullptr : &*found;
   }
 
-  // Chooses values that the output is differentiated by, and notes what depends on them.
+  // Chooses the values with respect to which the output is differentiated, and marks the values
+  // that depend on them.
   void choose() {
     const TaskGraph& graph = draft_.graph;
     std::vector<bool> can(graph.values.size(), true);
@@ -90,7 +92,7 @@ class Reverse {
     return draft_.add_given(std::move(value));
   }
 
-  // Adds the gradients by the operands of a node, given that by its output.
+  // Adds the gradients with respect to a node's operands, from that with respect to its output.
   bool pass_on(size_t number) {
     const Node node = draft_.graph.nodes[number];
     const auto given = gradients_.find(node.output);
@@ -120,7 +122,7 @@ class Reverse {
     return draft_.complete(made, Sense::kFiniteOnly) ? draft_.graph.nodes.back().output : -1;
   }
 
-  // The gradients of several uses are added.
+  // Adds up the gradients of several uses of a value.
   bool accumulate(int value, int found) {
     const auto [known, is_new] = gradients_.emplace(value, found);
     if (is_new) return true;
@@ -151,8 +153,8 @@ class Reverse {
   Draft& draft_;
   int output_;
   std::vector<int> by_;
-  std::set<int> needed_;          // Values that depend on those of by_.
-  std::map<int, int> gradients_;  // The gradient by each value.
+  std::set<int> needed_;          // The values that depend on those in by_.
+  std::map<int, int> gradients_;  // The gradient with respect to each value.
 };
 
 }  // namespace

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Backward tasks: a graph's gradient as the task's output, by reverse mode over the graph.
+// Backward tasks: the output of the task is the gradient of a graph, by reverse-mode
+// differentiation of the graph.
 //
-// The module computes it by torch.autograd.grad; kernels and interpreter compute it by the
-// gradients of the operators (Operator::gradients), which are nodes like any others.
+// The PyTorch module computes the gradient by torch.autograd.grad.  Kernels and interpreter compute
+// it by the operators' gradients (Operator::gradients), which are nodes like all others.
 #ifndef MC_FORGE_BACKWARD_H_
 #define MC_FORGE_BACKWARD_H_
 
@@ -17,9 +18,9 @@ namespace mc::forge {
 // The family of tasks whose output is a gradient.
 inline constexpr std::string_view kBackward = "backward";
 
-// Makes gradients of the draft's only output the results: by some of the inputs and parameters,
-// with the output's own gradient as a further input.  False where no task comes of it, such as
-// where a gradient does not depend on all inputs.
+// Replaces the result of the draft, which has one output, by gradients with respect to some of the
+// inputs and parameters; the output's own gradient becomes a further input.  False if this gives no
+// valid task, for example because a gradient does not depend on all inputs.
 bool add_gradients(const std::vector<Operator>& operators, Draft& draft);
 
 }  // namespace mc::forge

@@ -30,16 +30,19 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-constexpr const char* kArchitecture = "90";  // The device's (device/ptx_driver/description.h).
+// The architecture of the software device (device/ptx_driver/description.h).
+constexpr const char* kArchitecture = "90";
 constexpr const char* kSourceName = "cuda_sources[0]";
-constexpr const char* kNamespace = "mc_forge_";  // Before a number: also the module's name.
-constexpr size_t kUnitMax = 64;  // Kernels: ptxas breaks on units of some more than a hundred.
+// The prefix of namespaces and module names; a number follows.
+constexpr const char* kNamespace = "mc_forge_";
+// The maximum number of kernels in a unit: ptxas fails on units with somewhat more than a hundred.
+constexpr size_t kUnitMax = 64;
 
 using Attempts = std::span<const Attempt* const>;
 
 std::string module_name(size_t number) { return kNamespace + std::to_string(number); }
 
-// All attempts as one unit, each with a module of its own.
+// All attempts as one unit, each with its own module.
 std::string unit_of(Attempts attempts) {
   compile::Extension all;
   for (const Attempt* attempt : attempts) all.cuda_sources.push_back(attempt->cuda);
@@ -57,17 +60,17 @@ std::string unit_of(Attempts attempts) {
   return text;
 }
 
-// A compiled attempt, or none where its unit does not compile.
+// A compiled attempt; empty if its unit does not compile.
 struct CompiledModule {
   fs::path library;
   std::string name;
 };
 using Compiled = std::vector<std::optional<CompiledModule>>;
 
-// The answer about a task of the process of the gate (python/harness/forge/prepare.py).
+// The response of the gate's process for one task (python/harness/forge/prepare.py).
 struct Gated {
   TaskResult result;
-  std::vector<std::string> recorded;  // For each attempt, as eval::PreparedCandidate has it.
+  std::vector<std::string> recorded;  // The record of each attempt, as in eval::PreparedCandidate.
 };
 
 }  // namespace
@@ -112,7 +115,7 @@ Result<std::unique_ptr<BatchVerifier>> BatchVerifier::create(eval::Pipeline& pip
                            (layout.share("python/harness") / "forge/prepare.py").string()},
                           LineChild::AtEnd::kWait),
          "forge");
-  // Device processes read the libraries there; their /tmp is their own.
+  // The libraries are in the cache directory, because each device process has its own /tmp.
   MC_TRY(TemporaryDirectory made, TemporaryDirectory::create_in(cache_directory(), "forge"),
          "forge");
   return std::unique_ptr<BatchVerifier>(new BatchVerifier(std::unique_ptr<State>(
@@ -126,7 +129,7 @@ Result<std::vector<TaskResult>> BatchVerifier::verify(const std::vector<TaskWork
 
 // ---- Compiling ----------------------------------------------------------------------------------
 
-// Each half of a unit that does not compile is one.
+// If a unit does not compile, each half of it is compiled as a unit.
 Result<Compiled> BatchVerifier::State::compile(Attempts attempts) {
   if (attempts.empty()) return Compiled();
   const auto library = attempts.size() > kUnitMax

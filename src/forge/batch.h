@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// BatchVerifier: verifies tasks and their kernels many at a time.
+// BatchVerifier: verifies many tasks and their kernels at a time.
 //
-// A candidate that MooreEval does not trust is inspected, recorded and compiled alone, which takes
-// seconds; the forge's own kernels are not hostile.  So those of several tasks are compiled as one
-// unit, each in a namespace of its own, and each goes to MooreEval as one that was prepared
-// (eval/prepared.h): trials, comparison, findings and sandbox are those of every candidate.
-// A kernel whose unit does not compile is prepared by MooreEval, too.
+// MooreEval inspects, records and compiles an untrusted candidate separately, which takes seconds.
+// The forge's own kernels are not hostile.  So the kernels of several tasks are compiled as one
+// unit, each in its own namespace, and MooreEval receives each as a prepared candidate
+// (eval/prepared.h): trials, comparison, findings and sandbox are those of every candidate.  If a
+// unit does not compile, MooreEval also prepares its kernels.
 //
 //   MC_TRY(auto verifier, BatchVerifier::create(pipeline, progress), "forge");
 //   MC_TRY(auto results, verifier->verify(works), "verify");
@@ -27,8 +27,8 @@
 
 namespace mc::forge {
 
-// One kernel to be judged: the module of `candidate` holds `cuda` as the only source of its
-// extension, of which it calls the host function.
+// One kernel to be verified: the module of `candidate` has `cuda` as its extension's only source,
+// and calls its host function.
 struct Attempt {
   task::Candidate candidate;
   std::string module;
@@ -37,29 +37,30 @@ struct Attempt {
 
 struct TaskWork {
   task::Task task;
-  std::string probe;  // JSON: sizes, inputs, parameters and output of the interpreter; "" for none.
+  std::string probe;  // The interpreter's sizes, inputs, parameters and output as JSON, or "".
   std::vector<std::string> tests;  // Unit tests, each like `probe` (unit_tests.h).
-  uint64_t seed = 0;               // The gate's seed.
+  uint64_t seed = 0;               // The seed of the gate, which checks the task itself.
   std::vector<Attempt> attempts;
-  std::vector<Attempt> may_not_compile;  // Each is compiled on its own.
+  std::vector<Attempt> may_not_compile;  // Attempts that are compiled separately.
 };
 
 struct TaskResult {
-  std::vector<std::string> gate;  // Why the task is none; empty when it is one.
-  std::vector<bool> tests;        // For each unit test: the reference passes it.
-  // The outcomes of attempts, then those of may_not_compile; none where the gate failed.
+  std::vector<std::string> gate;  // The reasons why the task is invalid; empty for a valid task.
+  std::vector<bool> tests;        // For each unit test, true if the reference passes it.
+  // The outcomes of `attempts`, then those of `may_not_compile`; empty if the gate rejected the
+  // task.
   std::vector<task::Outcome> outcomes;
 };
 
 class BatchVerifier {
  public:
   using Progress = std::function<void(std::string_view step)>;
-  // `pipeline` judges by the backend cpu, and outlives this.
+  // `pipeline` uses the backend cpu, and must outlive this object.
   static Result<std::unique_ptr<BatchVerifier>> create(eval::Pipeline& pipeline,
                                                        const Progress& progress);
   ~BatchVerifier();
 
-  // kUnavailable where the pipeline cannot judge one of them.
+  // Verifies all works.  kUnavailable if the pipeline cannot judge one of them.
   Result<std::vector<TaskResult>> verify(const std::vector<TaskWork>& works);
 
  private:
@@ -68,7 +69,7 @@ class BatchVerifier {
   std::unique_ptr<State> state_;
 };
 
-// A verdict's outcome, without the namespaces of a unit in the names of kernels.
+// A verdict's outcome, with the unit's namespaces removed from the names of kernels.
 task::Outcome without_namespaces(const task::Verdict& verdict);
 
 }  // namespace mc::forge

@@ -6,8 +6,8 @@
 namespace mc::forge {
 namespace {
 
-// A finding of a unit's kernel, and what samples quote of it.
-TEST(WithoutNamespaces, NamesAKernelAsItsAuthorDid) {
+// A finding about a kernel of a unit, and the text that samples quote from it.
+TEST(WithoutNamespaces, RestoresTheOriginalNameOfAKernel) {
   task::Verdict verdict;
   task::Crashed crashed;
   crashed.stage = "forward";

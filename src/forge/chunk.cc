@@ -25,9 +25,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kCompileShare = 0.08;  // Bugs that do not compile: each costs a second.
-constexpr double kMisreadShare = 0.5;   // The part of misreadings among bugs that compile.
-constexpr double kNoBugShare = 0.15;  // Reviews of right answers: reviewers must not always accuse.
+// The share of bugs that do not compile; each costs a second.
+constexpr double kCompileShare = 0.08;
+constexpr double kMisreadShare = 0.5;  // The share of misreadings among bugs that compile.
+// The share of reviews of correct answers: reviewers must not always find a bug.
+constexpr double kNoBugShare = 0.15;
 
 bool has(const std::vector<std::string>& names, const std::string& name) {
   return std::ranges::find(names, name) != names.end();
@@ -37,7 +39,7 @@ struct Made {
   std::unique_ptr<TaskGraph> graph_owner;
   const TaskGraph& graph = *graph_owner;
   std::vector<Solution> solutions;
-  // One bug, and the same with a second one; of solutions[buggy].
+  // One bug, and the same with a second one, in solutions[buggy].
   size_t buggy = 0;
   size_t num_drawn = solutions.size();                 // The others are for variants alone.
   std::vector<std::pair<Role, size_t>> variants = {};  // Solutions.
@@ -45,7 +47,7 @@ struct Made {
   std::vector<std::string> tests{};
 };
 
-// A kind first, so that those with many sites are not most of all.
+// Draws a kind first, so that kinds with many sites do not dominate.
 std::optional<Bug> pick_bug(const std::vector<Bug>& bugs, const char* expected, Random& random,
                             const Bug* beside) {
   std::map<std::string, std::vector<const Bug*>> by_kind;
@@ -61,8 +63,8 @@ std::optional<Bug> pick_bug(const std::vector<Bug>& bugs, const char* expected, 
   return *random.pick(it->second);
 }
 
-// A device names each refused launch once, so a second bug of it has the exception of its check
-// alone; the exception is enough for both.
+// Removes launch errors if there is an exception: the device reports each refused launch once, so
+// with a second bug of this kind only the exception is reported for both.
 task::Outcome with_one_cause(task::Outcome outcome) {
   auto* crashed = std::get_if<task::Crashed>(&outcome);
   if (crashed != nullptr && crashed->exception) {
@@ -82,7 +84,7 @@ task::Candidate candidate_of(const TaskGraph& graph, const std::string& name,
   return {graph.id() + "-" + name, fenced(module)};
 }
 
-// A disagreement with MooreEval means that neither can be trusted.
+// If MooreEval disagrees with the forge, neither can be trusted, so the run fails.
 Status audit(const TaskGraph& graph, const Solution& solution, const task::Outcome& outcome,
              task::Evaluator& auditor) {
   const task::Verdict verdict =
@@ -136,7 +138,7 @@ class ChunkMaker {
         reject("no valid graph was drawn");
         continue;
       }
-      // Solutions point into the graph, so it stays where it is.
+      // Solutions point into the graph, so its address must not change.
       auto kept = std::make_unique<TaskGraph>(std::move(*graph));
       std::vector<Solution> solutions = solutions_of(*kept, library_.kernels);
       if (solutions.empty()) {
@@ -155,7 +157,8 @@ class ChunkMaker {
     }
   }
 
-  // With weights, a family is drawn first, and the graph has an operator of it where one is found.
+  // If there are weights, a family is drawn first, and the graph contains one of its operators if
+  // possible.
   std::optional<TaskGraph> draw_one(uint64_t task) const {
     const auto drawn = [&](const DrawOptions& options) {
       return draw_graph(library_.operators, settings_.seed, task, options);
@@ -179,7 +182,8 @@ class ChunkMaker {
     const Solution& solution = made.solutions[made.buggy];
     const std::vector<Bug> bugs = bugs_of(made.graph, solution, library_.kernels);
     const char* expected = random.chance(kCompileShare) ? "compile" : "";
-    // A misreading is alone: a second bug may need what the other graph's kernel does not have.
+    // A misreading is never combined with a second bug, whose site the other graph's kernel may not
+    // have.
     if (*expected == '\0' && random.chance(kMisreadShare)) {
       const auto misread =
           misreading_of(made.graph, solution, library_.kernels, library_.operators, random);
@@ -289,7 +293,7 @@ class ChunkMaker {
     tests = std::move(sound);
   }
 
-  // A solution that does not compile is a fault of a template or of the code's writer.
+  // Records a solution that does not compile: a fault of a template or of the code generator.
   void note_error(const TaskGraph& graph, const Solution& solution, const task::Outcome& outcome) {
     const auto* failed = std::get_if<task::CompileFailed>(&outcome);
     if (failed == nullptr) return;
@@ -298,7 +302,7 @@ class ChunkMaker {
         failed->diagnostics.empty() ? "no message" : failed->diagnostics.front().message));
   }
 
-  // Review, repair and retry, of bugs that showed as they were expected to.
+  // Adds rows for review, repair and retry, for bugs with the expected outcome.
   void add_bugs(const Made& made, Json& rows) {
     const Style style = settings_.draw.style;
     if (made.mutants.empty()) return;
@@ -316,7 +320,7 @@ class ChunkMaker {
     const Solution& solution = made.solutions[made.buggy];
     const bool has_none = random.chance(kNoBugShare);
     const Mutant* reviewed = has_none ? nullptr : &first;
-    // The outcome of several bugs is that of the first one to show, so any failure confirms them.
+    // Several bugs have the outcome of the first one that shows, so any failure confirms them.
     if (reviewed != nullptr && style == Style::kFull && made.mutants.size() > 1 &&
         !std::holds_alternative<task::Passed>(made.mutants[1].outcome)) {
       reviewed = &made.mutants[1];
@@ -389,7 +393,7 @@ class ChunkMaker {
   Json tasks_ = Json::array();
   Json rejected_ = Json::object();
   Json errors_ = Json::array();   // Solutions that do not compile.
-  Json counts_ = Json::object();  // The counts of the task at hand.
+  Json counts_ = Json::object();  // The counts of the current task.
 };
 
 }  // namespace

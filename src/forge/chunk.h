@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Chunk: some tasks made and verified together, as JSON that holds all rows of the data sets.
+// Chunk: several tasks that are created and verified together, as JSON with all rows of the data
+// sets.
 #ifndef MC_FORGE_CHUNK_H_
 #define MC_FORGE_CHUNK_H_
 

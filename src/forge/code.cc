@@ -111,9 +111,9 @@ std::string Code::element(size_t pass) const {
   return text(stage_.core->form->passes.at(pass).element, {}, *stage_.core);
 }
 
-// With "{a}" for the accumulator and "{v}" for what is combined.
+// The combination of a pass, with "{a}" for the accumulator and "{v}" for the new value.
 std::string Code::combine(size_t pass) const {
-  // The maximum of a softmax only shifts, so it need not pass NaN on.
+  // The maximum of a softmax is only subtracted, so it need not propagate NaN.
   const bool shifts =
       stage_.core->form->passes.size() > 1 && mentions(stage_.core->form->passes[1].element, "a");
   const bool whole = is_whole(graph_.value(stage_.output).type);

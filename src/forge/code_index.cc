@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The parts of Code that name places: runs over axes, flat indices, and their splitting.
+// The parts of Code for indices: runs over axes, flat indices, and their splitting.
 #include "core/check.h"
 #include "forge/code.h"
 
@@ -96,7 +96,7 @@ std::string Code::extents(const std::vector<int>& dims) const {
   return text.empty() ? "1" : text;
 }
 
-// A whole run is one factor: "r * m + j".
+// The flat index over `dims`.  A whole run is one factor: "r * m + j".
 std::string Code::flatten(const std::vector<int>& dims, const Index& index) const {
   MC_CHECK(dims.size() == index.size());
   std::string text;
@@ -127,7 +127,7 @@ std::string Code::flatten(const std::vector<int>& dims, const Index& index) cons
   return text.empty() ? "0" : text;
 }
 
-// "r * x_s0 + j * x_s1" of a view that is read by its strides.
+// The offset in a view that is read by its strides: "r * x_s0 + j * x_s1".
 std::string Code::offset(int value, const Index& index) const {
   if (graph_.value(value).view == View::kNone || reads_ == Reads::kContiguous) {
     return flatten(graph_.value(value).dims, index);
@@ -144,7 +144,7 @@ Code::Index Code::index_of(const std::vector<Axis>& pattern) const {
   Index index;
   for (const Axis& axis : pattern) {
     const auto own = axes_.find(axis.name);
-    if (own == axes_.end()) {  // An axis of length 1 of a gradient's operand.
+    if (own == axes_.end()) {  // The axis has length 1 in an operand of a gradient.
       index.emplace_back("0");
     } else {
       index.insert(index.end(), own->second.begin(), own->second.end());
@@ -195,7 +195,7 @@ std::string Code::decode_lines(const Run& run, std::string& scope) const {
     for (size_t q = k + 1; q < real.size(); ++q) behind.push_back(run.dims[real[q]]);
     if (!behind.empty()) value += " / " + parenthesized(extents(behind));
     if (k > 0) value += " % " + graph_.extent_text(run.dims[real[k]]);
-    // A single use as a whole index needs no variable.
+    // If the only use of the index is as a whole, it needs no variable.
     const std::string alone = "\x02" + name + "\x03";
     const std::string without = substituted(scope, alone, "");
     if (!has_word(without, name) && scope.find(alone) == scope.rfind(alone)) {
@@ -223,7 +223,7 @@ std::string Code::decoded(std::string text) const {
     const size_t line = text.rfind('\n', at) + 1;
     const size_t blanks = at - line;
     if (lines.empty()) {
-      // The mark has a line of its own.
+      // The mark is on a separate line.
       text =
           text.substr(0, line) + scope.substr(scope.starts_with("\n") ? 1 : 0) + text.substr(close);
     } else {

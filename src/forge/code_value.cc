@@ -87,8 +87,8 @@ std::string Code::node_expression(const Node& node, const std::map<int, std::str
   return text(node.form->result, names, node);
 }
 
-// The nodes as statements; a variable that is not needed again takes the next value.  The last
-// value is in `base`.
+// The nodes as statements.  A variable that is no longer needed is reused for the next value.  The
+// last value is in `base`.
 std::string Code::nodes_text(const std::vector<const Node*>& nodes, const Index& index,
                              std::map<int, std::string> variables, const std::string& base,
                              const std::string& above) const {
@@ -101,7 +101,7 @@ std::string Code::nodes_text(const std::vector<const Node*>& nodes, const Index&
   };
   for (size_t i = 0; i < nodes.size(); ++i) {
     const Node& node = *nodes[i];
-    if (variables.empty()) {  // The first operand's load is a statement of its own.
+    if (variables.empty()) {  // The load of the first operand is a separate statement.
       const int first = node.operands.front();
       lines += fmt::format("{} {} = {};\n", real(), base, read(first, broadcast(first, index)));
       variables[first] = base;

@@ -14,9 +14,10 @@ namespace {
 
 constexpr int64_t kSectorBytes = 32;
 constexpr int64_t kLanes = 32;
-constexpr double kLaunchBytes = 65536;  // A GPU moves that in some microseconds of a launch.
+// The bytes that a GPU moves in the several microseconds of a launch.
+constexpr double kLaunchBytes = 65536;
 constexpr double kBarrierBytes = 64;
-constexpr double kBusyEnough = 4096;  // Fewer threads than that do not fill a GPU.
+constexpr double kBusyEnough = 4096;  // Fewer threads do not fill a GPU.
 
 bool uses(const Form& form, std::string_view name) {
   return mentions(form.result, name) || std::ranges::any_of(form.passes, [&](const Pass& pass) {
@@ -24,7 +25,7 @@ bool uses(const Form& form, std::string_view name) {
          });
 }
 
-// True where the stage reads its first operand at places of its own too, such as that of a label.
+// True if the stage also reads its first operand at other indices, such as that of a label.
 bool accesses_first(const Expr& expr) {
   if (expr.kind == Expr::Kind::kAccess && expr.slot == 0) return true;
   return std::ranges::any_of(expr.args, [](const Expr& arg) { return accesses_first(arg); });
@@ -35,7 +36,7 @@ bool accesses_first(const Form& form) {
          });
 }
 
-// True where a lane may load nothing of its row: in a mask, or of padding.
+// True if a lane may load nothing for an element: because of a mask or of padding.
 bool is_masked(const Expr& expr) {
   return expr.kind == Expr::Kind::kSelect || expr.has_default ||
          std::ranges::any_of(expr.args, [](const Expr& arg) { return is_masked(arg); });
@@ -46,7 +47,8 @@ bool is_masked(const Stage& stage) {
                              [](const Pass& pass) { return is_masked(pass.element); });
 }
 
-// True where the row's places are the last axis of the operand, so that they are neighbours.
+// True if the elements of a row are along the operand's last axis, so that they are adjacent in
+// memory.
 bool has_rows_of_neighbours(const Stage& stage) {
   const Form& form = *stage.core->form;
   const auto& axes = form.operands.front().axes;
@@ -122,7 +124,7 @@ class Estimator {
     if (used_.cost.contains("place")) add_sectors(cost, bytes);
   }
 
-  // The lanes of the first warp at their first loads.
+  // Computes the sectors and lanes of the first warp's first load.
   void add_sectors(Cost& cost, int64_t bytes) const {
     const bool has_rows = used_.walk == Walk::kRows;
     if (has_rows && !has_rows_of_neighbours(stage_)) return;
@@ -147,7 +149,7 @@ class Estimator {
     cost.sectors = width == 1 ? static_cast<int64_t>(sectors.size()) : 0;
   }
 
-  // True of a product whose factors are one load each, without padding.
+  // True for a product whose factors are each one load, without padding.
   bool is_plain_product() const {
     if (!properties_of(graph_, stage_).contains("product")) return false;
     const Form& form = *stage_.core->form;

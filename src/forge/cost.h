@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cost: what a template takes for a stage at the sizes of the task that is written, by the formulas
-// in its manifest.  Solutions are drawn by it, and a plan compares it with what was rejected.
+// Cost: the estimated cost of a template for a stage, at the sizes of the task that is shown, by
+// the formulas of its manifest.  Solutions are drawn by cost, and plans compare it with a rejected
+// alternative.
 #ifndef MC_FORGE_COST_H_
 #define MC_FORGE_COST_H_
 
@@ -16,28 +17,32 @@ namespace mc::forge {
 
 struct Cost {
   int64_t launches = 1;
-  int64_t blocks = 0, threads = 0;  // The grid and a block of the first launch.
-  int64_t busy = 0;                 // Threads of the grid that have work; 0: unknown.
-  int64_t barriers = 0;             // Barriers that a block passes.
-  int64_t shared = 0;               // Bytes of shared memory of a block.
-  int64_t buffer = 0;               // Bytes between the launches of one template.
-  int64_t reads = 0;  // How often each element of the tensor of read_whole() is loaded; 0: unknown.
-  int64_t loaded = 0;   // Bytes that all threads load of it, or of both factors; 0: unknown.
-  int64_t sectors = 0;  // Sectors of 32 bytes that a load of the first warp touches; 0: unknown.
-  int64_t lanes = 0;    // Lanes of that load.
+  int64_t blocks = 0, threads = 0;  // The grid and the block size of the first launch.
+  int64_t busy = 0;                 // The number of threads of the grid that have work; 0: unknown.
+  int64_t barriers = 0;             // The number of barriers that a block executes.
+  int64_t shared = 0;               // The bytes of shared memory of a block.
+  int64_t buffer = 0;               // The bytes that pass between the launches of one template.
+  // The number of loads of each element of the tensor of read_whole(); 0: unknown.
+  int64_t reads = 0;
+  // The bytes that all threads load from that tensor, or from both factors of a product; 0:
+  // unknown.
+  int64_t loaded = 0;
+  // The number of 32-byte sectors that a load of the first warp touches; 0: unknown.
+  int64_t sectors = 0;
+  int64_t lanes = 0;  // The number of lanes in that load.
 };
 Cost cost_of(const Template& used, const TaskGraph& graph, const Stage& stage);
 
-// The operand that is in memory and that each place of the stage's rows, or each element, loads at
-// its own index; -1 where there is none.
+// The operand in memory of which each element is loaded at the index of the current element or row
+// element; -1 if there is none.
 int read_whole(const TaskGraph& graph, const Stage& stage);
 
-// The formula `name` of the template with further names, such as "block" and "thread".
-// REQUIRES: the template has it.
+// The value of the template's formula `name`, with additional names such as "block" and "thread".
+// REQUIRES: the template has this formula.
 int64_t cost_at(const Template& used, const TaskGraph& graph, const Stage& stage,
                 const std::string& name, const std::map<std::string, int64_t>& others);
 
-// A bound of its time in bytes of traffic, to draw by.
+// A bound on the time, in bytes of traffic, used as the weight for drawing.
 double weight_of(const Cost& cost, int64_t bytes_of_stage);
 
 }  // namespace mc::forge

@@ -13,11 +13,13 @@ namespace mc::forge {
 namespace {
 
 constexpr double kMagnitudeMax = 1e4;
-constexpr double kHalfMagnitudeMax = 500;  // Intermediate results must not overflow either.
-constexpr int64_t kElementsMax = 16'000;   // All of a value runs several times on a CPU.
-constexpr int64_t kStepsMax = 260'000;     // The bound on a node's loops.
+// The limit is low, because intermediate results must not overflow either.
+constexpr double kHalfMagnitudeMax = 500;
+// The maximum is small, because all elements of a value are computed several times on a CPU.
+constexpr int64_t kElementsMax = 16'000;
+constexpr int64_t kStepsMax = 260'000;  // The maximum number of steps in a node's loops.
 
-// The array's values with room around them.
+// The interval of the array's values, with a margin.
 Interval widened(const Array& array) {
   const auto [low, high] = std::ranges::minmax(array.values);
   const double room = 0.6 * (high - low) + 0.5;
@@ -87,14 +89,15 @@ int Draft::draw_size(int low, int high) {
 
 int Draft::add_dim(const std::string& wanted, int low, int high) {
   static constexpr int kProbes[] = {3, 5, 4, 7, 6};
-  const std::string base = wanted == "F" ? "G" : wanted;  // F is PyTorch's functional module.
+  // F is the name of PyTorch's functional module.
+  const std::string base = wanted == "F" ? "G" : wanted;
   std::string name = base;
   for (int i = 2; has_dim(name); ++i) name = fmt::format("{}{}", base, i);
   const bool is_spatial = wanted == "H" || wanted == "W" || wanted == "L" || wanted == "D";
   int probe = kProbes[graph.dims.size() % 5];
   int size = draw_size(low, high);
   if (is_spatial) probe = 6 + static_cast<int>(graph.dims.size() % 3);
-  // Channels come in groups of two, in convolutions and norms.
+  // Numbers of channels are even, because convolutions and norms may use two groups.
   if (wanted == "C" || wanted == "F") size += size % 2, probe = 4;
   if (wanted == "F") probe = 6;
   graph.dims.push_back({.name = name, .extent = "", .size = size, .probe = probe});
@@ -155,7 +158,7 @@ int Draft::add_parameter(const std::string& name, std::vector<int> dims, const s
   return add_given(std::move(value));
 }
 
-// Gives each axis of the form its dims, and makes the operands.
+// Assigns dims to each axis of the form, and creates the operands.
 bool Draft::bind_nest(Node& node) {
   const auto& operands = node.form->operands;
   if (!match(node, operands.front().axes, graph.value(node.operands.front()).dims)) return false;
@@ -311,8 +314,8 @@ bool Draft::is_sensible(const Node& node, const Array& after) const {
   return changed * 5 >= static_cast<int>(count);
 }
 
-// Bounds of all values, whatever the inputs: of a pointwise operator over a grid of its operands'
-// intervals, else the probe's with room around it.
+// The bounds of all values for all inputs: for a pointwise operator, computed on a grid over its
+// operands' intervals; else the probe's bounds with a margin.
 Interval Draft::interval_of(const Node& node, const Array& array) const {
   Interval found;
   if (node.op->is_pointwise) {

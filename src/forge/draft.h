@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Draft: a task graph that is being drawn.  Each value has its array at the sizes of Dim::probe and
-// an interval that holds its elements whatever the inputs are.
+// Draft: a task graph under construction.  Each value has its array at the sizes of Dim::probe, and
+// an interval that contains its elements for all inputs.
 //
 //   Draft draft(seed, number);
 //   const int x = draft.add_input({draft.add_dim("N", 16, 64)}, Draw::kNormal);
@@ -32,7 +32,8 @@ Spread spread_of(std::vector<double> values);
 
 std::string without_digits(std::string name);
 
-// The demand on a node: values that differ from its operand and from each other, or finite ones.
+// The requirement on a node: values that differ from its operand and from each other, or only
+// finite values.
 enum class Sense { kNeeded, kFiniteOnly };
 
 class Draft {
@@ -51,23 +52,25 @@ class Draft {
   const Array& array(int value) const { return arrays_.at(static_cast<size_t>(value)); }
   const Interval& interval(int value) const { return intervals_.at(static_cast<size_t>(value)); }
 
-  // A new size of the module between two bounds; F, H and other letters have probes of their own.
+  // Adds a size of the module between two bounds.  F, H and other letters have their own probe
+  // sizes.
   int add_dim(const std::string& wanted, int low, int high);
-  // Makes the sizes of the axes that the operator halves even.
+  // Makes sizes even for the axes that the operator halves.
   void make_even(const Operator& op, const std::vector<int>& dims);
 
   bool can_add_input() const { return graph.inputs().size() < kInputsMax; }
   int add_input(std::vector<int> dims, Draw draw, int below = Value::kNoDim);
   int add_given(Value value);
   std::string free_name(const std::string& wanted) const;
-  // `layer` is the attribute of the nn layer that has the parameter, or "".
+  // `layer` is the attribute of the nn layer that owns the parameter, or "".
   int add_parameter(const std::string& name, std::vector<int> dims, const std::string& layer,
                     const std::string& init);
 
-  // Gives each axis of the node's form its dims, and makes its operands; false where it does not
-  // fit.
+  // Assigns dims to each axis of the node's form, and creates its operands; false if this is
+  // impossible.
   bool bind_nest(Node& node);
-  // Computes the node's output and adds both to the graph; false where its values make no task.
+  // Computes the node's output and adds both to the graph; false if the values make the task
+  // invalid.
   bool complete(Node& node, Sense sense);
 
   TaskGraph graph;

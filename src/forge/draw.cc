@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A graph grows forward.  Its focus is a family: one operator of it is always there.  The value
-// that flows is mostly the newest one; now and then a node takes an older one, which makes a
-// branch, and a binary operator joins two.  What no node uses at the end is a result.
+// A graph grows forward.  Its focus is a family, of which it always contains an operator.  A node
+// mostly takes the newest value; sometimes it takes an older one, which creates a branch, and a
+// binary operator joins two values.  The values that no node uses at the end are the results.
 #include "forge/draw.h"
 
 #include <algorithm>
@@ -20,11 +20,12 @@
 namespace mc::forge {
 namespace {
 
-constexpr int kDrawsMax = 24;   // Tries of one operator.
-constexpr int kGraphsMax = 24;  // Tries of one task.
+constexpr int kDrawsMax = 24;   // The maximum number of draws of one operator.
+constexpr int kGraphsMax = 24;  // The maximum number of draws of one task.
 constexpr int kResultsMax = 3;
-constexpr std::string_view kInteger = "integer";  // The family of operators of integers.
-constexpr int kBackwardDepthMax = 3;              // Operators before the gradient is taken.
+constexpr std::string_view kInteger = "integer";  // The family of integer operators.
+// The maximum number of operators before the gradient is taken.
+constexpr int kBackwardDepthMax = 3;
 
 class Drawing {
  public:
@@ -64,7 +65,7 @@ class Drawing {
         1 + draft_.random.below(is_backward_ ? std::min(options_.depth, kBackwardDepthMax)
                                              : options_.depth);
     const int place = draft_.random.below(depth);
-    // Any binary operator broadcasts; the family's own operators are half of its tasks.
+    // Every binary operator can broadcast; half of this family's tasks use its own operators.
     const bool broadcasts =
         family == "broadcast" && (options_.operators.empty() && draft_.random.chance(0.5));
     const bool is_pointwise = family == "elementwise" || broadcasts;
@@ -95,7 +96,7 @@ class Drawing {
     return found == operators_.end() ? nullptr : &*found;
   }
 
-  // The default is more common than the other types.
+  // The default type is more frequent than the others.
   Type draw_type(const std::string& family) {
     std::vector<Type> types(options_.types.begin(), options_.types.end());
     if (family == kInteger) types = {Type::kInt32, Type::kInt64};
@@ -106,7 +107,8 @@ class Drawing {
     return draft_.random.pick(types);
   }
 
-  // Gradients are taken through operators that have one; integers have operators of their own.
+  // True if the operator is allowed: a backward task needs operators with a gradient, and an
+  // integer task needs integer operators.
   bool suits(const Operator& op) const {
     return op.is_whole == is_whole(draft_.graph.type) && (!is_backward_ || !op.gradients.empty());
   }
@@ -119,7 +121,7 @@ class Drawing {
     return choices.empty() ? nullptr : draft_.random.pick(choices);
   }
 
-  // A family first, so that those with many operators are not most of all.
+  // Draws a family first, so that families with many operators do not dominate.
   const Operator* pick_differentiable() {
     std::set<std::string> names;
     for (const Operator* op : allowed_) {
@@ -131,7 +133,7 @@ class Drawing {
 
   // ---- Sizes
 
-  // Draws the first input: of the focus's shape, so that it can be met.
+  // Draws the first input, in a shape for the focus if possible, so that its operator fits.
   bool begin(const Operator* focus) {
     std::vector<std::string> names;
     bool is_free = true;
@@ -185,7 +187,7 @@ class Drawing {
 
   // ---- Values
 
-  // The newest value, or now and then an older one.
+  // The newest value, or sometimes an older one.
   int pick_value() {
     const int last = static_cast<int>(draft_.graph.values.size()) - 1;
     std::vector<int> older;
@@ -237,7 +239,7 @@ class Drawing {
         draft_.graph.nodes, [](const Node& node) { return !node.op->is_pointwise; }));
   }
 
-  // Puts the graph back where the operator does not fit.
+  // Adds the operator; restores the graph if it does not fit.
   bool try_operator(const Operator& op, int value) {
     const Draft::Mark mark = draft_.mark();
     if (add_operator(op, value)) return true;
@@ -283,7 +285,7 @@ class Drawing {
     return name;
   }
 
-  // The other operands of a pointwise operator.
+  // Adds the other operands of a pointwise operator.
   bool add_side_operands(Node& node) {
     const Value first = draft_.graph.value(node.operands.front());
     node.axes["*"] = first.dims;
@@ -335,7 +337,7 @@ class Drawing {
     return -1;
   }
 
-  // True where `dims` are those of `full` with some axes of length 1.
+  // True if `dims` equals `full` with some axes replaced by length 1.
   static bool is_reduced(const std::vector<int>& dims, const std::vector<int>& full) {
     if (dims.size() != full.size() || dims == full) return false;
     for (size_t i = 0; i < dims.size(); ++i) {
@@ -346,7 +348,7 @@ class Drawing {
 
   // ---- The end
 
-  // Values that nothing uses are the results; too many of them make no task.
+  // Makes all unused values results; too many results make the task invalid.
   bool finish() {
     for (const Node& node : draft_.graph.nodes) {
       if (draft_.graph.num_uses(node.output) == 0) draft_.graph.outputs.push_back(node.output);
@@ -368,8 +370,8 @@ class Drawing {
   std::vector<const Operator*> allowed_;
 
   Draft draft_;
-  bool is_backward_ = false;  // The task's output is a gradient.
-  bool broadcasts_ = false;   // The operator at hand has to broadcast.
+  bool is_backward_ = false;  // True if the task's output is a gradient.
+  bool broadcasts_ = false;   // True if the current operator must broadcast.
 };
 
 }  // namespace

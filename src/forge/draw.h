@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Draws task graphs.  Each value is computed by the interpreter at small sizes as soon as it is
-// drawn, and an operator that leaves its domain, changes nothing or makes all values alike is drawn
-// again; after kDrawsMax draws the graph is given up.
+// Draws task graphs.  The interpreter computes each value at small sizes as soon as it is drawn.
+// An operator that leaves its domain, changes nothing or makes all values equal is drawn again;
+// after kDrawsMax draws the graph is discarded.
 #ifndef MC_FORGE_DRAW_H_
 #define MC_FORGE_DRAW_H_
 
@@ -18,14 +18,15 @@ namespace mc::forge {
 struct DrawOptions {
   std::set<std::string> families = {"elementwise", "reduction"};
   Style style = Style::kCompact;
-  std::set<std::string> operators;  // Names that may be used; empty: all.
-  int depth = 4;                    // Operators of a task, at most.
+  std::set<std::string> operators;  // The names of the allowed operators; empty: all.
+  int depth = 4;                    // The maximum number of operators in a task.
   Size size = Size::kSmall;
-  double views_share = 0;  // The share of tasks with an input that is not contiguous.
-  std::set<Type> types = {Type::kFloat32};  // Floats of all families but "integer".
+  double views_share = 0;                   // The share of tasks with a non-contiguous input.
+  std::set<Type> types = {Type::kFloat32};  // The floating types of all families except "integer".
 };
 
-// Task `number` of `seed`: always the same.  Empty where no valid graph was found.
+// The task `number` of `seed`; the result depends only on the arguments.  Empty if no valid graph
+// was found.
 std::optional<TaskGraph> draw_graph(const std::vector<Operator>& operators, uint64_t seed,
                                     uint64_t number, const DrawOptions& options);
 

@@ -60,19 +60,19 @@ const std::vector<TaskGraph>& graphs() {
   return kGraphs;
 }
 
-TEST(Library, IsAsWideAsTheDocumentsSay) {
+TEST(Library, HasTheSizeThatTheDocumentsState) {
   EXPECT_GE(library().operators.size(), 130u);
   EXPECT_EQ(library().families().size(), 14u);
   EXPECT_GE(library().kernels.templates.size(), 60u);
 }
 
-TEST(Library, RefusesAFolderWithoutOperators) {
+TEST(Library, RejectsAFolderWithoutOperators) {
   const auto found = load_library("/nowhere");
   ASSERT_FALSE(found);
   EXPECT_THAT(found.error().message, HasSubstr("holds no operators"));
 }
 
-TEST(DrawGraph, GivesTheSameTaskForTheSameNumberWhateverCameBefore) {
+TEST(DrawGraph, GivesTheSameTaskForTheSameNumberInAnyOrder) {
   const DrawOptions options = all_families(Style::kFull);
   const auto alone = drawn(123, options);
   ASSERT_TRUE(alone);
@@ -92,7 +92,7 @@ TEST(DrawGraph, HasBranchesAndSeveralResults) {
   EXPECT_TRUE(has_results);
 }
 
-TEST(DrawGraph, KeepsToTheDepthFamiliesAndOperatorsAskedFor) {
+TEST(DrawGraph, KeepsToTheRequestedDepthFamiliesAndOperators) {
   DrawOptions options;
   options.families = {"elementwise", "reduction"};
   options.operators = {"relu", "tanh", "sum"};
@@ -174,7 +174,7 @@ TEST(Solutions, AreAtLeastThreeForEveryTask) {
   }
 }
 
-TEST(Solutions, LeaveNoMarkOrHoleBehind) {
+TEST(Solutions, ContainNoMarksOrHoles) {
   for (const TaskGraph& graph : graphs()) {
     for (const Solution& solution : solutions_of(graph, library().kernels)) {
       for (const char* left : {"\x01", "\x02", "\x03", "\x04", "\x06", "{{", "}}", "[["}) {
@@ -206,7 +206,7 @@ TEST(Solutions, UseEveryTemplate) {
   }
 }
 
-// True if each bracket is closed by one of its kind.
+// True if each bracket is closed by a bracket of its kind.
 bool is_balanced(const std::string& text) {
   std::string open;
   for (const char c : text) {
@@ -263,7 +263,7 @@ TEST(Solutions, DeclareANameOnceInAScope) {
   }
 }
 
-TEST(Bugs, ChangeTheTextAndAreOfManyKinds) {
+TEST(Bugs, ChangeTheTextAndHaveManyKinds) {
   std::set<std::string> kinds;
   for (const TaskGraph& graph : graphs()) {
     for (const Solution& solution : all_solutions_of(graph, library().kernels)) {
@@ -280,7 +280,7 @@ TEST(Bugs, ChangeTheTextAndAreOfManyKinds) {
   EXPECT_GE(kinds.size(), 25u);
 }
 
-TEST(Bugs, CanBeTwoAtOnce) {
+TEST(Bugs, CanBeCombined) {
   const TaskGraph& graph = graphs().front();
   const Solution solution = solutions_of(graph, library().kernels).front();
   Bug first{"a", "wrong", "", "", 0, 1, "AA"}, second{"b", "wrong", "", "", 5, 2, ""};
@@ -306,7 +306,7 @@ TEST(Interpreter, ComputesASumByHand) {
   EXPECT_DOUBLE_EQ(out.values[1], sum);
 }
 
-// Launches and more are checked against the code by tools/text_truth.py.
+// The launches and other facts are checked against the code by tools/text_truth.py.
 TEST(Plans, NameTheKernelAndARejectedPlan) {
   const TaskGraph& graph = graphs().front();
   const Solution solution = solutions_of(graph, library().kernels).front();
@@ -315,8 +315,8 @@ TEST(Plans, NameTheKernelAndARejectedPlan) {
   EXPECT_THAT(metadata_table(graph), HasSubstr("| output |"));
 }
 
-// A compact solution is as small models write it, a full one as people do.
-TEST(Solutions, OfFullStyleAreMoreThanBaselinesWithNamesStreamAndChecks) {
+// Compact solutions are written for small models; full ones resemble code by people.
+TEST(Solutions, InFullStyleAreMostlyOptimizedWithNamesStreamAndChecks) {
   int num_kernels = 0, num_baselines = 0;
   const DrawOptions options = all_families(Style::kFull);
   for (uint64_t i = 0; i < 30; ++i) {

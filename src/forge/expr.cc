@@ -26,7 +26,7 @@ struct Level {
   std::string_view sign;
   int precedence;
 };
-// A sign that begins with another one comes before it.
+// A longer operator precedes its prefixes.
 constexpr Level kLevels[] = {{"||", 2}, {"&&", 3}, {"|", 4},  {"^", 5},  {"&", 6},  {"==", 7},
                              {"!=", 7}, {"<<", 9}, {">>", 9}, {"<=", 8}, {">=", 8}, {"<", 8},
                              {">", 8},  {"+", 10}, {"-", 10}, {"*", 11}, {"/", 11}, {"%", 11}};
@@ -35,7 +35,7 @@ constexpr int kSelectPrecedence = 1;
 constexpr int kUnaryPrecedence = 12;
 constexpr int kPrimaryPrecedence = 13;
 
-// The sign that a text begins with, or null.
+// The operator with which a text begins, or null.
 const Level* level_at(std::string_view text) {
   for (const Level& level : kLevels) {
     if (text.starts_with(level.sign)) return &level;
@@ -105,7 +105,7 @@ class Parser {
     }
   }
 
-  // True at the bar of an access, whose default has a point: "x[n - 1 | 0.0]".
+  // True at the bar of an access, after which the default value follows: "x[n - 1 | 0.0]".
   bool is_default() const { return text_.substr(at_, 1) == "|" && num_accesses_ > 0; }
 
   Expr unary() {
@@ -182,7 +182,7 @@ class Parser {
   std::string_view text_;
   const std::set<std::string>& integers_;
   size_t at_ = 0;
-  int num_accesses_ = 0;  // Those that are open.
+  int num_accesses_ = 0;  // The number of open accesses.
   bool is_wrong_ = false;
 };
 
@@ -251,7 +251,7 @@ double combined(const Expr& expr, double x, double y) {
   return bits(sign, static_cast<int64_t>(x), static_cast<int64_t>(y));
 }
 
-// One evaluator for both kinds of environments.
+// The evaluator for both kinds of environments.
 template <typename Name, typename Access>
 double evaluated(const Expr& expr, const Name& name, const Access& access) {
   const auto inner = [&](size_t i) { return evaluated(expr.args[i], name, access); };

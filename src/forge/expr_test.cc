@@ -19,14 +19,14 @@ double value(const char* text) {
   return evaluate_with(parse_expr(text).value(), [](const std::string&) { return 7.0; });
 }
 
-TEST(Expr, PrintsFloatsAsCudaHasThem) {
+TEST(Expr, PrintsFloatsAsCudaText) {
   EXPECT_EQ(cuda("max(v, 0.0)"), "fmaxf(v, 0.0f)");
   EXPECT_EQ(cuda("max(v, u)"), "larger(v, u)");
   EXPECT_EQ(cuda("v > 0.0 ? v : 0.5 * v"), "v > 0.0f ? v : 0.5f * v");
   EXPECT_EQ(cuda("(v + u) * w - (a - b)"), "(v + u) * w - (a - b)");
 }
 
-TEST(Expr, KeepsIntegersWhole) {
+TEST(Expr, KeepsIntegersAsIntegers) {
   EXPECT_EQ(cuda("(n + 1) / 2"), "(n + 1) / 2");
   EXPECT_EQ(cuda("max(0, n - 1)"), "max(0, n - 1)");
   EXPECT_EQ(value("n / 2"), 3);
@@ -39,12 +39,12 @@ TEST(Expr, EvaluatesByPrecedence) {
   EXPECT_EQ(value("-v + 10.0 - 1.0"), 2);
 }
 
-TEST(Expr, SaysWhereAFormulaIsNotUnderstood) {
+TEST(Expr, NamesThePositionOfASyntaxError) {
   EXPECT_THAT(cuda("v + "), HasSubstr("is not a formula"));
   EXPECT_THAT(cuda("v ) u"), HasSubstr("character 3"));
 }
 
-TEST(BindNames, RefusesATensorThatIsNotAnOperand) {
+TEST(BindNames, RejectsATensorThatIsNotAnOperand) {
   Expr expr = parse_expr("x[n]").value();
   std::vector<std::string> names;
   EXPECT_FALSE(bind_names(expr, names, {"y"}));

@@ -104,7 +104,7 @@ std::vector<std::string> TaskGraph::families() const {
   std::set<std::string> names;
   for (const Node& node : nodes) {
     names.insert(node.op->family);
-    // An operand that is not of the output's shape is broadcast.
+    // An operand whose shape differs from the output's is broadcast.
     if (!node.op->is_pointwise) continue;
     for (const int operand : node.operands) {
       if (value(operand).dims != value(node.output).dims) names.insert("broadcast");

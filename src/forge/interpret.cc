@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The places of the names that every form has (operators.cc, bind_form).
+// The slots of the names that every form has (operators.cc, bind_form).
 enum Slot : size_t { kV, kU, kW, kA, kB, kS, kF, kC, kD, kCount };
 
 size_t count_of(const std::vector<int>& shape) {
@@ -49,7 +49,8 @@ double identity(Combine how) {
   return how == Combine::kProduct ? 1 : 0;
 }
 
-// One axis of the loops: its extent, and the slot of its index, or -1 where no formula has it.
+// One axis of the loops: its extent, and the slot of its index variable, or -1 if no formula uses
+// it.
 struct Loop {
   std::string axis;
   int dim = kOne;
@@ -137,7 +138,7 @@ class Nest {
 
   using Strides = std::vector<std::pair<const Loop*, int>>;
 
-  // For each axis of a pattern its loop and its stride.
+  // The loop and the stride of each axis of a pattern.
   Strides strides_of(const std::vector<Axis>& pattern) const {
     Strides strides;
     int stride = 1;
@@ -215,7 +216,7 @@ class Nest {
     out.values[offset(strides)] = eval(form_.result);
   }
 
-  // Operands are broadcast as PyTorch does.
+  // Operands are broadcast as in PyTorch.
   Array pointwise(Array out) {
     for (size_t i = 0; i < out.values.size(); ++i) {
       for (size_t k = 0; k < operands_.size(); ++k) {
@@ -243,10 +244,10 @@ class Nest {
   const TaskGraph& graph_;
   const Node& node_;
   const Form& form_;
-  std::vector<double> values_;  // Values of the form's names.
+  std::vector<double> values_;  // The values of the form's names.
   std::vector<const Array*> operands_;
   std::vector<Loop> group_, inner_;
-  std::vector<Strides> offsets_;  // Strides of v, u and w.
+  std::vector<Strides> offsets_;  // The strides of v, u and w.
   std::vector<bool> is_read_;
 };
 

@@ -16,7 +16,8 @@
 namespace mc::forge {
 namespace {
 
-constexpr uint64_t kTries = 400;  // Tries of one operator, until it was drawn in every spelling.
+// The maximum number of draws until an operator has occurred in every spelling.
+constexpr uint64_t kTries = 400;
 
 std::string line_of(const TaskGraph& graph, const std::string& probe) {
   return nlohmann::json{{"source", render_module(graph)}, {"probe", nlohmann::json::parse(probe)}}
@@ -24,7 +25,7 @@ std::string line_of(const TaskGraph& graph, const std::string& probe) {
          "\n";
 }
 
-// A key for each way in which the operator is written.
+// A key for each way in which the operator is written in the graph.
 std::set<std::string> spellings_of(const TaskGraph& graph, const std::string& name) {
   std::set<std::string> found;
   for (const Node& node : graph.nodes) {
@@ -50,7 +51,7 @@ void compare_with_pytorch(const std::string& lines) {
   EXPECT_TRUE(done) << done.error().message;
 }
 
-// "sum_backward 0": the gradient, and which of its forms.
+// The gradients in the graph with the index of their form, as in "sum_backward 0".
 std::set<std::string> gradients_in(const TaskGraph& graph, const Operator& op) {
   std::set<std::string> found;
   for (const Node& node : graph.nodes) {
@@ -62,7 +63,7 @@ std::set<std::string> gradients_in(const TaskGraph& graph, const Operator& op) {
   return found;
 }
 
-// Gradients that are the output's own need no node.
+// The number of gradients that need a node; a gradient that equals the output's own needs none.
 size_t num_gradients(const Operator& op) {
   size_t count = 0;
   for (const Operator& gradient : op.gradients) {
@@ -83,7 +84,8 @@ TEST(Interpreter, AgreesWithPyTorchOnEveryGradient) {
     options.style = Style::kFull;
     options.depth = 3;
     options.families = {"backward"};
-    // A linear operator's gradient does not depend on the input, but its neighbour's does.
+    // The gradient of a linear operator does not depend on the input, so operators whose gradient
+    // does are added.
     options.operators = {op.name, "sin", "softplus", "mul"};
     std::set<std::string> seen;
     for (uint64_t i = 0; i < kTries && seen.size() < num_gradients(op); ++i) {
@@ -138,7 +140,8 @@ TEST(Interpreter, AgreesWithPyTorchOnEveryOperatorInEverySpelling) {
       const auto graph = draw_graph(library->operators, 1, i, options);
       if (!graph) continue;
       const std::string probe = probe_json(*graph);
-      if (probe.find("null") != std::string::npos) continue;  // Out of its domain.
+      // The probe has values outside the operator's domain.
+      if (probe.find("null") != std::string::npos) continue;
       const auto spellings = spellings_of(*graph, op.name);
       if (std::ranges::includes(seen, spellings)) continue;
       seen.insert(spellings.begin(), spellings.end());

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Names in the templates, and in kernels of compact style: inputs x, y, z, parameters by their
-// role; o the output, h7, h9, … values between kernels; n, m and other capitals sizes; i, r, j, q,
-// l indices (code.h); v the running value, a, b and s what passes over a row found.  What a kernel
-// takes as parameters is what its body mentions.
+// The names in templates, and in kernels of compact style: inputs are x, y, z, and parameters are
+// named by their role; o is the output; h7, h9, … are values between kernels; n, m and capitals are
+// sizes; i, r, j, q, l are indices (code.h); v is the running value; a, b and s are the results of
+// passes over a row.  The parameters of a kernel are the tensors and sizes that its body uses.
 #include "forge/kernels.h"
 
 #include <algorithm>
@@ -24,7 +24,8 @@
 namespace mc::forge {
 namespace {
 
-constexpr double kBaselineShare = 0.5;  // The part of tasks with a baseline among four solutions.
+// The share of tasks with a baseline among their four solutions.
+constexpr double kBaselineShare = 0.5;
 
 class Writer {
  public:
@@ -87,10 +88,12 @@ class Writer {
     return sizes;
   }
 
-  // The tensor of the graph's own with exactly these dims and the type of all but indices, or -1.
+  // A tensor of the graph's own with exactly these dims and the type of all values except indices,
+  // or -1.
   int like(const std::vector<int>& dims) const {
     for (const int value : graph_.inputs()) {
-      const Value& found = graph_.value(value);  // A tensor like a view would not be contiguous.
+      // The tensor must not be a view, because a tensor like a view would not be contiguous.
+      const Value& found = graph_.value(value);
       const bool is_like = found.dims == dims && found.type == graph_.type;
       if (is_like && found.view == View::kNone) return value;
     }
@@ -130,7 +133,7 @@ class Writer {
     return indented(before + made, 2) + "  {\n" + indented(sizes + text, 4) + "  }\n";
   }
 
-  // Each launch on the current stream, with a check behind it.
+  // Puts each launch on the current stream and adds a check after it.
   static std::string with_stream(const std::string& text) {
     std::string made;
     for (size_t at = 0; at < text.size();) {
@@ -158,7 +161,7 @@ class Writer {
                                [](const Value& value) { return value.view != View::kNone; });
   }
 
-  // Views become contiguous where the kernels do not read their strides.
+  // Lines that make views contiguous if the kernels do not read them by their strides.
   std::string contiguous() const {
     std::string text;
     for (const Value& value : graph_.values) {
@@ -182,7 +185,7 @@ class Writer {
     return text.empty() ? "1" : text;
   }
 
-  // "x.size(0)", or "" of a size that is derived.
+  // The size of a tensor, as in "x.size(0)"; "" for a derived size.
   std::string size_text(int dim) const {
     for (const int value : graph_.given()) {
       const auto& dims = graph_.value(value).dims;
@@ -210,7 +213,7 @@ class Writer {
         is_single ? results.front() : fmt::format("{{{}}}", fmt::join(results, ", ")));
   }
 
-  // "softmax_mul_forward": the operators, the first ones of many.
+  // The host function's name from its operators, limited to the first ones: "softmax_mul_forward".
   std::string function_name() const {
     if (graph_.style == Style::kCompact) return "f";
     std::vector<std::string> names;
@@ -219,7 +222,8 @@ class Writer {
     return fmt::format("{}_forward", fmt::join(names, "_"));
   }
 
-  // Sizes that the body mentions; derived ones come after those that they are made of.
+  // Declares the sizes that the body uses; derived sizes follow the sizes from which they are
+  // computed.
   std::string declarations(const std::string& body) const {
     std::string derived, scope = body;
     for (size_t i = graph_.dims.size(); i-- > 0;) {
@@ -269,12 +273,12 @@ class Writer {
   std::map<int, std::string> tensors_;
 };
 
-// Every second solution reads strides.
+// Every second solution reads views by their strides.
 Reads reads_of(size_t solution) { return solution % 2 == 0 ? Reads::kContiguous : Reads::kStrided; }
 
 using Choices = std::vector<std::vector<const Template*>>;
 
-// The solution that takes the i-th of each stage's choices, again from the first where they end.
+// The solution with the i-th choice for each stage; the choices repeat cyclically.
 Solution solution_of(const TaskGraph& graph, const std::vector<Stage>& stages,
                      const Choices& choices, size_t i) {
   MC_CHECK(choices.size() == stages.size());
@@ -294,14 +298,14 @@ Choices fitting(const TaskGraph& graph, const std::vector<Stage>& stages,
     for (const Template& used : library.templates) {
       if (fits(used, graph, stage)) own.push_back(&used);
     }
-    // The plainest first.
+    // The simplest templates come first.
     std::ranges::stable_partition(own, [](const Template* t) { return t->feature == "baseline"; });
     choices.push_back(std::move(own));
   }
   return choices;
 }
 
-// A template's limit, such as that on the height of a grid, at the sizes that are given away.
+// True if the template's limit, such as that on a grid's height, holds at the sizes that are shown.
 bool is_within_limit(const Template& used, const TaskGraph& graph, const Stage& stage) {
   if (!used.limit) return true;
   const Code code(graph, stage, used.walk, {}, Reads::kContiguous);
@@ -328,12 +332,13 @@ bool fits(const Template& used, const TaskGraph& graph, const Stage& stage) {
   return has_all && is_within_limit(used, graph, stage);
 }
 
-// Puts templates in an order drawn without replacement, the cheaper the sooner.  Half of the tasks
-// have a baseline, behind the others.
+// Orders templates by drawing without replacement; cheap ones tend to come first.  In half of the
+// tasks, a baseline follows the others.
 void draw_by_cost(const TaskGraph& graph, const Stage& stage, std::vector<const Template*>& own,
                   Random& random) {
   std::vector<std::pair<double, const Template*>> left;
-  TaskGraph large = graph;  // Small sizes are for the CPU: all of them cost a launch.
+  // The cost is computed at large sizes: at small ones, every template costs about one launch.
+  TaskGraph large = graph;
   large.shown = Size::kLarge;
   int64_t bytes = 0;
   for (const Node* node : stage.nodes) {
@@ -341,7 +346,7 @@ void draw_by_cost(const TaskGraph& graph, const Stage& stage, std::vector<const 
       bytes += large.count_of(large.value(operand).dims, large.shown) * 4;
     }
   }
-  // A scan by rows would begin each anew.
+  // A scan over rows would start anew for each row.
   const auto scans = [](const Template* used) { return used->walk == Walk::kScans; };
   if (std::ranges::any_of(own, scans)) std::erase_if(own, std::not_fn(scans));
   std::vector<const Template*> baselines;

@@ -17,13 +17,13 @@
 namespace mc::forge {
 namespace {
 
-constexpr int64_t kBytes = 4;  // A float has as many.
-// An H100 SXM: 3.35 TB/s.
+constexpr int64_t kBytes = 4;  // The size of a float.
+// The bandwidth of an H100 SXM is 3.35 TB/s.
 constexpr int64_t kGigabytesPerSecond = 3350;
 
 std::string text_of(int64_t number) { return std::to_string(number); }
 
-// Rounded.
+// The percentage, rounded.
 int64_t percent_of(int64_t part, int64_t whole) { return (200 * part + whole) / (2 * whole); }
 
 // ---- Questions ----------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Questions: facts to be computed, such as a grid, an offset, an occupancy, sectors, banks, an
-// extent or a bound, in sentences of the grammar (words.h).
+// Questions with computed answers, for example about a grid, an offset, an occupancy, sectors,
+// banks, an extent or a bound, written with the sentences of the grammar (words.h).
 #ifndef MC_FORGE_LESSONS_H_
 #define MC_FORGE_LESSONS_H_
 
@@ -16,7 +16,7 @@ struct Question {
   std::string told;
 };
 
-// Question `number` of `seed`: always the same.
+// The question `number` of `seed`; the result depends only on the arguments.
 Question question_of(uint64_t seed, uint64_t number);
 
 }  // namespace mc::forge

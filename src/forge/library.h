@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Library: what the forge makes tasks and kernels of, read from the data files.
+// Library: the operators and templates from which the forge creates tasks and kernels, read from
+// the data files.
 #ifndef MC_FORGE_LIBRARY_H_
 #define MC_FORGE_LIBRARY_H_
 
@@ -19,10 +20,10 @@ struct Library {
   TemplateLibrary kernels;
 
   std::set<std::string> families() const;
-  const Operator* find(std::string_view name) const;  // Null where there is none of that name.
+  const Operator* find(std::string_view name) const;  // The operator of this name, or null.
 };
 
-// From <folder>/operators and <folder>/templates.  kInvalidInput with the file that is wrong.
+// Reads <folder>/operators and <folder>/templates.  kInvalidInput names the invalid file.
 Result<Library> load_library(const std::filesystem::path& folder);
 
 }  // namespace mc::forge

@@ -17,11 +17,12 @@
 namespace mc::forge {
 namespace {
 
-constexpr int kMisreadingsDrawnMax = 12;  // Tries of one misreading.
-constexpr double kDifferenceMin = 0.01;   // Some element differs by so much, beside its size.
+constexpr int kMisreadingsDrawnMax = 12;  // The maximum number of draws of one misreading.
+// The minimum difference of some element, relative to its size.
+constexpr double kDifferenceMin = 0.01;
 
 struct Misreading {
-  TaskGraph graph;  // The graph that the kernels compute.
+  TaskGraph graph;  // The graph that the kernels compute instead.
   std::string kind, cause, fix;
 };
 
@@ -35,7 +36,7 @@ bool have_same_axes(const std::vector<Axis>& one, const std::vector<Axis>& other
   });
 }
 
-// True where one form's loops and operands may stand in the place of the other's.
+// True if one form's loops and operands can replace the other's.
 bool have_same_form(const Form& one, const Form& other) {
   const auto same_operand = [](const Operand& a, const Operand& b) {
     return a.kind == b.kind && a.name == b.name && have_same_axes(a.axes, b.axes);
@@ -99,7 +100,7 @@ std::optional<Misreading> left_out(const TaskGraph& graph, size_t i) {
   return made;
 }
 
-// The operator of the next node before that of this one, each with its other operands.
+// Exchanges the operator of this node with that of the next; each node keeps its other operands.
 std::optional<Misreading> exchanged(const TaskGraph& graph, size_t i) {
   if (i + 1 >= graph.nodes.size()) return std::nullopt;
   const Node &one = graph.nodes[i], &next = graph.nodes[i + 1];
@@ -124,7 +125,7 @@ std::optional<Misreading> exchanged(const TaskGraph& graph, size_t i) {
   return made;
 }
 
-// True where the results differ from the task's, and are finite.
+// True if the results differ from the task's and are finite.
 bool is_telling(const TaskGraph& graph, const TaskGraph& changed) {
   const std::vector<Array> mine = interpret(graph), theirs = interpret(changed);
   bool differs = false;
@@ -141,8 +142,8 @@ bool is_telling(const TaskGraph& graph, const TaskGraph& changed) {
   return differs;
 }
 
-// Names of the changed graph's kernels and values, as the task's solution has them: they are of the
-// task's operators, whatever the kernel computes.
+// Renames the kernels and values of the changed graph to those of the task's solution, so that the
+// names do not reveal the change.
 std::string with_names_of(const TaskGraph& graph, const Solution& solution,
                           const TaskGraph& changed, const Solution& other) {
   std::map<std::string, std::string> names = {
@@ -159,7 +160,7 @@ std::string with_names_of(const TaskGraph& graph, const Solution& solution,
   return renamed(other.cuda, names);
 }
 
-// The solution of the changed graph that has the same templates, or else its first one.
+// The solution of the changed graph with the same templates, or else its first solution.
 std::optional<std::string> cuda_of(const TaskGraph& graph, const TaskGraph& changed,
                                    const Solution& solution, const TemplateLibrary& library) {
   const std::vector<Solution> made = solutions_of(changed, library);
@@ -168,8 +169,8 @@ std::optional<std::string> cuda_of(const TaskGraph& graph, const TaskGraph& chan
   return with_names_of(graph, solution, changed, same == made.end() ? made.front() : *same);
 }
 
-// The first line from `begin` on that `before` lacks and that computes something, or `begin`: an
-// operator that is left out may also change the heads of the kernel and of the host function.
+// The first line from `begin` on that `before` lacks and that computes something, or `begin`:
+// leaving out an operator may also change the declarations of the kernel and of the host function.
 size_t first_new_line(const std::string& before, const std::string& after, size_t begin) {
   for (size_t at = after.rfind('\n', begin) + 1; at < after.size();) {
     const size_t end = std::min(after.find('\n', at), after.size());
@@ -184,7 +185,7 @@ size_t first_new_line(const std::string& before, const std::string& after, size_
   return begin;
 }
 
-// The difference of two texts as one edit of the first.
+// The difference of two texts, as one edit of the first.
 Bug edit_of(const std::string& before, const std::string& after) {
   const size_t shared = std::min(before.size(), after.size());
   size_t begin = 0, end = 0;

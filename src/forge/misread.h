@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Misreadings: kernels of another graph than the task's.  An operator is left out, replaced by one
-// of the same form, or computed after the next one.  Small models fail in this way most of all:
-// their kernels are sound, and compute something else.
+// Misreadings: kernels that compute another graph than the task's.  In that graph an operator is
+// left out, replaced by one of the same form, or exchanged with the next one.  This is the most
+// frequent failure of small models: their kernels are sound, but compute something else.
 #ifndef MC_FORGE_MISREAD_H_
 #define MC_FORGE_MISREAD_H_
 
@@ -17,9 +17,9 @@
 namespace mc::forge {
 
 // A misreading of the kind "missing_operation", "wrong_operation" or "operations_in_wrong_order",
-// as one edit of the solution's CUDA text; its expected outcome is "wrong".  Its values differ from
-// the task's by the interpreter, and are finite there.  Nothing where no draw gives one, such as
-// for a graph of gradients.
+// as one edit of the solution's CUDA text; its expected outcome is "wrong".  In the interpreter,
+// its values are finite and differ from the task's.  Empty if no draw gives one, for example for a
+// graph of gradients.
 std::optional<Bug> misreading_of(const TaskGraph& graph, const Solution& solution,
                                  const TemplateLibrary& library,
                                  const std::vector<Operator>& operators, Random& random);

@@ -58,7 +58,7 @@ TEST(Misread, MostTasksHaveOneAndAllKindsOccur) {
   EXPECT_EQ(kinds.size(), 3u);
 }
 
-TEST(Misread, IsTheTextOfAKernelThatTakesTheSameTensors) {
+TEST(Misread, GivesAKernelWithTheSameTensors) {
   for (uint64_t i = 0; i < kTasks; ++i) {
     const auto graph = drawn(i, {"elementwise", "reduction", "matmul"});
     const auto found = graph ? misread(*graph, i) : std::nullopt;
@@ -70,7 +70,7 @@ TEST(Misread, IsTheTextOfAKernelThatTakesTheSameTensors) {
   }
 }
 
-// A name of the changed graph would say what is wrong.
+// A name from the changed graph would reveal the bug.
 TEST(Misread, KeepsTheNamesOfTheTasksOwnOperators) {
   int num_misread = 0;
   for (uint64_t i = 0; i < kTasks; ++i) {
@@ -88,7 +88,7 @@ TEST(Misread, KeepsTheNamesOfTheTasksOwnOperators) {
   EXPECT_GT(num_misread, 5);
 }
 
-TEST(Misread, FollowsFromItsSeed) {
+TEST(Misread, IsDeterminedByItsSeed) {
   const auto graph = drawn(3, {"elementwise"});
   ASSERT_TRUE(graph);
   const auto one = misread(*graph, 5), same = misread(*graph, 5);
@@ -96,7 +96,7 @@ TEST(Misread, FollowsFromItsSeed) {
   EXPECT_EQ(one->after, same->after);
 }
 
-TEST(Misread, GradientsHaveNone) {
+TEST(Misread, HasNoResultForGradients) {
   int num_graphs = 0;
   for (uint64_t i = 0; i < 8; ++i) {
     const auto graph = drawn(i, {"backward"});

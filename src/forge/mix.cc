@@ -18,7 +18,7 @@ Weights weights_of(const std::map<std::string, PassRate>& rates,
         (static_cast<double>(rate.passed) + 1) / (static_cast<double>(rate.judged) + 2);
     sum += weights[family] = kWeightMin + (1 - kWeightMin) * (1 - passes);
   }
-  // Three decimals, so that settings have the same text on every machine.
+  // Weights have three decimals, so that settings have the same text on every machine.
   for (auto& [family, weight] : weights) {
     weight = std::round(weight * static_cast<double>(weights.size()) / sum * 1000) / 1000;
   }

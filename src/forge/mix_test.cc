@@ -12,21 +12,21 @@ namespace {
 
 const std::set<std::string> kFamilies = {"matmul", "pooling", "reduction", "sort"};
 
-TEST(Mix, GivesAFamilyThatFailsMoreAndNoneNothing) {
+TEST(Mix, GivesFailingFamiliesMoreAndEveryFamilySome) {
   const Weights weights = weights_of(
       {{"matmul", {0, 1000}}, {"pooling", {500, 1000}}, {"reduction", {1000, 1000}}}, kFamilies);
   ASSERT_EQ(weights.size(), kFamilies.size());
   EXPECT_GT(weights.at("matmul"), weights.at("pooling"));
   EXPECT_GT(weights.at("pooling"), weights.at("reduction"));
   EXPECT_GT(weights.at("reduction"), 0);
-  // A family that was not judged counts as one that passes half of the time.
+  // A family that was not judged counts as passing half of the time.
   EXPECT_DOUBLE_EQ(weights.at("sort"), weights.at("pooling"));
   double sum = 0;
   for (const auto& [family, weight] : weights) sum += weight;
   EXPECT_NEAR(sum / 4, 1, 1e-3);
 }
 
-TEST(Mix, IsTheFormulaOfItsHeader) {
+TEST(Mix, FollowsTheFormulaOfItsHeader) {
   const std::map<std::string, PassRate> rates = {{"matmul", {1, 3}}, {"sort", {7, 9}}};
   const double matmul = 0.1 + 0.9 * (1 - 2.0 / 5), sort = 0.1 + 0.9 * (1 - 8.0 / 11);
   const Weights weights = weights_of(rates, {"matmul", "sort"});
@@ -34,12 +34,12 @@ TEST(Mix, IsTheFormulaOfItsHeader) {
   EXPECT_NEAR(weights.at("sort"), 2 * sort / (matmul + sort), 0.0005);
 }
 
-TEST(Mix, CountsAFewTasksForLittle) {
+TEST(Mix, GivesAFewTasksLittleInfluence) {
   const Weights weights = weights_of({{"matmul", {0, 1}}, {"sort", {0, 100}}}, kFamilies);
   EXPECT_LT(weights.at("matmul"), weights.at("sort"));
 }
 
-TEST(Mix, DrawsEachFamilyAsOftenAsItsWeightSays) {
+TEST(Mix, DrawsEachFamilyInProportionToItsWeight) {
   constexpr int kDraws = 20'000;
   const Weights weights = {{"matmul", 2.0}, {"pooling", 0.0}, {"sort", 1.0}};
   std::map<std::string, int> counts;

@@ -27,13 +27,13 @@ std::string dumped(const Json& row) {
   return row.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// Lines before the source of the kernels, or 0 in a text without one.
+// The number of lines before the kernels' source; 0 if there is no source.
 int64_t lines_before_source(std::string_view text) {
   const size_t source = text.find("r\"\"\"");
   return source == std::string_view::npos ? 0 : std::ranges::count(text.substr(0, source), '\n');
 }
 
-// A prose with lines of an answer ("Line 8:", "candidate:8") that are `shift` further down there.
+// Adds `shift` to the line numbers of an answer that a text mentions ("Line 8:", "candidate:8").
 std::string with_lines_shifted(const std::string& text, int64_t shift) {
   static const std::regex kLine("(^Line |\\ncandidate:|\\nLine | candidate:)(\\d+)");
   std::string made;
@@ -64,7 +64,8 @@ std::optional<std::string> MusaRows::module_of(std::string_view cuda) const {
   return there.text;
 }
 
-// Code is in fences; what is between them is prose.  The port has more lines before its source.
+// Ports code in fences, and names in the text between them.  The ported answer has more lines
+// before its source.
 std::optional<std::string> MusaRows::text_of(std::string_view cuda, int64_t& shift) const {
   std::string musa;
   for (size_t at = 0; at < cuda.size();) {

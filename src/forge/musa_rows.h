@@ -2,9 +2,9 @@
 //
 // MusaRows: rows of the data sets in the dialect of MUSA (docs/musa.md).
 //
-// The forge verifies kernels as CUDA.  A kernel is ported to MUSA by musify's rules, and only where
-// the port of that back to CUDA gives the same text: that port is what `eval --dialect musa`
-// judges, so the verdict of the one is the verdict of the other.  Nothing here ran on MUSA.
+// The forge verifies kernels as CUDA.  A kernel is ported to MUSA by musify's rules, but only if
+// porting it back to CUDA gives the same text.  `eval --dialect musa` judges exactly this port to
+// CUDA, so both verdicts are the same.  Nothing here has run on MUSA hardware.
 #ifndef MC_FORGE_MUSA_ROWS_H_
 #define MC_FORGE_MUSA_ROWS_H_
 
@@ -25,12 +25,12 @@ class MusaRows {
   // Reads the rules of <folder>/rules.json.
   static Result<MusaRows> create(const std::filesystem::path& folder);
 
-  // The row with all code and all names in its messages ported, or nothing where some code has no
-  // port that gives the same text back.
+  // The row with all code and all names in its messages ported; empty if the port of some code is
+  // not reversible.
   std::optional<std::string> port(const std::string& row) const;
 
-  // A row that asks for the port of a `generation` row's answer, and has it with a list of the
-  // changed names.  Nothing where there is none.
+  // A row that requests the port of a `generation` row's answer; its answer is the port, with a
+  // list of the changed names.  Empty if there is no port.
   std::optional<std::string> lesson(const std::string& row) const;
 
  private:

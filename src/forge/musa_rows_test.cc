@@ -41,7 +41,7 @@ std::string row(const std::string& module, const std::string& kind = "generation
   return json.dump();
 }
 
-TEST(MusaRows, PortsCodeAndNamesOfMessages) {
+TEST(MusaRows, PortsCodeAndNamesInMessages) {
   const Json json = Json::parse(rows().port(row(kModule)).value());
   EXPECT_EQ(json["id"], "a-musa");
   EXPECT_EQ(json["dialect"], "musa");
@@ -84,7 +84,7 @@ TEST(MusaRows, ShiftsLinesOfTheAnswerWithTheModule) {
               HasSubstr("Line " + std::to_string(5 + shift) + ": void f()"));
 }
 
-TEST(MusaRows, NamesTheDialectWhereEachTrainerLooksForIt) {
+TEST(MusaRows, WritesTheDialectWhereEachTrainerReadsIt) {
   Json json = Json::parse(row(kModule));
   json["metadata"] = json["extra_info"] = {{"dialect", "cuda"}};
   const Json musa = Json::parse(rows().port(json.dump()).value());
@@ -92,12 +92,13 @@ TEST(MusaRows, NamesTheDialectWhereEachTrainerLooksForIt) {
   EXPECT_EQ(musa["extra_info"]["dialect"], "musa");
 }
 
-TEST(MusaRows, LeavesOutWhatHasNoPort) {
+TEST(MusaRows, LeavesOutRowsWithoutAReversiblePort) {
   EXPECT_FALSE(rows().port(row("S = r'''#include <cuda/barrier>\n'''\n")));
-  EXPECT_FALSE(rows().port(row("x.cuda()  # MUSIFY_EXCL_LINE\nx.musa()\n")));  // Not the same back.
+  // The port is not reversible.
+  EXPECT_FALSE(rows().port(row("x.cuda()  # MUSIFY_EXCL_LINE\nx.musa()\n")));
 }
 
-TEST(MusaRows, TeachesThePortOfAnAnswer) {
+TEST(MusaRows, CreatesARowThatTeachesThePort) {
   const Json json = Json::parse(rows().lesson(row(kModule)).value());
   EXPECT_EQ(json["kind"], "port");
   EXPECT_THAT(json["messages"][0]["content"], HasSubstr("cudaDeviceSynchronize"));

@@ -13,7 +13,7 @@
 namespace mc::forge {
 namespace {
 
-// Facts, 1 or 0, that conditions of faults may mention beside sizes and the variant's values.
+// Facts (1 or 0) that conditions of faults may use, in addition to sizes and the variant's values.
 std::map<std::string, double> facts_of(const TaskGraph& graph, const Solution& solution,
                                        const Part& part) {
   std::map<std::string, double> facts;
@@ -32,7 +32,7 @@ std::map<std::string, double> facts_of(const TaskGraph& graph, const Solution& s
   const Form& form = *core->form;
   facts["passes"] = static_cast<double>(form.passes.size());
   facts["keeps"] = core->keeps_inner() ? 1 : 0;
-  facts["bare"] = part.stage.nodes.empty() ? 1 : 0;  // Nothing follows the core.
+  facts["bare"] = part.stage.nodes.empty() ? 1 : 0;  // No node follows the core.
   const Value& first = graph.value(core->operands.front());
   facts["direct"] = first.origin == Origin::kNode && core->op->is_pointwise ? 0 : 1;
   const auto reads_v = [](const Pass& pass) { return mentions(pass.element, "v"); };
@@ -73,7 +73,7 @@ class Planner {
     return solution_.cuda.substr(site.offset, site.size);
   }
 
-  // A fault's texts in the names of a part's kernel.
+  // A fault whose texts use the names of a part's kernel.
   static Fault named(const Fault& fault, const Part& part) {
     Fault own = fault;
     if (part.names.empty()) return own;
@@ -84,7 +84,8 @@ class Planner {
     return own;
   }
 
-  // "a" is an article where a blank is behind it, and longer names may be words.
+  // Renames variables in a text; "a" before a space is an article, and longer names may be ordinary
+  // words.
   static std::string renamed_in_prose(const std::string& text,
                                       const std::map<std::string, std::string>& names) {
     std::map<std::string, std::string> short_ones;
@@ -125,7 +126,8 @@ class Planner {
     return substituted(std::move(text), "$", shown);
   }
 
-  // Edits that are more than a replacement have a name with an exclamation mark.
+  // The text after a fault.  Edits that are not a simple replacement have a name that begins with
+  // "!".
   std::optional<std::string> changed(const Fault& fault, const std::string& before,
                                      const Part& part) const {
     if (fault.becomes == "!overwrite") {
@@ -139,7 +141,7 @@ class Planner {
              : before.starts_with("-") ? "-0.125f"
                                        : "1" + before;
     }
-    if (fault.becomes == "!swap_product") {  // "r * m + j" to "j * m + r".
+    if (fault.becomes == "!swap_product") {  // "r * m + j" becomes "j * m + r".
       const size_t star = find_outside(before, " * "), plus = find_outside(before, " + ");
       if (star == std::string::npos || plus == std::string::npos || before.find('(') < plus ||
           before.find(" * ", star + 1) != std::string::npos) {
@@ -161,7 +163,7 @@ class Planner {
     return substituted(with_values(fault.becomes, before, part), "$", before);
   }
 
-  // The first place of `word` that is in no parentheses; npos where there is none.
+  // The offset of the first `word` outside of parentheses; npos if there is none.
   static size_t find_outside(const std::string& text, std::string_view word) {
     int depth = 0;
     for (size_t at = 0; at < text.size(); ++at) {
@@ -171,7 +173,7 @@ class Planner {
     return std::string::npos;
   }
 
-  // "torch::empty({N, M}, …" to "torch::empty({M, N}, …".
+  // "torch::empty({N, M}, …" becomes "torch::empty({M, N}, …".
   static std::optional<std::string> swapped_extents(const std::string& before) {
     const size_t open = before.find('{'), close = before.find('}');
     const size_t comma = before.find(", ", open);
@@ -192,7 +194,7 @@ class Planner {
             after};
     const std::string& text = solution_.cuda;
     const size_t end = bug.offset + bug.size;
-    // A statement that goes takes its line with it.
+    // Removing a statement also removes its line.
     if (after.empty() && before.ends_with(";") && end < text.size() && text[end] == '\n') {
       while (bug.offset > 0 && text[bug.offset - 1] == ' ') --bug.offset, ++bug.size;
       if (bug.offset > 0 && text[bug.offset - 1] == '\n') ++bug.size;
@@ -201,7 +203,7 @@ class Planner {
     bugs_.push_back(std::move(bug));
   }
 
-  // Edits of the text wherever it is: what does not compile.
+  // Plans edits of the text that prevent compilation; they need no site.
   void plan_text(const Fault& of_library) {
     const Fault fault = named(of_library, solution_.parts.front());
     const size_t at = solution_.cuda.find(fault.matches);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bugs: edits of a solution at its recorded sites, each with what the verdict will be, what is
-// wrong and how it is put right.  The faults are data: those of a template are in its manifest,
-// those of formulas in data/forge/templates/faults.json.  A prediction is only that until the bug
-// ran (chunk.cc).
+// Bugs: edits of a solution at its recorded sites, each with the expected verdict, its cause and
+// its fix.  The faults are data: those of a template are in its manifest, those of formulas in
+// data/forge/templates/faults.json.  An expected verdict is confirmed only by a run of the bug
+// (chunk.cc).
 #ifndef MC_FORGE_MUTATE_H_
 #define MC_FORGE_MUTATE_H_
 
@@ -18,20 +18,20 @@ namespace mc::forge {
 
 struct Bug {
   std::string kind;      // "off_by_one", "missing_syncthreads", …
-  std::string expected;  // The outcome's name: "compile", "runtime", "wrong".
+  std::string expected;  // The name of the expected outcome: "compile", "runtime", "wrong".
   std::string cause;     // One sentence.
   std::string fix;       // One sentence.
-  size_t offset = 0;     // The place of the edit in the solution's CUDA text.
-  size_t size = 0;       // How many characters are replaced.
+  size_t offset = 0;     // The offset of the edit in the solution's CUDA text.
+  size_t size = 0;       // The number of characters that are replaced.
   std::string text;      // The new characters.
-  size_t shown = 0;      // The place among them of the line that shows the bug.
+  size_t shown = 0;      // The offset in `text` of the line that shows the bug.
 };
 
-// All bugs that the solution's sites offer at the task's sizes, in a fixed order.
+// All bugs that are possible at the solution's sites for the task's sizes, in a fixed order.
 std::vector<Bug> bugs_of(const TaskGraph& graph, const Solution& solution,
                          const TemplateLibrary& library);
 
-// The CUDA text with some bugs in it.  REQUIRES: they do not overlap.
+// The CUDA text with the given bugs.  REQUIRES: they do not overlap.
 std::string with_bugs(const Solution& solution, std::vector<Bug> bugs);
 
 bool overlap(const Bug& one, const Bug& other);

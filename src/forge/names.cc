@@ -10,7 +10,7 @@
 namespace mc::forge {
 namespace {
 
-// Names of what passes over a row find: "mean", "largest".
+// Names for the results of passes over a row, such as "mean" and "largest".
 void name_results(const Stage& stage, std::map<std::string, std::string>& names) {
   if (stage.core == nullptr) return;
   std::set<std::string> taken;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Names: what a person would call the variables that templates name with one letter.
+// Names: descriptive names for the variables that templates name with one letter.
 #ifndef MC_FORGE_NAMES_H_
 #define MC_FORGE_NAMES_H_
 
@@ -13,8 +13,8 @@
 
 namespace mc::forge {
 
-// A name for each that `code`, the marked kernel, may have; for renamed() (text.h).  One that
-// the code has already for something else is left out.
+// A new name for each variable of `code`, the marked kernel; for renamed() (text.h).  A name that
+// the code already uses is left out.
 std::map<std::string, std::string> names_of(const TaskGraph& graph, const Stage& stage,
                                             const Template& used, const std::string& code);
 

@@ -26,7 +26,7 @@ std::string chosen(std::string text, const std::map<std::string, std::string>& c
   return text;
 }
 
-// "n k oh=(H-1)/2+1": names, some of them with an extent.
+// Axes such as "n k oh=(H-1)/2+1": names, some with an extent.
 Result<std::vector<Axis>> read_axes(const std::string& text) {
   std::vector<Axis> axes;
   for (const std::string& word : words_of(text)) {
@@ -48,7 +48,7 @@ Result<Combine> read_combine(std::string_view name) {
   return wrong(fmt::format("\"{}\" is not sum, max, min or prod", name));
 }
 
-// "sum v * v -> a / m".
+// A pass such as "sum v * v -> a / m".
 Result<Pass> read_pass(const std::string& text, const std::set<std::string>& axes) {
   Pass pass;
   const size_t space = text.find(' ');
@@ -61,7 +61,7 @@ Result<Pass> read_pass(const std::string& text, const std::set<std::string>& axe
   return pass;
 }
 
-// ["parameter", "weight", "k c", {"init": …}].
+// An operand such as ["parameter", "weight", "k c", {"init": …}].
 Result<Operand> read_operand(const Json& json, const std::map<std::string, std::string>& choice) {
   static const std::map<std::string, OperandKind, std::less<>> kKinds = {
       {"value", OperandKind::kValue},
@@ -81,7 +81,7 @@ Result<Operand> read_operand(const Json& json, const std::map<std::string, std::
   return operand;
 }
 
-// A gradient's are ["x", "* m"] alone, since they are there already.
+// The operands of a gradient have the form ["x", "* m"], because they already exist.
 Result<std::vector<Operand>> read_operands(const Json& json,
                                            const std::map<std::string, std::string>& choice) {
   std::vector<Operand> operands;
@@ -112,7 +112,7 @@ Status bind_form(Form& form) {
   return bind_names(form.result, form.names, tensors);
 }
 
-// The names that are integers in formulas of {"type": "integer"}.
+// The names of operands with {"type": "integer"}, which are integers in formulas.
 std::set<std::string> integers_of(const Json& json) {
   if (json.value("type", "") != "integer") return {};
   return {"v", "u", "w", "a", "b", "s", "f", "c", "d"};
@@ -163,7 +163,8 @@ Result<Form> read_pointwise(const Json& json) {
   return form;
 }
 
-// "v > 0.0 ? g : 0.0": those of v, u, w and g that it mentions become v, u and w in this order.
+// A formula such as "v > 0.0 ? g : 0.0": those of v, u, w and g that it uses are renamed to v, u
+// and w, in this order.
 Result<Form> read_pointwise_gradient(std::string formula) {
   static constexpr const char* kSlots[] = {"v", "u", "w"};
   Form form;
@@ -180,7 +181,7 @@ Result<Form> read_pointwise_gradient(std::string formula) {
   return form;
 }
 
-// {"v": formula} of pointwise operators, {"x": row} of others.
+// The gradients of an operator: {"v": formula} for pointwise operators, {"x": row} for others.
 Result<std::vector<Operator>> read_gradients(const Json& json, const Operator& op) {
   std::vector<Operator> gradients;
   for (const auto& [name, row] : json.items()) {
@@ -256,7 +257,7 @@ Result<std::vector<Operator>> load_operators(const fs::path& folder) {
   for (const auto& entry : fs::directory_iterator(folder, failure)) {
     if (entry.path().extension() == ".json") paths.push_back(entry.path());
   }
-  std::ranges::sort(paths);  // A directory's order is not the same everywhere.
+  std::ranges::sort(paths);  // Sorted, because a directory's order differs between machines.
   std::vector<Operator> operators;
   for (const fs::path& path : paths) MC_TRY_VOID(read_file_of(path, operators), "operators");
   if (operators.empty()) return wrong(folder.string() + " holds no operators");

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random: numbers that a seed and labels determine, by a counter (splitmix64, Steele et al. 2014).
+// Random: numbers determined by a seed and labels, from a counter (splitmix64, Steele et al. 2014).
 //
 //   Random random(seed, "graph", task_number);
 //   const int depth = 1 + random.below(4);
 //
-// Two streams with other labels have nothing to do with each other, so any task can be made alone.
+// Streams with different labels are independent, so any task can be generated alone.
 #ifndef MC_FORGE_RANDOM_H_
 #define MC_FORGE_RANDOM_H_
 
@@ -21,9 +21,9 @@ class Random {
   Random(uint64_t seed, std::string_view purpose, uint64_t number);
 
   uint64_t next();
-  // From 0 to bound - 1.  REQUIRES: bound > 0.
+  // A number from 0 to bound - 1.  REQUIRES: bound > 0.
   int below(int bound) { return static_cast<int>(next() % static_cast<uint64_t>(bound)); }
-  // From 0 to below 1.
+  // A number in [0, 1).
   double unit() { return static_cast<double>(next() >> 11) * 0x1p-53; }
   bool chance(double p) { return unit() < p; }
   // REQUIRES: the container is not empty.

@@ -22,7 +22,7 @@ namespace mc::forge {
 namespace {
 
 constexpr double kLoadedGainMin = 1.5, kSectorGainMin = 2, kBusyGainMin = 1.5;
-constexpr size_t kPlainFormulaMax = 6;  // "v + u" explains nothing.
+constexpr size_t kPlainFormulaMax = 6;  // A formula as short as "v + u" needs no explanation.
 
 std::vector<int64_t> sizes_of(const TaskGraph& graph, const Value& value) {
   std::vector<int64_t> sizes;
@@ -30,7 +30,7 @@ std::vector<int64_t> sizes_of(const TaskGraph& graph, const Value& value) {
   return sizes;
 }
 
-// The name of a value in texts: "x", "weight", "t2" behind step 2, "output".
+// The name of a value in texts: "x", "weight", "t2" after step 2, "output".
 std::string value_name(const TaskGraph& graph, int value) {
   if (graph.value(value).origin != Origin::kNode) return graph.value(value).name;
   const auto output = std::ranges::find(graph.outputs, value);
@@ -41,7 +41,8 @@ std::string value_name(const TaskGraph& graph, int value) {
   return fmt::format("t{}", graph.maker(value) - graph.nodes.data() + 1);
 }
 
-// A plan that is compared with another: the sentence that states the difference, and both figures.
+// The comparison of a plan with another one: the sentence that states the difference, and both
+// figures.
 struct Comparison {
   std::string sentence;
   std::string other;  // The rejected plan.
@@ -52,7 +53,7 @@ bool is_times(int64_t more, int64_t less, double gain) {
   return less > 0 && static_cast<double>(more) >= gain * static_cast<double>(less);
 }
 
-// A figure in which `other` costs more, the weightiest first.
+// The most important figure in which `other` costs more.
 std::optional<Comparison> advantage(const Cost& own, const Cost& other) {
   if (is_times(other.loaded, own.loaded, kLoadedGainMin)) {
     return Comparison{"less_loaded", "", own.loaded, other.loaded};
@@ -75,7 +76,7 @@ std::optional<Comparison> advantage(const Cost& own, const Cost& other) {
   return std::nullopt;
 }
 
-// A figure in which `other` would have been cheaper.
+// A figure in which `other` costs less.
 std::optional<Comparison> price(const Cost& own, const Cost& other) {
   if (own.barriers > other.barriers) {
     return Comparison{"price_barriers", "", own.barriers, other.barriers};
@@ -86,7 +87,7 @@ std::optional<Comparison> price(const Cost& own, const Cost& other) {
   return std::nullopt;
 }
 
-// Sentences about one solution, each on a line.
+// Writes sentences about one solution, one per line.
 class Reasoner {
  public:
   Reasoner(const TaskGraph& graph, const Solution& solution, const std::string& purpose)
@@ -148,7 +149,8 @@ class Reasoner {
     return count;
   }
 
-  // Values that no kernel writes would go through memory if each operator had a kernel.
+  // Lists the values that no kernel writes; with one kernel for each operator, they would go
+  // through memory.
   void launches() {
     int64_t elements = 0, bytes = 0;
     std::vector<std::string> values;
@@ -208,7 +210,7 @@ class Reasoner {
     }
   }
 
-  // Another template that fits, and why it is not taken.
+  // Names another template that fits, and why it was rejected.
   void rejected(size_t k, const TemplateLibrary& library) {
     const Part& part = solution_.parts[k];
     std::vector<std::pair<const Template*, Comparison>> found;
@@ -222,7 +224,7 @@ class Reasoner {
       if (difference) found.emplace_back(&other, *difference);
     }
     if (found.empty()) return;
-    // Bytes are a better reason than blocks.
+    // Differences in bytes are a better reason than those in blocks.
     const auto rank = [](const std::string& sentence) {
       return sentence == "fewer_blocks" ? 2 : sentence == "more_busy" ? 1 : 0;
     };
@@ -275,7 +277,8 @@ class Reasoner {
     Slots slots = {{"k", number(k)},
                    {"check", renamed(part.used->check, part.names)},
                    {"all", std::to_string(all)}};
-    // A loop's bound stops more threads than the check where a row is shorter than its lanes.
+    // If a row is shorter than its number of lanes, the loop's bound stops more threads than the
+    // check.
     constexpr int64_t kLanes = 32;
     const auto m = part.shown_sizes.find("m");
     const bool is_short = part.used->walk == Walk::kRows && m != part.shown_sizes.end() &&
@@ -290,7 +293,7 @@ class Reasoner {
     say("spare", slots);
   }
 
-  // True where no thread has fewer elements than others.
+  // True if all threads have the same number of elements.
   static bool is_filled(const Part& part) {
     const auto is_whole = [&](const char* size, const char* tile) {
       const auto found = part.used->values.find(tile);
@@ -308,7 +311,7 @@ class Reasoner {
     return at(1) == 1;
   }
 
-  // A thread drawn at random, and the index that it begins with.
+  // The work of a random thread, with the index at which it begins.
   void example(size_t k) {
     const Part& part = solution_.parts[k];
     const Template& used = *part.used;
@@ -354,7 +357,7 @@ class Reasoner {
 
   int64_t count(int value) const { return graph_.count_of(graph_.value(value).dims, graph_.shown); }
 
-  // An element drawn at random, and where it is.
+  // A random element and its offset in memory.
   void strides(const Value& value) {
     const std::vector<int64_t> sizes = sizes_of(graph_, value);
     const std::vector<int64_t> steps = strides_of(value.view, sizes);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Texts about a task and a solution, of the same graph and templates as the code: tensor metadata
-// (MusaCoder, section 3.2), the plan of a solution with what was rejected and its cost, and the
-// analysis of a right answer.  Each line is a sentence of the grammar (words.h);
-// tools/text_truth.py reads them and decides by the code alone whether they hold.
+// Texts about a task and a solution, generated from the same graph and templates as the code:
+// tensor metadata (MusaCoder, section 3.2), the plan of a solution with a rejected alternative and
+// its cost, and the analysis of a correct answer.  Each line is a sentence of the grammar
+// (words.h); tools/text_truth.py reads the lines and checks them against the code alone.
 #ifndef MC_FORGE_REASON_H_
 #define MC_FORGE_REASON_H_
 
@@ -15,11 +15,11 @@
 
 namespace mc::forge {
 
-// A Markdown table: a line for each tensor with shape, strides, dtype and where it comes from.
+// A Markdown table: one row for each tensor, with its shape, strides, dtype and origin.
 std::string metadata_table(const TaskGraph& graph);
 
-// The launches, the mathematics, and for each kernel how it divides the work, an example, the
-// plan that was rejected with its cost, and the price of the one that was taken.
+// The launches and the mathematics.  For each kernel: the division of the work, an example, the
+// rejected plan with its cost, and the disadvantage of the chosen plan.
 std::string plan_text(const TaskGraph& graph, const Solution& solution,
                       const TemplateLibrary& library);
 
@@ -31,7 +31,7 @@ std::vector<std::string> variant_sentences(const TaskGraph& graph, const Solutio
 // A reviewer's findings in a right answer: coverage, checks, barriers, offsets.
 std::string analysis_text(const TaskGraph& graph, const Solution& solution);
 
-// The operator's formula for people, with the node's literals in it.
+// The operator's formula as readers see it, with the node's literals.
 std::string formula_text(const Node& node);
 
 }  // namespace mc::forge

@@ -23,7 +23,7 @@ std::string chosen(std::string text, const Node& node) {
   return substituted(std::move(text), "{d}", node.d);
 }
 
-// {K} in a layer's text is the extent of axis k, as an argument of the constructor.
+// Replaces {K} in a layer's text by the extent of axis k, an argument of the constructor.
 std::string with_extents(const TaskGraph& graph, const Node& node, std::string text) {
   for (const auto& [name, dims] : node.axes) {
     if (name == "*") continue;
@@ -33,7 +33,7 @@ std::string with_extents(const TaskGraph& graph, const Node& node, std::string t
   return text;
 }
 
-// Names of values in forward: a value that only the next node uses overwrites its operand.
+// The names of values in forward: a value that only the next node uses is overwritten.
 class Forward {
  public:
   explicit Forward(const TaskGraph& graph) : graph_(graph) {}
@@ -59,7 +59,7 @@ class Forward {
   }
 
  private:
-  // Autograd needs the names of the inputs up to the end, so no value takes another's name.
+  // Autograd needs the inputs under their names until the end, so no value reuses their names.
   std::string gradient() {
     const Gradient& wanted = *graph_.gradient;
     std::string inputs, detached, by;
@@ -97,7 +97,7 @@ class Forward {
     return fmt::format("        {} = {}\n", name, call);
   }
 
-  // The name of the first operand, where that is not needed again.
+  // The name of the first operand, if that value is not needed again.
   std::string reusable_name(size_t i) const {
     const int first = graph_.nodes[i].operands.front();
     const std::string& name = names_.at(first);
@@ -155,7 +155,7 @@ std::string extents_of(const TaskGraph& graph, const std::vector<int>& dims) {
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
-// A size of the module in Python: derived ones by the constants that they are made of.
+// A size of the module as Python text; derived sizes are expressions over constants.
 std::string python_extent(const TaskGraph& graph, int dim) {
   std::string text = graph.extent_text(dim);
   if (dim == kOne || graph.dim(dim).is_constant() || text != graph.dim(dim).name) return text;
@@ -168,7 +168,7 @@ std::string python_extent(const TaskGraph& graph, int dim) {
   return text;
 }
 
-// ", dtype=torch.float16", or "" of the default.
+// The argument ", dtype=torch.float16"; "" for the default type.
 std::string dtype_text(Type type) {
   return type == Type::kFloat32 ? "" : fmt::format(", dtype=torch.{}", to_string(type));
 }

@@ -12,17 +12,17 @@
 namespace mc::forge {
 
 std::string render_module(const TaskGraph& graph, Size size);
-// With the sizes of graph.shown.
+// The module with the sizes of graph.shown.
 std::string render_module(const TaskGraph& graph);
 
-// The parts that Model and ModelNew share: the constructor's argument for the sizes that it needs,
-// "" where it needs none, and the lines that make the parameters.
+// The parts that Model and ModelNew share: the constructor's arguments for the sizes that it needs
+// ("" if it needs none), and the lines that create the parameters.
 struct Construction {
   std::string arguments;           // ", m, k"
-  std::vector<std::string> sizes;  // "M", "K": what get_init_inputs returns.
+  std::vector<std::string> sizes;  // The sizes that get_init_inputs returns: "M", "K".
   std::vector<std::string> lines;  // "self.s = nn.Parameter(torch.randn(m))"
 };
-// Layers that hold parameters alone where `parameters_only`, else all that forward uses.
+// The layers to create: only those with parameters, or all that forward uses.
 enum class Layers { kParametersOnly, kAll };
 Construction construction_of(const TaskGraph& graph, Layers layers);
 

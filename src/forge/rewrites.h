@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rewrites: samples that make a right answer faster, from verdicts that measured both on a device.
+// Rewrites: samples that make a correct answer faster, from verdicts with times measured on a
+// device.
 //
-// A pair is two right answers to one task whose times differ by more than kGainMin and whose
-// intervals do not touch.  Its row is a conversation: the task, the slow answer, MooreEval's
-// feedback with the measured time, the fast answer.
+// A pair consists of two correct answers to one task whose times differ by more than kGainMin and
+// whose confidence intervals do not overlap.  Its row is a conversation: the task, the slow answer,
+// MooreEval's feedback with the measured time, and the fast answer.
 #ifndef MC_FORGE_REWRITES_H_
 #define MC_FORGE_REWRITES_H_
 
@@ -18,8 +19,8 @@ namespace mc::forge {
 
 inline constexpr double kGainMin = 1.1;
 
-// Rows of sft.jsonl, at most one for each task, in the order of the tasks' ids: the slowest answer
-// that a faster one beats, and the fastest one.  A run without measured answers gives none.
+// Rows of sft.jsonl, at most one for each task, ordered by task id.  A row pairs the fastest answer
+// with the slowest answer that it beats.  A run without measured answers gives no rows.
 Result<std::vector<std::string>> rewrites_of(const store::Run& run);
 
 }  // namespace mc::forge

@@ -39,7 +39,7 @@ class Rewrites : public ::testing::Test {
   std::optional<store::RunFolder> folder_;
 };
 
-TEST_F(Rewrites, PairTheSlowestWithTheFastest) {
+TEST_F(Rewrites, PairTheSlowestAnswerWithTheFastest) {
   add(0, 90, 100, "slow");
   add(1, 40, 42, "fast");
   add(2, 60, 61, "middle");
@@ -49,7 +49,7 @@ TEST_F(Rewrites, PairTheSlowestWithTheFastest) {
   EXPECT_LT(rows->front().find("\"content\":\"slow\""), rows->front().find("\"content\":\"fast\""));
 }
 
-TEST_F(Rewrites, LeaveOutWhatIsNoGain) {
+TEST_F(Rewrites, LeaveOutPairsWithoutAGain) {
   add(0, 40, 50, "one");
   add(1, 49, 52, "other");
   EXPECT_THAT(*rewrites_of(folder_->run), IsEmpty());

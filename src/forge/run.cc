@@ -57,7 +57,8 @@ Json settings_json(const Settings& settings) {
 
 std::string chunk_name(int number) { return fmt::format("chunk {:06}", number); }
 
-// Chunks are taken in order; the run is over when those before the first gap hold enough tasks.
+// Chunks are processed in order; the run is complete when those before the first gap have enough
+// tasks.
 class Runner {
  public:
   Runner(const RunOptions& options, store::Run& store,
@@ -76,7 +77,8 @@ class Runner {
 
  private:
   void work() {
-    std::unique_ptr<BatchVerifier> verifier;  // Started with the first chunk that is not there yet.
+    // Started with the first chunk that is not stored yet.
+    std::unique_ptr<BatchVerifier> verifier;
     for (std::optional<int> number; (number = take());) {
       const auto text = chunk(*number, verifier);
       if (!text) return fail(text.error());
@@ -99,7 +101,7 @@ class Runner {
     return text;
   }
 
-  // One for all threads, started with the first chunk that is not there yet.
+  // The pipeline of all threads, started with the first chunk that is not stored yet.
   Result<eval::Pipeline*> pipeline() {
     const std::lock_guard lock(starting_);
     if (pipeline_ == nullptr) {
@@ -161,16 +163,16 @@ class Runner {
   const std::function<void(std::string_view)>& note_;
   const std::function<void(const Progress&)>& progress_;
 
-  std::mutex starting_;                       // Guards the next one.
+  std::mutex starting_;                       // The mutex guards pipeline_.
   std::unique_ptr<eval::Pipeline> pipeline_;  // Null until it is needed.
 
   // Guarded by mutex_.
   std::mutex mutex_;
   std::optional<Error> failure_;
   int num_taken_ = 0;
-  int num_ready_ = 0;  // Chunks without a gap before them.
+  int num_ready_ = 0;  // The number of leading chunks without a gap.
   int num_barren_ = 0;
-  int tasks_ = 0;  // The tasks of the ready chunks.
+  int tasks_ = 0;  // The number of tasks in these chunks.
   int64_t rows_ = 0;
   std::map<int, Progress> finished_;
   std::set<std::string> sources_;
@@ -185,12 +187,13 @@ struct DataSets {
   std::set<std::string> train_structures, test_structures;
 };
 
-// True for rows whose numbers are those of NVIDIA's compiler and devices: they have no port.
+// True for rows with facts about NVIDIA's compiler or devices; they cannot be ported.
 bool states_facts_of_nvidia(const std::string& row) {
   return row.find("\"kind\":\"question\"") != std::string::npos;
 }
 
-// A row in one dialect.  A row that has no port is left out, or is in CUDA where both are wanted.
+// Adds a row in one dialect.  A row without a port is left out; if both dialects are wanted, it is
+// added in CUDA.
 void add_row(const std::string& row, task::Dialect dialect, bool wants_both, const MusaRows& musa,
              std::string& out, Counts& counts) {
   if (dialect == task::Dialect::kCuda || states_facts_of_nvidia(row)) {
@@ -203,7 +206,8 @@ void add_row(const std::string& row, task::Dialect dialect, bool wants_both, con
   ++counts[ported ? "rows_musa" : "rows_without_musa"];
 }
 
-// With both dialects a task's rows are in one of them: twins would be the same text twice.
+// With both dialects, the rows of a task are all in one dialect, because the same text in both
+// would be a duplicate.
 task::Dialect dialect_of(const std::string& task, Dialects dialects) {
   if (dialects == Dialects::kBoth) {
     return Random(0, "dialect " + task, 0).chance(0.5) ? task::Dialect::kMusa
@@ -219,7 +223,7 @@ Status add_task(const Json& task, const RunOptions& options, const MusaRows& mus
   for (const Json& row : task["sft"]) {
     add_row(row, dialect, wants_both, musa, sets.sft, sets.counts);
   }
-  // One port a task of CUDA is a lesson too.
+  // Each task in CUDA also gives one row that teaches its port.
   if (wants_both && dialect == task::Dialect::kCuda && !task["sft"].empty()) {
     if (const auto lesson = musa.lesson(task["sft"].front())) {
       sets.sft += *lesson + "\n";
@@ -276,7 +280,7 @@ Result<DataSets> assemble(const RunOptions& options, const store::Run& store, in
   return sets;
 }
 
-// Rewrites of measured answers, behind all other samples.
+// Adds rewrites of measured answers after all other samples.
 Status add_rewrites(const RunOptions& options, DataSets& sets) {
   if (options.timings.empty()) return ok();
   MC_TRY(const store::RunFolder folder, store::open_run_to_read(options.timings), "--timings");

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A run of the forge: draws tasks, verifies them and their kernels, writes the data sets.
+// A run of the forge: draws tasks, verifies them and their kernels, and writes the data sets.
 //
-// Work is cut into chunks of chunk_tasks() tasks.  What a chunk gives depends on the settings and
-// its number alone; it is in OUT/store.sqlite as soon as it is done, so a run that was stopped goes
-// on where it was, and any number of threads gives the same bytes.  At the end the chunks are put
-// together, in order, until the tasks that were asked for are there.
+// The work is divided into chunks of chunk_tasks() tasks.  The content of a chunk depends only on
+// the settings and its number.  It is stored in OUT/store.sqlite when it is complete, so a stopped
+// run resumes, and any number of threads gives the same bytes.  At the end the chunks are
+// concatenated in order, until there are as many tasks as requested.
 #ifndef MC_FORGE_RUN_H_
 #define MC_FORGE_RUN_H_
 
@@ -28,7 +28,8 @@ struct Settings {
   uint64_t seed = 0;
   int tasks = 100;
   DrawOptions draw;
-  int solutions_max = static_cast<int>(kSolutionsMax);  // Solutions of a task, at most.
+  // The maximum number of solutions of a task.
+  int solutions_max = static_cast<int>(kSolutionsMax);
   double test_share = 0.1;
   double bugs_share = 0;      // The part of tasks for training with reviews and repairs.
   double lessons_share = 0;   // The same with a question.
@@ -37,36 +38,39 @@ struct Settings {
   Weights weights;            // Families are drawn by these; empty: as the operators have it.
 };
 
-// The tasks of a chunk: its kernels are compiled as one unit, so their number is about the same.
+// The number of tasks in a chunk.  The kernels of a chunk are compiled as one unit, so their number
+// should not depend on solutions_max.
 inline int chunk_tasks(const Settings& settings) {
   return 12 * static_cast<int>(kSolutionsMax) / settings.solutions_max;
 }
 
-// Dialects that the rows of the data sets are written in.
+// The dialects of the rows in the data sets.
 enum class Dialects { kCuda, kMusa, kBoth };
 
 struct RunOptions {
   Settings settings;
-  const Library* library = nullptr;     // Outlives the run.
-  Dialects dialects = Dialects::kCuda;  // Chunks are the same for all.
+  const Library* library = nullptr;     // The library must outlive the run.
+  Dialects dialects = Dialects::kCuda;  // The chunks do not depend on it.
   std::filesystem::path out;
   int jobs = 1;
-  double audit_share = 0;  // Share of the solutions that MooreEval prepares and judges as well.
-  std::filesystem::path timings;  // A run of bench with measured answers; "" for none.
-  int64_t samples = 0;            // Rows of sft.jsonl at which a run ends; 0: by its tasks.
-  std::string mix;                // The origin of the weights, for forge.json; "" for none.
+  // The share of solutions that MooreEval also prepares and judges, as a check of the forge.
+  double audit_share = 0;
+  std::filesystem::path timings;  // A run of bench with measured answers; "" if there is none.
+  // The run ends at this number of rows in sft.jsonl; 0: it ends by its number of tasks.
+  int64_t samples = 0;
+  std::string mix;  // The origin of the weights, for forge.json; "" if there is none.
 };
 
 struct Progress {
   int tasks = 0;
   int solutions = 0;
-  int64_t rows = 0;  // Samples for supervised training, in one dialect.
+  int64_t rows = 0;  // Samples for supervised training, counted in one dialect.
 };
 
-// Counts by name, as in forge.json.
+// Counts by name, as written to forge.json.
 using Counts = std::map<std::string, int64_t>;
 
-// kInvalidInput where OUT holds a run with other settings.
+// kInvalidInput if OUT contains a run with other settings.
 Result<Counts> run(const RunOptions& options, const std::function<void(std::string_view)>& note,
                    const std::function<void(const Progress&)>& progress);
 

@@ -99,7 +99,7 @@ std::string feedback_of(Style style, const task::Outcome& outcome) {
   return reward::feedback(verdict, options);
 }
 
-// The first line of a text that begins at `offset`, without blanks around it.
+// The line of a text that begins at `offset`, without surrounding spaces.
 std::string line_at(const std::string& text, size_t offset) {
   MC_CHECK(offset <= text.size());
   const size_t before = offset == 0 ? std::string::npos : text.rfind('\n', offset - 1);
@@ -107,7 +107,7 @@ std::string line_at(const std::string& text, size_t offset) {
   return text.substr(begin, text.find('\n', begin) - begin);
 }
 
-// The place of a bug's line in the text that has all of `bugs`.
+// The offset of a bug's line in the text that contains all of `bugs`.
 size_t offset_of(const Bug& bug, const std::vector<Bug>& bugs) {
   size_t offset = bug.offset;
   for (const Bug& other : bugs) {
@@ -116,7 +116,7 @@ size_t offset_of(const Bug& bug, const std::vector<Bug>& bugs) {
   return offset + bug.shown;
 }
 
-// "off_by_one" as people write it.
+// A readable form of a name such as "off_by_one".
 std::string readable(std::string kind) {
   std::ranges::replace(kind, '_', ' ');
   return kind;
@@ -135,7 +135,7 @@ std::string bug_text(const Solution& solution, const Mutant& mutant, size_t i) {
                      line_at(cuda, offset), bug.cause, bug.fix);
 }
 
-// Each bug of a mutant, the effect and the fixed answer.
+// The report on a mutant: each bug, the effect and the fixed answer.
 std::string report_of(const Solution& solution, const Mutant& mutant) {
   std::string text = fmt::format("Bugs: {}\n", mutant.bugs.size());
   for (size_t i = 0; i < mutant.bugs.size(); ++i) {
@@ -145,8 +145,8 @@ std::string report_of(const Solution& solution, const Mutant& mutant) {
                             fenced(solution.module));
 }
 
-// The findings in a failed answer before the next one: the bugs that `next` has no more, which are
-// all of them where it is null.
+// The diagnosis of a failed answer, given the next one: the bugs that `next` no longer has, or all
+// bugs if it is null.
 std::string diagnosis_of(const TaskGraph& graph, const Solution& solution, const Mutant& mutant,
                          const Mutant* next) {
   if (graph.style == Style::kCompact) return "";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows of the data sets (docs/forge.md): what a model is asked and what it should answer.
+// Rows of the data sets (docs/forge.md): the request to a model and the answer that it should give.
 #ifndef MC_FORGE_SAMPLES_H_
 #define MC_FORGE_SAMPLES_H_
 
@@ -23,40 +23,41 @@ const char* split_name(Split split);
 // An outcome in one line: "wrong: 3 of 640 elements are outside the tolerance".
 std::string effect_of(const task::Outcome& outcome);
 
-// The hash of a task's structure decides whether it is for training or held out.  A task of one
-// operator is always training, so that every operator is.
+// The split of a task, which the hash of its structure determines.  A task of one operator is
+// always for training, so that every operator occurs in training.
 Split split_of(const TaskGraph& graph, double test_share);
 
-// The user's message that asks for a kernel.
+// The user's message that requests a kernel.
 std::string generation_prompt(const TaskGraph& graph, Style style);
 
 // "```python\n…```\n".
 std::string fenced(const std::string& module);
 
-// One line of JSON, without a line break: a row of sft.jsonl.
+// A row of sft.jsonl, as one line of JSON without a line break.
 std::string generation_row(const TaskGraph& graph, Style style, const Solution& solution,
                            const TemplateLibrary& library);
 
-// A wrong answer as a model may give it: bugs in a solution, and what MooreEval says of it.
+// A wrong answer that a model might give: bugs in a solution, with MooreEval's outcome.
 struct Mutant {
   std::vector<Bug> bugs;
   std::string module;
   task::Outcome outcome = task::Infra{};
 };
 
-// The user names the task and an answer, the assistant the bugs, or that there is none where
-// `mutant` is null.  In full style each bug has its line, and the whole fixed answer follows; of a
-// right answer it is analysed what it covers.
+// A review: the user gives the task and an answer, and the assistant names the bugs, or answers
+// that there is none if `mutant` is null.  In full style the line of each bug is quoted, and the
+// whole fixed answer follows; for a correct answer there is an analysis instead.
 std::string review_row(const TaskGraph& graph, Style style, const Solution& solution,
                        const Mutant* mutant);
 
-// Two turns, or three where `mutants` has two: each answer is followed by its feedback, the last
-// one is the solution.  In full style an answer to feedback begins with a diagnosis.
+// A conversation of two turns, or of three if there are two `mutants`: each wrong answer is
+// followed by its feedback, and the last answer is the solution.  In full style an answer to
+// feedback begins with a diagnosis.
 std::string repair_row(const TaskGraph& graph, Style style, const Solution& solution,
                        const std::vector<const Mutant*>& mutants);
 
-// One turn: task, failed answer and feedback in one message, the solution (rl's replays), behind a
-// diagnosis in full style.
+// A single turn: one message contains the task, the failed answer and its feedback (as in rl's
+// replays), and the answer is the solution, in full style after a diagnosis.
 std::string retry_row(const TaskGraph& graph, Style style, const Solution& solution,
                       const Mutant& mutant);
 

@@ -11,10 +11,11 @@ namespace {
 
 constexpr int kDoublingsMax = 64;
 constexpr int kExtentMax = 1 << 16;
-constexpr int64_t kRowMax = 1 << 20;  // A block takes a row, whatever the number of rows is.
+// The maximum is needed because a block processes a row, for any number of rows.
+constexpr int64_t kRowMax = 1 << 20;
 constexpr int64_t kElementsMax = int64_t{1} << kLargeBits[1];
 
-// Channels, windows and batches grow less than other axes.
+// The limits of channels, windows and batches are smaller than those of other axes.
 int bound_of(const Dim& dim) {
   switch (dim.name.front()) {
     case 'H':
@@ -37,7 +38,8 @@ class Binder {
     for (const Dim& dim : graph.dims) sizes_.push_back(dim.size);
   }
 
-  // Doubles constants, in an order by chance, until the largest tensor has the elements wanted.
+  // Doubles constants, in a random order, until the largest tensor has the wanted number of
+  // elements.
   std::vector<int> run(int64_t wanted, Random& random) {
     for (int i = 0; i < kDoublingsMax && largest() < wanted; ++i) {
       std::vector<size_t> choices;
@@ -61,7 +63,7 @@ class Binder {
     return is_small;
   }
 
-  // An odd size stays odd, so that tails remain.
+  // An odd size remains odd, so that there are still partial blocks.
   void double_one(size_t number) {
     sizes_[number] = 2 * sizes_[number] + sizes_[number] % 2;
     for (size_t i = 0; i < sizes_.size(); ++i) {

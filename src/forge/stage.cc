@@ -11,7 +11,7 @@ bool has(const std::vector<int>& values, int value) {
   return std::ranges::find(values, value) != values.end();
 }
 
-// True where a formula reads the tensor at places of its own.
+// True if a formula reads the tensor at explicit indices.
 bool accesses(const Expr& expr, size_t operand) {
   if (expr.kind == Expr::Kind::kAccess && expr.slot == static_cast<int>(operand)) return true;
   return std::ranges::any_of(expr.args, [&](const Expr& arg) { return accesses(arg, operand); });
@@ -56,7 +56,7 @@ class Planner {
     stages_.push_back(std::move(stage));
   }
 
-  // Puts the nests above a value into memory.
+  // Puts the outputs of nests on which a value depends into memory.
   void prepare(int value, int stop) {
     for (const int nest : nests_above(value)) {
       if (nest != stop && nest != value) materialise(nest);
@@ -81,7 +81,8 @@ class Planner {
     return found;
   }
 
-  // The last nest of the same shape above a value that only this value needs.
+  // The last nest of the same shape on which a value depends and that only this value needs; it
+  // becomes the core.
   const Node* core_of(int value) const {
     const auto nodes = cone_of(graph_, value, in_memory_, -1);
     const std::vector<int> nests = nests_above(value);

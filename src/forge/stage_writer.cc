@@ -18,7 +18,8 @@ bool is_matched(const Expr& element) {
   return element.kind == Expr::Kind::kBinary && element.text == "*";
 }
 
-// "softmax_mul_kernel" in full style, of a stage's first operators; "k" in compact.
+// The kernel's name: in full style from the stage's first operators, as in "softmax_mul_kernel"; in
+// compact style "k".
 std::string kernel_name(const TaskGraph& graph, const Stage& stage, const std::string& suffix) {
   if (graph.style == Style::kCompact) return "k" + suffix;
   std::vector<std::string> names;
@@ -28,7 +29,7 @@ std::string kernel_name(const TaskGraph& graph, const Stage& stage, const std::s
   return fmt::format("{}_kernel{}", fmt::join(names, "_"), suffix);
 }
 
-// Parts of the text from one __global__ or __device__ to the next.
+// A part of the text from one __global__ or __device__ to the next.
 struct Function {
   size_t begin = 0, end = 0;
 };
@@ -192,7 +193,7 @@ std::string StageWriter::hole(const std::string& name, size_t pass) {
     return combining(code_.combine(pass), own,
                      fmt::format("__shfl_xor_sync(0xffffffff, {}, w)", own));
   }
-  if (head == "join") {  // {{join:a b}}: combines b into a.
+  if (head == "join") {  // {{join:a b}} combines b into a.
     const std::vector<std::string> words = words_of(rest);
     return combining(code_.combine(pass), words.at(0), words.at(1));
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StageWriter: a template filled for one stage.  A kernel's parameters are what its body mentions.
+// StageWriter: fills a template for one stage.  A kernel's parameters are the tensors and sizes
+// that its body uses.
 #ifndef MC_FORGE_STAGE_WRITER_H_
 #define MC_FORGE_STAGE_WRITER_H_
 
@@ -25,7 +26,7 @@ class StageWriter {
               const std::map<int, std::string>& tensors, const std::string& output, size_t number,
               Reads reads);
 
-  // The kernel's text; arguments() is known afterwards.
+  // The kernel's text; call it before arguments().
   std::string device();
 
   std::string host();
@@ -44,7 +45,7 @@ class StageWriter {
   std::string hole(const std::string& name, size_t pass);
 
   Type output_type() const { return graph_.value(stage_.output).type; }
-  // Buffers hold what is computed, in float where the output is in half.
+  // The options of new buffers, which contain float if the output is a half type.
   std::string options() const;
 
   Combine pass_combine(size_t pass) const { return stage_.core->form->passes.at(pass).combine; }
@@ -54,10 +55,11 @@ class StageWriter {
   std::string loader() const;  // The name of the function that loads an element.
   std::string loaded() const;
 
-  // The function that loads an element, where rows are read several times.
+  // Adds the function that loads an element, if rows are read several times.
   std::string with_functions(std::string text);
 
-  // Tensors and sizes that a text mentions: as parameters, as names, as the host's arguments.
+  // The tensors and sizes that occur in a text: as parameters, as names, and as the host's
+  // arguments.
   void mentioned(const std::string& text, std::vector<std::string>& parameters,
                  std::vector<std::string>& names, std::vector<std::string>* arguments) const;
 
@@ -68,7 +70,7 @@ class StageWriter {
   const Template& used_;
   const std::map<int, std::string>& tensors_;
   std::string output_;
-  std::string suffix_;  // The end of the names where there are several kernels.
+  std::string suffix_;  // The suffix of names if there are several kernels.
   std::string kernel_;
   Reads reads_;
   Code code_;

@@ -20,8 +20,8 @@ constexpr std::string_view kLaunch = "// Launch.\n";
 
 Error wrong(const std::string& what) { return Error{ErrorCode::kInvalidInput, what}; }
 
-// Sites without a name or an end, and holes and sections without an end, which would never be
-// filled.
+// Rejects sites without a name or an end, and holes and sections without an end, which would never
+// be filled.
 Status check_marks(std::string_view text) {
   int depth = 0;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -50,7 +50,7 @@ Status check_marks(std::string_view text) {
   return ok();
 }
 
-// "[[guard|text]]" as marks.  REQUIRES: check_marks() let it pass.
+// Replaces "[[guard|text]]" by the marks of a site.  REQUIRES: check_marks() succeeded.
 std::string marked(std::string_view text) {
   std::string made;
   int depth = 0;
@@ -95,7 +95,7 @@ Result<std::vector<Fault>> read_faults(const Json& list) {
   return faults;
 }
 
-// A template's faults by "site kind"; members that it leaves out are those that templates share.
+// A template's faults, with keys "site kind"; missing members are taken from the shared faults.
 Result<std::vector<Fault>> read_faults_of_template(const Json& own, const Json& shared) {
   Json list = Json::array();
   for (const auto& [name, members] : own.items()) {
@@ -111,7 +111,7 @@ Result<std::vector<Fault>> read_faults_of_template(const Json& own, const Json& 
   return read_faults(list);
 }
 
-// The variant's values, and each number less one: {{T}} brings {{T-1}}.
+// The variant's values; for each number T, {{T-1}} is defined too.
 std::map<std::string, std::string> values_of(const Json& variant) {
   auto values = variant.get<std::map<std::string, std::string>>();
   for (const auto& [name, value] : variant.items()) {
@@ -156,7 +156,7 @@ Status read_template(const fs::path& folder, const Json& shared_faults,
   made.buffers = json.value("buffers", std::vector<std::string>());
   MC_TRY(made.faults, read_faults_of_template(json.at("faults"), shared_faults), "faults");
   const size_t host = text.find(kLaunch);
-  const size_t begin = text.find('\n') + 1;  // The licence is not a part of kernels.
+  const size_t begin = text.find('\n') + 1;  // The licence line is not a part of kernels.
   if (host == std::string::npos) return wrong("kernel.cu has no line \"// Launch.\"");
   const std::string parts[] = {text.substr(begin, host - begin),
                                text.substr(host + kLaunch.size())};
@@ -184,7 +184,7 @@ Result<std::vector<fs::path>> folders_in(const fs::path& folder) {
   for (const auto& entry : fs::directory_iterator(folder, failure)) {
     if (entry.is_directory()) folders.push_back(entry.path());
   }
-  std::ranges::sort(folders);  // A directory's order is not the same everywhere.
+  std::ranges::sort(folders);  // Sorted, because a directory's order differs between machines.
   if (folders.empty()) return wrong(folder.string() + " holds no templates");
   return folders;
 }
@@ -195,7 +195,7 @@ size_t line_begin(std::string_view text, size_t at) {
 
 bool is_blank(std::string_view text) { return text.find_first_not_of(' ') == std::string::npos; }
 
-// A hole that is alone in its line gives lines of its own, as far to the right.
+// A hole that is alone on its line gives whole lines with the same indentation.
 void append_hole(std::string& made, std::string value, std::string_view rest) {
   const size_t begin = line_begin(made, made.size());
   const bool is_alone = is_blank(std::string_view(made).substr(begin)) && rest.starts_with("\n");
@@ -252,7 +252,7 @@ std::string filled(std::string_view text, const Filling& filling) {
       const size_t stop = part.find(end, i);
       std::string_view body = part.substr(i, stop - i);
       i = std::min(stop + end.size(), part.size());
-      // Lines that hold only the section's marks go.
+      // Lines that contain only the section's marks are removed.
       if (body.starts_with("\n")) {
         body.remove_prefix(1);
         made.resize(line_begin(made, made.size()));

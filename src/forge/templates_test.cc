@@ -49,11 +49,11 @@ TEST(Templates, AreReadWithOneForEachVariant) {
   EXPECT_EQ(library.templates[0].host, "k();\n");
 }
 
-TEST(Templates, ThatAreWrongAreNamedWithWhatIsWrong) {
+TEST(Templates, ThatAreInvalidAreNamedWithTheirError) {
   const struct {
     std::string manifest;
     std::string kernel;
-    const char* message;  // Its end.
+    const char* message;  // The end of the message.
   } kTable[] = {
       {with(kManifest, "rows", "columns"), kKernel,
        "\"walk\" is elements, rows, tiles or scans, not columns"},
@@ -88,7 +88,7 @@ TEST(Templates, ThatLackAMemberAreNamed) {
   }
 }
 
-// Holes named a, b and e: e is empty, b has two lines; the section s is repeated three times.
+// The holes are a, b and e: e is empty, b has two lines; the section s is repeated three times.
 std::string filled_with_values(const std::string& text) {
   return filled(text, {.hole = [](const std::string& name, size_t repetition) -> std::string {
                          if (name == "e") return "";
@@ -100,7 +100,7 @@ std::string filled_with_values(const std::string& text) {
                        }});
 }
 
-TEST(Filled, PutsHolesInTheirPlacesAndRepeatsSections) {
+TEST(Filled, FillsHolesAndRepeatsSections) {
   const struct {
     const char* text;
     const char* filled;
@@ -109,14 +109,15 @@ TEST(Filled, PutsHolesInTheirPlacesAndRepeatsSections) {
       {"no hole\n", "no hole\n"},
       {"x = {{a}};\n", "x = a0;\n"},
       {"{{a}}{{a}}", "a0a0"},
-      {"  {{b}}\nend\n", "  b1\n  b2\nend\n"},  // Alone in its line: as far to the right.
-      {"x {{b}}\n", "x b1\nb2\n\n"},            // Not alone.
-      {"  {{e}}\nend\n", "end\n"},              // An empty one takes its line along.
+      // The hole is alone on its line, so both lines are indented.
+      {"  {{b}}\nend\n", "  b1\n  b2\nend\n"},
+      {"x {{b}}\n", "x b1\nb2\n\n"},  // The hole is not alone on its line.
+      {"  {{e}}\nend\n", "end\n"},    // An empty hole removes its line.
       {"x{{e}}\nend\n", "x\nend\n"},
       {"{{#s}}{{a}},{{/s}}", "a0,a1,a2,"},
       {"{{#none}}{{a}}{{/none}}end", "end"},
       {"{{#s}}{{#one}}{{a}}{{/one}} {{/s}}",
-       "a0 a1 a2 "},  // One repetition keeps the outer number.
+       "a0 a1 a2 "},  // A section that is repeated once keeps the outer index.
       {"{\n  {{#s}}\n  x{{a}};\n  {{/s}}\n}\n", "{\n  xa0;\n  xa1;\n  xa2;\n}\n"},
       {"{\n  {{#none}}\n  x;\n  {{/none}}\n}\n", "{\n}\n"},
   };

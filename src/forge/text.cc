@@ -117,7 +117,7 @@ std::string indented(std::string_view text, size_t blanks) {
   std::string made;
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find('\n', at), text.size());
-    // Marks may begin before the line's first character, so blanks go before them.
+    // Marks may precede the line's first character, so the spaces are inserted before the marks.
     if (end > at) made.append(blanks, ' ').append(text.substr(at, end - at));
     if (end < text.size()) made += '\n';
     at = end + 1;

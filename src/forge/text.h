@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Text: small tools for generated code.  A site is a marked part of a text where a fault can be
-// planted: \x01 kind \x02 text \x03.  Sites may contain each other.
+// Text: small functions for generated code.  A site is a marked part of a text where a fault can be
+// planted: \x01 kind \x02 text \x03.  Sites may be nested.
 #ifndef MC_FORGE_TEXT_H_
 #define MC_FORGE_TEXT_H_
 
@@ -15,35 +15,35 @@ namespace mc::forge {
 
 struct Site {
   std::string kind;   // The name that faults in the manifests refer to.
-  size_t offset = 0;  // Characters before the site in the text without marks.
+  size_t offset = 0;  // The offset of the site in the text without marks.
   size_t size = 0;
 };
 
 std::string site(std::string_view kind, std::string_view text);
 
-// Removes the marks of `marked`; the sites are added to `sites`.
+// Removes the marks from `marked`; appends the sites to `sites`.
 std::string without_marks(std::string_view marked, std::vector<Site>& sites);
 
 // `text` with every `key` replaced.
 std::string substituted(std::string text, std::string_view key, std::string_view value);
 
-// True where `word` occurs in `text` as an identifier.
+// True if `word` occurs in `text` as an identifier.
 bool has_word(std::string_view text, std::string_view word);
 
 // `text` with the identifier replaced.
 std::string with_word(std::string_view text, std::string_view word, std::string_view value);
 
-// `text` with each identifier that `names` has replaced, all at once; names of sites stay, and so
-// do members ("threadIdx.x").
+// `text` with each identifier in `names` replaced, all at once; names of sites and of members
+// ("threadIdx.x") are not replaced.
 std::string renamed(std::string_view text, const std::map<std::string, std::string>& names);
 
-// `text`, in parentheses where it is more than a word.
+// `text`, in parentheses if it is more than one word.
 std::string parenthesized(const std::string& text);
 
-// `stem` and the first number, from `number` on, whose name is not in `text`.
+// `stem` with the first number, from `number` on, such that the name does not occur in `text`.
 std::string unused_name(std::string_view text, std::string_view stem, int number);
 
-// Every line of `text` behind so many blanks.
+// `text` with each line indented by this many spaces.
 std::string indented(std::string_view text, size_t blanks);
 
 std::string lower(std::string text);

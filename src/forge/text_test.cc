@@ -11,7 +11,7 @@
 namespace mc::forge {
 namespace {
 
-// A random text with sites in each other: as it is marked, and what its marks mean.
+// A random text with nested sites: the text with marks, and the text and sites that they stand for.
 struct Marked {
   std::string marked;
   std::string plain;
@@ -37,7 +37,7 @@ void add_parts(Marked& text, std::mt19937& random, int depth) {
   }
 }
 
-TEST(Sites, AreFoundWhereTheyWereMarkedAlsoInEachOther) {
+TEST(Sites, AreFoundAtTheirMarksAlsoIfNested) {
   constexpr unsigned kRandomSeed = 3;
   std::mt19937 random(kRandomSeed);
   size_t num_sites = 0;
@@ -58,10 +58,10 @@ TEST(Sites, AreFoundWhereTheyWereMarkedAlsoInEachOther) {
   EXPECT_GT(num_sites, 500u);
 }
 
-TEST(Words, AreIdentifiersAndNoPartsOfThem) {
+TEST(Words, AreWholeIdentifiers) {
   const struct {
     const char* text;
-    const char* replaced;  // With "y" for the word x.
+    const char* replaced;  // The text with x replaced by "y".
   } kTable[] = {
       {"x", "y"},         {"x + x", "y + y"}, {"ax + xa + x1", "ax + xa + x1"},
       {"a.x", "a.x"},     {"x.a", "y.a"},     {"x[x]", "y[y]"},
@@ -75,7 +75,7 @@ TEST(Words, AreIdentifiersAndNoPartsOfThem) {
   EXPECT_EQ(with_word("x", "x", "x + x"), "x + x");  // The new text is not searched again.
 }
 
-TEST(Substituted, ReplacesEachKeyOnceAlsoByATextThatHasIt) {
+TEST(Substituted, ReplacesEachKeyOnceAlsoByATextThatContainsIt) {
   EXPECT_EQ(substituted("{a} {a}", "{a}", "x"), "x x");
   EXPECT_EQ(substituted("{a}", "{a}", "{a}{a}"), "{a}{a}");
   EXPECT_EQ(substituted("none", "{a}", "x"), "none");
@@ -87,13 +87,13 @@ TEST(Indented, LeavesEmptyLinesEmpty) {
   EXPECT_EQ(indented("", 4), "");
 }
 
-TEST(UnusedName, IsTheFirstThatIsNoWordOfTheText) {
+TEST(UnusedName, IsTheFirstThatDoesNotOccurInTheText) {
   EXPECT_EQ(unused_name("v0 v1", "v", 0), "v2");
   EXPECT_EQ(unused_name("v0 v10", "v", 1), "v1");
   EXPECT_EQ(unused_name("a.v3", "v", 3), "v3");
 }
 
-TEST(Parenthesized, AreMoreThanAWord) {
+TEST(Parenthesized, IsAnyTextOfMoreThanOneWord) {
   EXPECT_EQ(parenthesized("12"), "12");
   EXPECT_EQ(parenthesized("n"), "n");
   EXPECT_EQ(parenthesized("n + 1"), "(n + 1)");

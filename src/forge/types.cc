@@ -56,7 +56,7 @@ std::string store_text(Type type, std::string_view value) {
 }
 
 std::string pointer_text(Type type, std::string_view tensor) {
-  // PyTorch's own half types are others than CUDA's, with the same bits.
+  // PyTorch's half types differ from CUDA's, but have the same bits.
   if (is_half(type)) return fmt::format("({}*){}.data_ptr()", element_text(type), tensor);
   return fmt::format("{}.data_ptr<{}>()", tensor, element_text(type));
 }

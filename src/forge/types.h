@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Types of a graph's values, and how they are written.  Halves are stored as such and computed in
-// float; integers are computed as they are stored.
+// Types of a graph's values, and their text.  Half types are stored as such and computed in float;
+// integers are computed in their own type.
 #ifndef MC_FORGE_TYPES_H_
 #define MC_FORGE_TYPES_H_
 
@@ -20,19 +20,19 @@ std::optional<Type> type_of(std::string_view name);
 
 bool is_whole(Type type);
 bool is_half(Type type);
-int bytes_of(Type type);  // An element has as many.
+int bytes_of(Type type);  // The size of an element in bytes.
 
-// "__half": an element in CUDA.
+// The CUDA type of an element, such as "__half".
 const char* element_text(Type type);
-// "float": what kernels compute in.
+// The type in which kernels compute, such as "float".
 const char* compute_text(Type type);
-// "__half2float(x[i])" of "x[i]".
+// The text that loads an element: "__half2float(x[i])" for "x[i]".
 std::string load_text(Type type, std::string_view element);
-// "__float2half(v)" of "v".
+// The text that stores a value: "__float2half(v)" for "v".
 std::string store_text(Type type, std::string_view value);
-// "x.data_ptr<float>()".
+// The text of a tensor's pointer: "x.data_ptr<float>()".
 std::string pointer_text(Type type, std::string_view tensor);
-// The lines that a text with such elements has to begin with.
+// The include lines that a CUDA text needs for its element types.
 std::string includes_of(std::string_view cuda);
 
 }  // namespace mc::forge

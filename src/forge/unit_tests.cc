@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kGrain = 64;  // Values are multiples of its inverse.
+constexpr double kGrain = 64;  // Values are multiples of 1 / kGrain.
 constexpr double kLarge = 64;
 constexpr double kTolerance = 1e-4, kToleranceHalf = 1e-2;
 
@@ -26,7 +26,8 @@ void round_to_grain(Array& array) {
 
 struct TestValues {
   const char* name;
-  void (*change)(std::vector<double>& values);  // The inputs that are drawn normally.
+  // The change of inputs that are drawn from the normal distribution.
+  void (*change)(std::vector<double>& values);
 };
 
 constexpr TestValues kTestValues[] = {
@@ -49,7 +50,7 @@ int num_elements(const Json& probe) {
 
 bool is_finite(const Json& probe) {
   return std::ranges::all_of(probe["outputs"], [](const Json& array) {
-    return std::ranges::none_of(array["values"], &Json::is_null);  // JSON writes NaN so.
+    return std::ranges::none_of(array["values"], &Json::is_null);  // JSON represents NaN as null.
   });
 }
 

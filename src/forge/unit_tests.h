@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Unit tests as data: small inputs of a task, and the outputs that it has for them.
+// Unit tests as data: small inputs of a task with the expected outputs.
 //
-// Outputs are the interpreter's, in double precision.  Inputs and parameters are multiples of 1/64,
-// which every type of a task holds exactly, so an implementation is given what the interpreter had.
+// Outputs are computed by the interpreter in double precision.  Inputs and parameters are multiples
+// of 1/64, which every type of a task represents exactly, so an implementation receives the same
+// values as the interpreter.
 #ifndef MC_FORGE_UNIT_TESTS_H_
 #define MC_FORGE_UNIT_TESTS_H_
 
@@ -14,11 +15,12 @@
 
 namespace mc::forge {
 
-// The elements of a test, inputs, parameters and outputs together; a task with more has no tests.
+// The maximum number of elements of a test, over inputs, parameters and outputs; a task with more
+// elements has no tests.
 inline constexpr int kTestElementsMax = 2048;
 
-// A probe (interpret.h) for each kind of values, with "values" (the kind) and "tolerance": drawn,
-// zeros, negative, one_large.  Those that leave the domain of an operator are left out.
+// Probes (interpret.h) of several kinds, each with "values" (the kind) and "tolerance": drawn,
+// zeros, negative, one_large.  A probe that leaves the domain of an operator is left out.
 std::vector<std::string> unit_tests_of(const TaskGraph& graph);
 
 // A row of unit_tests.jsonl: {"task", "init", "tests": [test]}.

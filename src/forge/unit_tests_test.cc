@@ -15,7 +15,7 @@ namespace {
 
 using testing::ElementsAre;
 
-// The unit tests of the first task that can be drawn of one operator.
+// The unit tests of the first task that can be drawn with this operator alone.
 std::vector<nlohmann::json> tests_of(const char* family, const char* op,
                                      Type type = Type::kFloat32) {
   const auto library = load_library(MC_SOURCE_DIR "/data/forge");
@@ -42,7 +42,7 @@ std::vector<std::string> kinds_of(const std::vector<nlohmann::json>& tests) {
   return kinds;
 }
 
-TEST(UnitTests, AreOfSeveralKindsOfValues) {
+TEST(UnitTests, HaveSeveralKindsOfValues) {
   const auto tests = tests_of("elementwise", "relu");
   ASSERT_THAT(kinds_of(tests), ElementsAre("drawn", "zeros", "negative", "one_large"));
   for (const nlohmann::json& test : tests) {
@@ -57,7 +57,7 @@ TEST(UnitTests, AreOfSeveralKindsOfValues) {
   EXPECT_EQ(tests[3]["inputs"][0]["values"][0], 64.0);
 }
 
-TEST(UnitTests, GiveWhatEachTypeHoldsExactly) {
+TEST(UnitTests, UseOnlyExactlyRepresentableValues) {
   for (const Type type : {Type::kFloat32, Type::kFloat16, Type::kBfloat16}) {
     for (const nlohmann::json& test : tests_of("elementwise", "mul", type)) {
       for (const nlohmann::json& input : test["inputs"]) {
@@ -68,7 +68,7 @@ TEST(UnitTests, GiveWhatEachTypeHoldsExactly) {
   }
 }
 
-TEST(UnitTests, LeaveOutWhatIsOutOfTheDomain) {
+TEST(UnitTests, LeaveOutProbesOutsideTheDomain) {
   const auto kinds = kinds_of(tests_of("elementwise", "rsqrt"));
   EXPECT_FALSE(kinds.empty());
   EXPECT_THAT(kinds, testing::Not(testing::Contains("negative")));

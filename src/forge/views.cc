@@ -10,9 +10,9 @@
 namespace mc::forge {
 namespace {
 
-constexpr double kFiller = 7;  // The value of elements that no view has.
+constexpr double kFiller = 7;  // The value of base elements outside of the view.
 
-// The place of the last axis's elements in the base: begin + step * index.
+// The offsets of the last axis's elements in the base are begin + step * index.
 int64_t step_of(View view) { return view == View::kEverySecond ? 2 : 1; }
 int64_t begin_of(View view) { return view == View::kWithoutFirst ? 1 : 0; }
 

@@ -24,8 +24,7 @@ Array counted(std::mt19937& random) {
   return array;
 }
 
-// The element that PyTorch's view would read: the address of an index is begin + sum(index *
-// stride).
+// The element that PyTorch's view would read, at the address begin + sum(index * stride).
 double element_by_strides(View view, const Array& base, const Array& array, size_t number) {
   const std::vector<int64_t> sizes(array.shape.begin(), array.shape.end());
   const std::vector<int64_t> strides = strides_of(view, sizes);
@@ -37,7 +36,7 @@ double element_by_strides(View view, const Array& base, const Array& array, size
   return base.values.at(static_cast<size_t>(address));
 }
 
-TEST(Views, OfTheirBaseAreTheArray) {
+TEST(Views, ViewOfTheBaseIsTheArray) {
   constexpr unsigned kRandomSeed = 1;
   std::mt19937 random(kRandomSeed);
   for (int round = 0; round < 200; ++round) {
@@ -56,7 +55,7 @@ TEST(Views, OfTheirBaseAreTheArray) {
   }
 }
 
-TEST(Views, HaveTheExtentsOfTheirBaseAsText) {
+TEST(Views, GiveTheExtentsOfTheirBaseAsText) {
   const std::vector<std::string> extents = {"B", "N", "M"};
   using Texts = std::vector<std::string>;
   EXPECT_EQ(base_extents(View::kNone, extents), extents);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Words: the sentences of samples as a grammar.  A sentence has a name and at least six forms with
-// the same slots; which form is written follows from a seed.  Every number in a text is a slot of a
-// sentence, so that tools/text_truth.py, which reads the forms from words.cc, finds it again and
-// compares it with the code.
+// Words: the grammar of the samples' sentences.  A sentence has a name and at least six forms with
+// the same slots; a seed determines which form is written.  Every number in a text is a slot of a
+// sentence.  So tools/text_truth.py, which reads the forms from words.cc, finds the numbers and
+// compares them with the code.
 #ifndef MC_FORGE_WORDS_H_
 #define MC_FORGE_WORDS_H_
 
@@ -18,7 +18,8 @@ namespace mc::forge {
 
 using Slots = std::map<std::string, std::string>;
 
-// One sentence.  REQUIRES: the grammar has it, and `slots` has all that its forms name.
+// The text of one sentence.  REQUIRES: the grammar has the sentence, and `slots` has all slots of
+// its forms.
 std::string phrased(std::string_view sentence, const Slots& slots, Random& random);
 
 // The names of all sentences, and the forms of one.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The grammar alone: tools/text_truth.py decides whether what is written with it is true.
+// These tests check only the grammar; tools/text_truth.py checks whether generated texts are true.
 #include "forge/words.h"
 
 #include <algorithm>
@@ -43,7 +43,7 @@ TEST(Words, FillEverySlot) {
   }
 }
 
-TEST(Questions, AreTheSameForTheSameNumberAndOfEveryTopic) {
+TEST(Questions, AreDeterminedByTheirNumberAndCoverEveryTopic) {
   std::set<std::string> topics;
   for (uint64_t number = 0; number < 300; ++number) {
     const Question question = question_of(3, number);

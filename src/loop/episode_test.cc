@@ -29,7 +29,7 @@ Episode example() {
   return episode;
 }
 
-TEST(Episode, ComesBackFromItsLineToTheLastBit) {
+TEST(Episode, IsReadFromItsLineUnchanged) {
   const auto again = episode_from_json(json_line(example()));
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ(*again, example());
@@ -38,14 +38,14 @@ TEST(Episode, ComesBackFromItsLineToTheLastBit) {
   EXPECT_EQ(*episode_from_json(json_line(fast)), fast);
 }
 
-TEST(Episode, IsRefusedWithOtherThanOneLogProbabilityAToken) {
+TEST(Episode, IsRejectedWithoutOneLogProbabilityForEachToken) {
   Episode broken = example();
   broken.log_probs.pop_back();
   EXPECT_FALSE(episode_from_json(json_line(broken)));
   EXPECT_FALSE(episode_from_json("{}"));
 }
 
-TEST(Episode, ManyComeBackFromTheirLines) {
+TEST(Episode, SeveralAreReadFromTheirLines) {
   const std::vector<Episode> all(3, example());
   EXPECT_EQ(*episodes_from_lines(json_lines(all)), all);
   EXPECT_TRUE(episodes_from_lines("")->empty());
@@ -81,7 +81,7 @@ TEST(Prompts, ARowMayNameItsDialect) {
       prompts_error(R"(, "dialect": "hip")").ends_with("expected cuda or musa, got \"hip\""));
 }
 
-TEST(Prompts, TheNextTurnShowsTheAnswerWithoutItsReasoning) {
+TEST(Prompts, ARepairTurnContainsTheAnswerWithoutItsReasoning) {
   std::vector<model::Message> messages{{"user", "Write it.\n"}};
   Turn turn;
   turn.answer = "<think>\nHm.\n</think>\n\nmy code";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A thread writes, so that a child that is busy blocks no caller of ask(); another thread reads.
+// One thread writes to the child and another reads from it, so that a busy child does not block the
+// callers of ask().
 #include "loop/judge.h"
 
 #include <filesystem>
@@ -35,7 +36,8 @@ Result<Judgement> parse_reply(const std::string& line, const rl::TrainingScoreOp
     const Json& error = json["error"];
     Judgement infra;
     infra.outcome = "infra";
-    if (json.contains("kind")) return infra;  // The request has no fault.
+    // An error with a "kind" is not a fault of the request.
+    if (json.contains("kind")) return infra;
     return Error{ErrorCode::kInvalidInput, "the verifier refuses a question: " +
                                                (error.is_string() ? error.get<std::string>() : "")};
   }
@@ -94,7 +96,7 @@ Judge::~Judge() {
   reader_.join();
 }
 
-// The verdict of a run that was killed.
+// A verdict that an earlier, interrupted part of the run stored.
 std::optional<Result<Judgement>> Judge::kept(const std::string& key) const {
   if (run_ == nullptr) return std::nullopt;
   const auto line = run_->text("verdict " + key);
@@ -102,7 +104,7 @@ std::optional<Result<Judgement>> Judge::kept(const std::string& key) const {
   return *line ? std::optional(parse_reply(**line, options_)) : std::nullopt;
 }
 
-// The id is of the content, so a seeded verifier gives the same verdict in every run.
+// The id is a hash of the content, so a seeded verifier gives the same verdict in every run.
 std::string Judge::ask(const task::Task& task, const std::string& answer,
                        std::optional<task::Dialect> dialect) {
   std::string options;
@@ -138,7 +140,8 @@ void Judge::write_requests() {
       line = std::move(lines_.front());
       lines_.pop_front();
     }
-    if (!child_->send(line)) return;  // The reader sees the end too.
+    // No error is set here: the reader thread notices the end of the child too.
+    if (!child_->send(line)) return;
   }
 }
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The verifier as a child process: `musacoder eval --stream`, or any program that reads a question
-// a line and replies a line (docs/rl.md).
+// The verifier as a child process: `musacoder eval --stream`, or any program that reads one request
+// per line and writes one reply per line (docs/rl.md).
 //
-// Answers are judged while others are generated; the loop waits for a judgement when it needs it.
-// The same answer to the same task is judged once in a run, also in one that was killed and goes
-// on: each verdict is kept in the run's store.  An answer whose verdict is infra has no score, and
-// is judged again by a run that goes on.
+// Answers are judged while others are generated; the loop waits for a judgement only when it needs
+// it. The same answer to the same task is judged once in a run, even if the run is killed and
+// resumed, because the run's store keeps each verdict.  An answer with outcome infra has no score;
+// a resumed run judges it again.
 //
 //   MC_TRY(auto judge, Judge::start({"musacoder", "eval", "--stream"}), "rl");
 //   const std::string key = judge->ask(task, answer);
-//   ... more of them ...
+//   ... more requests ...
 //   MC_TRY(Judgement judgement, judge->wait(key), "rl");
 #ifndef MC_LOOP_JUDGE_H_
 #define MC_LOOP_JUDGE_H_
@@ -34,40 +34,41 @@
 
 namespace mc::loop {
 
-// A verdict, as far as the loop needs it.
+// The parts of a verdict that the training loop needs.
 struct Judgement {
   std::string outcome;       // The result of task::outcome_name
   std::optional<double> s;   // The result of rl::training_score; empty for infra and unsupported.
-  double q = 0;              // Share of trials passed.
-  std::optional<double> nu;  // The speed-up over eager PyTorch, where it passed and was timed.
-  std::optional<rl::Stage> stage;  // The stage at which it failed, if it did.
-  std::string feedback;            // For the model's next turn.
+  double q = 0;              // The share of trials that passed.
+  std::optional<double> nu;  // The speed-up over eager PyTorch, if the answer passed and was timed.
+  std::optional<rl::Stage> stage;  // The stage at which the answer failed, if it failed.
+  std::string feedback;            // The feedback for the model's next turn.
   bool operator==(const Judgement&) const = default;
 };
 
-// From a reply's line.  kInvalidInput for {"error"}, kProtocol for what is no reply.
+// Parses the line of a reply.  kInvalidInput for {"error"}; kProtocol for a line that is not a
+// reply.
 Result<Judgement> parse_reply(const std::string& line, const rl::TrainingScoreOptions& options);
 
-// The command as far as it decides verdicts, for the settings of a run: without the folder of the
-// program and the number of jobs.
+// The arguments of the verifier's command that can change verdicts, for the settings of a run:
+// without the program's folder and the number of jobs.
 std::vector<std::string> verifier_of(const std::vector<std::string>& command);
 
 class Judge {
  public:
-  // Starts `command`; its standard error stays ours.  `run` keeps the verdicts, if it is given; it
-  // outlives the judge.
+  // Starts `command`; it inherits standard error.  `run`, if not null, stores the verdicts and must
+  // outlive the judge.
   static Result<std::unique_ptr<Judge>> start(const std::vector<std::string>& command,
                                               const rl::TrainingScoreOptions& options,
                                               store::Run* run = nullptr);
-  // Closes the child's input, and ends it.
+  // Closes the child's input and terminates the child.
   ~Judge();
 
-  // The key to wait for.  Thread-safe, returns at once.  Without a dialect the answer is judged in
-  // the verifier's own.
+  // Requests a verdict and returns the key for wait() at once.  Thread-safe.  Without a dialect,
+  // the verifier judges the answer in its default dialect.
   std::string ask(const task::Task& task, const std::string& answer,
                   std::optional<task::Dialect> dialect = std::nullopt);
-  // kUnavailable where the child ended, kInvalidInput where it refuses the question.
-  // REQUIRES: the key is of an answer that was asked for.
+  // Waits for the verdict.  kUnavailable if the child ended; kInvalidInput if it rejected the
+  // request. REQUIRES: ask() returned the key.
   Result<Judgement> wait(const std::string& key);
 
  private:
@@ -77,13 +78,15 @@ class Judge {
   void read_replies();
   void take(const std::string& line);
 
-  const std::unique_ptr<LineChild> child_;  // Constant after construction, like the next two.
+  // This and the next two members are constant after construction.
+  const std::unique_ptr<LineChild> child_;
   const rl::TrainingScoreOptions options_;
   store::Run* const run_;
-  std::mutex mutex_;  // Guards the rest but the threads.
+  std::mutex mutex_;  // The mutex guards the members below, except the threads.
   std::condition_variable changed_;
-  std::map<std::string, std::optional<Result<Judgement>>> judgements_;  // Keys: ask().
-  std::deque<std::string> lines_;                                       // To write.
+  // The keys are those of ask(); empty while the verdict is pending.
+  std::map<std::string, std::optional<Result<Judgement>>> judgements_;
+  std::deque<std::string> lines_;  // Lines that are not yet written to the child.
   std::optional<Error> ended_;
   std::thread writer_;
   std::thread reader_;

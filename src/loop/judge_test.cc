@@ -21,14 +21,14 @@ std::string reply_with(task::Outcome outcome) {
          task::to_json(verdict, task::Indent::kCompact) + "}";
 }
 
-TEST(ParseReply, ScoresAFailureAndSaysHowFarItCame) {
+TEST(ParseReply, ScoresAFailureAndNamesItsStage) {
   const auto got =
       parse_reply(reply_with(task::Wrong{.q = 0.5, .specialised = false, .trials = {}}), {});
   ASSERT_TRUE(got) << got.error().message;
   EXPECT_EQ(*got, (Judgement{"wrong", -0.25, 0.5, {}, rl::Stage::kComparison, "No.\n"}));
 }
 
-TEST(ParseReply, ScoresAPassByItsSpeedOnTheGrid) {
+TEST(ParseReply, ScoresAPassByItsRoundedSpeedUp) {
   task::Passed passed;
   EXPECT_EQ(parse_reply(reply_with(passed), {})->s, 1.0);
   passed.performance.emplace();
@@ -44,7 +44,7 @@ TEST(ParseReply, InfraAndUnsupportedHaveNoScore) {
   EXPECT_FALSE(parse_reply(reply_with(task::Unsupported{}), {})->s);
 }
 
-TEST(ParseReply, RefusesWhatIsNoVerdict) {
+TEST(ParseReply, RejectsALineThatIsNotAVerdict) {
   EXPECT_EQ(parse_reply(R"({"id": "a", "error": "no task"})", {}).error().code,
             ErrorCode::kInvalidInput);
   EXPECT_EQ(parse_reply(R"({"id": "a", "error": "lost", "kind": "infra"})", {})->outcome, "infra");
@@ -52,7 +52,7 @@ TEST(ParseReply, RefusesWhatIsNoVerdict) {
   EXPECT_EQ(parse_reply(R"({"id": "a", "verdict": {}})", {}).error().code, ErrorCode::kProtocol);
 }
 
-TEST(Judge, AVerifierThatEndsOrTalksOfSomethingElseIsAnError) {
+TEST(Judge, AVerifierThatEndsOrRepliesToAnUnknownIdIsAnError) {
   const task::Task task{"t", "t", "code"};
   auto ends = Judge::start({"false"}, {});
   ASSERT_TRUE(ends);
@@ -63,7 +63,7 @@ TEST(Judge, AVerifierThatEndsOrTalksOfSomethingElseIsAnError) {
   EXPECT_FALSE(Judge::start({"/no/such/program"}, {}));
 }
 
-TEST(Judge, AsksInTheDialectOfTheRow) {
+TEST(Judge, RequestsAVerdictInTheDialectOfTheRow) {
   const task::Task task{"t", "t", "code"};
   const auto folder = TemporaryDirectory::create("judge");
   const std::string path = (folder->path() / "asked").string();
@@ -72,7 +72,7 @@ TEST(Judge, AsksInTheDialectOfTheRow) {
   const std::string cuda = (*judge)->ask(task, "a");
   const std::string musa = (*judge)->ask(task, "a", task::Dialect::kMusa);
   EXPECT_NE(cuda, musa);
-  EXPECT_FALSE((*judge)->wait(musa));  // It has ended without a reply.
+  EXPECT_FALSE((*judge)->wait(musa));  // The verifier ended without a reply.
   const auto asked = read_file(path, 1 << 20);
   ASSERT_TRUE(asked);
   const size_t second = asked->find('\n') + 1;
@@ -80,7 +80,7 @@ TEST(Judge, AsksInTheDialectOfTheRow) {
   EXPECT_NE(asked->find(R"("options":{"dialect":"musa"})", second), std::string::npos);
 }
 
-TEST(Judge, AVerdictOfARunIsNotAskedForAgain) {
+TEST(Judge, AStoredVerdictIsNotRequestedAgain) {
   const task::Task task{"t", "t", "code"};
   const auto folder = TemporaryDirectory::create("judge");
   auto opened = store::open_run(folder->path(), {.name = "rl", .kind = "rl", .settings = "{}"});

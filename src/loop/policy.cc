@@ -14,11 +14,11 @@
 namespace mc::loop {
 namespace {
 
-// Which hidden states predict trained tokens, and those tokens.
+// The hidden states that predict trained tokens, and these tokens.
 struct Targets {
   std::vector<int64_t> rows;
   std::vector<int64_t> tokens;
-  std::vector<size_t> ends;  // The ends of each sequence.
+  std::vector<size_t> ends;  // For each sequence, the index after its last target.
 };
 
 Targets targets_of(std::span<const train::Sample* const> sequences) {
@@ -30,7 +30,8 @@ Targets targets_of(std::span<const train::Sample* const> sequences) {
       targets.rows.push_back(start + static_cast<int64_t>(i) - 1);
       targets.tokens.push_back(sample->tokens[i]);
     }
-    start += static_cast<int64_t>(sample->tokens.size()) - 1;  // The last is only predicted.
+    // The last token is a target only, never an input.
+    start += static_cast<int64_t>(sample->tokens.size()) - 1;
     targets.ends.push_back(targets.rows.size());
   }
   return targets;
@@ -152,7 +153,8 @@ double Policy::update(std::span<const train::Sample> sequences, const GradientOf
   return optimizer_.step(gradients_[0].flat, lr);
 }
 
-// The longest sequences are dealt first, packs are filled first fit: the same for the same batch.
+// The longest sequences are distributed first, and packs are filled by first fit, so the same batch
+// always has the same packs.
 std::vector<Scores> Policy::run(const model::Parameters& weights,
                                 std::span<const train::Sample> sequences,
                                 const GradientOf& gradient_of,

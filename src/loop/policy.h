@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The policy: the weights that write answers and are trained on them.  Generator and trainer have
-// the same tensors, unless the generator is to compute in another dtype or to be stale (--stale):
-// then it has a copy.  Tensors stand behind this header; src/rl decides, this computes.
+// The policy: the weights that generate answers and are trained on them.  Generator and trainer
+// share their tensors.  The generator has a copy only if it computes in another dtype or uses older
+// weights (--stale).  The decisions are made in src/rl; this class computes with tensors.
 //
 //   Policy policy(model, options);
 //   std::vector<Scores> old = policy.score(sequences);
@@ -29,34 +29,34 @@
 namespace mc::loop {
 
 struct PolicyOptions {
-  double temperature =
-      0.9;  // The temperature of every log-probability: softmax(logits / temperature).
+  double temperature = 0.9;  // The temperature T of every log-probability: softmax(logits / T).
   int64_t pack_tokens = 4096;
-  size_t workers = 1;  // Threads that each take a part of the sequences.
+  size_t workers = 1;  // The number of threads; each processes a part of the sequences.
   at::Device device = at::kCPU;
   at::ScalarType dtype = at::kFloat;
-  // The dtype of a generator with weights of its own, as refresh_generator() left them.  Without
-  // one the generator has the trainer's weights.
+  // The dtype of a generator that has its own weights, which refresh_generator() updates.  If
+  // absent, the generator uses the trainer's weights.
   std::optional<at::ScalarType> generate_dtype;
   train::OptimizerOptions optimizer;
-  bool keeps_reference = true;  // A copy of the first weights, for the KL.
+  bool keeps_reference = true;  // True to keep a copy of the first weights, for the KL.
 };
 
-// Values of the trained tokens of one sequence, in order.
+// The values at each trained token of one sequence, in order.
 struct Scores {
   std::vector<double> log_probs;
   std::vector<double> entropy;
 };
 
-// Adds to `gradients` that of sum(g log_prob), g of each sequence by `gradient_of`, which is also
-// told its scores; returns them.  With `gradients` null: the scores alone.
+// Computes the scores of all sequences and returns them.  Adds the gradient of sum(g log_prob) to
+// `gradients`, where `gradient_of` returns the g of a sequence from its scores.  If `gradients` is
+// null, only the scores are computed.
 using GradientOf = std::function<std::vector<double>(size_t sequence, const Scores& now)>;
 std::vector<Scores> score_sequences(const model::ForwardContext& passage,
                                     std::span<const train::Sample* const> sequences,
                                     double temperature, const GradientOf& gradient_of,
                                     model::Parameters* gradients);
 
-// Which weights write an answer.
+// The weights that generate an answer.
 enum class Writer {
   kGenerator,
   kTrainer,
@@ -68,23 +68,23 @@ class Policy {
   Policy(const Policy&) = delete;
   Policy& operator=(const Policy&) = delete;
 
-  // Answers to all requests.  Each worker has a fixed part of them, so the same requests get the
-  // same answers to the last bit.  `done` is called from several threads.
+  // Generates answers to all requests.  Each worker has a fixed part of the requests, so the same
+  // requests get bit-identical answers.  `done` is called from several threads.
   void generate(std::span<const model::Request> requests, const model::GenerateOptions& options,
                 const std::function<void(size_t request, const model::Answer& answer)>& done,
                 Writer writer = Writer::kGenerator) const;
-  // The generator's own weights, if it has some, become those of the trainer.
+  // Copies the trainer's weights to the generator, if it has its own.
   void refresh_generator();
 
   std::vector<Scores> score(std::span<const train::Sample> sequences) const;
   std::vector<Scores> score_by_reference(std::span<const train::Sample> sequences) const;
 
-  // One step of the optimiser; returns the gradient's norm before it was limited.  Where that is no
-  // finite number nothing changed.  `gradient_of` is called from several threads.
+  // Performs one optimizer step and returns the gradient's norm before clipping.  If the norm is
+  // not finite, nothing changes.  `gradient_of` is called from several threads.
   double update(std::span<const train::Sample> sequences, const GradientOf& gradient_of, double lr);
 
-  // The tensors of a checkpoint, a generator's own weights too; after loading into it:
-  // restored(steps).
+  // The tensors of a checkpoint, including the generator's own weights.  After loading values into
+  // them, call restored(steps).
   train::RunTensors tensors();
   void restored(int64_t optimizer_steps);
   int64_t optimizer_steps() const { return optimizer_.steps(); }
@@ -96,11 +96,12 @@ class Policy {
                           std::vector<model::Parameters>* gradients) const;
 
   const PolicyOptions options_;
-  at::Tensor master_;  // Float32; the decoder's own where it computes in that.
+  // The parameters in float32; the decoder's own tensor if it computes in float32.
+  at::Tensor master_;
   model::Parameters weights_;
   std::optional<model::Parameters> generator_;
   std::optional<model::Parameters> reference_;
-  std::vector<model::Parameters> gradients_;  // One for each worker.
+  std::vector<model::Parameters> gradients_;  // One set of gradients for each worker.
   model::ops::RopeTable rope_;
   train::Optimizer optimizer_;
 };

@@ -21,7 +21,7 @@
 namespace mc::loop {
 namespace {
 
-constexpr double kDriftMax = 1e-5;  // The drift of generator and trainer, in float32.
+constexpr double kDriftMax = 1e-5;  // The maximum drift between generator and trainer in float32.
 
 model::Config small() {
   model::Config config;
@@ -38,7 +38,7 @@ model::Config small() {
   return config;
 }
 
-// A tokenizer of two letters: the tests below never use it.
+// A model with a tokenizer of two letters, which the tests below never use.
 model::Model make_model() {
   const std::string json =
       R"({"model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []},)"
@@ -83,7 +83,7 @@ std::vector<Episode> generate(const Policy& policy, Writer writer = Writer::kGen
         episode.tokens = answer.tokens;
         if (answer.is_stopped) episode.tokens.push_back(answer.end);
         episode.log_probs = answer.log_probs;
-        // Answers with token 20 are right.
+        // Answers that contain token 20 are correct.
         const bool passes = std::count(episode.tokens.begin(), episode.tokens.end(), 20) > 0;
         Turn turn;
         turn.judgement.s = passes ? 1.0 : -1.0;
@@ -146,7 +146,7 @@ TEST(Policy, AGeneratorOfLowerPrecisionDrifts) {
   EXPECT_LT(drift, 0.1);
 }
 
-TEST(Policy, AGeneratorOfItsOwnIsAsOldAsItsLastRefresh) {
+TEST(Policy, ASeparateGeneratorChangesOnlyAtARefresh) {
   PolicyOptions options = options_with(2);
   options.generate_dtype = at::kFloat;
   Policy policy(make_model(), options);
@@ -161,7 +161,7 @@ TEST(Policy, AGeneratorOfItsOwnIsAsOldAsItsLastRefresh) {
   EXPECT_LE(drift_of(policy), kDriftMax);
 }
 
-TEST(Policy, ACheckpointHoldsTheGeneratorsOwnWeights) {
+TEST(Policy, ACheckpointContainsTheGeneratorsOwnWeights) {
   const auto folder = TemporaryDirectory::create("policy");
   PolicyOptions options = options_with(1);
   options.generate_dtype = at::kBFloat16;
@@ -180,13 +180,13 @@ TEST(Policy, ACheckpointHoldsTheGeneratorsOwnWeights) {
   EXPECT_EQ(generate(again, Writer::kTrainer), generate(policy, Writer::kTrainer));
 }
 
-TEST(Policy, TheSameRequestsGetTheSameAnswersToTheLastBit) {
+TEST(Policy, TheSameRequestsGetBitIdenticalAnswers) {
   const Policy policy(make_model(), options_with(2));
   EXPECT_EQ(generate(policy), generate(policy));
 }
 
-// Against finite differences of sum(g log_prob), in float64.
-TEST(Policy, GradientIsThatOfTheWeightedLogProbabilities) {
+// The expected values are finite differences of sum(g log_prob), in float64.
+TEST(Policy, GradientEqualsFiniteDifferencesOfWeightedLogProbabilities) {
   const model::Config config = small();
   const at::Tensor flat = make_model().flat.to(at::kDouble);
   const auto table = model::ops::rope_table(64, 8, config.rope_theta);
@@ -222,7 +222,7 @@ TEST(Policy, GradientIsThatOfTheWeightedLogProbabilities) {
   }
 }
 
-TEST(UpdatePolicy, MakesWhatPassedLikelierAndWhatFailedLessSo) {
+TEST(UpdatePolicy, RaisesLogProbabilitiesInTheDirectionOfTheAdvantages) {
   Policy policy(make_model(), options_with(2));
   const std::vector<Episode> episodes = generate(policy);
   const std::vector<train::Sample> samples = samples_of(episodes);
@@ -231,7 +231,7 @@ TEST(UpdatePolicy, MakesWhatPassedLikelierAndWhatFailedLessSo) {
   ASSERT_TRUE(result) << result.error().message;
   ASSERT_FALSE(result->plan.skips_update());
   const std::vector<Scores> after = policy.score(samples);
-  double change = 0;  // The change of A times the mean log-probability.
+  double change = 0;  // The sum of A times the change of the mean log-probability.
   for (size_t i = 0; i < samples.size(); ++i) {
     double sum = 0;
     for (size_t t = 0; t < after[i].log_probs.size(); ++t) {
@@ -244,7 +244,7 @@ TEST(UpdatePolicy, MakesWhatPassedLikelierAndWhatFailedLessSo) {
   EXPECT_NEAR(result->policy_loss, 0, 1e-4) << "the ratio is 1, and advantages sum to 0";
 }
 
-// The advantages of a group as a sorted list.
+// The sorted advantages of a group.
 std::vector<double> advantages_of(const UpdateResult& result, size_t begin, size_t end) {
   std::vector<double> values;
   for (size_t i = begin; i < end; ++i) values.push_back(result.plan.advantage[i].value_or(0));
@@ -274,7 +274,7 @@ TEST(UpdatePolicy, ShuffledRewardsStayInTheirGroups) {
   EXPECT_GT(num_moved, 0u);
 }
 
-TEST(UpdatePolicy, ChangesNothingWhereEveryEpisodeIsUnscored) {
+TEST(UpdatePolicy, ChangesNothingIfNoEpisodeHasAScore) {
   Policy policy(make_model(), options_with(1));
   std::vector<Episode> episodes = generate(policy);
   for (Episode& episode : episodes) episode.turns[0].judgement.s.reset();
@@ -285,7 +285,7 @@ TEST(UpdatePolicy, ChangesNothingWhereEveryEpisodeIsUnscored) {
   EXPECT_TRUE(policy.master().equal(before));
 }
 
-// Group 1 has no spread, group 2 no score.
+// The episodes of three groups: group 1 has no spread, group 2 has no scores.
 std::vector<Episode> three_groups(const Policy& policy) {
   std::vector<Episode> episodes = generate(policy);
   for (size_t i = 0; i < episodes.size(); ++i) {
@@ -297,7 +297,7 @@ std::vector<Episode> three_groups(const Policy& policy) {
   return episodes;
 }
 
-TEST(WithSpread, LeavesOutGroupsOfEqualRewardsAlone) {
+TEST(WithSpread, LeavesOutOnlyGroupsOfEqualRewards) {
   const std::vector<Episode> episodes = three_groups(Policy(make_model(), options_with(1)));
   const std::vector<Episode> kept = with_spread(episodes, options_of(1));
   EXPECT_EQ(num_without_spread(episodes, options_of(1)), 1U);
@@ -306,10 +306,11 @@ TEST(WithSpread, LeavesOutGroupsOfEqualRewardsAlone) {
   EXPECT_TRUE(std::equal(kept.begin() + 4, kept.end(), episodes.begin() + 8));
 }
 
-TEST(UpdatePolicy, GivesAnUnsupportedAnswerTheLeastRewardOfItsGroup) {
+TEST(UpdatePolicy, GivesAnUnsupportedAnswerTheLowestRewardOfItsGroup) {
   Policy policy(make_model(), options_with(1));
   std::vector<Episode> episodes = three_groups(policy);
-  Judgement& judgement = episodes[0].turns[0].judgement;  // The others: -1, 1, -1.
+  // The scores of the other episodes are -1, 1, -1.
+  Judgement& judgement = episodes[0].turns[0].judgement;
   judgement.outcome = "unsupported";
   judgement.s.reset();
   const auto result = update_policy(policy, episodes, options_of(1));
@@ -318,10 +319,10 @@ TEST(UpdatePolicy, GivesAnUnsupportedAnswerTheLeastRewardOfItsGroup) {
   ASSERT_TRUE(advantage[0] && advantage[1]);
   EXPECT_LT(*advantage[0], 0);
   EXPECT_EQ(*advantage[0], *advantage[1]);
-  EXPECT_EQ(result->plan.num_unscored, 4U);  // Those of the third group, in which none has one.
+  EXPECT_EQ(result->plan.num_unscored, 4U);  // The third group has no scores at all.
 }
 
-TEST(UpdatePolicy, OfNoEpisodesChangesNothing) {
+TEST(UpdatePolicy, WithoutEpisodesChangesNothing) {
   Policy policy(make_model(), options_with(2));
   const at::Tensor before = policy.master().clone();
   const auto result = update_policy(policy, {}, options_of(1));
@@ -330,7 +331,7 @@ TEST(UpdatePolicy, OfNoEpisodesChangesNothing) {
   EXPECT_TRUE(policy.master().equal(before));
 }
 
-TEST(RewardOf, FallsTowardsTheLimitOfTokensWhereThatIsAskedFor) {
+TEST(RewardOf, DecreasesTowardsTheTokenLimitIfThePenaltyIsOn) {
   Episode episode;
   episode.turns.resize(1);
   episode.turns[0].judgement.s = 1;
@@ -343,7 +344,7 @@ TEST(RewardOf, FallsTowardsTheLimitOfTokensWhereThatIsAskedFor) {
   EXPECT_FALSE(reward_of(episode, options));
 }
 
-TEST(UpdatePolicy, AStepOfTheOptimiserIsMadeForEachMiniBatch) {
+TEST(UpdatePolicy, MakesAnOptimizerStepForEachMiniBatch) {
   Policy policy(make_model(), options_with(1));
   const std::vector<Episode> episodes = generate(policy);
   size_t num_groups = 1;
@@ -361,12 +362,13 @@ TEST(UpdatePolicy, AStepOfTheOptimiserIsMadeForEachMiniBatch) {
   EXPECT_GT(result->kl_old, 0);
 }
 
-TEST(UpdatePolicy, NoMoreUpdatesAreMadeFromAKlToTheOldPolicyOn) {
+TEST(UpdatePolicy, StopsUpdatesWhenTheKlToTheOldPolicyExceedsTheLimit) {
   Policy policy(make_model(), options_with(1));
   const std::vector<Episode> episodes = generate(policy);
   UpdateOptions options = options_of(1e-3);
   options.updates = 5;
-  options.kl_stop = 0;  // The first update is made by the old policy itself.
+  // The first update always takes place, because the policy is still the old one.
+  options.kl_stop = 0;
   const auto result = update_policy(policy, episodes, options);
   ASSERT_TRUE(result) << result.error().message;
   EXPECT_EQ(result->num_updates, 2);

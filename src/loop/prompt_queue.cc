@@ -60,7 +60,8 @@ RetryCounts PromptQueue::remember(int64_t step, std::span<const Episode> episode
     for (const Episode& episode : group) scores.push_back(episode.scores());
     const bool passed = std::ranges::any_of(group, &Episode::passed);
     counts.num_replays += group[0].is_replay ? 1 : 0;
-    if (passed) retries_.solved(group[0].task);  // A fresh prompt may have solved it too.
+    // A fresh prompt may also have solved a task of the buffer.
+    if (passed) retries_.solved(group[0].task);
     counts.num_solved += group[0].is_replay && passed ? 1 : 0;
     if (!rl::is_all_failed(scores)) continue;
     ++counts.num_all_failed;
@@ -72,7 +73,8 @@ RetryCounts PromptQueue::remember(int64_t step, std::span<const Episode> episode
   return counts;
 }
 
-// The failed answer of a group to come back to, among those whose replay leaves room.
+// The failed answer of a group to replay later, chosen among those whose replay leaves room for an
+// answer.
 std::optional<rl::FailedCandidate> PromptQueue::failure_of(std::span<const Episode> group) const {
   const auto prompt = by_id_.find(group[0].task);
   if (prompt == by_id_.end()) return std::nullopt;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The prompts of a step: the next tasks of the epoch's order, or replays of failed answers (BDR).
+// The queue of prompts: each step takes the next tasks in the epoch's order, or replays failed
+// answers (BDR).
 //
-// A step calls choose() for its groups, refill() for others in place of groups without spread, and
-// at its end remember() with the episodes.  The queue follows from these calls alone: the same
-// calls make the same choices again.
+// A step calls choose() for its groups, refill() to replace groups without spread, and at its end
+// remember() with the episodes.  The state depends on these calls alone: the same calls make the
+// same choices again.
 #ifndef MC_LOOP_PROMPT_QUEUE_H_
 #define MC_LOOP_PROMPT_QUEUE_H_
 
@@ -25,20 +26,21 @@
 namespace mc::loop {
 
 struct PromptQueueOptions {
-  int64_t prompts = 16;  // The number of a step's groups.
+  int64_t prompts = 16;  // The number of groups in a step.
   uint64_t seed = 0;
   rl::RetryOptions retry;
-  bool replays_show_failure = true;  // Otherwise a replay is the task alone, the control of BDR.
-  // False for messages that leave no room for an answer; such a replay is not kept.
+  // False: a replay contains only the task, as a control experiment for BDR.
+  bool replays_show_failure = true;
+  // Returns false for messages that leave no room for an answer; such a replay is not kept.
   std::function<bool(const std::vector<model::Message>&)> leaves_room;
 };
 
-// The groups of a step, and the retry buffer after it.
+// Counts over the groups of a step, and the retry buffer after the step.
 struct RetryCounts {
   size_t num_groups = 0;
   size_t num_all_failed = 0;
   size_t num_replays = 0;
-  size_t num_solved = 0;  // Replays with an answer that passed.
+  size_t num_solved = 0;  // Replayed groups in which an answer passed.
   size_t buffer_size = 0;
   double age_mean = 0;  // The mean age of the buffer's items, in steps.
 };
@@ -53,19 +55,20 @@ class PromptQueue {
   const std::vector<Prompt>& prompts() const { return prompts_; }
   const train::Place& place() const { return place_; }
 
-  // The slots of a step.
+  // Chooses the prompts of a step.
   std::vector<Slot> choose(int64_t step);
-  // The next prompts of the epoch's order, without replays.
+  // Chooses the next prompts in the epoch's order, without replays.
   std::vector<Slot> refill(size_t count);
 
-  // Tasks that were solved leave the retry buffer, tasks on which all failed enter it.
+  // Removes solved tasks from the retry buffer, and adds tasks on which all samples failed.
   RetryCounts remember(int64_t step, std::span<const Episode> episodes);
 
  private:
   const Prompt& next_prompt();
   std::optional<rl::FailedCandidate> failure_of(std::span<const Episode> group) const;
 
-  const std::vector<Prompt> prompts_;  // Constant after construction, like the next two.
+  // This and the next two members are constant after construction.
+  const std::vector<Prompt> prompts_;
   const PromptQueueOptions options_;
   std::map<std::string, const Prompt*> by_id_;
   rl::RetryBuffer retries_;

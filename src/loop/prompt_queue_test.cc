@@ -23,7 +23,7 @@ PromptQueue make_queue(double replays = 0.5) {
                                           .leaves_room = [](const auto&) { return true; }});
 }
 
-// Two answers to each slot; those to tasks of `solved` pass.
+// Two answers for each slot; answers to tasks in `solved` pass.
 std::vector<Episode> answers_to(const std::vector<Slot>& slots, int64_t step,
                                 const std::set<std::string>& solved) {
   std::vector<Episode> episodes;
@@ -93,7 +93,7 @@ TEST(PromptQueue, RemembersFailedTasksUntilTheyAreSolved) {
   EXPECT_EQ(queue.remember(1, first).buffer_size, 2U);
 }
 
-TEST(PromptQueue, ReplaysTheTaskAloneWhereThatIsAsked) {
+TEST(PromptQueue, ReplaysTheTaskAloneIfRequested) {
   PromptQueue queue({{{"t", "t", "code"}, {{"user", "task\n"}}}},
                     {.prompts = 1,
                      .seed = 5,

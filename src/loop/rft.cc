@@ -32,7 +32,8 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr int64_t kChunkAnswers = 512;  // Some for each of many cores: a chunk waits for its last.
+// A chunk is large enough for many cores, because it waits for its last answer.
+constexpr int64_t kChunkAnswers = 512;
 
 std::vector<Prompt> choose_tasks(std::vector<Prompt> prompts, const RftOptions& options) {
   const auto count = static_cast<size_t>(options.limit);
@@ -65,8 +66,9 @@ void count_lines(const std::string& text, int64_t each, std::map<std::string, in
   for (std::string line; std::getline(lines, line);) counts[line] += each;
 }
 
-// Failed answers, no text twice, each followed by the passing one that changes it least: as the
-// turn before, and within the prompt.
+// Repair rows from failed answers, each text used once.  The target is the passing answer that
+// changes the fewest lines.  Each failed answer gives two rows: one shows it as the previous turn,
+// the other within the prompt.
 std::string repair_rows(const Prompt& prompt, std::span<const Episode> episodes,
                         std::span<const std::string> passing, int64_t count, RftSummary& summary) {
   std::string text;
@@ -89,14 +91,14 @@ std::string repair_rows(const Prompt& prompt, std::span<const Episode> episodes,
   return text;
 }
 
-// One task's answers: adds its rows to `text`, and counts.
+// Adds the rows of one task's answers to `text`, and updates the counts.
 void add_task(const Prompt& prompt, std::span<const Episode> episodes, const RftOptions& options,
               std::string& text, RftSummary& summary) {
   std::vector<std::string> answers;
   std::vector<std::string> structures;
   for (const Episode& episode : episodes) {
     if (!episode.passed()) continue;
-    answers.push_back(episode.turns.back().answer);  // An episode ends with its first pass.
+    answers.push_back(episode.turns.back().answer);  // An episode ends at its first pass.
     structures.push_back(structure_of(answers.back()));
   }
   summary.tasks += 1;
@@ -132,7 +134,8 @@ std::string summary_json(const RftSummary& s) {
   return json.dump(2) + "\n";
 }
 
-// Answers and verdicts come in chunks of whole tasks, each in the store as soon as it is complete.
+// The sampling of all tasks in chunks of whole tasks.  Each chunk of answers with verdicts is
+// stored as soon as it is complete.
 class Sampling {
  public:
   Sampling(const RftOptions& options, const model::Model& model, const std::vector<Prompt>& prompts)
@@ -141,7 +144,7 @@ class Sampling {
         prompts_(prompts),
         chunk_(static_cast<size_t>(std::max<int64_t>(1, kChunkAnswers / options.samples))) {}
 
-  // The order is by task and sample.
+  // All episodes, ordered by task and sample.
   Result<std::vector<Episode>> complete() {
     MC_TRY(folder_,
            store::open_run(options_.out, {.name = "rft", .kind = "rft", .settings = settings()}),
@@ -210,9 +213,10 @@ class Sampling {
   const RftOptions& options_;
   const model::Model& model_;
   const std::vector<Prompt>& prompts_;
-  const size_t chunk_;  // In tasks.
+  const size_t chunk_;  // The number of tasks in a chunk.
   std::optional<store::RunFolder> folder_;
-  std::optional<Policy> policy_;  // Made, and the judge started, for the first missing chunk.
+  // Created, like the judge, for the first chunk that the store lacks.
+  std::optional<Policy> policy_;
   std::unique_ptr<Judge> judge_;
 };
 

@@ -17,7 +17,7 @@ const std::string kKernel = R"(
 #include <torch/extension.h>
 __global__ void k(const float* x, float* o, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < n) o[i] = x[i] * expf(x[i]);  // A thread an element.
+  if (i < n) o[i] = x[i] * expf(x[i]);  // The kernel uses one thread for each element.
 })";
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
@@ -27,7 +27,7 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return text;
 }
 
-TEST(Structure, NamesNumbersCommentsAndLayoutDoNotMatter) {
+TEST(Structure, DoesNotDependOnNamesNumbersCommentsAndLayout) {
   std::string other = replaced(kKernel, "const float* x", "const float * input");
   other = replaced(replaced(other, "x[i]", "input[i]"), "  ", "\t\n");
   other = replaced(replaced(other, "// A thread an element.", ""), "void k(", "void mine(");
@@ -35,7 +35,7 @@ TEST(Structure, NamesNumbersCommentsAndLayoutDoNotMatter) {
   EXPECT_EQ(normalised_tokens("f(256)"), normalised_tokens("f(128)"));
 }
 
-TEST(Structure, FunctionsOperatorsAndLoopsMatter) {
+TEST(Structure, DependsOnFunctionsOperatorsAndLoops) {
   const std::string tokens = normalised_tokens(kKernel);
   EXPECT_NE(normalised_tokens(replaced(kKernel, "expf", "logf")), tokens);
   EXPECT_NE(normalised_tokens(replaced(kKernel, "x[i] *", "x[i] +")), tokens);
@@ -44,7 +44,7 @@ TEST(Structure, FunctionsOperatorsAndLoopsMatter) {
   EXPECT_NE(normalised_tokens(replaced(kKernel, "threadIdx.x", "threadIdx.y")), tokens);
 }
 
-TEST(Structure, IsThatOfTheKernelsInTheAnswer) {
+TEST(Structure, DependsOnlyOnTheKernelsOfTheAnswer) {
   const std::string answer =
       "Here.\n```python\nsrc = r\"\"\"" + kKernel + "\"\"\"\nname = 'a'\n```";
   EXPECT_EQ(native_source(answer), kKernel);
@@ -52,9 +52,10 @@ TEST(Structure, IsThatOfTheKernelsInTheAnswer) {
   EXPECT_EQ(native_source("no kernel"), "no kernel");
 }
 
-TEST(DrawTargets, TakesClustersByTurnsAndNoAnswerTwice) {
+TEST(DrawTargets, DrawsRoundRobinOverClustersAndNoAnswerTwice) {
   std::vector<std::string> answers, structures;
-  for (int i = 0; i < 20; ++i) {  // Nine in ten of one structure, half of them twice.
+  // Nine in ten answers have one structure, and half of these are duplicates.
+  for (int i = 0; i < 20; ++i) {
     answers.push_back("answer " + std::to_string(i / 2));
     structures.push_back(i < 18 ? "common" : "rare");
   }
@@ -72,7 +73,7 @@ TEST(DrawTargets, TakesClustersByTurnsAndNoAnswerTwice) {
   EXPECT_TRUE(draw_targets({}, {}, 4, 1).empty());
 }
 
-TEST(NearestAnswer, ChangesFewestLines) {
+TEST(NearestAnswer, IsTheOneThatChangesTheFewestLines) {
   const std::vector<std::string> passing = {"x\ny\nz\n", "a\nb\nc\nd\n", "a\nB\nc\n", "a\nB\nc\n"};
   EXPECT_EQ(nearest_answer("a\nb\nc\n", passing), 1u);
   EXPECT_EQ(nearest_answer("a\n?\nc\n", passing), 2u);

@@ -36,12 +36,13 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// The episodes of a step, by group: those of the groups that were drawn first, then refills.
+// The episodes of a step, by group: first the groups of the first round, then the refills.
 struct Drawn {
   std::vector<Episode> episodes;
-  size_t num_first = 0;      // Episodes of the groups that were drawn first.
-  size_t num_refilled = 0;   // Groups that were drawn later.
-  size_t num_no_spread = 0;  // Groups that are left out of the update for want of spread.
+  size_t num_first = 0;     // The episodes of the first round.
+  size_t num_refilled = 0;  // The groups of the refill rounds.
+  // The groups left out of the update because all their rewards are equal.
+  size_t num_no_spread = 0;
 };
 
 class Run {
@@ -62,7 +63,8 @@ class Run {
   Result<RlResult> complete(const std::function<void(const RlProgress&)>& on_step) {
     MC_TRY_VOID(check_prompts(), "rl");
     MC_TRY_VOID(begin(), "rl");
-    // A run that begins anew evaluates anew, which is the line of step 0.
+    // The evaluation before the first step writes the line of step 0, so a fresh run removes an old
+    // one.
     const int64_t last_line = state_.step > 0 ? state_.step : -1;
     MC_TRY(files_, train::MetricsFile::open(options_.run, last_line), "rl");
     result_.last = {state_.step, 0, 0, state_.elapsed_s};
@@ -102,13 +104,13 @@ class Run {
     return static_cast<int64_t>(tokens.size());
   }
 
-  // False also for messages that the chat template refuses.
+  // The result is false also for messages that the chat template rejects.
   bool leaves_room(const std::vector<model::Message>& messages) const {
     const auto length = length_of(messages);
     return length && *length + options_.generate.tokens_max <= model_.config.positions_max;
   }
 
-  // Also sets the number of answers at a time, which depends on the prompts' lengths.
+  // The check also sets the number of concurrent answers, which depends on the prompts' lengths.
   Status check_prompts() {
     int64_t longest = 0;
     for (const std::vector<Prompt>* prompts : {&queue_.prompts(), &eval_prompts_}) {
@@ -132,7 +134,7 @@ class Run {
     return ok();
   }
 
-  // A fresh run folder, or the state of the run that is there.
+  // Creates the run folder, or loads the state of the existing run.
   Status begin() {
     if (options_.replay) {
       MC_TRY(replay_, store::open_run_to_read(*options_.replay), "--replay");
@@ -151,10 +153,10 @@ class Run {
     return ok();
   }
 
-  // The retry buffer as it was behind the steps before `step_end`: their slots are chosen again,
-  // and their episodes remembered.
+  // Restores the prompt queue and its retry buffer for step `step_end`, by repeating the choices of
+  // all earlier steps with their stored episodes.
   Status repeat_choices(int64_t step_end) {
-    MC_CHECK(state_.step == 0);  // The queue and its buffer are as they began.
+    MC_CHECK(state_.step == 0);  // The queue and its buffer are in their initial state.
     for (; state_.step < step_end; ++state_.step) {
       MC_TRY(const Drawn drawn, draw(), "episodes");
       queue_.remember(state_.step, drawn.episodes);
@@ -162,8 +164,8 @@ class Run {
     return ok();
   }
 
-  // A checkpoint's own words: MirrorPop's window, steps of the optimiser, which are fewer than the
-  // run's where updates were skipped, and why the run ended early.
+  // The part of a checkpoint that only RL has: the number of optimizer steps, which is smaller than
+  // the run's if updates were skipped, and why the run ended early.
   std::string more_text() const {
     Json json = {{"optimizer_steps", policy_.optimizer_steps()}};
     if (!result_.ended.empty()) json["ended"] = result_.ended;
@@ -185,7 +187,8 @@ class Run {
     MC_CHECK(!is_complete());
     const Clock::time_point begin = Clock::now();
     times_ = {};
-    const int64_t age = state_.step % (options_.stale + 1);  // The age of the generator's weights.
+    // The age of the generator's weights, in steps.
+    const int64_t age = state_.step % (options_.stale + 1);
     if (age == 0) policy_.refresh_generator();
     MC_TRY(const Drawn drawn, draw(), "episodes");
     const Clock::time_point update_begin = Clock::now();
@@ -219,7 +222,7 @@ class Run {
     return scalars;
   }
 
-  // The groups of a step.  Each round of refills has a prompt for each group without spread of the
+  // The groups of a step.  Each refill round has a new prompt for each group without spread in the
   // round before.
   Result<Drawn> draw() {
     Drawn drawn;
@@ -255,7 +258,7 @@ class Run {
     return ok();
   }
 
-  // The episodes of a part of a step's groups; `group_first` is the number of its first one.
+  // The episodes of a part of a step's groups; `group_first` is the index of the first group.
   Result<std::vector<Episode>> episodes_of(const std::string& part, const std::vector<Slot>& slots,
                                            int64_t group_first) {
     RolloutOptions rollout{.step = state_.step,
@@ -273,7 +276,7 @@ class Run {
     return episodes;
   }
 
-  // The episodes that the store has under this name, or those of --replay, or new ones.
+  // The episodes that the store contains under this name; else those of --replay, or new ones.
   Result<std::vector<Episode>> kept_or_new(const std::string& name, const std::vector<Slot>& slots,
                                            const RolloutOptions& rollout, int64_t group_first) {
     MC_TRY(const auto kept, store_->run.text(name), "the store");
@@ -331,7 +334,7 @@ class Run {
     return evaluate(scalars);
   }
 
-  // The trainer's likeliest answers to the held-out prompts.
+  // Evaluates the trainer's greedy answers to the held-out prompts.
   Status evaluate(Scalars& scalars) {
     const Clock::time_point begin = Clock::now();
     std::vector<Slot> slots;
@@ -344,7 +347,8 @@ class Run {
                            .writer = Writer::kTrainer};
     rollout.generate.sampling = {.temperature = 0, .top_p = 1};
     const std::string name = fmt::format("eval {:06}", state_.step);
-    const RolloutTimes times = times_;  // An evaluation is not counted among them.
+    // The times of an evaluation are not added to those of the step.
+    const RolloutTimes times = times_;
     MC_TRY(const auto episodes, kept_or_new(name, slots, rollout, 0), name);
     times_ = times;
     add_eval(episodes, scalars);
@@ -365,8 +369,9 @@ class Run {
   std::optional<train::MetricsFile> files_;
   std::optional<store::RunFolder> store_;
   std::optional<store::RunFolder> replay_;
-  std::unique_ptr<Judge> judge_;  // Started with the first answers.
-  RolloutTimes times_;            // The times of this step's answers; 0 where they were there.
+  std::unique_ptr<Judge> judge_;  // Started when the first answers are generated.
+  // The times of generating this step's answers; 0 if the store already had them.
+  RolloutTimes times_;
   std::ofstream episodes_file_;
   train::RunState state_;
   RlResult result_;

@@ -2,16 +2,16 @@
 //
 // Reinforcement learning from verdicts: a model folder and tasks in, a run folder out.
 //
-//   RUN/store.sqlite     what the run was asked for, and every episode
+//   RUN/store.sqlite     the settings of the run, and every episode
 //   RUN/episodes.jsonl   the episodes as text (episode.h)
-//   RUN/metrics.jsonl    one line a step (docs/rl.md)
-//   RUN/checkpoints/     to go on from after a stop of any kind
+//   RUN/metrics.jsonl    one line for each step (docs/rl.md)
+//   RUN/checkpoints/     the states from which an interrupted run resumes
 //   RUN/model            the result, once the run is complete
 //
-// A step: prompts of the data, or replays of failed answers (BDR) → answers, judged meanwhile →
-// PrimeEcho → advantage → MirrorPop → clipped objective and KL → AdamW.  The rules are src/rl's.
-// A run that was killed goes on from its last checkpoint; with a verifier that says the same of the
-// same answer its metrics and its result are those of a run that was not, bit for bit on the CPU.
+// A step: prompts of the data or replays of failed answers (BDR) → answers and verdicts → PrimeEcho
+// → advantage → MirrorPop → clipped objective and KL → AdamW.  The rules are in src/rl. A killed
+// run resumes from its last checkpoint.  If the verifier gives the same verdict for the same
+// answer, the metrics and the result are those of an uninterrupted run, bit for bit on the CPU.
 #ifndef MC_LOOP_RL_H_
 #define MC_LOOP_RL_H_
 
@@ -32,53 +32,58 @@
 
 namespace mc::loop {
 
-// Answers of the policy to held-out prompts: the likeliest one to each, judged by the run's
-// verifier.
+// An evaluation: the policy's greedy answers to held-out prompts, judged by the run's verifier.
 struct EvalOptions {
   std::filesystem::path data;  // Tasks with prompts, see read_prompts.
-  int64_t steps = 10;          // Steps between; before the first and behind the last step too.
-  int64_t tasks = 100;         // At most; the seed chooses them.
+  // The steps between evaluations; the policy is also evaluated before the first and after the last
+  // step.
+  int64_t steps = 10;
+  int64_t tasks = 100;  // The maximum number of tasks; the seed chooses them.
 };
 
 struct RlOptions {
   std::filesystem::path model;
-  std::filesystem::path data;  // The file of read_prompts (episode.h)
+  std::filesystem::path data;  // The file for read_prompts (episode.h).
   std::filesystem::path run;
-  std::vector<std::string> judge;               // Command of the verifier.
-  std::optional<std::filesystem::path> replay;  // A run whose episodes are taken for our own.
+  std::vector<std::string> judge;  // The command of the verifier.
+  // A run whose recorded episodes are used instead of new ones.
+  std::optional<std::filesystem::path> replay;
   int64_t steps = 100;
-  int64_t prompts = 16;  // A step.
-  int64_t samples = 8;   // A prompt.
+  int64_t prompts = 16;  // The number of prompts in a step.
+  int64_t samples = 8;   // The number of answers to each prompt.
   int64_t turns = 1;
-  int64_t updates = 1;  // Passes over the episodes of a step.
+  int64_t updates = 1;  // The number of passes over the episodes of a step.
   int64_t mini_batches = 1;
-  // The run ends behind the step whose KL to the first weights is beyond this; beta is not 0 then.
+  // The run ends after a step whose KL to the first weights exceeds this value; it requires beta >
+  // 0.
   std::optional<double> kl_end;
-  int64_t overlong_tokens = 0;  // The margin of the penalty for long answers, OverlongOptions.
+  // The margin of the penalty for long answers; see rl::OverlongOptions.
+  int64_t overlong_tokens = 0;
   std::optional<EvalOptions> eval;
-  std::optional<double> kl_stop;  // See UpdateOptions, also for the one before.
-  // Dynamic sampling: groups without spread are left out of the update, and other prompts answered
-  // in their place, in so many rounds at most.
+  std::optional<double> kl_stop;  // See UpdateOptions, also for mini_batches.
+  // Dynamic sampling: groups without spread are left out of the update, and new prompts replace
+  // them, in at most this many rounds.
   std::optional<int64_t> refills_max;
-  // The generator gets the trainer's weights every stale + 1 steps, so that they are 0 to `stale`
-  // steps old.
+  // The generator's weights are updated every stale + 1 steps, so they are 0 to `stale` steps old.
   int64_t stale = 0;
-  std::optional<int64_t> batch;  // Answers at a time, for `generate`; see default_batch.
+  // The number of answers generated concurrently; the default is default_batch().
+  std::optional<int64_t> batch;
   model::GenerateOptions generate;
-  PolicyOptions policy;  // Its temperature is that of generate.
+  PolicyOptions policy;  // The member `temperature` is ignored: that of `generate` is used.
   rl::StepOptions step;
   rl::TrainingScoreOptions score;
-  rl::PrimeEchoOptions prime_echo;  // With one turn: R = s.
+  rl::PrimeEchoOptions prime_echo;  // With a single turn, R = s.
   rl::RetryOptions retry;
-  bool replays_show_failure = true;  // False: the task alone.
-  bool shuffles_rewards = false;     // Within each group; see UpdateOptions.
+  bool replays_show_failure = true;  // False: a replay contains only the task.
+  // True: shuffles the rewards within each group; see UpdateOptions.
+  bool shuffles_rewards = false;
   uint64_t seed = 0;
   bool resume = false;
-  std::optional<int64_t> checkpoint_steps;  // The default is once a minute.
+  std::optional<int64_t> checkpoint_steps;  // The default is one checkpoint a minute.
 };
 
 struct RlProgress {
-  int64_t step = 0;  // Done.
+  int64_t step = 0;  // The number of completed steps.
   double reward = 0;
   double accuracy = 0;  // The accuracy of first turns.
   double elapsed_s = 0;
@@ -86,11 +91,11 @@ struct RlProgress {
 
 struct RlResult {
   int64_t episodes = 0;  // The episodes of all parts of the run.
-  std::string ended;     // Why the run ended before its last step; empty where it did not.
-  RlProgress last;       // Rates are 0 where no step was left to do.
+  std::string ended;     // The reason why the run ended before its last step; empty if it did not.
+  RlProgress last;       // The rates are 0 if no step was left to do.
 };
 
-// kInvalidInput for what the user can mend.  PyTorch's exceptions pass.
+// kInvalidInput for errors that the user can correct.  PyTorch's exceptions are passed on.
 Result<RlResult> run_rl(const RlOptions& options,
                         const std::function<void(const RlProgress&)>& on_step);
 

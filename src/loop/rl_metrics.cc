@@ -14,7 +14,7 @@
 namespace mc::loop {
 namespace {
 
-// "outcome/pass" and the like: texts that live as long as the program.
+// Names of metrics such as "outcome/pass": texts that live as long as the program.
 const std::map<std::string, std::string>& outcome_tags() {
   static const std::map<std::string, std::string> kTags = [] {
     std::map<std::string, std::string> tags;
@@ -28,7 +28,7 @@ double share(size_t part, size_t all) {
   return all == 0 ? 0 : static_cast<double>(part) / static_cast<double>(all);
 }
 
-// The share of first turns that are unsupported though no answer to their prompt passes.
+// The share of first turns that are unsupported although no answer to their prompt passes.
 double unsupported_gains(std::span<const Episode> episodes) {
   std::set<int64_t> passed;
   for (const Episode& episode : episodes) {
@@ -78,7 +78,7 @@ void add_episodes(std::span<const Episode> episodes, const UpdateOptions& option
     num_first += *first.judgement.s >= rl::kScorePassed ? 1 : 0;
     if (!episode.passed()) continue;
     ++num_best;
-    num_turns += episode.turns.size();  // An episode ends with its pass.
+    num_turns += episode.turns.size();  // An episode ends at its first pass.
   }
   scalars.emplace_back("reward", reward_mean(episodes, options));
   scalars.emplace_back("s_first", num_scored == 0 ? 0 : s_first / static_cast<double>(num_scored));

@@ -1,31 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The metrics of a step of RL, a line of metrics.jsonl each:
+// The metrics of an RL step, one line of metrics.jsonl for each step:
 //
-// - `reward`, `reward_std`, `s_first`: mean R, mean spread of a group of the update, mean score of
-//   first turns.
-// - `accuracy_first`, `accuracy_best`, `turns_to_success`: share of episodes whose first turn, or
-//   some turn, passed; mean turns of the latter.
-// - `entropy`, `kl`, `clip_share`, `loss`, `grad_norm`, `lr`: of the last update's tokens; the norm
-//   before it was limited.
-// - `updates`, `kl_old`: steps of the optimiser; mean k3 to the policy at the beginning of the
-//   step, before the last of them.
-// - `drift`, `drift_signed`, `drift_kept`, `rejected`: mean over sequences of mean |log rho| and of
-//   mean log rho; the first again of those that MirrorPop kept; how many it rejected.
-// - `groups_refilled`, `stale`, `overlong`: groups that were drawn later, age of the generator's
-//   weights in steps, mean penalty of first answers.
-// - `eval/accuracy`, `eval/scored`, `eval/cut_share`, `eval_s`: of answers to --eval-data, the
-//   share that passed of those with a score, how many have one, the share that was cut, seconds.
+// - `reward`, `s_first`: the mean of R, and the mean score of first turns.
+// - `reward_std`: the mean over groups of the spread of their rewards.
+// - `accuracy_first`, `accuracy_best`: among episodes whose first turn has a score, the share whose
+//   first turn passed, and the share of which any turn passed.
+// - `turns_to_success`: the mean number of turns of episodes that passed.
+// - `entropy`, `kl`, `clip_share`, `loss`, `grad_norm`, `lr`: figures of the last update; the norm
+// is
+//   that before clipping.
+// - `updates`, `kl_old`: the number of optimizer steps, and the mean k3 to the policy at the
+//   beginning of the step, measured before the last optimizer step.
+// - `drift`, `drift_signed`: the mean over sequences of mean |log rho|, and that of mean log rho.
+// - `drift_kept`, `rejected`: `drift` of the sequences that MirrorPop kept, and the number of
+//   sequences that it rejected.
+// - `groups_refilled`, `stale`, `overlong`: the number of groups of refill rounds, the age of the
+//   generator's weights in steps, and the mean penalty of first answers.
+// - `eval/accuracy`, `eval/scored`, `eval/cut_share`, `eval_s`: for answers to --eval-data, the
+// share
+//   of passes among answers with a score, the number of these, the share of answers cut off at the
+//   token limit, and the seconds that the evaluation took.
 // - `unscored`, `groups_no_spread`, `groups_dropped`, `all_failed_share`,
 //   `frac_positive_adv_on_failed_first_turn`: the edge cases of docs/rl.md.
-// - `bdr/size`, `bdr/age`, `bdr/replays`, `bdr/solved`, `bdr/solve_rate`: the retry buffer after
-//   the step; this step's replays.
-// - `outcome/...`, `answer_tokens`, `cut_share`: of first turns, the share of each outcome, mean
-//   tokens, the share cut at --max-tokens.
-// - `unsupported_gains`: of first turns, the share that is unsupported though no answer to the same
-//   prompt passes.  Such an answer gets the least reward of its group.
-// - `generate_s`, `verdict_wait_s`, `update_s`, `elapsed_s`, `tokens`, `epoch`: where the time
-//   goes; waiting counts from the end of generating.
+// - `bdr/size`, `bdr/age`: the retry buffer after the step.
+// - `bdr/replays`, `bdr/solved`, `bdr/solve_rate`: the replays of the step.
+// - `outcome/...`, `answer_tokens`, `cut_share`: for first turns, the share of each outcome, the
+// mean
+//   number of tokens, and the share of answers cut off at --max-tokens.
+// - `unsupported_gains`: the share of first turns that are unsupported although no answer to the
+//   same prompt passes.  Such an answer gets the lowest reward of its group.
+// - `generate_s`, `verdict_wait_s`, `update_s`, `elapsed_s`, `tokens`, `epoch`: times and progress;
+//   waiting for verdicts is counted from the end of generation.
 #ifndef MC_LOOP_RL_METRICS_H_
 #define MC_LOOP_RL_METRICS_H_
 
@@ -43,19 +49,20 @@ namespace mc::loop {
 
 using Scalars = std::vector<train::Scalar>;
 
-// Metrics of the groups that a step drew first.
+// Adds the metrics of the first round of groups of a step.
 void add_episodes(std::span<const Episode> episodes, const UpdateOptions& options,
                   Scalars& scalars);
 
-// Metrics of the update; `num_no_spread`: the groups that were left out of it for want of spread.
+// Adds the metrics of the update.  `num_no_spread`: the groups left out because their rewards are
+// equal.
 void add_update(const UpdateResult& update, size_t num_no_spread, Scalars& scalars);
 
 void add_retries(const RetryCounts& counts, Scalars& scalars);
 
-// Metrics of answers to held-out prompts.
+// Adds the metrics of answers to held-out prompts.
 void add_eval(std::span<const Episode> episodes, Scalars& scalars);
 
-// 0 where there is no scalar of this name.
+// The value of a metric by its name; 0 if it is missing.
 double value_of(const Scalars& scalars, std::string_view name);
 
 }  // namespace mc::loop

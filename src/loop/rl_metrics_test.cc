@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Figures of a step against their definitions, on random episodes.
+// The metrics of a step are compared with their definitions, on random episodes.
 #include "loop/rl_metrics.h"
 
 #include <algorithm>
@@ -19,16 +19,16 @@
 namespace mc::loop {
 namespace {
 
-constexpr int kSamples = 3;  // Episodes of a group.
+constexpr int kSamples = 3;  // The number of episodes in a group.
 
-// A verdict's score; none for outcomes that say nothing about the answer.
+// The score of an outcome; empty for outcomes that reveal nothing about the answer.
 std::optional<double> score_of(const std::string& outcome, std::mt19937& random) {
   if (outcome == "pass") return 1 + 0.25 * static_cast<double>(random() % 4);
   if (outcome == "unsupported" || outcome == "infra") return std::nullopt;
   return -0.1 * static_cast<double>(random() % 10);
 }
 
-// Episodes of up to three turns, of which a pass, or an answer without a score, is the last.
+// Episodes of up to three turns; an episode ends at a pass or at an answer without a score.
 std::vector<Episode> random_episodes(std::mt19937& random) {
   const std::vector<std::string> outcomes = {"pass", "wrong", "illegal", "unsupported", "infra"};
   std::vector<Episode> episodes(kSamples * (1 + random() % 6));
@@ -108,7 +108,7 @@ std::map<std::string, double> by_definition(const std::vector<Episode>& episodes
   return expected;
 }
 
-TEST(StepFigures, AreTheirDefinitions) {
+TEST(StepFigures, EqualTheirDefinitions) {
   constexpr unsigned kSeed = 11;
   std::mt19937 random(kSeed);
   const UpdateOptions options;
@@ -128,7 +128,7 @@ TEST(StepFigures, AreTheirDefinitions) {
   }
 }
 
-TEST(StepFigures, OfNoEpisodesAreZero) {
+TEST(StepFigures, AreZeroWithoutEpisodes) {
   Scalars scalars;
   add_episodes({}, {}, scalars);
   for (const auto& [name, number] : scalars) EXPECT_EQ(number, 0) << name;
@@ -147,7 +147,7 @@ TEST(Evaluation, CountsPassesAmongAnswersWithAScore) {
   }
 }
 
-TEST(Retries, HaveARateOnlyWhereThereWereSome) {
+TEST(Retries, HaveASolveRateOnlyIfThereWereReplays) {
   Scalars none, some;
   add_retries({.num_groups = 4, .num_all_failed = 1}, none);
   add_retries({.num_groups = 4, .num_replays = 4, .num_solved = 3}, some);
@@ -157,7 +157,7 @@ TEST(Retries, HaveARateOnlyWhereThereWereSome) {
   EXPECT_EQ(value_of(some, "bdr/solve_rate"), 0.75);
 }
 
-// Which groups have a spread of rewards, by their definition.
+// The expected groups are computed from the definition of spread.
 TEST(Spread, KeepsGroupsWhoseRewardsDiffer) {
   constexpr unsigned kSeed = 13;
   std::mt19937 random(kSeed);
@@ -172,7 +172,7 @@ TEST(Spread, KeepsGroupsWhoseRewardsDiffer) {
       for (size_t i = begin; i < begin + kSamples; ++i) {
         if (const auto reward = reward_of(episodes[i], options)) rewards.push_back(*reward);
       }
-      // A group with fewer than two rewards is in no loss for that, and stays here.
+      // A group with fewer than two rewards is kept here; the loss leaves it out for that reason.
       const bool is_dropped = rewards.size() < 2;
       const bool is_flat =
           !is_dropped && std::ranges::max(rewards) - std::ranges::min(rewards) < 1e-6;

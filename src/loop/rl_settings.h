@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Settings of a run of RL: what a resumed run must have in common with the run before, and the
-// number of answers at a time where none is given.
+// Settings of an RL run: the settings in which a resumed run must equal the earlier run, and the
+// default number of concurrent answers.
 #ifndef MC_LOOP_RL_SETTINGS_H_
 #define MC_LOOP_RL_SETTINGS_H_
 
@@ -13,12 +13,13 @@
 
 namespace mc::loop {
 
-// JSON.  An option that came later is in it only where it is used, so that older runs go on.
-// REQUIRES: options.batch is given.
+// The settings as JSON.  Newer options appear only if they are used, so that runs from older
+// versions can resume. REQUIRES: options.batch is set.
 std::string settings_json(const RlOptions& options);
 
-// Answers at a time: 32 on the CPU.  On a GPU all of a wave, 256 at most, as far as their keys and
-// values (sequences of up to `length_max` tokens) take 16 GiB; 32 at least.
+// The default number of concurrent answers.  On the CPU 32.  On a GPU all answers of a wave, at
+// most 256, limited so that keys and values for sequences of `length_max` tokens fit 16 GiB; at
+// least 32.
 int64_t default_batch(const RlOptions& options, const model::Config& config, int64_t length_max);
 
 }  // namespace mc::loop

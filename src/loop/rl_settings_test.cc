@@ -17,7 +17,7 @@ RlOptions with_batch() {
   return options;
 }
 
-TEST(Settings, EachOptionIsOneOfThem) {
+TEST(Settings, ContainEachOption) {
   const std::vector<std::function<void(RlOptions&)>> changes = {
       [](RlOptions&) {},
       [](RlOptions& o) { o.refills_max = 0; },
@@ -42,14 +42,14 @@ TEST(Settings, EachOptionIsOneOfThem) {
   EXPECT_EQ(found.size(), changes.size());
 }
 
-TEST(Settings, DoNotNameAnOptionThatIsNotUsed) {
+TEST(Settings, OmitAnOptionThatIsNotUsed) {
   const std::string json = settings_json(with_batch());
   for (const char* name : {"refills", "stale", "generate_dtype", "overlong", "kl_end", "eval"}) {
     EXPECT_EQ(json.find(name), std::string::npos) << name;
   }
 }
 
-TEST(DefaultBatch, IsAWaveOnAGpuAsFarAsTheCacheHasRoom) {
+TEST(DefaultBatch, IsAWaveOnAGpuIfTheCacheFits) {
   RlOptions options;
   options.prompts = 16;
   options.samples = 8;
@@ -63,7 +63,7 @@ TEST(DefaultBatch, IsAWaveOnAGpuAsFarAsTheCacheHasRoom) {
   EXPECT_EQ(default_batch(options, small, 2048), 128);
   options.prompts = 64;
   EXPECT_EQ(default_batch(options, small, 2048), 256);
-  // A token has 30 blocks x 2 x 3 heads x 64 x 2 bytes, so 4096 of them take 90 MiB of 16 GiB.
+  // One token takes 30 blocks x 2 x 3 heads x 64 x 2 bytes, so 4096 tokens take 90 MiB of 16 GiB.
   EXPECT_EQ(default_batch(options, small, 4096), 182);
   EXPECT_EQ(default_batch(options, small, 40960), 32);
   options.prompts = 1;

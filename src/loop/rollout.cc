@@ -17,8 +17,8 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// An answer that reached its limit of tokens is no answer, whatever its beginning holds: else a
-// right kernel followed by endless text would have the score of a right kernel.
+// The judgement of an answer cut off at the token limit.  It counts as no answer, whatever it
+// contains: otherwise a correct kernel followed by endless text would score like a correct kernel.
 Judgement judgement_of_cut(int64_t num_tokens) {
   const std::string feedback = "The answer was cut off after " + std::to_string(num_tokens) +
                                " tokens, before its end.  Write a shorter one.\n";
@@ -67,7 +67,7 @@ class Rollout {
   }
 
  private:
-  // One turn of the episodes `open`; those whose prompt leaves no room are passed over.
+  // Generates one turn of the episodes in `open`; skips those whose prompt leaves no room.
   Status wave(int64_t turn, const std::vector<size_t>& open, RolloutTimes& times) {
     std::vector<model::Request> requests;
     std::vector<size_t> episode_of;
@@ -125,7 +125,7 @@ class Rollout {
     episode.turns.push_back(std::move(turn));
   }
 
-  // Those that failed and may be repaired, with the feedback as their next message.
+  // The failed episodes that may still be repaired; their feedback becomes the next message.
   std::vector<size_t> still_open(const std::vector<size_t>& before) {
     std::vector<size_t> open;
     for (const size_t i : before) {

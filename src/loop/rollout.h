@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From prompts to judged episodes.  Answers are judged while others are still generated.
+// A rollout: generates answers to prompts and has them judged.  Both happen concurrently.
 //
-// Turns go in waves: first turns of all samples, then second turns of those that failed, and so on.
-// A wave begins when the one before is judged, so what is generated together depends on verdicts
-// and not on when they came: the same policy writes the same episodes to the last bit.
+// Turns are generated in waves: first turns of all samples, then second turns of failed ones, and
+// so on. A wave begins when the previous one is judged, so the batches depend on the verdicts and
+// not on the time of their arrival: the same policy generates bit-identical episodes.
 #ifndef MC_LOOP_ROLLOUT_H_
 #define MC_LOOP_ROLLOUT_H_
 
@@ -21,19 +21,19 @@
 
 namespace mc::loop {
 
-// One prompt of a step.  `prompt` outlives it.
+// One prompt of a step.  `prompt` must outlive the slot.
 struct Slot {
   const Prompt* prompt = nullptr;
-  std::vector<model::Message> messages;  // The prompt's own, or a replay's.
+  std::vector<model::Message> messages;  // The messages of the prompt, or of a replay.
   bool is_replay = false;
 };
 
 struct RolloutOptions {
   int64_t step = 0;
-  int64_t samples = 8;  // The answers of each slot.
-  int64_t turns = 1;    // At most; an episode ends with its first pass.
-  // The seed is the step's own.  A turn whose prompt leaves no room for tokens_max within
-  // `positions_max` is not taken.
+  int64_t samples = 8;  // The number of answers for each slot.
+  int64_t turns = 1;    // The maximum number of turns; an episode ends at its first pass.
+  // The options of the generator; their seed is the step's own.  A turn is skipped if its prompt
+  // leaves no room for tokens_max tokens within `positions_max`.
   model::GenerateOptions generate;
   int64_t positions_max = 0;
   Writer writer = Writer::kGenerator;
@@ -41,10 +41,11 @@ struct RolloutOptions {
 
 struct RolloutTimes {
   double generate_s = 0;
-  double wait_s = 0;  // For verdicts, when all of a wave was generated.
+  // The time of waiting for verdicts after all answers of a wave were generated.
+  double wait_s = 0;
 };
 
-// The order is by slot and sample.  Fails where the judge does.
+// Returns the episodes ordered by slot and sample.  Fails if the judge fails.
 Result<std::vector<Episode>> roll_out(const Policy& policy, const model::Model& model, Judge& judge,
                                       std::span<const Slot> slots, const RolloutOptions& options,
                                       RolloutTimes& times);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// No parser: a name counts as declared where it follows another name ("float v", "Tensor f"), or a
-// * or & after the name of a type ("float* o").  Names of types, members and what begins with two
-// underscores keep their names.
+// A heuristic without a parser: a name counts as declared if it follows another name ("float v",
+// "Tensor f"), or a * or & after the name of a type ("float* o").  Names of types, of members and
+// names that begin with two underscores are not replaced.
 #include "loop/structure.h"
 
 #include <map>

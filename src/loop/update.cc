@@ -14,9 +14,9 @@
 namespace mc::loop {
 namespace {
 
-// The episodes as src/rl sees them: trained tokens only, one sequence after another.
+// The episodes in the form that src/rl takes: trained tokens only, sequences concatenated.
 struct Sequences {
-  std::vector<train::Sample> samples;  // Prompt and first answer.
+  std::vector<train::Sample> samples;  // The prompts with the first answers.
   std::vector<uint8_t> mask;
   std::vector<double> rollout;
   std::vector<double> old;
@@ -33,7 +33,8 @@ struct Sequences {
   }
 };
 
-// The rewards of a group's episodes; one that ends with an unsupported answer has the least.
+// The rewards of a group's episodes; an episode that ends with an unsupported answer has the
+// lowest.
 std::vector<std::optional<double>> rewards_of(std::span<const Episode> group,
                                               const UpdateOptions& options) {
   std::vector<std::optional<double>> rewards;
@@ -91,13 +92,14 @@ rl::StepPlan plan_of(const Sequences& all, const rl::StepOptions& options) {
   return rl::plan_step(batch, options);
 }
 
-// One part of a pass: sequences of whole groups.
+// One part of a pass: the sequences of some whole groups.
 struct MiniBatch {
-  std::vector<size_t> numbers;  // The sequences that are in the loss.
-  rl::BatchSize size;           // All sequences of the part, as token_weight counts them.
+  std::vector<size_t> numbers;  // The indices of the sequences that are in the loss.
+  rl::BatchSize size;           // All sequences of the part, in the form for token_weight.
 };
 
-// Groups in turn, so that each part has as many replays and long prompts as the next.
+// Groups are distributed round-robin, so that all parts have similar numbers of replays and long
+// prompts.
 std::vector<MiniBatch> mini_batches_of(const Sequences& all, const rl::StepPlan& plan,
                                        int64_t count) {
   MC_CHECK(count > 0 && plan.advantage.size() == all.ends.size());
@@ -115,7 +117,7 @@ std::vector<MiniBatch> mini_batches_of(const Sequences& all, const rl::StepPlan&
   return parts;
 }
 
-// The mean over tokens of k3 of the old policy against the one that is now.
+// The mean over tokens of k3 from the current policy to the old one.
 double kl_of_old(std::span<const double> old, std::span<const double> now) {
   double sum = 0;
   for (size_t t = 0; t < old.size(); ++t) {
@@ -124,7 +126,7 @@ double kl_of_old(std::span<const double> old, std::span<const double> now) {
   return old.empty() ? 0 : sum / static_cast<double>(old.size());
 }
 
-// One step of the optimiser on the sequences of a part that are in the loss.
+// Performs one optimizer step on the sequences of a part that are in the loss.
 Status update_once(Policy& policy, const Sequences& all, const MiniBatch& part,
                    const UpdateOptions& options, UpdateResult& result) {
   const std::vector<size_t>& numbers = part.numbers;
@@ -165,7 +167,8 @@ Status update_once(Policy& policy, const Sequences& all, const MiniBatch& part,
 }
 
 bool has_no_spread(std::span<const Episode> group, const UpdateOptions& options) {
-  std::vector<std::optional<double>> rewards;  // The least of them, given again, adds no spread.
+  // Giving the lowest reward to more samples adds no spread.
+  std::vector<std::optional<double>> rewards;
   for (const Episode& episode : group) rewards.push_back(reward_of(episode, options));
   const auto fate = rl::group_advantage(rewards, options.step.advantage).fate;
   return fate == rl::GroupFate::kNoSpread;

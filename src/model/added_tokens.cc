@@ -10,7 +10,7 @@
 namespace mc::model {
 namespace {
 
-// The begin of the character that ends before `offset`.  REQUIRES: offset > 0.
+// The index of the first byte of the character that ends before `offset`.  REQUIRES: offset > 0.
 size_t previous_character(std::string_view text, size_t offset) {
   do {
     --offset;
@@ -90,7 +90,7 @@ std::vector<TextPart> cut_added_tokens(const std::vector<AddedToken>& tokens,
     starts[static_cast<unsigned char>(token.content[0])] = true;
   }
   std::vector<TextPart> parts;
-  size_t done = 0;  // The text before is in a part.
+  size_t done = 0;  // The text before this index is already in a part.
   for (size_t i = 0; i < text.size();) {
     const AddedToken* token =
         starts[static_cast<unsigned char>(text[i])] ? longest_at(tokens, text, i) : nullptr;

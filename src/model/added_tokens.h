@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The added tokens of a tokenizer.json (special ones among them): texts that are one token wherever
-// they stand, cut out before anything else looks at the text.
+// The added tokens of a tokenizer.json, including the special ones: each is a text that is one
+// token wherever it occurs.  Added tokens are cut out of the text before any other step.
 #ifndef MC_MODEL_ADDED_TOKENS_H_
 #define MC_MODEL_ADDED_TOKENS_H_
 
@@ -14,20 +14,21 @@ namespace mc::model {
 
 struct AddedToken {
   int32_t id = 0;
-  std::string content;       // Not empty.
-  bool single_word = false;  // Only where no letter, digit or "_" stands next to it.
-  bool strip_left = false;   // White space before it belongs to it.
+  std::string content;  // Not empty.
+  // The token matches only where neither neighbour is a letter, a digit or "_".
+  bool single_word = false;
+  bool strip_left = false;  // The token includes the white space before it.
   bool strip_right = false;
 };
 
-// A part of the text: an added token, or (id < 0) text that holds none.
+// A part of the text: an added token, or (id < 0) text that contains no added token.
 struct TextPart {
   int32_t id;
   std::string_view text;
 };
 
-// Cuts `text` from left to right; of several tokens that begin at one place the longest counts.
-// No part without id is empty.
+// Splits `text` from left to right.  If several tokens match at the same offset, the longest wins.
+// Parts without an id are not empty.
 std::vector<TextPart> cut_added_tokens(const std::vector<AddedToken>& tokens,
                                        std::string_view text);
 

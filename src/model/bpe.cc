@@ -7,11 +7,11 @@
 namespace mc::model {
 namespace {
 
-// A pair that may be merged: rank, place of its left symbol, and the key that it had when it was
-// found.  A merge beside it changes the key; such a candidate is stale.
+// A pair that may be merged: its rank, the index of its left symbol, and its key when it was found.
+// A merge next to it changes the key, and then the candidate is stale.
 using Candidate = std::tuple<int32_t, int32_t, uint64_t>;
 
-// The symbols as a linked list over their first places.
+// The symbols as a linked list, each identified by the index of its first byte.
 class Word {
  public:
   Word(const Merges& merges, std::vector<int32_t> symbols)

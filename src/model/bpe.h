@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Byte pair encoding of one pre-token: of all adjacent pairs that have a rule, the one whose rule
-// came first is merged, the leftmost where several are equal, until none is left.  (Sennrich et
+// Byte pair encoding of one pre-token: of all adjacent pairs that have a merge rule, the pair with
+// the earliest rule is merged (the leftmost of equal ones), until no pair has a rule.  (Sennrich et
 // al., Neural Machine Translation of Rare Words with Subword Units, 2016.)
 #ifndef MC_MODEL_BPE_H_
 #define MC_MODEL_BPE_H_
@@ -15,10 +15,10 @@ namespace mc::model {
 
 struct Merge {
   int32_t rank;
-  int32_t id;  // The merged token.
+  int32_t id;  // The id of the merged token.
 };
 
-// From a pair of ids, the left one in the upper half.
+// The merge rules.  A key is a pair of ids, the left one in the upper half.
 using Merges = std::unordered_map<uint64_t, Merge>;
 
 inline uint64_t merge_key(int32_t left, int32_t right) {

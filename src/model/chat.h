@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Conversations as text.  A model has its own chat template, or ChatML: each message as
-// <|im_start|>role, a line break, its content, <|im_end|> and a line break, without a system
-// message that is made up.
+// Conversations as text, in the model's own chat template or in ChatML.  In ChatML each message is
+// <|im_start|>role, a line break, its content, <|im_end|> and a line break; no system message is
+// added.
 //
 //   MC_TRY(const std::string text, chat.render(messages, ChatEnd::kPrompt), "a prompt");
 #ifndef MC_MODEL_CHAT_H_
@@ -27,24 +27,25 @@ struct Message {
 };
 
 enum class ChatEnd {
-  kWhole,   // After the last message.
-  kPrompt,  // After the beginning of the assistant's answer to it.
+  kWhole,   // The text ends after the last message.
+  kPrompt,  // The text ends where the assistant's next answer begins.
 };
 
-// In ChatML.
+// The conversation in ChatML.
 std::string render_chatml(std::span<const Message> messages, ChatEnd end);
 
-// The same in the language of chat templates (tokenizer_config.json), for other programs.
+// The ChatML template in the language of chat templates (tokenizer_config.json), for other
+// programs.
 extern const std::string_view kChatTemplate;
 
 class ChatTemplate;
 
-// How a model writes conversations.  Thread-safe after construction.
+// The chat format of a model.  Thread-safe after construction.
 class Chat {
  public:
-  Chat() = default;  // ChatML.
+  Chat() = default;  // The default is ChatML.
   explicit Chat(std::shared_ptr<ChatTemplate> own) : own_(std::move(own)) {}
-  // A model without one: every rendering is this error.
+  // A model without a chat format: every rendering fails with this error.
   explicit Chat(Error missing) : missing_(std::move(missing)) {}
 
   Result<std::string> render(std::span<const Message> messages, ChatEnd end) const;

@@ -20,7 +20,7 @@ Json json_of(const std::map<std::string, std::string>& files, const char* name) 
   return json.is_object() ? json : Json::object();
 }
 
-// Empty for none.
+// The template's text; empty if there is none.
 std::string source_of(const std::map<std::string, std::string>& files) {
   if (const auto own = files.find("chat_template.jinja"); own != files.end()) return own->second;
   const Json config = json_of(files, "tokenizer_config.json");
@@ -34,7 +34,7 @@ std::string source_of(const std::map<std::string, std::string>& files) {
   return "";
 }
 
-// The special tokens, each a text or an object with its "content".
+// The special tokens of the tokenizer, each given as a text or as an object with "content".
 std::map<std::string, std::string> variables_of(const std::map<std::string, std::string>& files) {
   std::map<std::string, std::string> variables;
   for (const char* name : {"special_tokens_map.json", "tokenizer_config.json"}) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which chat template the files of a model folder name.
+// Finds the chat template of a model folder.
 #ifndef MC_MODEL_CHAT_SOURCE_H_
 #define MC_MODEL_CHAT_SOURCE_H_
 
@@ -13,10 +13,11 @@
 
 namespace mc::model {
 
-// `files` has names and bytes of a model folder.  chat_template.jinja comes before "chat_template"
-// of tokenizer_config.json, of which a list has its entry "default" taken.  A model without one has
-// ChatML where its tokenizer has <|im_start|> and <|im_end|>, else a Chat that is an error.
-// kInvalidInput where the template does not compile.
+// The chat format of a model.  `files` contains names and bytes of files in its folder.  The
+// template is chat_template.jinja, else "chat_template" of tokenizer_config.json (of a list, the
+// entry "default"). A model without a template uses ChatML if its tokenizer has <|im_start|> and
+// <|im_end|>; otherwise the result is a Chat whose every rendering fails. kInvalidInput if the
+// template does not compile.
 Result<Chat> chat_of(const std::map<std::string, std::string>& files, const Tokenizer& tokenizer);
 
 }  // namespace mc::model

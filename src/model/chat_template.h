@@ -6,7 +6,7 @@
 //   MC_TRY(const auto chat, ChatTemplate::start(source, {{"bos_token", "<s>"}}), "load the model");
 //   MC_TRY(const std::string text, chat->render(messages, ChatEnd::kPrompt), "a prompt");
 //
-// The child is the Python of $MC_PYTHON, else python3; it needs Jinja2, which PyTorch brings.
+// The child runs the Python of $MC_PYTHON, else python3; it needs Jinja2, which PyTorch installs.
 #ifndef MC_MODEL_CHAT_TEMPLATE_H_
 #define MC_MODEL_CHAT_TEMPLATE_H_
 
@@ -25,11 +25,11 @@ namespace mc::model {
 
 class ChatTemplate {
  public:
-  // Variables are the special tokens that a template may name.  kInvalidInput where the template
-  // does not compile, kUnavailable where Python or Jinja2 is missing.
+  // Starts the child.  The variables are the special tokens that a template may use.  kInvalidInput
+  // if the template does not compile, kUnavailable if Python or Jinja2 is missing.
   static Result<std::unique_ptr<ChatTemplate>> start(
       const std::string& source, const std::map<std::string, std::string>& variables);
-  // Thread-safe.  kInvalidInput where the template refuses the messages.
+  // Renders the messages.  Thread-safe.  kInvalidInput if the template rejects the messages.
   Result<std::string> render(std::span<const Message> messages, ChatEnd end);
 
  private:
@@ -37,7 +37,7 @@ class ChatTemplate {
   Result<std::string> exchange(const std::string& line);
 
   const std::unique_ptr<LineChild> child_;
-  std::mutex mutex_;  // Held from a request to its reply.
+  std::mutex mutex_;  // The mutex is held from a request to its reply.
 };
 
 }  // namespace mc::model

@@ -13,10 +13,10 @@ namespace {
 
 using Json = nlohmann::json;
 
-// A model of a thousand times the largest one today is a mistake or an attack.
+// A model a thousand times larger than today's largest one is a mistake or an attack.
 constexpr int64_t kSizeMax = int64_t{1} << 24;
 constexpr int64_t kLayersMax = 1000;
-// Our own key; other programs pass over it.
+// The key is our own; other programs ignore it.
 constexpr const char* kFromScratch = "musacoder_from_scratch";
 
 Error wrong(const std::string& what) {
@@ -62,7 +62,7 @@ Result<Family> family_of(const Json& config) {
                "; llama (SmolLM2 too), qwen2 (Qwen2.5 too) and qwen3 are supported");
 }
 
-// Settings of a file that this decoder does not support.
+// Rejects settings of a config.json that this decoder does not support.
 Status refuse_unsupported(const Json& config) {
   for (const char* key : {"attention_bias", "mlp_bias", "use_sliding_window"}) {
     if (is_on(config, key)) return wrong(std::string("\"") + key + "\" is not supported");
@@ -85,7 +85,7 @@ Status refuse_unsupported(const Json& config) {
   return ok();
 }
 
-// The way of Llama 3.1, or none.
+// The rope scaling of Llama 3.1, or none; other kinds are rejected.
 Result<std::optional<ops::RopeScaling>> rope_scaling_of(const Json& config) {
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     const auto rope = config.find(key);
@@ -111,7 +111,7 @@ Result<std::optional<ops::RopeScaling>> rope_scaling_of(const Json& config) {
   return std::optional<ops::RopeScaling>();
 }
 
-// Version 5 of transformers keeps it in "rope_parameters", older ones beside the rest.
+// Version 5 of transformers stores the value in "rope_parameters", older versions at the top level.
 Result<double> rope_theta_of(const Json& config) {
   const auto rope = config.find("rope_parameters");
   const bool is_nested = rope != config.end() && rope->is_object();
@@ -136,7 +136,7 @@ Status check_heads(const Config& config) {
   return ok();
 }
 
-// The class in transformers, and "model_type".
+// The name of the class in transformers, and the "model_type".
 std::pair<const char*, const char*> names_of(Family family) {
   switch (family) {
     case Family::kLlama:

@@ -10,14 +10,14 @@ namespace {
 
 using testing::HasSubstr;
 
-// A small Llama with one more key.
+// The configuration of a small Llama with one additional key.
 std::string with(const std::string& key) {
   return R"({"model_type":"llama","vocab_size":10,"hidden_size":8,"intermediate_size":16,)"
          R"("num_hidden_layers":2,"num_attention_heads":4,"num_key_value_heads":2)" +
          (key.empty() ? "" : "," + key) + "}";
 }
 
-TEST(Config, IsReadAsItIsWritten) {
+TEST(Config, IsReadBackUnchanged) {
   auto config = parse_config(with(R"("rope_theta":1e6,"eos_token_id":[3,4])"));
   ASSERT_TRUE(config) << config.error().message;
   EXPECT_EQ(config->head_dim, 2);
@@ -28,14 +28,14 @@ TEST(Config, IsReadAsItIsWritten) {
   EXPECT_EQ(again->ends, (std::vector<int64_t>{3, 4}));
 }
 
-TEST(Config, RopeThetaMayStandInRopeParameters) {
+TEST(Config, RopeThetaMayBeInRopeParameters) {
   const auto config =
       parse_config(with(R"("rope_parameters":{"rope_type":"default","rope_theta":5})"));
   ASSERT_TRUE(config) << config.error().message;
   EXPECT_EQ(config->rope_theta, 5);
 }
 
-TEST(Config, TheScalingOfLlama3IsReadAsItIsWritten) {
+TEST(Config, TheScalingOfLlama3IsReadBackUnchanged) {
   const auto config = parse_config(
       with(R"("rope_scaling":{"rope_type":"llama3","factor":32.0,"low_freq_factor":1.0,)"
            R"("high_freq_factor":4.0,"original_max_position_embeddings":8192})"));
@@ -48,7 +48,7 @@ TEST(Config, TheScalingOfLlama3IsReadAsItIsWritten) {
   EXPECT_EQ(again->rope_scaling, expected);
 }
 
-TEST(Config, Qwen2HasBiasesAndOnlyModelsOfInitAreFromScratch) {
+TEST(Config, Qwen2HasBiasesAndTheFromScratchFlagIsReadBack) {
   auto config = parse_config(with(R"("model_type":"qwen2","use_sliding_window":false)"));
   ASSERT_TRUE(config) << config.error().message;
   EXPECT_TRUE(config->has_qkv_bias());
@@ -57,7 +57,7 @@ TEST(Config, Qwen2HasBiasesAndOnlyModelsOfInitAreFromScratch) {
   EXPECT_TRUE(parse_config(config_json(*config))->is_from_scratch);
 }
 
-TEST(Config, WhatTheDecoderDoesNotDoIsRefusedByName) {
+TEST(Config, UnsupportedFeaturesAreRejectedByName) {
   const std::pair<const char*, const char*> cases[] = {
       {R"("model_type":"mamba")", "mamba"},
       {R"("attention_bias":true)", "attention_bias"},

@@ -32,7 +32,7 @@ class LayoutBuilder {
   Layout layout_;
 };
 
-// Hands out consecutive views, in the order of layout_of.
+// Cuts consecutive views from the flat tensor, in the order of layout_of.
 class Cursor {
  public:
   explicit Cursor(const at::Tensor& flat) : flat_(flat) {}
@@ -53,7 +53,7 @@ struct QkvViews {
   at::Tensor q, k, v;
 };
 
-// The heads in a matrix of queries, keys and values side by side.
+// Views of the query, key and value heads in qkv.
 QkvViews views_of(const Config& config, const at::Tensor& qkv) {
   const auto heads = [&](int64_t first, int64_t count) {
     return qkv.narrow(1, first * config.head_dim, count * config.head_dim)
@@ -63,7 +63,8 @@ QkvViews views_of(const Config& config, const at::Tensor& qkv) {
           heads(config.heads + config.kv_heads, config.kv_heads)};
 }
 
-// Contiguous also where there is one head, whose rows a reshape would leave far apart.
+// The result is contiguous even for a single head, whose rows a reshape would leave at their
+// stride.
 at::Tensor flat_heads(const at::Tensor& x_THD) {
   return x_THD.reshape({-1, x_THD.size(2)}).contiguous();
 }
@@ -85,7 +86,7 @@ bool has_head_kernels(const ForwardContext& passage, const gpu::HeadInputs& in) 
   return passage.form == ops::Form::kNative && gpu::has_heads(in.qkv, in.sizes);
 }
 
-// Queries and keys, normed where the family does and rotated, and values.
+// Computes rotated queries and keys, normalized if the family does so, and values.
 void make_heads(const ForwardContext& passage, const Block& block, const at::Tensor& positions,
                 BlockTape& tape) {
   const Config& config = passage.weights.config;
@@ -109,14 +110,14 @@ void make_heads(const ForwardContext& passage, const Block& block, const at::Ten
   tape.heads = {q, k, v};
 }
 
-// The second half of a block; returns what it adds to x_mid.
+// The feed-forward part of a block; returns what the block adds to x_mid.
 at::Tensor feed_forward(const ForwardContext& passage, const Block& block, BlockTape& tape) {
   tape.gate_up = ops::linear(tape.ffn_norm.y_Nh, block.gate_up);
   tape.inner = ops::swiglu(tape.gate_up, passage.form);
   return ops::linear(tape.inner, block.down);
 }
 
-// A block begins with x + branch; branch is undefined where x is all.
+// Begins a block: adds branch, which may be undefined, to x, and computes the norm and the heads.
 void begin_block(const ForwardContext& passage, const Block& block, const at::Tensor& positions,
                  const at::Tensor& branch, BlockTape& tape) {
   ops::AddedNorm added = ops::add_rms_norm(tape.x, branch, block.attention_norm,
@@ -127,7 +128,7 @@ void begin_block(const ForwardContext& passage, const Block& block, const at::Te
   make_heads(passage, block, positions, tape);
 }
 
-// The second half of a block: `out_THD` is the output of attention, the result what the block adds
+// The second half of a block, from the output of attention, `out_THD`; returns what the block adds
 // to x_mid.
 at::Tensor end_block(const ForwardContext& passage, const Block& block, const at::Tensor& out_THD,
                      BlockTape& tape) {
@@ -159,7 +160,7 @@ void fill_cache(const ops::AttentionInputs& heads, const Batch& batch,
   }
 }
 
-// The gradient of feed_forward: from that of its result to that of x_mid.
+// The backward pass of feed_forward: returns the gradient of x_mid.
 at::Tensor feed_forward_backward(const ForwardContext& passage, const Block& block,
                                  const BlockTape& tape, at::Tensor dx, Block& gradients) {
   ops::add_weight_gradient(gradients.down, dx, tape.inner);
@@ -171,7 +172,8 @@ at::Tensor feed_forward_backward(const ForwardContext& passage, const Block& blo
   return dx;
 }
 
-// The gradient of make_heads: from that of the rotated heads, in views of d_qkv, to that of qkv.
+// The backward pass of make_heads: turns the gradients of the rotated heads, which are views of
+// d_qkv, into the gradient of qkv.
 void make_heads_backward(const ForwardContext& passage, const Block& block, const Batch& batch,
                          const BlockTape& tape, const QkvViews& d_heads, Block& gradients) {
   ops::rope_(d_heads.q, batch.positions_T, passage.rope, Turn::kInverse, passage.form);
@@ -189,7 +191,7 @@ void make_heads_backward(const ForwardContext& passage, const Block& block, cons
   norm_backward(d_heads.k, raw.k, block.k_norm, tape.k_norm, gradients.k_norm);
 }
 
-// From the gradient of the output of attention to that of qkv.
+// The backward pass from the output of attention to qkv.
 at::Tensor attend_backward(const ForwardContext& passage, const Block& block, const Batch& batch,
                            const BlockTape& tape, const at::Tensor& d_out, Block& gradients) {
   const gpu::HeadInputs in = kernel_inputs(passage, block, batch.positions_T, tape.qkv);
@@ -223,7 +225,7 @@ at::Tensor attention_part_backward(const ForwardContext& passage, const Block& b
   return dx;
 }
 
-// The tape of a block of which the input alone was kept.
+// Recomputes the tape of a block of which only the input was kept.
 BlockTape again(const ForwardContext& passage, const Block& block, const Batch& batch,
                 const BlockTape& kept) {
   BlockTape tape;
@@ -334,7 +336,7 @@ at::Tensor forward(const ForwardContext& passage, const Batch& batch, Tape* tape
                    const OnHeads& on_heads) {
   const Parameters& weights = passage.weights;
   at::Tensor x = weights.embedding.index_select(0, batch.tokens_T);
-  at::Tensor branch;  // The part that is still to be added to x.
+  at::Tensor branch;  // The output of the previous part, not yet added to x.
   for (size_t i = 0; i < weights.blocks.size(); ++i) {
     const Block& block = weights.blocks[i];
     BlockTape one;
@@ -406,7 +408,7 @@ at::Tensor decode_step(const ForwardContext& passage, const at::Tensor& tokens_B
     BlockTape one;
     one.x = x;
     begin_block(passage, block, positions, branch, one);
-    // The new keys and values, at [slot, :, position, :].
+    // Writes the new keys and values to [slot, :, position, :].
     cache.keys_SKPD[i].transpose(1, 2).index_put_({rows.slots_B, positions}, one.heads.k_TKD);
     cache.values_SKPD[i].transpose(1, 2).index_put_({rows.slots_B, positions}, one.heads.v_TKD);
     branch = end_block(passage, block,

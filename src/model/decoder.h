@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The decoder: its parameters, its forward pass over whole sequences, the gradient of that, and its
-// step by step form with a cache of keys and values.
+// The decoder: its parameters, its forward and backward pass over whole sequences, and
+// token-by-token decoding with a cache of keys and values.
 //
-// All parameters lie in one flat tensor, and so do their gradients: an optimiser, a norm and a
-// checkpoint are each one operation.  Gradients are written by hand, block by block, without
-// autograd, which is the oracle of the tests.
+// All parameters are slices of one flat tensor, and so are their gradients: an optimizer step, a
+// norm and a checkpoint are each one operation.  Backward passes are written by hand, without
+// autograd; the tests use autograd as the reference.
 //
 //   Parameters weights(config, flat), gradients(config, at::zeros_like(flat));
 //   Tape tape;
@@ -13,7 +13,7 @@
 //   ... dh ...
 //   backward(weights, rope, batch, tape, dh, gradients);
 //
-// Letters in names are those of ops.h.  Errors are PyTorch's exceptions.
+// The letters in names are explained in ops.h.  Errors are PyTorch's exceptions.
 #ifndef MC_MODEL_DECODER_H_
 #define MC_MODEL_DECODER_H_
 
@@ -30,7 +30,7 @@
 
 namespace mc::model {
 
-// A tensor of a Hugging Face file and its place in the flat tensor.
+// A tensor of a Hugging Face file, and its position in the flat tensor.
 struct Slice {
   std::string name;
   std::vector<int64_t> shape;
@@ -38,28 +38,29 @@ struct Slice {
   int64_t count = 0;
 };
 
-// Matrices first, then the norms and biases, which no weight decay touches.  The matrices of
-// queries, keys and values follow each other, and so do gate and up: each group is one matrix.
+// The order of the slices: first the matrices, then the norms and biases, which have no weight
+// decay. The matrices of queries, keys and values are adjacent, and so are gate and up: each group
+// is used as one matrix.
 struct Layout {
   std::vector<Slice> slices;
-  int64_t matrices = 0;  // Numbers in the matrices.
-  int64_t total = 0;     // Numbers in all slices.
+  int64_t matrices = 0;  // The number of elements in all matrices.
+  int64_t total = 0;     // The number of elements in all slices.
 };
 Layout layout_of(const Config& config);
 
 struct Block {
   at::Tensor qkv;       // [(H + 2K) D, h]
-  at::Tensor qkv_bias;  // [(H + 2K) D]; undefined but for Qwen2.
+  at::Tensor qkv_bias;  // [(H + 2K) D]; defined for Qwen2 only.
   at::Tensor o;         // [h, H D]
   at::Tensor gate_up;   // [2 F, h]
   at::Tensor down;      // [h, F]
   at::Tensor attention_norm;
   at::Tensor ffn_norm;
-  at::Tensor q_norm;  // Undefined but for Qwen3.
+  at::Tensor q_norm;  // Defined for Qwen3 only.
   at::Tensor k_norm;
 };
 
-// Views into `flat`, which they keep alive.
+// The parameters as views into `flat`; the views keep it alive.
 struct Parameters {
   Parameters(const Config& config, at::Tensor flat);
   Config config;
@@ -67,10 +68,10 @@ struct Parameters {
   at::Tensor embedding;  // [V, h]
   std::vector<Block> blocks;
   at::Tensor last_norm;
-  at::Tensor head;  // [V, h]; the embedding itself where they are tied.
+  at::Tensor head;  // [V, h]; the embedding itself if their weights are shared.
 };
 
-// Sequences one after another, without padding.
+// Concatenated sequences, without padding.
 struct Batch {
   at::Tensor tokens_T;     // int64
   at::Tensor positions_T;  // int64, from 0 in each sequence
@@ -79,11 +80,11 @@ struct Batch {
 // REQUIRES: no sequence is empty.
 Batch make_batch(std::span<const std::vector<int32_t>> sequences, at::Device device);
 
-// The values that the backward of one block needs; with Keep::kInputs, x alone.
+// The values that the backward pass of one block needs; with Keep::kInputs, x alone.
 struct BlockTape {
-  at::Tensor x;  // Into the block.
+  at::Tensor x;  // The input of the block.
   ops::Norm attention_norm;
-  at::Tensor qkv;              // The matrix's product; rotated in place where there is no q_norm.
+  at::Tensor qkv;  // The output of the matrix; rotated in place if the family has no q_norm.
   ops::Norm q_norm, k_norm;    // Qwen3 only; y is rotated, or undefined if a kernel made `heads`.
   ops::AttentionInputs heads;  // The inputs of attention.
   ops::Attention attention;
@@ -101,33 +102,33 @@ struct Tape {
 // Keys and values of `slots` sequences of up to `length_max` tokens, for each block.
 struct Cache {
   Cache(const Config& config, int64_t slots, int64_t length_max, at::TensorOptions options);
-  // The first `length` tokens of one slot, into another.
+  // Copies the first `length` tokens from one slot to another.
   void copy(int64_t from, int64_t to, int64_t length);
   std::vector<at::Tensor> keys_SKPD;
   std::vector<at::Tensor> values_SKPD;
 };
 
-// The angles of the positions from 0, in float32 on the device.
+// Cosines and sines for the positions from 0, in float32 on the device.
 ops::RopeTable rope_of(const Config& config, int64_t positions, at::Device device);
 
-// The part of a block that is kept for its backward.  kInputs computes the rest again there: a
-// third more work, and a tenth of the memory.
+// The values that the forward pass keeps for the backward pass.  kInputs keeps only the input of
+// each block and recomputes the rest: a third more work, a tenth of the memory.
 enum class Keep { kAll, kInputs };
 
 struct ForwardContext {
   const Parameters& weights;
-  const ops::RopeTable& rope;  // In the weights' dtype on the CPU, float32 elsewhere.
+  const ops::RopeTable& rope;  // In the weights' dtype on the CPU, in float32 on other devices.
   ops::Form form = ops::Form::kNative;
   Keep keep = Keep::kAll;
 };
 
-// The hidden states after the last norm.  `tape` may be null; `on_heads`, where there is one, gets
-// what attention sees in each block.
+// The forward pass: returns the hidden states after the last norm.  `tape` may be null.
+// `on_heads`, if not empty, receives the inputs of attention in each block.
 using OnHeads = std::function<void(size_t block, const ops::AttentionInputs& heads)>;
 at::Tensor forward(const ForwardContext& passage, const Batch& batch, Tape* tape,
                    const OnHeads& on_heads = {});
 
-// The same without a tape; sequence i fills cache slot slots[i].
+// A forward pass without a tape that fills the cache: sequence i is written to slot slots[i].
 at::Tensor prefill(const ForwardContext& passage, const Batch& batch, Cache& cache,
                    std::span<const int64_t> slots);
 
@@ -135,8 +136,8 @@ at::Tensor prefill(const ForwardContext& passage, const Batch& batch, Cache& cac
 void backward(const ForwardContext& passage, const Batch& batch, const Tape& tape,
               const at::Tensor& dh_Th, Parameters& gradients);
 
-// One token more for each of the first B slots, at position lengths[i] of its sequence: hidden
-// states [B, h].  Writes keys and values into the cache at that position.
+// Decodes one more token for each of the first B slots, at position lengths[i] of its sequence.
+// Returns hidden states [B, h], and writes keys and values to the cache at that position.
 at::Tensor decode_step(const ForwardContext& passage, const at::Tensor& tokens_B, Cache& cache,
                        std::span<const int64_t> lengths);
 

@@ -30,13 +30,13 @@ Config small(Family family, bool tied) {
   config.layers = 2;
   config.heads = 4;
   config.kv_heads = 2;
-  config.head_dim = 8;  // 4 * 8 is not the width.
+  config.head_dim = 8;  // 4 * 8 differs from the width.
   config.positions_max = 64;
   config.tied = tied;
   return config;
 }
 
-// Larger than at the start of a training, so that every part matters.
+// The weights are larger than initial ones, so that every part influences the result.
 Parameters weights_of(const Config& config, at::ScalarType type) {
   const Layout layout = layout_of(config);
   return {config, twins::random({layout.total}, 7, type) * 0.3};
@@ -70,14 +70,14 @@ INSTANTIATE_TEST_SUITE_P(Shapes, Decoder,
                                          Shape{Family::kQwen3, true, ops::Form::kGeneric},
                                          Shape{Family::kQwen3, false, ops::Form::kNative}));
 
-TEST_P(Decoder, SequencesInOneBatchComeOutAsTheTwinsOfEach) {
+TEST_P(Decoder, ABatchGivesTheReferenceResultOfEachSequence) {
   const at::Tensor got = forward(passage, make_batch(kSequences, at::kCPU), nullptr);
   std::vector<at::Tensor> expected;
   for (const auto& sequence : kSequences) expected.push_back(twins::decoder(weights, sequence));
   EXPECT_LE(distance(got, at::cat(expected)), 1e-10);
 }
 
-TEST_P(Decoder, GradientsOfAllParametersAreAutograds) {
+TEST_P(Decoder, GradientsOfAllParametersEqualAutograd) {
   const Parameters followed(config, twins::leaf(weights.flat));
   at::Tensor sum;
   for (const auto& sequence : kSequences) {
@@ -100,7 +100,7 @@ TEST_P(Decoder, GradientsOfAllParametersAreAutograds) {
   }
 }
 
-TEST_P(Decoder, KeepingInputsAloneGivesTheSameGradients) {
+TEST_P(Decoder, RecomputationGivesTheSameGradients) {
   const Batch batch = make_batch(kSequences, at::kCPU);
   std::vector<at::Tensor> flats;
   for (const Keep keep : {Keep::kAll, Keep::kInputs}) {
@@ -114,8 +114,8 @@ TEST_P(Decoder, KeepingInputsAloneGivesTheSameGradients) {
   EXPECT_EQ(distance(flats[1], flats[0]), 0);
 }
 
-// The prompt fills the cache; what follows comes token by token, in two slots at once.
-TEST_P(Decoder, StepByStepIsTheSameAsAllAtOnce) {
+// The prompt fills the cache in one pass; the other tokens follow one by one, in two slots at once.
+TEST_P(Decoder, DecodingTokenByTokenEqualsOneForwardPass) {
   const std::vector<std::vector<int32_t>> prompts = {{3, 1, 4, 1, 5}, {2, 7}};
   const std::vector<std::vector<int32_t>> whole = {{3, 1, 4, 1, 5, 9, 2}, {2, 7, 1, 8}};
   Cache cache(config, 3, 16, weights.flat.options());
@@ -135,8 +135,8 @@ TEST_P(Decoder, StepByStepIsTheSameAsAllAtOnce) {
   }
 }
 
-// tests/goldens/make_model_golden.py writes these folders with transformers.  $MC_MODEL_GOLDEN
-// names others.
+// The folders are written by tests/goldens/make_model_golden.py with transformers.
+// $MC_MODEL_GOLDEN names other ones.
 std::vector<std::filesystem::path> golden_folders() {
   const char* other = std::getenv("MC_MODEL_GOLDEN");
   const std::filesystem::path root =
@@ -155,7 +155,7 @@ at::Tensor floats(const TensorBytes& bytes) {
   return copy;
 }
 
-TEST(DecoderGolden, LogitsAreThoseOfTransformers) {
+TEST(DecoderGolden, LogitsEqualThoseOfTransformers) {
   const auto folders = golden_folders();
   ASSERT_GE(folders.size(), 2U);
   for (const auto& folder : folders) {

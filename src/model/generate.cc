@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Slots hold one sequence each.  Free slots are filled with prompts, which pass the decoder
-// together and leave their keys and values in the cache; then all slots that hold a sequence take
-// one step.  A step reads the first slots of the cache as they are, so no slot between them may be
-// free.
+// Each slot holds one sequence.  Free slots are filled with prompts, which pass through the decoder
+// together and leave their keys and values in the cache; then all active slots decode one step.  A
+// step reads the first slots of the cache in place, so no free slot may be among them.
 #include "model/generate.h"
 
 #include <algorithm>
@@ -29,8 +28,8 @@ constexpr int64_t kPrefillTokensMax = 8192;
 struct Slot {
   bool is_active = false;
   size_t request = 0;
-  int64_t length = 0;        // Tokens in the cache.
-  int32_t next = 0;          // The token that is not yet.
+  int64_t length = 0;        // The number of tokens in the cache.
+  int32_t next = 0;          // The next token, which is not yet in the cache.
   at::Tensor prompt_hidden;  // The hidden state after the prompt, [1, h].
   Answer answer;
 };
@@ -45,7 +44,7 @@ struct Queue {
   const Done& done;
   std::atomic<size_t> next = 0;
   std::atomic<bool> is_stopped = false;
-  std::mutex mutex;  // Held while `done` runs.
+  std::mutex mutex;  // The mutex is held while `done` runs.
 
   void tell(size_t request, const Answer& answer) {
     const std::lock_guard lock(mutex);
@@ -67,7 +66,8 @@ class Generator {
 
   GenerateCounts run() {
     while (!queue_.is_stopped) {
-      // Sequences may end with their first token, so more than one round may find new ones.
+      // Sequences may end with their first token, so admit() may be called several times before a
+      // step.
       const bool admits = num_active() < slots_.size() && queue_.next < requests_.size();
       if (admits) admit();
       if (num_active() > 0) {
@@ -97,10 +97,11 @@ class Generator {
     return requests_[slot.request].prompt;
   }
 
-  // Fills free slots with the next prompts.  A prompt that an active slot has is copied from there.
+  // Fills free slots with the next prompts.  If an active slot has the same prompt, its keys and
+  // values are copied.
   void admit() {
     std::vector<size_t> admitted;
-    std::vector<size_t> fresh;                     // Slots whose prompt is to pass the decoder.
+    std::vector<size_t> fresh;  // The slots whose prompt must pass through the decoder.
     std::vector<std::pair<size_t, size_t>> forks;  // Pairs of source and target slot.
     int64_t tokens = 0;
     for (size_t i = 0; i < slots_.size() && tokens < kPrefillTokensMax; ++i) {
@@ -146,7 +147,8 @@ class Generator {
     counts_.prefilled += batch.extents.starts.back();
   }
 
-  // Moves the last active slots into free ones before them, so that the active ones are the first.
+  // Moves the last active slots into free slots before them, so that the active slots are the
+  // first.
   void close_gaps() {
     for (size_t free = 0, last = slots_.size();; ++free) {
       while (free < slots_.size() && slots_[free].is_active) ++free;
@@ -158,7 +160,7 @@ class Generator {
     }
   }
 
-  // One token more for every slot that holds a sequence.
+  // Decodes one more token for every active slot.
   void step() {
     close_gaps();
     std::vector<size_t> active(num_active());
@@ -174,7 +176,7 @@ class Generator {
     choose(decode_step(passage_, tokens_B, cache_, lengths), active);
   }
 
-  // Draws the next token of each slot and ends those that are complete.
+  // Chooses the next token of each slot and ends the sequences that are complete.
   void choose(const at::Tensor& hidden_Bh, const std::vector<size_t>& slots) {
     const at::Tensor logits = ops::linear(hidden_Bh, passage_.weights.head);
     std::vector<double> uniforms;

@@ -52,7 +52,7 @@ class Generation : public testing::Test {
   std::vector<Request> requests_;
 };
 
-TEST_F(Generation, AnswersDoNotDependOnTheBatchNorTheWorkers) {
+TEST_F(Generation, AnswersDoNotDependOnTheBatchOrTheWorkers) {
   const auto alone = run({.tokens_max = 20, .batch = 1, .seed = 4});
   ASSERT_EQ(alone.size(), requests_.size());
   for (const GenerateOptions& options :
@@ -64,7 +64,7 @@ TEST_F(Generation, AnswersDoNotDependOnTheBatchNorTheWorkers) {
   }
 }
 
-TEST_F(Generation, APromptOfManyRequestsPassesTheDecoderOnce) {
+TEST_F(Generation, APromptOfSeveralRequestsIsPrefilledOnce) {
   std::vector<Request> group;
   for (int64_t i = 0; i < 12; ++i) group.push_back({"a", i, {3, 4, 5, 6, 8}});
   const auto count = [&](std::span<const Request> requests, int64_t batch) {
@@ -83,13 +83,13 @@ TEST_F(Generation, APromptOfManyRequestsPassesTheDecoderOnce) {
   for (const Request& one : group) {
     EXPECT_EQ(count(std::span(&one, 1), 1).second.at(one.sample), answers.at(one.sample));
   }
-  // Slots become free one by one, and those that are still at work have the prompt.
+  // Slots become free one by one, while active slots still contain the same prompt.
   const auto [prefilled_by_turns, the_same] = count(group, 4);
   EXPECT_LE(prefilled_by_turns, 3 * 5);
   EXPECT_EQ(the_same, answers);
 }
 
-TEST_F(Generation, AnotherSeedGivesOtherAnswers) {
+TEST_F(Generation, AnotherSeedGivesDifferentAnswers) {
   const auto first = run({.tokens_max = 20, .seed = 4});
   const auto second = run({.tokens_max = 20, .seed = 5});
   EXPECT_NE(first.at(0).tokens, second.at(0).tokens);
@@ -106,13 +106,14 @@ TEST_F(Generation, AnswersEndAtAnEndTokenOrALimit) {
     num_stopped += answer.is_stopped ? 1 : 0;
   }
   EXPECT_GT(num_stopped, 0U);
-  // The positions end a sequence too: a prompt and its answer have at most 60 tokens, and one more.
+  // The number of positions also ends a sequence: prompt and answer have at most 60 tokens, plus
+  // the last chosen token, which needs no position.
   for (const auto& [i, answer] : run({.tokens_max = 500, .seed = 2})) {
     EXPECT_LE(answer.tokens.size() + requests_[i].prompt.size(), 61U);
   }
 }
 
-TEST_F(Generation, GreedyTokensAndTheirLogProbsAreThoseOfTheTwin) {
+TEST_F(Generation, GreedyTokensAndLogProbsEqualTheReference) {
   const auto answers = run({.sampling = {.temperature = 0}, .tokens_max = 6});
   for (const auto& [i, answer] : answers) {
     std::vector<int32_t> sequence = requests_[i].prompt;

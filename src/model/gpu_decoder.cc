@@ -18,8 +18,8 @@
 namespace mc::model {
 namespace {
 
-// A stream beside the current one, which has done its work.  A thread has one for each device:
-// PyTorch's allocator keeps memory for the stream that had it.
+// A second stream; the current stream is synchronized first.  Each thread has one stream for each
+// device, because PyTorch's allocator keeps freed memory for the stream that used it.
 c10::Stream own_stream(at::Device device) {
   thread_local std::map<c10::DeviceIndex, c10::Stream> streams;
   const c10::impl::VirtualGuardImpl cuda(at::kCUDA);
@@ -47,7 +47,7 @@ void multiply_into(const at::Tensor& x, const at::Tensor& w, at::Tensor to) {
   at::mm_out(to, x, w.t());
 }
 
-// Rows of whole vectors: tokens that there are not have no probability.
+// Rows padded to whole vectors of elements; logits of the padding have probability 0.
 at::Tensor room_for_logits(int64_t rows, const Parameters& weights) {
   constexpr int64_t kVector = 8;
   constexpr double kNoLogit = -1e30;
@@ -75,7 +75,7 @@ GpuDecoder::GpuDecoder(const ForwardContext& passage, int64_t slots, int64_t len
                      passage.weights.flat.options());
 }
 
-// A fault of the device was or will be thrown where its results are asked for.
+// Exceptions are ignored here: a fault of the device is also thrown where its results are read.
 GpuDecoder::~GpuDecoder() {
   try {
     stream_.current_stream().synchronize();
@@ -221,8 +221,8 @@ std::vector<Choice> GpuDecoder::run(std::span<const Start> starts, std::span<con
   Lane& lane = found->second;
   load(lane, starts, uniforms);
   if (!lane.is_recorded) {
-    // The first step is done without a graph: it loads what the libraries load when first used,
-    // and writes nothing that the same step would not write again.
+    // The first step runs without a graph, so that libraries load what they need.  It writes only
+    // what the first step of the graph writes again.
     step(lane);
     load(lane, starts, uniforms);
     lane.graph.begin();

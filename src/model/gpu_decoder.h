@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Decoding on a GPU: a static cache, and steps that choose their tokens themselves, recorded once
-// for each number of slots and replayed.
+// Decoding on a GPU with a static cache.  The steps choose their tokens on the device; they are
+// recorded as a CUDA graph once for each number of slots, and replayed.
 //
 //   GpuDecoder decoder(passage, slots, length_max, sampling);
 //   decoder.prefill(prompts, targets);                      // keys and values into slots
 //   decoder.choose_first(hidden_Bh, uniforms);              // the first token of each
 //   decoder.run(next tokens, lengths, uniforms_CB);         // C steps for B slots
 //
-// Everything runs on a stream of its own between construction and destruction, which both wait for
-// the GPU.  Not for several threads.  Errors are exceptions.
+// All work runs on a separate stream between construction and destruction; both wait for the GPU.
+// Not thread-safe.  Errors are exceptions.
 #ifndef MC_MODEL_GPU_DECODER_H_
 #define MC_MODEL_GPU_DECODER_H_
 
@@ -30,7 +30,7 @@ namespace mc::model {
 
 class GpuDecoder {
  public:
-  // There are kernels for a model like this.
+  // True if the kernels support this model.
   static bool fits(const ForwardContext& passage);
 
   GpuDecoder(const ForwardContext& passage, int64_t slots, int64_t length_max,
@@ -39,32 +39,34 @@ class GpuDecoder {
   GpuDecoder(const GpuDecoder&) = delete;
   GpuDecoder& operator=(const GpuDecoder&) = delete;
 
-  // A prompt, by its number, for a slot.
+  // A slot for a prompt, which is given by its index.
   struct Target {
     int64_t prompt;
     int64_t slot;
   };
-  // Passes prompts and writes their keys and values into slots.  The hidden state after each.
+  // Computes prompts and writes their keys and values into slots.  Returns the hidden state after
+  // each prompt.
   at::Tensor prefill(std::span<const std::vector<int32_t>> prompts,
                      std::span<const Target> targets);
-  // The first `length` tokens of slots, into others that are not among them.
+  // Copies the first `length` tokens of slots to other slots; no slot is both source and target.
   void copy(std::span<const std::pair<int64_t, int64_t>> from_to, int64_t length);
 
   std::vector<Choice> choose_first(const at::Tensor& hidden_Bh, std::span<const double> uniforms);
 
-  // The state with which each of the first B slots begins.
+  // The state of a slot before the steps.
   struct Start {
     int64_t token;
-    int64_t length;  // Tokens in the cache.
+    int64_t length;  // The number of tokens in the cache.
   };
-  // The tokens chosen in `steps` steps for B = starts.size() slots, with log-probabilities.  The
-  // result and `uniforms`, the random numbers of the choices, are both [steps, B].
-  // REQUIRES: starts.size() is slots, or slots halved some times and rounded up.
+  // Runs `steps` steps for the first B = starts.size() slots and returns the chosen tokens with
+  // their log-probabilities.  The result and `uniforms`, the random numbers of the choices, are
+  // both [steps, B]. REQUIRES: B is the number of slots, or that number halved (rounded up) some
+  // times.
   std::vector<Choice> run(std::span<const Start> starts, std::span<const double> uniforms,
                           int64_t steps);
 
  private:
-  // The tensors of a step for B slots, and its record.
+  // The tensors and the recorded graph of a step for B slots.
   struct Lane {
     at::Tensor tokens, positions, step, uniforms, results;
     at::Tensor x, y, qkv, out, branch, gate_up, inner, logits, parts;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kPrefillTokensMax = 16384;
 constexpr int64_t kStepsAtOnce = 8;
-// A pass for prompts waits until this share of the slots is free.
+// A prefill waits until 1 / kFreeShare of the slots are free.
 constexpr int64_t kFreeShare = 8;
 
 struct Slot {
@@ -75,8 +75,8 @@ class Generator {
     return requests_[slot.request].prompt;
   }
 
-  // Fills free slots with the next prompts.  A prompt passes the decoder once for all its slots,
-  // and not at all where an active slot has it.
+  // Fills free slots with the next prompts.  A prompt passes through the decoder once for all its
+  // slots, and not at all if an active slot already contains it.
   void admit() {
     std::vector<size_t> admitted;
     std::vector<std::vector<int32_t>> prompts;
@@ -138,7 +138,8 @@ class Generator {
                 static_cast<int64_t>(slot.answer.tokens.size()) + later);
   }
 
-  // Once no request waits, a step takes the first half of the slots as soon as that is enough.
+  // Halves the number of slots in a step when no request waits and the active sequences fit in
+  // half.
   void shrink() {
     if (next_ < requests_.size()) return;
     const int64_t active = num_active();
@@ -159,7 +160,7 @@ class Generator {
     decoder_.copy(moves, length);
   }
 
-  // Each slot that holds a sequence gets some tokens more.
+  // Decodes several tokens for each active slot.
   void step() {
     shrink();
     std::vector<GpuDecoder::Start> starts;
@@ -207,7 +208,7 @@ class Generator {
   const std::function<bool(size_t, const Answer&)>& done_;
   const int64_t length_max_;
   std::vector<Slot> slots_;
-  int64_t num_rows_;  // Slots that a step takes.
+  int64_t num_rows_;  // The number of slots in a step.
   GpuDecoder decoder_;
   size_t next_ = 0;
   bool is_stopped_ = false;

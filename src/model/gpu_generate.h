@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// generate() (generate.h) on a GPU, with the steps of gpu_decoder.h.
+// The generate() of generate.h on a GPU, with the steps of gpu_decoder.h.
 //
-// The host looks at the drawn tokens only every few steps: a sequence that ended is drawn further
-// until then, and the surplus tokens are dropped.  So an answer has the same tokens as if the host
-// looked after every step.
+// The host reads the drawn tokens only every few steps.  Until then the device continues to draw
+// tokens for a sequence that ended, and the host drops these surplus tokens.  So an answer has the
+// same tokens as if the host had read after every step.
 #ifndef MC_MODEL_GPU_GENERATE_H_
 #define MC_MODEL_GPU_GENERATE_H_
 
@@ -17,7 +17,7 @@
 
 namespace mc::model {
 
-// REQUIRES: GpuDecoder::fits(passage), and requests are not empty.
+// REQUIRES: GpuDecoder::fits(passage) and at least one request.
 GenerateCounts generate_on_gpu(const ForwardContext& passage, std::span<const Request> requests,
                                const GenerateOptions& options,
                                const std::function<bool(size_t, const Answer&)>& done);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kernels of a decoder on a GPU, in bfloat16 with float32 arithmetic.  gpu_module.cc compiles
-// this text at run time, once for each set of sizes; gpu_ops.h says what each kernel computes.
+// The GPU kernels of a decoder, in bfloat16 with float32 arithmetic.  gpu_module.cc compiles this
+// text at run time, once for each set of sizes; gpu_ops.h documents each kernel.
 //
 // Sections need their sizes as macros: WIDTH (of a normed row), HEAD_DIM, HEADS and KV_HEADS.  All
-// rows are read and written as vectors of eight numbers, so every width is a multiple of eight.
-// Sums are added in an order that does not change from run to run, but for add_rows.
+// rows are read and written as vectors of eight elements, so every width is a multiple of eight.
+// The order of each sum is the same in every run, except in add_rows.
 
-// The tests compile this text for the host, whose compiler has no such pragmas.
+// The tests compile this text for the host, whose compiler does not have these pragmas.
 #ifdef __CUDACC_RTC__
 #define UNROLL _Pragma("unroll")
 #define UNROLL_BY_TWO _Pragma("unroll 2")
@@ -68,13 +68,14 @@ __device__ inline void store(bf16* to, const Floats& in) {
 __device__ inline float rounded(float x) { return from_bits(pack(x, 0) << 16); }
 __device__ inline float from_bf16(bf16 x) { return from_bits(static_cast<u32>(x) << 16); }
 
-// The sum over groups of `lanes` neighbouring lanes.
+// The sum over groups of `lanes` adjacent lanes.
 __device__ inline float sum_lanes(float x, int lanes) {
   for (int step = lanes / 2; step > 0; step /= 2) x += __shfl_xor_sync(kAllLanes, x, step);
   return x;
 }
 
-// Partial sums of columns, one row a block, are added to `to`: a block for 32 columns.
+// Adds partial sums of columns to `to`; `parts` has one row for each block that wrote it.  Each
+// block of this kernel processes 32 columns.
 extern "C" __global__ void add_column_sums(const float* parts, int num_parts, int width,
                                            float* to) {
   __shared__ float sums[8][kWarp];
@@ -96,7 +97,8 @@ constexpr int kRowVectors = WIDTH / 8;
 constexpr int kLaneVectors = (kRowVectors + kWarp - 1) / kWarp;
 constexpr int kNormWarps = 8;
 
-// A warp a row.  sum = x + branch, rounded (x where branch is null); y = sum * scale * w.
+// RMSNorm, one warp for each row: sum = x + branch, rounded (x if branch is null); y = sum * scale
+// * w.
 extern "C" __global__ void __launch_bounds__(kNormWarps* kWarp)
     add_rms_norm(const bf16* x, const bf16* branch, const bf16* w, float epsilon, i64 rows,
                  bf16* sum, bf16* y, float* scale) {
@@ -134,7 +136,8 @@ extern "C" __global__ void __launch_bounds__(kNormWarps* kWarp)
   }
 }
 
-// The gradient is added to dx; each block's part of dw goes to a row of `parts`.
+// The backward pass of RMSNorm: adds the gradient to dx; each block writes its part of dw to one
+// row of `parts`.
 extern "C" __global__ void __launch_bounds__(kNormWarps* kWarp)
     rms_norm_backward(const bf16* dy, const bf16* x, const bf16* w, const float* scale, i64 rows,
                       bf16* dx, float* parts) {
@@ -159,7 +162,7 @@ extern "C" __global__ void __launch_bounds__(kNormWarps* kWarp)
       }
     }
     const float mean = sum_lanes(dot, kWarp) / WIDTH;
-    // The row is in the nearest cache now.
+    // The second read of the row hits the L1 cache.
     UNROLL
     for (int i = 0; i < kLaneVectors; ++i) {
       const int vector = i * kWarp + lane;
@@ -195,8 +198,8 @@ extern "C" __global__ void __launch_bounds__(kNormWarps* kWarp)
 #endif  // WIDTH
 
 #ifdef HEAD_DIM
-// A head is worked on by neighbouring lanes, each with eight numbers of its first half and the
-// eight that are turned with them.
+// Several adjacent lanes process one head.  Each lane has eight elements of the head's first half
+// and the eight of the second half with which they are rotated.
 constexpr int kHalf = HEAD_DIM / 2;
 constexpr int kHeadLanes = kHalf / 8;
 constexpr int kQkvHeads = HEADS + 2 * KV_HEADS;
@@ -223,7 +226,7 @@ __device__ inline float head_dot(const Pair& a, const Pair& b) {
   return sum_lanes(sum, kHeadLanes);
 }
 
-// `sign` -1 turns backwards.
+// Rotates a pair; `sign` = -1 is the inverse rotation.
 __device__ inline Pair turned(const Pair& in, const float* cos, const float* sin, int lane,
                               float sign) {
   Pair out;
@@ -236,9 +239,10 @@ __device__ inline Pair turned(const Pair& in, const float* cos, const float* sin
   return out;
 }
 
-// Norms (where weights are given) and turns queries and keys.  They go to q and k (which may be in
-// qkv itself) at `q_stride` and `k_stride` numbers a token; or, where there is a cache, keys and
-// values go into it, at the token's position in the slot of the token's number.
+// Normalizes (if weights are given) and rotates queries and keys.  Results are written to q and k,
+// which may point into qkv, with `q_stride` and `k_stride` elements for each token.  If a cache is
+// given, keys and values are written there instead: token i goes to slot i, at the token's
+// position.
 extern "C" __global__ void __launch_bounds__(kHeadThreads)
     make_heads(bf16* qkv, const i64* positions, const float* cos, const float* sin,
                const bf16* q_weight, const bf16* k_weight, float epsilon, i64 tokens, bf16* q,
@@ -281,7 +285,8 @@ extern "C" __global__ void __launch_bounds__(kHeadThreads)
   store_pair(to, lane, pair);
 }
 
-// The backward of one head's norm: d becomes the gradient of its input, dw grows.
+// The backward pass of one head's norm: replaces d by the gradient of the norm's input and adds to
+// dw.
 __device__ inline void norm_head_backward(Pair& d, const bf16* raw, const bf16* w, float factor,
                                           int lane, Pair& dw) {
   Pair normal = load_pair(raw, lane);
@@ -303,7 +308,8 @@ __device__ inline void norm_head_backward(Pair& d, const bf16* raw, const bf16* 
   }
 }
 
-// One kind of heads: from the gradient of the turned heads to that of qkv.
+// The backward pass for all query heads or all key heads: computes the gradient of qkv from that of
+// the rotated heads.
 __device__ inline void heads_backward(const bf16* d_heads, int count, int first, const bf16* qkv,
                                       const i64* positions, const float* cos, const float* sin,
                                       const bf16* weight, const float* scale, i64 tokens,
@@ -311,7 +317,7 @@ __device__ inline void heads_backward(const bf16* d_heads, int count, int first,
   const int lane = threadIdx.x % kHeadLanes;
   constexpr int kUnits = kHeadThreads / kHeadLanes;
   const i64 units = tokens * count;
-  // Every lane of a warp takes part in each turn, since they add across lanes.
+  // All lanes of a warp run every iteration, because norm_head_backward sums across lanes.
   for (i64 base = static_cast<i64>(blockIdx.x) * kUnits; base < units;
        base += static_cast<i64>(gridDim.x) * kUnits) {
     const i64 unit = base + threadIdx.x / kHeadLanes;
@@ -330,7 +336,7 @@ __device__ inline void heads_backward(const bf16* d_heads, int count, int first,
   }
 }
 
-// The sum of the block's parts of a weight's gradient.
+// Sums the block's parts of a weight's gradient.
 __device__ inline void sum_block(const Pair& dw, float* shared, float* part) {
   const int lane = threadIdx.x % kHeadLanes;
   for (int j = 0; j < 8; ++j) {
@@ -352,8 +358,8 @@ __device__ inline void sum_block(const Pair& dw, float* shared, float* part) {
   __syncthreads();
 }
 
-// The gradient of make_heads and of the values' place in qkv.  `q_parts` and `k_parts` get each
-// block's part of the weights' gradients.
+// The backward pass of make_heads, which also copies the gradient of the values to its position in
+// qkv.  Each block writes its part of the norm weights' gradients to `q_parts` and `k_parts`.
 extern "C" __global__ void __launch_bounds__(kHeadThreads)
     make_heads_backward(const bf16* dq, const bf16* dk, const bf16* dv, const bf16* qkv,
                         const i64* positions, const float* cos, const float* sin,
@@ -377,10 +383,11 @@ extern "C" __global__ void __launch_bounds__(kHeadThreads)
   sum_block(dw_k, shared, k_parts + static_cast<i64>(blockIdx.x) * HEAD_DIM);
 }
 
-// One query head group against its cached tokens: a block for a slot, a key head and a part of the
-// tokens.  A warp takes several tokens at once, each in HEAD_DIM / 8 lanes; every lane group has a
-// running softmax of its own, and all are joined at the end.  Where the tokens are split, `parts`
-// holds for each part the sum of exponentials, the largest score and the unscaled output.
+// Attention of one group of query heads to its cached tokens: one block for each slot, key head and
+// part of the tokens.  A warp processes several tokens at once, each with HEAD_DIM / 8 lanes.
+// Every group of lanes has its own running softmax; all are merged at the end.  If the tokens are
+// split, `parts` contains for each part the sum of exponentials, the largest score and the unscaled
+// output.
 constexpr int kDecodeWarps = 8;
 constexpr int kTokenLanes = HEAD_DIM / 8;
 constexpr int kWarpTokens = kWarp / kTokenLanes;
@@ -427,7 +434,7 @@ extern "C" __global__ void __launch_bounds__(kDecodeWarps* kWarp)
       state[g].out[j] = 0;
     }
   }
-  // Every lane of a warp takes part in each turn, since they add across lanes.
+  // All lanes of a warp run every iteration, because the scores are summed across lanes.
   UNROLL_BY_TWO
   for (i64 first = begin; first < end; first += kLaneGroups) {
     const i64 token = first + group;
@@ -477,7 +484,7 @@ extern "C" __global__ void __launch_bounds__(kDecodeWarps* kWarp)
   }
 }
 
-// Joins the parts of attend_cache: a thread for eight numbers of a head's output.
+// Merges the parts of attend_cache: one thread for eight elements of a head's output.
 extern "C" __global__ void join_parts(const float* parts, int splits, i64 heads, bf16* out) {
   const i64 unit = static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x;
   const i64 head = unit / kTokenLanes, lane = unit % kTokenLanes;
@@ -492,8 +499,8 @@ extern "C" __global__ void join_parts(const float* parts, int splits, i64 heads,
   store(out + head * HEAD_DIM + lane * 8, result);
 }
 
-// Keys and values of prompts that passed together, [tokens, stride] each, into their slots: a block
-// row for each pair of prompt and slot.
+// Writes keys and values of prompts, [tokens, stride] each, into the cache: one row of blocks for
+// each pair of prompt and slot.
 extern "C" __global__ void fill_cache(const bf16* k, const bf16* v, i64 k_stride, i64 v_stride,
                                       const i64* starts, const i64* prompt_of_pair,
                                       const i64* slot_of_pair, i64 cache_length, bf16* k_cache,
@@ -515,7 +522,7 @@ extern "C" __global__ void fill_cache(const bf16* k, const bf16* v, i64 k_stride
 #endif  // HEAD_DIM
 
 #ifdef PLAIN
-// Each thread computes eight numbers of silu(gate) * up.
+// Each thread computes eight elements of silu(gate) * up.
 extern "C" __global__ void swiglu(const bf16* gate_up, i64 rows, int width, bf16* y) {
   const i64 i = (static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x) * 8;
   if (i >= rows * width) return;
@@ -544,7 +551,8 @@ extern "C" __global__ void swiglu_backward(const bf16* dy, const bf16* gate_up, 
   store(d_gate_up + at + width, d_up);
 }
 
-// to[rows[i]] += from[i], a thread for eight numbers.  The order of the sums is that of the device.
+// to[rows[i]] += from[i], one thread for eight elements.  The order of the sums is not
+// deterministic.
 extern "C" __global__ void add_rows(const bf16* from, const i64* rows, i64 count, int width,
                                     float* to) {
   const i64 i = (static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x) * 8;
@@ -593,9 +601,10 @@ __device__ inline Exponentials join_block(Exponentials mine, Exponentials* share
   return all;
 }
 
-// A block a row of logits: the target's log-probability under softmax(logits / temperature), the
-// entropy, and, in place, the gradient of coefficient * log-probability.  Pointers to results may
-// be null; the coefficient is `coefficients[row]`, or `coefficient` where that is null.
+// One block for each row of logits: computes the target's log-probability under softmax(logits /
+// temperature) and the entropy, and overwrites the logits with the gradient of coefficient *
+// log-probability.  Pointers to results may be null.  The coefficient is `coefficients[row]`, or
+// `coefficient` if that pointer is null.
 extern "C" __global__ void __launch_bounds__(kSoftmaxThreads)
     log_softmax_row(bf16* logits, const i64* targets, i64 width, float inverse_temperature,
                     const float* coefficients, float coefficient, int writes_gradient,
@@ -643,7 +652,7 @@ extern "C" __global__ void __launch_bounds__(kSoftmaxThreads)
   }
 }
 
-// Each block's sum of squares.
+// Writes each block's sum of squares.
 extern "C" __global__ void sum_squares(const float* x, i64 count, double* parts) {
   __shared__ double shared[8];
   double sum = 0;
@@ -671,8 +680,8 @@ struct AdamW {
   float correction1, correction2;  // 1 - beta^step
 };
 
-// AdamW with gradients that are shortened to norm_max; `copy` gets the new weights in bfloat16 and
-// may be null.  Nothing changes where the norm is no finite number.
+// AdamW with the gradient clipped to norm_max.  `copy` receives the new weights in bfloat16 and may
+// be null.  Nothing changes if the norm is not finite.
 extern "C" __global__ void adamw(float* weights, const float* gradients, float* first,
                                  float* second, bf16* copy, i64 count, const double* norm,
                                  AdamW o) {
@@ -695,10 +704,10 @@ extern "C" __global__ void adamw(float* weights, const float* gradients, float* 
   }
 }
 
-// The next tokens.
+// The choice of the next tokens.
 constexpr int kChooseThreads = 1024;
 
-// An order of floats in unsigned numbers.
+// An unsigned integer that orders floats as their values do.
 __device__ inline u32 order_of(float x) {
   const u32 bits = __float_as_uint(x);
   return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
@@ -727,7 +736,7 @@ struct Row {
   }
 };
 
-// The weight of the tokens whose order is at least `order`.
+// The total weight of the tokens whose order is at least `order`.
 __device__ inline double weight_from(const Row& row, u32 order, double* shared) {
   double sum = 0;
   for (int i = threadIdx.x * 8; i < row.width; i += kChooseThreads * 8) {
@@ -744,8 +753,8 @@ __device__ inline double weight_from(const Row& row, u32 order, double* shared) 
   return sum_threads(sum, shared);
 }
 
-// The largest order from which on the tokens weigh more than `target`; logits of bfloat16 differ in
-// the upper half of their order.
+// The largest order such that the tokens of at least this order weigh more than `target`.  Logits
+// in bfloat16 differ only in the upper half of their order.
 __device__ inline u32 order_at(const Row& row, double target, double* shared) {
   u32 order = 0;
   for (u32 bit = 0x80000000u; bit >= 0x10000u; bit >>= 1) {
@@ -754,7 +763,7 @@ __device__ inline u32 order_at(const Row& row, double target, double* shared) {
   return order;
 }
 
-// The number of the token that comes as number `index` among those of the given order.
+// The id of the token at position `index` among the tokens of the given order.
 __device__ inline int token_of(const Row& row, u32 order, int index, int* found) {
   int before = 0;
   if (threadIdx.x == 0) *found = -1;
@@ -763,7 +772,7 @@ __device__ inline int token_of(const Row& row, u32 order, int index, int* found)
     const bool is_one = i < row.width && order_of(from_bf16(row.logits[i])) >> 16 == order >> 16;
     const int count = __syncthreads_count(is_one);
     if (before + count > index) {
-      // Few ties: they are counted one by one.
+      // Ties are few, so they are counted one by one.
       if (is_one) {
         int rank = before;
         for (int k = base; k < i; ++k) {
@@ -780,7 +789,7 @@ __device__ inline int token_of(const Row& row, u32 order, int index, int* found)
   return *found;
 }
 
-// Draws from all tokens, in the order of their numbers.
+// Draws from all tokens, in the order of their ids.
 __device__ inline int draw_by_number(const Row& row, double uniform, double* shared, int* found) {
   double total = weight_from(row, 0, shared);
   const double target = uniform * total;
@@ -792,7 +801,7 @@ __device__ inline int draw_by_number(const Row& row, double uniform, double* sha
     for (int i = first; i < first + 8 && i < row.width; ++i) mine += row.weight(i);
     const double sum = sum_threads(mine, shared);
     if (before + sum > target) {
-      // The running sum up to this thread: that of earlier warps and lanes.
+      // The running sum up to this thread, with the sums of earlier warps and lanes.
       double running = mine;
       const int lane = threadIdx.x % kWarp;
       for (int step = 1; step < kWarp; step *= 2) {
@@ -801,7 +810,8 @@ __device__ inline int draw_by_number(const Row& row, double uniform, double* sha
       }
       double start = before + running - mine;
       for (int w = 0; w < static_cast<int>(threadIdx.x) / kWarp; ++w) start += shared[w];
-      // Rounding may leave the target between two threads: the first that exceeds it counts.
+      // Rounding may leave the target between two threads; the first thread that exceeds it is
+      // taken.
       double mass = start;
       for (int i = first; i < first + 8 && i < row.width; ++i) {
         mass += row.weight(i);
@@ -819,13 +829,13 @@ __device__ inline int draw_by_number(const Row& row, double uniform, double* sha
   return *found;
 }
 
-// Draws from the smallest set of likeliest tokens with the weight top_p: likeliest first, ties by
-// number.
+// Draws from the smallest set of likeliest tokens with the weight top_p, sorted by probability;
+// ties by id.
 __device__ inline int draw_from_nucleus(const Row& row, double top_p, double uniform,
                                         double* shared, int* found) {
   const double total = weight_from(row, 0, shared);
   const double wanted = top_p * total;
-  // A set that weighs exactly what is wanted is enough.
+  // A set whose weight is exactly the wanted one is large enough, despite rounding.
   const u32 last = order_at(row, wanted * (1 - 1e-15), shared);
   const double above_last = weight_from(row, last + 0x10000u, shared);
   const double last_weight = row.weight_of(last);
@@ -840,8 +850,9 @@ __device__ inline int draw_from_nucleus(const Row& row, double top_p, double uni
   return token >= 0 ? token : token_of(row, order, 0, found);
 }
 
-// A block a row: the token by the rules of choose_token (sampling.h), and its log-probability.
-// `step` counts the steps since the uniforms were sent: uniforms and results are [steps, rows].
+// One block for each row: chooses the token by the rules of choose_token (sampling.h) and writes
+// its log-probability.  `step` counts the steps since the uniforms were copied: uniforms and
+// results are [steps, rows].
 extern "C" __global__ void __launch_bounds__(kChooseThreads)
     choose(const bf16* logits, int width, double temperature, double top_p, const double* uniforms,
            const int* step, int rows, i64* tokens, double* results) {

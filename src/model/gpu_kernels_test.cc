@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kernels' text runs on the host (test_gpu.h) against the plain form of the operators.
+// The kernels' source runs on the host (test_gpu.h) and is compared with the generic form of the
+// operators.
 #include <algorithm>
 #include <random>
 #include <vector>
@@ -39,7 +40,7 @@ namespace {
 using host_gpu::launch;
 using twins::distance;
 
-constexpr double kRounding = 1.0 / 128;  // Two roundings to bfloat16, with some room.
+constexpr double kRounding = 1.0 / 128;  // Two roundings to bfloat16, with some margin.
 
 at::Tensor noise(std::vector<int64_t> shape, uint64_t seed) {
   return twins::random(std::move(shape), seed, at::kFloat).to(at::kBFloat16);
@@ -56,7 +57,7 @@ i64* longs(const at::Tensor& x) { return reinterpret_cast<i64*>(numbers<int64_t>
 
 at::Tensor floats(std::vector<int64_t> shape) { return at::zeros(shape, at::kFloat); }
 
-TEST(GpuKernels, AddedNormAndItsBackwardAreThoseOfTheFormula) {
+TEST(GpuKernels, AddedNormAndItsBackwardFollowTheFormula) {
   const at::Tensor x = noise({11, WIDTH}, 1), branch = noise({11, WIDTH}, 2), w = noise({WIDTH}, 3);
   const at::Tensor sum = at::empty_like(x), y = at::empty_like(x), scale = floats({11});
   launch({2, 1, 1}, 256, [&] {
@@ -83,7 +84,7 @@ TEST(GpuKernels, AddedNormAndItsBackwardAreThoseOfTheFormula) {
   EXPECT_LT(distance(dw - 2, want_dw), 1e-5);
 }
 
-TEST(GpuKernels, SwigluAndItsBackwardAreThoseOfTheFormula) {
+TEST(GpuKernels, SwigluAndItsBackwardFollowTheFormula) {
   const at::Tensor gate_up = noise({5, 48}, 1), dy = noise({5, 24}, 2);
   const at::Tensor y = at::empty_like(dy), d_gate_up = at::empty_like(gate_up);
   launch({1, 1, 1}, 64, [&] { swiglu(bits(gate_up), 5, 24, bits(y)); });
@@ -93,14 +94,14 @@ TEST(GpuKernels, SwigluAndItsBackwardAreThoseOfTheFormula) {
   EXPECT_LT(distance(d_gate_up, want), kRounding);
 }
 
-// Queries, keys and values of some tokens, with norms of the heads or without.
+// Queries, keys and values of some tokens; the parameter says whether heads have norms.
 class Heads : public testing::TestWithParam<bool> {
  protected:
   static constexpr int64_t kTokens = 7, kQkv = (HEADS + 2 * KV_HEADS) * HEAD_DIM;
   at::Tensor view(const at::Tensor& qkv, int64_t first, int64_t count) const {
     return qkv.narrow(1, first * HEAD_DIM, count * HEAD_DIM).view({kTokens, count, HEAD_DIM});
   }
-  // In float32, as the plain operators have it.
+  // The expected values are computed in float32 by the generic operators.
   at::Tensor expected(int64_t first, int64_t count, const at::Tensor& w) const {
     at::Tensor x = view(qkv_, first, count).to(at::kFloat).contiguous();
     if (GetParam()) {
@@ -118,7 +119,7 @@ class Heads : public testing::TestWithParam<bool> {
   const bf16* k_weight() const { return GetParam() ? bits(k_norm_) : nullptr; }
 };
 
-TEST_P(Heads, AreNormedAndTurnedAndSoAreTheirGradients) {
+TEST_P(Heads, AreNormalizedAndRotatedWithCorrectGradients) {
   const at::Tensor q = at::empty({kTokens, HEADS, HEAD_DIM}, at::kBFloat16);
   const at::Tensor k = at::empty({kTokens, KV_HEADS, HEAD_DIM}, at::kBFloat16);
   const at::Tensor q_scale = floats({kTokens * HEADS}), k_scale = floats({kTokens * KV_HEADS});
@@ -161,7 +162,7 @@ TEST_P(Heads, AreNormedAndTurnedAndSoAreTheirGradients) {
 
 INSTANTIATE_TEST_SUITE_P(Families, Heads, testing::Bool());
 
-TEST(GpuKernels, DecodingAttendsToWhatTheCacheHoldsWhetherSplitOrNot) {
+TEST(GpuKernels, DecodingAttendsToTheCacheWithAndWithoutSplits) {
   constexpr int64_t kSlots = 3, kLength = 90, kQkv = (HEADS + 2 * KV_HEADS) * HEAD_DIM;
   const at::Tensor qkv = noise({kSlots, kQkv}, 1);
   const at::Tensor k_cache = noise({kSlots, KV_HEADS, kLength, HEAD_DIM}, 2);
@@ -203,7 +204,7 @@ TEST(GpuKernels, LogSoftmaxGivesLogProbabilityEntropyAndGradient) {
   EXPECT_LT(distance(logits, want * (2.5 / 0.7)), kRounding);
 }
 
-TEST(GpuKernels, TokensAreThoseThatTheHostDraws) {
+TEST(GpuKernels, TokensEqualThoseThatTheHostDraws) {
   constexpr int64_t kRows = 4, kWidth = 1200;
   const at::Tensor logits = noise({kRows, kWidth}, 1) * 2;
   const at::Tensor wide = logits.to(at::kFloat);
@@ -226,7 +227,7 @@ TEST(GpuKernels, TokensAreThoseThatTheHostDraws) {
   }
 }
 
-TEST(GpuKernels, AdamWIsThatOfTheFormulaWithItsLimit) {
+TEST(GpuKernels, AdamWWithClippingFollowsTheFormula) {
   constexpr int64_t kCount = 1500;
   const at::Tensor weights = twins::random({kCount}, 1, at::kFloat);
   const at::Tensor gradients = twins::random({kCount}, 2, at::kFloat);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The functions of the CUDA driver and of NVRTC are found by name, with the few types of theirs
-// that we need written out here.
+// The functions of the CUDA driver and of NVRTC are looked up by name; the few types of theirs that
+// we need are declared here.
 #include "model/gpu_module.h"
 
 #include <array>
@@ -28,7 +28,7 @@ constexpr std::array kNames = {
     "choose",          "advance"};
 static_assert(kNames.size() == static_cast<size_t>(Kernel::kAdvance) + 1);
 
-constexpr int kComputeMajor = 75;  // Attributes of a device, by the driver's numbers.
+constexpr int kComputeMajor = 75;  // The attributes of a device have the driver's numbers.
 constexpr int kComputeMinor = 76;
 constexpr int kCaptureRelaxed = 2;
 
@@ -93,7 +93,7 @@ void check(int code, const char* what) {
 }
 
 struct Compiler {
-  // PyTorch's own way to NVRTC, which knows where the library is.
+  // PyTorch finds and loads the NVRTC library.
   Compiler() {
     const Library library("libcaffe2_nvrtc.so");
     library.find(create, "nvrtcCreateProgram");
@@ -157,7 +157,8 @@ std::string compile_source(const Sizes& sizes) {
   return text;
 }
 
-// The kernels of one set of sizes; those that it lacks are null.  It stays loaded to the end.
+// The kernels of one set of sizes; null for kernels that these sizes do not define.  A module stays
+// loaded until the process ends.
 using Functions = std::array<void*, kNames.size()>;
 
 Functions load_functions(const Sizes& sizes) {

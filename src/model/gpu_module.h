@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Our kernels on a GPU: compiled at run time by the compiler that PyTorch brings (NVRTC), launched
-// on PyTorch's current stream.  A build needs no CUDA toolkit, and a machine without a GPU never
-// comes here.  Errors are exceptions.
+// Our GPU kernels: compiled at run time by NVRTC, which PyTorch contains, and launched on PyTorch's
+// current stream.  A build needs no CUDA toolkit, and a machine without a GPU never calls this
+// code.  Errors are exceptions.
 #ifndef MC_MODEL_GPU_MODULE_H_
 #define MC_MODEL_GPU_MODULE_H_
 
@@ -35,7 +35,7 @@ enum class Kernel {
   kAdvance,
 };
 
-// The sizes that a kernel is compiled for; those that it does not need are 0.
+// The sizes for which a kernel is compiled; sizes that it does not use are 0.
 struct Sizes {
   int64_t width = 0;
   int64_t head_dim = 0;
@@ -50,7 +50,8 @@ struct Grid {
   int64_t z = 1;
 };
 
-// `arguments` point to the kernel's arguments, whose types are those of its parameters.
+// Launches a kernel.  `arguments` are pointers to the kernel's arguments, in the types of its
+// parameters.
 void launch_kernel(Kernel kernel, const Sizes& sizes, const Grid& grid, int64_t threads,
                    void** arguments);
 
@@ -61,8 +62,8 @@ void launch(Kernel kernel, const Sizes& sizes, const Grid& grid, int64_t threads
   launch_kernel(kernel, sizes, grid, threads, pointers);
 }
 
-// Work on the current stream, recorded once and replayed.  What it reads and writes must outlive
-// the graph, and it must not allocate.
+// A CUDA graph: work on the current stream, recorded once and replayed.  The memory that it reads
+// and writes must outlive the graph, and the recorded work must not allocate.
 class Graph {
  public:
   Graph() = default;
@@ -71,8 +72,8 @@ class Graph {
   Graph(Graph&& other) noexcept;
   ~Graph();
 
-  // Between these two, work on the current stream is recorded and not done.
-  // REQUIRES: the current stream is not the default one.
+  // Between begin() and end(), work on the current stream is recorded and not executed. REQUIRES:
+  // the current stream is not the default one.
   void begin();
   void end();
   void replay() const;
@@ -81,7 +82,7 @@ class Graph {
   void* executable_ = nullptr;
 };
 
-// Bytes of the current device's memory that are in use, by any process.
+// The bytes of the current device's memory that any process uses.
 int64_t memory_used();
 
 }  // namespace mc::model::gpu

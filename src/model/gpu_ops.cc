@@ -11,11 +11,11 @@
 namespace mc::model::gpu {
 namespace {
 
-constexpr int64_t kVector = 8;  // Numbers that a thread reads at once.
+constexpr int64_t kVector = 8;  // The number of elements that a thread reads at once.
 constexpr int64_t kWidthMax = 8192;
 constexpr int64_t kHeadDimMax = 256;
 constexpr int64_t kGroupMax = 16;
-// The constants of the kernels.
+// These constants must equal those of gpu_kernels.cu.
 constexpr int64_t kNormWarps = 8;
 constexpr int64_t kWarp = 32;
 constexpr int64_t kHeadThreads = 256;
@@ -23,15 +23,15 @@ constexpr int64_t kDecodeThreads = 256;
 constexpr int64_t kSoftmaxThreads = 512;
 constexpr int64_t kChooseThreads = 1024;
 constexpr int64_t kThreads = 256;
-constexpr int64_t kOptimizerNumbers = 1024;  // The numbers of a block.
-// Blocks whose partial sums are added up afterwards, and that fill a GPU of today.
+constexpr int64_t kOptimizerNumbers = 1024;  // The number of elements that a block processes.
+// The number of blocks, enough to fill a current GPU; their partial sums are added afterwards.
 constexpr int64_t kNormBlocks = 528;
 constexpr int64_t kDecodeBlocks = 256;
 constexpr int64_t kPartWidth = 10;
 
 int64_t blocks_of(int64_t count, int64_t of_block) { return (count + of_block - 1) / of_block; }
 
-// A null pointer where the tensor is undefined.
+// The pointer to the data; null if the tensor is undefined.
 void* data(const at::Tensor& x) {
   return x.defined() ? const_cast<void*>(x.const_data_ptr()) : nullptr;
 }
@@ -73,7 +73,8 @@ at::Tensor heads_in(const HeadInputs& in, int64_t first, int64_t count) {
       .view({in.qkv.size(0), count, in.sizes.head_dim});
 }
 
-// Parts of a slot's tokens, so that few slots keep the GPU busy too.
+// The number of parts into which a slot's tokens are split, so that a few slots also keep the GPU
+// busy.
 int64_t splits_of(const Sizes& sizes, int64_t slots) {
   return std::clamp<int64_t>(kDecodeBlocks / (slots * sizes.kv_heads), 1, 16);
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The operators of ops.h as kernels of our own on a GPU, for tensors in bfloat16.
+// The operators of ops.h as our own GPU kernels, for tensors in bfloat16.
 //
-// Each is one pass over memory where PyTorch's operators would take several.  Letters in names are
-// those of ops.h.  All tensors are contiguous, but for heads that are views into qkv.  Errors are
-// exceptions.
+// Each is one pass over memory where PyTorch's operators would take several.  The letters in names
+// are explained in ops.h.  All tensors are contiguous, except heads that are views into qkv.
+// Errors are exceptions.
 #ifndef MC_MODEL_GPU_OPS_H_
 #define MC_MODEL_GPU_OPS_H_
 
@@ -17,12 +17,12 @@
 
 namespace mc::model::gpu {
 
-// There are kernels for rows like these: on a GPU, in bfloat16, of a fitting width.
+// True if the kernels support rows of this kind: on a GPU, in bfloat16, of a supported width.
 bool has_rows(const at::Tensor& x);
 bool has_heads(const at::Tensor& qkv, const Sizes& sizes);
 
-// The sum is x + branch, or x itself where `branch` is undefined; y is its norm, and scale_N is for
-// the backward.
+// The sum is x + branch, or x if `branch` is undefined; y is its norm; the backward pass needs
+// scale_N.
 struct AddedNorm {
   at::Tensor sum_Nh;
   at::Tensor y_Nh;
@@ -30,7 +30,7 @@ struct AddedNorm {
 };
 AddedNorm add_rms_norm(const at::Tensor& x_Nh, const at::Tensor& branch_Nh, const at::Tensor& w_h,
                        double epsilon);
-// The same into tensors that are there; the sum goes to x.
+// Writes the results into existing tensors; the sum replaces x.
 void add_rms_norm_into(const at::Tensor& x_Nh, const at::Tensor& branch_Nh, const at::Tensor& w_h,
                        double epsilon, const at::Tensor& y_Nh);
 void rms_norm_backward(const at::Tensor& dy_Nh, const at::Tensor& x_Nh, const at::Tensor& w_h,
@@ -48,7 +48,8 @@ struct HeadInputs {
   at::Tensor k_norm;
   double epsilon = 0;
 };
-// Queries and keys, normed and turned: within qkv where there are no norms, else in new tensors.
+// Normalized and rotated queries and keys: inside qkv if the family has no norms, else in new
+// tensors.
 struct MadeHeads {
   at::Tensor q_THD;
   at::Tensor k_TKD;
@@ -56,7 +57,7 @@ struct MadeHeads {
   at::Tensor k_scale;
 };
 MadeHeads make_heads(const HeadInputs& in);
-// For a step of decoding: turned queries in place; keys and values go into the cache.
+// Prepares a decoding step: rotates queries in place and writes keys and values into the cache.
 void make_heads_into(const HeadInputs& in, const at::Tensor& k_cache_SKPD,
                      const at::Tensor& v_cache_SKPD);
 
@@ -65,22 +66,22 @@ struct HeadGradients {
   at::Tensor dk_TKD;
   at::Tensor dv_TKD;
 };
-// The gradient of qkv; those of the norms' weights are added to dq_norm and dk_norm.
+// Returns the gradient of qkv; adds those of the norms' weights to dq_norm and dk_norm.
 at::Tensor make_heads_backward(const HeadInputs& in, const MadeHeads& made,
                                const HeadGradients& gradients, const at::Tensor& dq_norm,
                                const at::Tensor& dk_norm);
 
-// The queries in the first columns of qkv against the cache, up to and with each slot's position.
-// `parts` is room for parts_size numbers, or undefined where that is 0.
+// Attention of the queries in the first columns of qkv to the cache, up to and including each
+// slot's position. `parts` has parts_size elements; it may be undefined if that is 0.
 int64_t parts_size(const Sizes& sizes, int64_t slots);
 void attend_cache(const HeadInputs& in, const at::Tensor& k_cache_SKPD,
                   const at::Tensor& v_cache_SKPD, const at::Tensor& out_Bx,
                   const at::Tensor& parts);
 
-// Keys and values of prompts into slots: pair i fills slot slot_of_pair[i].
+// The pairs of prompts and slots for filling the cache: pair i fills slot slot_of_pair[i].
 struct CachePairs {
-  at::Tensor starts;          // First token of each prompt, and their number.
-  at::Tensor prompt_of_pair;  // int64, as the others.
+  at::Tensor starts;          // The first token of each prompt, and the total number of tokens.
+  at::Tensor prompt_of_pair;  // All three are int64.
   at::Tensor slot_of_pair;
   int64_t longest = 0;
 };
@@ -95,35 +96,35 @@ at::Tensor swiglu_backward(const at::Tensor& dy_NF, const at::Tensor& gate_up_N2
 void add_rows(const at::Tensor& from_Nh, const at::Tensor& rows_N, const at::Tensor& to_Vh);
 void gather_rows(const at::Tensor& from_Vh, const at::Tensor& rows_N, const at::Tensor& to_Nh);
 
-// The scores of each row's target under softmax(logits / temperature); results in float64, and
-// undefined ones are not made.
+// The scores of each row's target under softmax(logits / temperature), in float64.  Results whose
+// tensor is undefined are not computed.
 struct TargetScores {
   at::Tensor log_prob_N;
   at::Tensor entropy_N;
 };
 void score_targets(const at::Tensor& logits_NV, const at::Tensor& targets_N, double temperature,
                    const TargetScores& results);
-// The same, and the logits become the gradient of the sum of c log_prob: c is `coefficients`
-// (float32), or `coefficient` where that is undefined.
+// Computes the scores and replaces the logits by the gradient of the sum of c log_prob, where c is
+// `coefficients` (float32), or `coefficient` if that is undefined.
 void score_targets_backward(const at::Tensor& logits_NV, const at::Tensor& targets_N,
                             double temperature, const at::Tensor& coefficients_N,
                             double coefficient, const TargetScores& results);
 
-// The norm of a float32 vector, a float64 number where the vector is.
+// The norm of a float32 vector, as a float64 tensor on its device.
 at::Tensor norm_of(const at::Tensor& x);
 
 struct AdamWStep {
   float lr, beta1, beta2, epsilon, decay, norm_max;
   float correction1, correction2;  // 1 - beta^step
 };
-// One step on a part of the parameters, with gradients that are shortened to norm_max.  `copy` gets
-// the weights in bfloat16 and may be undefined.  Nothing changes where `norm` is not finite.
+// One step on a part of the parameters, with gradients clipped to norm_max.  `copy` receives the
+// weights in bfloat16 and may be undefined.  Nothing changes if `norm` is not finite.
 void adamw(const at::Tensor& weights, const at::Tensor& gradients, const at::Tensor& first,
            const at::Tensor& second, const at::Tensor& copy, const at::Tensor& norm,
            const AdamWStep& step);
 
-// The next token of each row, by the rules of choose_token (sampling.h).  uniforms_CB and results
-// ([C, B, 2], token and log-probability) have a row for each step that is counted by `step`.
+// The choice of each row's next token, by the rules of choose_token (sampling.h).  uniforms_CB and
+// the results ([C, B, 2], token and log-probability) have one row for each step, indexed by `step`.
 struct Choosing {
   double temperature = 1;
   double top_p = 1;
@@ -133,7 +134,7 @@ struct Choosing {
   at::Tensor results;
 };
 void choose(const at::Tensor& logits_BV, const Choosing& choosing);
-// The step's count grows by one, and so do positions below the largest.
+// Increments the step and the positions; positions stay at the largest one.
 void advance(const at::Tensor& positions_B, int64_t position_max, const at::Tensor& step);
 
 }  // namespace mc::model::gpu

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Built with -O3 and OpenMP's simd pragmas, which allow sums in another order.  Each float loop is
-// compiled for three generations of x86 and chosen at start-up; double serves the tests of
-// gradients.
+// This file is built with -O3 and OpenMP's simd pragmas, which allow reordered sums.  Each float
+// loop is compiled for three generations of x86, and one version is chosen at start-up; the double
+// version serves the tests of gradients.
 #include "model/kernels.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace {
 
 MC_INLINE double exponential(double x) { return std::exp(x); }
 
-// e^x = 2^n e^r with |r| <= ln(2)/2 and e^r by its series; the error is below 2e-7 of the result.
+// e^x = 2^n e^r with |r| <= ln(2)/2, and e^r by its series; the relative error is below 2e-7.
 MC_INLINE float exponential(float x) {
   constexpr float kRound = 12582912.0F;  // 1.5 * 2^23: adding it rounds to an integer.
   x = std::min(std::max(x, -87.0F), 88.0F);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Loops over rows for the CPU, in one pass each where PyTorch's operators would take several over
-// memory.  T is float or double; pointers are to contiguous rows unless a stride is named.  ops.h
-// says what each computes and calls them, in parallel over rows.
+// CPU loops over rows, each in one pass over memory where PyTorch's operators would take several.
+// T is float or double; pointers are to contiguous rows unless there is a stride.  ops.h documents
+// each operator; ops.cc calls these loops in parallel over rows.
 #ifndef MC_MODEL_KERNELS_H_
 #define MC_MODEL_KERNELS_H_
 
@@ -10,7 +10,7 @@
 
 namespace mc::model::kernels {
 
-// Rows [begin, end) of a matrix of `width` columns.
+// The rows [begin, end) of a matrix of `width` columns.
 struct Rows {
   int64_t begin;
   int64_t end;
@@ -21,19 +21,21 @@ struct Rows {
 template <typename T>
 void rms_norm(Rows rows, const T* x, const T* w, T epsilon, T* y, T* scale);
 
-// The gradient of rms_norm is added to dx, that of w to dw (a buffer of the caller's rows alone).
+// Adds the gradient of rms_norm to dx, and that of w to dw, a buffer that belongs to these rows
+// alone.
 template <typename T>
 void rms_norm_backward(Rows rows, const T* dy, const T* x, const T* w, const T* scale, T* dx,
                        T* dw);
 
-// Rows of gate and up side by side (2 * width): y = gate * sigmoid(gate) * up.
+// Rows that contain gate and up side by side (2 * width): y = gate * sigmoid(gate) * up.
 template <typename T>
 void swiglu(Rows rows, const T* gate_up, T* y);
 template <typename T>
 void swiglu_backward(Rows rows, const T* dy, const T* gate_up, T* d_gate_up);
 
-// Rotates, in place, `heads` heads of width D = rows.width of each row; rows lie `stride` apart.
-// cos and sin have D/2 columns; the row in them is positions[row].  `sign` -1 turns backwards.
+// Rotates in place `heads` heads of width D = rows.width in each row; rows are `stride` elements
+// apart. cos and sin have D/2 columns; row i uses their row positions[i].  `sign` = -1 is the
+// inverse rotation.
 template <typename T>
 struct Rotation {
   int64_t heads;
@@ -46,8 +48,8 @@ struct Rotation {
 template <typename T>
 void rotate(Rows rows, const Rotation<T>& rotation, T* x);
 
-// One query head against the first `length` rows of its keys and values, each of width D,
-// contiguous: out = softmax(q k^T / sqrt(D)) v.  `scores` has room for `length` numbers.
+// Attention of one query head to the first `length` rows of its keys and values, each of width D,
+// contiguous: out = softmax(q k^T / sqrt(D)) v.  `scores` is a buffer of `length` elements.
 template <typename T>
 void attend_one(int64_t length, int64_t head_dim, const T* q, const T* k, const T* v, T* scores,
                 T* out);

@@ -60,14 +60,14 @@ Result<at::ScalarType> float_type(const std::string& dtype) {
 Status copy_tensor(const Slice& slice, const TensorBytes& bytes, const at::Tensor& flat) {
   if (bytes.shape != slice.shape) return wrong("its shape is not that of config.json");
   MC_TRY(const at::ScalarType type, float_type(bytes.dtype), "");
-  // A tensor that starts at an odd address is copied first.
+  // A tensor at an unaligned address is copied first.
   std::vector<std::byte> aligned(bytes.bytes.begin(), bytes.bytes.end());
   flat.narrow(0, slice.offset, slice.count)
       .copy_(at::from_blob(aligned.data(), {slice.count}, at::TensorOptions(type)));
   return ok();
 }
 
-// Tensors that a file may hold beside the parameters without meaning anything.
+// Redundant tensors, which a file may contain beside the parameters.
 bool stands_for_nothing(const std::string& name, const Config& config) {
   return name.ends_with("rotary_emb.inv_freq") || (config.tied && name == "lm_head.weight");
 }
@@ -127,7 +127,7 @@ at::ScalarType disk_type(const Config& config) {
   return config.dtype == "F16" ? at::kHalf : at::kFloat;
 }
 
-// Slices that follow each other, of at most `bytes_max` together but at least one.
+// Groups of adjacent slices, each with at most `bytes_max` bytes but at least one slice.
 std::vector<std::vector<Slice>> shards_of(const Config& config, int64_t bytes_max) {
   std::vector<std::vector<Slice>> shards(1);
   int64_t bytes = 0;
@@ -144,7 +144,7 @@ std::vector<std::vector<Slice>> shards_of(const Config& config, int64_t bytes_ma
 }
 
 Status write_shard(const fs::path& path, const Model& model, const std::vector<Slice>& slices) {
-  std::vector<at::Tensor> converted;  // The bytes are theirs.
+  std::vector<at::Tensor> converted;  // The owners of the bytes.
   std::map<std::string, TensorBytes> tensors;
   for (const Slice& slice : slices) {
     converted.push_back(
@@ -198,7 +198,7 @@ bool adds_to_residual(const std::string& name) {
   return name.ends_with("o_proj.weight") || name.ends_with("down_proj.weight");
 }
 
-// generation_config.json has the last word on what ends an answer.
+// generation_config.json takes precedence for the tokens that end an answer.
 std::vector<int64_t> ends_of(const std::string& generation_config, const Config& config) {
   const auto json = nlohmann::json::parse(generation_config, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object() || !json.contains("eos_token_id")) return config.ends;
@@ -210,7 +210,7 @@ std::vector<int64_t> ends_of(const std::string& generation_config, const Config&
   return ends;
 }
 
-// The files that other programs read beside the weights; a Model has tokenizer.json anyway.
+// The files that other programs read beside the weights; tokenizer.json is a member of Model.
 constexpr const char* kKeptFiles[] = {"config.json",
                                       "generation_config.json",
                                       "tokenizer_config.json",
@@ -230,11 +230,11 @@ Result<std::map<std::string, std::string>> read_kept_files(const fs::path& folde
   return files;
 }
 
-// A probe of what ends an answer: some text that no template has.
+// A probe text that no template contains, to find the token after an answer.
 constexpr std::string_view kProbe = "musacoder-probe";
 
-// Adds the token that the template ends an answer with, where the model's files do not name it:
-// without it an answer would never end.
+// Adds the token with which the template ends an answer, if the model's files do not name it;
+// without it, an answer would never end.
 Status complete_ends(Model& model) {
   const std::vector<Message> messages = {{"user", "u"}, {"assistant", std::string(kProbe)}};
   const auto whole = model.chat.render(messages, ChatEnd::kWhole);
@@ -248,7 +248,7 @@ Status complete_ends(Model& model) {
   for (const int32_t id : tail) {
     if (std::find(ends.begin(), ends.end(), id) != ends.end()) return ok();
   }
-  // Tokens of control are written in angle brackets by all tokenizers that are read.
+  // Control tokens are written in angle brackets by all supported tokenizers.
   if (tail.empty() || !model.tokenizer.decode(std::span(tail).first(1)).starts_with("<")) {
     return wrong("the chat template ends an answer with none of the model's end tokens " +
                  std::string("(eos_token_id), so a trained model would never stop"));

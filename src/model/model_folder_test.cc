@@ -45,7 +45,7 @@ class ModelFolder : public testing::Test {
   TemporaryDirectory room_;
 };
 
-TEST_F(ModelFolder, WeightsInBfloat16AndInManyFilesComeBack) {
+TEST_F(ModelFolder, WeightsInBfloat16AndInSeveralFilesAreReadBack) {
   const Model model = make_model("BF16");
   ASSERT_TRUE(save_model(folder(), model, /*shard_bytes_max=*/500));
   EXPECT_FALSE(fs::exists(folder() / "model.safetensors"));
@@ -73,7 +73,7 @@ TEST_F(ModelFolder, ASecondSaveWritesTheSameBytes) {
   }
 }
 
-TEST_F(ModelFolder, AModelWithoutAWayToWriteConversationsLoadsAndRefusesThem) {
+TEST_F(ModelFolder, AModelWithoutAChatFormatLoadsAndRejectsConversations) {
   ASSERT_TRUE(save_model(folder(), make_model("F32")));
   fs::remove(folder() / "tokenizer_config.json");
   const auto model = load_model(folder());

@@ -37,8 +37,8 @@
 namespace mc::model::ops {
 namespace {
 
-// Rows for one thread at least; also the rows whose part of a weight's gradient is summed on its
-// own, so that the result does not depend on the number of threads.
+// The minimum number of rows for one thread.  A weight's gradient is summed separately for each
+// such group, so that the result does not depend on the number of threads.
 constexpr int64_t kRowsOfTask = 128;
 constexpr int64_t kHeadChunkBytesCpu = int64_t{16} << 20;
 constexpr int64_t kHeadChunkBytesDevice = int64_t{1} << 30;
@@ -52,7 +52,7 @@ bool has_loops(const at::Tensor& x, Form form) {
          (x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble);
 }
 
-// Calls body with a zero of the tensor's type.
+// Calls `body` with a zero of the tensor's element type.
 template <typename Body>
 void with_type(const at::Tensor& x, const Body& body) {
   if (x.scalar_type() == at::kFloat) {
@@ -71,7 +71,7 @@ using Linear = at::Tensor(const at::Tensor&, const at::Tensor&, const std::optio
                           c10::string_view, c10::List<std::optional<at::Scalar>>,
                           std::optional<c10::string_view>);
 
-// PyTorch's way to oneDNN's matrix product; empty in a build without it.
+// The operator by which PyTorch calls oneDNN's matrix product; empty in a build without oneDNN.
 std::optional<c10::TypedOperatorHandle<Linear>> find_onednn() {
   const auto found = c10::Dispatcher::singleton().findSchema({"mkldnn::_linear_pointwise", ""});
   if (!found) return std::nullopt;
@@ -104,7 +104,7 @@ void rms_norm_backward_generic(const at::Tensor& dy, const at::Tensor& x, const 
   dx.add_((scale * (d_normal - normal * mean)).to(dx.scalar_type()));
 }
 
-// Adds to dw in an order that the number of threads does not change.
+// Adds to dw in an order that does not depend on the number of threads.
 template <typename T>
 void rms_norm_backward_loops(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& w,
                              const at::Tensor& scale, at::Tensor& dx, at::Tensor& dw) {
@@ -130,19 +130,19 @@ at::Tensor half(const at::Tensor& x, int64_t index) {
   return x.narrow(-1, index * width, width);
 }
 
-// Above the diagonal, so that token i sees tokens 0 to i.
+// Minus infinity above the diagonal, so that token i sees tokens 0 to i.
 at::Tensor causal_mask(int64_t length, const at::Tensor& like) {
   const double minus_infinity = -std::numeric_limits<double>::infinity();
   return at::full({length, length}, minus_infinity, like.options().dtype(wide(like))).triu(1);
 }
 
-// [L, K * G, D] as [K, G, L, D].
+// Reshapes [L, K * G, D] to [K, G, L, D].
 at::Tensor by_kv_head(const at::Tensor& x_LHD, int64_t kv_heads) {
   return x_LHD.view({x_LHD.size(0), kv_heads, x_LHD.size(1) / kv_heads, x_LHD.size(2)})
       .permute({1, 2, 0, 3});
 }
 
-// [K, G, L, D] as [L, K * G, D].
+// Reshapes [K, G, L, D] to [L, K * G, D].
 at::Tensor by_token(const at::Tensor& x_KGLD) {
   return x_KGLD.permute({2, 0, 1, 3}).reshape({x_KGLD.size(2), -1, x_KGLD.size(3)});
 }
@@ -211,19 +211,20 @@ bool has_kernels(const at::Tensor& x, Form form) {
   return form == Form::kNative && gpu::has_rows(x);
 }
 
-// The head's logits have rows as wide as the vocabulary.
+// The kernels read rows of logits in vectors, so the vocabulary must be a multiple of the vector
+// width.
 bool has_logit_kernels(const at::Tensor& h, const at::Tensor& w) {
   return gpu::has_rows(h) && w.size(0) % 8 == 0;
 }
 
-// The pairs of a batch's sequences: first token and length.
+// Calls `body` with the first token and the length of each sequence of a batch.
 template <typename Body>
 void for_each_sequence(std::span<const int64_t> starts, const Body& body) {
   for (size_t i = 0; i + 1 < starts.size(); ++i) body(starts[i], starts[i + 1] - starts[i]);
 }
 
-// All slots at once, padded to the longest.  The query heads of a key head are so many queries of
-// it, and keys and values are views.
+// Attention of all slots at once, padded to the longest.  The query heads of a key head are treated
+// as several queries of that head, so keys and values are views.
 at::Tensor decode_generic(const at::Tensor& q_BHD, const at::Tensor& k_cache,
                           const at::Tensor& v_cache, const CacheRows& rows) {
   const int64_t size = q_BHD.size(0), kv_heads = k_cache.size(1), head_dim = q_BHD.size(2);
@@ -275,7 +276,8 @@ Extents make_extents(std::vector<int64_t> starts, at::Device device) {
   return extents;
 }
 
-// PyTorch's kernel for sequences one after another; its scale is ours.
+// True if PyTorch's kernel for concatenated sequences supports the tensor; its scale is the same as
+// ours.
 bool has_flash(const at::Tensor& q, Form form) {
   return form == Form::kNative && q.is_cuda() && q.size(2) % 8 == 0 && q.size(2) <= 256 &&
          (q.scalar_type() == at::kBFloat16 || q.scalar_type() == at::kHalf);
@@ -374,7 +376,8 @@ float scaled(float frequency, const RopeScaling& scaling) {
 
 }  // namespace
 
-// The table as transformers makes it, in float32: models were trained with its rounding.
+// The table is computed in float32 as in transformers, because models were trained with its
+// rounding.
 RopeTable rope_table(int64_t positions, int64_t head_dim, double theta,
                      const std::optional<RopeScaling>& scaling) {
   std::vector<float> frequencies;
@@ -417,14 +420,15 @@ void rope_(const at::Tensor& x, const at::Tensor& positions, const RopeTable& ta
 
 namespace {
 
-// cuDNN's kernel is about twice as fast as the flash attention for packed sequences, but plans
-// every shape anew, for some 50 ms: it pays for sequences of one length, or one long one.
+// For packed sequences, cuDNN's kernel is about twice as fast as flash attention, but it needs some
+// 50 ms of planning for every new shape.  So it is used for sequences of equal length, or for a
+// single long one.
 bool is_dense(const at::Tensor& q, const Extents& extents) {
   return extents.are_equal && q.size(2) <= kDenseHeadDimMax &&
          extents.longest >= (extents.starts.size() > 2 ? kDenseLengthMin : kDenseAloneMin);
 }
 
-// [T, H, D] as [sequences, H, length, D].
+// Reshapes [T, H, D] to [sequences, H, length, D].
 at::Tensor dense(const at::Tensor& x_THD, const Extents& extents) {
   return x_THD.unflatten(0, {-1, extents.longest}).transpose(1, 2);
 }
@@ -443,7 +447,7 @@ Attention dense_attention(const at::Tensor& q, const at::Tensor& k, const at::Te
 
 AttentionInputs dense_attention_backward(const at::Tensor& dout, const AttentionInputs& in,
                                          const Attention& saved, const Extents& extents) {
-  // Random numbers would be those of dropout.
+  // Random state is needed only for dropout.
   const at::Tensor unused = at::empty({}, dout.options().dtype(at::kLong));
   const auto [dq, dk, dv] = at::_scaled_dot_product_cudnn_attention_backward(
       dense(dout, extents), dense(in.q_THD, extents), dense(in.k_TKD, extents),
@@ -476,7 +480,7 @@ Attention attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& 
 AttentionInputs flash_attention_backward(const at::Tensor& dout, const AttentionInputs& in,
                                          const Attention& saved, const Extents& extents) {
   if (is_dense(in.q_THD, extents)) return dense_attention_backward(dout, in, saved, extents);
-  // Random numbers would be those of dropout.
+  // Random state is needed only for dropout.
   const at::Tensor unused = at::empty({2}, extents.starts_int32.options().dtype(at::kLong));
   const auto [dq, dk, dv] =
       at::_flash_attention_backward(dout, in.q_THD, in.k_TKD, in.v_TKD, saved.out_THD, saved.lse_HT,
@@ -578,7 +582,7 @@ TokenLoss token_loss(const at::Tensor& h, const at::Tensor& w, const at::Tensor&
     if (logits.scalar_type() != wide(h)) logits = logits.to(wide(h));
     const at::Tensor lse = at::logsumexp(logits, 1, /*keepdim=*/true);
     loss.sum.add_((lse - logits.gather(1, target)).sum(at::kDouble));
-    // From here on the logits are their own gradient: weight (softmax - one at the target).
+    // The logits now become their own gradient: weight (softmax - one_hot(target)).
     logits.sub_(lse).exp_();
     logits.scatter_add_(1, target, at::full({count, 1}, -1.0, logits.options()));
     const at::Tensor gradient = logits.mul_(weight).to(h.scalar_type());
@@ -636,7 +640,7 @@ at::Tensor token_log_probs_backward(const at::Tensor& g, const at::Tensor& h, co
       return;
     }
     const at::Tensor target = targets.narrow(0, start, count).unsqueeze(1);
-    // (one at the target - softmax) g / temperature
+    // (one_hot(target) - softmax) g / temperature
     at::Tensor d = log_softmax_of(h_part, w, temperature).exp_().neg_();
     d.scatter_add_(1, target, at::full({count, 1}, 1.0, d.options()));
     const at::Tensor scale = g.narrow(0, start, count).to(d.options()).unsqueeze(1);
@@ -660,7 +664,7 @@ at::Tensor linear_backward(const at::Tensor& dy, const at::Tensor& w) {
 
 void add_weight_gradient(at::Tensor dw, const at::Tensor& dy, const at::Tensor& x) {
   if (dy.is_cuda() && dw.scalar_type() == at::kFloat && dy.scalar_type() != at::kFloat) {
-    // The sum goes on in float32, in the product itself.
+    // The float32 accumulation happens inside the product.
     at::addmm_out(dw, dw, dy.t(), x, at::kFloat);
     return;
   }

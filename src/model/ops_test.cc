@@ -30,7 +30,7 @@ using twins::distance;
 using twins::leaf;
 using twins::random;
 
-// Both forms, in float64 against autograd and in float32 with its rounding.
+// A form and a dtype: float64 is compared with autograd, float32 within its rounding.
 struct Case {
   Form form;
   at::ScalarType type;
@@ -52,7 +52,7 @@ INSTANTIATE_TEST_SUITE_P(Forms, Ops,
                                          Case{Form::kNative, at::kFloat, 2e-6},
                                          Case{Form::kGeneric, at::kFloat, 2e-6}));
 
-TEST_P(Ops, RmsNormAndItsGradientAreThoseOfTheFormula) {
+TEST_P(Ops, RmsNormAndItsGradientFollowTheFormula) {
   const at::Tensor x = leaf(random({300, 40}, 1)), w = leaf(random({40}, 2));
   const at::Tensor dy = random({300, 40}, 3), before = random({300, 40}, 4);
   const at::Tensor expected = twins::rms_norm(x, w, 1e-5);
@@ -65,7 +65,7 @@ TEST_P(Ops, RmsNormAndItsGradientAreThoseOfTheFormula) {
   expect_near(dw, w.grad());
 }
 
-TEST_P(Ops, SwigluAndItsGradientAreThoseOfTheFormula) {
+TEST_P(Ops, SwigluAndItsGradientFollowTheFormula) {
   const at::Tensor gate_up = leaf(random({200, 66}, 1) * 6), dy = random({200, 33}, 2);
   const at::Tensor expected = twins::swiglu(gate_up);
   expected.backward(dy);
@@ -73,12 +73,12 @@ TEST_P(Ops, SwigluAndItsGradientAreThoseOfTheFormula) {
   expect_near(swiglu_backward(cast(dy), cast(gate_up), form()), gate_up.grad());
 }
 
-TEST_P(Ops, SwigluOfExtremeNumbersIsItsLimit) {
+TEST_P(Ops, SwigluOfExtremeValuesIsItsLimit) {
   const at::Tensor gate_up = at::tensor({-200.0, 200.0, 3.0, 3.0}, at::kDouble).view({1, 4});
   expect_near(swiglu(cast(gate_up), form()), at::tensor({0.0, 600.0}, at::kDouble).view({1, 2}));
 }
 
-TEST_P(Ops, RopeTurnsByThePositionAndBackwardsIsItsGradient) {
+TEST_P(Ops, RopeRotatesByThePositionAndTheInverseIsItsGradient) {
   const at::Tensor x = leaf(random({70, 3, 8}, 1)), dy = random({70, 3, 8}, 2);
   const at::Tensor expected = twins::rope(x, 1e4);
   expected.backward(dy);
@@ -92,7 +92,7 @@ TEST_P(Ops, RopeTurnsByThePositionAndBackwardsIsItsGradient) {
   expect_near(dx, x.grad());
 }
 
-// Three sequences of other lengths and two query heads for each key head.
+// Three sequences of different lengths, with two query heads for each key head.
 TEST_P(Ops, AttentionAndItsGradientStayWithinEachSequence) {
   const std::vector<int64_t> starts = {0, 5, 6, 90};
   const at::Tensor q = leaf(random({90, 4, 8}, 1)), k = leaf(random({90, 2, 8}, 2)),
@@ -118,7 +118,7 @@ TEST_P(Ops, AttentionAndItsGradientStayWithinEachSequence) {
   expect_near(gradients.v_TKD, v.grad());
 }
 
-TEST_P(Ops, DecodingAttendsToWhatTheSlotHolds) {
+TEST_P(Ops, DecodingAttendsToTheTokensOfTheSlot) {
   const at::Tensor k = random({3, 2, 20, 8}, 1), v = random({3, 2, 20, 8}, 2);
   const at::Tensor q = random({2, 4, 8}, 3);
   const std::vector<int64_t> lengths = {18, 7};
@@ -129,7 +129,7 @@ TEST_P(Ops, DecodingAttendsToWhatTheSlotHolds) {
     const auto cached = [&](const at::Tensor& x) {
       return x.select(0, i).narrow(1, 0, length).transpose(0, 1);
     };
-    // The last row of a causal attention sees all.
+    // The last row of a causal attention sees all tokens.
     const at::Tensor queries = q.select(0, i).unsqueeze(0).expand({length, -1, -1});
     expect_near(got.select(0, i),
                 twins::attention(queries, cached(k), cached(v)).select(0, length - 1));
@@ -149,7 +149,7 @@ TEST_P(Ops, TokenLossIsTheCrossEntropyAndItsGradient) {
   expect_near(dw, w.grad());
 }
 
-// Adds up what PyTorch's allocator of the CPU gives in this thread.
+// Sums the bytes that PyTorch's CPU allocator allocates in this thread.
 class AllocatedBytes : public c10::MemoryReportingInfoBase {
  public:
   void reportMemoryUsage(void*, int64_t size, size_t, size_t, c10::Device) override {
@@ -177,7 +177,7 @@ TEST(OpsInBfloat16, DecodingReadsTheCacheWithoutCopyingIt) {
   EXPECT_LE(distance(got, exact), 1.0 / 64);
 }
 
-TEST(Head, ChunksOfALargeVocabularyHaveManyRowsAndABound) {
+TEST(Head, ChunksOfALargeVocabularyHaveManyRowsWithinTheLimit) {
   constexpr int64_t kQwen3 = 151'936;
   for (const bool is_cpu : {true, false}) {
     const int64_t rows = head_chunk_rows(kQwen3, is_cpu);
@@ -193,7 +193,7 @@ TEST(OpsInBfloat16, TheGenericFormRoundsOnlyItsResult) {
   EXPECT_LE(distance(rms_norm(x, w, 1e-6).y_Nh, exact), 1.0 / 256);
 }
 
-TEST_P(Ops, TokenLogProbsAndTheirGradientsAreThoseOfTheFormula) {
+TEST_P(Ops, TokenLogProbsAndTheirGradientsFollowTheFormula) {
   const at::Tensor h = leaf(random({50, 12}, 1)), w = leaf(random({30, 12}, 2));
   const at::Tensor g = random({50}, 3);
   const at::Tensor targets = at::arange(50, at::kLong).remainder(30);

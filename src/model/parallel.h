@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Work for a few threads.
+// Parallel work on a few threads.
 //
-// A small model is faster with one thread a part of the batch than with all threads in each
-// operator: those wait for each other hundreds of times a step.
+// For a small model, one thread for each part of the batch is faster than all threads in each
+// operator: threads inside an operator wait for each other hundreds of times a step.
 #ifndef MC_MODEL_PARALLEL_H_
 #define MC_MODEL_PARALLEL_H_
 
@@ -12,8 +12,8 @@
 
 namespace mc::model {
 
-// Calls body(0) to body(count - 1), each in a thread of its own, and waits.  The first exception of
-// one of them passes.
+// Calls body(0) to body(count - 1), each in its own thread, and waits for all.  Rethrows the first
+// exception.
 void in_parallel(size_t count, const std::function<void(size_t)>& body);
 
 }  // namespace mc::model

@@ -13,7 +13,7 @@ const std::string_view kGpt2Pattern =
 
 namespace {
 
-// PCRE2's own \s differs from White_Space by U+180E; the rest of an expression stays as it is.
+// Replaces \s by the property White_Space, which differs from PCRE2's \s in U+180E.
 std::string with_unicode_spaces(std::string_view pattern) {
   std::string text;
   for (size_t i = 0; i < pattern.size(); ++i) {
@@ -65,7 +65,8 @@ Result<Splitter> Splitter::create(std::string_view pattern, Behavior behavior) {
     return Error{ErrorCode::kInvalidInput,
                  "the regular expression " + std::string(pattern) + " does not compile: " + reason};
   }
-  pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);  // The interpreter runs where it fails.
+  // If JIT compilation fails, the interpreter runs the expression.
+  pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);
   return Splitter(std::make_unique<Code>(code), behavior);
 }
 
@@ -73,12 +74,12 @@ void Splitter::split(std::string_view text, std::vector<std::string_view>& piece
   const std::unique_ptr<pcre2_match_data, MatchDataFree> match(
       pcre2_match_data_create_from_pattern(code_->code, nullptr));
   const auto* subject = reinterpret_cast<PCRE2_SPTR>(text.data());
-  size_t piece = 0;  // The begin of the text that is in no piece yet.
+  size_t piece = 0;  // The start of the text that is not yet in a piece.
   size_t from = 0;
   while (from < text.size()) {
     const int found = pcre2_match(code_->code, subject, text.size(), from,
                                   PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY, match.get(), nullptr);
-    if (found < 0) break;  // No match, or a limit of the engine: the rest is one piece.
+    if (found < 0) break;  // Without a match, or at a limit of the engine, the rest is one piece.
     const PCRE2_SIZE* place = pcre2_get_ovector_pointer(match.get());
     if (place[0] > piece) pieces.push_back(text.substr(piece, place[0] - piece));
     if (behavior_ == Behavior::kIsolated) {

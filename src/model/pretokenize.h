@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Splitting text into pre-tokens by regular expressions, as the pre-tokenisers "Split", "Digits"
-// and "ByteLevel" of tokenizer.json do.  PCRE2 runs the expressions with Unicode properties; \s is
-// the Unicode property White_Space, as in the engine that those files are written for.
+// Splits text into pre-tokens by regular expressions, like the pre-tokenizers "Split", "Digits" and
+// "ByteLevel" of tokenizer.json.  PCRE2 runs the expressions with Unicode properties; \s means the
+// Unicode property White_Space, as in the engine for which those files are written.
 #ifndef MC_MODEL_PRETOKENIZE_H_
 #define MC_MODEL_PRETOKENIZE_H_
 
@@ -15,22 +15,23 @@
 
 namespace mc::model {
 
-// GPT-2's expression, which "ByteLevel" uses by itself.
+// The expression of GPT-2, which "ByteLevel" uses by default.
 extern const std::string_view kGpt2Pattern;
 
 class Splitter {
  public:
-  // The fate of the text that matches: a piece of its own, or nothing.  The text between two
-  // matches is a piece of its own too.
+  // The treatment of text that matches: a piece of its own, or removed.  The text between two
+  // matches is always a piece.
   enum class Behavior { kIsolated, kRemoved };
 
-  // kInvalidInput when the expression does not compile.
+  // kInvalidInput if the expression does not compile.
   static Result<Splitter> create(std::string_view pattern, Behavior behavior);
   Splitter(Splitter&& other) noexcept;
   Splitter& operator=(Splitter&& other) noexcept;
   ~Splitter();
 
-  // Appends the pieces of `text`, which is valid UTF-8; none is empty.  They point into `text`.
+  // Appends the pieces of `text`, which is valid UTF-8.  No piece is empty.  They are views into
+  // `text`.
   void split(std::string_view text, std::vector<std::string_view>& pieces) const;
 
  private:

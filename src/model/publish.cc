@@ -34,7 +34,7 @@ Status write_parts(const Fd& fd, std::span<const std::string_view> parts) {
   return ok();
 }
 
-// So that names in it are on the disk too.
+// Flushes a folder, so that the names in it are on disk too.
 void sync_folder(const fs::path& folder) {
   const Fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (fd.is_open()) ::fsync(fd.get());

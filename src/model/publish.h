@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files and folders that are there whole or not at all, also after the machine lost power.
+// Atomic writes: a file or folder is complete or absent, also after a power failure.
 #ifndef MC_MODEL_PUBLISH_H_
 #define MC_MODEL_PUBLISH_H_
 
@@ -13,13 +13,13 @@
 
 namespace mc::model {
 
-// Writes the parts one after another and waits until they are on the disk.  A failure (a full disk)
-// leaves no file.
+// Writes the parts in order and waits until they are on disk.  After a failure (a full disk), the
+// file does not exist.
 Status write_file_synced(const std::filesystem::path& path,
                          std::span<const std::string_view> parts);
 
-// Calls `write` with an empty folder beside `path`, then gives it that name, in place of what had
-// it.  A failure leaves `path` as it was.
+// Calls `write` with an empty folder beside `path`, then renames that folder to `path`, replacing
+// what was there.  A failure leaves `path` unchanged.
 Status publish_folder(const std::filesystem::path& path,
                       const std::function<Status(const std::filesystem::path&)>& write);
 

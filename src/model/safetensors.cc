@@ -22,7 +22,7 @@ using Json = nlohmann::json;
 static_assert(std::endian::native == std::endian::little);
 
 constexpr size_t kLengthBytes = 8;
-constexpr uint64_t kHeaderBytesMax = 100'000'000;  // The format's own limit.
+constexpr uint64_t kHeaderBytesMax = 100'000'000;  // The maximum of the format.
 constexpr size_t kIndexBytesMax = 64 << 20;
 constexpr size_t kAlignment = 8;
 
@@ -42,7 +42,7 @@ Result<uint64_t> natural(const Json& json) {
   return json.get<uint64_t>();
 }
 
-// The product, or an error where it does not fit: a hostile shape overflows on purpose.
+// The product, or an error on overflow, which a hostile shape may cause.
 Result<uint64_t> byte_count(const std::vector<int64_t>& shape, int64_t item_size) {
   uint64_t count = static_cast<uint64_t>(item_size);
   for (const int64_t extent : shape) {
@@ -80,7 +80,7 @@ Result<TensorBytes> parse_tensor(const Json& json, std::span<const std::byte> da
   return TensorBytes{dtype.get<std::string>(), std::move(shape), data.subspan(begin, end - begin)};
 }
 
-// The tensors' bytes lie one after another, from the first byte to the last.
+// Checks that the tensors' bytes are contiguous, from the first byte of the data to the last.
 Status check_contiguous(const std::map<std::string, TensorBytes>& tensors,
                         std::span<const std::byte> data) {
   std::vector<std::span<const std::byte>> parts;
@@ -113,7 +113,7 @@ std::string header_of(const std::map<std::string, TensorBytes>& tensors,
   return text;
 }
 
-// The names of the files in the index, each beside it: a path elsewhere is refused.
+// The file names in the index.  A name with a folder is rejected: each file is beside the index.
 Result<std::set<std::string>> files_of_index(const Json& weights) {
   std::set<std::string> files;
   for (const Json& file : weights) {

@@ -24,7 +24,7 @@ class Safetensors : public testing::Test {
   void write(const std::string& bytes, const char* name = "model.safetensors") const {
     std::ofstream(path(name), std::ios::binary) << bytes;
   }
-  // A file with this header and so many bytes of data.
+  // Writes a file with this header and `data_size` bytes of data.
   void write_file(const std::string& header, size_t data_size) const {
     write(with_length(header.size(), header + std::string(data_size, 'x')));
   }
@@ -42,7 +42,7 @@ class Safetensors : public testing::Test {
   TemporaryDirectory folder_;
 };
 
-TEST_F(Safetensors, WhatIsWrittenIsRead) {
+TEST_F(Safetensors, AWrittenFileIsReadBack) {
   const std::vector<float> a = {1, 2, 3, 4, 5, 6};
   const std::vector<char> b = {7};
   ASSERT_TRUE(write_tensors(path(),
@@ -65,7 +65,7 @@ struct Hostile {
   const char* reason;
 };
 
-TEST_F(Safetensors, HostileHeadersAreRefused) {
+TEST_F(Safetensors, HostileHeadersAreRejected) {
   const Hostile cases[] = {
       {"[]", 0, "no JSON object"},
       {"{", 0, "no JSON object"},
@@ -98,7 +98,7 @@ TEST_F(Safetensors, HostileHeadersAreRefused) {
   }
 }
 
-TEST_F(Safetensors, LengthsThatTheFileDoesNotHaveAreRefused) {
+TEST_F(Safetensors, LengthsBeyondTheFileAreRejected) {
   for (const uint64_t length :
        {uint64_t{3}, uint64_t{99'999'999}, uint64_t{100'000'001}, ~uint64_t{0}, ~uint64_t{0} - 7}) {
     write(with_length(length, "{}"));
@@ -108,7 +108,7 @@ TEST_F(Safetensors, LengthsThatTheFileDoesNotHaveAreRefused) {
   EXPECT_THAT(error(), HasSubstr("no safetensors file"));
 }
 
-TEST_F(Safetensors, AnIndexNamesFilesBesideItOnly) {
+TEST_F(Safetensors, AnIndexNamesOnlyFilesInItsFolder) {
   for (const char* name : {"../model.safetensors", "/etc/passwd", ".hidden", ""}) {
     write(R"({"weight_map":{"a":")" + std::string(name) + "\"}}", "model.safetensors.index.json");
     const auto files = open_model_files(path().parent_path());

@@ -22,7 +22,7 @@
 namespace mc::model {
 namespace {
 
-// The tokens of the nucleus, likeliest first; ties by number.
+// The tokens of the nucleus, the likeliest first; ties by id.
 std::vector<int32_t> nucleus(const std::vector<double>& weights, double total, double top_p) {
   std::vector<int32_t> heap(weights.size());
   std::iota(heap.begin(), heap.end(), 0);
@@ -57,7 +57,7 @@ int32_t invert(const Tokens& tokens, const std::vector<double>& weights, double 
   return last;
 }
 
-// The first column of each row at which `mass`, a running sum, exceeds uniform times the mass of
+// For each row, the first column at which `mass`, a running sum, exceeds uniform times the mass at
 // column `last`.
 at::Tensor invert_rows(const at::Tensor& mass_BV, const at::Tensor& last_B1,
                        const at::Tensor& uniform_B1) {
@@ -72,13 +72,13 @@ at::Tensor draw_from_all(const at::Tensor& log_p_BV, const at::Tensor& uniform_B
   return invert_rows(log_p_BV.exp().cumsum(1), last, uniform_B1);
 }
 
-// In the order of nucleus(): the likeliest first, ties by number.
+// The order is that of nucleus(): the likeliest first, ties by id.
 at::Tensor draw_from_nucleus(const at::Tensor& log_p_BV, double top_p,
                              const at::Tensor& uniform_B1) {
   const auto [sorted, tokens] = at::sort(log_p_BV, /*stable=*/true, /*dim=*/1, /*descending=*/true);
   const at::Tensor mass = sorted.exp().cumsum(1);
   const at::Tensor total = mass.narrow(1, mass.size(1) - 1, 1);
-  // The tokens before which the nucleus had not yet its probability.
+  // The last token of the nucleus: the first at which the running sum reaches top_p.
   const at::Tensor last =
       mass.lt(total * top_p).sum(1, /*keepdim=*/true).clamp_max_(mass.size(1) - 1);
   return tokens.gather(1, invert_rows(mass, last, uniform_B1));

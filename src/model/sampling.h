@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The next token from a row of logits.
+// The choice of the next token from a row of logits.
 #ifndef MC_MODEL_SAMPLING_H_
 #define MC_MODEL_SAMPLING_H_
 
@@ -14,29 +14,30 @@
 namespace mc::model {
 
 struct Sampling {
-  double temperature = 1;  // 0 takes the likeliest token.
-  double top_p = 1;        // The smallest set of likeliest tokens with this probability.
+  double temperature = 1;  // The temperature; 0 chooses the likeliest token.
+  // Tokens are drawn from the smallest set of likeliest tokens with this probability.
+  double top_p = 1;
 };
 
 struct Choice {
   int32_t token = 0;
-  // The value under softmax(logits / temperature), or softmax(logits) at temperature 0; over all
-  // tokens, not over those that top_p left.
+  // The log-probability under softmax(logits / temperature), or softmax(logits) at temperature 0.
+  // The softmax is over all tokens, including those that top_p excludes.
   double log_prob = 0;
 };
 
-// `uniform`, from 0 to below 1, decides.  REQUIRES: logits is not empty, temperature >= 0,
-// 0 < top_p <= 1.
+// Chooses a token; `uniform`, a random number in [0, 1), determines it.  REQUIRES: logits is not
+// empty, temperature >= 0, 0 < top_p <= 1.
 Choice choose_token(std::span<const float> logits, const Sampling& sampling, double uniform);
 
-// The same for each row of logits_BV, where they are, in double precision; only the choices come to
-// the host.  It draws the tokens that choose_token draws.
-// REQUIRES: as choose_token, with a uniform for each row.
+// Chooses a token for each row of logits_BV on its device, in double precision; only the choices
+// are copied to the host.  The tokens are those that choose_token would choose. REQUIRES: as for
+// choose_token, with one uniform for each row.
 std::vector<Choice> choose_on_device(const at::Tensor& logits_BV, const Sampling& sampling,
                                      std::span<const double> uniforms);
 
-// A number from 0 to below 1 that the arguments determine: the one with which sample `sample` of
-// the row `id` draws its token number `position`, whatever is computed beside it.
+// A random number in [0, 1) that depends on the arguments only: sample `sample` of the row `id`
+// uses it to draw its token at index `position`.
 double draw(uint64_t seed, std::string_view id, int64_t sample, int64_t position);
 
 }  // namespace mc::model

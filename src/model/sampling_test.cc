@@ -13,7 +13,7 @@
 namespace mc::model {
 namespace {
 
-// Probabilities 0.5, 0.3, 0.15 and 0.05, not in that order.
+// The probabilities are 0.5, 0.3, 0.15 and 0.05, in another order.
 const std::vector<float> kLogits = {std::log(0.3F), std::log(0.05F), std::log(0.5F),
                                     std::log(0.15F)};
 
@@ -30,7 +30,7 @@ TEST(Sampling, TemperatureZeroTakesTheLikeliest) {
   EXPECT_EQ(choose_token(kLogits, {.temperature = 0}, 0.99).token, 2);
 }
 
-TEST(Sampling, TokensComeAsOftenAsTheirProbability) {
+TEST(Sampling, TokenFrequenciesEqualTheirProbabilities) {
   auto got = shares({});
   EXPECT_NEAR(got[2], 0.5, 0.015);
   EXPECT_NEAR(got[0], 0.3, 0.015);
@@ -52,13 +52,13 @@ TEST(Sampling, LogProbsAreOfTheFullSoftmaxAtTheTemperature) {
   EXPECT_NEAR(cold.log_prob, std::log(0.09 / total), 1e-6);
 }
 
-TEST(Sampling, OnADeviceTheSameTokensAreDrawn) {
+TEST(Sampling, TheDeviceDrawsTheSameTokensAsTheHost) {
   constexpr int64_t kRows = 200;
   constexpr int64_t kVocabulary = 500;
   const at::Tensor logits = at::randn({kRows, kVocabulary}).mul(3);
   std::vector<double> uniforms;
   for (int64_t i = 0; i < kRows; ++i) uniforms.push_back(draw(3, "row", 0, i));
-  logits.select(1, 7).copy_(logits.select(1, 3));  // Ties.
+  logits.select(1, 7).copy_(logits.select(1, 3));  // Two columns with equal logits.
   for (const Sampling& sampling :
        {Sampling{.temperature = 1.3}, Sampling{.temperature = 0.7, .top_p = 0.9},
         Sampling{.temperature = 1, .top_p = 1e-6}, Sampling{.temperature = 0}}) {
@@ -73,13 +73,13 @@ TEST(Sampling, OnADeviceTheSameTokensAreDrawn) {
   }
 }
 
-TEST(Sampling, OnADeviceTheLastTokenIsTheLast) {
+TEST(Sampling, TheDeviceNeverDrawsBeyondTheLastToken) {
   const at::Tensor logits = at::tensor({0.0F, -1e30F}).unsqueeze(0);
   const std::vector<double> uniforms = {std::nextafter(1.0, 0.0)};
   EXPECT_EQ(choose_on_device(logits, {.temperature = 1}, uniforms)[0].token, 0);
 }
 
-TEST(Sampling, DrawsDifferByEveryPartOfTheirKey) {
+TEST(Sampling, DrawsDependOnEveryPartOfTheirKey) {
   const std::set<double> draws = {draw(1, "a", 0, 0), draw(2, "a", 0, 0), draw(1, "b", 0, 0),
                                   draw(1, "a", 1, 0), draw(1, "a", 0, 1)};
   EXPECT_EQ(draws.size(), 5U);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The environment in which the tests run gpu_kernels.cu on the host: the threads of a block are
-// contexts that take turns and wait for each other where the kernel says so.
+// An environment in which the tests run gpu_kernels.cu on the host: each thread of a block is a
+// context (ucontext); the contexts run one at a time and switch at barriers.
 #ifndef MC_MODEL_TEST_GPU_H_
 #define MC_MODEL_TEST_GPU_H_
 
@@ -21,7 +21,7 @@ struct Index {
   unsigned x = 0, y = 0, z = 0;
 };
 
-// One block at a time: where its threads are.
+// Runs one block at a time and tracks the state of its threads.
 class BlockRunner {
  public:
   static BlockRunner& current() {
@@ -46,7 +46,7 @@ class BlockRunner {
   unsigned thread() const { return now_; }
   unsigned num_threads() const { return static_cast<unsigned>(threads_.size()); }
 
-  // Waits until all threads from `first` on are here.
+  // Waits until `count` threads, beginning with `first`, have arrived.
   void wait(unsigned first, unsigned count) {
     Thread& mine = threads_[now_];
     const int64_t turn = ++mine.arrivals[count == kWarpSize ? 0 : 1];
@@ -68,7 +68,8 @@ class BlockRunner {
  private:
   struct Thread {
     bool is_done = false;
-    std::array<int64_t, 2> arrivals = {};  // At barriers of the warp and of the block.
+    // The number of arrivals at the barrier of the warp and at that of the block.
+    std::array<int64_t, 2> arrivals = {};
     std::array<char, 8> slot = {};
   };
   struct Context {

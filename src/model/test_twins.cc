@@ -48,7 +48,7 @@ at::Tensor swiglu(const at::Tensor& gate_up) {
 
 at::Tensor rope(const at::Tensor& x, double theta) {
   const int64_t width = x.size(2);
-  // The angles are those of float32, as trained models have them.
+  // The angles are computed in float32, as for trained models.
   const at::Tensor exponent = at::arange(0, width, 2, at::kFloat) / static_cast<double>(width);
   const at::Tensor frequency = at::pow(at::full({}, theta, at::kFloat), exponent).reciprocal();
   const at::Tensor angle = at::outer(at::arange(x.size(0), at::kFloat), frequency);

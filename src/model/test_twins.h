@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The obvious forms of the operators and of the decoder, for PyTorch's autograd: what the tests
-// hold ours against.  Random tensors come of a seed.
+// Simple reference implementations of the operators and of the decoder, for PyTorch's autograd; the
+// tests compare our implementations with them.  Random tensors are determined by a seed.
 #ifndef MC_MODEL_TEST_TWINS_H_
 #define MC_MODEL_TEST_TWINS_H_
 
@@ -15,7 +15,7 @@
 namespace mc::model::twins {
 
 at::Tensor random(std::vector<int64_t> shape, uint64_t seed, at::ScalarType type = at::kDouble);
-// A leaf that autograd follows.
+// A leaf tensor with requires_grad.
 at::Tensor leaf(const at::Tensor& x);
 
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& w, double epsilon);
@@ -26,10 +26,10 @@ at::Tensor rope(const at::Tensor& x, double theta);
 at::Tensor attention(const at::Tensor& q_THD, const at::Tensor& k_TKD, const at::Tensor& v_TKD);
 // Hidden states of one sequence after the last norm, [T, h].
 at::Tensor decoder(const Parameters& weights, const std::vector<int32_t>& tokens);
-// Sum of -log p(tokens[i] | before) for i from `answer` on.
+// The sum of -log p(tokens[i] | earlier tokens) for i from `answer` on.
 at::Tensor loss(const Parameters& weights, const std::vector<int32_t>& tokens, int64_t answer);
 
-// The largest difference, as a share of the largest number of `expected`.
+// The largest absolute difference, relative to the largest absolute value in `expected`.
 double distance(const at::Tensor& got, const at::Tensor& expected);
 
 }  // namespace mc::model::twins

@@ -40,8 +40,8 @@ std::string text(const Json& json, const char* key) {
 
 std::string type_of(const Json& json) { return json.is_object() ? text(json, "type") : "null"; }
 
-// GPT-2's characters for bytes: a printable byte of Latin-1 stands for itself, the others for
-// U+0100 and on, in order.
+// GPT-2's characters for bytes: a printable byte of Latin-1 is its own character; the others are
+// U+0100 and following, in order.
 std::array<std::string, 256> byte_characters() {
   std::array<std::string, 256> characters;
   int32_t next = 0x100;
@@ -75,7 +75,7 @@ using Ids = std::unordered_map<std::string, int32_t, Hash, std::equal_to<>>;
 // The steps of "pre_tokenizer".
 struct PreTokenizer {
   std::vector<Splitter> splitters;
-  bool adds_space = false;  // Before the first piece of each part of the text.
+  bool adds_space = false;  // True to add a space before the first piece of each part of the text.
 };
 
 Status add_splitter(PreTokenizer& steps, std::string_view pattern) {
@@ -165,7 +165,7 @@ Result<Ids> parse_vocabulary(const Json& json) {
   return ids;
 }
 
-// The two tokens of a merge, from ["a", "b"], or from "a b" in older files.
+// The two tokens of a merge rule, from ["a", "b"], or from "a b" in older files.
 std::pair<std::string, std::string> parse_pair(const Json& json) {
   if (json.is_array() && json.size() == 2 && json[0].is_string() && json[1].is_string()) {
     return {json[0].get<std::string>(), json[1].get<std::string>()};
@@ -207,7 +207,7 @@ Result<AddedToken> parse_added_token(const Json& json) {
   return token;
 }
 
-// At the top, or inside a Sequence.
+// True if the normalizer is NFC, at the top level or inside a Sequence.
 Result<bool> asks_for_nfc(const Json& json) {
   const std::string type = type_of(json);
   if (type == "null") return false;
@@ -227,13 +227,14 @@ Result<bool> asks_for_nfc(const Json& json) {
 
 struct Tokenizer::State {
   bool is_nfc = false;
-  bool ignores_merges = false;  // A pre-token that is in the vocabulary is its own token.
+  // True if a pre-token that is in the vocabulary becomes its own token without merges.
+  bool ignores_merges = false;
   PreTokenizer steps;
   Ids ids;
   Merges merges;
   std::array<std::string, 256> characters = byte_characters();
-  std::array<int32_t, 256> byte_ids{};    // -1 where a byte has no token and there is no unk_token.
-  std::vector<AddedToken> raw_tokens;     // Tokens to find before NFC.
+  std::array<int32_t, 256> byte_ids{};  // -1 for a byte without a token, if there is no unk_token.
+  std::vector<AddedToken> raw_tokens;   // Tokens to find before NFC.
   std::vector<AddedToken> normal_tokens;  // Tokens to find after NFC.
   Ids added;
   std::vector<std::string> bytes;  // The bytes of each id.
@@ -289,7 +290,7 @@ void Tokenizer::State::fill_bytes() {
   bytes.resize(static_cast<size_t>(last) + 1);
   for (const auto& [token, id] : ids) {
     for (size_t i = 0; i < token.size();) {
-      // The characters for bytes have one or two bytes themselves; another stands as it is.
+      // The characters for bytes have one or two bytes in UTF-8; other characters are copied.
       const size_t size = std::min<size_t>(
           static_cast<size_t>(std::max<int>(utf8proc_utf8class[static_cast<uint8_t>(token[i])], 1)),
           token.size() - i);
@@ -406,7 +407,7 @@ std::string valid_utf8(std::string_view text) {
       continue;
     }
     valid += kReplacement;
-    ++i;  // The bytes that continue what was cut short belong to the same run.
+    ++i;  // The continuation bytes of a truncated character belong to the same run.
     while (i < text.size() && (static_cast<uint8_t>(text[i]) & 0xC0) == 0x80) ++i;
   }
   return valid;

@@ -3,12 +3,13 @@
 // Byte-level BPE from a Hugging Face tokenizer.json: the tokenizers of GPT-2, Llama 3, Qwen and
 // SmolLM2, and those that tools/make_tokenizer.py trains.
 //
-//   Text → added tokens cut out → NFC where the file asks for it → pre-tokens by regular
+//   Text → added tokens cut out → NFC if the file requires it → pre-tokens by regular
 //   expressions → bytes as characters → merges in the order of their rank → ids
 //
-// Agrees with the `tokenizers` package on what it reads (tests/tokenizer_test.py); a file of
-// another kind (WordPiece, Unigram, another normaliser) is refused by name.  No token is added that
-// the text does not hold: neither a first nor a last one.
+// The results agree with the `tokenizers` package for all files that are supported
+// (tests/tokenizer_test.py); a file of another kind (WordPiece, Unigram, another normalizer) is
+// rejected by name.  No token is added that the text does not contain: neither at the start nor at
+// the end.
 //
 //   MC_TRY(Tokenizer tokenizer, Tokenizer::load(folder / "tokenizer.json"), "load the model");
 //   std::vector<int32_t> ids = tokenizer.encode("hello");
@@ -32,17 +33,17 @@ namespace mc::model {
 
 class Tokenizer {
  public:
-  // kNotFound, or kInvalidInput with the part of the file that is wrong or not supported.
+  // kNotFound, or kInvalidInput, which names the part of the file that is wrong or not supported.
   static Result<Tokenizer> load(const std::filesystem::path& path);
   static Result<Tokenizer> parse(std::string_view json);
   Tokenizer(Tokenizer&& other) noexcept;
   Tokenizer& operator=(Tokenizer&& other) noexcept;
   ~Tokenizer();
 
-  // Bytes that are not UTF-8 are read as U+FFFD.
+  // Encodes a text; bytes that are not valid UTF-8 are read as U+FFFD.
   std::vector<int32_t> encode(std::string_view text) const;
-  // The bytes that the tokens stand for, special ones included; a character that was cut is cut.
-  // An id that is none stands for nothing.
+  // The bytes of the tokens, including special ones; the result may begin or end within a
+  // character. Unknown ids are skipped.
   std::string decode(std::span<const int32_t> ids) const;
   // The id of the token with exactly this text (an added token's content, or a vocabulary entry).
   std::optional<int32_t> id_of(std::string_view token) const;
@@ -55,7 +56,7 @@ class Tokenizer {
   std::unique_ptr<const State> state_;
 };
 
-// `text` with each run of bytes that is not UTF-8 replaced by U+FFFD.
+// `text` with each run of invalid UTF-8 replaced by U+FFFD.
 std::string valid_utf8(std::string_view text);
 
 }  // namespace mc::model

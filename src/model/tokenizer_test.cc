@@ -18,7 +18,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// The slow twin: looks for the best pair again after every merge.
+// A slow reference implementation: searches for the best pair again after every merge.
 std::vector<int32_t> merge_slowly(const Merges& merges, std::vector<int32_t> symbols) {
   while (true) {
     int32_t best = std::numeric_limits<int32_t>::max();
@@ -35,7 +35,7 @@ std::vector<int32_t> merge_slowly(const Merges& merges, std::vector<int32_t> sym
   }
 }
 
-TEST(Bpe, MergesAsTheSlowTwinDoes) {
+TEST(Bpe, MergesLikeTheSlowReference) {
   std::mt19937 random(3);
   const auto below = [&](int32_t n) {
     return static_cast<int32_t>(random() % static_cast<uint32_t>(n));
@@ -56,7 +56,7 @@ std::string json_with(const std::string& model, const std::string& rest = "") {
          rest + "}";
 }
 
-TEST(Tokenizer, AnotherKindIsRefusedByName) {
+TEST(Tokenizer, AnotherKindIsRejectedByName) {
   const std::pair<std::string, const char*> cases[] = {
       {"[]", "no tokenizer.json"},
       {json_with(R"({"type":"WordPiece","vocab":{}})"), "WordPiece"},

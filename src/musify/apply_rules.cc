@@ -25,21 +25,21 @@ std::vector<std::string> split(std::string_view phrase) {
   return words;
 }
 
-// `text` is code, not the content of a string.
+// True if the word is `text` in code, not in a string.
 bool is_code(const Word& word, std::string_view text) {
   const std::string& meaning = word.module.empty() ? word.text : word.module;
   return word.kind != Kind::kString && word.kind != Kind::kHeader && word.is_editable &&
          meaning == text;
 }
 
-// The same for a pattern, which may end in *.
+// True if the word is code that matches a pattern, which may end in *.
 bool is_code_like(const Word& word, std::string_view pattern) {
   const bool is_prefix = pattern.size() > 1 && pattern.ends_with('*');
   return is_prefix ? is_code(word, word.text) && matches(pattern, word.text)
                    : is_code(word, pattern);
 }
 
-// The content of a string with "{}" for each field of an f-string.
+// The content of a string, with "{}" for each field of an f-string.
 std::string without_fields(const Word& word) {
   std::string text = word.text;
   const std::vector<Field> fields = fields_of(word);
@@ -56,7 +56,7 @@ bool fits_next(Rule::Next next, std::string_view rest) {
   return next == Rule::Next::kCapital ? std::isupper(c) != 0 : std::islower(c) != 0;
 }
 
-// Applies the rules of one unit; an object so that its helpers share what they all need.
+// Applies the rules to one unit; a class, so that the helpers share their inputs.
 class Applier {
  public:
   Applier(const Unit& unit, const Names& defined, const Names& files, const Rules& rules,
@@ -116,7 +116,7 @@ class Applier {
   void change_header(const Rule& rule, const Word& word) {
     const auto found = std::ranges::find(rule.pairs, word.text, &Pair::from);
     if (found == rule.pairs.end() || word.content == 0) return;
-    // A file of the same run that has the name of one of CUDA's or MUSA's.
+    // The header is a file of the same run that has the name of a CUDA or MUSA header.
     if (files_.contains(word.text) && edits_.at(word.offset) != '<') return;
     if (rule.kind == Rule::Kind::kHeader) {
       edits_.replace(word.content, word.text.size(), found->to, rule.id);
@@ -127,7 +127,7 @@ class Applier {
     }
   }
 
-  // A file of the same run that gets another suffix, in an #include or in a list of sources.
+  // Changes the suffix of a file of the same run, in an #include or in a list of sources.
   void rename_own_files() {
     const bool is_cpp = unit_.language == Language::kCpp;
     for_words(is_cpp ? Kind::kHeader : Kind::kString, [&](const Word& word) {
@@ -146,7 +146,7 @@ class Applier {
     return kComparisons.contains(word.text);
   }
 
-  // The number that the macro at `i` is compared with; words_.size() where there is none.
+  // The index of the number to which the macro at `i` is compared; words_.size() if there is none.
   std::size_t threshold_of(std::size_t i) const {
     if (i + 2 < words_.size() && is_comparison(words_[i + 1]) &&
         words_[i + 2].kind == Kind::kNumber) {
@@ -182,7 +182,7 @@ class Applier {
     return true;
   }
 
-  // The word before the qualified name that the word at `i` is part of.
+  // The word before the qualified name to which the word at `i` belongs.
   std::string_view word_before_name(std::size_t i) const {
     while (i >= 2 && words_[i - 1].text == "::") i -= 2;
     return i > 0 ? std::string_view(words_[i - 1].text) : std::string_view();
@@ -200,7 +200,7 @@ class Applier {
         if (!fits(from, i) || rule.not_after.contains(std::string(word_before_name(i)))) continue;
         if (from.size() == 1 && defined_.contains(from[0])) continue;
         if (ends(from, to) && i + from.size() >= to.size() && fits(to, i + from.size() - to.size()))
-          continue;  // The text has the other name already.
+          continue;  // The text already has the new name.
         change_phrase(rule, from, to, i);
       }
     }
@@ -217,8 +217,8 @@ class Applier {
     edits_.replace(begin, end - begin, joined, rule.id);
   }
 
-  // One edit, which keeps the white space between the words, from the first that differs to the
-  // last.
+  // Makes one edit from the first word that differs to the last, which keeps the white space
+  // between the words.
   void change_words(const Rule& rule, const std::vector<std::string>& from,
                     const std::vector<std::string>& to, std::size_t i) {
     std::size_t first = 0;
@@ -236,7 +236,8 @@ class Applier {
     edits_.replace(begin, words_[i + last - 1].end() - begin, changed, rule.id);
   }
 
-  // `from torch import cuda` binds the name that it bound before: `import musa as cuda`.
+  // The import binds the same name as before: `from torch import cuda` becomes `import musa as
+  // cuda`.
   void change_imports(const Rule& rule) {
     for (std::size_t i = 0; i + 3 < words_.size(); ++i) {
       if (!is_code(words_[i], "from") || !is_code(words_[i + 1], "torch") ||
@@ -278,7 +279,7 @@ class Applier {
            (is_code(words_[i - 1], "(") || is_code(words_[i - 1], ","));
   }
 
-  // "cuda_sources": a, as arguments are handed on by **.
+  // True for an item such as "cuda_sources": a, because a dict may be passed by **.
   bool is_keyword_item(std::size_t i) const {
     return words_[i].kind == Kind::kString && i + 1 < words_.size() && is_code(words_[i + 1], ":");
   }
@@ -301,7 +302,7 @@ class Applier {
   void drop(const Rule& rule, std::size_t first, std::size_t last) {
     const Removal removal = removal_of(words_, first, last);
     if (edits_.replace(removal.begin, removal.end - removal.begin, "", rule.id)) return;
-    // The comma before it went with another item.
+    // The comma before the item was already removed with another item.
     edits_.replace(words_[first].offset, words_[last].end() - words_[first].offset, "", rule.id);
   }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Definitions are recognised by their neighbours alone: `Type name(`, `Type* name =`, `#define
-// name`.  A wrong guess leaves a name as it is, and the check for remnants does not report it.
+// Definitions are recognised only by adjacent words: `Type name(`, `Type* name =`, `#define name`.
+// After a wrong guess, the name stays unchanged, and the check for remnants does not report it.
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -15,7 +15,7 @@ using Kind = Word::Kind;
 using Names = std::set<std::string, std::less<>>;
 using Words = std::vector<Word>;
 
-// Words that may come directly before a name that is used, not defined.
+// Words that may come directly before the use of a name, but not before its definition.
 constexpr std::array<std::string_view, 44> kNoTypes = {
     "return",     "new",        "delete",     "throw",       "case",
     "goto",       "else",       "do",         "const",       "volatile",
@@ -45,7 +45,7 @@ bool ends_declarator(std::string_view next) {
   return is_one_of(kEnds, next);
 }
 
-// `Type* name`, and not `a * name`.
+// True for `Type* name`, false for `a * name`.
 bool is_pointer_declarator(const Words& words, std::size_t i) {
   static constexpr std::array<std::string_view, 11> kBegins = {
       ";",          "{",        "}",      "const",  "static",         "inline",
@@ -59,12 +59,12 @@ bool is_pointer_declarator(const Words& words, std::size_t i) {
   while (first >= 2 && words[first - 1].text == "::") first -= 2;
   const Word* before = first > 0 ? &words[first - 1] : nullptr;
   if (before == nullptr || before->in_directive || is_one_of(kBegins, before->text)) return true;
-  // A parameter of a class, and not an argument `a & b`.
+  // The name is a parameter of class type, not an argument such as `a & b`.
   const bool is_class = type.front() >= 'A' && type.front() <= 'Z';
   return is_class && (before->text == "(" || before->text == ",");
 }
 
-// Macros whose first argument is a new name.
+// True for macros whose first argument is a new name.
 bool names_module(std::string_view macro) {
   return macro == "TORCH_LIBRARY" || macro == "TORCH_LIBRARY_FRAGMENT" ||
          macro == "TORCH_LIBRARY_IMPL" || macro == "PYBIND11_MODULE";
@@ -99,10 +99,12 @@ constexpr std::size_t kStatementWordsMax = 256;
 bool opens(std::string_view text) { return text == "(" || text == "[" || text == "{"; }
 bool closes(std::string_view text) { return text == ")" || text == "]" || text == "}"; }
 
-// Finds `name` of `int a = f(x, y), *name = 1`: a name of the same statement is defined before it.
+// Finds further declarators, such as `name` in `int a = f(x, y), *name = 1`: an earlier name of the
+// same statement is a definition.
 class Declarators {
  public:
-  // Takes the words in their order.  True where a further declarator has the name at `i`.
+  // True if the word at `i` is the name of a further declarator.  REQUIRES: calls have increasing
+  // `i`.
   bool is_further(const Words& words, std::size_t i) {
     static constexpr std::array<std::string_view, 5> kEnds = {"=", ";", ",", "[", "{"};
     const std::string& text = words[i].text;
@@ -127,13 +129,13 @@ class Declarators {
 
  private:
   struct Statement {
-    bool declares = false;     // It has defined a name.
+    bool declares = false;     // True if the statement has defined a name.
     bool may_declare = false;  // False for arguments, parameters and subscripts.
   };
   std::vector<Statement> statements_ = {{false, true}};  // One for each open bracket.
 };
 
-// The names of `enum E { a, b = 1 }` and `auto& [a, b] =`, from the bracket.
+// Adds the names of `enum E { a, b = 1 }` and `auto& [a, b] =`; `open` is the index of the bracket.
 void add_listed(const Words& words, std::size_t open, Names& names) {
   std::size_t depth = 0;
   const std::size_t end = std::min(words.size(), open + kStatementWordsMax);
@@ -147,7 +149,7 @@ void add_listed(const Words& words, std::size_t open, Names& names) {
   }
 }
 
-// Names in lists at the word `i`: enumerators, structured bindings, parameters of macros.
+// Adds names in lists at the word `i`: enumerators, structured bindings, parameters of macros.
 void add_lists(const Words& words, std::size_t i, Names& names) {
   const std::string& text = words[i].text;
   if (text == "enum") {
@@ -166,7 +168,7 @@ void add_lists(const Words& words, std::size_t i, Names& names) {
   if (has_parameters) add_listed(words, i + 2, names);
 }
 
-// `name` of `namespace a::name {` and of `int (*name)(int)`.
+// True for `name` in `namespace a::name {` and in `int (*name)(int)`.
 bool is_nested_name(const Words& words, std::size_t i) {
   if (i < 3 || words[i].kind != Kind::kName) return false;
   const std::string_view next = text_at(words, i + 1);
@@ -203,7 +205,7 @@ void add_parameters(const Words& words, std::size_t def, Names& names) {
 
 constexpr std::size_t kImportWordsMax = 256;
 
-// The names of `from torch import a, b as c`.
+// Adds the names of `from torch import a, b as c`.
 void add_imports(const Words& words, std::size_t from, Names& names) {
   if (text_at(words, from + 1) != "torch" || text_at(words, from + 2) != "import") return;
   const std::size_t end = std::min(words.size(), from + kImportWordsMax);

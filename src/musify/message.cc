@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A message is no source: its quotes and brackets need not match, and a word of it may be of C++ or
-// of Python.  So its names are cut out here, and the rules of both languages are applied to them.
+// A message is not source: its quotes and brackets need not match, and its words may belong to C++
+// or to Python.  So names are extracted here, and the rules of both languages are applied to them.
 #include <algorithm>
 #include <cctype>
 #include <cstddef>
@@ -59,7 +59,7 @@ std::vector<Word> words_of(std::string_view message) {
   return words;
 }
 
-// Names of keyword arguments, and the name of the platform itself.
+// Ports names of keyword arguments, and the name of the platform itself.
 void change_alone(const std::vector<Word>& words, const Rules& rules, Edits& edits) {
   const bool to_musa = rules.target == Target::kMusa;
   const Pair platform = to_musa ? Pair{"CUDA", "MUSA"} : Pair{"MUSA", "CUDA"};
@@ -76,7 +76,8 @@ void change_alone(const std::vector<Word>& words, const Rules& rules, Edits& edi
 }  // namespace
 
 std::string port_message(std::string_view message, const Rules& rules) {
-  const std::string text = " " + std::string(message);  // No content of a word is at offset 0.
+  // The space ensures that no word's content is at offset 0.
+  const std::string text = " " + std::string(message);
   Edits edits(text, Lines::kStay);
   Unit unit{Language::kPython, words_of(text), ""};
   change_alone(unit.words, rules, edits);

@@ -20,8 +20,8 @@ bool is_any_of(const std::vector<std::string>& patterns, std::string_view text) 
                              [&](const std::string& pattern) { return matches(pattern, text); });
 }
 
-// The content of an asm statement.  Instructions of PTX are in small letters, those of MUSA in
-// capitals, as in "LSU.LD.B128".
+// The content of an asm statement.  PTX instructions are written in lower case, those of MUSA in
+// upper case, as in "LSU.LD.B128".
 enum class Assembly : std::uint8_t { kNone, kNothing, kPtx, kMusa };
 
 Assembly assembly_in(std::string_view text) {
@@ -81,14 +81,15 @@ bool is_remnant(const Word& word, const Remnants& remnants) {
          is_any_of(word.kind == Kind::kHeader ? remnants.headers : remnants.names, word.text);
 }
 
-// `from torch_musa.core import x`, whose module no definition of the name torch_musa provides.
+// True for `from torch_musa.core import x`: a definition of the name torch_musa does not provide
+// the module.
 bool is_imported_module(const Unit& unit, std::size_t i) {
   const bool follows =
       i > 0 && (unit.words[i - 1].text == "from" || unit.words[i - 1].text == "import");
   return unit.language == Language::kPython && follows && unit.words[i].text == "torch_musa";
 }
 
-// The arguments of the call whose name is at `i`, each as [first, last) of its words.
+// The arguments of the call whose name is at `i`, each as a range [first, last) of words.
 std::vector<std::pair<std::size_t, std::size_t>> arguments_of(const Words& words, std::size_t i) {
   std::vector<std::pair<std::size_t, std::size_t>> arguments;
   if (i + 1 >= words.size() || words[i + 1].text != "(") return arguments;
@@ -150,7 +151,8 @@ std::string hazard_of(const Words& words, std::size_t i, bool assumes_32) {
 std::vector<Finding> noticed(const Unit& unit, const std::vector<Notice>& notices,
                              const Names& defined, const Edits& edits) {
   std::vector<Finding> findings;
-  std::set<std::pair<std::size_t, std::string>> seen;  // Lines and notices.
+  // Pairs of line and notice that were already reported.
+  std::set<std::pair<std::size_t, std::string>> seen;
   for (std::size_t i = 0; i < unit.words.size(); ++i) {
     const Word& word = unit.words[i];
     if (edits.is_excluded(word.offset)) continue;

@@ -24,7 +24,7 @@ void sort(std::vector<Finding>& findings) {
   });
 }
 
-// The constructs that change nothing in the text.
+// Adds findings about constructs, without changing the text.
 void add_notices(const std::vector<Unit>& units, const Rules& rules, const Names& defined,
                  const PortOptions& options, const Edits& edits, Port& port) {
   for (const Unit& unit : units) {
@@ -37,7 +37,8 @@ void add_notices(const std::vector<Unit>& units, const Rules& rules, const Names
   }
 }
 
-// Additions and removals come before the rules, which would change words of what is removed.
+// Additions and removals are proposed before the rules run; otherwise rules would change words of
+// removed text.
 void add_or_remove_python(std::string_view text, const std::vector<Word>& words, const Rules& rules,
                           const PortOptions& options, Edits& edits, Port& port) {
   if (rules.target == Target::kMusa) {
@@ -79,7 +80,7 @@ Port port_source(std::string_view text, Language language, const Rules& rules,
   defined.insert(options.project.names.begin(), options.project.names.end());
   defined.insert(rules.remnants.allowed.begin(), rules.remnants.allowed.end());
   const bool binds_module = options.lines == Lines::kStay && rules.target == Target::kCuda;
-  if (binds_module) defined.insert("torch_musa");  // The import stays as a binding.
+  if (binds_module) defined.insert("torch_musa");  // The import becomes an assignment to this name.
   Port port;
   Edits edits(text, options.lines);
   add_notices(units, rules, defined, options, edits, port);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The port of one source text between CUDA and MUSA.  It works on words, not on meaning: it runs no
-// preprocessor, resolves no name, and no result of it has run on MUSA hardware.
+// The port of one source text between CUDA and MUSA.  It works on words without their meaning: it
+// runs no preprocessor and resolves no names.  No result has been run on MUSA hardware.
 //
-// - Comments, docstrings and messages stay byte for byte, and so does every line that
-//   MUSIFY_EXCL_LINE, or a pair of MUSIFY_EXCL_START and MUSIFY_EXCL_STOP, excludes.
-// - A name that the source defines stays, with all its uses.
-// - A construct without a counterpart refuses the whole text: `refusals` has its place and reason.
-// - A name of the other side that no rule knows is a remnant: the port is partial.
+// - Comments, docstrings and messages are not changed, nor are lines that MUSIFY_EXCL_LINE, or a
+//   pair of MUSIFY_EXCL_START and MUSIFY_EXCL_STOP, excludes.
+// - A name that the source defines is not changed, nor are its uses.
+// - A construct without a counterpart makes the port fail: `refusals` has its position and reason.
+// - A name of the source platform that no rule knows is a remnant: the port is partial.
 //
 // Example:
 //   Port port = port_source(text, Language::kPython, rules, {});
@@ -40,7 +40,7 @@ struct Location {
 
 struct Change {
   Location location;
-  std::string before;  // Empty for an addition.
+  std::string before;  // Empty for an insertion.
   std::string after;   // Empty for a removal.
   std::string rule;
 };
@@ -51,18 +51,18 @@ struct Finding {
   std::string rule;
 };
 
-// Facts about the other files of the same run (musify/project.h).
+// Information about the other files of the same run (musify/project.h).
 struct Project {
-  std::set<std::string, std::less<>> names;  // Names that included files define.
+  std::set<std::string, std::less<>> names;  // Names that the included files define.
   std::set<std::string, std::less<>> files;  // File names, without folders.
 };
 
-// The lines of a port: removals may take lines with them, or each line keeps its number.
+// The treatment of lines: removals may delete whole lines, or each line keeps its number.
 enum class Lines : std::uint8_t { kMayGo, kStay };
 
 struct PortOptions {
-  std::string architecture{kArchitectureDefault};  // Architecture of MUSA, such as mp_22.
-  Embedded embedded = Embedded::kUnits;            // C++ in Python: ported too, or left alone.
+  std::string architecture{kArchitectureDefault};  // The architecture of MUSA, such as mp_22.
+  Embedded embedded = Embedded::kUnits;  // C++ inside Python: ported too, or left unchanged.
   Lines lines = Lines::kMayGo;
   Project project;
 };
@@ -71,25 +71,25 @@ struct Port {
   enum class Status : std::uint8_t { kUnchanged, kPorted, kPartial, kRefused };
 
   std::string text;
-  std::vector<Change> changes;    // In the order of their places.
-  std::vector<Finding> refusals;  // In the order of their places, as all findings.
-  std::vector<Finding> remnants;  // Empty where the text is refused.
+  std::vector<Change> changes;    // The changes, in the order of their positions.
+  std::vector<Finding> refusals;  // All findings are in the order of their positions.
+  std::vector<Finding> remnants;  // Empty if the text is refused.
   std::vector<Finding> warnings;
   Status status() const;
 };
 
 const char* name_of(Port::Status status);
 
-// The port of `text` to the target of the rules.  A refused text comes back as it is.
-// REQUIRES: text.size() <= lex::kSourceBytesMax.
+// Ports `text` to the target of the rules.  A refused text is returned unchanged. REQUIRES:
+// text.size() <= lex::kSourceBytesMax.
 Port port_source(std::string_view text, Language language, const Rules& rules,
                  const PortOptions& options);
 
-// A message of a compiler or a runtime, with the names in it as the target of the rules has them.
+// A message of a compiler or a runtime, with its names ported to the target of the rules.
 std::string port_message(std::string_view message, const Rules& rules);
 
-// The first place at which `back`, the rules of the other direction, leads from the port to another
-// text than `text`; nothing where the port is reversible byte for byte.
+// The first position at which porting the result back with `back`, the rules of the other
+// direction, differs from `text`; empty if the port is reversible byte for byte.
 std::optional<Location> first_loss(std::string_view text, const Port& port, Language language,
                                    const Rules& back, PortOptions options);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rules are those of the folder that $MC_MUSIFY names (./musify).
+// The rules are read from the folder $MC_MUSIFY (default ./musify).
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -63,11 +63,13 @@ struct Case {
 // Cases that are the same text in both directions.
 class CppRule : public ::testing::TestWithParam<Case> {};
 
-TEST_P(CppRule, PortsForth) {
+TEST_P(CppRule, PortsToMusa) {
   EXPECT_EQ(to_musa(GetParam().cuda, Language::kCpp).text, GetParam().musa);
 }
 
-TEST_P(CppRule, PortsBack) { EXPECT_EQ(to_cuda(GetParam().musa, Language::kCpp), GetParam().cuda); }
+TEST_P(CppRule, PortsBackToCuda) {
+  EXPECT_EQ(to_cuda(GetParam().musa, Language::kCpp), GetParam().cuda);
+}
 
 TEST_P(CppRule, LeavesNoRemnant) {
   EXPECT_THAT(to_musa(GetParam().cuda, Language::kCpp).remnants, IsEmpty());
@@ -158,10 +160,10 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"// MUSIFY_EXCL_START\ncudaFree(p);\n// MUSIFY_EXCL_STOP\ncudaFree(q);",
              "// MUSIFY_EXCL_START\ncudaFree(p);\n// MUSIFY_EXCL_STOP\nmusaFree(q);"}));
 
-// Lines of a module that has nothing else: neither torch nor torch_musa is imported.
+// Single lines of a module, without an import of torch or torch_musa.
 class PythonRule : public ::testing::TestWithParam<Case> {};
 
-TEST_P(PythonRule, PortsForth) {
+TEST_P(PythonRule, PortsToMusa) {
   EXPECT_EQ(to_musa(GetParam().cuda, Language::kPython).text, GetParam().musa);
 }
 
@@ -169,7 +171,7 @@ TEST_P(PythonRule, LeavesNoRemnant) {
   EXPECT_THAT(to_musa(GetParam().cuda, Language::kPython).remnants, IsEmpty());
 }
 
-TEST_P(PythonRule, PortsBack) {
+TEST_P(PythonRule, PortsBackToCuda) {
   EXPECT_EQ(to_cuda(GetParam().musa, Language::kPython), GetParam().cuda);
 }
 
@@ -228,7 +230,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"s = f'#include <cuda.h>\\nvoid {n}() {{ cudaFree({p}); }}'\n",
                            "s = f'#include <musa.h>\\nvoid {n}() {{ musaFree({p}); }}'\n"}));
 
-// Literals without a marker that become source of an extension.
+// Literals without a marker that become the source of an extension.
 INSTANTIATE_TEST_SUITE_P(
     Sources, PythonRule,
     ::testing::Values(
@@ -252,13 +254,13 @@ INSTANTIATE_TEST_SUITE_P(
              "A = 'musaFree(p);'\nf(cpp_sources=f'{A}{1}')\n"},
         Case{"A = 'cudaFree(p);'\nf(message=A)\n", "A = 'cudaFree(p);'\nf(message=A)\n"}));
 
-TEST(Port, ReportsAWordOfCudaThatHasAFieldInIt) {
+TEST(Port, ReportsANameOfCudaThatContainsAReplacementField) {
   const Port port = to_musa("f(cpp_sources=f'cuda{what}(p);')\n", Language::kPython);
   ASSERT_THAT(port.remnants, SizeIs(1));
   EXPECT_THAT(port.remnants[0].message, HasSubstr("cuda"));
 }
 
-TEST(Port, LeavesTheCppOfAModuleWhereItIsAskedTo) {
+TEST(Port, LeavesTheCppOfAModuleUnchangedIfRequested) {
   PortOptions options;
   options.embedded = Embedded::kLiterals;
   const std::string text = "S = '#include <cuda.h>'\nx.to('cuda')\nload_inline('x', S)\n";
@@ -268,12 +270,12 @@ TEST(Port, LeavesTheCppOfAModuleWhereItIsAskedTo) {
 
 class MusaName : public ::testing::TestWithParam<Case> {};
 
-TEST(Port, LeavesANameThatIsThatOfMusaAlready) {
+TEST(Port, LeavesANameOfMusaUnchanged) {
   const std::string text = "at::musa::gpuAtomicAdd(p, v);";
   EXPECT_EQ(port_source(text, Language::kCpp, rules_to(Target::kMusa), {}).text, text);
 }
 
-// Names that MUSA has beside those that a port to it has.
+// Names of MUSA that a port from CUDA never produces, and their port to CUDA.
 TEST_P(MusaName, HasAPortToCuda) {
   const Port port = port_source(GetParam().musa, Language::kCpp, rules_to(Target::kCuda), {});
   EXPECT_EQ(port.text, GetParam().cuda);
@@ -290,14 +292,14 @@ INSTANTIATE_TEST_SUITE_P(
                            "template <int musa_block> void f();"},
                       Case{"my_musa::run(x_musa);", "my_musa::run(x_musa);"}));
 
-TEST(Port, FindsANameOfMusaThatNoRuleKnows) {
+TEST(Port, ReportsANameOfMusaThatNoRuleKnows) {
   const Rules& rules = rules_to(Target::kCuda);
   EXPECT_THAT(port_source("__musa_f(1);", Language::kCpp, rules, {}).remnants, SizeIs(1));
   EXPECT_THAT(port_source("from torch_musa.core import f\n", Language::kPython, rules, {}).remnants,
               SizeIs(1));
 }
 
-TEST(Port, DropsFlagsThatMccDoesNotTakeAndReportsTheLoss) {
+TEST(Port, DropsFlagsThatMccDoesNotSupportAndReportsTheLoss) {
   const std::string text =
       "f(cuda_sources=a, extra_cuda_cflags=['-arch=sm_90', '-std=c++17', '-O3', '-lineinfo'])\n";
   const Port port = to_musa(text, Language::kPython);
@@ -310,14 +312,14 @@ TEST(Port, DropsAKeywordThatTorchMusaDoesNotHave) {
             "f(a, b=1)\n");
 }
 
-TEST(Port, NamesTheArchitectureThatWasAskedFor) {
+TEST(Port, AddsTheRequestedArchitecture) {
   PortOptions options;
   options.architecture = "mp_22";
   EXPECT_THAT(to_musa("f(cuda_sources=a)\n", Language::kPython, options).text,
               HasSubstr("--offload-arch=mp_22"));
 }
 
-TEST(Port, ReportsAChangeWithItsPlaceInThePythonFile) {
+TEST(Port, ReportsAChangeWithItsPositionInThePythonFile) {
   const Port port = to_musa("s = r'''\n#include <x.h>\n  cudaFree(p);\n'''\n", Language::kPython);
   ASSERT_THAT(port.changes, SizeIs(1));
   EXPECT_EQ(port.changes[0].location.line, 3U);
@@ -335,25 +337,25 @@ TEST(Port, KeepsTheNameOfAFunctionThatPythonCalls) {
   EXPECT_EQ(port.status(), Port::Status::kUnchanged);
 }
 
-TEST(Port, IsPartialWhereANameIsKnownToNoRule) {
+TEST(Port, IsPartialIfNoRuleKnowsAName) {
   const Port port = to_musa("int x = MY_CUDA_THING;\n", Language::kCpp);
   ASSERT_THAT(port.remnants, SizeIs(1));
   EXPECT_THAT(port.remnants[0].message, HasSubstr("MY_CUDA_THING"));
   EXPECT_EQ(port.status(), Port::Status::kPartial);
 }
 
-TEST(Port, IsPartialWhereAThresholdHasNoCounterpart) {
+TEST(Port, IsPartialIfAThresholdHasNoCounterpart) {
   const Port port = to_musa("#if __CUDA_ARCH__ >= 530\n#endif\n", Language::kCpp);
   ASSERT_THAT(port.remnants, SizeIs(1));
   EXPECT_THAT(port.remnants[0].message, HasSubstr("530"));
 }
 
-TEST(Port, LeavesTheDeviceKindOfACaseLabel) {
+TEST(Port, LeavesTheDeviceTypeOfACaseLabelUnchanged) {
   EXPECT_EQ(to_musa("case c10::DeviceType::CUDA:", Language::kCpp).status(),
             Port::Status::kPartial);
 }
 
-TEST(Port, TakesNamesAndFilesOfTheSameRunAsKnown) {
+TEST(Port, KnowsNamesAndFilesOfTheSameRun) {
   PortOptions options;
   options.project.names = {"MY_CUDA_THING"};
   options.project.files = {"mine.cuh"};
@@ -363,7 +365,7 @@ TEST(Port, TakesNamesAndFilesOfTheSameRunAsKnown) {
   EXPECT_EQ(port.status(), Port::Status::kPorted);
 }
 
-TEST(Port, LeavesAFileOfTheSameRunThatIsNamedAsAHeader) {
+TEST(Port, LeavesAFileOfTheSameRunWithTheNameOfAHeader) {
   PortOptions options;
   options.project.files = {"cuda.h"};
   const Port port = to_musa("#include \"cuda.h\"\n#include <cuda.h>\n", Language::kCpp, options);
@@ -389,11 +391,11 @@ INSTANTIATE_TEST_SUITE_P(All, Refused,
                                            Case{"#include <cute/tensor.hpp>\n", "cutlass"},
                                            Case{"cudaLaunchAttribute a[1];", "launch_attributes"}));
 
-TEST(Port, RefusesNothingInAComment) {
+TEST(Port, DoesNotRefuseNamesInAComment) {
   EXPECT_THAT(to_musa("// asm, cutlass\n", Language::kCpp).refusals, IsEmpty());
 }
 
-TEST(Port, RefusesNoFolderOfTheProjectThatIsNamedCuda) {
+TEST(Port, DoesNotRefuseAProjectFolderNamedCuda) {
   const Port port = to_musa("#include \"cuda/ops.h\"\n", Language::kCpp);
   EXPECT_THAT(port.refusals, IsEmpty());
   EXPECT_THAT(port.remnants, SizeIs(1));  // No file of the run has this name.
@@ -403,8 +405,8 @@ TEST(Port, RefusesNoFolderOfTheProjectThatIsNamedCuda) {
             Port::Status::kUnchanged);
 }
 
-// An assembly of MUSA's own, and a barrier of the compiler.
-TEST(Port, RefusesNoAssemblyWithoutPtx) {
+// The texts contain MUSA's own assembly, or only a compiler barrier.
+TEST(Port, DoesNotRefuseAssemblyWithoutPtx) {
   for (const char* text : {"asm volatile(\"LSU.LD.B128 %0, %1\" : \"=R\"(v) : \"R\"(x));",
                            "asm volatile(\"\" ::: \"memory\");"}) {
     EXPECT_THAT(to_musa(text, Language::kCpp).refusals, IsEmpty()) << text;
@@ -414,7 +416,7 @@ TEST(Port, RefusesNoAssemblyWithoutPtx) {
   EXPECT_THAT(port_source("asm(\"\");", Language::kCpp, back, {}).remnants, IsEmpty());
 }
 
-TEST(Port, LeavesHeadersThatTorchMusaHasUnderNamesOfCuda) {
+TEST(Port, LeavesHeadersThatTorchMusaKeepsUnderNamesOfCuda) {
   const std::string text =
       "#include \"torch_musa/share/generated_cuda_compatible/x/Atomics.muh\"\n";
   EXPECT_EQ(to_musa(text, Language::kCpp).status(), Port::Status::kUnchanged);
@@ -424,7 +426,7 @@ TEST(Port, LeavesHeadersThatTorchMusaHasUnderNamesOfCuda) {
 
 class WideWarp : public ::testing::TestWithParam<const char*> {};
 
-TEST_P(WideWarp, IsWarnedOfOnlyWhereWarpsAreWide) {
+TEST_P(WideWarp, CausesAWarningOnlyIfWarpsAreWide) {
   PortOptions options;
   options.architecture = "mp_22";
   EXPECT_THAT(to_musa(GetParam(), Language::kCpp, options).warnings, SizeIs(1));
@@ -439,14 +441,14 @@ INSTANTIATE_TEST_SUITE_P(
                       "if (t % 32 == 0) n += __reduce_add_sync(0xffffffff, p);",
                       "int l = t % 32; __syncwarp();", "v = __shfl_down_sync(0x0000ffff, v, 8);"));
 
-TEST(Port, DoesNotWarnOfAShuffleWithAWidth) {
+TEST(Port, DoesNotWarnAboutAShuffleWithAWidth) {
   PortOptions options;
   options.architecture = "mp_22";
   EXPECT_THAT(to_musa("v = __shfl_sync(0xffffffff, v, 0, 32);", Language::kCpp, options).warnings,
               IsEmpty());
 }
 
-TEST(RoundTrip, GivesEveryHonestCandidateAgainByteForByte) {
+TEST(RoundTrip, RestoresEveryHonestCandidateExceptDroppedFlags) {
   std::set<std::string> lossy;
   for (const fs::path& path : honest_candidates()) {
     const std::string text = read(path);
@@ -454,11 +456,11 @@ TEST(RoundTrip, GivesEveryHonestCandidateAgainByteForByte) {
     EXPECT_EQ(port.status(), Port::Status::kPorted) << path;
     if (to_cuda(port.text, Language::kPython) != text) lossy.insert(path.stem());
   }
-  // Its flag --expt-relaxed-constexpr is dropped.
+  // A port of this candidate drops the flag --expt-relaxed-constexpr.
   EXPECT_THAT(lossy, ElementsAre("rms_norm"));
 }
 
-TEST(RoundTrip, FindsEveryLossThatItHas) {
+TEST(RoundTrip, FindsEveryLoss) {
   for (const fs::path& path : honest_candidates()) {
     const std::string text = read(path);
     const Port port = to_musa(text, Language::kPython);
@@ -467,7 +469,7 @@ TEST(RoundTrip, FindsEveryLossThatItHas) {
   }
 }
 
-// Pieces of CUDA source that have a port without loss, in a random order.
+// Pieces of CUDA source whose port is reversible, in a random order.
 std::string snippet(std::mt19937& random) {
   static const std::vector<std::string> kPieces = {
       "#include <cuda_runtime.h>\n",
@@ -490,7 +492,7 @@ std::string snippet(std::mt19937& random) {
   return text;
 }
 
-TEST(RoundTrip, GivesGeneratedSnippetsAgain) {
+TEST(RoundTrip, RestoresGeneratedSnippets) {
   for (unsigned seed = 0; seed < 500; ++seed) {
     std::mt19937 random(seed);
     const std::string cpp = snippet(random);
@@ -523,7 +525,7 @@ struct Import {
 };
 class BoundModule : public ::testing::TestWithParam<Import> {};
 
-TEST_P(BoundModule, HasItsNameWhereLinesStay) {
+TEST_P(BoundModule, KeepsItsNameIfLinesStay) {
   PortOptions options;
   options.lines = Lines::kStay;
   const Port port =
@@ -547,7 +549,7 @@ INSTANTIATE_TEST_SUITE_P(
                "import importlib\ntorch.cuda\nimportlib.reload(x)\n"},
         Import{"__import__('torch_musa')\n", "torch.cuda\n"}));
 
-TEST(Lines, StayWhereTheyAreAskedTo) {
+TEST(Lines, StayIfRequested) {
   PortOptions options;
   options.lines = Lines::kStay;
   const Port port = port_source("import torch\nimport torch_musa\nx.musa()\n", Language::kPython,
@@ -555,7 +557,7 @@ TEST(Lines, StayWhereTheyAreAskedTo) {
   EXPECT_EQ(port.text, "import torch\nimport torch.cuda as torch_musa\nx.cuda()\n");
 }
 
-TEST(Port, OfACandidateIsAsTheGoldenFileHasIt) {
+TEST(Port, EqualsTheGoldenFile) {
   const fs::path golden = kRoot / "tests/golden/musify_rms_norm.txt";
   const std::string port =
       to_musa(read(kRoot / "tests/corpus/honest/normalisation/rms_norm.py"), Language::kPython)
@@ -581,7 +583,7 @@ TEST(AnyText, KeepsTheProperties) {
   }
 }
 
-// Candidates with bytes taken out and put in.
+// The inputs are candidates with random bytes deleted and inserted.
 TEST(AnyText, KeepsThePropertiesNearCandidates) {
   std::mt19937 random(7);
   for (const auto& entry : fs::directory_iterator(kRoot / "tests/corpus/warp128")) {

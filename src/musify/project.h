@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The connections between the files of one run: a name stays as it is in a file if that file, or
-// one that it includes, directly or through others, defines the name.  A file of the same run that
-// is not included has no influence, so that one header with names of CUDA does not keep these names
-// everywhere.
+// The includes between the files of one run.  A name is not changed in a file if that file, or a
+// file that it includes directly or indirectly, defines the name.  Files that are not included have
+// no influence; otherwise, one header with names of CUDA would keep these names in all files.
 #ifndef MC_MUSIFY_PROJECT_H_
 #define MC_MUSIFY_PROJECT_H_
 

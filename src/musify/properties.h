@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Properties of a port of every text: the oracle of its fuzz target and property tests.
+// Properties of every port: the oracle of the fuzz target and of the property tests.
 #ifndef MC_MUSIFY_PROPERTIES_H_
 #define MC_MUSIFY_PROPERTIES_H_
 
@@ -10,9 +10,9 @@
 
 namespace mc::musify {
 
-// Aborts by MC_CHECK unless ports of `text`, as C++, as Python and as a message, keep these: a
-// refused text and one without changes come back as they are; places of findings and changes lie
-// in the text; a message, and a port to CUDA where lines are to stay, has as many lines.
+// Ports `text` as C++, as Python and as a message, and aborts by MC_CHECK unless: a refused or
+// unchanged text is returned as it was; positions of findings and changes are in the text; a
+// message, and a port to CUDA whose lines must stay, has the same number of lines.
 void check_properties(std::string_view text, const Rules& rules);
 
 }  // namespace mc::musify

@@ -30,7 +30,7 @@ bool ends_line(const Words& words, std::size_t i) {
   return i >= words.size() || words[i].kind == Kind::kNewline;
 }
 
-// The keyword argument `name` of the call that the argument at `at` is part of.
+// The keyword argument `name` of the call to which the argument at `at` belongs.
 std::size_t sibling(const Words& words, std::size_t at, std::string_view name) {
   std::ptrdiff_t depth = 0;
   std::size_t begin = at;
@@ -73,7 +73,7 @@ std::size_t line_start(std::string_view text, std::size_t offset) {
   return before == std::string_view::npos ? 0 : before + 1;
 }
 
-// The first statement `import torch`, else the first import from it.
+// The first statement `import torch`; if there is none, the first import from torch.
 std::size_t first_import(const Words& words) {
   std::size_t found = kNowhere;
   for (std::size_t i = 0; i < words.size(); ++i) {
@@ -170,7 +170,7 @@ void remove_import_at(std::string_view text, const Words& words, std::size_t i, 
   }
 }
 
-// The end of `importlib.import_module("torch_musa")` or the like at `i`; `i` where there is none.
+// The end of a call such as `importlib.import_module("torch_musa")` at `i`; `i` if there is none.
 std::size_t end_of_import_call(const Words& words, std::size_t i) {
   std::size_t open = i;
   if (is_name(words, i, "__import__")) open = i + 1;
@@ -187,9 +187,9 @@ std::size_t end_of_import_call(const Words& words, std::size_t i) {
   return is_call ? open + 3 : i;
 }
 
-// Calls that import torch_musa, and `import importlib` where nothing else needs it.
+// Replaces calls that import torch_musa, and `import importlib` if nothing else needs it.
 void change_import_calls(const Words& words, Edits& edits) {
-  std::vector<std::size_t> imports;  // The places that import importlib itself.
+  std::vector<std::size_t> imports;  // The positions that import importlib itself.
   std::size_t calls = 0;
   std::size_t others = 0;
   for (std::size_t i = 0; i < words.size(); ++i) {
@@ -217,7 +217,7 @@ bool means_torch_musa(const Word& word) {
   return word.kind == Kind::kName && (word.text == "torch_musa" || word.module == "torch_musa");
 }
 
-// Members that torch has and torch.cuda lacks: torch_musa.utils and torch_musa.__version__.
+// Changes members that torch has and torch.cuda lacks: torch_musa.utils and torch_musa.__version__.
 void change_members(const Words& words, Edits& edits) {
   for (std::size_t i = 0; i + 2 < words.size(); ++i) {
     if (!means_torch_musa(words[i])) continue;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Text that a port of a Python module adds, and that the other direction removes again: the import
-// of torch_musa, and the flag that names the architecture, which load_inline of torch_musa does not
-// add by itself.
+// Text that a port adds to a Python module, and that the other direction removes: the import of
+// torch_musa, and the flag for the architecture, which load_inline of torch_musa does not add
+// itself.
 #ifndef MC_MUSIFY_PYTHON_ADDITIONS_H_
 #define MC_MUSIFY_PYTHON_ADDITIONS_H_
 
@@ -16,16 +16,17 @@
 
 namespace mc::musify {
 
-// Adds the architecture flag to each call with sources for the device.  Returns warnings about
-// flags that are no list in the call.
+// Adds the architecture flag to each call with device sources.  Returns warnings about flags that
+// are not given as a list in the call.
 std::vector<Finding> add_architecture(const std::vector<Word>& words, const Rules& rules,
                                       const std::string& architecture, Edits& edits);
-// Adds the import behind the first one of torch; nothing where there is none.
+// Adds the import after the first import of torch; nothing if there is none.
 void add_import(std::string_view text, const std::vector<Word>& words, Edits& edits);
 
 void remove_architecture(const std::vector<Word>& words, const Rules& rules, Edits& edits);
-// The imports of torch_musa go.  If lines stay, the name is bound to torch.cuda in their place, and
-// calls such as importlib.import_module("torch_musa") have that value.
+// Removes the imports of torch_musa.  If lines must stay, each import becomes an assignment of
+// torch.cuda to the name, and calls such as importlib.import_module("torch_musa") become
+// torch.cuda.
 void remove_import(std::string_view text, const std::vector<Word>& words, Lines lines,
                    Edits& edits);
 

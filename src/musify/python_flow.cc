@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A binding is a place that gives names a value: an assignment, an argument, a loop, a `return`.
-// The names that reach a source are found by going back through the bindings until none is new.
+// A binding is a position that gives values to names: an assignment, an argument, a loop, a
+// `return`. The names that reach a source are found by following bindings backwards until no new
+// name is found.
 #include "musify/python_flow.h"
 
 #include <algorithm>
@@ -41,7 +42,7 @@ bool ends_statement(const Words& words, std::size_t i) {
 
 enum class Comma : std::uint8_t { kEnds, kIsPart };
 
-// Bounds of the time that text of no sense can take.
+// Limits on the time for meaningless text.
 constexpr std::size_t kStepsMax = std::size_t{1} << 22;
 constexpr std::size_t kRoundsMax = 64;
 constexpr std::size_t kLoopWordsMax = 32;
@@ -62,7 +63,7 @@ std::size_t end_of_value(const Words& words, std::size_t i, Comma comma) {
 
 struct Binding {
   Names targets;
-  std::size_t begin = 0;  // The words of the value.
+  std::size_t begin = 0;  // The first word of the value.
   std::size_t end = 0;
 };
 
@@ -94,7 +95,7 @@ class Bindings {
     return std::move(bindings_);
   }
 
-  // The end of the call at `i`, where its arguments have bindings of their own; else `i`.
+  // The end of the call at `i`, if its arguments have their own bindings; else `i`.
   std::size_t end_of_own_call(std::size_t i) const {
     if (words_[i].kind != Kind::kName || !is_mark(words_, i + 1, "(")) return i;
     const bool has_parameters = std::ranges::any_of(functions_, [&](const Function& function) {
@@ -111,7 +112,7 @@ class Bindings {
     bindings_.push_back({std::move(targets), begin, end});
   }
 
-  // `a = v`, `self.a += v`, `a: str = v`, `f(a=v)`, `a := v`.
+  // Adds the bindings of `a = v`, `self.a += v`, `a: str = v`, `f(a=v)` and `a := v`.
   void add_assignment(std::size_t i, std::size_t statement, std::size_t depth) {
     if (i == 0 || steps_ > kStepsMax) return;
     if (!is_mark(words_, i, "=") && !is_mark(words_, i, "+=") && !is_mark(words_, i, ":=")) return;
@@ -133,7 +134,7 @@ class Bindings {
     add({words_[i].text}, i + 2, Comma::kEnds);
   }
 
-  // `for a, b in v`
+  // Adds the bindings of `for a, b in v`.
   void add_loop(std::size_t i) {
     if (!is_name(words_, i, "for")) return;
     Names targets;
@@ -149,7 +150,7 @@ class Bindings {
     }
   }
 
-  // Functions with their parameters, and classes with those of __init__ or with their fields.
+  // Adds functions with their parameters, and classes with those of __init__ or with their fields.
   void add_definition(std::size_t i) {
     if (i + 1 >= words_.size()) return;
     if (is_name(words_, i, "class")) {
@@ -179,7 +180,7 @@ class Bindings {
     return parameters;
   }
 
-  // The first words of what the bracket at `open` has between its commas.
+  // The first words of the comma-separated items in the bracket at `open`.
   std::vector<std::size_t> items_of(std::size_t open) {
     std::vector<std::size_t> items;
     if (!is_mark(words_, open, "(")) return items;
@@ -194,7 +195,7 @@ class Bindings {
     return items;
   }
 
-  // `f(v, w)`: the parameters of f by their order.
+  // Binds the arguments of `f(v, w)` to the parameters of f by their order.
   void add_call(std::size_t i) {
     if (words_[i].kind != Kind::kName || !is_mark(words_, i + 1, "(")) return;
     if (i > 0 && (is_name(words_, i - 1, "def") || is_name(words_, i - 1, "class"))) return;
@@ -213,8 +214,8 @@ class Bindings {
 
   const Words& words_;
   std::vector<Function> functions_;
-  std::size_t class_ = 0;  // The class that was seen last, or 0.
-  std::string function_;   // The function that was seen last.
+  std::size_t class_ = 0;  // The class that was defined last, or 0.
+  std::string function_;   // The function that was defined last.
   std::size_t steps_ = 0;
   std::vector<Binding> bindings_;
 };
@@ -232,7 +233,7 @@ void add_names(const Word& word, Names& names) {
 
 namespace {
 
-// The end of the expression that begins at `i`: a brace, a conversion or a format.
+// The end of the expression that begins at `i`: before a brace, a conversion or a format.
 std::size_t end_of_expression(std::string_view text, std::size_t i) {
   std::size_t depth = 0;
   for (; i < text.size(); ++i) {
@@ -253,7 +254,7 @@ std::size_t end_of_expression(std::string_view text, std::size_t i) {
   return text.size();
 }
 
-// The byte behind the brace that ends a format, in which fields may be.
+// The byte after the brace that ends a format, which may contain fields.
 std::size_t end_of_field(std::string_view text, std::size_t i) {
   std::size_t depth = 0;
   for (; i < text.size(); ++i) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The values of a Python file, as far as names show where they come from: the fields of f-strings,
-// the aliases of modules, and the literals that become source of an extension.
+// The flow of values in a Python file, as far as names show it: the fields of f-strings, the
+// aliases of modules, and the literals that become source of an extension.
 //
-// No scopes and no types are known: one name is one variable in the whole file.
+// The analysis knows neither scopes nor types: a name is one variable in the whole file.
 #ifndef MC_MUSIFY_PYTHON_FLOW_H_
 #define MC_MUSIFY_PYTHON_FLOW_H_
 
@@ -14,14 +14,14 @@
 
 namespace mc::musify {
 
-// A field in the braces of an f-string, as offsets in the literal's text.
+// A replacement field of an f-string, as offsets in the literal's text.
 struct Field {
   std::size_t open = 0;        // The opening brace.
-  std::size_t expression = 0;  // The end of the expression behind it.
-  std::size_t close = 0;       // The byte behind the closing brace.
+  std::size_t expression = 0;  // The end of the expression, which begins after the brace.
+  std::size_t close = 0;       // The byte after the closing brace.
 };
 
-// Nothing where the literal is no f-string.
+// The fields of a literal; empty if it is not an f-string.
 std::vector<Field> fields_of(const Word& literal);
 
 // The words of the field's expression, with their offsets in the file.
@@ -31,7 +31,7 @@ std::vector<Word> words_of(const Word& literal, const Field& field);
 // `t = torch`.
 void set_modules(std::vector<Unit>& units);
 
-// For each word of a Python file, whether its value reaches an argument that is named `…_sources`,
+// Computes for each word of a Python file whether its value reaches an argument named `…_sources`,
 // through variables, arguments, operators and results of functions.
 //
 //   A = "..."; B = A.replace("x", "y"); load_inline(cuda_sources=[B + TAIL])

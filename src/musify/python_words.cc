@@ -25,7 +25,8 @@ bool is_string_prefix(std::string_view name) {
   return name.size() <= 2 && name.find_first_not_of("rRbBuUfFtT") == std::string_view::npos;
 }
 
-// Cuts Python text into words; keeps the depth of brackets, in which line ends are no words.
+// Splits Python text into words.  It tracks the depth of brackets, because line breaks inside
+// brackets are not words.
 class Reader {
  public:
   explicit Reader(std::string_view text) : text_(text) {}
@@ -87,7 +88,7 @@ class Reader {
         text_.substr(open, text_.substr(open, 3) == std::string(3, text_[open]) ? 3 : 1);
     std::size_t end = open + quote.size();
     while (end < text_.size() && text_.substr(end, quote.size()) != quote) {
-      if (quote.size() == 1 && text_[end] == '\n') break;  // An unterminated literal.
+      if (quote.size() == 1 && text_[end] == '\n') break;  // The literal is unterminated.
       end += text_[end] == '\\' ? 2 : 1;
     }
     end = std::min(end, text_.size());
@@ -137,11 +138,11 @@ bool closes(const Word& word) {
   return word.kind == Kind::kOther && (word.text == ")" || word.text == "]" || word.text == "}");
 }
 
-// Gives each word the keyword argument that it is part of: flags=["-O3"] gives "-O3" `flags`.
+// Sets the keyword argument of each word: in flags=["-O3"], "-O3" belongs to `flags`.
 void add_keywords(std::vector<Word>& words) {
   struct Bracket {
-    std::string outside;  // The keyword of the bracket itself.
-    std::string base;     // The keyword of an item that has none of its own.
+    std::string outside;  // The keyword to which the bracket itself belongs.
+    std::string base;     // The keyword of items without one of their own.
   };
   std::vector<Bracket> stack;
   std::string current;

@@ -32,7 +32,7 @@ const std::map<std::string, Rule::Next>& nexts() {
   return kNexts;
 }
 
-// Reads members and remembers the first problem; after one the values are of no use.
+// Reads members and stores the first error; the values after an error are not used.
 class Reader {
  public:
   explicit Reader(Target target) : target_(target) {}
@@ -60,7 +60,7 @@ class Reader {
     return Json::array();
   }
 
-  // Empty where there is no such member.
+  // The texts of an array; empty if the member is missing.
   std::vector<std::string> texts(const Json& json, const std::string& path, const char* name) {
     std::vector<std::string> found;
     if (!json.contains(name)) return found;
@@ -74,7 +74,7 @@ class Reader {
     return found;
   }
 
-  // A pair in the direction of the target.
+  // A pair, swapped if the target requires it.
   Pair pair(const Json& json, const std::string& path) {
     if (!json.is_array() || json.size() != 2 || !json[0].is_string() || !json[1].is_string() ||
         json[0].get<std::string>().empty() || json[1].get<std::string>().empty()) {

@@ -42,7 +42,7 @@ TEST(Rules, OfTheProjectAreValid) {
   EXPECT_TRUE(load_rules(folder, Target::kCuda));
 }
 
-TEST(Rules, HavePairsTheOtherWayRoundWhereTheTargetIsCuda) {
+TEST(Rules, SwapTheirPairsIfTheTargetIsCuda) {
   const Rules rules = parse_rules(valid().dump(), Target::kCuda).value();
   EXPECT_EQ(rules.rules[0].pairs[0].from, "y");
   EXPECT_EQ(rules.rules[0].pairs[0].to, "x");
@@ -55,7 +55,7 @@ TEST(Rules, NameAnUnknownMember) {
   EXPECT_THAT(problem_of(json), HasSubstr("rules[0] has an unknown member \"pears\""));
 }
 
-TEST(Rules, NameAPairThatIsNone) {
+TEST(Rules, NameAnInvalidPair) {
   Json json = valid();
   json["rules"][0]["pairs"][0] = "x";
   EXPECT_THAT(problem_of(json), HasSubstr("rules[0].pairs is no pair"));
@@ -67,11 +67,11 @@ TEST(Rules, NameAnUnknownKind) {
   EXPECT_THAT(problem_of(json), HasSubstr("unknown value \"sentence\""));
 }
 
-TEST(Rules, AreRefusedWhereTheyAreNoJson) {
+TEST(Rules, AreRejectedIfTheyAreNotJson) {
   EXPECT_THAT(parse_rules("{", Target::kMusa).error().message, HasSubstr("not JSON"));
 }
 
-TEST(Pattern, FitsABeginningWhereItEndsInAStar) {
+TEST(Pattern, MatchesAPrefixIfItEndsInAStar) {
   EXPECT_TRUE(matches("cuda/*", "cuda/barrier"));
   EXPECT_FALSE(matches("cuda/*", "cudax"));
   EXPECT_FALSE(matches("asm", "asmx"));

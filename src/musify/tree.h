@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The files of one run, and where their ports go.
+// The source files of one run, and the paths of their ports.
 #ifndef MC_MUSIFY_TREE_H_
 #define MC_MUSIFY_TREE_H_
 
@@ -24,15 +24,16 @@ struct Source {
   Language language = Language::kCpp;
 };
 
-// The sources that the paths name: files themselves, and all sources below folders, in the order of
-// their names.  Hidden files and folders, symbolic links and files of other kinds are left out.
-// kNotFound or kInvalidInput name the path that is none.
+// The sources that the paths name: files, and all sources in folders, ordered by name.  Hidden
+// files and folders, symbolic links and files of other kinds are left out. kNotFound or
+// kInvalidInput name the path that is not a source.
 Result<std::vector<Source>> find_sources(const std::vector<std::string>& paths, const Rules& rules);
 
-// Takes the sources out whose port is a source itself, beside them: `k.cu`, where there is `k.mu`.
+// Removes and returns the sources whose port already exists as a source in the same folder: `k.cu`,
+// if there is `k.mu`.
 std::vector<Source> take_ported(std::vector<Source>& sources);
 
-// kInvalidInput where a port would replace one of the sources, or two ports would have one place.
+// kInvalidInput if a port would overwrite a source, or if two ports would have the same path.
 Status check_outputs(const std::vector<Source>& sources, const std::filesystem::path& folder);
 
 }  // namespace mc::musify

@@ -53,7 +53,7 @@ TEST_F(Tree, NamesAPathThatDoesNotExist) {
   EXPECT_THAT(find(root() / "none").error().message, HasSubstr("none: no such file or folder"));
 }
 
-TEST_F(Tree, NamesAFileThatIsNoSource) {
+TEST_F(Tree, NamesAFileThatIsNotASource) {
   add("notes.txt");
   EXPECT_THAT(find(root() / "notes.txt").error().message, HasSubstr("notes.txt: not a source"));
 }
@@ -62,13 +62,13 @@ TEST_F(Tree, NamesAFolderWithoutSources) {
   EXPECT_THAT(find(root()).error().message, HasSubstr("no sources in this folder"));
 }
 
-TEST_F(Tree, DoesNotLetAPortReplaceAnInput) {
+TEST_F(Tree, RejectsAPortThatWouldOverwriteAnInput) {
   add("b.py");
   EXPECT_THAT(check_outputs(find(root()).value(), root()).error().message,
               HasSubstr("is an input"));
 }
 
-TEST_F(Tree, DoesNotLetTwoPortsHaveOnePlace) {
+TEST_F(Tree, RejectsTwoPortsWithTheSamePath) {
   add("a/k.cu");
   add("b/k.mu");
   const auto sources = find_sources({(root() / "a").string(), (root() / "b").string()}, rules_);
@@ -76,7 +76,7 @@ TEST_F(Tree, DoesNotLetTwoPortsHaveOnePlace) {
               HasSubstr("would both become"));
 }
 
-TEST_F(Tree, LeavesOutSourcesWhosePortIsBesideThem) {
+TEST_F(Tree, LeavesOutSourcesWhosePortExists) {
   add("a/k.cu");
   add("a/k.mu");
   add("b/k.cu");

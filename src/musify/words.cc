@@ -12,7 +12,7 @@ namespace mc::musify {
 namespace {
 
 using Kind = Word::Kind;
-// Text as a compiler of C++ gets it, with the place in the file of each of its bytes.
+// Text as the C++ compiler receives it, with the offset in the file of each byte.
 struct Decoded {
   struct Place {
     std::size_t begin = 0;
@@ -41,11 +41,12 @@ char escaped(char c) {
   }
 }
 
-constexpr std::size_t kField = static_cast<std::size_t>(-1);  // No literal has this index.
+// The index of a replacement field instead of a literal.
+constexpr std::size_t kField = static_cast<std::size_t>(-1);
 
-// Adds the content of the Python literal.  Escapes other than those of single letters stay as they
-// are, for they cannot be part of a name.  A field of an f-string, whose value is not known, is a
-// name of one letter.
+// Appends the content of the Python literal.  Only escapes of a single letter are decoded; other
+// escapes cannot be part of a name.  A field of an f-string, whose value is unknown, becomes a name
+// of one letter.
 void decode(const Word& literal, std::size_t index, Decoded& decoded) {
   const bool is_raw = literal.python_prefix.find_first_of("rR") != std::string::npos;
   const bool is_formatted = literal.python_prefix.find_first_of("fF") != std::string::npos;
@@ -98,7 +99,7 @@ Kind kind_of(lex::Kind kind) {
   }
 }
 
-// The bytes of a literal between its quotes.  Raw strings count as having none.
+// Sets the range of a literal between its quotes.  A raw string counts as empty.
 void set_content(Word& word, const Decoded& decoded, const lex::Token& token) {
   const std::string spelling = word.text;
   const std::size_t open = spelling.find_first_of("\"<");
@@ -139,7 +140,7 @@ bool holds_cpp(std::string_view text, const Markers& markers) {
   });
 }
 
-// Adjacent literals, which Python joins: [begin, end).
+// A range [begin, end) of adjacent literals, which Python concatenates.
 struct Group {
   std::size_t begin = 0;
   std::size_t end = 0;
@@ -165,7 +166,7 @@ bool is_docstring(const std::vector<Word>& words, const Group& group) {
          is_line_border(words, group.end);
 }
 
-// `softmax.cu`, and not a piece of C++.
+// True for `softmax.cu`, false for C++ source.
 bool is_path(std::string_view text) {
   return text.find_first_of("./") != std::string_view::npos &&
          text.find_first_of(" \t\n;(){}<>:*&#,=") == std::string_view::npos;
@@ -178,7 +179,7 @@ std::string quote_inside_of(std::string_view text, const Word& literal) {
   return before.ends_with('"') && !is_triple && !is_raw ? "\\\"" : "\"";
 }
 
-// A unit for each field of the f-string, and of those in its fields.
+// Adds a unit for each field of the f-string, including nested fields.
 void add_fields(const Word& literal, std::vector<Unit>& units) {
   for (const Field& field : fields_of(literal)) {
     Unit unit{Language::kPython, words_of(literal, field), "\""};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each of PrimeEcho, Buffered Dynamic Retry and MirrorPop moves the quantity that it is for: toy
-// sequences of numbers with the rule on and off.
+// Ablations on toy data: each of PrimeEcho, Buffered Dynamic Retry and MirrorPop changes the
+// quantity that it is meant to change.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -28,14 +28,14 @@ double luck(uint64_t step, uint64_t slot) { return uniform({kSeed, step, slot});
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
-// First-turn accuracy after training a policy of one number: with probability p its first turn
-// passes, and where it fails the second one always does.
+// The first-turn accuracy of a policy with one parameter after training: its first turn passes with
+// probability p, and after a failed first turn the second always passes.
 double first_turn_accuracy(const PrimeEchoOptions& options) {
   constexpr double kLr = 0.05;
   double theta = -1;
   for (uint64_t step = 0; step < 200; ++step) {
     std::vector<std::optional<double>> R;
-    std::vector<double> slope;  // The derivative d log pi(what was sampled) / d theta
+    std::vector<double> slope;  // The derivative d log pi(sampled outcome) / d theta
     for (uint64_t sample = 0; sample < 8; ++sample) {
       const bool passes = luck(step, sample) < sigmoid(theta);
       using Turns = std::vector<std::optional<double>>;
@@ -50,12 +50,12 @@ double first_turn_accuracy(const PrimeEchoOptions& options) {
 
 TEST(Ablation, WithoutPrimeEchoTheFirstTurnDoesNotImprove) {
   EXPECT_GT(first_turn_accuracy({}), 0.9);
-  // The reward of the best turn alone: a repair is worth as much as a pass at once.
+  // With the reward of the best turn alone, a repair is worth as much as a pass at the first turn.
   EXPECT_NEAR(first_turn_accuracy({.alpha = 0, .b_early = {}}), sigmoid(-1), 1e-9);
 }
 
-// The share of hard tasks that were ever solved: from their own prompt no sample passes, from a
-// repair's every other one.
+// The share of hard tasks that were ever solved: no sample of the original prompt passes, and every
+// second sample of a replay does.
 double solve_rate_of_hard_tasks(double probability) {
   constexpr uint64_t kTasks = 30;
   RetryBuffer buffer({.probability = probability});
@@ -85,8 +85,8 @@ TEST(Ablation, WithoutRetriesNoHardTaskIsSolved) {
   EXPECT_EQ(solve_rate_of_hard_tasks(0), 0);
 }
 
-// Mean |log rho| of what is trained under a generator that every third time is stale: off by noise
-// of both signs, so that a signed mean of 0.001, as others use it, would see nothing.
+// The mean |log rho| of the trained sequences, with a generator that is stale every third time. Its
+// errors have both signs, so the signed mean of other methods, 0.001, would not show them.
 double drift_of_what_is_trained(const MirrorPopOptions& options, double* signed_mean_max) {
   constexpr size_t kTokens = 400;
   double sum = 0;

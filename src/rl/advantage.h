@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Group-relative advantage (GRPO): each of n samples of one prompt against the others.
+// Group-relative advantage (GRPO): compares each of the n samples of a prompt with the group's
+// mean.
 //
 //   A_i = (R_i - mean(R)) / (std(R) + eps),   std with n - 1
 //
-// Mean and spread are taken before MirrorPop rejects anything: rejection changes the loss, not the
-// baseline.  Samples without a reward (infra) are in neither.
+// The mean and the spread are computed before MirrorPop rejects any sequence: a rejection changes
+// the loss, not the baseline.  Samples without a reward (outcome infra) enter neither.
 // Example:
 //   const GroupAdvantage group = group_advantage(rewards, {});
 //   if (group.fate != GroupFate::kDropped) use(group.advantage);
@@ -27,30 +28,30 @@ enum class AdvantageScale {
 struct AdvantageOptions {
   AdvantageScale scale = AdvantageScale::kStd;
   double eps = 1e-6;
-  double spread_min = 1e-6;  // A range max - min up to here is no spread.
-  double std_floor = 0;      // The spread std counts as at least this.
+  double spread_min = 1e-6;  // Rewards whose range max - min is at most this count as equal.
+  double std_floor = 0;      // A smaller std counts as this value.
 };
 
 enum class GroupFate {
-  kSpread,    // Advantages as above.
-  kNoSpread,  // All rewards the same: A = 0 exactly, whatever rounding makes of the mean.
-  kDropped,   // Fewer than 2 rewards, or fewer than half of n: in no loss.
+  kSpread,    // The rewards differ: advantages by the formula above.
+  kNoSpread,  // All rewards are equal: A = 0 exactly, whatever the rounding of the mean.
+  kDropped,   // Fewer than 2 rewards, or fewer than n / 2: the loss leaves the group out.
 };
 
 struct GroupAdvantage {
   GroupFate fate = GroupFate::kDropped;
-  // A of each sample in order; empty for one without a reward and for all of a dropped group: such
-  // samples are in no loss.
+  // The advantage of each sample, in order.  It is empty for a sample without a reward and for all
+  // samples of a dropped group: the loss leaves these samples out.
   std::vector<std::optional<double>> advantage;
   size_t num_scored = 0;
-  double mean = 0;  // The mean of the rewards; 0 where there are none.
-  double std = 0;   // With n - 1, before the floor; 0 where there are fewer than 2.
+  double mean = 0;  // The mean of the rewards; 0 where the group has none.
+  double std = 0;   // With n - 1, before the floor; 0 for fewer than 2 rewards.
 };
 
-// Gives the unsupported samples of a group, by their numbers, the least reward of the others: left
-// out, they would fare better than failures, and a policy would learn to write them.  They stay
-// without a reward where no sample has one.
-// REQUIRES: the numbers are of samples without a reward.
+// Gives the unsupported samples of a group (by index) the lowest reward of the other samples.  If
+// they were left out instead, they would fare better than failures, and a policy would learn to
+// write them.  If no sample of the group has a reward, they stay without one. REQUIRES: the samples
+// at these indices have no reward.
 void give_minimum(std::span<std::optional<double>> rewards, std::span<const size_t> unsupported);
 
 // REQUIRES: rewards are finite; the options are not negative.

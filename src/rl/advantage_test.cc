@@ -23,7 +23,7 @@ TEST(GroupAdvantage, IsExactlyZeroWithoutSpread) {
   }
 }
 
-TEST(GroupAdvantage, IsPositiveForARepairedFailureAsThePaperHasIt) {
+TEST(GroupAdvantage, IsPositiveForARepairedFailureAsInThePaper) {
   Rewards rewards(8, -1.0);
   rewards[3] = -0.4;
   const auto group = group_advantage(rewards, {});
@@ -31,13 +31,13 @@ TEST(GroupAdvantage, IsPositiveForARepairedFailureAsThePaperHasIt) {
   EXPECT_NEAR(*group.advantage[0], -0.35, 0.01);
 }
 
-TEST(GroupAdvantage, OfASmallSpreadIsHeldByTheFloor) {
+TEST(GroupAdvantage, IsLimitedByTheFloorOfTheSpread) {
   const Rewards rewards{-0.4, -1.0, -1.0, -1.0};
   const auto group = group_advantage(rewards, {.std_floor = 1});
   EXPECT_NEAR(*group.advantage[0], 0.45, 1e-5);
 }
 
-TEST(GroupAdvantage, LeavesOutWhoHasNoReward) {
+TEST(GroupAdvantage, LeavesOutSamplesWithoutAReward) {
   const auto with_hole = group_advantage(Rewards{1.2, std::nullopt, -1.0, -0.4}, {});
   const auto without = group_advantage(Rewards{1.2, -1.0, -0.4}, {});
   EXPECT_EQ(with_hole.advantage, (Rewards{without.advantage[0], std::nullopt, without.advantage[1],
@@ -45,7 +45,7 @@ TEST(GroupAdvantage, LeavesOutWhoHasNoReward) {
   EXPECT_EQ(with_hole.num_scored, 3U);
 }
 
-TEST(GroupAdvantage, DropsAGroupOfWhichLessThanHalfIsScored) {
+TEST(GroupAdvantage, DropsAGroupWithFewerThanHalfOfItsRewards) {
   for (size_t n = 1; n <= 9; ++n) {
     for (size_t num_scored = 0; num_scored <= n; ++num_scored) {
       Rewards rewards(n);
@@ -80,7 +80,7 @@ TEST(GroupAdvantage, EqualsItsFormulaOnRandomGroups) {
   }
 }
 
-TEST(GroupAdvantageDeathTest, RefusesARewardThatIsNoNumber) {
+TEST(GroupAdvantageDeathTest, RejectsANonFiniteReward) {
   const Rewards rewards{std::numeric_limits<double>::quiet_NaN(), 1.0};
   EXPECT_DEATH(group_advantage(rewards, {}), "isfinite");
 }

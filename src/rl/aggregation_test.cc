@@ -11,7 +11,7 @@
 namespace mc::rl {
 namespace {
 
-TEST(Aggregation, GivesWeightsThatSumToOneWhereTheyAreMeans) {
+TEST(Aggregation, WeightsOfMeansSumToOne) {
   constexpr unsigned kSeed = 18;
   std::mt19937 random(kSeed);
   for (int i = 0; i < 100; ++i) {
@@ -44,7 +44,7 @@ TEST(Aggregation, GivesASequenceWithoutTokensNoWeight) {
   EXPECT_EQ(token_weight(SequenceMean{}, 0, {.num_sequences = 1, .num_tokens = 0}), 0);
 }
 
-TEST(Aggregation, CountsWhatIsTrained) {
+TEST(Aggregation, CountsTrainedTokens) {
   EXPECT_EQ(count_trained(std::vector<uint8_t>{0, 1, 7, 0}), 2U);
 }
 

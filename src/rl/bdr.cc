@@ -92,7 +92,8 @@ bool is_all_failed(std::span<const std::vector<std::optional<double>>> samples) 
 
 size_t choose_failure(std::span<const FailedCandidate> candidates) {
   MC_CHECK(!candidates.empty());
-  const auto rank = [](const FailedCandidate& candidate) {  // Least first.
+  // The smallest tuple is the best candidate.
+  const auto rank = [](const FailedCandidate& candidate) {
     return std::tuple(-candidate.s, -static_cast<int>(candidate.stage), candidate.code.size(),
                       retry_key(candidate));
   };

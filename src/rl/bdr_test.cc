@@ -17,7 +17,7 @@
 namespace mc::rl {
 namespace {
 
-constexpr double kReplay = 0;  // A number that always draws.
+constexpr double kReplay = 0;  // A value of u at which every draw is a replay.
 
 FailedCandidate failure(const std::string& task, uint64_t step = 0, uint64_t group = 0) {
   FailedCandidate made;
@@ -36,9 +36,9 @@ std::vector<std::string> tasks_of(const RetryBuffer& buffer) {
 
 using Names = std::vector<std::string>;
 
-// ---- What goes in -------------------------------------------------------------------------------
+// ---- Insertion ----------------------------------------------------------------------------------
 
-TEST(AllFailed, IsAGroupWithVerdictsAndWithoutAPass) {
+TEST(AllFailed, IsTrueForAGroupWithVerdictsAndWithoutAPass) {
   const std::optional<double> infra;
   using Samples = std::vector<std::vector<std::optional<double>>>;
   const struct {
@@ -46,18 +46,18 @@ TEST(AllFailed, IsAGroupWithVerdictsAndWithoutAPass) {
     bool is_all_failed;
   } kTable[] = {
       {{{-1.0}, {-1.0}}, true},
-      {{{-0.01, -0.3, -1.0}, {-1.0}}, true},  // Partly right is not a pass.
+      {{{-0.01, -0.3, -1.0}, {-1.0}}, true},  // A partly correct answer is not a pass.
       {{{-1.0, 1.0}, {-1.0}}, false},         // Repaired.
       {{{1.0}, {-1.0}}, false},
       {{{infra}, {-1.0}}, true},
       {{{infra}, {1.3}}, false},
-      {{{infra}, {infra, infra}}, false},  // Nothing is known.
+      {{{infra}, {infra, infra}}, false},  // No turn has a score.
       {{}, false},
   };
   for (const auto& row : kTable) EXPECT_EQ(is_all_failed(row.samples), row.is_all_failed);
 }
 
-TEST(FailedStage, IsHowFarACandidateCame) {
+TEST(FailedStage, IsTheStageAtWhichACandidateFailed) {
   const auto crashed = [](const char* stage) {
     task::Crashed outcome;
     outcome.stage = stage;
@@ -90,7 +90,7 @@ TEST(FailedStage, IsHowFarACandidateCame) {
   }
 }
 
-TEST(ChooseFailure, TakesTheLeastKeyOfCandidatesThatAreAlike) {
+TEST(ChooseFailure, TakesTheSmallestKeyAmongEqualCandidates) {
   std::vector<FailedCandidate> candidates(2);
   candidates[0].code = "aaaa";
   candidates[1].code = "bbbb";
@@ -115,13 +115,13 @@ TEST(RetryBuffer, Holds256ByDefault) {
   EXPECT_EQ(tasks_of(buffer).front(), "44");
 }
 
-TEST(RetryBuffer, PutsANewerFailureInTheOldersPlace) {
+TEST(RetryBuffer, ReplacesAnOlderFailureOfTheSameTask) {
   RetryBuffer buffer({});
   buffer.insert({failure("a", 1), failure("b", 1, 1)});
   buffer.insert({failure("a", 2)});
   EXPECT_EQ(tasks_of(buffer), (Names{"a", "b"}));
   EXPECT_EQ(buffer.state().items[0].candidate.step, 2U);
-  buffer.insert({failure("a", 1, 7)});  // Late, of an older policy.
+  buffer.insert({failure("a", 1, 7)});  // A failure of an older policy that arrives late.
   EXPECT_EQ(buffer.state().items[0].candidate.step, 2U);
 }
 
@@ -138,12 +138,13 @@ TEST(RetryBuffer, DoesNotDependOnTheOrderOfCompletion) {
   EXPECT_EQ(forward.state(), backward.state());
 }
 
-TEST(RetryBuffer, DrawsTheOldestThatIsReady) {
+TEST(RetryBuffer, DrawsTheOldestItemThatIsReady) {
   RetryBuffer buffer({});
   buffer.insert({failure("a", 5), failure("b", 5, 1)});
-  EXPECT_EQ(buffer.draw(kReplay, 5), std::nullopt);  // In the step that brought them.
+  // Items are not drawn in the step that inserted them.
+  EXPECT_EQ(buffer.draw(kReplay, 5), std::nullopt);
   EXPECT_EQ(buffer.draw(kReplay, 6)->task, "a");
-  EXPECT_EQ(buffer.draw(kReplay, 6)->task, "b");  // "a" is out in this step.
+  EXPECT_EQ(buffer.draw(kReplay, 6)->task, "b");  // "a" was already drawn in this step.
   EXPECT_EQ(buffer.draw(kReplay, 6), std::nullopt);
   EXPECT_EQ(buffer.draw(kReplay, 7)->task, "a");
 }
@@ -157,7 +158,7 @@ TEST(RetryBuffer, DrawsNoTaskTwiceInAStepThoughAFailureOfAnOlderPolicyComesBetwe
   EXPECT_EQ(buffer.draw(kReplay, 6)->step, 3U);
 }
 
-TEST(RetryBuffer, DrawsForNumbersBelowTheProbabilityAlone) {
+TEST(RetryBuffer, DrawsOnlyIfTheNumberIsBelowTheProbability) {
   RetryBuffer buffer({.probability = 0.25});
   buffer.insert({failure("a")});
   EXPECT_EQ(buffer.draw(0.25, 1), std::nullopt);
@@ -185,7 +186,7 @@ TEST(RetryBuffer, ForgetsATaskThatWasSolved) {
 
 TEST(RetryBuffer, ReplaysWithItsProbability) {
   constexpr uint64_t kSeeds = 10;
-  constexpr uint64_t kDraws = 10000;  // The draws of each seed.
+  constexpr uint64_t kDraws = 10000;  // The number of draws for each seed.
   constexpr double kAll = kSeeds * kDraws;
   double num_replays = 0;
   for (uint64_t i = 0; i < kSeeds * kDraws; ++i) {
@@ -196,7 +197,7 @@ TEST(RetryBuffer, ReplaysWithItsProbability) {
   EXPECT_NEAR(num_replays, 0.1 * kAll, 3 * std::sqrt(kAll * 0.1 * 0.9));
 }
 
-TEST(RetryBuffer, TellsTheAgeOfItsItems) {
+TEST(RetryBuffer, ReportsTheMeanAgeOfItsItems) {
   RetryBuffer buffer({});
   EXPECT_EQ(buffer.age_mean(4), 0);
   buffer.insert({failure("a", 1), failure("b", 2)});

@@ -45,7 +45,7 @@ json golden(const std::string& name, const std::string& table = "cases") {
   return cases;
 }
 
-// A value that may be null: empty.
+// The value, or empty for JSON null.
 std::optional<double> optional(const json& value) {
   if (value.is_null()) return std::nullopt;
   return value.get<double>();
@@ -57,7 +57,8 @@ Optionals optionals(const json& values) {
   return found;
 }
 
-// Log-probabilities, null being one that nobody may read; nothing where there are none.
+// The log-probabilities of an array; null marks a value that must not be read.  Empty if `values`
+// is null.
 std::vector<double> logps(const json& values) {
   std::vector<double> found;
   if (values.is_null()) return found;

@@ -35,7 +35,7 @@ TEST(MirrorPop, DropsASequenceWhoseLogRatiosCancelInTheMean) {
   EXPECT_TRUE(keeps(found, {.mean = DriftMean::kSigned}));
 }
 
-TEST(MirrorPop, TheSignedMeanRejectsADriftToEitherSide) {
+TEST(MirrorPop, TheSignedMeanRejectsADriftOfEitherSign) {
   const MirrorPopOptions options{.mean = DriftMean::kSigned};
   EXPECT_FALSE(keeps(drift_of({0.1, 0.1}), options));
   EXPECT_FALSE(keeps(drift_of({-0.1, -0.1}), options));
@@ -55,7 +55,7 @@ TEST(MirrorPop, DropsASequenceWithoutTrainedTokens) {
   EXPECT_FALSE(keeps(drift(x, x, std::vector<uint8_t>{0, 0}), {}));
 }
 
-TEST(MirrorPop, NeverReadsWhatIsNotTrained) {
+TEST(MirrorPop, NeverReadsTokensThatAreNotTrained) {
   const std::vector<double> old{-1, kNan, -2, kInfinity};
   const std::vector<double> rollout{-1.01, 0, -2.01, kNan};
   const Drift found = drift(old, rollout, std::vector<uint8_t>{1, 0, 1, 0});

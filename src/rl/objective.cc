@@ -11,7 +11,7 @@ namespace {
 
 double held(double log_ratio) { return std::clamp(log_ratio, -kLogRatioMax, kLogRatioMax); }
 
-// 1 where `held` lets the gradient through.
+// 1 if clamping to kLogRatioMax lets the gradient through, else 0.
 double is_held_open(double log_ratio) { return std::abs(log_ratio) <= kLogRatioMax ? 1 : 0; }
 
 Clipped clipped_by(double r, double A, const ClipOptions& options) {

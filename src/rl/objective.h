@@ -7,8 +7,9 @@
 //                                                                  DAPO)
 //   k3   = u - 1 - log u,  log u = log pi_ref - log pi_new         an estimator of KL(new || ref)
 //
-// A log-ratio is held to [-20, 20] before exp; beyond, the gradient is 0.  Every log-probability is
-// of the full softmax over logits / T, T being the temperature of the rollout.
+// A log-ratio is clamped to [-20, 20] before exp; outside, the gradient is 0.  Every
+// log-probability is under the full softmax over logits / T, where T is the temperature of the
+// rollout.
 #ifndef MC_RL_OBJECTIVE_H_
 #define MC_RL_OBJECTIVE_H_
 
@@ -21,7 +22,7 @@ struct ClipOptions {
   double eps_high = 0.28;
 };
 
-// Which bound cut the gradient off.
+// The clipping bound that set the gradient to 0.
 enum class Clipped { kNo, kLow, kHigh };
 
 struct TokenLoss {
@@ -30,8 +31,8 @@ struct TokenLoss {
   Clipped clipped = Clipped::kNo;
 };
 
-// `log_ratio` is log pi_new - log pi_old.  On a bound itself the gradient is not cut off.
-// REQUIRES: 0 <= eps_low <= 1, eps_high >= 0; A and log_ratio are finite.
+// The clipped loss of one token.  `log_ratio` is log pi_new - log pi_old.  Exactly on a bound, the
+// gradient is not clipped. REQUIRES: 0 <= eps_low <= 1, eps_high >= 0; A and log_ratio are finite.
 TokenLoss clipped_loss(double log_ratio, double A, const ClipOptions& options);
 
 struct KlEstimate {
@@ -39,8 +40,7 @@ struct KlEstimate {
   double gradient = 0;  // The derivative d value / d log pi_new
 };
 
-// `log_u` is log pi_ref - log pi_new.
-// REQUIRES: log_u is finite.
+// The k3 estimate for one token.  `log_u` is log pi_ref - log pi_new. REQUIRES: log_u is finite.
 KlEstimate kl_estimate(double log_u);
 
 }  // namespace mc::rl

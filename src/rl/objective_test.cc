@@ -26,7 +26,7 @@ TEST(ClippedLoss, IsMinusTheAdvantageForAnUnmovedPolicy) {
   }
 }
 
-TEST(ClippedLoss, StaysFiniteForAPolicyThatIsFarOff) {
+TEST(ClippedLoss, IsFiniteForVeryLargeLogRatios) {
   EXPECT_TRUE(std::isfinite(clipped_loss(1e6, -1, {}).value));
   EXPECT_EQ(clipped_loss(1e6, -1, {}).gradient, 0);
 }
@@ -61,7 +61,7 @@ TEST(Kl, IsNeverNegative) {
   EXPECT_EQ(kl_estimate(0).gradient, 0);
 }
 
-TEST(Kl, IsTheKlOnAverage) {
+TEST(Kl, IsAnUnbiasedEstimateOfTheKl) {
   const double p[] = {0.7, 0.2, 0.1};  // The policy.
   const double q[] = {0.5, 0.1, 0.4};  // The reference.
   double kl = 0, estimated = 0;
@@ -72,15 +72,15 @@ TEST(Kl, IsTheKlOnAverage) {
   EXPECT_NEAR(estimated, kl, 1e-12);
 }
 
-TEST(Kl, HasTheSlopeForItsGradient) {
+TEST(Kl, GradientIsTheDerivativeOfTheValue) {
   for (const double log_u : {-3.0, -0.5, 0.0, 0.01, 0.5, 2.0}) {
-    const double up = kl_estimate(log_u - kStep).value;  // The value log pi_new goes up.
+    const double up = kl_estimate(log_u - kStep).value;  // The value after log pi_new increases.
     const double down = kl_estimate(log_u + kStep).value;
     EXPECT_NEAR(kl_estimate(log_u).gradient, (up - down) / (2 * kStep), 1e-6) << log_u;
   }
 }
 
-TEST(Kl, StaysFiniteForAReferenceThatIsFarOff) {
+TEST(Kl, IsFiniteForVeryLargeLogRatios) {
   for (const double log_u : {1e5, -1e5}) {
     EXPECT_TRUE(std::isfinite(kl_estimate(log_u).value));
     EXPECT_EQ(kl_estimate(log_u).gradient, 0);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PrimeEcho: the reward R of an episode of several turns, anchored to its first turn.
+// PrimeEcho: the reward R of an episode of several turns, with most weight on its first turn.
 //
 //   R = alpha s_1 + (1 - alpha) max_t s_t + b_early(t*)
 //
-// s_t is the score of turn t, t* the first turn that passed (s >= 1); b_early is 0 where none did.
-// Only the first turn is trained, so R asks: how good was it, and how well could it be repaired?
-// The maximum is over turns that happened: an episode ends at its first pass.
+// s_t is the score of turn t, and t* the first turn that passed (s >= 1); b_early is 0 if no turn
+// passed. Only the first turn is trained, so R measures how good the first turn was and how well it
+// could be repaired.  The maximum is over the turns that took place: an episode ends at its first
+// pass.
 //
 //   prime_echo({{-1.0, 1.0}}, {})  // Failed, then passed: -0.75 + 0.25 + 0.1 = -0.4
 #ifndef MC_RL_PRIME_ECHO_H_
@@ -19,15 +20,17 @@
 namespace mc::rl {
 
 struct PrimeEchoOptions {
-  double alpha = 0.75;  // Weight of the first turn.
+  double alpha = 0.75;  // The weight of the first turn.
   std::vector<double> b_early{0.2, 0.1,
-                              0.0};  // The index is the turn of the first pass; 0 for later turns.
+                              // The bonus b_early for each turn at which the first pass may occur;
+                              // 0 for later turns.
+                              0.0};
 };
 
-// `s`: the scores of an episode's turns in order; empty ones are infra or unsupported.  No value
-// where any turn has no score: what came after it would have been another episode, so the sample is
-// left out of mean, spread and loss (advantage.h), never counted as failed.
-// REQUIRES: s is not empty, its scores are finite and 0 <= alpha <= 1.
+// `s`: the scores of an episode's turns in order; a turn without a score is infra or unsupported.
+// The result is empty if any turn has no score, because the turns after it would have been
+// different.  The sample is then left out of mean, spread and loss (advantage.h), never counted as
+// failed. REQUIRES: s is not empty, its scores are finite and 0 <= alpha <= 1.
 std::optional<double> prime_echo(std::span<const std::optional<double>> s,
                                  const PrimeEchoOptions& options);
 

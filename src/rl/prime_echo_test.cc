@@ -41,7 +41,7 @@ TEST(PrimeEcho, HasNoValueWhereATurnHasNoScore) {
   }
 }
 
-TEST(PrimeEcho, GivesNothingForAPassAfterTheLastBonus) {
+TEST(PrimeEcho, GivesNoBonusForAPassAfterTheLastBonusTurn) {
   EXPECT_NEAR(*prime_echo(Turns{-1.0, -1.0, -1.0, 1.0}, {}), -0.5, 1e-12);
 }
 

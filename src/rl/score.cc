@@ -30,7 +30,7 @@ std::optional<double> training_score(const task::Verdict& verdict,
                                      const TrainingScoreOptions& options) {
   const auto* passed = std::get_if<task::Passed>(&verdict.outcome);
   if (passed == nullptr || !passed->performance) return reward::score(verdict, options.score);
-  // The speed-up and the task's grade alone: reward::score reads nothing else.
+  // Only the speed-up and the task's grade are set: reward::score reads nothing else.
   task::Performance performance;
   performance.speedup_eager.low =
       speed_on_grid(passed->performance->speedup_eager.low, options.speed);

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The score s of a verdict as RL trains on it: reward/score.h with a speed-up made robust to noise.
+// The score s of a verdict for RL training: reward/score.h, with a speed-up that is robust to
+// noise.
 //
-// In a group whose candidates are all correct, division by the group's spread turns noise of 1e-4
-// in timing into an advantage of 2.4.  So training sees a speed-up nu on a grid: up to the end of
-// the dead zone it counts as 1, above it is rounded to the nearest multiple of `step`.  Reports use
+// In a group whose candidates are all correct, dividing by the group's spread would turn timing
+// noise
+// of 1e-4 into an advantage of 2.4.  So training rounds a speed-up nu to a grid: values up to the
+// end of the dead zone become 1, larger values the nearest multiple of `step`.  Reports use
 // reward::score itself.
 // Example:
-//   std::vector<std::optional<double>> s;  // One a turn.
+//   std::vector<std::optional<double>> s;  // One score for each turn.
 //   s.push_back(training_score(verdict, {}));
 #ifndef MC_RL_SCORE_H_
 #define MC_RL_SCORE_H_
@@ -20,11 +22,11 @@
 
 namespace mc::rl {
 
-// A candidate of score s >= kScorePassed is correct and legal; all others score below 0.
+// A score s >= kScorePassed means that the candidate is correct and legal; all others have s < 0.
 inline constexpr double kScorePassed = 1;
 
 struct SpeedGrid {
-  double dead_zone = 1.05;  // Speed-ups nu up to here count as 1; 0 = no dead zone.
+  double dead_zone = 1.05;  // Speed-ups nu up to this value count as 1; 0 = no dead zone.
   double step = 0.05;       // 0 = no rounding.
 };
 
@@ -33,21 +35,22 @@ struct TrainingScoreOptions {
   SpeedGrid speed{};
 };
 
-// The speed-up nu as training sees it.  NaN and infinities come back as they are.
-// REQUIRES: grid.dead_zone >= 0 and grid.step >= 0.
+// The speed-up nu, rounded to the grid.  NaN and infinities are returned unchanged. REQUIRES:
+// grid.dead_zone >= 0 and grid.step >= 0.
 double speed_on_grid(double nu, const SpeedGrid& grid);
 
 // The soft penalty for long answers (DAPO, arXiv 2503.14476, section 3.4).
 struct OverlongOptions {
-  int64_t tokens_max = 0;  // The longest answer that the generator writes.
-  int64_t margin = 0;      // The last tokens before that limit; 0 switches the penalty off.
+  int64_t tokens_max = 0;  // The maximum length of an answer that the generator writes.
+  int64_t margin = 0;  // The penalty begins this many tokens before tokens_max; 0 switches it off.
 };
 
-// 0 up to tokens_max - margin tokens, from there a straight line down to -1 at tokens_max.
+// The penalty is 0 up to tokens_max - margin tokens, and then falls linearly to -1 at tokens_max.
 // REQUIRES: 0 <= margin <= tokens_max.
 double overlong_penalty(int64_t num_tokens, const OverlongOptions& options);
 
-// Pure.  Empty for Unsupported and Infra, which say nothing of the candidate and are never scored.
+// The score of a verdict.  Empty for Unsupported and Infra, which reveal nothing about the
+// candidate.
 std::optional<double> training_score(const task::Verdict& verdict,
                                      const TrainingScoreOptions& options);
 

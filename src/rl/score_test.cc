@@ -26,7 +26,7 @@ std::optional<double> score_at(double nu_low, const TrainingScoreOptions& option
   return training_score(verdict, options);
 }
 
-TEST(TrainingScore, IsTheRewardsForAllButASpeedUp) {
+TEST(TrainingScore, EqualsRewardScoreWithoutASpeedUp) {
   for (size_t outcome = 0; outcome < std::variant_size_v<task::Outcome>; ++outcome) {
     for (uint64_t seed = 0; seed < 50; ++seed) {
       task::Verdict verdict = task::generate_verdict(seed, outcome);
@@ -37,19 +37,19 @@ TEST(TrainingScore, IsTheRewardsForAllButASpeedUp) {
   }
 }
 
-TEST(TrainingScore, OfNoiseInTimingIsThatOfEqualSpeed) {
+TEST(TrainingScore, IgnoresNoiseInTiming) {
   EXPECT_EQ(score_at(1.0001), score_at(1));
   EXPECT_EQ(score_at(1.05), score_at(1));
   EXPECT_GT(*score_at(1.08), *score_at(1));
 }
 
-TEST(TrainingScore, SeesSpeedInSteps) {
+TEST(TrainingScore, RoundsTheSpeedUpToTheGrid) {
   EXPECT_EQ(score_at(1.98), score_at(2.02));
   EXPECT_NEAR(*score_at(1.98), 1.25, 1e-12);
   EXPECT_NEAR(*score_at(1.8), 1.2, 1e-12);
 }
 
-TEST(TrainingScore, WithoutAGridIsTheRewards) {
+TEST(TrainingScore, EqualsRewardScoreWithoutAGrid) {
   const TrainingScoreOptions options{.score = {}, .speed = {.dead_zone = 0, .step = 0}};
   EXPECT_NEAR(*score_at(1.0123, options), 1 + 0.25 * 0.0123, 1e-12);
   EXPECT_NEAR(*score_at(0.4, options), 1, 1e-12);
@@ -64,7 +64,7 @@ TEST(OverlongPenalty, FallsFromTheMarginToTheLimit) {
   EXPECT_EQ(overlong_penalty(100, {.tokens_max = 100, .margin = 0}), 0) << "it is off";
 }
 
-TEST(TrainingScore, TakesASpeedUpThatIsNoNumber) {
+TEST(TrainingScore, AcceptsANonFiniteSpeedUp) {
   EXPECT_EQ(score_at(std::nan("")), 1);
   EXPECT_EQ(score_at(kInfinity), 1.5);
   EXPECT_EQ(score_at(-kInfinity), 1);

@@ -29,7 +29,7 @@ Range range_of(std::span<const size_t> ends, size_t index) {
   return {begin, ends[index] - begin};
 }
 
-// The part of a span; of an empty one, which was left out, nothing.
+// The part of a span; empty if the whole span is (an optional input that was left out).
 template <typename T>
 std::span<const T> part(std::span<const T> all, const Range& range) {
   return all.empty() ? all : all.subspan(range.begin, range.size);

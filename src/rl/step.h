@@ -4,15 +4,16 @@
 //
 //   L = sum over trained tokens t of sequences in the loss  w_t (L_clip,t + beta k3_t)
 //
-// The order: advantages of each group (advantage.h), rejection of sequences (mirror_pop.h),
-// losses of tokens (objective.h) under weights that count the whole batch (aggregation.h).
+// The order: advantages of each group (advantage.h), rejection of sequences (mirror_pop.h), token
+// losses (objective.h) with weights that count the whole batch (aggregation.h).
 //
-// Sequences lie one after another; padding is a token with mask 0 and may hold anything, NaN too.
-// Tokens of later turns are not part of a sequence: a decoder is causal, so training the first turn
-// alone is the same as cutting the rest off.
+// Sequences are concatenated.  Padding is a token with mask 0; its other values may be anything,
+// also NaN.  A sequence does not contain the tokens of later turns: a decoder is causal, so
+// training the first turn alone is the same as cutting off the rest.
 //
-// `step_loss` does a whole batch.  Who splits it into micro-batches takes the parts: `plan_step`
-// once, then `sequence_loss` of any sequences in any order; the losses add up to the same.
+// `step_loss` processes a whole batch.  To split it into micro-batches, call `plan_step` once and
+// then
+// `sequence_loss` for any sequences in any order; the losses add up to the same result.
 // Example:
 //   const StepResult step = step_loss(batch, {});
 //   if (!step.plan.skips_update()) logp_new.backward(step.loss.gradient);
@@ -36,17 +37,18 @@ struct StepOptions {
   AdvantageOptions advantage{};
   std::optional<MirrorPopOptions> mirror_pop = MirrorPopOptions{};  // Empty = off.
   ClipOptions clip{};
-  double beta = 0.001;  // Weight of k3; 0 needs no reference.
+  double beta = 0.001;  // The weight of k3; at 0, no reference is needed.
   Aggregation aggregation = SequenceMean{};
 };
 
-// Arguments, not owned.  Log-probabilities are of the tokens as they were sampled.
+// Views of arrays that the caller owns.  Each log-probability belongs to the token that was
+// sampled.
 struct Tokens {
   std::span<const uint8_t> mask{};     // Not 0 = trained.
   std::span<const double> logp_new{};  // The log-probabilities of the policy that is trained.
-  // The log-probabilities of the trainer before the update; may be logp_new itself.
+  // The log-probabilities of the trainer before the update; this may be the same array as logp_new.
   std::span<const double> logp_old{};
-  // The log-probabilities of the generator; may be empty without MirrorPop.
+  // The log-probabilities that the generator reported; may be empty without MirrorPop.
   std::span<const double> logp_rollout{};
   std::span<const double> logp_ref{};  // May be empty where beta is 0.
   // The entropy of the policy at each token, in nat; may be empty.
@@ -55,34 +57,37 @@ struct Tokens {
 
 struct StepBatch {
   Tokens tokens{};
-  // The ends: of each sequence the token after its last, of each group the sequence after its last;
-  // ascending.
+  // For each sequence, the index after its last token, and for each group, the index after its last
+  // sequence; ascending.
   std::span<const size_t> sequence_ends{};
   std::span<const size_t> group_ends{};
   // The reward of each sequence; empty = infra or unsupported.
   std::span<const std::optional<double>> rewards{};
-  // The score of each sequence's first turn, for a metric; may be empty.
+  // The score of each sequence's first turn, needed for one metric only; may be empty.
   std::span<const std::optional<double>> s_first{};
 };
 
-// The decisions before any gradient.
+// The decisions that are made before any gradient is computed.
 struct StepPlan {
   // The advantage of each sequence; empty = not in the loss.
   std::vector<std::optional<double>> advantage;
   std::vector<Drift> drifts;  // The drifts of each sequence; empty without MirrorPop.
-  BatchSize size;             // Before any rejection.
+  BatchSize size;             // The whole batch, before any rejection.
   size_t num_in_loss = 0;     // Sequences with an advantage and a trained token.
   size_t num_unscored = 0;    // Sequences without a reward.
-  size_t num_rejected = 0;    // With an advantage, by MirrorPop.
+  size_t num_rejected = 0;    // Sequences that have an advantage but were rejected by MirrorPop.
   size_t num_groups_dropped = 0;
   size_t num_groups_no_spread = 0;
-  double reward_mean = 0;  // The mean of the scored sequences.
-  double std_mean = 0;     // The mean of the rewards of a group, over groups that are not dropped.
-  // The share with A > 0 of scored sequences whose first turn failed: division by std undoes alpha
-  // where all first turns fail.  Empty where there are none or nothing is known of them.
+  double reward_mean = 0;  // The mean reward of the sequences that have a reward.
+  // The mean spread (std) of the rewards of a group, over groups that are not dropped.
+  double std_mean = 0;
+  // Among scored sequences whose first turn failed, the share with A > 0.  It is high where all
+  // first turns of a group fail, because division by std then cancels alpha.  Empty if there is no
+  // such sequence or s_first is empty.
   std::optional<double> frac_positive_adv_on_failed_first_turn;
 
-  // No sequence is left: do not step the optimiser, which would decay weights and apply momentum.
+  // True if no sequence is left: the optimizer must not step, because it would still apply weight
+  // decay and momentum.
   bool skips_update() const { return num_in_loss == 0; }
 };
 
@@ -96,7 +101,7 @@ struct LossMetrics {
   double sum_neg_logp = 0;  // -log pi_new: an estimate of the entropy from the samples.
 
   void add(const LossMetrics& other);
-  // The share of tokens for which one of the bounds cut the gradient off; 0 without tokens.
+  // The share of tokens whose gradient was clipped; 0 without tokens.
   double clip_share() const;
   double mean(double sum) const;  // The quotient sum / num_tokens; 0 without tokens.
 };
@@ -121,8 +126,8 @@ struct StepResult {
   StepLoss loss;
 };
 
-// REQUIRES of all three: spans of tokens are of one size where they are not empty, the ends cover
-// them all, and log-probabilities of the trainer's are finite where a trained token is in the loss.
+// REQUIRES of all three functions: non-empty spans of tokens have the same size, the ends cover all
+// tokens and sequences, and logp_old is finite at each trained token in the loss.
 
 StepPlan plan_step(const StepBatch& batch, const StepOptions& options);
 

@@ -89,14 +89,14 @@ StepResult step(const std::vector<Group>& groups, const StepOptions& options = {
   return step_loss(Packed(groups).view(), options);
 }
 
-// Four tokens whose policy has not moved and whose generator agrees.
+// Four tokens with an unchanged policy and a generator that agrees.
 Sequence calm(double reward) {
   Sequence sequence{.reward = reward, .s_first = reward};
   for (int t = 0; t < 4; ++t) sequence.add(1, -1, -1, -1, -1);
   return sequence;
 }
 
-// The same, but of a generator that disagrees with alternating signs.
+// The same sequence with a generator that disagrees, with alternating signs.
 Sequence drifted(double reward) {
   Sequence sequence = calm(reward);
   for (size_t t = 0; t < 4; ++t) sequence.logp_rollout[t] += t % 2 == 0 ? 0.5 : -0.5;
@@ -123,9 +123,9 @@ std::vector<Group> random_groups(std::mt19937& random) {
   return groups;
 }
 
-// ---- Against a slow twin ------------------------------------------------------------------------
+// ---- Against a direct implementation ------------------------------------------------------------
 
-// The loss of a whole batch, written out.
+// A direct implementation of the loss of a whole batch.
 double twin(const std::vector<Group>& groups, double beta) {
   double num_sequences = 0;
   double loss = 0;
@@ -161,7 +161,7 @@ double twin(const std::vector<Group>& groups, double beta) {
   return loss / num_sequences;
 }
 
-TEST(Step, EqualsItsTwinAndItsGradientTheTwinsSlopeOnRandomBatches) {
+TEST(Step, EqualsASlowImplementationAndItsNumericGradient) {
   constexpr unsigned kSeed = 12;
   constexpr double kStep = 1e-6;
   std::mt19937 random(kSeed);
@@ -191,9 +191,9 @@ TEST(Step, EqualsItsTwinAndItsGradientTheTwinsSlopeOnRandomBatches) {
   EXPECT_GT(num_in_loss, 40U);
 }
 
-// ---- What may not matter ------------------------------------------------------------------------
+// ---- Invariance ---------------------------------------------------------------------------------
 
-TEST(Step, IsTheSumOfItsMicroBatches) {
+TEST(Step, LossIsTheSumOverMicroBatches) {
   std::mt19937 random(13);
   for (const Aggregation& aggregation :
        {Aggregation{SequenceMean{}}, Aggregation{TokenMean{}}, Aggregation{DrGrpo{100}}}) {
@@ -202,7 +202,8 @@ TEST(Step, IsTheSumOfItsMicroBatches) {
     const StepResult whole = step_loss(packed.view(), options);
     const StepPlan plan = plan_step(packed.view(), options);
     double sum = 0;
-    for (size_t i = packed.rewards.size(); i-- > 0;) {  // Last first: the order is free.
+    // Sequences in reverse order: any order is allowed.
+    for (size_t i = packed.rewards.size(); i-- > 0;) {
       if (!plan.advantage[i]) continue;
       Packed alone((std::vector<Group>()));
       const size_t begin = i == 0 ? 0 : packed.sequence_ends[i - 1];
@@ -246,7 +247,7 @@ TEST(Step, NeverReadsPadding) {
   for (const double g : padded.loss.gradient) EXPECT_TRUE(std::isfinite(g));
 }
 
-TEST(Step, OfTwoTurnsIsThatOfTheFirst) {
+TEST(Step, ALaterTurnDoesNotChangeTheLoss) {
   std::mt19937 random(16);
   const std::vector<Group> first = random_groups(random);
   std::vector<Group> both = first;
@@ -261,7 +262,7 @@ TEST(Step, OfTwoTurnsIsThatOfTheFirst) {
 
 // ---- Edge cases ---------------------------------------------------------------------------------
 
-TEST(Step, OfAllRejectedSkipsTheUpdate) {
+TEST(Step, SkipsTheUpdateIfAllSequencesAreRejected) {
   const StepResult result = step({{drifted(1), drifted(-1)}});
   EXPECT_TRUE(result.plan.skips_update());
   EXPECT_EQ(result.plan.num_rejected, 2U);
@@ -269,14 +270,14 @@ TEST(Step, OfAllRejectedSkipsTheUpdate) {
   for (const double g : result.loss.gradient) EXPECT_EQ(g, 0);
 }
 
-TEST(Step, OfSequencesWithoutTrainedTokensSkipsTheUpdate) {
+TEST(Step, SkipsTheUpdateWithoutTrainedTokens) {
   Sequence empty = calm(1);
   empty.mask.assign(4, 0);
   const StepOptions options{.mirror_pop = std::nullopt};
   EXPECT_TRUE(step({{empty, empty}}, options).plan.skips_update());
 }
 
-TEST(Step, LeavesTheWeightOfTheOthersWhenOneIsRejected) {
+TEST(Step, ARejectionDoesNotChangeTheOtherWeights) {
   const StepResult all = step({{calm(1), calm(-1), calm(0.2)}});
   const StepResult less = step({{calm(1), drifted(-1), calm(0.2)}});
   for (size_t t = 0; t < 12; ++t) {
@@ -285,13 +286,13 @@ TEST(Step, LeavesTheWeightOfTheOthersWhenOneIsRejected) {
   }
 }
 
-TEST(Step, TakesTheBaselineBeforeRejection) {
+TEST(Step, ComputesTheBaselineBeforeRejection) {
   const StepResult result = step({{calm(1), drifted(-1)}});
   EXPECT_NEAR(*result.plan.advantage[0], std::sqrt(0.5), 1e-5);
   EXPECT_FALSE(result.plan.advantage[1].has_value());
 }
 
-TEST(Step, WithoutSpreadHasTheReferenceAlone) {
+TEST(Step, WithoutSpreadTheLossIsTheKlTerm) {
   Sequence one = calm(0.1);
   one.logp_ref.assign(4, -1.5);
   const StepResult result = step({{one, one}}, {.beta = 0.5});
@@ -300,7 +301,7 @@ TEST(Step, WithoutSpreadHasTheReferenceAlone) {
   EXPECT_NEAR(result.loss.value, 0.5 * (std::exp(-0.5) - 1 + 0.5), 1e-12);
 }
 
-TEST(Step, WithoutAReferenceAndMirrorPopNeedsNeitherSpan) {
+TEST(Step, NeedsNoReferenceAtBetaZeroAndNoRolloutWithoutMirrorPop) {
   Packed packed({{calm(1), calm(-1)}});
   StepBatch batch = packed.view();
   batch.tokens.logp_ref = {};
@@ -313,13 +314,13 @@ TEST(Step, WithoutAReferenceAndMirrorPopNeedsNeitherSpan) {
   EXPECT_EQ(result.plan.frac_positive_adv_on_failed_first_turn, std::nullopt);
 }
 
-TEST(Step, OfNothingIsNothing) {
+TEST(Step, AnEmptyBatchHasNoLoss) {
   const StepResult result = step({});
   EXPECT_TRUE(result.plan.skips_update());
   EXPECT_EQ(result.loss.value, 0);
 }
 
-TEST(StepDeathTest, RefusesSpansThatDoNotFit) {
+TEST(StepDeathTest, RejectsAMissingReferenceAndIncompleteEnds) {
   const Packed packed({{calm(1), calm(-1)}});
   StepBatch batch = packed.view();
   batch.tokens.logp_ref = {};
@@ -331,12 +332,13 @@ TEST(StepDeathTest, RefusesSpansThatDoNotFit) {
 
 // ---- Metrics ------------------------------------------------------------------------------------
 
-TEST(StepMetrics, CountWhatBecameOfEachSequence) {
-  Sequence infra = drifted(0);  // Is not scored, so nobody rejects it.
+TEST(StepMetrics, CountTheDecisionForEachSequence) {
+  Sequence infra = drifted(0);  // The sequence is not scored, so it is not rejected either.
   infra.reward.reset();
-  const StepPlan plan = step({{calm(1), calm(-1), infra},  // Kept, with a hole.
-                              {calm(0.2), calm(0.2)},      // No spread.
-                              {calm(1), infra, infra},     // Dropped.
+  // All are kept; one sample has no reward.
+  const StepPlan plan = step({{calm(1), calm(-1), infra},
+                              {calm(0.2), calm(0.2)},   // No spread.
+                              {calm(1), infra, infra},  // Dropped.
                               {drifted(1), calm(-1)}})
                             .plan;
   EXPECT_EQ(plan.num_unscored, 3U);
@@ -350,7 +352,7 @@ TEST(StepMetrics, CountWhatBecameOfEachSequence) {
   EXPECT_NEAR(plan.std_mean, 2 * std::sqrt(2) / 3, 1e-12);
 }
 
-TEST(StepMetrics, TellHowManyFailedFirstTurnsAreRewarded) {
+TEST(StepMetrics, ReportTheShareOfRewardedFailedFirstTurns) {
   Sequence repaired = calm(-0.4);
   repaired.s_first = -1;
   const Group group{repaired, calm(-1), calm(-1), calm(-1)};
@@ -358,7 +360,7 @@ TEST(StepMetrics, TellHowManyFailedFirstTurnsAreRewarded) {
   EXPECT_EQ(step({{calm(1), calm(1.2)}}).plan.frac_positive_adv_on_failed_first_turn, std::nullopt);
 }
 
-TEST(StepMetrics, TellTheShareOfClippedTokensAndTheEntropy) {
+TEST(StepMetrics, ReportTheShareOfClippedTokensAndTheEntropy) {
   Sequence good = calm(1);
   Sequence bad = calm(-1);
   good.logp_new[0] = -0.5;                   // Ratio 1.65: above 1.28.

@@ -25,7 +25,7 @@ std::set<std::string> ids_of(std::span<const Item> items) {
   return out;
 }
 
-// Ordered, each once.
+// The answers ordered by key; a duplicate key is an error.
 Result<std::vector<Answer>> in_order(std::vector<Answer> answers, const fs::path& path) {
   const auto by_key = [](const Answer& a, const Answer& b) { return a.key < b.key; };
   std::sort(answers.begin(), answers.end(), by_key);

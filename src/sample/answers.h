@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Answers that a model gave, as they lie in files.
+// Reads a model's answers from files.
 //
 //   MC_TRY(auto answers, load_answers("answers.jsonl", items), "--answers");
 //   MC_TRY(auto answers, load_run_folder("runs/my_run", items), "--runs");
@@ -17,13 +17,13 @@
 
 namespace mc::sample {
 
-// The answers of a JSON Lines file to tasks of the suite; those to other tasks are an error, since
-// somebody mixed up files.  Ordered by key.
+// The answers of a JSON Lines file to tasks of the suite, ordered by key.  An answer to another
+// task is an error, because the file then belongs to another suite.
 Result<std::vector<store::Answer>> load_answers(const std::filesystem::path& path,
                                                 std::span<const Item> items);
 
-// KernelBench's run folder: level_X_problem_Y_sample_Z_kernel.py, for tasks "kernelbench:X/Y".
-// Other files are passed over.
+// The answers of KernelBench's run folder: files level_X_problem_Y_sample_Z_kernel.py, for tasks
+// "kernelbench:X/Y".  Other files are ignored.
 Result<std::vector<store::Answer>> load_run_folder(const std::filesystem::path& folder,
                                                    std::span<const Item> items);
 

@@ -31,7 +31,7 @@ class Answers : public testing::Test {
   const Result<TemporaryDirectory> folder_ = TemporaryDirectory::create("answers");
 };
 
-TEST_F(Answers, OfEvalsFormAreReadToo) {
+TEST_F(Answers, InTheFormOfEvalAreRead) {
   const auto answers =
       load_answers(write("a.jsonl", R"({"task": "b", "sample": 1, "response": "y"})"
                                     "\n\n"
@@ -44,7 +44,7 @@ TEST_F(Answers, OfEvalsFormAreReadToo) {
   EXPECT_EQ((*answers)[1].completion, "y");
 }
 
-TEST_F(Answers, ThatCannotBeUsedAreNamed) {
+TEST_F(Answers, ThatAreInvalidAreNamed) {
   const std::string good = R"({"id": "a", "sample": 0, "completion": "x"})";
   const struct {
     std::string text;
@@ -65,7 +65,7 @@ TEST_F(Answers, ThatCannotBeUsedAreNamed) {
   }
 }
 
-TEST_F(Answers, OfARunFolderAreFoundByTheirNames) {
+TEST_F(Answers, InARunFolderAreFoundByFileName) {
   write("level_1_problem_19_sample_0_kernel.py", "zero");
   write("level_1_problem_19_sample_10_kernel.py", "ten");
   write("level_1_problem_19_sample_0_prompt.txt", "prompt");

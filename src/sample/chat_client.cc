@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr double kPauseMax = 60;  // Seconds.
+constexpr double kPauseMax = 60;  // In seconds.
 constexpr int64_t kCountMax = 1'000'000'000;
 constexpr std::string_view kRoute = "/chat/completions";
 
@@ -49,8 +49,8 @@ bool may_pass(const Error& error) {
   return error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kTimeout;
 }
 
-// The server's words of an error: OpenAI's {"error": {"message"}}, others' {"detail"}, else the
-// beginning of the text.
+// The error message of the server: OpenAI's {"error": {"message"}}, others' {"detail"}, else the
+// beginning of the response.
 std::string message_of(const HttpResponse& response) {
   const Json json = Json::parse(response.body, nullptr, false);
   Json told;
@@ -64,7 +64,8 @@ std::string message_of(const HttpResponse& response) {
 Error refusal(const std::string& url, const HttpResponse& response) {
   const std::string what =
       fmt::format("{} answers {}: {}", url, response.status, message_of(response));
-  // A server fails at one prompt, each time, and answers the others.
+  // These statuses may concern this request alone: a server may fail at one prompt in each attempt
+  // and answer all others.
   const bool is_this_one = may_pass(response.status) || response.status == 400 ||
                            response.status == 413 || response.status == 422;
   if (is_this_one) return {ErrorCode::kInvalidInput, what};
@@ -80,7 +81,7 @@ Error not_an_endpoint(const std::string& url, const HttpResponse& response) {
                       url, type.empty() ? "text" : type)};
 }
 
-// A member that is a text, or a list of parts with texts; "" where it is null or not there.
+// A member that is a text, or a list of parts with texts; "" if it is null or missing.
 std::string text_of(const Json& message, const char* name) {
   const Json& content = message.contains(name) ? message[name] : Json();
   if (content.is_null()) return "";
@@ -94,8 +95,9 @@ bool is_blank(const std::string& text) {
   return text.find_first_not_of(" \t\r\n") == std::string::npos;
 }
 
-// A reasoning model has its thoughts in a member of their own, by the server's name for it.  Where
-// it has no other content, the answer is at the end of them, or was cut off there.
+// Reads the content and the reasoning.  Servers return the reasoning in a separate member, whose
+// name differs.  If there is no content, the answer is at the end of the reasoning, or was cut off
+// there.
 void take_texts(const Json& message, Completion& out) {
   out.text = text_of(message, "content");
   for (const char* name : {"reasoning_content", "reasoning"}) {
@@ -105,7 +107,7 @@ void take_texts(const Json& message, Completion& out) {
   if (is_blank(out.text)) out.text.clear();
 }
 
-// A number of `usage`; 0 where the server does not report it.
+// A count in `usage`; 0 if the server does not report it.
 int64_t count_of(const Json& usage, const char* name) {
   if (!usage.is_object()) return 0;
   const Json count = usage.value(name, Json());
@@ -147,7 +149,7 @@ ChatClient::ChatClient(const HttpPost& http, Endpoint endpoint, Sleep sleep)
 
 struct ChatClient::Attempt {
   Result<Completion> result;
-  bool may_pass = false;  // True if another attempt may have a better result.
+  bool may_pass = false;  // True if another attempt may succeed.
   double retry_after_s = 0;
 };
 

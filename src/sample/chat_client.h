@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ChatClient: asks a model behind an OpenAI-compatible endpoint (POST …/chat/completions).
+// ChatClient: requests answers from a model behind an OpenAI-compatible endpoint (POST
+// …/chat/completions).
 //
-// A request that may pass later is tried again, after 1, 2, 4, … s or when the server says: no
-// connection to a server that answered before, a time-out, 408, 429, 5xx, a response that is no
-// chat completion (a proxy's page, say) or one without a text.  One that will not pass is an error
-// at once, in one line that says what to do: a key that is refused, a model that is not there.
+// A temporary failure is retried after 1, 2, 4, … s, or after the time that the server names: no
+// connection to a server that answered before, a time-out, status 408, 429 or 5xx, a response that
+// is not a chat completion (for example a proxy's page) or has no text.  A permanent failure, such
+// as a rejected key or an unknown model, is an error at once, whose single line tells what to do.
 // Example:
 //   const ChatClient client(http, {.endpoint = "http://localhost:8000/v1", .model = "m"}, sleep);
 //   MC_TRY(Completion completion, client.complete(messages, {}), "ask the model");
@@ -29,11 +30,11 @@ namespace mc::sample {
 struct Endpoint {
   std::string endpoint;  // ".../v1", or the whole URL up to "/chat/completions".
   std::string model;
-  std::string api_key;  // "": none is sent.
+  std::string api_key;  // "" sends no key.
   double timeout_s = 600;
   int retries = 4;
-  std::vector<std::string> headers{};  // "Name: value", besides those that every request has.
-  std::string extra_body = "{}";       // A JSON object, whose members go into each request.
+  std::vector<std::string> headers{};  // Additional headers, each "Name: value".
+  std::string extra_body = "{}";       // A JSON object whose members are added to each request.
 };
 
 struct Sampling {
@@ -44,12 +45,12 @@ struct Sampling {
 };
 
 struct Completion {
-  std::string text;       // The content; of a reasoning model without any, its reasoning.
-  std::string reasoning;  // The reasoning beside a content, or "".
-  std::string finish;     // "stop", "length", or what the server says.
-  // Each count is 0 where the server does not report it.
-  int64_t num_tokens = 0;        // The tokens of the completion, the reasoning's among them.
-  int64_t reasoning_tokens = 0;  // The reasoning's.
+  std::string text;       // The content.  If a reasoning model returned no content, its reasoning.
+  std::string reasoning;  // The reasoning, if the model returned both; else "".
+  std::string finish;     // "stop", "length", or another reason that the server reports.
+  // Each count is 0 if the server does not report it.
+  int64_t num_tokens = 0;        // The tokens of the completion, including the reasoning.
+  int64_t reasoning_tokens = 0;  // The tokens of the reasoning.
   int64_t prompt_tokens = 0;
 };
 
@@ -59,13 +60,12 @@ class ChatClient {
   // `http` must outlive the client.
   ChatClient(const HttpPost& http, Endpoint endpoint, Sleep sleep);
 
-  // Thread-safe where `sleep` is.
-  // kInvalidInput: the server refuses this request (a prompt that is too long, say), or fails at it
-  // however often it is tried; others may do.
-  // kNotFound: this is no such endpoint, key or model, and no request will do.  A server that has
-  // answered before may still return a page of a proxy's in the place of one answer.
-  // kUnavailable, kTimeout: no response came, however often it was tried.  Where no connection can
-  // be made to a server that has never answered, it is tried once.
+  // Sends one request, with retries.  Thread-safe if `sleep` is. kInvalidInput: the server rejects
+  // this request (for example a prompt that is too long), or fails at it in every attempt; other
+  // requests may succeed. kNotFound: the endpoint, the key or the model does not exist, and no
+  // request can succeed.  From a server that has answered before, it may also be a proxy's page
+  // instead of one answer. kUnavailable, kTimeout: no attempt got a response.  If the server has
+  // never answered and no connection can be made, there is one attempt only.
   Result<Completion> complete(const Messages& messages, const Sampling& sampling) const;
 
  private:

@@ -20,7 +20,7 @@ const std::string kGood =
     R"({"choices": [{"message": {"content": "hello"}, "finish_reason": "stop"}],
         "usage": {"completion_tokens": 7}})";
 
-// Answers what it was given, one after the other, the last one for ever.
+// A server that returns the given responses in order, and the last one for all further requests.
 class FakeServer final : public HttpPost {
  public:
   explicit FakeServer(std::deque<Result<HttpResponse>> answers) : answers_(std::move(answers)) {}
@@ -51,7 +51,7 @@ struct Client {
   std::vector<double> pauses;
 };
 
-TEST(ChatClient, AsksAsOpenAisServersWantIt) {
+TEST(ChatClient, SendsRequestsInOpenAisFormat) {
   Client client({response(200, kGood)});
   const auto completion =
       client.ask({.temperature = 0.5, .top_p = 0.9, .tokens_max = 8, .seed = 3});
@@ -67,14 +67,14 @@ TEST(ChatClient, AsksAsOpenAisServersWantIt) {
                             "temperature": 0.5, "top_p": 0.9, "max_tokens": 8, "seed": 3})"));
 }
 
-TEST(ChatClient, TriesAgainWhatMayPass) {
+TEST(ChatClient, RetriesTemporaryFailures) {
   Client client({Error{ErrorCode::kUnavailable, "refused"}, response(503, "busy"),
                  response(429, "slow down", 30), response(200, kGood)});
   ASSERT_TRUE(client.ask());
   EXPECT_THAT(client.pauses, ElementsAre(1, 2, 30));
 }
 
-TEST(ChatClient, GivesUpInOneLine) {
+TEST(ChatClient, ReportsAFinalFailureInOneLine) {
   Client down({Error{ErrorCode::kUnavailable, "no answer from u: refused"}});
   const auto completion = down.ask();
   ASSERT_FALSE(completion);
@@ -85,7 +85,7 @@ TEST(ChatClient, GivesUpInOneLine) {
   EXPECT_EQ(busy.ask().error().code, ErrorCode::kInvalidInput) << "another prompt may do";
 }
 
-TEST(ChatClient, TriesAgainToConnectOnlyToAServerThatAnsweredBefore) {
+TEST(ChatClient, RetriesConnectionsOnlyToAServerThatAnsweredBefore) {
   const Error nothing{ErrorCode::kNotFound, "no answer from u: is the server running there?"};
   Client wrong({nothing});
   const auto completion = wrong.ask();
@@ -97,7 +97,7 @@ TEST(ChatClient, TriesAgainToConnectOnlyToAServerThatAnsweredBefore) {
   EXPECT_THAT(restarted.pauses, ElementsAre(1, 2, 4));
 }
 
-TEST(ChatClient, DoesNotTryAgainWhatWillNotPass) {
+TEST(ChatClient, DoesNotRetryPermanentFailures) {
   const struct {
     HttpResponse response;
     ErrorCode code;
@@ -118,7 +118,7 @@ TEST(ChatClient, DoesNotTryAgainWhatWillNotPass) {
   }
 }
 
-TEST(ChatClient, TriesAgainAfterAResponseThatIsNoCompletion) {
+TEST(ChatClient, RetriesAfterAResponseThatIsNotACompletion) {
   const HttpResponse kTable[] = {{200, "text/html; charset=utf-8", "<html>", 0},
                                  response(200, "null"),
                                  response(200, R"({"choices": []})"),
@@ -138,7 +138,7 @@ TEST(ChatClient, TriesAgainAfterAResponseThatIsNoCompletion) {
               HasSubstr("text/html; charset=utf-8, which is no chat completion"));
 }
 
-TEST(ChatClient, SendsMoreMembersAndHeaders) {
+TEST(ChatClient, SendsAdditionalMembersAndHeaders) {
   FakeServer server({response(200, kGood)});
   const ChatClient client(server,
                           {.endpoint = "http://h/v1",
@@ -167,7 +167,7 @@ TEST(ChatClient, KeepsTheReasoningAndTheCounts) {
   EXPECT_EQ(completion->reasoning_tokens, 4);
 }
 
-TEST(ChatClient, CountsNothingThatIsNoCount) {
+TEST(ChatClient, IgnoresInvalidCounts) {
   for (const char* count : {"-5", "1e300", "99999999999999999999", "\"9\"", "null", "0.5"}) {
     Client client(
         {response(200, std::string(R"({"choices": [{"message": {"content": "x"}}], "usage": {)") +
@@ -178,14 +178,14 @@ TEST(ChatClient, CountsNothingThatIsNoCount) {
   }
 }
 
-TEST(ChatClient, ShowsNoControlCharactersOfAServer) {
+TEST(ChatClient, RemovesControlCharactersOfAServersMessage) {
   Client client({HttpResponse{200, "text/\x1b[2J\x1b]0;x\x07html", "<html>", 0}});
   const auto completion = client.ask();
   ASSERT_FALSE(completion);
   EXPECT_EQ(completion.error().message.find('\x1b'), std::string::npos);
 }
 
-TEST(ChatClient, TakesNoContentForAnEmptyAnswer) {
+TEST(ChatClient, ReadsMissingContentAsAnEmptyAnswer) {
   Client client({response(
       200, R"({"choices": [{"message": {"content": null}, "finish_reason": "length"}]})")});
   const auto completion = client.ask();
@@ -194,7 +194,7 @@ TEST(ChatClient, TakesNoContentForAnEmptyAnswer) {
   EXPECT_EQ(completion->finish, "length");
 }
 
-TEST(ChatClient, ReadsWhatAReasoningModelAnswers) {
+TEST(ChatClient, ReadsTheAnswerOfAReasoningModel) {
   const std::pair<std::string, std::string> kTable[] = {
       {R"({"content": null, "reasoning_content": "so: x"})", "so: x"},
       {R"({"content": "\n", "reasoning": "so: x"})", "so: x"},
@@ -213,7 +213,7 @@ TEST(ChatClient, ReadsWhatAReasoningModelAnswers) {
   }
 }
 
-TEST(HttpClient, SaysInALineThatNobodyListens) {
+TEST(HttpClient, ReportsAPortWithoutAServerInOneLine) {
   const auto http = HttpClient::create();
   if (!http) GTEST_SKIP() << http.error().message;
   const auto found = http->post_json({.url = "http://127.0.0.1:1/v1", .body = "{}"});

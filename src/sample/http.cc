@@ -10,7 +10,7 @@
 namespace mc::sample {
 namespace {
 
-// The functions of libcurl that are used.
+// The functions of libcurl that this file uses.
 struct Curl {
   decltype(&curl_global_init) global_init = nullptr;
   decltype(&::curl_easy_init) easy_init = nullptr;
@@ -47,7 +47,8 @@ Curl load() {
   return curl;
 }
 
-// Loaded once and never unloaded: its global state cannot be had twice.
+// The library is loaded once and never unloaded, because its global state cannot be initialized
+// twice.
 const Curl& library() {
   static const Curl curl = load();
   return curl;
@@ -55,7 +56,8 @@ const Curl& library() {
 
 size_t take_body(char* data, size_t size, size_t num, void* body) {
   auto& text = *static_cast<std::string*>(body);
-  if (text.size() + size * num > kResponseBytesMax) return 0;  // Ends the transfer.
+  // A smaller return value aborts the transfer.
+  if (text.size() + size * num > kResponseBytesMax) return 0;
   text.append(data, size * num);
   return size * num;
 }

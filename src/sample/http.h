@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// HttpClient: POST of JSON, by the system's libcurl.
+// HttpClient: sends JSON by POST, using the system's libcurl.
 //
-// The library is loaded when it is first needed, so the program runs without it where nothing is
-// asked over the network (docs/decisions/014-libcurl.md).
+// The library is loaded at its first use, so the program needs it only for requests over the
+// network (docs/decisions/014-libcurl.md).
 //
 //   MC_TRY(const HttpClient http, HttpClient::create(), "--endpoint");
 //   MC_TRY(HttpResponse response, http.post_json({.url = url, .body = json}), "ask the model");
@@ -21,36 +21,38 @@ namespace mc::sample {
 struct HttpRequest {
   std::string url;
   std::string body{};
-  std::string bearer{};                // "": no Authorization.
-  std::vector<std::string> headers{};  // More of them: "Name: value".
+  std::string bearer{};                // "" sends no Authorization header.
+  std::vector<std::string> headers{};  // Additional headers, each "Name: value".
   double connect_timeout_s = 10;
-  double timeout_s = 600;  // From the start to the last byte.
+  // The time from the start of the request to the last byte of the response.
+  double timeout_s = 600;
 };
 
 struct HttpResponse {
   long status = 0;
   std::string content_type;
   std::string body;
-  double retry_after_s = 0;  // 0: the server does not say.
+  double retry_after_s = 0;  // 0 if the server does not name a time.
 };
 
 inline constexpr size_t kResponseBytesMax = 64 << 20;
 
-// The sender of a request; a test's fake in its place says what it likes.
+// An interface that sends requests; tests replace it by a fake.
 class HttpPost {
  public:
   virtual ~HttpPost() = default;
-  // Thread-safe.  kNotFound where no connection can be made: no such host, nothing that listens;
-  // kUnavailable where there was no whole response; kTimeout; kInvalidInput for what is no URL.
+  // Sends a request.  Thread-safe.  kNotFound if no connection can be made (unknown host, or no
+  // server at the port); kUnavailable if the response was incomplete; kTimeout; kInvalidInput for
+  // an invalid URL.
   virtual Result<HttpResponse> post_json(const HttpRequest& request) const = 0;
 };
 
 class HttpClient final : public HttpPost {
  public:
-  // kUnavailable where this machine has no libcurl.
+  // kUnavailable if this machine has no libcurl.
   static Result<HttpClient> create();
   Result<HttpResponse> post_json(const HttpRequest& request) const override;
-  // Makes a connection to the server, and sends nothing.  Errors as of post_json.
+  // Connects to the server without sending anything.  Errors are those of post_json.
   Status reach(const std::string& url) const;
 
  private:

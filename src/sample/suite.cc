@@ -26,7 +26,7 @@ constexpr size_t kTemplateBytesMax = 1 << 20;
 
 // ---- Rows ---------------------------------------------------------------------------------------
 
-// The string at a path of members; "" where there is none.
+// The string at a path of member names; "" if it is missing.
 std::string text_at(const Json& json, std::initializer_list<const char*> path) {
   const Json* at = &json;
   for (const char* name : path) {
@@ -100,7 +100,7 @@ Result<std::vector<Item>> load_rows(const fs::path& path, std::string_view text)
   return out;
 }
 
-// True if the first line is a row of this form, not of KernelBench's data set.
+// True if the first line is a row in the forge's format, not in that of KernelBench's data set.
 bool holds_rows(std::string_view text) {
   const Json first = Json::parse(text.substr(0, text.find('\n')), nullptr, false);
   return first.is_object() && first.contains("prompt");
@@ -123,7 +123,7 @@ Item item_of(task::Task task, task::Dialect dialect, const std::string& language
   return item;
 }
 
-// The facts about MUSA that a program for CUDA does not show.
+// The rules for MUSA that cannot be seen in a CUDA program.
 std::string musa_rules(const std::string& architecture) {
   constexpr int kFirstWithBfloat16 = 220;
   const auto device = task::described(task::Dialect::kMusa, architecture);
@@ -149,7 +149,7 @@ std::string musa_rules(const std::string& architecture) {
 
 struct Part {
   std::string text;
-  bool is_task = false;  // The place of the task's program.
+  bool is_task = false;  // True for the position of the task's program.
 };
 
 Error unknown(const std::string& name, const TemplateValues& values) {
@@ -158,7 +158,7 @@ Error unknown(const std::string& name, const TemplateValues& values) {
   return invalid(fmt::format("{{{{{}}}}} is not known: use {}", name, known));
 }
 
-// A template's text between its names, and the values of these.
+// Splits a template into its texts and the values of its names.
 Result<std::vector<Part>> parts_of(const std::string& text, const TemplateValues& values) {
   static const std::regex kName(R"(\{\{\s{0,9}(\w{1,40})\s{0,9}\}\})");
   std::vector<Part> parts;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The items that a model is measured on: tasks, each with the prompt that asks for it.
+// The items of a benchmark suite: tasks, each with the prompt that requests an answer.
 //
-// A bench suite is a file of rows as the forge writes them (test.jsonl: `id`, `prompt` as messages,
-// `reward_model.ground_truth`, `extra_info`), or anything that task::load_suite reads: a
-// KernelBench checkout, a folder of level*.jsonl, a folder of families, a folder of .py files. Rows
-// bring their own prompts; all else gets that of generation_prompt.
+// A suite is a file of rows as the forge writes them (test.jsonl: `id`, `prompt` as messages,
+// `reward_model.ground_truth`, `extra_info`), or any input of task::load_suite: a KernelBench
+// checkout, a folder of level*.jsonl, a folder of families, a folder of .py files.  Rows contain
+// their own prompts; other tasks get the prompt of generation_prompt.
 //
 //   MC_TRY(std::vector<Item> items, load_bench_suite("forge/test.jsonl"), "--suite");
 #ifndef MC_SAMPLE_SUITE_H_
@@ -30,39 +30,40 @@ struct Message {
 using Messages = std::vector<Message>;
 
 struct Item {
-  task::Task task;  // Its id is the row's, or the suite's: "kernelbench:1/19", "family/name".
+  task::Task task;  // Its id is the row's, or that of the suite: "kernelbench:1/19", "family/name".
   Messages prompt;
-  std::string level;                  // "level 1", "depth 3"; "" where the suite has none.
-  std::vector<std::string> families;  // "softmax"; a task counts for each of them.
+  std::string level;  // "level 1", "depth 3"; "" if the suite has no levels.
+  // Families such as "softmax"; a task counts for each of its families.
+  std::vector<std::string> families;
 };
 
-// In the suite's order.  Numbered suites have the name "kernelbench".
-// kNotFound, or kInvalidInput with the file and line that cannot be used.
+// Loads the items in the suite's order.  Numbered suites have the name "kernelbench". kNotFound, or
+// kInvalidInput, which names the file and line of the fault.
 Result<std::vector<Item>> load_bench_suite(const std::filesystem::path& path,
                                            task::Dialect dialect = task::Dialect::kCuda,
                                            const std::string& language = task::kAnyLanguage,
                                            const std::string& musa_architecture = "mp_31");
 
-// The input of `musacoder-learn generate --prompts` reads it: {"id", "prompt"} a line.
+// The input of `musacoder-learn generate --prompts`: one line {"id", "prompt"} for each item.
 std::string prompt_lines(std::span<const Item> items);
 
-// Asks for a complete module with ModelNew and own kernels, in CUDA or MUSA, in one fenced block.
-// Text of ours.
+// The default prompt.  It requests a complete module with ModelNew and own kernels, in CUDA or
+// MUSA, in one code fence.
 Messages generation_prompt(const task::Task& task, task::Dialect dialect,
                            const std::string& language = task::kAnyLanguage,
                            const std::string& musa_architecture = "mp_31");
-// That prompt without the task. In any language but Triton, kernels are the dialect's, for MUSA's
-// architecture.
+// The default prompt without the task.  The rules are for the dialect and MUSA's architecture,
+// except for Triton.
 std::string prompt_rules(task::Dialect dialect, const std::string& language = task::kAnyLanguage,
                          const std::string& musa_architecture = "mp_31");
 
-// The texts of the names that a template may have, each made where a template has it.  {{task}},
-// the task's program, is always among them.
+// The values of the names that a template may use; a value is computed only if the template uses
+// it. The name {{task}}, the task's program, is always defined.
 using TemplateValue = std::function<Result<std::string>()>;
 using TemplateValues = std::map<std::string, TemplateValue>;
 
-// Replaces each prompt by the text of a file, in which names in double braces have their values.
-// kInvalidInput where the file has no {{task}}, or another name in double braces.
+// Replaces each prompt by the text of a file, in which names in double braces are replaced by their
+// values.  kInvalidInput if the file does not contain {{task}}, or contains an unknown name.
 Status apply_template(const std::filesystem::path& path, const TemplateValues& values,
                       std::vector<Item>& items);
 

@@ -50,7 +50,7 @@ TEST_F(BenchSuite, ReadsRowsWithTheirPromptsAndGroups) {
   EXPECT_EQ(first.prompt[0].content, "write it");
 }
 
-TEST(PromptRules, TeachTheArchitectureOfMusaThatWasAskedFor) {
+TEST(PromptRules, ContainTheRequestedArchitectureOfMusa) {
   const auto rules = [](const char* architecture) {
     return prompt_rules(task::Dialect::kMusa, task::kAnyLanguage, architecture);
   };
@@ -62,7 +62,7 @@ TEST(PromptRules, TeachTheArchitectureOfMusaThatWasAskedFor) {
   EXPECT_THAT(rules("mp_21"), testing::Not(testing::HasSubstr("__mt_bfloat16")));
 }
 
-TEST_F(BenchSuite, PromptsTasksThatBringNone) {
+TEST_F(BenchSuite, CreatesPromptsForTasksWithoutOne) {
   write("level1/19_ReLU.py", "class Model: 'relu'");
   const auto musa = load_bench_suite(folder_->path(), task::Dialect::kMusa);
   ASSERT_TRUE(musa);
@@ -86,7 +86,7 @@ TEST_F(BenchSuite, ReadsFamiliesAndPlainFiles) {
   EXPECT_EQ((*items)[1].task.id, "plain");
 }
 
-TEST_F(BenchSuite, NamesTheLineThatCannotBeUsed) {
+TEST_F(BenchSuite, NamesTheInvalidLine) {
   Json no_user = row("x");
   no_user["prompt"][0]["role"] = "assistant";
   Json no_task = row("x");
@@ -110,7 +110,7 @@ TEST_F(BenchSuite, NamesTheLineThatCannotBeUsed) {
   EXPECT_EQ(load_bench_suite(folder_->path() / "nowhere").error().code, ErrorCode::kNotFound);
 }
 
-TEST_F(BenchSuite, PromptLinesHoldIdAndMessages) {
+TEST_F(BenchSuite, PromptLinesContainIdAndMessages) {
   const auto items = load_bench_suite(write("test.jsonl", row("a").dump()));
   const Json line = Json::parse(prompt_lines(*items));
   EXPECT_EQ(line["id"], "a");
@@ -123,7 +123,7 @@ TemplateValue value_of(const std::string& text) {
   return [text] { return Result<std::string>(text); };
 }
 
-TEST_F(BenchSuite, TemplatesHaveTheTasksTextAsItIs) {
+TEST_F(BenchSuite, TemplatesContainTheTasksTextUnchanged) {
   auto items = load_bench_suite(write("test.jsonl", row("a").dump()));
   (*items)[0].task.code = "x = {{platform}}; $& \\1";
   const TemplateValues values = {
@@ -137,7 +137,7 @@ TEST_F(BenchSuite, TemplatesHaveTheTasksTextAsItIs) {
             "For {{task}}:\nx = {{platform}}; $& \\1x = {{platform}}; $& \\1 {{1, 2}} {x}");
 }
 
-TEST_F(BenchSuite, NamesWhatATemplateLacks) {
+TEST_F(BenchSuite, NamesTheFaultOfATemplate) {
   auto items = load_bench_suite(write("test.jsonl", row("a").dump()));
   const TemplateValues values = {
       {"platform", value_of("CUDA")},

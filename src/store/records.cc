@@ -27,7 +27,7 @@ Result<std::string> text_of(const Json& json, const char* name, const char* othe
   return found->get<std::string>();
 }
 
-// A member that may be missing.
+// The text of an optional member; "" if it is missing.
 std::string text_or_empty(const Json& json, const char* name) {
   const auto found = json.find(name);
   return found != json.end() && found->is_string() ? found->get<std::string>() : "";
@@ -92,7 +92,7 @@ std::string json_line(const Judgement& judgement) {
                      {"seconds", judgement.seconds},
                      {"feedback", judgement.feedback}};
   std::string line = line_of(head);
-  // The verdict keeps the order of its members.
+  // The verdict is appended as text, because its members must keep their order.
   line.erase(line.size() - 2);
   return line + ",\"verdict\":" + task::to_json(judgement.verdict, task::Indent::kCompact) + "}\n";
 }

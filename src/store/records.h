@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The records of a run: answers of a model, and what MooreEval said of them.  Their JSON Lines are
-// the export of a store, and the form in which other programs hand answers in.
+// The records of a run: a model's answers and their verdicts.  Their JSON Lines are the export
+// format of a store, and the format in which other programs provide answers.
 #ifndef MC_STORE_RECORDS_H_
 #define MC_STORE_RECORDS_H_
 
@@ -16,46 +16,47 @@
 
 namespace mc::store {
 
-// Which answer: the task's id, the sample of 0, 1, …, the turn of 0, 1, ….
+// The key of an answer: the task's id, the index of the sample, and the index of the turn.
 struct AnswerKey {
   std::string id;
   int64_t sample = 0;
   int64_t turn = 0;
   auto operator<=>(const AnswerKey&) const = default;
 };
-std::string to_string(const AnswerKey& key);  // "kernelbench:1/19#0", with turns "…#0.1".
+// "kernelbench:1/19#0"; turns after the first are "…#0.1".
+std::string to_string(const AnswerKey& key);
 
 struct Answer {
   AnswerKey key;
   std::string completion;   // The raw answer, or a module.
-  std::string reasoning{};  // The thoughts that a server returned beside the answer.
+  std::string reasoning{};  // The reasoning that a server returned beside the answer.
   std::string finish{};     // "stop", "length", or "".
-  // Each count is 0 where the source does not report it.
-  int64_t num_tokens = 0;        // The whole completion's.
-  int64_t reasoning_tokens = 0;  // The reasoning's, which are among them.
+  // Each count is 0 if the source does not report it.
+  int64_t num_tokens = 0;        // The tokens of the whole completion, including the reasoning.
+  int64_t reasoning_tokens = 0;  // The tokens of the reasoning.
   int64_t prompt_tokens = 0;
-  double seconds = 0;  // From the request to the answer.
+  double seconds = 0;  // The time from the request to the answer.
   bool operator==(const Answer&) const = default;
 };
 
 struct Judgement {
   AnswerKey key;
-  std::optional<double> reward;  // Empty where the verdict is not scored.
-  double seconds = 0;            // From the first stage to the verdict.
-  std::string feedback{};        // For the model's next turn.
+  std::optional<double> reward;  // Empty if the verdict is not scored.
+  double seconds = 0;            // The time from the first stage to the verdict.
+  std::string feedback{};        // The feedback for the model's next turn.
   task::Verdict verdict;
 };
 
-// {"id", "sample", "turn", "completion", "num_tokens", "finish", …}; members that are 0 or "" are
-// left out, but for the first ones.
+// {"id", "sample", "turn", "completion", "num_tokens", "finish", …}; of the other members, those
+// that are 0 or "" are left out.
 std::string json_line(const Answer& answer);
-// Reads that, and {"task", "sample", "response"} as `musacoder eval` does.
+// Reads the line of json_line, or the form of `musacoder eval`: {"task", "sample", "response"}.
 Result<Answer> answer_from_json(std::string_view line);
 
-// {"id", "sample", "turn", "reward", "seconds", "feedback", "verdict"}.
+// The judgement as {"id", "sample", "turn", "reward", "seconds", "feedback", "verdict"}.
 std::string json_line(const Judgement& judgement);
 
-// A task of a run, as a report shows it.
+// A task of a run, as reports show it.
 struct TaskRecord {
   std::string id;
   std::string level{};                  // "level 1", "depth 3", or "".

@@ -40,19 +40,19 @@ TEST(AnswerLine, ReadsBackWhatItWrote) {
   }
 }
 
-TEST(AnswerLine, LeavesOutMembersThatSayNothing) {
+TEST(AnswerLine, LeavesOutEmptyMembers) {
   const Json json = Json::parse(json_line(Answer{.key = {"a", 0, 0}, .completion = "x"}));
   EXPECT_EQ(json, Json::parse(R"({"id": "a", "sample": 0, "completion": "x", "num_tokens": 0,
                                  "finish": ""})"));
 }
 
-TEST(AnswerLine, HasReplacementsForBytesThatAreNoUtf8) {
+TEST(AnswerLine, ReplacesBytesThatAreNotUtf8) {
   const auto again = answer_from_json(json_line(Answer{.key = {"a", 0, 0}, .completion = "\xff!"}));
   ASSERT_TRUE(again);
   EXPECT_EQ(again->completion, "\ufffd!");
 }
 
-TEST(AnswerLine, NamesTheMemberThatCannotBeUsed) {
+TEST(AnswerLine, NamesTheInvalidMember) {
   const struct {
     std::string line;
     std::string words;
@@ -78,7 +78,7 @@ TEST(AnswerLine, NamesTheMemberThatCannotBeUsed) {
   }
 }
 
-TEST(JudgementLine, HoldsTheVerdictInItsOwnForm) {
+TEST(JudgementLine, ContainsTheVerdictInItsOwnFormat) {
   for (size_t i = 0; i < std::variant_size_v<task::Outcome>; ++i) {
     const Judgement one{.key = {"a", 1, 2},
                         .reward = i == 0 ? std::optional<double>() : -0.5,

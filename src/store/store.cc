@@ -24,13 +24,13 @@
 
 namespace mc::store {
 
-// The connection; a mutex makes each operation one of its own.
+// The connection to the database; a mutex serializes its operations.
 class Database {
  public:
   Database(const std::filesystem::path& path, int flags, Fd lock)
       : path_(path), lock_(std::move(lock)), connection_(path.string(), flags, kBusyMs) {}
 
-  // Calls `operation` with the connection; an exception of SQLite is an error.
+  // Calls `operation` with the connection; converts exceptions of SQLite to errors.
   template <typename Operation>
   auto call(const Operation& operation) -> decltype(operation(std::declval<SQLite::Database&>())) {
     const std::lock_guard guard(mutex_);
@@ -46,7 +46,7 @@ class Database {
  private:
   static constexpr int kBusyMs = 30'000;
   const std::filesystem::path path_;
-  const Fd lock_;  // The writer holds the lock of the file "…-lock".
+  const Fd lock_;  // The writer's lock on the file "…-lock"; not open for a reader.
   std::mutex mutex_;
   SQLite::Database connection_;  // Guarded by mutex_.
 };
@@ -56,7 +56,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-// The script at index i leads from version i to version i + 1.
+// The script at index i upgrades a file from version i to version i + 1.
 constexpr const char* kMigrations[] = {
     R"(CREATE TABLE run(
          id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, kind TEXT NOT NULL,
@@ -81,7 +81,7 @@ constexpr const char* kMigrations[] = {
 constexpr int kVersion = std::size(kMigrations);
 constexpr int kApplication = 0x4d437372;  // "MCsr", which marks a SQLite file as a store.
 
-// One writer at a time.
+// Locks the store for one writer at a time.
 Result<Fd> lock_of(const fs::path& path) {
   Fd fd(::open((path.string() + "-lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
   if (!fd.is_open()) return system_error(ErrorCode::kIo, "cannot write " + path.string());
@@ -128,14 +128,14 @@ Result<std::unique_ptr<Database>> connect(const fs::path& path, int flags, Fd lo
   }
 }
 
-// The first setting that differs, for the user.
+// The first setting that differs, as text for the user.
 std::string difference(const std::string& before, const std::string& now) {
   const Json a = Json::parse(before, nullptr, false);
   const Json b = Json::parse(now, nullptr, false);
   if (!a.is_object() || !b.is_object()) return "its settings cannot be read";
   for (const Json& both : {a, b}) {
     for (const auto& [name, value] : both.items()) {
-      if (name == "prices") continue;  // Runs of an older program have them here.
+      if (name == "prices") continue;  // Runs of an older program contain prices in their settings.
       const Json was = a.value(name, Json());
       const Json is = b.value(name, Json());
       if (was != is) return fmt::format("{} was {}, now {}", name, was.dump(), is.dump());
@@ -194,8 +194,8 @@ Result<std::unique_ptr<Store>> Store::open(const fs::path& path) {
 Result<std::unique_ptr<Store>> Store::open_to_read(const fs::path& path) {
   std::error_code ignored;
   if (!fs::exists(path, ignored)) return Error{ErrorCode::kNotFound, "no store " + path.string()};
-  // A killed writer may leave a transaction that the next connection has to undo in the file, which
-  // one without the right to write cannot do.
+  // A killed writer may leave a transaction that the next connection must roll back in the file; a
+  // read-only connection cannot do that.
   MC_TRY(auto database, connect(path, SQLite::OPEN_READWRITE, Fd()), "store");
   const auto check = [&](SQLite::Database& connection) -> Status {
     connection.exec("PRAGMA query_only = ON");

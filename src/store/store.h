@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Store: what runs have on disk, in one SQLite file; a run goes on in it where it was killed.
+// Store: the records of runs in one SQLite file.  A killed run resumes from it.
 //
-// A run is one measurement with one set of settings; a store has any number of them, by name.  Each
-// answer and each verdict is in the file when its `add` returns.  A store has one writer at a time;
-// others may read it meanwhile.
+// A run is one measurement with one set of settings; a store contains any number of runs,
+// identified by name.  An answer or verdict is in the file when its `add` returns.  A store has one
+// writer at a time; other processes may read it at the same time.
 //
 //   MC_TRY(auto store, Store::open("bench/store.sqlite"), "--out");
 //   MC_TRY(Run run, store->begin({.name = "qwen3", .kind = "bench", .settings = json}), "--out");
@@ -25,13 +25,14 @@
 
 namespace mc::store {
 
-inline constexpr const char* kStoreName = "store.sqlite";  // The file's name in a run's folder.
+// The name of the file in a run's folder.
+inline constexpr const char* kStoreName = "store.sqlite";
 
 struct RunRecord {
   std::string name;
   std::string kind;                // "bench", "forge", "rl", …
-  std::string settings;            // One JSON object: all that the figures depend on.
-  std::string environment = "{}";  // One JSON object: the machine and the versions.
+  std::string settings;            // One JSON object with all settings that can change the figures.
+  std::string environment = "{}";  // One JSON object: the machine and the versions of software.
   std::string created{};           // ISO 8601, UTC; set when the run begins.
 };
 
@@ -46,13 +47,13 @@ class Run {
 
   // Replaces the run's tasks.
   Status set_tasks(std::span<const TaskRecord> tasks);
-  Status add(const Answer& answer);             // In place of an earlier one with its key.
-  Status add(std::span<const Answer> answers);  // All of them or none, in one transaction.
-  Status add(const Judgement& judgement);       // The same.
-  // A text of its own for each name: "summary", or a part of the work, such as "chunk 12".
+  Status add(const Answer& answer);             // Replaces an earlier answer with the same key.
+  Status add(std::span<const Answer> answers);  // Adds all of them or none, in one transaction.
+  Status add(const Judgement& judgement);       // Replaces an earlier verdict with the same key.
+  // Stores a text under a name, such as "summary" or, for a part of the work, "chunk 12".
   Status put(const std::string& name, const std::string& text);
 
-  // All by key.
+  // The records, ordered by key.
   Result<std::vector<TaskRecord>> tasks() const;
   Result<std::vector<Answer>> answers() const;
   Result<std::vector<Judgement>> judgements() const;
@@ -69,32 +70,32 @@ class Run {
 
 class Store {
  public:
-  // Makes the file and its folder where they are missing, and brings an older file up to date.
-  // kInvalidInput where the file is something else, or of a newer program; kUnavailable where
-  // another process writes it.
+  // Opens the file for writing; creates it and its folder if they are missing, and upgrades an
+  // older file. kInvalidInput if the file is not a store, or was written by a newer program;
+  // kUnavailable if another process is its writer.
   static Result<std::unique_ptr<Store>> open(const std::filesystem::path& path);
-  // kNotFound where there is none, or one without a run.
+  // kNotFound if the file is missing or contains no run.
   static Result<std::unique_ptr<Store>> open_to_read(const std::filesystem::path& path);
   ~Store();
 
-  // Begins the run, or goes on with the one of this name.  kInvalidInput where that has other
-  // settings; the message names the first that differs.
+  // Begins the run, or resumes the run of this name.  kInvalidInput if that run has other settings;
+  // the message names the first difference.
   Result<Run> begin(RunRecord record);
-  Result<std::vector<Run>> runs();  // In the order in which they began.
+  Result<std::vector<Run>> runs();  // The runs in the order in which they began.
 
  private:
   explicit Store(std::unique_ptr<Database> database);
   std::unique_ptr<Database> database_;
 };
 
-// A folder that has one run, in its kStoreName.
+// A folder with one run, in its file kStoreName.
 struct RunFolder {
   std::unique_ptr<Store> store;
   Run run;
 };
-// Begins the run or goes on with it; errors as of Store::open and Store::begin.
+// Begins or resumes the run.  Errors are those of Store::open and Store::begin.
 Result<RunFolder> open_run(const std::filesystem::path& folder, RunRecord record);
-// kNotFound where there is no run.
+// kNotFound if there is no run.
 Result<RunFolder> open_run_to_read(const std::filesystem::path& folder);
 
 }  // namespace mc::store

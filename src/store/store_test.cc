@@ -31,7 +31,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::MatchesRegex;
 
-using StoredRun = Run;  // A test has a member of the name Run.
+using StoredRun = Run;  // A base class of the tests has a member named Run.
 
 Judgement judgement(AnswerKey key, uint64_t seed) {
   Judgement one{.key = std::move(key),
@@ -65,7 +65,7 @@ class Stores : public testing::Test {
     return *run;
   }
 
-  // Another program's access to the file.
+  // Executes statements directly in the file, as another program may do.
   void execute(const std::string& statements) {
     SQLite::Database(path_.string(), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE).exec(statements);
   }
@@ -76,7 +76,7 @@ class Stores : public testing::Test {
 
 // ---- Round trips --------------------------------------------------------------------------------
 
-TEST_F(Stores, ReadBackAnswersAsTheyWere) {
+TEST_F(Stores, ReadBackAnswersUnchanged) {
   const std::vector<Answer> answers = {
       {.key = {"a", 0, 0}, .completion = std::string("NUL \0 here", 10)},
       {.key = {"a", 0, 1},
@@ -116,7 +116,7 @@ TEST_F(Stores, ReadBackVerdictsOfEveryOutcome) {
   for (size_t i = 0; i < all.size(); ++i) expect_equal((*again)[i], all[i]);
 }
 
-TEST_F(Stores, ReadBackTasksWithNamesThatAreNoUtf8) {
+TEST_F(Stores, ReadBackTasksWithNamesThatAreNotUtf8) {
   const auto store = open();
   StoredRun run = begin(*store);
   const std::vector<TaskRecord> tasks = {{"a", "level 1", {"softmax", "\"quoted\""}, "code"},
@@ -127,7 +127,7 @@ TEST_F(Stores, ReadBackTasksWithNamesThatAreNoUtf8) {
   EXPECT_EQ(*run.tasks(), std::vector<TaskRecord>({{"c", "", {"\ufffd"}, ""}}));
 }
 
-TEST_F(Stores, KeepTheLastOfEachKeyAndName) {
+TEST_F(Stores, KeepTheLastRecordOfEachKeyAndName) {
   const auto store = open();
   StoredRun run = begin(*store);
   const AnswerKey key{"a", 0, 0};
@@ -145,7 +145,7 @@ TEST_F(Stores, KeepTheLastOfEachKeyAndName) {
   EXPECT_EQ(*run.text("another"), std::nullopt);
 }
 
-TEST_F(Stores, HaveRunsThatDoNotSeeEachOther) {
+TEST_F(Stores, KeepRunsSeparate) {
   const auto store = open();
   for (const char* name : {"a (\"b\")", "", "a'; --", "a#1"}) {
     auto run = store->begin({.name = name, .kind = "bench", .settings = "{}"});
@@ -161,7 +161,7 @@ TEST_F(Stores, HaveRunsThatDoNotSeeEachOther) {
   }
 }
 
-TEST_F(Stores, AddManyAnswersOrNone) {
+TEST_F(Stores, AddAllAnswersOfATransactionOrNone) {
   const auto store = open();
   StoredRun run = begin(*store);
   execute(
@@ -178,7 +178,7 @@ TEST_F(Stores, AddManyAnswersOrNone) {
 
 // ---- Going on -----------------------------------------------------------------------------------
 
-TEST_F(Stores, TakeUpARunWithEqualSettings) {
+TEST_F(Stores, ResumeARunWithEqualSettings) {
   {
     const auto store = open();
     ASSERT_TRUE(begin(*store, R"({"turns":1,"model":"m"})")
@@ -190,7 +190,7 @@ TEST_F(Stores, TakeUpARunWithEqualSettings) {
   EXPECT_EQ(store->runs()->size(), 1U);
 }
 
-TEST_F(Stores, NameTheSettingThatDiffers) {
+TEST_F(Stores, NameTheSettingThatDiffersFromTheExistingRun) {
   const auto store = open();
   begin(*store, R"({"model":"m","turns":1})");
   const struct {
@@ -211,10 +211,10 @@ TEST_F(Stores, NameTheSettingThatDiffers) {
   EXPECT_THAT(other.error().message, HasSubstr("it is of the kind bench"));
 }
 
-TEST_F(Stores, HaveOneRunInAFolderOfARun) {
+TEST_F(Stores, HaveOneRunInARunFolder) {
   const std::filesystem::path folder = path_.parent_path();
   ASSERT_FALSE(open_run_to_read(folder));
-  open();  // A store without a run, as a kill may leave it.
+  open();  // A store without a run, as a killed process may leave it.
   const auto empty = open_run_to_read(folder);
   ASSERT_FALSE(empty);
   EXPECT_EQ(empty.error().code, ErrorCode::kNotFound);
@@ -240,7 +240,7 @@ TEST_F(Stores, HaveOneWriter) {
   EXPECT_TRUE(Store::open(path_));
 }
 
-TEST_F(Stores, AreReadWhileAWriterWrites) {
+TEST_F(Stores, CanBeReadWhileAWriterWrites) {
   constexpr int64_t kNum = 100;
   const auto store = open();
   StoredRun run = begin(*store);
@@ -261,7 +261,7 @@ TEST_F(Stores, AreReadWhileAWriterWrites) {
   }
 }
 
-TEST_F(Stores, TakeRecordsOfManyThreads) {
+TEST_F(Stores, AcceptRecordsFromManyThreads) {
   const auto store = open();
   StoredRun run = begin(*store);
   {
@@ -279,7 +279,7 @@ TEST_F(Stores, TakeRecordsOfManyThreads) {
   EXPECT_EQ(run.judgements()->size(), 20U);
 }
 
-TEST_F(Stores, OfAReaderCannotBeWritten) {
+TEST_F(Stores, CannotBeWrittenByAReader) {
   begin(*open());
   const auto reader = Store::open_to_read(path_);
   ASSERT_TRUE(reader);
@@ -290,7 +290,7 @@ TEST_F(Stores, OfAReaderCannotBeWritten) {
 
 // ---- Files --------------------------------------------------------------------------------------
 
-TEST_F(Stores, BeginInAFileThatIsEmpty) {
+TEST_F(Stores, BeginInAnEmptyFile) {
   std::filesystem::create_directories(path_.parent_path());
   std::ofstream(path_).flush();
   const auto reader = Store::open_to_read(path_);
@@ -301,14 +301,14 @@ TEST_F(Stores, BeginInAFileThatIsEmpty) {
   EXPECT_TRUE(Store::open_to_read(path_));
 }
 
-TEST_F(Stores, AreNotMadeByReading) {
+TEST_F(Stores, AreNotCreatedByReading) {
   const auto reader = Store::open_to_read(path_);
   ASSERT_FALSE(reader);
   EXPECT_EQ(reader.error().code, ErrorCode::kNotFound);
   EXPECT_FALSE(std::filesystem::exists(path_));
 }
 
-TEST_F(Stores, AreNotMadeOfOtherFiles) {
+TEST_F(Stores, DoNotOverwriteOtherFiles) {
   std::filesystem::create_directories(path_.parent_path());
   const auto refuses = [&](const std::string& words) {
     for (const auto& result : {Store::open(path_), Store::open_to_read(path_)}) {
@@ -331,7 +331,7 @@ TEST_F(Stores, AreNotMadeOfOtherFiles) {
   refuses("has version 1000, this program reads up to 1");
 }
 
-TEST_F(Stores, NameAPlaceThatCannotBeWritten) {
+TEST_F(Stores, NameAPathThatCannotBeWritten) {
   for (const char* path : {"/proc/no/store.sqlite", "/dev/null/store.sqlite"}) {
     const auto store = Store::open(path);
     ASSERT_FALSE(store);
@@ -340,8 +340,8 @@ TEST_F(Stores, NameAPlaceThatCannotBeWritten) {
   }
 }
 
-TEST_F(Stores, ReportAFullDiskAndKeepWhatWasThere) {
-  constexpr rlim_t kBytesMax = 200'000;  // The bound of a file, in the place of a disk's.
+TEST_F(Stores, ReportAFullDiskAndKeepEarlierRecords) {
+  constexpr rlim_t kBytesMax = 200'000;  // The limit of a file's size simulates a full disk.
   begin(*open());
   const pid_t child = ::fork();
   if (child == 0) {
@@ -364,7 +364,7 @@ TEST_F(Stores, ReportAFullDiskAndKeepWhatWasThere) {
 
 // ---- Kills --------------------------------------------------------------------------------------
 
-// Adds an answer and its verdict over and over, and writes a byte for each `add` that returned.
+// Repeatedly adds an answer and its verdict, and writes a byte to the pipe after each `add`.
 [[noreturn]] void write_until_killed(const std::filesystem::path& path, int pipe) {
   auto store = Store::open(path);
   if (!store) ::_exit(1);
@@ -379,7 +379,7 @@ TEST_F(Stores, ReportAFullDiskAndKeepWhatWasThere) {
   }
 }
 
-TEST_F(Stores, HaveAllThatWasAddedBeforeAKill) {
+TEST_F(Stores, KeepAllRecordsAddedBeforeAKill) {
   const uint64_t seed = random_seed();
   SCOPED_TRACE(fmt::format("seed {}", seed));
   std::mt19937_64 random(seed);
@@ -391,7 +391,7 @@ TEST_F(Stores, HaveAllThatWasAddedBeforeAKill) {
     const pid_t child = ::fork();
     if (child == 0) write_until_killed(path_, ends[1]);
     ::close(ends[1]);
-    // After that many bytes, and after a moment in which it is somewhere within an `add`.
+    // The kill comes after num_read bytes and a random delay, so it may interrupt an `add`.
     const uint64_t num_read = random() % 20;
     char byte = 0;
     for (uint64_t i = 0; i < num_read && ::read(ends[0], &byte, 1) == 1; ++i) {
@@ -404,8 +404,8 @@ TEST_F(Stores, HaveAllThatWasAddedBeforeAKill) {
     ASSERT_TRUE(WIFSIGNALED(status)) << status;
     while (::read(ends[0], &byte, 1) == 1) (byte == 'a' ? answers : verdicts) += 1;
     ::close(ends[0]);
-    if (answers == 0) continue;  // It may have been killed before it made the file.
-    // Readers and writers take turns at finding what the kill left.
+    if (answers == 0) continue;  // The process may have been killed before it created the file.
+    // Even rounds check the state as a reader, odd rounds as a writer.
     const auto store = round % 2 == 0 ? Store::open_to_read(path_) : Store::open(path_);
     ASSERT_TRUE(store) << store.error().message;
     const StoredRun run = (*store)->runs()->at(0);
@@ -424,14 +424,14 @@ TEST_F(Stores, HaveAllThatWasAddedBeforeAKill) {
   EXPECT_GT(answers, 0);
 }
 
-TEST_F(Stores, AreReadAfterAKillWithinATransaction) {
+TEST_F(Stores, CanBeReadAfterAKillWithinATransaction) {
   {
     begin(*open());
   }
   const pid_t child = ::fork();
   if (child == 0) {
     SQLite::Database database(path_.string(), SQLite::OPEN_READWRITE);
-    // With so small a cache the pages are in the file before the transaction's end.
+    // With a tiny cache, SQLite writes pages to the file before the transaction ends.
     database.exec("PRAGMA cache_size = 1; BEGIN IMMEDIATE");
     for (int i = 0; i < 200; ++i) {
       database.exec(fmt::format("INSERT INTO text VALUES(1, '{}', hex(zeroblob(3000)))", i));

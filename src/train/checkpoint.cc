@@ -27,7 +27,7 @@ constexpr size_t kStateBytesMax = 64 << 20;
 constexpr size_t kKept = 2;
 constexpr std::string_view kPrefix = "step-";
 
-// Oldest first: the numbers have a fixed width.
+// The order is oldest first, because the numbers have a fixed width.
 std::vector<fs::path> checkpoints_of(const fs::path& run) {
   std::vector<fs::path> found;
   std::error_code failure;

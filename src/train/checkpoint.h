@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The state of a training run on the disk: RUN/store.sqlite with its settings, and
-// RUN/checkpoints/step-00000100 with state.json (step, place in the data, time) and
-// state.safetensors (parameters, both moments, a generator's own weights).
+// The state of a training run on disk: RUN/store.sqlite contains its settings, and
+// RUN/checkpoints/step-00000100 contains state.json (step, position in the data, time) and
+// state.safetensors (parameters, both moments, and the generator's weights if it has its own).
 //
-// A checkpoint is written to another name and renamed when all of it is on the disk, so one that is
-// there is whole.  The last two are kept.
+// A checkpoint is written under a temporary name and renamed when it is complete on disk, so each
+// checkpoint that exists is whole.  The last two are kept.
 #ifndef MC_TRAIN_CHECKPOINT_H_
 #define MC_TRAIN_CHECKPOINT_H_
 
@@ -22,31 +22,32 @@
 namespace mc::train {
 
 struct RunState {
-  int64_t step = 0;  // Steps that are done.
+  int64_t step = 0;  // The number of completed steps.
   int64_t tokens = 0;
   double elapsed_s = 0;
   Place place;
-  std::string more;  // The rest of the state of a run, in its own words; "" for none.
+  std::string more;  // Further state of a run, in the format of its caller; "" if there is none.
 };
 
 struct RunTensors {
   at::Tensor master;
   at::Tensor first;
   at::Tensor second;
-  at::Tensor generator = {};  // RL: the generator's own weights; undefined where it has none.
+  // RL: the generator's own weights; undefined if it uses the trainer's.
+  at::Tensor generator = {};
 };
 
 enum class Existing { kRefuse, kResume };
 
-// Begins a run in a folder, or goes on with the one that is there.  kInvalidInput where that may
-// not be, or has other settings (JSON: all that must be the same).
+// Creates a run folder, or opens the existing one to resume the run.  kInvalidInput if this is not
+// allowed, or if the existing run has other settings (JSON: all that must be the same).
 Result<store::RunFolder> open_run(const std::filesystem::path& run, const std::string& kind,
                                   const std::string& settings, Existing existing);
 
 Status save_checkpoint(const std::filesystem::path& run, const RunState& state,
                        const RunTensors& tensors);
 
-// Copies the newest checkpoint into `tensors`.  kNotFound where there is none.
+// Copies the newest checkpoint into `tensors`.  kNotFound if the run has none.
 Result<RunState> load_checkpoint(const std::filesystem::path& run, const RunTensors& tensors);
 
 }  // namespace mc::train

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PyTorch's package has the header of its process group, but not those of gloo that it includes.
-// The build makes empty ones.  The names that the header needs are declared here instead: none of
-// them is used by us, and all code and layouts that depend on them are in PyTorch's library.
+// PyTorch's package contains the header of its process group, but not the gloo headers that it
+// includes. The build creates empty ones instead, and the names that the header needs are declared
+// here.  Our code uses none of these names; all code and layouts that depend on them are in
+// PyTorch's library.
 #include "train/gloo.h"
 
 #include <chrono>

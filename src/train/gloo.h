@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sums over ranks on the CPU, by the gloo in PyTorch's libraries.
+// Sums over ranks on the CPU, by the gloo library inside PyTorch.
 #ifndef MC_TRAIN_GLOO_H_
 #define MC_TRAIN_GLOO_H_
 

@@ -19,7 +19,7 @@ at::Tensor add_loss_gradient(const model::ForwardContext& passage,
   int64_t start = 0;
   for (const Sample* sample : samples) {
     MC_CHECK(sample->answer > 0 && sample->answer < static_cast<int64_t>(sample->tokens.size()));
-    // The last token is only predicted.
+    // The last token is a target only, never an input.
     inputs.emplace_back(sample->tokens.begin(), sample->tokens.end() - 1);
     for (auto i = static_cast<size_t>(sample->answer); i < sample->tokens.size(); ++i) {
       rows.push_back(start + static_cast<int64_t>(i) - 1);

@@ -36,7 +36,7 @@ class Loss : public testing::Test {
     const auto table = model::ops::rope_table(32, 6, 1e4);
     rope_ = {table.cos_PD2.to(at::kDouble), table.sin_PD2.to(at::kDouble)};
   }
-  // The loss at other parameters; their gradient in `gradients` where it is not null.
+  // The loss at the parameters `flat`; writes its gradient to `gradients` if that is not null.
   double loss(const at::Tensor& flat, const std::vector<const Sample*>& samples,
               at::Tensor* gradients = nullptr) const {
     const model::Parameters weights(config_, flat);
@@ -53,8 +53,8 @@ class Loss : public testing::Test {
   const Sample second_{{9, 8, 7, 19}, 1};
 };
 
-// A few parameters of every matrix and norm, the tied embedding among them.
-TEST_F(Loss, GradientsAreTheDifferencesOfTheLoss) {
+// The test samples parameters of every matrix and norm, including the tied embedding.
+TEST_F(Loss, GradientsEqualFiniteDifferences) {
   at::Tensor gradients;
   loss(flat_, {&first_, &second_}, &gradients);
   const double scale = gradients.abs().max().item<double>();
@@ -71,14 +71,14 @@ TEST_F(Loss, GradientsAreTheDifferencesOfTheLoss) {
   }
 }
 
-TEST_F(Loss, OnePackIsTheSumOfItsConversations) {
+TEST_F(Loss, TheLossOfAPackIsTheSumOverItsConversations) {
   at::Tensor both, one, other;
   const double together = loss(flat_, {&first_, &second_}, &both);
   EXPECT_NEAR(together, loss(flat_, {&first_}, &one) + loss(flat_, {&second_}, &other), 1e-12);
   EXPECT_LE((both - one - other).abs().max().item<double>(), 1e-12);
 }
 
-// Text before the answer is read, not learned: its own tokens as targets do not matter.
+// Tokens before the answer add nothing to the loss: the sum grows with the number of learned ones.
 TEST_F(Loss, OnlyTheLastTurnIsLearned) {
   const Sample shorter{{1, 2, 3, 4}, 3}, longer{{1, 2, 3, 4}, 2};
   EXPECT_EQ(num_learned(shorter), 1);

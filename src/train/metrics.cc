@@ -19,7 +19,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr size_t kMetricsBytesMax = size_t{1} << 30;
 
-// The lines up to `last_step`.
+// The lines of the steps up to `last_step`.
 std::string lines_until(const std::string& text, int64_t last_step) {
   std::istringstream stream(text);
   std::string kept;
@@ -33,7 +33,7 @@ std::string lines_until(const std::string& text, int64_t last_step) {
 
 }  // namespace
 
-// A line is one write, so that a kill leaves it whole or away.
+// A line is one write, so that a kill leaves either the whole line or nothing of it.
 Status MetricsFile::append(const std::string& line) {
   const std::string text = line + "\n";
   const ssize_t written = ::write(lines_.get(), text.data(), text.size());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The report of a run about each step: a line of JSON in RUN/metrics.jsonl, which TensorBoard,
-// wandb and trackio read by three lines of Python (docs/learn.md).
+// The metrics of a run, a JSON line for each step in RUN/metrics.jsonl.  Three lines of Python pass
+// them to TensorBoard, wandb or trackio (docs/learn.md).
 #ifndef MC_TRAIN_METRICS_H_
 #define MC_TRAIN_METRICS_H_
 
@@ -19,23 +19,23 @@ namespace mc::train {
 using Scalar = std::pair<std::string_view, double>;
 
 struct StepMetrics {
-  int64_t step = 0;      // From 1.
-  double loss = 0;       // Nats a learned token, before the step.
-  double grad_norm = 0;  // Before it was limited.
+  int64_t step = 0;      // The number of the step, from 1.
+  double loss = 0;       // In nats for each learned token, before the step.
+  double grad_norm = 0;  // The norm before clipping.
   double lr = 0;
-  int64_t tokens = 0;  // The tokens of all steps so far, read and learned ones.
+  int64_t tokens = 0;  // The tokens of all steps so far, both learned tokens and context.
   int64_t epoch = 0;
-  double elapsed_s = 0;     // The time of all parts of the run.
+  double elapsed_s = 0;     // The time since the start, summed over all resumed parts of the run.
   double tokens_per_s = 0;  // The rate of this step.
 };
 
 class MetricsFile {
  public:
-  // Goes on after step `last_step`: lines of later steps, which a run that was killed left, are
-  // removed.
+  // Opens the file to continue after step `last_step`.  Lines of later steps, left by a killed run,
+  // are removed.
   static Result<MetricsFile> open(const std::filesystem::path& run, int64_t last_step);
   Status add(const StepMetrics& metrics);
-  // {"step": …, name: number, …}
+  // Appends {"step": …, name: number, …}.
   Status add(int64_t step, std::span<const Scalar> scalars);
 
  private:

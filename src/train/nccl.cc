@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The few functions and numbers of NCCL that we need are written out here.  NCCL does not notice
-// the death of a peer, so the host polls its stream, up to the timeout.
+// The NCCL functions and constants that we need are declared here, without NCCL's header.  NCCL
+// does not notice the death of a peer, so the host polls its stream, up to the timeout.
 #include "train/nccl.h"
 
 #include <chrono>
@@ -50,7 +50,8 @@ struct Nccl {
   const char* (*error_string)(int error);
 };
 
-// The communicator lasts until the process ends, which frees it: its own end would wait for peers.
+// The communicator is never destroyed, because its destruction would wait for peers; the end of the
+// process frees it.
 class NcclReducer : public Reducer {
  public:
   NcclReducer(const c10::intrusive_ptr<c10d::Store>& store, const RankPlace& place,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sums over ranks on GPUs, by the NCCL that PyTorch's CUDA libraries bring.  It is found when it is
-// asked for, so that a build needs neither it nor CUDA.
+// Sums over ranks on GPUs, by the NCCL that PyTorch's CUDA libraries contain.  It is loaded at run
+// time, so a build needs neither NCCL nor CUDA.
 #ifndef MC_TRAIN_NCCL_H_
 #define MC_TRAIN_NCCL_H_
 

@@ -50,7 +50,7 @@ double Optimizer::step(at::Tensor& gradients, double lr) {
   return norm;
 }
 
-// The host waits once, when everything is on its way.
+// The host waits for the device once, after all kernels are launched.
 double Optimizer::step_by_kernels(const at::Tensor& gradients, double lr) {
   const at::Tensor norm = model::gpu::norm_of(gradients);
   const auto power = static_cast<double>(steps_ + 1);

@@ -21,8 +21,9 @@ TEST(LearningRate, RisesThenFallsAlongACosine) {
   EXPECT_DOUBLE_EQ(learning_rate({.lr = 2, .warmup = 0}, 0), 2);
 }
 
-// The formulas of the paper (algorithm 2), for one number with and one without weight decay.
-TEST(Optimizer, StepsAreThoseOfThePaper) {
+// The expected values follow the paper (algorithm 2), for one parameter with weight decay and one
+// without.
+TEST(Optimizer, StepsFollowThePaper) {
   const OptimizerOptions options{
       .beta1 = 0.8, .beta2 = 0.9, .epsilon = 1e-3, .weight_decay = 0.5, .norm_max = 100};
   const at::Tensor master = at::tensor({1.5, -2.0}, at::kDouble);
@@ -43,14 +44,14 @@ TEST(Optimizer, StepsAreThoseOfThePaper) {
   }
 }
 
-TEST(Optimizer, LongGradientsAreShortened) {
+TEST(Optimizer, LongGradientsAreClipped) {
   Optimizer optimizer(at::full({4}, 1.0, at::kDouble), 4, {.norm_max = 1});
   at::Tensor gradients = at::full({4}, 3.0, at::kDouble);
   EXPECT_NEAR(optimizer.step(gradients, 0.1), 6, 1e-12);
   EXPECT_NEAR(gradients.norm().item<double>(), 1, 1e-12);
 }
 
-TEST(Optimizer, AGradientThatIsNoNumberChangesNothing) {
+TEST(Optimizer, ANonFiniteGradientChangesNothing) {
   const at::Tensor master = at::full({4}, 1.0, at::kDouble);
   Optimizer optimizer(master, 4, {});
   at::Tensor gradients = at::full({4}, std::numeric_limits<double>::quiet_NaN(), at::kDouble);

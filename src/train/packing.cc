@@ -12,7 +12,7 @@
 namespace mc::train {
 namespace {
 
-// Numbers of `lengths`, the longest first.
+// The indices of `lengths`, the longest first.
 std::vector<size_t> falling(std::span<const int64_t> lengths) {
   std::vector<size_t> order(lengths.size());
   std::iota(order.begin(), order.end(), size_t{0});

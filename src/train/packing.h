@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which conversations a step learns from, and in which passes of the decoder.
+// The conversations from which each step learns, and their packing into forward passes.
 //
-// Every epoch has its own order, which the seed determines.  A step takes conversations in that
-// order until it has its tokens.  They are put whole into packs, first fit in order of falling
-// length; attention does not cross from one conversation into the next, so a pack is only a matter
-// of speed.
+// Every epoch has its own order, determined by the seed.  A step takes conversations in that order
+// until it has enough tokens, and puts them whole into packs, by first fit in order of decreasing
+// length. Attention does not cross from one conversation to the next, so packing affects only the
+// speed.
 #ifndef MC_TRAIN_PACKING_H_
 #define MC_TRAIN_PACKING_H_
 
@@ -16,10 +16,10 @@
 
 namespace mc::train {
 
-// The place of a run in its data.
+// The position of a run in its data.
 struct Place {
   int64_t epoch = 0;
-  int64_t next = 0;  // Conversations of this epoch that were taken.
+  int64_t next = 0;  // The number of conversations already taken in this epoch.
   bool operator==(const Place&) const = default;
 };
 
@@ -30,7 +30,8 @@ class Batches {
  public:
   // REQUIRES: lengths is not empty, tokens_min > 0.
   Batches(std::vector<int64_t> lengths, uint64_t seed, int64_t tokens_min, Place place);
-  // Conversations until they have at least tokens_min tokens together; at most every one once.
+  // The next conversations, until they have at least tokens_min tokens together; no conversation
+  // twice.
   std::vector<size_t> next();
   const Place& place() const { return place_; }
 
@@ -42,12 +43,12 @@ class Batches {
   std::vector<size_t> order_;
 };
 
-// Numbers of `lengths`, dealt to `hands` groups of about the same sum: the longest first, each to
-// the group with the smallest sum.  Groups may be empty.
+// Distributes the indices of `lengths` over `hands` groups with about the same sum: the longest
+// first, each to the group with the smallest sum so far.  Groups may be empty.
 std::vector<std::vector<size_t>> deal(std::span<const int64_t> lengths, size_t hands);
 
-// Numbers of `lengths`, grouped so that the lengths of a group sum to at most `capacity`; one that
-// is longer is a group of its own.
+// Packs the indices of `lengths` into groups whose lengths sum to at most `capacity`.  A length
+// above the capacity has a group of its own.
 std::vector<std::vector<size_t>> first_fit(std::span<const int64_t> lengths, int64_t capacity);
 
 }  // namespace mc::train

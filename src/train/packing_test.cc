@@ -43,7 +43,7 @@ TEST(Packing, FirstFitFillsPacksWithoutLosingAny) {
   EXPECT_EQ(sorted_members(packs), up_to(400));
   const int64_t total = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
   for (const auto& pack : packs) EXPECT_LE(sum_of(pack, lengths), 1000);
-  EXPECT_LE(packs.size(), static_cast<size_t>(total / 1000 + 2));  // Hardly any room is left.
+  EXPECT_LE(packs.size(), static_cast<size_t>(total / 1000 + 2));  // The packs are almost full.
 }
 
 TEST(Packing, AConversationLongerThanAPackIsAPackOfItsOwn) {
@@ -51,7 +51,7 @@ TEST(Packing, AConversationLongerThanAPackIsAPackOfItsOwn) {
             (std::vector<std::vector<size_t>>{{1}, {2, 0}}));
 }
 
-TEST(Packing, HandsAreDealtAboutTheSame) {
+TEST(Packing, GroupsHaveSimilarSums) {
   const std::vector<int64_t> lengths = random_lengths(50, 2);
   const auto hands = deal(lengths, 3);
   EXPECT_EQ(sorted_members(hands), up_to(50));
@@ -62,7 +62,7 @@ TEST(Packing, HandsAreDealtAboutTheSame) {
   EXPECT_EQ(deal(std::vector<int64_t>{5}, 2)[1].size(), 0U);
 }
 
-TEST(Packing, AnEpochTakesEachConversationOnceInAnOrderOfItsOwn) {
+TEST(Packing, EachEpochTakesEachConversationOnceInItsOwnOrder) {
   auto first = epoch_order(100, 7, 0);
   EXPECT_NE(first, epoch_order(100, 7, 1));
   EXPECT_NE(first, epoch_order(100, 8, 0));
@@ -71,7 +71,7 @@ TEST(Packing, AnEpochTakesEachConversationOnceInAnOrderOfItsOwn) {
   EXPECT_EQ(first, up_to(100));
 }
 
-TEST(Packing, BatchesGoOnFromAPlaceAsIfThereHadBeenNoBreak) {
+TEST(Packing, BatchesResumeFromASavedPosition) {
   const std::vector<int64_t> lengths = random_lengths(30, 3);
   Batches whole(lengths, 7, 900, {});
   for (int i = 0; i < 8; ++i) whole.next();
@@ -80,7 +80,7 @@ TEST(Packing, BatchesGoOnFromAPlaceAsIfThereHadBeenNoBreak) {
   for (int i = 0; i < 8; ++i) EXPECT_EQ(resumed.next(), whole.next());
 }
 
-TEST(Packing, ABatchHoldsItsTokensAndNoConversationTwice) {
+TEST(Packing, ABatchHasEnoughTokensAndNoConversationTwice) {
   const std::vector<int64_t> lengths = {10, 10, 10};
   Batches batches(lengths, 1, 20, {});
   EXPECT_EQ(batches.next().size(), 2U);

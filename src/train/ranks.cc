@@ -53,7 +53,7 @@ Result<RankPlace> place_of_environment() {
   MC_TRY(const int port, number_of("MASTER_PORT", {}, 1, UINT16_MAX), "ranks");
   place.port = static_cast<uint16_t>(port);
   place.host = text_of("MASTER_ADDR");
-  // The agent of torchrun serves the meeting place itself, also for ranks that it starts anew.
+  // With torchrun, the agent serves the rendezvous itself, also for ranks that it restarts.
   place.serves = place.rank == 0 && text_of("TORCHELASTIC_USE_AGENT_STORE") != "True";
   place.prefix = "musacoder " + text_of("TORCHELASTIC_RESTART_COUNT");
   return place;
@@ -125,7 +125,7 @@ double Ranks::sum(double value) {
   return tensor.item<double>();
 }
 
-// The first rank may serve the meeting place, so it is the last to leave.
+// The first rank is the last to leave, because it may serve the rendezvous.
 void Ranks::finish() {
   if (!reducer_) return;
   std::vector<std::string> here, gone;

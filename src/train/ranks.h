@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Processes that train one model together: each takes a part of a step, and the gradients are
-// summed over all of them.  NCCL sums on GPUs (nccl.h), gloo on the CPU (gloo.h).
+// Processes that train one model together: each processes a part of a step, and the gradients are
+// summed over all of them, on GPUs by NCCL (nccl.h), on the CPU by gloo (gloo.h).
 //
 //   MC_TRY(const RankPlace place, place_of_environment(), "train");    // torchrun starts the ranks
 //   Ranks ranks = Ranks::join(place, device);                          // waits for all the others
-//   ranks.sum(gradients);                                              // in place, everywhere
-//   alike
+//   ranks.sum(gradients);                                              // in place, on every rank
 //
-// Every rank makes the same calls in the same order.  A rank that waits longer than the timeout, or
-// whose peer ended, throws: no call waits for ever.
+// Every rank makes the same calls in the same order.  A call throws if it waits longer than the
+// timeout or if a peer ended, so no call waits for ever.
 #ifndef MC_TRAIN_RANKS_H_
 #define MC_TRAIN_RANKS_H_
 
@@ -29,24 +28,24 @@ namespace mc::train {
 struct RankPlace {
   int rank = 0;
   int count = 1;
-  int local = 0;        // The rank among those of its machine, which is the number of its GPU.
-  int local_count = 1;  // The ranks of this machine.
-  std::string host;     // The ranks meet at this address.
+  int local = 0;        // The rank within its machine, which is also the index of its GPU.
+  int local_count = 1;  // The number of ranks on this machine.
+  std::string host;     // The address of the rendezvous.
   uint16_t port = 0;
-  bool serves = false;  // This rank serves the meeting place, where no launcher does.
-  int listen_fd = -1;   // A bound socket for that; join() takes it over.
-  std::string prefix;   // The names of this group at the meeting place begin with it.
+  bool serves = false;  // True if this rank serves the rendezvous, because no launcher does.
+  int listen_fd = -1;   // A socket that is bound for the rendezvous; join() takes ownership.
+  std::string prefix;   // The prefix of this group's keys at the rendezvous.
   std::chrono::milliseconds timeout = std::chrono::minutes(10);
 };
 
-// The place that torchrun or another launcher wrote into RANK, WORLD_SIZE, LOCAL_RANK,
-// LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT; one rank where there is no WORLD_SIZE.
+// Reads the variables of torchrun or another launcher: RANK, WORLD_SIZE, LOCAL_RANK,
+// LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT.  Without WORLD_SIZE, the result is a single rank.
 Result<RankPlace> place_of_environment();
 
-// Places for `count` ranks of this machine, which meet at a free port of its loopback address.
+// Places for `count` ranks on this machine, which meet at a free port of its loopback address.
 Result<std::vector<RankPlace>> places_here(int count);
 
-// The sum of a tensor over all ranks, in place.  Throws.
+// An interface for sums of a tensor over all ranks, in place.  Throws on failure.
 class Reducer {
  public:
   virtual ~Reducer() = default;
@@ -55,9 +54,10 @@ class Reducer {
 
 class Ranks {
  public:
-  // A process alone, whose sums are what they are.
+  // A single process: sums return their input.
   Ranks();
-  // Throws what PyTorch throws, for one where the ranks do not meet in time.
+  // Joins the other ranks.  Throws PyTorch's exceptions, for example if a rank does not join in
+  // time.
   static Ranks join(const RankPlace& place, at::Device device);
   Ranks(Ranks&&) noexcept;
   ~Ranks();
@@ -69,10 +69,10 @@ class Ranks {
   // REQUIRES: the tensor is contiguous, of float32 or float64, and on the device of join().
   void sum(const at::Tensor& tensor);
   double sum(double value);
-  // The value that the first rank gave.
+  // The value that the first rank passed, on every rank.
   double of_first(double value) { return sum(is_first() ? value : 0); }
 
-  // The last call, after which a rank may end: all have made all their sums.
+  // The last call: returns when all ranks have finished their sums, so that this rank may end.
   void finish();
 
  private:
@@ -81,7 +81,7 @@ class Ranks {
   int count_ = 1;
   at::Device device_ = at::kCPU;
   std::unique_ptr<Meeting> meeting_;
-  std::unique_ptr<Reducer> reducer_;  // Null for one rank.
+  std::unique_ptr<Reducer> reducer_;  // Null for a single rank.
 };
 
 }  // namespace mc::train

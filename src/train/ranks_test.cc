@@ -33,7 +33,7 @@ std::vector<RankPlace> places_of(int count, std::chrono::milliseconds timeout) {
 
 constexpr std::chrono::seconds kLong{60};
 
-TEST(Ranks, SumTensorsAndNumbersAlikeEverywhere) {
+TEST(Ranks, SumsAreTheSameOnEveryRank) {
   for (const int count : {2, 3}) {
     std::vector<float> sums(static_cast<size_t>(count));
     std::vector<double> numbers(static_cast<size_t>(count)), firsts(static_cast<size_t>(count));
@@ -53,13 +53,13 @@ TEST(Ranks, SumTensorsAndNumbersAlikeEverywhere) {
   }
 }
 
-TEST(Ranks, OneAloneNeedsNoOther) {
+TEST(Ranks, ASingleRankNeedsNoPeers) {
   Ranks ranks = Ranks::join({}, at::kCPU);
   EXPECT_EQ(ranks.sum(2.5), 2.5);
   ranks.finish();
 }
 
-TEST(Ranks, ThrowWhereAPeerEnded) {
+TEST(Ranks, ThrowIfAPeerEnded) {
   EXPECT_THROW(with_ranks(places_of(2, kLong),
                           [](Ranks& ranks) {
                             if (ranks.is_first()) ranks.sum(1);
@@ -67,7 +67,7 @@ TEST(Ranks, ThrowWhereAPeerEnded) {
                std::exception);
 }
 
-TEST(Ranks, ThrowAtTheTimeoutWhereAPeerIsSilent) {
+TEST(Ranks, ThrowAtTheTimeoutIfAPeerIsSilent) {
   std::promise<void> thrown;
   with_ranks(places_of(2, std::chrono::seconds(5)), [&](Ranks& ranks) {
     if (!ranks.is_first()) return thrown.get_future().wait();
@@ -91,7 +91,7 @@ TEST_F(Environment, WithoutWorldSizeIsOneRank) {
   EXPECT_EQ(place_of_environment()->count, 1);
 }
 
-TEST_F(Environment, OfTorchrunIsRead) {
+TEST_F(Environment, VariablesOfTorchrunAreRead) {
   ::setenv("WORLD_SIZE", "8", 1);
   ::setenv("RANK", "0", 1);
   ::setenv("LOCAL_RANK", "0", 1);
@@ -109,7 +109,7 @@ TEST_F(Environment, OfTorchrunIsRead) {
   EXPECT_FALSE(place->serves);
 }
 
-TEST_F(Environment, ThatIsWrongIsNamed) {
+TEST_F(Environment, AnInvalidVariableIsNamed) {
   ::setenv("WORLD_SIZE", "2", 1);
   ::setenv("RANK", "2", 1);
   const auto place = place_of_environment();

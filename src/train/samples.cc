@@ -40,8 +40,8 @@ bool ends_an_answer(const model::Config& config, int32_t token) {
   return std::find(config.ends.begin(), config.ends.end(), token) != config.ends.end();
 }
 
-// The prompt and the answer are encoded apart, so that the answer's first token is the one that a
-// model sees when it answers.
+// The prompt and the answer are encoded separately, so that the answer begins with the same token
+// that a model would have to generate after this prompt.
 Result<Sample> make_sample(const std::string& line, const model::Model& model) {
   auto parsed = parse_messages(line);
   if (!parsed) return parsed.error();
@@ -61,7 +61,7 @@ Result<Sample> make_sample(const std::string& line, const model::Model& model) {
   sample.tokens = model.tokenizer.encode(prompt);
   sample.answer = static_cast<int64_t>(sample.tokens.size());
   std::vector<int32_t> answer = model.tokenizer.encode(whole.substr(prompt.size()));
-  // Tokens after the end token are never generated.
+  // Tokens after the end token are removed, because a model never generates them.
   while (!answer.empty() && !ends_an_answer(model.config, answer.back())) answer.pop_back();
   if (answer.empty()) return wrong("the answer has no end token: a trained model would never stop");
   sample.tokens.insert(sample.tokens.end(), answer.begin(), answer.end());

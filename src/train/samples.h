@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Conversations to learn from, as JSON Lines: {"messages": [{"role", "content"}, ...], ...}, of
-// which the last message is the assistant's.  Other fields are left alone.
+// Conversations to learn from, as JSON Lines: {"messages": [{"role", "content"}, ...], ...}.  The
+// last message is the assistant's.  Other fields are ignored.
 #ifndef MC_TRAIN_SAMPLES_H_
 #define MC_TRAIN_SAMPLES_H_
 
@@ -14,20 +14,22 @@
 
 namespace mc::train {
 
-// The tokens of one conversation.  Those from `answer` on are the last assistant turn and what ends
-// it: what is learned.  What comes before is only read.
+// The tokens of one conversation.  The tokens from index `answer` on, the last assistant turn with
+// its end token, are learned; the tokens before are only context.
 struct Sample {
   std::vector<int32_t> tokens;
-  int64_t answer = 0;  // From 1 to below tokens.size().
+  int64_t answer = 0;  // The index of the first learned token: at least 1, less than tokens.size().
 };
 
 struct Samples {
   std::vector<Sample> kept;
-  int64_t too_long = 0;  // Conversations left out, of more than length_max tokens.
+  // The number of conversations left out because they have more than length_max tokens.
+  int64_t too_long = 0;
 };
 
-// kInvalidInput names the line: no JSON, no messages, no assistant turn at the end, messages that
-// the model's chat template refuses, an answer without an end token, nothing kept.
+// Reads all conversations of a file.  kInvalidInput names the line of the fault: no JSON, no
+// messages, no assistant turn at the end, messages that the model's chat template rejects, an
+// answer without an end token.  It is also returned if no conversation is left.
 Result<Samples> read_samples(const std::filesystem::path& path, const model::Model& model,
                              int64_t length_max);
 

@@ -38,7 +38,7 @@ std::vector<int64_t> lengths_of(const std::vector<Sample>& samples) {
   return lengths;
 }
 
-// Steps of one pass over the data.
+// The number of steps in one pass over the data.
 int64_t steps_of_epoch(const std::vector<int64_t>& lengths, const SftOptions& options) {
   Batches batches(lengths, options.seed, options.batch_tokens, {});
   int64_t steps = 0;
@@ -50,7 +50,7 @@ int64_t steps_of_epoch(const std::vector<int64_t>& lengths, const SftOptions& op
   return steps;
 }
 
-// The settings that a resumed run must have in common with the run before.
+// The settings in which a resumed run must equal the earlier run.
 std::string settings_json(const SftOptions& o, const std::vector<int64_t>& lengths) {
   nlohmann::ordered_json json;
   json["model"] = fs::weakly_canonical(o.model).string();
@@ -119,7 +119,7 @@ class Run {
   }
 
  private:
-  // A fresh run folder, or the state of the run that is there.
+  // Creates the run folder, or loads the state of the existing run.
   Status begin() {
     if (ranks_.is_first()) {
       MC_TRY(store_,
@@ -155,7 +155,7 @@ class Run {
     const Clock::time_point begin = Clock::now();
     const std::vector<size_t> batch = batches_.next();
     const double loss = gradient_of(batch);
-    // The first step has a rate above 0, the last one that of the end of the course.
+    // The first step has a rate above 0, and the last step has the final rate of the schedule.
     const double lr = learning_rate(options_.optimizer, rate_progress());
     const double norm = optimizer_.step(gradients_[0].flat, lr);
     if (!std::isfinite(norm)) {
@@ -171,7 +171,7 @@ class Run {
     return static_cast<double>(state_.step + 1) / static_cast<double>(steps_max_);
   }
 
-  // Fills gradients_[0] with the sum over all ranks; returns the mean loss.
+  // Computes the sum of the gradients over all ranks in gradients_[0] and returns the mean loss.
   double gradient_of(const std::vector<size_t>& batch) {
     std::vector<const Sample*> samples;
     std::vector<int64_t> lengths;
@@ -197,7 +197,7 @@ class Run {
     return sum / static_cast<double>(learned);
   }
 
-  // One worker's part of a step, pack by pack.
+  // Computes one worker's part of a step, pack by pack.
   double add_part(const std::vector<const Sample*>& samples, double weight,
                   model::Parameters& gradients) const {
     gradients.flat.zero_();
@@ -221,7 +221,7 @@ class Run {
                       StepMetrics metrics) {
     int64_t tokens = 0;
     for (const size_t number : batch) tokens += lengths_[number];
-    // The time decides about the rate and the end, so all ranks have the same.
+    // All ranks use the same time, because it determines the learning rate and the end of the run.
     const double seconds =
         ranks_.of_first(std::chrono::duration<double>(Clock::now() - begin).count());
     state_.step += 1;
@@ -248,14 +248,16 @@ class Run {
   model::Model model_;
   const Samples samples_;
   const std::vector<int64_t> lengths_;
-  at::Tensor master_;  // The parameters in float32; the decoder's own where it computes in that.
+  // The parameters in float32; the decoder's own tensor if it computes in float32.
+  at::Tensor master_;
   model::Parameters weights_;
   std::vector<model::Parameters> gradients_;  // One for each worker.
   model::ops::RopeTable rope_;
   Optimizer optimizer_;
   Batches batches_;
   int64_t steps_max_ = kNoStepsLimit;
-  std::optional<store::RunFolder> store_;  // Open, so that no other process writes the folder.
+  // The store stays open, so that no other process can write to the folder.
+  std::optional<store::RunFolder> store_;
   RunState state_;
   double last_loss_ = 0;
 };

@@ -2,18 +2,17 @@
 //
 // Supervised fine-tuning: a model folder and conversations in, a run folder out.
 //
-//   RUN/store.sqlite    what the run was asked for
-//   RUN/metrics.jsonl   one line a step (metrics.h)
-//   RUN/checkpoints/    to go on from after a stop of any kind (checkpoint.h)
+//   RUN/store.sqlite    the settings of the run
+//   RUN/metrics.jsonl   one line for each step (metrics.h)
+//   RUN/checkpoints/    the states from which an interrupted run resumes (checkpoint.h)
 //   RUN/model           the result, a Hugging Face folder, once the run is complete
 //
-// Several ranks (ranks.h) share out the conversations of each step and add up their gradients; all
-// take the same step, so the result is that of one process but for the order of sums.  The first
-// rank alone writes, and all read the folder.  A run may go on with another number of ranks.
+// Several ranks (ranks.h) share the conversations of each step and sum their gradients.  All ranks
+// make the same step, so the result is that of a single process except for the order of sums.  Only
+// the first rank writes; all ranks read the folder.  A run may resume with another number of ranks.
 //
-// A run that was killed goes on from its last checkpoint.  Where its length is a number of steps,
-// its metrics and its result are then the same as those of a run that was not, bit for bit on the
-// CPU.
+// A killed run resumes from its last checkpoint.  If its length is given as a number of steps, its
+// metrics and its result are the same as those of an uninterrupted run, bit for bit on the CPU.
 #ifndef MC_TRAIN_SFT_H_
 #define MC_TRAIN_SFT_H_
 
@@ -31,40 +30,44 @@
 
 namespace mc::train {
 
-// Tokens of a pass of the decoder where nothing else is asked for: what fits the caches of a CPU,
-// and what keeps a GPU busy.
+// The default number of tokens in a forward pass: on a CPU, what fits its caches; on a GPU, what
+// keeps it busy.
 inline constexpr int64_t kPackTokens = 2048;
 inline constexpr int64_t kPackTokensGpu = 16384;
 
 struct SftOptions {
   std::filesystem::path model;
-  std::filesystem::path data;  // The file of samples.h
+  std::filesystem::path data;  // The file for read_samples (samples.h).
   std::filesystem::path run;
-  std::optional<int64_t> steps;   // The length of the run: one of these two,
-  std::optional<double> minutes;  // The other length; without both, one pass over the data.
-  int64_t batch_tokens = 8192;    // The tokens of a step, at least.
-  // The tokens of a pass of the decoder, at most but for a longer conversation.
+  // The length of the run, in steps.  At most one of `steps` and `minutes` is set.
+  std::optional<int64_t> steps;
+  // The length of the run, in minutes.  If neither is set, one pass over the data.
+  std::optional<double> minutes;
+  int64_t batch_tokens = 8192;  // The minimum number of tokens in a step.
+  // The maximum number of tokens in a forward pass; a longer conversation is a pass of its own.
   std::optional<int64_t> pack_tokens;
-  // Longer conversations are left out.  This and the next two have a default by the kind of the
-  // model: SftDefaults in optimizer.h.
+  // Longer conversations are left out.  The default of this member, of lr and of weight_decay
+  // depends on the kind of model: SftDefaults in optimizer.h.
   std::optional<int64_t> length_max;
   std::optional<double> lr;
   std::optional<double> weight_decay;
   OptimizerOptions optimizer;  // Its lr and weight_decay are not read.
   uint64_t seed = 0;
   bool resume = false;
-  std::optional<int64_t> checkpoint_steps;  // Between checkpoints; by default a minute.
+  // The steps between checkpoints; by default, one checkpoint a minute.
+  std::optional<int64_t> checkpoint_steps;
   size_t workers = 1;  // Threads that each take a part of a step's conversations.
   at::Device device = at::kCPU;
   at::ScalarType dtype =
-      at::kFloat;           // The type of the decoder; the parameters' masters are float32.
-  RankPlace place;          // The rank of this process.
-  bool recomputes = false;  // Keeps the inputs of blocks alone, for packs that need more memory.
+      at::kFloat;   // The type of the decoder; the parameters' masters are float32.
+  RankPlace place;  // The position of this process among the ranks.
+  // Recomputes activations: only the inputs of blocks are kept, for packs that need more memory.
+  bool recomputes = false;
 };
 
 struct Progress {
   StepMetrics metrics;
-  double share = 0;  // The share of the run, from 0 to 1.
+  double share = 0;  // The completed share of the run, from 0 to 1.
   std::optional<int64_t> steps;
 };
 
@@ -77,7 +80,8 @@ struct SftResult {
   double elapsed_s = 0;
 };
 
-// kInvalidInput for what the user can mend; kIo where the disk is full.  PyTorch's exceptions pass.
+// kInvalidInput for errors that the user can correct; kIo if the disk is full.  PyTorch's
+// exceptions are passed on.
 Result<SftResult> run_sft(const SftOptions& options,
                           const std::function<void(const Progress&)>& on_step);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A compiler of device code, by the toolkit's NVRTC or nvcc, for the kernels that an object of the
-// host asks for; it writes what registers them, too (src/compile/quick.h).  It runs in the sandbox
-// of compilers, with a candidate's text.
+// A compiler of device code for the kernels that a host object needs, by the toolkit's NVRTC or
+// nvcc. It also writes the code that registers the kernels (src/compile/quick.h).  It runs in the
+// sandbox of compilers, because it processes a candidate's text.
 //
 //   $ musacoder-kernels --version LIBNVRTC
 //     "13.0"
@@ -13,8 +13,8 @@
 //     KERNELS  qualified names, a line each; templates without arguments
 //     OUT      gets OUT.s, to be linked with OBJECT, and OUT.fatbin, which that includes
 //
-// Words of ptxas on resources go to standard output, all else to standard error.  Exit codes: 0;
-// 1 where nvcc has to decide over the whole source, with the reason; 2 for a wrong call.
+// Messages of ptxas about resources go to standard output, all others to standard error.  Exit
+// codes: 0 success; 1 nvcc must compile the whole source, with the reason; 2 invalid arguments.
 #include <cxxabi.h>
 #include <dlfcn.h>
 #include <elf.h>
@@ -39,7 +39,8 @@
 
 namespace {
 
-constexpr size_t kSymbolBytesMax = 1024;  // Demangling takes longer than linear in a symbol's size.
+// The limit exists because demangling takes longer than linear time.
+constexpr size_t kSymbolBytesMax = 1024;
 
 constexpr std::string_view kShown = "(anonymous namespace)", kUnnamed = "_GLOBAL__N_1";
 
@@ -68,8 +69,8 @@ class Nvrtc {
   }
 
  private:
-  // NVRTC opens its second library by the bare name when it compiles.  A library of that name which
-  // is there already serves, so none of the loader's folders needs to be NVRTC's.
+  // NVRTC opens its second library by its bare name when it compiles.  If a library of this name is
+  // already loaded, it is used, so NVRTC's folder need not be on the loader's path.
   static void load_builtins(const std::filesystem::path& folder) {
     std::error_code ignored;
     for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
@@ -95,7 +96,7 @@ std::string text_from(const Nvrtc& nvrtc, Program program, const char* size, con
 
 struct Kernel {
   std::string symbol;
-  std::string expression;  // That names it in C++: "ns::k<float, 256>".
+  std::string expression;  // The C++ expression that names the kernel: "ns::k<float, 256>".
 };
 
 std::string read_file(const char* path) {
@@ -118,7 +119,7 @@ Value value_at(std::string_view bytes, size_t offset) {
   return value;
 }
 
-// The functions that the object defines for others.
+// The functions that the object defines with external linkage.
 std::vector<std::string> functions_in(std::string_view object) {
   const auto header = value_at<Elf64_Ehdr>(object, 0);
   std::vector<std::string> names;
@@ -152,7 +153,7 @@ std::optional<std::string> demangled(const std::string& symbol) {
   return name;
 }
 
-// Behind the template arguments that begin at `i`.
+// The index after the template arguments that begin at `i`.
 size_t after_arguments(std::string_view text, size_t i) {
   int depth = 0;
   for (; i < text.size(); ++i) {
@@ -162,7 +163,7 @@ size_t after_arguments(std::string_view text, size_t i) {
   return std::string_view::npos;
 }
 
-// The expression for a function of that name: "k" of "k(int)", "k<int>" of "void k<int>(int)".
+// The expression for a function: "k" for "k(int)", "k<int>" for "void k<int>(int)".
 std::optional<std::string> expression_of(std::string_view text, std::string_view kernel) {
   if (text.starts_with(kernel) && text.substr(kernel.size()).starts_with('(')) {
     return std::string(kernel);
@@ -220,7 +221,7 @@ Code compile_by_nvrtc(const Nvrtc& nvrtc, const std::string& source,
           text_from(nvrtc, program, "nvrtcGetCUBINSize", "nvrtcGetCUBIN")};
 }
 
-// Runs a program whose errors go to standard output, as words on resources do.
+// Runs a program; its standard error goes to standard output, as messages about resources do.
 void run_program(const std::vector<std::string>& words) {
   std::vector<char*> argv;
   for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
@@ -236,7 +237,7 @@ void run_program(const std::vector<std::string>& words) {
   if (waitpid(child, &status, 0) != child || status != 0) throw Failure{words[0] + " failed"};
 }
 
-// Behind the source stand uses of the kernels, which instantiate templates.
+// Uses of the kernels are appended to the source, because they instantiate templates.
 Code compile_by_nvcc(const std::string& nvcc, const std::string& source,
                      const std::vector<Kernel>& kernels, const std::vector<const char*>& options,
                      const std::string& out) {

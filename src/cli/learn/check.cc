@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A comparison of the fast paths of training and generation with the plain ones, on random weights
-// and tokens.  A line of JSON for each figure.
+// Compares the fast implementations of training and generation with the generic ones, on random
+// weights and tokens, and prints a line of JSON for each figure.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -33,7 +33,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr double kInitialSpread = 0.02;
-// Parameters up to which the CPU's optimiser takes a step in a second.
+// The maximum number of parameters for which the CPU's optimizer step takes about a second.
 constexpr int64_t kCheckedTrainingMax = 300'000'000;
 
 model::Config config_of(const std::string& shape) {
@@ -56,7 +56,7 @@ model::Config config_of(const std::string& shape) {
   return c;
 }
 
-// Random matrices, the same in every process, and norms of 1.
+// Random matrices, the same in every process; norms are 1.
 at::Tensor random_weights(const model::Config& config, at::Device device) {
   at::Generator(at::globalContext().defaultGenerator(device)).set_current_seed(0);
   const model::Layout layout = model::layout_of(config);
@@ -85,8 +85,8 @@ class Check {
         weights_(config_, master_.to(target.dtype)),
         rope_(model::rope_of(config_, config_.positions_max, target.device)) {}
 
-  // Loss and gradient in float32, and in the fast and the plain form of the dtype; the generator's
-  // draws against the trainer's log-probabilities and against the plain generator.
+  // Compares the loss and gradient in float32 with those in both forms of the dtype, and the
+  // generator's draws with the trainer's log-probabilities and with the generic generator.
   void run() const {
     check_gradient("of several lengths", {60, 191, 322, 453});
     check_gradient("of one length", {1025, 1025});
@@ -117,7 +117,7 @@ class Check {
     return pack;
   }
 
-  // A step of training by the plain operators and the optimiser of the CPU, beside the fast one.
+  // Compares a training step by generic operators and the CPU's optimizer with the fast step.
   void check_training() const {
     if (master_.numel() > kCheckedTrainingMax) return;
     const std::vector<train::Sample> samples = {{random_tokens(config_, 700, 1), 1},
@@ -228,7 +228,8 @@ class Check {
     print(line);
   }
 
-  // The mean |log-probability of the generator - that of the trainer's float32 pass|.
+  // The mean absolute difference between the generator's log-probabilities and those of the trainer
+  // in float32.
   double drift(const std::vector<model::Request>& requests,
                const std::vector<model::Answer>& answers, const model::Sampling& sampling) const {
     const model::Parameters exact(config_, weights_.flat.to(at::kFloat));

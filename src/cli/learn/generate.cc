@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Answers are appended as they end, a line in one write; a line that is there is not made again.
+// Each answer is appended to the file when it ends, as one line in one write.  Answers that are
+// already in the file are not generated again.
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -44,7 +45,8 @@ struct Options {
 
 struct Row {
   std::string id;
-  std::optional<int64_t> sample;  // The only one that is wanted; else 0, 1, … of --samples.
+  // The index of the only wanted sample; if absent, 0, 1, … up to --samples.
+  std::optional<int64_t> sample;
   std::vector<int32_t> prompt;
 };
 
@@ -96,7 +98,7 @@ Result<std::vector<Row>> read_rows(const std::string& path, const model::Model& 
   return rows;
 }
 
-// The keys of answers that exist.  Cuts off a last line that was not written to its end.
+// The keys of the answers in the file.  Removes a last line that is incomplete.
 Result<std::set<std::pair<std::string, int64_t>>> read_answered(const std::string& path) {
   std::set<std::pair<std::string, int64_t>> answered;
   std::error_code failure;
@@ -133,7 +135,7 @@ std::string answer_line(const model::Request& request, const model::Answer& answ
   return json.dump() + "\n";
 }
 
-// Returns the number of tokens in the answers.
+// Generates the answers, and returns the number of their tokens.
 Result<int64_t> answer_all(const Options& options, const model::Model& model, const Target& target,
                            const std::vector<model::Request>& requests) {
   const Fd out(::open(options.out.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));

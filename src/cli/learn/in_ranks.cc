@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ranks are forks: each has the options that its parent read.  The parent computes nothing; it
-// waits, and on the first failure it kills the rest.  A rank dies with its parent.
+// Ranks are forked processes with the options that the parent parsed.  The parent computes nothing:
+// it waits, and after the first failure it kills the other ranks.  A rank also dies with its
+// parent.
 #include "cli/learn/in_ranks.h"
 
 #include <chrono>
@@ -28,8 +29,8 @@ namespace {
 using train::RankPlace;
 using Body = std::function<Status(const RankPlace&)>;
 
-// A rank that lost its peers, or failed as all of them did, waits before it reports that: the
-// launcher ends it first, and the cause is the only line.
+// A rank that lost its peers, or failed like all others, waits before it reports an error.  So the
+// launcher usually ends it first, and only the cause is printed.
 constexpr std::chrono::seconds kDelayOfFirst{1};
 constexpr std::chrono::seconds kDelayOfOthers{3};
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A command that several processes run together: those that torchrun started, or that --processes
+// Runs a command in several processes: those that torchrun started, or those that --processes
 // starts on this machine.
 #ifndef MC_CLI_LEARN_IN_RANKS_H_
 #define MC_CLI_LEARN_IN_RANKS_H_
@@ -17,10 +17,9 @@ namespace mc::learn {
 // --processes
 void add_processes(CLI::App& command, int& processes);
 
-// Calls body in each rank; returns the exit code.  The first rank alone reports what went wrong in
-// all of them.  A rank that fails or is killed ends the others, and the process that started them
-// reports a kill in one line.
-// REQUIRES: this process has one thread.
+// Calls `body` in each rank and returns the exit code.  Only the first rank reports an error that
+// occurred in all ranks.  If a rank fails or is killed, the others are ended, and the parent
+// process reports a kill in one line. REQUIRES: this process has one thread.
 int run_in_ranks(int processes, const std::function<Status(const train::RankPlace&)>& body);
 
 }  // namespace mc::learn

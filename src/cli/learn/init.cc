@@ -45,7 +45,8 @@ Result<model::Config> complete(const InitOptions& options, const model::Tokenize
   config.tied = !options.untied;
   if (config.kv_heads == 0) config.kv_heads = config.heads;
   if (config.head_dim == 0) config.head_dim = config.hidden / config.heads;
-  // Two thirds of four times the width, as three matrices instead of two ask for, in steps of 32.
+  // The width is 8/3 of the hidden width, rounded up to a multiple of 32: SwiGLU has three
+  // matrices, so this has as many parameters as two matrices of four times the width.
   if (config.ffn == 0) config.ffn = (config.hidden * 8 / 3 + 31) / 32 * 32;
   const auto end = tokenizer.id_of(model::kTurnEnd);
   if (!end || !tokenizer.id_of(model::kTurnStart)) {
@@ -54,7 +55,7 @@ Result<model::Config> complete(const InitOptions& options, const model::Tokenize
                                                "tools/make_tokenizer.py makes one that has"};
   }
   config.ends = {*end};
-  return model::parse_config(model::config_json(config));  // Refuses what is absurd.
+  return model::parse_config(model::config_json(config));  // Parsing rejects invalid sizes.
 }
 
 Status init(const InitOptions& options) {

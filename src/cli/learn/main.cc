@@ -27,10 +27,11 @@
 namespace mc::learn {
 namespace {
 
-// The same tensors are made and freed in every step.  What is freed stays with the process, so that
-// its pages need not be mapped and cleared again; one arena, since others cannot hold large blocks.
+// Every step allocates and frees the same tensors.  Freed memory is kept in the process, so that
+// its pages need not be mapped and cleared again.  There is one arena, because other arenas cannot
+// hold large blocks.
 void keep_memory() {
-  constexpr int kBlockMax = 32 << 20;  // The largest that glibc lets its heap hold.
+  constexpr int kBlockMax = 32 << 20;  // The largest block that glibc allocates from its heap.
   ::mallopt(M_ARENA_MAX, 1);
   ::mallopt(M_MMAP_THRESHOLD, kBlockMax);
   ::mallopt(M_TRIM_THRESHOLD, INT_MAX);
@@ -84,8 +85,8 @@ Result<at::Device> gpu_of(const std::string& text, const train::RankPlace& place
   return device;
 }
 
-// A process that shares the machine with others takes its part of the cores, where OpenMP's own
-// variable does not decide.
+// The number of threads.  Processes that share a machine divide its cores, unless OMP_NUM_THREADS
+// is set.
 int threads_of(const Computing& computing, const train::RankPlace& place) {
   if (computing.threads > 0) return computing.threads;
   const int all = at::get_num_threads();
@@ -113,7 +114,7 @@ Result<Target> prepare(const Computing& computing, const train::RankPlace& place
 
 }  // namespace mc::learn
 
-// The exit code; what was printed may be on its way still.
+// Flushes the output and returns the exit code.
 int end(int exit_code) {
   const mc::Status printed = mc::flush_standard_output();
   return printed ? exit_code : mc::learn::report_error(printed.error());

@@ -43,7 +43,7 @@ int report(const RftArguments& arguments, const Result<loop::RftSummary>& result
 void add_rft(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<RftArguments>();
   loop::RftOptions& options = arguments->options;
-  arguments->judge.timing = "none";  // An answer counts or not, however fast it is.
+  arguments->judge.timing = "none";  // RFT ignores the speed of an answer.
   options.generate = {.sampling = {.temperature = 1, .top_p = 1}, .tokens_max = 512};
   CLI::App* command = app.add_subcommand("rft", "Make data of a model's own answers that passed");
   command->add_option("--model", options.model, "A model folder")->required();

@@ -34,7 +34,7 @@ struct RlArguments {
 
 constexpr int64_t kPackTokens = 4096;
 
-// --delta: a number or "off".
+// Parses --delta: a number or "off".
 Status read_delta(const std::string& text, loop::RlOptions& options) {
   if (text == "off") {
     options.step.mirror_pop.reset();
@@ -48,7 +48,7 @@ Status read_delta(const std::string& text, loop::RlOptions& options) {
   return ok();
 }
 
-// The rules that the options name.
+// Sets the rules of RL that the options name.
 Status read_rules(const RlArguments& arguments, loop::RlOptions& options) {
   MC_TRY_VOID(read_delta(arguments.delta, options), "rl");
   if (options.step.mirror_pop && arguments.drift_mean == "signed") {

@@ -20,7 +20,7 @@ std::string clock_text(double seconds) {
                       : fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
 }
 
-// One line, redrawn in place, on a terminal; elsewhere nothing.
+// A line that is redrawn in place on a terminal; without a terminal, nothing is printed.
 class LiveLine {
  public:
   void draw(const train::Progress& progress) {

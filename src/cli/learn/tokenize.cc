@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// The text of a line: a string as it is, or a list of messages as a prompt.
+// The text of an input line: a JSON string, or the prompt for a list of messages.
 Result<std::string> text_of(const std::string& line, const model::Chat& chat) {
   const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (json.is_string()) return json.get<std::string>();
@@ -38,7 +38,7 @@ struct Reader {
   model::Chat chat;
 };
 
-// A tokenizer.json has ChatML, a model folder its own chat template.
+// Opens a tokenizer.json, with ChatML, or a model folder, with its own chat template.
 Result<Reader> open_reader(const std::string& path) {
   std::error_code failure;
   if (!std::filesystem::is_directory(path, failure)) {
