@@ -411,9 +411,9 @@ TEST_F(PtxCall, SaysWhoMadeTheOutputs) {
   EXPECT_THAT(call(y, 8, [&] { cuMemcpyHtoDAsync(y, value, 4, nullptr); }),
               HasSubstr("\"host\":8"));
   // Nor may the host write by a fill that follows a kernel.
-  const auto fill_late = [&](uint8_t value) {
+  const auto fill_late = [&](uint8_t byte) {
     launch(y, 2);
-    cuMemsetD8Async(y, value, 1, nullptr);
+    cuMemsetD8Async(y, byte, 1, nullptr);
   };
   EXPECT_THAT(call(y, 8, [&] { fill_late(0); }), HasSubstr("\"kernel\":8"));
   EXPECT_THAT(call(y, 8, [&] { fill_late(7); }), HasSubstr("\"host\":8"));

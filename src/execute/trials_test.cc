@@ -230,19 +230,19 @@ TEST_F(TrialsTest, AFaultBeforeWhatTheDeviceLacksBeatsItAndOneBehindMayFollowFro
 TEST_F(TrialsTest, ALibraryThatTheDeviceLacksExcusesWrongValuesAlone) {
   plan_.trials.pop_back();
   const std::string lack = finding("unsupported", "");
-  struct Case {
+  struct Lack {
     std::string findings;
     bool is_right;
     const char* outcome;
   };
-  const std::vector<Case> cases = {
+  const std::vector<Lack> cases = {
       {lack, true, "pass"},
       {lack, false, "unsupported"},
       {lack + finding("uninitialised_global"), false, "unsupported"},
       {lack + finding("shared_race"), true, "wrong"},
       {lack + finding("unsupported") + finding("shared_race"), true, "unsupported"},
   };
-  for (const Case& each : cases) {
+  for (const Lack& each : cases) {
     Trials trials(plan_, policy_, limits_, program_);
     const Reported call{.findings = each.findings, .check = {.passed = each.is_right}};
     auto begun = trials.begin(plan_.trials[0], {}, call.report());

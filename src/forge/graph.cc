@@ -65,9 +65,9 @@ std::string TaskGraph::extent_text(int dim) const {
   return is_number ? found.extent : found.name;
 }
 
-int64_t TaskGraph::count_of(const std::vector<int>& dims, Size size) const {
+int64_t TaskGraph::count_of(const std::vector<int>& some, Size size) const {
   int64_t count = 1;
-  for (const int dim : dims) count *= dim == kOne ? 1 : size_in(this->dim(dim), size);
+  for (const int dim : some) count *= dim == kOne ? 1 : size_in(this->dim(dim), size);
   return count;
 }
 

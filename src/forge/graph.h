@@ -109,7 +109,7 @@ struct TaskGraph {
   int size_of(int dim) const { return dim == kOne ? 1 : this->dim(dim).size; }
   int shown_size_of(int dim) const { return dim == kOne ? 1 : size_in(this->dim(dim), shown); }
   int probe_of(int dim) const { return dim == kOne ? 1 : this->dim(dim).probe; }
-  int64_t count_of(const std::vector<int>& dims, Size size = Size::kSmall) const;
+  int64_t count_of(const std::vector<int>& some, Size size = Size::kSmall) const;
 
   std::string id() const;         // The seed and the number, as in "f3-000017".
   std::string structure() const;  // The operators and their connections, without sizes.
