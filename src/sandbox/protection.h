@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Protection: one thing that the sandbox does to a process, by name.
+// Protection: one restriction of a sandboxed process, by name.
 //
-// A machine may be unable to give one of them (no user namespaces, no seccomp …).  A profile says
-// which ones may then be left out; what was left out is reported as Missing, never silently.
+// A machine may lack one of them (no user namespaces, no seccomp …).  A profile names those that
+// may be left out; each one that is left out is reported as Missing.
 #ifndef MC_SANDBOX_PROTECTION_H_
 #define MC_SANDBOX_PROTECTION_H_
 
