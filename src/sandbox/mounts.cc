@@ -60,6 +60,7 @@ bool has_set(int directory, const std::string& path, unsigned flags, mount_attr&
                  sizeof attributes) == 0;
 }
 
+// A mount that a descriptor holds, and the path at which it will be attached.
 struct Detached {
   std::string path;
   Fd tree;
