@@ -114,7 +114,7 @@ TEST_F(FakeWorkerTest, IsKilledAfterAMalformedMessage) {
   EXPECT_EQ(worker_.num_alive(), 0);
 }
 
-TEST_F(FakeWorkerTest, CannotSendAResponseThatTheDefinitionForbids) {
+TEST_F(FakeWorkerTest, HasAResponseRejectedThatTheDefinitionForbids) {
   const std::string body = JudgeRestAnswer().to_json();
   for (const auto& [json, has_region] :
        {std::pair(body, true), {R"({"ok": true, "seed": 1})", false}}) {
