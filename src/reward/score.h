@@ -2,8 +2,7 @@
 //
 // The reward of MusaCoder, section 4.3.  The score:
 //   s = -1                                    the candidate failed before the comparison, is
-//   illegal,
-//                                             or passed no trial (q = 0)
+//                                             illegal, or passed no trial (q = 0)
 //   s = -0.5 + 0.5 q                          it passed the share 0 < q < 1 of the trials
 //   s = 1 + lambda min(max(nu - 1, 0), nu_max)  it is correct and legal, nu times as fast as eager
 //
