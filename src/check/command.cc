@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The words that choose an architecture or a runtime are ours; all others are the caller's.
+// Our script sets the flags for the architecture and the runtime; all other flags are the caller's.
 constexpr std::string_view kNvcc = R"(#!/bin/sh
 is_value=
 for word do
@@ -66,7 +66,8 @@ Status link_to(const fs::path& target, const fs::path& link) {
                  : ok();
 }
 
-// For this process too, whose PATH decides which nvcc a command of that name is.
+// Sets the variables in this process, too, because its PATH determines the nvcc that a command
+// finds.
 void set_environment(const fs::path& toolkit, const fs::path& reports) {
   std::error_code failure;
   const char* const path = std::getenv("PATH");
@@ -106,7 +107,7 @@ Status make_toolkit(const Tools& tools, const fs::path& folder) {
   fs::permissions(nvcc, fs::perms::owner_exec, fs::perm_options::add, failure);
   if (failure) return Error{ErrorCode::kUnavailable, nvcc.string() + ": " + failure.message()};
   MC_TRY_VOID(link_to(tools.runtime.root / "include", folder / "include"), "check");
-  // Linkers of the host ask by any of these names, and the loader by the last.
+  // Host linkers look for any of these names, and the loader for the last.
   for (const char* name : {"libcudart.so", "libcudart_static.a"}) {
     MC_TRY_VOID(link_to(tools.client, folder / "lib64" / name), "check");
   }
