@@ -26,7 +26,7 @@ inline constexpr uint64_t kReservedBytes = uint64_t{40} << 40;
 struct DeviceOptions {
   std::filesystem::path library;     // libmc_ptx_executor.so
   std::filesystem::path executable;  // The program file that contains the kernels.
-  uint64_t seed = 0;                 // The order of turns of blocks and warps follows from it.
+  uint64_t seed = 0;                 // Determines the order of blocks and warps.
   double timeout_s = 60;
   int64_t memory_bytes = 0;
   int fresh_byte = -1;  // The byte of new memory; -1: as the device has it.
@@ -37,8 +37,8 @@ struct DeviceOptions {
 
 struct DeviceReport {
   std::string findings;     // Lines of JSON (device/ptx_driver/report.h).
-  std::string profile;      // The same for what kernels did (device/ptx_driver/driver.cc).
-  int64_t launches = 0;     // Launches that were asked for.
+  std::string profile;      // Lines of JSON with counts (device/ptx_driver/driver.cc).
+  int64_t launches = 0;     // The number of requested launches.
   std::string unsupported;  // The first requested feature that the device lacks.
 };
 

@@ -50,9 +50,9 @@ Result<Compiled> compile_program(const Tools& tools,
 struct RunOptions {
   std::vector<std::string> arguments;
   uint64_t seed = 0;
-  double timeout_s = 60;                    // Seconds by the clock.
+  double timeout_s = 60;                    // Wall-clock time.
   int64_t memory_bytes = int64_t{8} << 30;  // The limit of the program, and of the device.
-  bool counts = false;                      // Checked has a profile.
+  bool counts = false;                      // True: Checked has a profile.
   std::function<void(bool is_error, std::string_view text)> on_output;
 };
 

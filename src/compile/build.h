@@ -21,11 +21,11 @@
 namespace mc::compile {
 
 struct Build {
-  std::filesystem::path directory;   // Private to this build; the only place it may write.
+  std::filesystem::path directory;   // Private to this build, and the only writable folder.
   std::vector<std::string> visible;  // Paths that compilers read; they may be below /tmp.
   const CompileLimits& limits;
   std::atomic<int64_t>& cpu_us;  // Receives the added user and system time of all programs.
-  bool stands_back = false;      // For what is timed meanwhile, and for the clock that times it.
+  bool stands_back = false;      // True: runs at low priority, so that timing is not disturbed.
 };
 
 // The result of a program that exited by itself.

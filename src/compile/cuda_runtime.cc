@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kMissing = "missing_names.txt";
-constexpr const char* kHeader = "extension.h";    // Its precompiled form lies beside it.
+constexpr const char* kHeader = "extension.h";    // Its precompiled form is in the same folder.
 constexpr const char* kQuickVersion = "quick/1";  // The version of quick compilation (quick.h).
 const std::string kWithBinding = "#define MC_AT_BINDS 1\n";
 constexpr const char* kInstallToolkit =

@@ -50,17 +50,17 @@ struct CudaRuntime {
   std::filesystem::path nm;
   std::string architecture;  // Compute capability without a point: "90".
   CodeKind code = CodeKind::kMachine;
-  std::vector<std::string> visible;     // Paths that compilers read, should they lie below /tmp.
+  std::vector<std::string> visible;     // Paths that compilers read; they may be below /tmp.
   std::vector<std::string> code_flags;  // Flags of nvcc for the architecture and the kind of code.
   std::vector<std::string> nvcc_flags;  // All flags for a CUDA source.
   // Flags that affect the messages of nvcc, but not its code.
   std::vector<std::string> print_flags = {"--resource-usage",
                                           "-Xcompiler=-fno-diagnostics-show-caret"};
-  std::vector<std::string> cxx_flags;   // For every C++ source.
+  std::vector<std::string> cxx_flags;   // Flags for every C++ source.
   std::vector<std::string> link_flags;  // Flags after the objects.
-  std::string cxx_prelude;              // Text that load_inline puts before the C++ sources,
+  std::string cxx_prelude;              // Text that load_inline puts before the C++ sources.
   std::string cuda_prelude;             // Text that load_inline puts before the CUDA sources.
-  std::optional<CudaFacade> facade;     // None: PyTorch's full headers serve all.
+  std::optional<CudaFacade> facade;     // Empty: all sources use PyTorch's full headers.
 };
 
 // The nvcc in $CUDA_HOME/bin, on PATH, in /usr/local/cuda/bin or in the Python environment.

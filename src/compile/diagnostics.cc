@@ -166,7 +166,7 @@ std::string with_plain_names(std::string_view message) {
 // The lines below a message of the front end, up to an empty one.
 struct Block {
   std::string more;      // The rest of the message.
-  std::string source;    // The name as it is shown.
+  std::string source;    // The line of source, as nvcc prints it.
   int caret_column = 0;  // The column within `source`.
   std::vector<std::string> context;
 };
@@ -251,8 +251,8 @@ task::SourceLocation place_at(std::string_view text, const LocationMapper& mappe
 // The context lines that g++ prints before an error in a header.
 struct Surroundings {
   task::SourceLocation include;  // The candidate's own line that included the header.
-  task::SourceLocation use;      // A use of a template that led there.
-  std::string instantiated;      // "struct C<int>": the innermost.
+  task::SourceLocation use;      // The use of a template that led to the error.
+  std::string instantiated;      // The innermost instantiation: "struct C<int>".
 };
 
 // True if `line` is such a context line, which is then added to `around`.

@@ -139,7 +139,7 @@ std::vector<std::string> lines_of(std::string_view text) {
 }
 
 constexpr size_t kTellingBytesMin = 4;  // A shorter line does not identify its origin.
-constexpr int kAlikeMax = 16;           // Lines that say where a piece stands.
+constexpr int kAlikeMax = 16;           // The bound on equal lines that identify an origin.
 
 // The offset between piece lines and candidate lines on which most lines agree.
 int offset_between(const std::vector<std::string>& piece,

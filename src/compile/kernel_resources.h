@@ -22,7 +22,7 @@ inline constexpr size_t kKernelsMax = 1024;
 struct KernelResources {
   std::string kernel;  // Mangled, as the driver knows it.
   std::string name;    // Demangled (core/demangle.h).
-  int registers = 0;   // A thread.
+  int registers = 0;   // For each thread.
   int64_t spill_store_bytes = 0;
   int64_t spill_load_bytes = 0;
   int64_t stack_bytes = 0;   // The bytes of a thread's frame.

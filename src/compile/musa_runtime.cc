@@ -88,7 +88,7 @@ Result<std::string> soname_of(const fs::path& library) {
 // ---- Native code of the device's processes ------------------------------------------------------
 
 struct Places {
-  fs::path share;     // The folder that holds device/.
+  fs::path share;     // The folder that contains device/.
   fs::path includes;  // The include folder of MUSA.
   fs::path names;     // The folder that names.py wrote.
 };

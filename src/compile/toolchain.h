@@ -31,8 +31,8 @@ using Symbols = std::optional<std::vector<std::string>>;
 inline constexpr size_t kSymbolsMax = 20'000;
 
 struct Artifact {
-  std::string key = {};     // The extension's key, by which the candidate process looks it up.
-  std::string name = {};    // The extension's, which the Python module gets once it is imported.
+  std::string key = {};     // The extension's key, by which the candidate process finds it.
+  std::string name = {};    // The extension's name, which the imported module gets.
   std::string module = {};  // The module's name: the library has PyInit_<module>.
   std::filesystem::path library = {};  // The shared object.
   Symbols undefined_symbols = {};

@@ -11,7 +11,7 @@ namespace mc {
 enum class State {
   kPresent,
   kOptional,  // Missing; the program works without it.
-  kMissing,   // Missing, and needed.
+  kMissing,   // Missing, and required.
 };
 
 struct Fact {

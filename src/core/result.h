@@ -23,11 +23,11 @@ namespace mc {
 enum class ErrorCode {
   kInvalidInput,  // Input that the user gave cannot be used; the message says what to do.
   kNotFound,
-  kExhausted,    // Memory is short at this moment.
+  kExhausted,    // Not enough memory at the moment.
   kUnavailable,  // A tool, feature or process is missing, or a process died.
   kIo,
   kTimeout,
-  kProtocol,     // A peer said something that it may not say.
+  kProtocol,     // A peer violated the protocol.
   kUnsupported,  // The request cannot be served here, however often it is repeated.
 };
 

@@ -28,8 +28,8 @@ struct CompiledBaseline {
 struct BaselineKey {
   std::string task_code;
   std::string mode;      // The mode of torch.compile.
-  std::string device;    // With its driver.
-  std::string pytorch;   // Version.
+  std::string device;    // The device with its driver.
+  std::string pytorch;   // The version of PyTorch.
   std::string protocol;  // How the task is run: mode, precision, TF32.
 };
 

@@ -33,7 +33,7 @@ struct Nvcc {
 };
 
 struct GpuFindings {
-  bool has_driver = false;     // Its kernel module, or its device files.
+  bool has_driver = false;     // True if its kernel module or device files exist.
   std::string driver_version;  // "580.159.04"; "" where the kernel module does not reveal it.
   Result<execute::CudaDriver> cuda = Error{ErrorCode::kNotFound, "not asked"};
   bool hides_devices = false;  // CUDA_VISIBLE_DEVICES is set.

@@ -40,7 +40,7 @@ class DeviceLock {
   explicit DeviceLock(const std::filesystem::path& stem);
 
   std::filesystem::path entry_;  // Locked while waiting for `use_`.
-  std::filesystem::path use_;    // Held inside.
+  std::filesystem::path use_;    // Locked while the device is in use.
 };
 
 }  // namespace mc::eval

@@ -65,7 +65,7 @@ class DevicesTest : public testing::Test {
       {"GPU-a", 0, {"/dev/nvidia0"}, {"CUDA_VISIBLE_DEVICES=GPU-a"}},
       {"GPU-b", 0, {"/dev/nvidia1"}, {"CUDA_VISIBLE_DEVICES=GPU-b"}}};
   worker::FakeWorker worker_;
-  std::set<std::string> dead_;     // Variables that name them.
+  std::set<std::string> dead_;     // The environment variables that name dead devices.
   std::set<std::string> failing_;  // Their ids.
   std::vector<execute::ChildLimits> spawned_;
   std::vector<std::string> reports_;

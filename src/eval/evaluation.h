@@ -99,7 +99,7 @@ class Evaluation {
   bool is_short_of_memory_ = false;
   std::string judge_key_;
   worker::AnswerTime answer_time_;  // The rest of the candidate's total time limit.
-  JudgePool::Seat seat_;            // The judge's.
+  JudgePool::Seat seat_;            // The seat of the judge.
   std::unique_ptr<execute::Judge> judge_;
   // Only for a device in software.
   std::unique_ptr<compile::LocationMapper> mapper_;

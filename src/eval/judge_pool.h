@@ -33,8 +33,8 @@ class JudgePool {
  public:
   struct Bounds {
     size_t reused_from;  // The number of idle judges from which on another task's judge is lent.
-    size_t idle_max;     // Judges that wait; each holds a reference model.
-    size_t all_max;      // Those that work counted too.
+    size_t idle_max;     // The most idle judges; each holds a reference model.
+    size_t all_max;      // The most judges, those in use included.
   };
   static constexpr Bounds kOnCpu = {16, 16, std::numeric_limits<size_t>::max()};
   static constexpr Bounds kOnDevice = {4, 12, 12};

@@ -27,7 +27,7 @@
 namespace mc::eval {
 
 struct KnownTask {
-  std::string text;           // For the judge; empty where nothing is known.
+  std::string text;           // The facts, for the judge; empty where nothing is known.
   worker::CallMemory memory;  // The memory of a call at the main shape.
 };
 

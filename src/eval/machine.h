@@ -47,7 +47,7 @@ struct Machine {
   // Functions of warps of 128 threads, as text before device code in MUSA's dialect, for a compiler
   // that has warps of 32 (musa_warps.h); "" where the compiler supports the device's warps.
   std::string warps_prelude;
-  std::string architecture;     // That the toolchain compiles for: "90"; "" where there is but one.
+  std::string architecture;     // The toolchain's target: "90"; "" where there is only one.
   std::vector<Device> devices;  // All of one kind; none on the CPU backend.
   // True if kernels run in a device process that needs no GPU and reports the faults that it finds
   // in them.

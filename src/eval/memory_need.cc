@@ -9,9 +9,9 @@
 namespace mc::eval {
 namespace {
 
-constexpr double kShared = 7.0 / 8;              // The rest: contexts of idle judges and of spares.
+constexpr double kShared = 7.0 / 8;              // The rest: contexts of idle processes.
 constexpr int64_t kContexts = int64_t{1} << 30;  // The contexts of a judge and a device process.
-constexpr int64_t kSlack = int64_t{1} << 28;     // Pieces of a comparison, and what is kept.
+constexpr int64_t kSlack = int64_t{1} << 28;     // Temporaries of a comparison, and cached blocks.
 constexpr int64_t kOpeningShare = 8;
 constexpr int64_t kBatchShare = 16;
 constexpr int64_t kBatchBytesMax = int64_t{4} << 30;

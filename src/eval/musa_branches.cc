@@ -128,7 +128,7 @@ class Condition {
 
 // The state of one pass over an #if with its branches, as far as it was read.
 struct Choice {
-  Value is_taken = 0;    // A branch before this one is read.
+  Value is_taken = 0;    // True if an earlier branch is read.
   bool is_dead = false;  // The current branch is not read.
 };
 

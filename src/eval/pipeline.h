@@ -52,7 +52,7 @@ struct Timing {
   // "eager", or "candidate": the candidate itself, to test the timing.
   std::string baseline = "eager";
   std::string compile_mode;  // The mode of torch.compile, the other baseline; "" for none.
-  bool is_quick = false;     // Fewer batches: a reward's precision, not a report's.
+  bool is_quick = false;     // True: fewer batches, with the precision of a reward.
   bool tf32 = false;         // True if candidates and baselines may use it.
   double budget_s = 6;
 };
@@ -83,11 +83,11 @@ struct Options {
   std::filesystem::path python;  // Empty: compile::default_python().
   bool allow_weak_sandbox = false;
   std::string language = task::kAnyLanguage;  // The language that kernels must be written in.
-  bool static_rules = true;                   // Off: only the run decides.
+  bool static_rules = true;                   // False: only the run decides.
   // True: all sources are compiled with PyTorch's own headers (docs/ptx.md).
   bool full_headers = false;
   bool profile = false;  // Trials have the sectors that kernels moved (the backend cpu).
-  bool strict = false;   // Other seeds and compute-sanitizer as well (docs/timing.md).
+  bool strict = false;   // True: also other seeds and compute-sanitizer (docs/timing.md).
   // A device architecture, "90" or "mp_31".  Where it is set, candidates are prepared for such a
   // device, which need not be here, and not measured.
   std::string architecture;
@@ -111,11 +111,11 @@ struct Replayed {
   std::string device;
   int64_t commands = 0;
   int64_t calls = 0;
-  int64_t outputs = 0;                     // Those that were compared, buffers among them.
-  int64_t equal = 0;                       // Those that are equal bit by bit.
+  int64_t outputs = 0;                     // Compared outputs, including buffers.
+  int64_t equal = 0;                       // Outputs that are equal bit by bit.
   std::vector<std::string> differences{};  // Outputs beyond the tolerance.
-  std::vector<std::string> errors{};       // Commands that ended in another way.
-  std::string unsupported;                 // The first thing that this device lacks; "" for none.
+  std::vector<std::string> errors{};       // Commands with a different result.
+  std::string unsupported;                 // The first feature that this device lacks; "" for none.
   std::vector<task::KernelFinding> findings{};  // Findings of a device in software.
 
   bool agrees() const { return differences.empty() && errors.empty(); }

@@ -7,8 +7,8 @@
 //
 //   MC_TRY(const std::string bytes, to_bytes(prepared), path);
 //   ...
-//   MC_TRY(PreparedCandidate again, prepared_from_bytes(bytes, cache_directory() / "prepared"),
-//   path);
+//   const std::filesystem::path folder = cache_directory() / "prepared";
+//   MC_TRY(PreparedCandidate again, prepared_from_bytes(bytes, folder), path);
 #ifndef MC_EVAL_PREPARED_H_
 #define MC_EVAL_PREPARED_H_
 
@@ -34,7 +34,7 @@ struct Target {
   std::string architecture;  // The architecture of a device: "90".
   std::string pytorch;       // "2.11.0+cu130"
   std::string python;        // "3.11" where PyTorch's full headers were compiled in, else "".
-  std::string policy;        // Name and version.
+  std::string policy;        // The policy's name and version.
   bool operator==(const Target&) const = default;
 };
 std::string to_string(const Target& target);  // For people, on one line.
@@ -49,7 +49,7 @@ struct PreparedCandidate {
   task::Task task;
   task::Candidate candidate;
   Target target;
-  std::string source;    // The module.
+  std::string source;    // The text of the module.
   std::string recorded;  // The recorder's response, for compile::parse_extensions.
   std::vector<compile::Artifact> artifacts;
   task::Verdict verdict;  // The verdict so far: ids, hashes and telemetry; no outcome, no seed.

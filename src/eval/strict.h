@@ -28,7 +28,7 @@ struct StrictSubject {
   const std::string& task_source;
   const execute::Program& program;
   const std::vector<std::string>& kernels;  // The candidate's own kernels, mangled.
-  uint64_t seed;                            // The evaluation's.
+  uint64_t seed;                            // The seed of the evaluation.
   execute::JudgeOptions judge;
   Schedule::Use use;
 };

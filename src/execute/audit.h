@@ -71,7 +71,7 @@ inline constexpr int kErrorsFound = 86;  // The front end's exit code.
 struct AuditRun {
   std::string printed;
   bool is_truncated = false;  // The middle of the output is missing.
-  int exit_code = -1;         // The front end's; -1 where it did not end by itself.
+  int exit_code = -1;         // The front end's exit code; -1 where it was killed.
   std::string ending;         // "exit code 3", "time limit", ...
 };
 

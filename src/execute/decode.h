@@ -35,8 +35,8 @@ struct JudgePlan {
   std::vector<ShapePlan> shapes;
   std::vector<TrialPlan> trials;
   worker::CallMemory call_memory;  // The memory of a call at the main shape.
-  bool needs_general = false;      // The trials at other shapes count.
-  bool only_moves = false;         // Copies of PyTorch's could do the reference's work.
+  bool needs_general = false;      // True if the trials at other shapes count.
+  bool only_moves = false;         // True if PyTorch copies could do the reference's work.
   std::string mode;                // The mode of reference and candidate: "train" or "eval".
   task::TaskGrade grade;
 };
@@ -48,8 +48,8 @@ struct InspectorAnswer {
   std::vector<std::string> functions;
   std::vector<task::RuleFinding> findings;
   std::vector<task::RuleFinding> unsupported;  // Kernels in a language that is not supported.
-  std::vector<std::string> languages;          // Those of its kernels in Python.
-  bool native = false;                         // Some source is C++.
+  std::vector<std::string> languages;          // The languages of its kernels in Python.
+  bool native = false;                         // True if some source is C++.
 };
 
 // Maps a line of a compiled file, within a kernel, to its location in the candidate's source.
@@ -68,14 +68,14 @@ struct CallRecord {
   int64_t number = 0;
   int64_t launches = 0;
   int64_t kernel_us = 0;  // The processor time of the kernels.
-  int64_t sectors = 0;    // Pieces of 32 bytes that they moved, where the device counts.
+  int64_t sectors = 0;    // Sectors of 32 bytes that kernels moved, if counted.
   // The bytes of the outputs, by the origin of their values.
   int64_t from_kernels = 0;
   int64_t from_fills = 0;
   int64_t from_inputs = 0;
   int64_t from_host = 0;
   int64_t from_nowhere = 0;
-  bool reads_given = false;   // Some kernel read inputs or parameters, as far as the device saw.
+  bool reads_given = false;   // True if the device saw a kernel read inputs or parameters.
   int64_t unknown_reads = 0;  // Bytes that kernels read although the device saw no write to them.
 };
 std::vector<CallRecord> decode_calls(std::string_view report);

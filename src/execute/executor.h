@@ -39,11 +39,11 @@ struct StageLimits {
   double load_s = 60;
   double forward_s = 30;
   double candidate_s = 120;  // All responses of one candidate together, in wall-clock time.
-  double queue_s = 2;        // A batch that is not enqueued by then waits for the device.
+  double queue_s = 2;        // The time after which enqueuing a batch counts as waiting.
   double judge_s = 300;
   ChildLimits child{};
   bool device_reports = false;  // True if the device reports findings in kernels.
-  bool is_recorded = false;     // It keeps what candidates send to it.
+  bool is_recorded = false;     // True if it records the commands of candidates.
   // Patterns of the PyTorch kernels that candidate processes may launch on the device.
   std::vector<std::string> foreign_kernels{};
 };
@@ -58,7 +58,7 @@ struct JudgeOptions {
   task::Correctness correctness;
   double cost_max = 6e7;  // Operations of one forward pass (python/harness/judge/cost.py).
   int64_t bytes_max = int64_t{8} << 20;  // The bytes of its inputs and outputs.
-  bool tf32 = false;                     // Factors of fp32 products may be rounded to TF32.
+  bool tf32 = false;                     // True if factors of fp32 products may be rounded to TF32.
 };
 
 // The constructor arguments of a task's models at each size at which it may be judged, the main
@@ -148,7 +148,7 @@ struct Program {
 // The result of the trials at one shape alone.
 struct Tried {
   task::Outcome outcome;  // Passed, or the reason of the failure.
-  double work_s = 0;      // Processor time of the kernels of a forward, where all trials passed.
+  double work_s = 0;      // Processor time of one forward's kernels, if all trials passed.
 };
 
 struct Measured {

@@ -24,7 +24,7 @@ using Seconds = std::chrono::duration<double>;
 constexpr size_t kDetailBytesMax = 300;
 
 constexpr int64_t kConfigurationsMax = 64;  // The bound on configurations of an autotuned kernel.
-constexpr double kConfigurations_s = 30;    // The clock's seconds for all but the first.
+constexpr double kConfigurations_s = 30;    // Wall-clock time for all but the first.
 
 }  // namespace
 

@@ -71,19 +71,19 @@ class Measurement {
 
   Session session_;
   DeviceProcess& device_;
-  int64_t launches_own_ = 0;  // The launches of the last call.
-  int64_t calls_there_ = 0;   // The candidate process's by way of the device process.
+  int64_t launches_own_ = 0;                     // The launches of the last call.
+  int64_t calls_there_ = 0;                      // Calls of forward through the device process.
   std::optional<int64_t> bytes_to_host_before_;  // The value when the first inputs arrived.
   std::set<int> shapes_built_;
   // Shapes that the constructor rejected; they do not count.
   std::map<int, task::Outcome> shapes_refused_;
   std::optional<task::Outcome> spoilt_by_;  // At a shape that does not count.
-  bool has_thrown_ = false;                 // Likewise, by an exception alone.
+  bool has_thrown_ = false;                 // True after an exception that only failed its trial.
   Trials trials_;
   task::StateMatch state_;  // At the main shape.
-  double kernel_s_ = 0;     // The last call's kernels took so long on the device.
+  double kernel_s_ = 0;     // The kernels' time in the last call.
   std::optional<Error> check_error_;
-  int64_t configuration_ = 0;       // The next call's, of autotuned kernels.
+  int64_t configuration_ = 0;       // The configuration of autotuned kernels in the next call.
   int64_t num_configurations_ = 1;  // The most that one autotuned kernel had in a call.
   bool are_configurations_left_ = false;
   // The time for compiling kernels during calls, according to the candidate process.

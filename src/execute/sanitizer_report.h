@@ -23,7 +23,7 @@ namespace mc::execute {
 inline constexpr size_t kSanitizerFindingsMax = 16;
 
 struct SanitizerReport {
-  bool has_banner = false;   // It started.
+  bool has_banner = false;   // True if the sanitizer started.
   bool has_summary = false;  // True if the report is complete.
   // Findings of the kinds in device/ptx_driver/report.cc, one for each kind and location.  An error
   // of an unknown kind becomes "sanitizer".  Warnings and failed driver calls are not findings.

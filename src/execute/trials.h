@@ -53,7 +53,7 @@ class Trials {
     const TrialPlan& plan;
     task::Trial trial;
     std::optional<CallRecord> record;        // Absent unless there is exactly one.
-    bool returns_inputs = false;             // The reference computes nothing.
+    bool returns_inputs = false;             // True if the reference computes nothing.
     std::string taken{};                     // The configuration of an autotuned kernel, in words.
     std::optional<task::Outcome> lacking{};  // Unsupported, where the device lacks a feature.
   };
@@ -126,7 +126,7 @@ class Trials {
   std::vector<task::Trial> trials_;
   std::map<std::string, int64_t> aten_ops_;
   int64_t last_number_ = 0;  // The device's number of the previous call.
-  EarlyOutcome lacking_;     // The first, of the trials that count.
+  EarlyOutcome lacking_;     // The first one among trials that count.
   std::optional<Repetition> repetition_;
 };
 

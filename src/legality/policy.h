@@ -28,11 +28,10 @@ struct SourceRule {
   std::string id;       // "cpp.process"
   std::string message;  // The reason, for the candidate's author.
   Words operators;      // PyTorch operators: torch::x, at::x, x(tensor), tensor.x.
-  Words calls;          // Functions by name, unless the sources define one of that name.
+  Words calls;          // Names of functions, unless the sources define one with the name.
   Words names;          // Identifiers.
-  Words prefixes;       // Prefixes of calls whose names go on with a capital letter: cublas of
-                        // cublasCreate.
-  Words scopes;         // Qualified names and all below them: at::native.
+  Words prefixes;       // Prefixes of calls that a capital letter follows: cublas of cublasCreate.
+  Words scopes;         // Qualified names with all names in them: at::native.
 };
 
 // One rule for the undefined symbols of the compiled library, by their qualified names
@@ -68,9 +67,9 @@ struct KernelRules {
   };
   Rule foreign;
   Rule share;
-  std::vector<std::string> foreign_owners;   // Libraries whose kernels may run,
+  std::vector<std::string> foreign_owners;   // Libraries with allowed kernels.
   std::vector<std::string> foreign_allowed;  // Mangled names of the allowed ones.
-  double own_share_min = 0;                  // The share of the device's time in forward.
+  double own_share_min = 0;                  // The least share of the kernels' time in forward.
 };
 
 struct Policy {
@@ -80,7 +79,7 @@ struct Policy {
   Words init_operators;
   Words overloads;  // Suffixes that PyTorch appends to an operator's name for its overloads.
   int own_launches_min = 0;  // Launches of the candidate's own kernels in each forward.
-  std::string python_json;   // {"python": {...}}: for the inspector, with `operators` added.
+  std::string python_json;   // The inspector's rules {"python": {...}}, with `operators`.
   std::vector<SourceRule> source_rules;
   std::vector<SymbolRule> symbol_rules;
   FlagRules flags;

@@ -40,8 +40,8 @@ class LaunchMatcher {
 
  private:
   struct Launch {
-    int depth = 0;                      // The depth of brackets, at its `<<<`.
-    std::size_t num_angles = 0;         // Templates opened at that depth and not closed yet.
+    int depth = 0;                      // The bracket depth at its `<<<`.
+    std::size_t num_angles = 0;         // Open templates at that depth.
     std::vector<std::size_t> doubtful;  // A run that may only have closed templates.
   };
   struct Region {

@@ -186,7 +186,7 @@ struct ScanState {
   bool in_directive = false;
   bool after_hash = false;         // The directive's name comes next.
   bool header_comes_next = false;  // After #include.
-  bool after_operator = false;     // After the keyword `operator`.
+  bool after_operator = false;     // True after the keyword `operator`.
 };
 
 Cut cut_header(std::string_view s, std::size_t i) {

@@ -32,13 +32,13 @@ enum class Kind : std::uint8_t {
   kComment,
   kIdentifier,  // Includes keywords.
   kNumber,      // A preprocessing number: 1'000u, 0x1p-3f, .5e+1, 1.2.3.
-  kString,      // With its prefix; raw strings too.  A user-defined suffix is an identifier.
+  kString,      // Includes the prefix and raw strings; a user-defined suffix is an identifier.
   kCharacter,
   kHeader,  // <name> or "name" after #include.
   kPunctuator,
   kLaunchOpen,   // <<<
   kLaunchClose,  // >>>
-  kUnknown,      // A byte that no C++ token starts with, such as NUL, @ or invalid UTF-8.
+  kUnknown,      // A byte that cannot begin a C++ token, such as NUL, @ or invalid UTF-8.
 };
 
 struct Token {

@@ -30,7 +30,7 @@ struct Sample {
   bool passed = false;
   std::optional<bool> first_passed;         // The result of turn 0, where it is scored.
   std::optional<task::Estimate> speedup{};  // The best of the turns that pass.
-  std::optional<double> over_compile{};     // The median over torch.compile, the same way.
+  std::optional<double> over_compile{};     // The median over torch.compile of the same turn.
 };
 
 double speedup_of(const Sample& sample) { return sample.speedup ? sample.speedup->median : 0; }

@@ -63,7 +63,7 @@ struct Attempt {
   int64_t sample = 0;
   int64_t turn = 0;
   Said said = Said::kInfra;
-  std::optional<task::Estimate> speedup;       // Over eager; of a pass that was timed.
+  std::optional<task::Estimate> speedup;       // Over eager, for a timed pass.
   std::optional<task::Estimate> over_compile;  // Over torch.compile, where it was also timed.
 };
 Attempt attempt_of(const task::Verdict& verdict, int64_t sample, int64_t turn);
@@ -88,8 +88,8 @@ struct BenchFigures {
   int64_t num_passed = 0;   // Samples that pass.
   // Absent where no task has a scored sample.
   std::optional<Figure> average;      // Avg@k: mean share of samples that pass.
-  std::optional<Figure> first_turn;   // The same of turn 0 alone.
-  std::optional<Figure> best_turn;    // The share of tasks that some turn of some sample passes.
+  std::optional<Figure> first_turn;   // The same for turn 0 only.
+  std::optional<Figure> best_turn;    // The share of tasks with a passing turn.
   std::map<int64_t, Figure> pass_at;  // The mean over tasks with at least k scored samples.
   // The figures fast_p by p; p > 0 only where every pass was timed.
   std::map<double, Figure> fast;

@@ -17,10 +17,10 @@ namespace mc::report {
 struct BenchReport {
   std::span<const BenchRow> rows;
   std::span<const Judged> judged;
-  int64_t num_wanted = 0;   // Samples that the run is to have.
-  int64_t num_judged = 0;   // Those of them that have all their answers and verdicts.
+  int64_t num_wanted = 0;   // The wanted number of samples.
+  int64_t num_judged = 0;   // Samples with all their answers and verdicts.
   int64_t num_missing = 0;  // Wanted samples without an answer.
-  int64_t num_cut = 0;      // Answers that the limit on tokens cut off.
+  int64_t num_cut = 0;      // Answers that ended at the token limit.
   std::optional<Paired> paired;
 };
 

@@ -25,7 +25,7 @@ struct Judged {
   task::Verdict verdict;
   std::optional<double> reward;  // Empty where it is not scored.
   double seconds = 0;            // From the first stage to the verdict.
-  std::string feedback{};        // For the next turn of a model.
+  std::string feedback{};        // The text for the next turn of a model.
 };
 
 enum class Colour { kNone, kOutcomes };
@@ -67,7 +67,7 @@ double pass_at_k(int64_t num, int64_t num_passed, int64_t k);
 
 struct Metrics {
   int64_t num_tasks = 0;    // With at least one scored sample.
-  int64_t num_scored = 0;   // Samples.
+  int64_t num_scored = 0;   // The number of scored samples.
   int64_t num_correct = 0;  // Samples that pass.
   double average = 0;       // Mean over tasks of the share of samples that pass: Avg@k, Pass@1.
 };

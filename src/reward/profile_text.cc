@@ -24,13 +24,13 @@ using task::Performance;
 
 constexpr size_t kKernelsMax = 4;
 constexpr size_t kOwnersMax = 3;
-constexpr double kTinyUs = 5;             // The gap behind a kernel is 1 to 2.
-constexpr double kLaunchesMany = 4;       // A call.
+constexpr double kTinyUs = 5;             // The gap after a kernel is 1 to 2 us.
+constexpr double kLaunchesMany = 4;       // The number in each call.
 constexpr double kShareWorthAHint = 0.1;  // The share of the device time.
 constexpr double kOwnShareFull = 0.95;
 constexpr double kOccupancyLow = 0.4;
 constexpr int64_t kBlocksFew = 100;  // Devices have about as many multiprocessors, or more.
-constexpr double kFloorFar = 0.6;    // The share of the bound's speed.
+constexpr double kFloorFar = 0.6;    // A share of the roofline's speed.
 constexpr double kFloorNear = 0.9;
 
 // ---- Numbers ------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ namespace mc::reward {
 
 struct ScoreOptions {
   double lambda = 0.25;  // The weight of the speed-up.
-  double nu_max = 2;     // Most of it that counts.
+  double nu_max = 2;     // The largest speed-up beyond 1 that counts.
 };
 
 // A pure function.  Empty for Unsupported, Infra and any result that a constant would earn, else

@@ -51,7 +51,7 @@ std::string describe(const Ending& ending);
 
 struct Usage {
   std::chrono::microseconds cpu{0};  // User and system time of the whole tree.
-  uint64_t memory_bytes_peak = 0;    // Largest seen, beyond what the process was forked with.
+  uint64_t memory_bytes_peak = 0;    // The observed peak, without inherited memory.
 };
 
 // Makes this process the parent of orphaned descendants, as Child needs.  Idempotent.
@@ -129,8 +129,8 @@ class Child {
   Fd pidfd_;  // Open until the child is reaped.
   Limits limits_;
   bool may_fork_;
-  std::vector<pid_t> tree_;   // Without init; those that were seen last.
-  bool dies_as_tree_;         // The kernel kills the tree, having a pid namespace for certain.
+  std::vector<pid_t> tree_;   // The processes at the last check, without init.
+  bool dies_as_tree_;         // True if a pid namespace makes the kernel kill the tree.
   uint64_t inherited_bytes_;  // Memory that the process was forked with.
   Clock::time_point look_next_{};
   std::optional<Ending> ending_;

@@ -27,15 +27,15 @@
 namespace mc::sandbox {
 
 struct Limits {
-  std::chrono::seconds cpu{60};                 // RLIMIT_CPU: of one process, all its threads.
-  std::chrono::milliseconds wall{60'000};       // Kept by the supervisor, not by the process.
-  uint64_t memory_bytes = uint64_t{4} << 30;    // Beyond what the process has when it enters.
-  uint64_t reserved_bytes = 0;                  // Addresses alone, which take no memory.
+  std::chrono::seconds cpu{60};                 // RLIMIT_CPU: for one process with all its threads.
+  std::chrono::milliseconds wall{60'000};       // Enforced by the supervisor.
+  uint64_t memory_bytes = uint64_t{4} << 30;    // In addition to inherited memory.
+  uint64_t reserved_bytes = 0;                  // Address space that uses no memory.
   uint64_t file_bytes_max = uint64_t{1} << 30;  // The bytes of one file, memfds included.
   uint64_t files_max = 256;                     // Open descriptors.
-  uint64_t threads_max = 64;                    // Tasks in the whole tree.
-  uint64_t tmp_bytes = uint64_t{256} << 20;     // The private /tmp.
-  int niceness = 0;                             // How far it stands back for others: 0 to 19.
+  uint64_t threads_max = 64;                    // The number of tasks in the whole tree.
+  uint64_t tmp_bytes = uint64_t{256} << 20;     // The size of the private /tmp.
+  int niceness = 0;                             // The nice value: 0 to 19.
 };
 
 // Paths where users keep keys and tokens: those of the current user, of root, and of the system.

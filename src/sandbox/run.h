@@ -29,10 +29,10 @@ Profile program_profile();
 struct Command {
   std::vector<std::string> argv = {};         // argv[0] is an absolute path.
   std::vector<std::string> environment = {};  // "NAME=value"; nothing is inherited.
-  std::string directory = "/tmp";             // The path as seen inside.
+  std::string directory = "/tmp";             // The working directory, as a path inside.
   Profile profile = program_profile();
   size_t output_bytes_max = size_t{1} << 20;  // The limit for each stream.
-  std::vector<int> descriptors = {};          // Open in the program, too, under the same numbers.
+  std::vector<int> descriptors = {};          // Inherited by the program, with the same numbers.
   // Called with output of the program as it arrives.
   std::function<void(bool is_error, std::string_view text)> on_output = {};
   // Called now and then; the program is killed when it returns false.

@@ -41,7 +41,7 @@ struct Request {
   task::Correctness correctness;
   task::Task task;                       // Empty for the last three verbs, like the candidate.
   std::optional<task::Dialect> dialect;  // The candidate's dialect; absent: the program's default.
-  task::Candidate candidate;             // Its id is the request's, or the task's where that is "".
+  task::Candidate candidate;             // The id is the request's, or the task's where that is "".
   std::string prepared;                  // The bytes of eval::to_bytes(), for kMeasure.
 };
 

@@ -37,7 +37,7 @@ class PipelineVerifier final : public Verifier {
   std::optional<std::string> fault_of(const task::Task& task);
 
   eval::Pipeline& pipeline_;
-  std::mutex mutex_;                                        // Guards the rest.
+  std::mutex mutex_;                                        // Guards `seen_`.
   std::map<std::string, std::optional<std::string>> seen_;  // Keys: content_hash of the code.
 };
 

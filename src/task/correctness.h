@@ -23,7 +23,7 @@ struct Correctness {
   // Values of the inputs: "varied" (the task's own and others that the reference accepts), "native"
   // (the task's own alone), or "verified" (the task's own times 1, 3, 0.01 and -1).
   std::string inputs = "varied";
-  bool shapes = true;            // Sizes other than the main one are tried, too.
+  bool shapes = true;            // True if other sizes than the main one are tried, too.
   bool require_general = false;  // They count, whatever the task says.
   std::string mode = "train";    // "train": as the constructor leaves the model; or "eval".
   // The dtype of inputs and model: "task" (its own), "fp32", "fp16", "bf16".

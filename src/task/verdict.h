@@ -110,7 +110,7 @@ struct Trial {
 struct Exception {
   std::string type;
   std::string message;
-  SourceLocation location;             // Innermost line of the candidate's own.
+  SourceLocation location;             // The innermost line of the candidate's own code.
   std::vector<SourceLocation> frames;  // The candidate's own frames, outermost first.
   bool operator==(const Exception&) const = default;
 };
@@ -132,14 +132,14 @@ struct KernelTime {
       // The owner: "candidate", or the library with the kernel: "libtorch_cuda.so", "driver", ...
       owner;
   double launches = 0;  // The number in each call.
-  double time_us = 0;   // A call, by events around each launch.
-  double share = 0;     // The part of the device time of a call.
+  double time_us = 0;   // Time in each call, by events around each launch.
+  double share = 0;     // The share of a call's device time.
   std::array<int64_t, 3> grid{};
   std::array<int64_t, 3> block{};
-  int64_t registers = 0;     // A thread.
+  int64_t registers = 0;     // The number for each thread.
   int64_t spill_bytes = 0;   // Stores and loads, from ptxas.
   int64_t shared_bytes = 0;  // Static and dynamic, of each block.
-  double occupancy = 0;      // Warps that fit on a multiprocessor, of those it can hold.
+  double occupancy = 0;      // Resident warps as a share of a multiprocessor's maximum.
   bool operator==(const KernelTime&) const = default;
 };
 
@@ -168,8 +168,8 @@ struct Timing {
   // "enqueued": queued, then released at once; "host_synchronous": forward waits for the device.
   std::string mode;
   std::string cache;           // "inputs_cold": flushed before each batch, each input used once.
-  int64_t batches = 0;         // The candidate's, and as many of the baseline, by turns.
-  int64_t calls = 0;           // A batch.
+  int64_t batches = 0;         // The candidate's; the baseline has as many, alternately.
+  int64_t calls = 0;           // The number in each batch.
   int64_t calls_verified = 0;  // Outputs of timed calls that the judge compared.
   bool tf32 = false;           // True if the baselines may use it.
   std::vector<std::string> notes;
@@ -179,9 +179,9 @@ struct Timing {
 
 // Measurements on the device; absent on the CPU backend, whose times are no evidence about a GPU.
 struct Performance {
-  Estimate speedup_eager;                   // Time of eager PyTorch over the candidate's.
+  Estimate speedup_eager;                   // The time of eager PyTorch over the candidate's.
   std::optional<Estimate> speedup_compile;  // The time of torch.compile over the candidate's.
-  Estimate time_us;                         // A call.
+  Estimate time_us;                         // The time of a call.
   Estimate time_eager_us;
   std::optional<Estimate> time_compile_us;
   Timing timing;
@@ -303,16 +303,16 @@ struct RaceCheck {
 // The match between the parameters and buffers of ModelNew and those of the reference, as the
 // candidate process reports it.  Each entry is like "gemm.weight: float32 [4, 3]".
 struct StateMatch {
-  std::vector<std::string> missing;    // The reference's, and ModelNew has none of that name.
+  std::vector<std::string> missing;    // Names of the reference that ModelNew lacks.
   std::vector<std::string> unmatched;  // The names with another shape or dtype in ModelNew.
-  std::vector<std::string> own;        // Parameters of ModelNew that got no value.
+  std::vector<std::string> own;        // Parameters of ModelNew that received no value.
   bool operator==(const StateMatch&) const = default;
 };
 
 struct Telemetry {
   std::vector<StageTime> stages;
   std::vector<std::string> protections_off;  // Sandbox protections that this machine lacks.
-  std::map<std::string, int64_t> aten_ops;   // Dispatcher calls seen in forward.
+  std::map<std::string, int64_t> aten_ops;   // Dispatcher calls in forward.
   Reduction reduction;
   std::string pytorch;
   int64_t memory_peak_bytes = 0;  // The peak of the candidate process.
@@ -321,7 +321,7 @@ struct Telemetry {
   // The names that the facade lacks, for each extension that was compiled with PyTorch's full
   // headers instead (docs/ptx.md).
   std::vector<std::string> full_headers;
-  std::string output_tail;    // End of what the candidate printed, bounded.
+  std::string output_tail;    // The end of the candidate's output, bounded.
   std::vector<Audit> audits;  // The audits of the strict tier, as far as they ran.
   RaceCheck race_check;
   StateMatch state;
@@ -341,16 +341,16 @@ struct TaskGrade {
 // The settings of the evaluation.  Two verdicts are comparable where these are equal.
 struct Protocol {
   std::string policy;                   // The legality policy and its version: "musacoder/2".
-  Dialect dialect = Dialect::kCuda;     // The candidate's (docs/musa.md).
+  Dialect dialect = Dialect::kCuda;     // The dialect of the candidate (docs/musa.md).
   std::string musa_architecture;        // "mp_31"; "" for the dialect of CUDA.
   std::string language = kAnyLanguage;  // The language that kernels must be in.
   // The mode is the actual one: a model that is random in training is judged in eval mode.
   Correctness correctness;
   std::string timing = "none";  // "full" | "quick" | "none"
-  std::string baseline;         // The candidate is timed against it, "eager"; "" if not timed.
+  std::string baseline;         // The baseline of the timing, "eager"; "" if not timed.
   std::string compile_mode;     // The mode of torch.compile, the other baseline; "" for none.
   bool tf32 = false;            // True if candidate and baselines may use it.
-  bool strict = false;          // docs/timing.md
+  bool strict = false;          // True with the strict tier (docs/timing.md).
   bool race_check = false;      // True if findings of a device without a GPU count, too.
   std::string device;           // "GPU-…"; "" on the CPU backend.
   bool operator==(const Protocol&) const = default;

@@ -37,7 +37,7 @@ struct CallOptions {
   int rounds = 13;
   double round_us = 20'000;  // The duration of the slower side's calls, with the time between them.
   int64_t batch_bytes_max = int64_t{4} << 30;  // The bound on a round's inputs and outputs.
-  int verified = 2;                            // Calls of each round, drawn when it is over.
+  int verified = 2;                            // Checked calls of each round, selected after it.
   double budget_s = 6;
   // The time limit of a batch, in seconds, in addition to a multiple of its expected duration.
   double patience_s = 5;
@@ -69,10 +69,10 @@ int64_t batch_bytes(int64_t inputs_bytes, int64_t outputs_bytes, int64_t bytes_m
 class CallComparison {
  public:
   struct Timed {
-    task::Performance performance;        // Without floor, kernels and compiled baseline.
-    int64_t launches_own_least = 0;       // A call's.
-    int64_t calls = 0;                    // That the candidate made.
-    Work work;                            // One call's.
+    task::Performance performance;        // Without roofline, kernels and compiled baseline.
+    int64_t launches_own_least = 0;       // The least number in a call.
+    int64_t calls = 0;                    // The candidate's calls.
+    Work work;                            // The work of one call.
     std::vector<worker::Kernel> kernels;  // The kernels of one call.
   };
 
@@ -106,8 +106,8 @@ class CallComparison {
     Contender contender;
     int64_t address = 0;  // The address of the inputs in the candidate's view.
     bool is_gated = true;
-    bool is_long = false;         // More commands than can wait behind a gate.
-    std::vector<double> us;       // Each call that counts.
+    bool is_long = false;         // True for more commands than fit behind a gate.
+    std::vector<double> us;       // The time of each call that counts.
     std::vector<double> medians;  // The median of each round.
     // The least host-clock time of each round in which a call was checked by it.
     std::vector<double> host_us;

@@ -59,7 +59,7 @@ class CallComparisonTest : public testing::Test {
   TimedFakes fakes_;
   execute::StageLimits limits_;
   CallOptions options_;
-  bool is_compiled_ = false;       // Two baselines are compared.
+  bool is_compiled_ = false;       // True if two baselines are compared.
   size_t num_compared_early_ = 0;  // The number of outputs that were compared during exclusive use.
 };
 

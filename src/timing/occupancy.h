@@ -30,8 +30,8 @@ Occupancy occupancy_of(int64_t threads, int64_t registers, int64_t shared_bytes)
 
 struct BlockNeeds {
   std::array<int64_t, 3> block{};
-  int64_t registers = 0;     // A thread.
-  int64_t shared_bytes = 0;  // A block.
+  int64_t registers = 0;     // For each thread.
+  int64_t shared_bytes = 0;  // For each block.
 };
 
 // The resident warps of a multiprocessor as a share of the most that it can hold: from 0 (a block

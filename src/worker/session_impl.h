@@ -26,8 +26,8 @@ struct Session::Impl {
   bool sees_shelf = false;
   std::optional<Answer> unsent = std::nullopt;  // The reason why the last request was not sent.
   bool rests = false;
-  bool owes_answer = false;    // It was asked, and the answer was not received yet.
-  bool was_shown = false;      // The libraries on its shelf were shown.
+  bool owes_answer = false;    // True from a request until its response is received.
+  bool was_shown = false;      // True once show() was called.
   AnswerTime* time = nullptr;  // The limit of all answers together, if any.
   sandbox::Child::Clock::time_point asked = {};  // The time of the last question.
   // For the log:

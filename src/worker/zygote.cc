@@ -202,7 +202,7 @@ struct Zygote::State {
   mutable std::mutex mutex;  // One request at a time.
   // Guarded by mutex.
   std::unique_ptr<Process> process;  // Null where the process was lost.
-  std::string pytorch_version;       // "" before it said hello.
+  std::string pytorch_version;       // "" until the process has reported it.
   std::vector<std::string> files;
 
   mutable std::mutex protections_mutex;

@@ -64,7 +64,7 @@ struct ChildLimits {
   // "triton".
   std::vector<std::string> imports;
   bool runs_programs = false;  // May start processes: the compilers of torch.compile.
-  bool weak_sandbox = false;   // Go on where a protection cannot be had.
+  bool weak_sandbox = false;   // Continue where a protection is missing.
   // A candidate process's channel to its device process; -1: it uses the device itself.
   int device_channel = -1;
 };

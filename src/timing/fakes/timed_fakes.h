@@ -36,8 +36,8 @@ class TimedFakes {
   double compiled_us = 15;
   std::vector<double> host_us;  // The host-clock times of the checked calls in each batch.
   int64_t queued_whole = 1000;  // The most calls that are queued whole in a gated batch.
-  int64_t launches_own = 2;     // A call's.
-  int64_t long_calls = 0;       // A batch's.
+  int64_t launches_own = 2;     // In each call.
+  int64_t long_calls = 0;       // In each batch.
   std::vector<worker::Kernel> kernels{{.name = "kernel", .owner = "", .launches = 1, .us = 8}};
   worker::JudgeTimePlanAnswer plan{.inputs_bytes = 512,
                                    .outputs_bytes = 512,
@@ -49,7 +49,7 @@ class TimedFakes {
   // ---- The events so far.
   // The calls whose outputs the judge compared.
   std::vector<int64_t> checked;
-  std::vector<int64_t> drawn;               // The number of each batch whose inputs were drawn.
+  std::vector<int64_t> drawn;               // The number of each batch with generated inputs.
   std::vector<int64_t> drawn_when_checked;  // The last element of `drawn` at each comparison.
   // One element of each for every batch that a device process started.
   std::vector<int64_t> calls;

@@ -200,12 +200,12 @@ class FakeWorker::Handle final : public ChildHandle {
 
   std::shared_ptr<State> state_;
   Fd socket_;
-  std::string received_;                 // The beginning of a question that is not complete.
-  Fd region_;                            // That came with it.
+  std::string received_;                 // The received part of an incomplete request.
+  Fd region_;                            // The region of that request.
   std::optional<std::string> question_;  // The request without a response so far.
-  std::string operation_;                // The operation that it asks for.
-  std::string unsent_;                   // The rest of an answer,
-  Fd shown_;                             // The descriptor that goes with the answer.
+  std::string operation_;                // The operation of that request.
+  std::string unsent_;                   // The unsent rest of a response.
+  Fd shown_;                             // The descriptor of that response.
   bool rests_ = false;
   bool hangs_ = false;
   std::optional<Ending> ending_;
