@@ -56,7 +56,7 @@ struct Compilation {
 };
 
 struct CompileLimits {
-  // The processor time of each compiler: independent of the load of the machine.
+  // The limit of each compiler's processor time, which does not depend on the load of the machine.
   double cpu_s = 120;
   int64_t memory_bytes = int64_t{4} << 30;
   bool allow_weak_sandbox = false;

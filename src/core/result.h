@@ -21,7 +21,7 @@
 namespace mc {
 
 enum class ErrorCode {
-  kInvalidInput,  // Input that the user gave cannot be used; the message says what to do.
+  kInvalidInput,  // Unusable input of the user; the message says what to do.
   kNotFound,
   kExhausted,    // Not enough memory at the moment.
   kUnavailable,  // A tool, feature or process is missing, or a process died.

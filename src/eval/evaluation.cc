@@ -284,9 +284,8 @@ Stage Evaluation::measure() {
                    ? std::make_unique<execute::Session>(std::move(*measured.candidate))
                    : nullptr;
   if (candidate_ != nullptr) candidate_->rest();
-  // A strict run needs an idle device, so the candidate is started again for timing.  A candidate
-  // that keeps much memory is started again, too: an evaluation must not request memory while it
-  // holds some.
+  // The process that is timed is started after a strict run.  A candidate that keeps much memory is
+  // started again, too: an evaluation must not request memory while it holds some.
   const bool keeps_much = kept_by_candidate(judge_->plan().call_memory) > kKeptBytesMax;
   if (!is_timed() || context_.options.strict || keeps_much) end_candidate();
   if (measured.check_error && !context_.is_second) return *measured.check_error;

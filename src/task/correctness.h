@@ -24,7 +24,7 @@ struct Correctness {
   // (the task's own alone), or "verified" (the task's own times 1, 3, 0.01 and -1).
   std::string inputs = "varied";
   bool shapes = true;            // True if other sizes than the main one are tried, too.
-  bool require_general = false;  // They count, whatever the task says.
+  bool require_general = false;  // True: they count for every task.
   std::string mode = "train";    // "train": as the constructor leaves the model; or "eval".
   // The dtype of inputs and model: "task" (its own), "fp32", "fp16", "bf16".
   std::string precision = "task";
