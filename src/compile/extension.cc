@@ -281,7 +281,7 @@ std::vector<std::string> headers_of(const Extension& extension) {
     for (const lex::Token& token : lex::tokenize(text)) {
       if (token.kind != lex::Kind::kHeader) continue;
       const std::string header(lex::text_of(text, token));
-      MC_CHECK(header.size() >= 2);  // Its quotes or brackets.
+      MC_CHECK(header.size() >= 2);  // The text includes the quotes or brackets.
       const bool is_own = std::ranges::any_of(extension.files, [&](const SourceFile& file) {
         return file.name.ends_with(header.substr(1, header.size() - 2));
       });

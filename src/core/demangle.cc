@@ -115,7 +115,7 @@ class Reader {
     }
   }
 
-  // One part of a qualified name, or "std" and the next one.
+  // Reads one component of a qualified name, or "std" and the next component.
   void read_component() {
     if (const auto standard = take_word(kStandard)) {
       last_ = standard->substr(standard->rfind(':') + 1);

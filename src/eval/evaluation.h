@@ -101,7 +101,7 @@ class Evaluation {
   worker::AnswerTime answer_time_;  // The rest of the candidate's total time limit.
   JudgePool::Seat seat_;            // The seat of the judge.
   std::unique_ptr<execute::Judge> judge_;
-  // Only for a device in software.
+  // Null without a device in software.
   std::unique_ptr<compile::LocationMapper> mapper_;
   // The outcome of correctness, until all later stages have ended.
   std::optional<task::Outcome> passed_;

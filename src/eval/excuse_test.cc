@@ -106,7 +106,7 @@ TEST(DeviceLimitation, ForSlownessNeedsKernelTimesThatExplainIt) {
       {{passed(4), late}, true},
       // The candidate hangs only at the main sizes.
       {{passed(0.001), passed(0.001), passed(0.002)}, false},
-      {{passed(0.001), passed(0.002), late}, false},  // It hangs where they are not small.
+      {{passed(0.001), passed(0.002), late}, false},  // The candidate hangs at all but small sizes.
       {{passed(0.001), late}, false},                 // It hangs where they are not tiny.
       {{late}, false},
       {{}, false},

@@ -57,7 +57,7 @@ class RaceCheck {
  private:
   struct Checked {
     Result<task::Verdict> verdict;
-    double seconds;  // From the start of the check.
+    double seconds;  // Time from the start of the check.
   };
   static Checked run(const std::shared_future<Result<RaceJudge>>& judge,
                      const RaceSubject& subject);

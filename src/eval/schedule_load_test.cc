@@ -65,7 +65,7 @@ constexpr TaskSizes kTasksOfToday[] = {
 // clang-format on
 
 constexpr int64_t kDeviceBytes = int64_t{80} << 30;
-// One pass over tensors: a generation, a copy or a comparison.
+// One pass generates, copies or compares tensors.
 constexpr int64_t kPassMiBPerMs = 200;
 
 // ---- The stages of an evaluation ----------------------------------------------------------------

@@ -118,7 +118,7 @@ struct RunPolicy {
   std::string name;
   // Operators that may run in forward: "empty"; "*" for all.
   std::set<std::string, std::less<>> operators;
-  int own_launches_min = 0;  // In each forward.
+  int own_launches_min = 0;  // The least number in each forward.
   // Further operators that __init__ may call to prepare the state of forward.
   std::set<std::string, std::less<>> init_operators{};
 };

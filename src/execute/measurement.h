@@ -77,10 +77,10 @@ class Measurement {
   std::set<int> shapes_built_;
   // Shapes that the constructor rejected; they do not count.
   std::map<int, task::Outcome> shapes_refused_;
-  std::optional<task::Outcome> spoilt_by_;  // At a shape that does not count.
+  std::optional<task::Outcome> spoilt_by_;  // The failure at a shape that does not count.
   bool has_thrown_ = false;                 // True after an exception that only failed its trial.
   Trials trials_;
-  task::StateMatch state_;  // At the main shape.
+  task::StateMatch state_;  // The match at the main shape.
   double kernel_s_ = 0;     // The kernels' time in the last call.
   std::optional<Error> check_error_;
   int64_t configuration_ = 0;       // The configuration of autotuned kernels in the next call.

@@ -45,7 +45,7 @@ bool is_at_line_start(std::string_view text, std::size_t i) {
 }
 
 struct Answer {
-  std::string_view text;  // Without reasoning.
+  std::string_view text;  // The answer without reasoning.
   bool is_unfinished = false;
 };
 

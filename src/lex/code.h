@@ -45,7 +45,7 @@ bool is_statement_keyword(std::string_view word);
 enum class Scope : std::uint8_t {
   kNamespace,  // No braces, or only those of namespaces and extern "C".
   kHost,
-  kDevice,  // In a function marked __global__ or __device__, and not __host__.
+  kDevice,  // A function marked __global__ or __device__, and not __host__.
 };
 
 // The scope of each token; tokens of a directive are taken to be in a host function.

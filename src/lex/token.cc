@@ -185,7 +185,7 @@ struct ScanState {
   bool at_line_start = true;
   bool in_directive = false;
   bool after_hash = false;         // The directive's name comes next.
-  bool header_comes_next = false;  // After #include.
+  bool header_comes_next = false;  // True after #include.
   bool after_operator = false;     // True after the keyword `operator`.
 };
 

@@ -45,7 +45,7 @@ struct Token {
   std::uint32_t offset = 0;
   std::uint32_t size = 0;
   std::uint32_t line = 1;    // The line of its first byte, from 1.
-  std::uint32_t column = 1;  // In bytes, from 1.
+  std::uint32_t column = 1;  // The column in bytes, from 1.
   Kind kind = Kind::kUnknown;
   bool in_directive = false;  // True from the # to before the line break that ends the directive.
 };

@@ -78,13 +78,13 @@ struct BenchOptions {
 };
 
 struct BenchFigures {
-  int64_t num_tasks = 0;       // With at least one attempt.
+  int64_t num_tasks = 0;       // Tasks with at least one attempt.
   int64_t num_attempts = 0;    // All turns with a verdict.
   int64_t num_missing = 0;     // Samples without a verdict, which count as failed.
   int64_t num_not_scored = 0;  // The number of unsupported and infra attempts.
   // The unsupported ones by task: for a wrong answer, being unsupported is an advantage.
   std::map<std::string, int64_t> unsupported;
-  int64_t num_samples = 0;  // With at least one scored turn, or missing.
+  int64_t num_samples = 0;  // Samples with a scored turn, and missing ones.
   int64_t num_passed = 0;   // Samples that pass.
   // Absent where no task has a scored sample.
   std::optional<Figure> average;      // Avg@k: mean share of samples that pass.

@@ -66,7 +66,7 @@ std::string json_line(const Judged& judged);
 double pass_at_k(int64_t num, int64_t num_passed, int64_t k);
 
 struct Metrics {
-  int64_t num_tasks = 0;    // With at least one scored sample.
+  int64_t num_tasks = 0;    // Tasks with at least one scored sample.
   int64_t num_scored = 0;   // The number of scored samples.
   int64_t num_correct = 0;  // Samples that pass.
   double average = 0;       // Mean over tasks of the share of samples that pass: Avg@k, Pass@1.

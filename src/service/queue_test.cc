@@ -164,7 +164,7 @@ TEST(Queue, CancelsARunningJobOnceItHasNoRequest) {
   EXPECT_THAT(replies.all(), ElementsAre("one cancelled"));
   EXPECT_FALSE(blocker.was_cancelled());
   queue.cancel(other);
-  queue.cancel(other);  // It has its reply already.
+  queue.cancel(other);  // No effect after its reply.
   queue.wait_until_at_most(0);
   std::promise<void> later;
   queue.submit({"y", 0, {}, passed}, [&](const auto&) { later.set_value(); });

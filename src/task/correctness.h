@@ -19,7 +19,7 @@ namespace mc::task {
 inline constexpr int kTrialsMax = 100;
 
 struct Correctness {
-  int trials = 5;  // At the main shape, from 1 to kTrialsMax.
+  int trials = 5;  // The number at the main shape, from 1 to kTrialsMax.
   // Values of the inputs: "varied" (the task's own and others that the reference accepts), "native"
   // (the task's own alone), or "verified" (the task's own times 1, 3, 0.01 and -1).
   std::string inputs = "varied";

@@ -29,7 +29,7 @@
 namespace mc::task {
 
 inline constexpr size_t kSuiteBytesMax = 256 << 20;        // For one JSON Lines file of tasks.
-inline constexpr size_t kSubmissionsBytesMax = 512 << 20;  // One JSON Lines file of answers.
+inline constexpr size_t kSubmissionsBytesMax = 512 << 20;  // For one JSON Lines file of answers.
 
 // The tasks, in order of level and number or of family and name.  A task's id is "<name>:1/19" for
 // numbered tasks, "family/name" for families and "name" for single files.

@@ -34,7 +34,7 @@ struct SourceLocation {
   std::string source;
   int line = 0;
   int column = 0;
-  std::string excerpt;  // That line of text, bounded.
+  std::string excerpt;  // The line of text, bounded.
   bool operator==(const SourceLocation&) const = default;
 };
 
@@ -97,7 +97,7 @@ struct Trial {
   std::map<std::string, int64_t> constants;  // Module constants bound for this shape.
   std::string inputs_digest;                 // The digest of the bytes of all inputs.
   bool passed = false;
-  std::vector<OutputCheck> checks;  // Those that failed.
+  std::vector<OutputCheck> checks;  // The failed comparisons.
   // Contains fatal findings only where the trial does not count.
   std::vector<KernelFinding> findings;
   std::string inputs_mutated;  // Names of inputs that were overwritten, or "".

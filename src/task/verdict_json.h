@@ -25,7 +25,7 @@ namespace mc::task {
 inline constexpr const char* kVerdictSchema = "musacoder-verdict/14";
 inline constexpr size_t kVerdictBytesMax = 16 << 20;
 
-enum class Indent { kCompact, kPretty };  // One line; or two spaces a level.
+enum class Indent { kCompact, kPretty };  // One line, or lines indented by two spaces a level.
 
 // Never fails.  Ends without a newline.
 std::string to_json(const Verdict& verdict, Indent indent);
