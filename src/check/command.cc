@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The words that choose an architecture or a runtime are ours; all others are the caller's.
+// Our script sets the flags for the architecture and the runtime; all other flags are the caller's.
 constexpr std::string_view kNvcc = R"(#!/bin/sh
 is_value=
 for word do
@@ -72,7 +72,8 @@ Status link_to(const fs::path& target, const fs::path& link) {
                  : ok();
 }
 
-// For this process too, whose PATH decides which nvcc a command of that name is.
+// Sets the variables in this process, too, because its PATH determines the nvcc that a command
+// finds.
 void set_environment(const fs::path& toolkit, const fs::path& reports) {
   std::error_code failure;
   const char* const path = std::getenv("PATH");

@@ -25,10 +25,10 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr uint64_t kThreadsMax = 64;
-constexpr int kWorkersMax = 4;  // Each has a shadow of its own: kReservedBytes.
+constexpr int kWorkersMax = 4;  // Each worker has a shadow memory of its own: kReservedBytes.
 constexpr size_t kTextBytesMax = 512;
 constexpr std::chrono::seconds kReportTimeMax{2};
-constexpr double kBudgetSeconds = 10;  // The seconds that a candidate's launch may well take.
+constexpr double kBudgetSeconds = 10;  // The time within which a launch of a candidate should end.
 
 struct Pipe {
   Fd reader, writer;
@@ -51,7 +51,7 @@ class Library {
   template <class Value = int, class... Arguments>
   Value call(const char* name, Arguments... arguments) const {
     void* const function = ::dlsym(handle_, name);
-    MC_CHECK(function != nullptr);  // The library was built with this program.
+    MC_CHECK(function != nullptr);  // The library was built together with this program.
     return reinterpret_cast<Value (*)(Arguments...)>(function)(arguments...);
   }
 
@@ -70,7 +70,8 @@ bool write_line(int descriptor, const Json& json) {
   return true;
 }
 
-// The process's own work: it serves the channel until `finish` ends, and then writes the report.
+// The main function of the device process: serves the channel until `finish` is closed, and then
+// writes the report.
 int serve(const Library& library, const DeviceOptions& options, int channel, int finish,
           int report) {
   std::array<char, kTextBytesMax> why{};
@@ -87,7 +88,7 @@ int serve(const Library& library, const DeviceOptions& options, int channel, int
   const std::string path = options.executable.string();
   library.call<void>("mc_executor_begin_candidate", options.seed);
   library.call<void>("mc_executor_show_printed");
-  // A launch that takes longer than the program may is one without an end.
+  // A launch that takes longer than the program may take counts as endless.
   const auto factor = static_cast<int64_t>(std::ceil(options.timeout_s / kBudgetSeconds));
   library.call<void>("mc_executor_allow_steps", factor);
   library.call<void>("mc_executor_allow_file", executor, path.c_str(), path.c_str(), 1);
@@ -97,7 +98,7 @@ int serve(const Library& library, const DeviceOptions& options, int channel, int
   while (::read(finish, &unused, 1) > 0) {
     library.call<void>("mc_executor_cancel", options.timeout_s / 2);
   }
-  // A kernel may be under way still, behind which the counts wait.
+  // Findings are written first: a kernel may still run, and the counts wait for its end.
   if (!write_line(report, {{"findings", library.call<const char*>("mc_executor_take_report")}})) {
     return 1;
   }
@@ -110,7 +111,7 @@ int serve(const Library& library, const DeviceOptions& options, int channel, int
                       {"profile", library.call<const char*>("mc_executor_take_profile")},
                       {"unsupported", unsupported.data()}});
   std::fflush(stdout);
-  ::_exit(0);  // The thread that serves goes with the process.
+  ::_exit(0);  // The serving thread ends with the process.
 }
 
 sandbox::Profile profile_of(const DeviceOptions& options) {
@@ -129,7 +130,7 @@ Result<DeviceReport> decoded(const std::string& text) {
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
     const Json json = Json::parse(line, nullptr, false);
-    if (!json.is_object()) break;  // The rest of a line that did not come to its end.
+    if (!json.is_object()) break;  // The line is incomplete.
     report.findings += json.value("findings", "");
     report.profile = json.value("profile", "");
     report.unsupported = json.value("unsupported", "");

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Device: a device that executes PTX without a GPU (device/ptx_driver), in a process of its own.
-// A program uses it that finds our client in the place of libcudart.
+// Device: a device that executes PTX without a GPU (device/ptx_driver), in a process of its own.  A
+// program uses it if it is linked to our client in place of libcudart.
 //
 //   MC_TRY(Device device, Device::start(options), "check");
-//   run(program, device.channel());           // MC_DEVICE_CHANNEL names the descriptor.
+//   run(program, device.channel());           // MC_DEVICE_CHANNEL contains the descriptor.
 //   MC_TRY(const DeviceReport report, device.finish(), "check");
 #ifndef MC_CHECK_DEVICE_H_
 #define MC_CHECK_DEVICE_H_
@@ -19,43 +19,45 @@
 
 namespace mc::check {
 
-// Addresses of the device's memory and of its shadow, most of which are never touched; the program
-// keeps those of the memory free.
+// The address space of the device's memory and its shadow memory, most of which is never touched;
+// the program keeps the addresses of the device's memory free.
 inline constexpr uint64_t kReservedBytes = uint64_t{40} << 40;
 
 struct DeviceOptions {
   std::filesystem::path library;     // libmc_ptx_executor.so
-  std::filesystem::path executable;  // The program, in whose file its kernels are.
-  uint64_t seed = 0;                 // The order of turns of blocks and warps follows from it.
+  std::filesystem::path executable;  // The program file that contains the kernels.
+  uint64_t seed = 0;                 // Determines the order of blocks and warps.
   double timeout_s = 60;
   int64_t memory_bytes = 0;
-  int fresh_byte = -1;         // The byte of new memory; -1: as the device has it.
-  bool counts = false;         // Kernels are counted: DeviceReport::profile.
-  bool shares_memory = false;  // The program may map the device's memory: device/client/managed.h.
+  int fresh_byte = -1;  // The byte of new memory; -1: as the device has it.
+  bool counts = false;  // Kernels are counted: DeviceReport::profile.
+  // True if the program may map the device's memory: device/client/managed.h.
+  bool shares_memory = false;
 };
 
 struct DeviceReport {
   std::string findings;     // Lines of JSON (device/ptx_driver/report.h).
-  std::string profile;      // The same for what kernels did (device/ptx_driver/driver.cc).
-  int64_t launches = 0;     // Launches that were asked for.
-  std::string unsupported;  // The first thing that was asked for and is not there.
+  std::string profile;      // Lines of JSON with counts (device/ptx_driver/driver.cc).
+  int64_t launches = 0;     // The number of requested launches.
+  std::string unsupported;  // The first requested feature that the device lacks.
 };
 
 class Device {
  public:
-  // kUnavailable where the library cannot be loaded or the sandbox cannot be had.
+  // kUnavailable where the library cannot be loaded or the sandbox does not work.
   static Result<Device> start(const DeviceOptions& options);
 
   int channel() const { return channel_.get(); }
-  // The file of the device's memory, or -1; and the address of its first byte there.
+  // The file of the device's memory, or -1; and the address of its first byte in the device
+  // process.
   int memory() const { return memory_.get(); }
   uint64_t memory_address() const { return memory_address_; }
-  // A kernel that took half of the program's time ends, with a finding.
+  // Ends a kernel that has taken half of the program's time, with a finding.
   void cancel();
-  // False once the process has ended by itself or by a limit: nobody answers commands any more.
+  // False once the process has ended by itself or at a limit: commands get no response any more.
   bool is_alive();
-  // The report, once the program has ended; without counts where a kernel runs on for seconds.
-  // kUnavailable, with the reason, where the process has ended before.
+  // The report, after the program has ended; without counts where a kernel keeps running for
+  // seconds.  kUnavailable, with the reason, where the device process has ended earlier.
   Result<DeviceReport> finish();
 
  private:
@@ -71,7 +73,7 @@ class Device {
   Fd channel_;
   Fd memory_;
   uint64_t memory_address_ = 0;
-  Fd finish_;  // Its end is the sign that the program has ended.
+  Fd finish_;  // Its end signals that the program has ended.
   Fd report_;
 };
 

@@ -31,11 +31,12 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-constexpr const char* kArchitecture = "90";  // The device's (device/ptx_driver/description.h).
+// The architecture of the device in software (device/ptx_driver/description.h).
+constexpr const char* kArchitecture = "90";
 constexpr const char* kUnsupported = "unsupported";
 constexpr const char* kUnwrittenCopy = "uninitialised_copy";
-constexpr const char* kAddressTool = "/usr/bin/addr2line";  // Beside the linker.
-// The bytes of new memory in three runs, the first two of which are to be alike.
+constexpr const char* kAddressTool = "/usr/bin/addr2line";  // Installed together with the linker.
+// The bytes of new memory in three runs; the first two must be equal.
 constexpr int kFreshBytes[] = {0x00, 0x00, 0x3F};
 constexpr size_t kProgramBytesMax = size_t{2} << 30;
 constexpr compile::CompileLimits kCompileLimits{.cpu_s = 300, .memory_bytes = int64_t{8} << 30};
@@ -55,7 +56,7 @@ std::vector<std::string> environment_with(const std::string& libraries, const De
   return environment;
 }
 
-// `driver`: the folder of link_driver().
+// The command that runs the program; `driver` is the folder of link_driver().
 sandbox::Command command_of(const Tools& tools, const fs::path& driver, const fs::path& executable,
                             const RunOptions& options, const Device& device) {
   std::error_code failure;
@@ -79,7 +80,8 @@ sandbox::Command command_of(const Tools& tools, const fs::path& driver, const fs
   return command;
 }
 
-// Memory that is a file is slower to touch, so only programs that name these functions have it.
+// Memory in a file is slower to touch, so only programs that contain the names of these functions
+// have it.
 Result<bool> uses_managed_memory(const fs::path& executable) {
   MC_TRY(const std::string bytes, read_file(executable, kProgramBytesMax), "the program");
   return bytes.find("cudaMallocManaged") != std::string::npos ||
@@ -87,14 +89,14 @@ Result<bool> uses_managed_memory(const fs::path& executable) {
          bytes.find("__cudaRegisterManagedVar") != std::string::npos;
 }
 
-// Files below this process's folder are named from there, as compilers do.
+// The path relative to this process's folder for files below it, as compilers print it.
 std::string shown(std::string_view file) {
   std::error_code failure;
   const std::string near = fs::proximate(file, failure).string();
   return failure || near.starts_with("..") ? std::string(file) : near;
 }
 
-// The lines of the program's code at these places, as "FILE:LINE"; "" where none is known.
+// The lines of the program's code at these addresses, as "FILE:LINE"; "" where none is known.
 std::map<uint64_t, std::string> lines_at(const fs::path& executable,
                                          const std::set<uint64_t>& places) {
   std::map<uint64_t, std::string> lines;
@@ -114,7 +116,7 @@ std::map<uint64_t, std::string> lines_at(const fs::path& executable,
   return lines;
 }
 
-// The report, with the lines of host code in place of the places.
+// The report, with lines of host code in place of addresses.
 std::string located(const std::string& report, const fs::path& executable) {
   std::vector<Json> findings;
   std::set<uint64_t> places;
@@ -141,7 +143,7 @@ std::string located(const std::string& report, const fs::path& executable) {
   return whole;
 }
 
-// Things that the device lacks are told apart.
+// Adds the findings; features that the device lacks go to a separate list.
 void take_findings(const std::string& report, Checked& checked) {
   const auto locate = [](std::string_view file, uint64_t line, std::string_view) {
     return task::SourceLocation{shown(file), static_cast<int>(line), 0, ""};
@@ -168,7 +170,7 @@ Status link_driver(const Tools& tools, const fs::path& folder) {
   return ok();
 }
 
-// A run, and what the program wrote in it.
+// A run and the output of the program.
 struct Run {
   Checked checked;
   std::string written;
@@ -216,8 +218,8 @@ std::vector<std::string> words_of(const std::string& text) {
   return {std::istream_iterator<std::string>(words), {}};
 }
 
-// True if what the program writes follows from the bytes of new memory: a word that is the same in
-// two runs and another one in the third. The files that it writes are written again.
+// True if the output depends on the bytes of new memory: a word is the same in two runs and
+// different in the third.  The files that the program writes are overwritten.
 Result<bool> follows_from_new_memory(const Tools& tools, const fs::path& executable,
                                      RunOptions options) {
   options.on_output = [](bool, std::string_view) {};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A CUDA program that is compiled and run without a GPU: its kernels are executed as PTX, with
-// checks of bounds, alignment, races, barriers and what was never written (docs/check.md).
+// Compiles and runs a CUDA program without a GPU: its kernels are executed as PTX, with checks of
+// bounds, alignment, races, barriers and uninitialised reads (docs/check.md).
 #ifndef MC_CHECK_PROGRAM_H_
 #define MC_CHECK_PROGRAM_H_
 
@@ -21,7 +21,7 @@
 
 namespace mc::check {
 
-// The compilers, and the library in the place of libcudart.
+// The compilers, and the substitute for libcudart.
 struct Tools {
   compile::CudaRuntime runtime;
   std::filesystem::path client;
@@ -37,15 +37,16 @@ inline constexpr const char* kRefusal =
     "relocatable device code (nested launches, device code of several files) is not linked";
 inline constexpr const char* kExecutor = "libmc_ptx_executor.so";
 
-// Makes once what is to be made.  kUnavailable says what to install.
+// Builds the missing tools once.  kUnavailable says what to install.
 Result<Tools> find_tools(const Layout& layout, const compile::Progress& progress);
 
 struct Compiled {
   bool succeeded = false;
-  std::string printed;  // Text of the compiler.
+  std::string printed;  // The output of the compiler.
 };
 
-// Compiles sources to an executable in its own folder.  An Error: the compiler could not be run.
+// Compiles sources to an executable in its own folder.  An Error means that the compiler could not
+// be run.
 Result<Compiled> compile_program(const Tools& tools,
                                  const std::vector<std::filesystem::path>& sources,
                                  const std::vector<std::string>& nvcc_flags,
@@ -54,16 +55,16 @@ Result<Compiled> compile_program(const Tools& tools,
 struct RunOptions {
   std::vector<std::string> arguments;
   uint64_t seed = 0;
-  double timeout_s = 60;                    // Seconds by the clock.
+  double timeout_s = 60;                    // Wall-clock time.
   int64_t memory_bytes = int64_t{8} << 30;  // The limit of the program, and of the device.
-  bool counts = false;                      // Checked has a profile.
+  bool counts = false;                      // True: Checked has a profile.
   std::function<void(bool is_error, std::string_view text)> on_output;
 };
 
 struct Checked {
-  sandbox::Ending ending;  // The program's own.
+  sandbox::Ending ending;  // The end of the program itself.
   std::vector<task::KernelFinding> findings;
-  // Things that the device lacks and the program asked for: what was found is not all.
+  // Requested features that the device lacks: the findings are then incomplete.
   std::vector<std::string> unsupported;
   int64_t launches = 0;
   std::string profile;  // A line of JSON for each kernel: DeviceReport.

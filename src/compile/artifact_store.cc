@@ -29,11 +29,13 @@ constexpr size_t kManifestBytesMax = 16 << 20;
 constexpr const char* kManifest = "manifest.json";
 constexpr uint64_t kBytesMaxLeast = 1 << 20;
 constexpr size_t kSweepsPerLimit = 32;
-constexpr uint64_t kBlockBytes = 4096;  // The least space that a file takes.
+constexpr uint64_t kBlockBytes = 4096;  // The minimal disk space of a file.
 constexpr auto kPollEvery = std::chrono::milliseconds(10);
-constexpr auto kStartsWithin = std::chrono::minutes(1);  // From making a directory to locking it.
+// The bound from making a directory to locking it.
+constexpr auto kStartsWithin = std::chrono::minutes(1);
 constexpr size_t kModuleHashDigits = 24;
-constexpr const char* kSchema = "musacoder-artifact/5";  // Another one is compiled anew.
+// Artifacts of another schema are compiled again.
+constexpr const char* kSchema = "musacoder-artifact/5";
 
 std::string dump(const Json& json, int indent) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
@@ -53,7 +55,7 @@ Json manifest_of(const Artifact& artifact, const std::string& fingerprint, uint6
 enum class Access { kShared, kExclusive };
 enum class Wait { kNo, kYes };
 
-// Until the descriptor is closed.
+// Locks until the descriptor is closed.
 bool lock(const Fd& fd, Access access, Wait wait) {
   const int how =
       (access == Access::kShared ? LOCK_SH : LOCK_EX) | (wait == Wait::kNo ? LOCK_NB : 0);
@@ -68,8 +70,8 @@ Fd open_file(const fs::path& path, int flags) {
   return Fd(::open(path.c_str(), flags | O_CLOEXEC, 0644));
 }
 
-// The lock of an artifact: shared by who uses it, exclusive to who removes it.  None where it is
-// gone, which it may be by the time that it is locked.
+// The lock of an artifact: shared by its users, exclusive for its removal.  Null where the artifact
+// does not exist, or was removed before the lock was granted.
 std::shared_ptr<const Fd> lease_on(const fs::path& home) {
   Fd fd = open_file(home / kManifest, O_RDONLY);
   struct stat status{};
@@ -80,7 +82,7 @@ std::shared_ptr<const Fd> lease_on(const fs::path& home) {
   return std::make_shared<const Fd>(std::move(fd));
 }
 
-// The turn of who builds; the file goes with it.
+// The turn of the building process; the destructor removes the lock file.
 class Building {
  public:
   Building(Fd fd, fs::path path) : fd_(std::move(fd)), path_(std::move(path)) {}
@@ -117,7 +119,8 @@ void remove_tree(const fs::path& path) {
   fs::remove_all(path, ignored);
 }
 
-// Unless somebody uses it.  First renamed, so that nobody finds half of it.
+// Removes an artifact unless it is in use.  It is renamed first, so that no reader finds a part of
+// it.
 bool evict(const fs::path& home) {
   const Fd fd = open_file(home / kManifest, O_RDONLY);
   if (fd.is_open() ? !lock(fd, Access::kExclusive, Wait::kNo) : is_younger(home, kStartsWithin)) {
@@ -132,7 +135,7 @@ bool evict(const fs::path& home) {
   return true;
 }
 
-// Work or a lock whose process has ended.
+// Removes a work directory or a lock file whose process has ended.
 void remove_if_left(const fs::path& path) {
   if (is_younger(path, kStartsWithin)) return;
   const Fd fd = open_file(path, O_RDONLY);
@@ -145,7 +148,7 @@ struct Kept {
   fs::file_time_type used;
 };
 
-// Eviction begins with the artifact that was not used for longest.
+// Evicts the least recently used artifacts first.
 void evict_beyond(std::vector<Kept> all, uint64_t bytes_max) {
   uint64_t bytes = 0;
   for (const Kept& one : all) bytes += one.bytes;
@@ -230,7 +233,7 @@ std::optional<Artifact> ArtifactStore::find(const Slot& slot, const Extension& e
     if (!kernels) return std::nullopt;
     artifact.kernels = std::move(*kernels);
     artifact.full_headers = manifest.at("full_headers");
-    ::futimens(lease->get(), nullptr);  // It is used now.
+    ::futimens(lease->get(), nullptr);  // Marks the artifact as used.
     artifact.lease = std::move(lease);
     return artifact;
   } catch (const Json::exception&) {
@@ -248,7 +251,7 @@ ArtifactStore::Turn ArtifactStore::take_turn(const Slot& slot,
   if (!fd.is_open()) return nullptr;
   if (lock(fd, Access::kExclusive, Wait::kNo))
     return std::make_shared<Building>(std::move(fd), path);
-  // Polled, since a process that was stopped may hold it for ever.
+  // Polled, since a stopped process may hold the lock forever.
   const auto end = std::chrono::steady_clock::now() + wait_max;
   while (!lock(fd, Access::kShared, Wait::kNo) && std::chrono::steady_clock::now() < end &&
          !is_cancelled()) {
@@ -276,12 +279,12 @@ Result<Artifact> ArtifactStore::publish(const Work& work, const Slot& slot,
                                     dump(manifest_of(artifact, fingerprint_, library_bytes), 1)),
               "manifest");
   Artifact published = artifact;
-  published.lease = lease_on(work.path());  // Before anybody can remove it.
+  published.lease = lease_on(work.path());  // Locked before another process can remove it.
   const uint64_t bytes = bytes_in(work.path());
   fs::rename(work.path(), slot.home, failure);
   if (failure) {
     if (auto theirs = find(slot, extension)) return std::move(*theirs);
-    remove_tree(slot.home);  // Damaged.
+    remove_tree(slot.home);  // The artifact is damaged.
     fs::rename(work.path(), slot.home, failure);
     if (failure) {
       return Error{ErrorCode::kIo,
@@ -299,7 +302,7 @@ Result<Artifact> ArtifactStore::publish(const Work& work, const Slot& slot,
 
 void ArtifactStore::sweep() const {
   const Fd fd = open_file(root_ / "sweep", O_RDONLY | O_CREAT);
-  if (!fd.is_open() || !lock(fd, Access::kExclusive, Wait::kNo)) return;  // Another one does.
+  if (!fd.is_open() || !lock(fd, Access::kExclusive, Wait::kNo)) return;  // Another process sweeps.
   std::vector<Kept> kept;
   std::error_code failure;
   for (fs::directory_iterator it(root_, failure), end; !failure && it != end;

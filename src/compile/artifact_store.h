@@ -9,20 +9,20 @@
 //   ... build slot.module in work.path(), fill an Artifact ...
 //   return store.publish(work, slot, extension, artifact);
 //
-// The key is a hash of the toolchain's fingerprint, the flags that matter and the sources.  The
-// extension's name makes no difference where only Python sees it (is_name_free in extension.h).
-// Sources that differ in comments or white space alone are two artifacts: they were 2 of 411
-// answers of a leaderboard, and none of 14,000 by models of our own. Failures are not kept: what
-// their diagnostics tell of lines is the failed text's own.
+// The key is a hash of the toolchain's fingerprint, the relevant flags and the sources.  The
+// extension's name is not a part of it where only Python uses the name (is_name_free in
+// extension.h).  Sources that differ only in comments or white space are two artifacts: these were
+// 2 of 411 answers of a leaderboard, and none of 14,000 by models of our own.  Failures are not
+// stored, because the lines in their diagnostics are those of the failed text.
 //
 // Below `root`:
-//   <hash>/        an artifact: <module>.so, manifest.json, the sources.  Built as work-* and
-//                  renamed into place, so that readers see all or nothing
-//   <hash>.lock    held (flock) by who builds that
-//   work-*         held by who builds in it
-//   old-*          on its way out
-// Locks end with their process, so nothing that a killed one leaves is waited for; sweep() removes
-// it.  Builds are right without the locks, too, only more.
+//   <hash>/        an artifact: <module>.so, manifest.json, the sources. It is built as work-* and
+//                  renamed, so that readers see all of it or nothing
+//   <hash>.lock    held (flock) by the process that builds the artifact
+//   work-*         held by the process that builds in it
+//   old-*          an artifact that is being removed
+// Locks end with their process, so no process waits for the remains of a killed one; sweep()
+// removes them.  Builds would be correct without the locks, but repeated.
 #ifndef MC_COMPILE_ARTIFACT_STORE_H_
 #define MC_COMPILE_ARTIFACT_STORE_H_
 
@@ -44,33 +44,34 @@ namespace mc::compile {
 
 inline constexpr uint64_t kArtifactBytesMax = uint64_t{4} << 30;
 
-// $MC_CACHE_BYTES, a number of bytes from 1 MiB on; kArtifactBytesMax where it is not set.
-// kInvalidInput where it is something else.
+// $MC_CACHE_BYTES, a number of bytes from 1 MiB on; kArtifactBytesMax where the variable is not
+// set.  kInvalidInput for any other value.
 Result<uint64_t> artifact_bytes_max();
 
 class ArtifactStore {
  public:
-  // `bytes_max` is for all artifacts below `root`, whoever made them.
+  // `bytes_max` bounds all artifacts below `root`, of any toolchain.
   ArtifactStore(std::filesystem::path root, std::string fingerprint,
                 uint64_t bytes_max = kArtifactBytesMax)
       : root_(std::move(root)), fingerprint_(std::move(fingerprint)), bytes_max_(bytes_max) {}
 
   struct Slot {
     std::filesystem::path home;
-    // The Python module's name for the compiler: the extension's own where the sources bind by it,
-    // else one made of the key.
+    // The Python module's name in the compilation: the extension's own name where the sources
+    // depend on it, else a name made from the key.
     std::string module;
   };
   Slot slot_of(const Extension& extension, const std::vector<std::string>& flags) const;
 
-  // Lets one of all threads and processes that want a slot build it, while the others wait, for
-  // `wait_max` at most.  These then go on at once: where the first one failed, they need not fail
-  // one after the other.  The turn ends with the last copy of what is returned.
+  // The right to build a slot.  The first of all threads and processes that take it gets it; the
+  // others wait until it has ended, for at most `wait_max`, and then continue without it, so that
+  // they do not fail one after the other where the first one failed.  The turn ends with the last
+  // copy of the result.
   using Turn = std::shared_ptr<const void>;
   Turn take_turn(const Slot& slot, std::chrono::duration<double> wait_max) const;
 
-  // The artifact of the slot; none when it is not there or damaged.  It is not removed as long as a
-  // copy of the artifact's `lease` lives.
+  // The artifact of the slot; nothing when it does not exist or is damaged.  It is not removed
+  // while a copy of the artifact's `lease` exists.
   std::optional<Artifact> find(const Slot& slot, const Extension& extension) const;
 
   // A directory to build in, which is removed if it is not published.
@@ -87,14 +88,15 @@ class ArtifactStore {
   };
   Result<Work> begin() const;
 
-  // Writes the manifest and renames the directory to the slot's home.  Where somebody else was
-  // first, theirs is what is returned: nvcc gives a kernel in an anonymous namespace another name
-  // each time.  Sweeps at first, and whenever this store has published 1/32 of `bytes_max`.
+  // Writes the manifest and renames the directory to the slot's path.  Where another process has
+  // published the slot first, its artifact is returned: nvcc gives a kernel in an anonymous
+  // namespace a different name in each compilation.  Calls sweep() the first time, and whenever
+  // this store has published 1/32 of `bytes_max`.
   Result<Artifact> publish(const Work& work, const Slot& slot, const Extension& extension,
                            const Artifact& artifact);
 
-  // Removes what killed processes left and, where there is more than `bytes_max`, the artifacts
-  // that were not used for longest, down to 7/8 of it.  What somebody holds a lease on stays.
+  // Removes the remains of killed processes and, if the store exceeds `bytes_max`, the least
+  // recently used artifacts, until 7/8 of it are left.  Artifacts with a lease are not removed.
   void sweep() const;
 
  private:
@@ -104,10 +106,11 @@ class ArtifactStore {
   uint64_t bytes_max_;
 
   std::atomic<uint64_t> bytes_published_ = 0;
-  std::atomic<uint64_t> bytes_at_sweep_ = 0;  // The bytes of those, when it swept the next time.
+  // The value of bytes_published_ that triggers the next sweep.
+  std::atomic<uint64_t> bytes_at_sweep_ = 0;
 };
 
-// The shared object in a directory of the store.
+// The path of the shared object in a directory of the store.
 std::filesystem::path library_in(const std::filesystem::path& directory, const std::string& module);
 
 }  // namespace mc::compile

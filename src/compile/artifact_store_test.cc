@@ -35,10 +35,10 @@ Extension extension_of(std::string source) {
   return extension;
 }
 
-// A library of one byte that is repeated, so that a library of which half is another's is seen.
+// A library that repeats one byte, so that a mix of two libraries is detected.
 std::string library_of(char byte) { return std::string(kLibraryBytes, byte); }
 
-// A build by a toolchain, with one kernel of such a name.
+// Publishes a build with one kernel of the given name.
 Artifact build(ArtifactStore& store, const Extension& extension, const std::string& kernel,
                const Symbols& symbols = {{"_s"}}) {
   const Slot slot = store.slot_of(extension, {});
@@ -85,12 +85,12 @@ TEST_F(Store, FindsWhatWasPublished) {
   EXPECT_EQ(found->undefined_symbols, published.undefined_symbols);
 }
 
-TEST_F(Store, RemembersThatSymbolsCannotBeRead) {
+TEST_F(Store, RecordsThatSymbolsCannotBeRead) {
   publish("first", std::nullopt);
   EXPECT_FALSE(find()->undefined_symbols.has_value());
 }
 
-TEST_F(Store, FindsNothingThatAnotherVersionWrote) {
+TEST_F(Store, IgnoresAnArtifactOfAnotherSchema) {
   publish("first");
   const fs::path path = slot(extension_).home / "manifest.json";
   std::string manifest = read_file(path, 10'000).value();
@@ -101,9 +101,9 @@ TEST_F(Store, FindsNothingThatAnotherVersionWrote) {
   EXPECT_FALSE(find().has_value());
 }
 
-// Two that compile the same at once get different names of kernels; the library that stands there
-// is the first one's, and so must the names be.
-TEST_F(Store, GivesTheSecondWhatTheFirstPublished) {
+// Two concurrent compilations of the same source get different kernel names.  The library that is
+// kept is the first one's, and so must the names be.
+TEST_F(Store, ReturnsTheFirstArtifactToASecondPublisher) {
   const Artifact first = publish("first");
   const Artifact second = publish("second");
   EXPECT_EQ(second.kernels, first.kernels);
@@ -111,7 +111,7 @@ TEST_F(Store, GivesTheSecondWhatTheFirstPublished) {
   EXPECT_EQ(read_file(second.library, 1 << 20).value(), library_of('f'));
 }
 
-TEST_F(Store, ReplacesWhatIsDamaged) {
+TEST_F(Store, ReplacesADamagedArtifact) {
   for (const std::string& file : {std::string("manifest.json"), slot(extension_).module + ".so"}) {
     publish("first");
     ASSERT_TRUE(write_file_atomically(slot(extension_).home / file, "{"));
@@ -122,7 +122,7 @@ TEST_F(Store, ReplacesWhatIsDamaged) {
   }
 }
 
-TEST_F(Store, DoesNotCareForNames) {
+TEST_F(Store, IgnoresTheExtensionsName) {
   Extension other = extension_;
   other.name = "other";
   EXPECT_EQ(slot(other).home, slot(extension_).home);
@@ -133,7 +133,7 @@ TEST_F(Store, DoesNotCareForNames) {
   EXPECT_EQ(found->module, slot(extension_).module);
 }
 
-TEST_F(Store, TellsApartWhatDecidesTheLibrary) {
+TEST_F(Store, DistinguishesEverythingThatDeterminesTheLibrary) {
   const auto home = [&](const Extension& extension, const std::vector<std::string>& flags,
                         const ArtifactStore& store) {
     return store.slot_of(extension, flags).home;
@@ -153,7 +153,7 @@ TEST_F(Store, TellsApartWhatDecidesTheLibrary) {
   EXPECT_NE(home(extension_, {}, ArtifactStore(root_.path(), "another toolchain")), plain);
 }
 
-TEST_F(Store, KeepsANameThatTheSourcesBindBy) {
+TEST_F(Store, KeepsANameThatTheSourcesDependOn) {
   extension_.functions = {};
   extension_.cuda_sources = {"PYBIND11_MODULE(ext, m) {}"};
   EXPECT_EQ(slot(extension_).module, "ext");
@@ -162,7 +162,7 @@ TEST_F(Store, KeepsANameThatTheSourcesBindBy) {
   EXPECT_NE(slot(other).home, slot(extension_).home);
 }
 
-TEST_F(Store, GoesByWhatWasUsedLongestAgo) {
+TEST_F(Store, EvictsTheLeastRecentlyUsedArtifacts) {
   ArtifactStore small(root_.path(), "toolchain", 4 * (kLibraryBytes + 16'384));
   const auto is_there = [&](int i) {
     return fs::exists(slot(extension_of("int a" + std::to_string(i))).home);
@@ -178,7 +178,7 @@ TEST_F(Store, GoesByWhatWasUsedLongestAgo) {
   const Extension first = extension_of("int a0");
   {
     EXPECT_TRUE(small.find(slot(first), first));
-  }  // Used now.
+  }  // The artifact was used just now.
   build(small, extension_of("int a4"), "k");
   small.sweep();
   EXPECT_TRUE(is_there(0));
@@ -186,7 +186,7 @@ TEST_F(Store, GoesByWhatWasUsedLongestAgo) {
   EXPECT_TRUE(is_there(4));
 }
 
-TEST_F(Store, KeepsWhatSomebodyUses) {
+TEST_F(Store, KeepsAnArtifactThatIsInUse) {
   ArtifactStore none(root_.path(), "toolchain", 1);
   {
     const Artifact used = build(none, extension_, "k");
@@ -198,7 +198,7 @@ TEST_F(Store, KeepsWhatSomebodyUses) {
   EXPECT_FALSE(fs::exists(slot(extension_).home));
 }
 
-TEST_F(Store, SweepsWhatTheKilledLeft) {
+TEST_F(Store, RemovesTheRemainsOfKilledProcesses) {
   const auto old = fs::file_time_type::clock::now() - std::chrono::hours(1);
   for (const char* name : {"work-abc", "old-abc", "abc.lock"}) {
     fs::create_directory(root_.path() / name);
@@ -208,10 +208,11 @@ TEST_F(Store, SweepsWhatTheKilledLeft) {
   fs::last_write_time(work.path(), old);
   store_.sweep();
   EXPECT_TRUE(fs::exists(work.path()));
-  EXPECT_EQ(num_entries(), 2u);  // That, and the sweeper's lock.
+  EXPECT_EQ(num_entries(), 2u);  // The work directory and the lock of sweep().
 }
 
-// True if the thread waits: threads that want the same artifact wait until the first has made it.
+// True if the thread is blocked: threads that request the same artifact wait until the first one
+// has built it.
 bool is_asleep(pid_t thread) {
   std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
   const std::string stat{std::istreambuf_iterator<char>(file), {}};
@@ -219,7 +220,7 @@ bool is_asleep(pid_t thread) {
   return name_end != std::string::npos && stat.compare(name_end, 3, ") S") == 0;
 }
 
-TEST_F(Store, LetsTheOthersWait) {
+TEST_F(Store, BlocksOtherThreadsUntilTheFirstHasBuilt) {
   std::atomic<bool> is_made = false;
   std::atomic<int> early = 0;
   std::array<std::atomic<pid_t>, 8> asked{};
@@ -234,7 +235,7 @@ TEST_F(Store, LetsTheOthersWait) {
       if (!is_made) ++early;
     });
   }
-  // Between two looks at the lock each of them sleeps.
+  // Each thread sleeps between two polls of the lock.
   for (const std::atomic<pid_t>& thread : asked) {
     while (thread == 0 || !is_asleep(thread)) std::this_thread::yield();
   }
@@ -245,7 +246,7 @@ TEST_F(Store, LetsTheOthersWait) {
   EXPECT_NE(store_.take_turn(slot(extension_), seconds(0)), nullptr);
 }
 
-TEST_F(Store, WaitsNoLongerThanItMay) {
+TEST_F(Store, StopsWaitingAtTheLimit) {
   const auto turn = store_.take_turn(slot(extension_), seconds(0));
   EXPECT_EQ(store_.take_turn(slot(extension_), std::chrono::milliseconds(20)), nullptr);
 }
@@ -262,7 +263,8 @@ TEST(ArtifactBytesMax, IsANumberOrAnError) {
   ::unsetenv("MC_CACHE_BYTES");
 }
 
-// The work of one of many processes until it is killed; ends it where an artifact is not whole.
+// Uses the store as one of many processes until it is killed; exits early where an artifact is not
+// whole.
 [[noreturn]] void use_until_killed(const fs::path& root, unsigned seed,
                                    std::atomic<unsigned>& uses) {
   ArtifactStore store(root, "toolchain", 8 * kLibraryBytes);
@@ -283,12 +285,12 @@ TEST(ArtifactBytesMax, IsANumberOrAnError) {
   }
 }
 
-TEST(StoreOfMany, IsWholeWhoeverIsKilled) {
+TEST(StoreOfMany, HasOnlyWholeArtifactsWhenProcessesAreKilled) {
   const auto root = TemporaryDirectory::create("mc-store").value();
   std::vector<pid_t> writers(6);
   auto& uses = *static_cast<std::atomic<unsigned>*>(
       ::mmap(nullptr, sizeof(std::atomic<unsigned>), PROT_READ | PROT_WRITE,
-             MAP_SHARED | MAP_ANONYMOUS, -1, 0));  // The sum of all writers.
+             MAP_SHARED | MAP_ANONYMOUS, -1, 0));  // The number of uses by all processes.
   const auto start = [&](size_t i, unsigned seed) {
     writers[i] = ::fork();
     if (writers[i] == 0) use_until_killed(root.path(), seed, uses);
@@ -310,8 +312,8 @@ TEST(StoreOfMany, IsWholeWhoeverIsKilled) {
   }
   for (const pid_t writer : writers) EXPECT_TRUE(WIFSIGNALED(end_of(writer)));
 
-  // Remains of killed writers are swept once they are old enough, and the artifacts are within the
-  // limit.
+  // The remains of killed processes are removed once they are old enough, and the artifacts are
+  // within the limit.
   for (const auto& entry : fs::directory_iterator(root.path())) {
     if (entry.path().filename().string().size() != 64) {
       fs::last_write_time(entry.path(), fs::file_time_type::clock::now() - std::chrono::hours(1));

@@ -22,10 +22,11 @@ constexpr int64_t kObjectBytesMax = int64_t{512} << 20;
 constexpr size_t kCompilerOutputBytesMax = 4 << 20;
 
 constexpr int kNiceness = 19;
-constexpr double kWallFactor = 8;  // The wall clock stops only a compiler that waits.
+constexpr double kWallFactor = 8;  // The wall-clock limit only stops a compiler that waits.
 
-// Folders in which distributions and images have compilers, their headers and libraries, and the
-// links between them.  Of all else a source that is compiled could read what it includes.
+// Folders with compilers, their headers and libraries in distributions and images, and the links
+// between them.  A compiled source can read any visible file by an #include, so no other folder is
+// visible.
 std::vector<std::string> toolchain_paths() {
   std::vector<std::string> paths = {"/etc/alternatives", "/etc/ld.so.cache", "/lib", "/lib64"};
   for (const std::string prefix : {"/usr/", "/usr/local/"}) {
@@ -37,7 +38,7 @@ std::vector<std::string> toolchain_paths() {
     paths.push_back(std::string("/usr/") + triple);
   }
   std::erase_if(paths, [](const std::string& path) {
-    std::error_code failure;  // A link of the root is one in the sandbox, too.
+    std::error_code failure;  // A link in the root folder is a link in the sandbox, too.
     return !fs::exists(path, failure) || fs::is_symlink(path, failure);
   });
   return paths;
@@ -75,7 +76,7 @@ sandbox::Command sandboxed(const Build& build, std::vector<std::string> argv) {
   return command;
 }
 
-// One that is too long, or a folder's that another header has.
+// True where a name is too long, or uses another header's file as a folder.
 bool is_bad_name(const std::error_code& failure) {
   return failure == std::errc::filename_too_long || failure == std::errc::not_a_directory ||
          failure == std::errc::file_exists;
@@ -106,7 +107,7 @@ fs::path headers_in(const Build& build) { return build.directory / "headers"; }
 Status write_sources(const Build& build, const std::vector<Unit>& units,
                      const std::vector<SourceFile>& files) {
   for (const SourceFile& file : files) {
-    // Names from a recording are checked where it is read.
+    // Names in a recording are checked when it is parsed.
     MC_CHECK(!file.name.starts_with('/') && file.name.find("..") == std::string::npos);
     const fs::path path = headers_in(build) / file.name;
     std::error_code failure;
@@ -149,7 +150,7 @@ Result<task::CompileFailed> unexplained(const char* tool, const ToolRun& run, ui
   const std::string printed = run.err + run.out;
   const std::string message =
       std::string(tool) + " failed (" + run.ending + "): " + printed.substr(0, kShownBytes);
-  // A compiler's temporary files lie in memory of its own, which a source can fill.
+  // A compiler's temporary files are in a memory file system of its own, which a source can fill.
   if (free < kFreeBytesMin && printed.find("No space left on device") != std::string::npos) {
     return Error{ErrorCode::kUnavailable, message};
   }
@@ -157,8 +158,8 @@ Result<task::CompileFailed> unexplained(const char* tool, const ToolRun& run, ui
 }
 
 bool ran_out_of_memory(std::string_view output) {
-  // g++ says the first two; nvcc the third, of a program that the kernel killed; its programs the
-  // rest.
+  // The first two are messages of g++; the third is nvcc's about a program that the kernel killed;
+  // the others are from nvcc's programs.
   constexpr std::string_view kPhrases[] = {"out of memory allocating",
                                            "virtual memory exhausted",
                                            "died due to signal 9",

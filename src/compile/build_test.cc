@@ -24,7 +24,7 @@ TEST(Build, RunsCompilersAtItsNiceness) {
   EXPECT_EQ(std::get<ToolRun>(*run).out, "19\n");
 }
 
-// A file that is included, or put into the library as bytes, is read by the compiler.
+// A compiler reads a file that a source includes, or embeds as bytes.
 TEST(Build, ShowsACompilerItsOwnDirectoryAndNoOtherFile) {
   const auto home = TemporaryDirectory::create_in(".", "mc-build-test");
   ASSERT_TRUE(home);
@@ -46,8 +46,8 @@ TEST(Build, ShowsACompilerItsOwnDirectoryAndNoOtherFile) {
   EXPECT_EQ(read(std::filesystem::canonical("/proc/self/exe")), "");
 }
 
-// A candidate names its headers as it likes.
-TEST(WriteSources, KeepsHeadersApartAndLeavesOutWhatNoFileCanBeNamed) {
+// A candidate can give its headers any name.
+TEST(WriteSources, KeepsHeadersApartAndLeavesOutImpossibleFileNames) {
   const auto home = TemporaryDirectory::create("mc-build-test");
   ASSERT_TRUE(home);
   const CompileLimits limits;
@@ -67,7 +67,7 @@ TEST(WriteSources, KeepsHeadersApartAndLeavesOutWhatNoFileCanBeNamed) {
   EXPECT_TRUE(std::filesystem::is_regular_file(headers_in(build) / "a/b.h"));
 }
 
-TEST(Unexplained, IsTheCandidatesUnlessTheDiskIsFull) {
+TEST(Unexplained, IsACompileFailureUnlessTheDiskIsFull) {
   const auto broken = unexplained("g++", {false, "", "internal compiler error", "exit code 4"}, 0);
   ASSERT_TRUE(broken);
   EXPECT_EQ(broken->diagnostics.at(0).message, "g++ failed (exit code 4): internal compiler error");

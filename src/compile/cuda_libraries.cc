@@ -50,14 +50,14 @@ std::vector<std::string> aten_command(const PyTorch& pytorch, const fs::path& to
   return argv;
 }
 
-// The sources of a folder in device/, and what both sides share.
+// The sources of a folder in device/, and those that both sides share.
 std::vector<std::string> sources_in(const fs::path& sources, const char* folder) {
   std::vector<std::string> found = files_in(sources / folder);
   found.push_back((sources / "arena_map.cc").string());
   return found;
 }
 
-// The compiler is nvcc, since there are kernels.
+// The compiler is nvcc, since the sources have kernels.
 std::vector<std::string> executor_command(const CudaRuntime& runtime, const fs::path& sources) {
   std::vector<std::string> argv = {runtime.nvcc.string(),
                                    "-std=c++20",
@@ -74,7 +74,7 @@ std::vector<std::string> executor_command(const CudaRuntime& runtime, const fs::
   return argv;
 }
 
-// PyTorch's libraries ask for the SONAME and the version of its symbols.
+// PyTorch's libraries require the SONAME and the version of its symbols.
 std::vector<std::string> client_command(const fs::path& toolkit, const fs::path& sources) {
   std::vector<std::string> argv = {
       "g++",
@@ -93,7 +93,7 @@ std::vector<std::string> client_command(const fs::path& toolkit, const fs::path&
   return argv;
 }
 
-// The library that `argv` makes of `files`.
+// Compiles `files` into a library with `argv`.
 Result<fs::path> library(const std::string& kind, const std::string& name,
                          std::vector<std::string> argv, const std::string& files,
                          const PyTorch& pytorch, const Progress& progress) {
@@ -110,7 +110,7 @@ Result<fs::path> library(const std::string& kind, const std::string& name,
   return folder / name;
 }
 
-// PyTorch's kernels on the host, and the client by the candidate's process, which preloads it.
+// The library needs PyTorch's host kernels, and the client, which the candidate's process preloads.
 std::vector<std::string> operators_command(const PyTorch& pytorch, const fs::path& toolkit,
                                            const fs::path& sources) {
   std::vector<std::string> argv = {"g++", "-std=c++17",           "-O1", "-fPIC", "-shared",
@@ -125,13 +125,13 @@ std::vector<std::string> operators_command(const PyTorch& pytorch, const fs::pat
   return argv;
 }
 
-// A folder of device/, and what both sides of the channel share.
+// The hash of a folder of device/, and of the sources that both sides of the channel share.
 Result<std::string> hash_in(const fs::path& device, const char* folder) {
   return hash_of_files(device, {folder, "arena_map.cc", "arena_map.h", "channel.h", "check.h",
                                 "commands.h", "library_calls.h", "library_calls.inc"});
 }
 
-// Libraries that are made side by side, since each takes a compiler up to a minute.
+// Builds libraries in parallel, since each needs a compiler for up to a minute.
 class Builds {
  public:
   static Result<Builds> create(const PyTorch& pytorch, const CudaRuntime& runtime,

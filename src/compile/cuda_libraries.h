@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Native code of a CUDA device's processes and of candidates that use it, compiled once (once.h).
+// Native code for the processes of a CUDA device and for candidates that use it; compiled once
+// (once.h).
 #ifndef MC_COMPILE_CUDA_LIBRARIES_H_
 #define MC_COMPILE_CUDA_LIBRARIES_H_
 
@@ -14,22 +15,22 @@
 namespace mc::compile {
 
 struct CandidateLibraries {
-  // Counts ATen operators and takes away those that it may not use
-  // (device/facade/runtime/record.cc, guard.cc); and the runtime of candidates that the facade
-  // served: their binding and tensors.
+  // Counts ATen operators and removes those that a candidate may not use
+  // (device/facade/runtime/record.cc, guard.cc).  Contains also the runtime of candidates that were
+  // compiled with the facade: their binding and tensors.
   std::filesystem::path aten;
-  // The libcudart.so.13 of candidate processes that have no device (device/commands.h).
+  // The libcudart.so.13 of candidate processes without a device (device/commands.h).
   std::filesystem::path client;
 };
 
-// With PyTorch's operators as commands (device/operators), for a device that cannot run PyTorch's
-// kernels.
+// The libraries with PyTorch's operators as commands (device/operators), for a device that cannot
+// run PyTorch's kernels.
 struct PtxLibraries : CandidateLibraries {
   std::filesystem::path operators;
 };
 
 struct CudaLibraries : CandidateLibraries {
-  std::filesystem::path executor;  // The device process's side.
+  std::filesystem::path executor;  // The part in the device process.
 };
 
 // kUnavailable where a compiler fails.

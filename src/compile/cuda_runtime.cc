@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The flags are those of torch/utils/cpp_extension.py in PyTorch 2.11; each group below names the
-// function or constant there that it follows.  A candidate is to compile here as it would by
-// load_inline on the user's machine, and its time must not depend on flags of ours.
+// function or constant that it follows.  A candidate must compile here as it would with load_inline
+// on the user's machine, and its time must not depend on additional flags.
 #include "compile/cuda_runtime.h"
 
 #include <algorithm>
@@ -23,8 +23,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kMissing = "missing_names.txt";
-constexpr const char* kHeader = "extension.h";    // Its precompiled form lies beside it.
-constexpr const char* kQuickVersion = "quick/1";  // Changes with what compiles (quick.h).
+constexpr const char* kHeader = "extension.h";    // Its precompiled form is in the same folder.
+constexpr const char* kQuickVersion = "quick/1";  // The version of quick compilation (quick.h).
 const std::string kWithBinding = "#define MC_AT_BINDS 1\n";
 constexpr const char* kInstallToolkit =
     "install the CUDA toolkit 13.0 and set CUDA_HOME, or pip install "
@@ -35,7 +35,7 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, failure);
 }
 
-// Folders in which programs of a toolkit may be, best first.
+// Folders that may contain the programs of a toolkit, best first.
 std::vector<fs::path> program_folders() {
   std::vector<fs::path> folders;
   if (const char* home = std::getenv("CUDA_HOME")) folders.push_back(fs::path(home) / "bin");
@@ -57,7 +57,8 @@ std::vector<fs::path> nvcc_candidates(const PyTorch& pytorch) {
   return folders;
 }
 
-// The rule of _check_cuda_version: the major numbers must agree.  "2.11.0+cu130" tells PyTorch's.
+// The rule of _check_cuda_version: the major versions must agree.  "2.11.0+cu130" contains
+// PyTorch's.
 Status check_fit(const PyTorch& pytorch, const std::string& nvcc_version) {
   if (!is_there(pytorch.root / "lib/libtorch_cuda.so")) {
     return Error{ErrorCode::kUnavailable,
@@ -88,7 +89,7 @@ Status check_architecture(const fs::path& nvcc, const std::string& architecture)
                                             ": install a CUDA toolkit that knows the device"};
 }
 
-// A toolkit in /usr is on the path anyway, and naming /usr/include would break #include_next.
+// A toolkit in /usr is on the default path, and -I/usr/include would break #include_next.
 std::vector<std::string> as_include_flags(std::vector<fs::path> folders) {
   std::erase(folders, fs::path("/usr/include"));
   std::vector<std::string> flags;
@@ -114,10 +115,10 @@ std::vector<std::string> cxx_flags(const std::vector<std::string>& includes) {
   return flags;
 }
 
-// The same function's cuda_flags: common_cflags, COMMON_NVCC_FLAGS, the architecture.  -std comes
-// later, when the candidate gives none.  -ccbin names what nvcc would find by itself, for certain.
-// CUB's headers bring NVTX, which looks for its library at run time (dlopen, getenv): a candidate
-// that includes CUB would seem to load code; nobody listens to its ranges here.
+// The same function's cuda_flags: common_cflags, COMMON_NVCC_FLAGS, the architecture. -std is added
+// later, when the candidate gives none. -ccbin names the compiler explicitly that nvcc would find
+// by itself.  NVTX is disabled: CUB's headers include it, and it looks for its library at run time
+// (dlopen, getenv), so that a candidate with CUB would seem to load code.
 std::vector<std::string> nvcc_flags(const std::vector<std::string>& includes,
                                     const CudaRuntime& runtime) {
   std::vector<std::string> flags = {"-DTORCH_API_INCLUDE_EXTENSION_H"};
@@ -146,7 +147,7 @@ std::vector<std::string> cudart_flags(const fs::path& root) {
   return {"-L" + folder.string(), cudart_flag(folder)};
 }
 
-// _prepare_ldflags.
+// The function _prepare_ldflags.
 std::vector<std::string> link_flags(const PyTorch& pytorch, const fs::path& root) {
   std::vector<std::string> flags = {"-L" + (pytorch.root / "lib").string(),
                                     "-lc10",
@@ -159,8 +160,8 @@ std::vector<std::string> link_flags(const PyTorch& pytorch, const fs::path& root
   return flags;
 }
 
-// From 9.0 on, instructions such as wgmma exist only in the target with an "a", whose code runs on
-// that one architecture; as it is the device's own, nothing is lost.
+// From 9.0 on, instructions such as wgmma exist only in the target with an "a", whose code runs
+// only on that architecture.  It is the device's own, so nothing is lost.
 std::string with_features(std::string_view architecture) {
   std::string name(architecture);
   if (name.size() > 2 || name >= "90") name += 'a';
@@ -170,7 +171,7 @@ std::string with_features(std::string_view architecture) {
 std::vector<std::string> code_flags(const std::string& architecture, CodeKind code) {
   if (code == CodeKind::kMachine) return {gencode_flag(architecture)};
   const std::string name = with_features(architecture);
-  // Sources that ptxas refuses do not compile; its code is not used.
+  // The machine code is not used, but sources that ptxas rejects must not compile.
   return {"-gencode=arch=compute_" + name + ",code=[compute_" + name + ",sm_" + name + "]",
           "--fatbin-options=-compress=false", "-lineinfo"};
 }
@@ -181,7 +182,7 @@ std::string joined(const std::vector<std::string>& flags) {
   return text;
 }
 
-// The preludes after preprocessing for the host, with their macros.
+// The preludes, preprocessed for the host, with their macros.
 Result<std::string> preprocessed(const CudaRuntime& runtime,
                                  const std::vector<std::string>& cxx_flags,
                                  const std::string& prelude) {
@@ -216,7 +217,7 @@ std::string release_of_nvcc(const std::string& version_text) {
 
 namespace {
 
-// The flags of nvcc_flags() by NVRTC's names.
+// The flags of nvcc_flags() in NVRTC's form.
 std::vector<std::string> nvrtc_flags(const CudaRuntime& runtime) {
   std::vector<std::string> flags = {
       "-arch=sm_" + with_features(runtime.architecture), "--ptxas-options=-v",
@@ -252,7 +253,7 @@ Status list_names(const CudaRuntime& runtime, const CudaFacade& facade, const fs
   return write_missing_names(full, thin, folder / kMissing);
 }
 
-// A hash of all that decides its outcomes.
+// A hash of everything that determines the output of the quick compiler.
 Result<std::string> fingerprint_of(const QuickCompiler& quick) {
   MC_TRY(const std::string program,
          hash_of_files(quick.program.parent_path(), {quick.program.filename()}), "facade");
@@ -272,10 +273,10 @@ Status add_facade(CudaRuntime& runtime, const PyTorch& pytorch, const Layout& la
   facade.nvcc_flags = nvcc_flags(includes, runtime);
   facade.cxx_flags = cxx_flags(includes);
   facade.link_flags = cudart_flags(runtime.root);
-  // Functions that PyTorch's libraries export under the same names, for objects of another layout
-  // (c10::cuda::CUDAStream), must not take the place of the facade's.
+  // PyTorch's libraries export functions with the same names for objects of another layout
+  // (c10::cuda::CUDAStream); these must not replace the facade's.
   facade.link_flags.push_back("-Wl,-Bsymbolic");
-  // Code that is timed is nvcc's: NVRTC's has addresses of 64 bits for shared memory.
+  // Timed code is compiled by nvcc: NVRTC's code has 64-bit addresses for shared memory.
   facade.quick = runtime.code == CodeKind::kMachine
                      ? quick_compiler(layout, runtime.nvcc)
                      : find_quick_compiler(layout, runtime.root, pytorch.root, runtime.release);
@@ -345,7 +346,8 @@ Result<CudaRuntime> find_cuda_runtime(const PyTorch& pytorch, const std::string&
   runtime.cxx_flags = cxx_flags(includes);
   runtime.nvcc_flags = nvcc_flags(includes, runtime);
   runtime.link_flags = link_flags(pytorch, runtime.root);
-  // load_inline, unless told no_implicit_headers; load() adds none, but repeating them is harmless.
+  // The headers that load_inline adds unless it gets no_implicit_headers; load() adds none, but
+  // repeating them does no harm.
   runtime.cxx_prelude = "#include <torch/extension.h>\n";
   runtime.cuda_prelude = "#include <torch/types.h>\n#include <cuda.h>\n#include <cuda_runtime.h>\n";
   runtime.visible = {runtime.root.string(), pytorch.root.string(), pytorch.python_include.string()};

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Theory of operation.  As load_inline does, main.cpp goes to g++ and cuda.cu to nvcc, or to what
-// is quicker (quick.h), each with headers that take most of the time; so both run at once, each in
-// a sandbox of its own over the same working directory.  Both are awaited, and the errors of both
-// are told.  Then g++ links the objects, and the directory is published (artifact_store.h).  Where
-// the facade serves by all that names tell, its headers are tried first; what fails by them, and
-// not by the candidate's own fault, is done again with PyTorch's.
+// Theory of operation.  As in load_inline, g++ compiles main.cpp and nvcc, or a quicker compiler
+// (quick.h), compiles cuda.cu.  Most of the time goes into headers, so both run in parallel, each
+// in a sandbox of its own over the same working directory.  The errors of both are reported.  Then
+// g++ links the objects, and the directory is published (artifact_store.h).  Where the facade has
+// all names, its headers are tried first; a failure that is not the candidate's own fault is
+// followed by a compilation with PyTorch's headers.
 #include "compile/cuda_toolchain.h"
 
 #include <algorithm>
@@ -32,12 +32,12 @@ namespace {
 namespace fs = std::filesystem;
 using Flags = std::vector<std::string>;
 
-// Against which headers.
+// The flags for one set of headers.
 struct Way {
   const Flags& nvcc_flags;
   const Flags& cxx_flags;
   const Flags& link_flags;
-  bool is_thin;  // The facade's.
+  bool is_thin;  // True for the facade's headers.
 };
 
 struct Job {
@@ -46,7 +46,7 @@ struct Job {
   const Extension& extension;
   const LocationMapper& mapper;
   Build build;
-  const QuickCompiler* quick = nullptr;  // Null: nvcc compiles all.
+  const QuickCompiler* quick = nullptr;  // Null: nvcc compiles everything.
 };
 
 // One program to run.
@@ -55,7 +55,7 @@ struct Step {
   Flags argv;
 };
 
-// The text that it printed, or how the candidate failed.
+// The output of the program, or the failure of the candidate.
 using StepEnd = std::variant<std::string, task::CompileFailed, task::TimedOut, task::OutOfMemory>;
 
 bool is_blank(const Unit& unit) {
@@ -74,8 +74,8 @@ bool binds(const Unit& unit) {
   });
 }
 
-// Text before the pieces of a unit: what load_inline puts there, for the facade with the
-// headers that PyTorch's would have brought along.
+// The text before the pieces of a unit: the text that load_inline adds; with the facade, also the
+// standard headers that PyTorch's headers would have included.
 std::string prelude_of(const Job& job, const Unit& unit) {
   if (!job.way.is_thin) {
     return is_cuda(unit) ? job.runtime.cuda_prelude : job.runtime.cxx_prelude;
@@ -87,8 +87,8 @@ std::string prelude_of(const Job& job, const Unit& unit) {
          (is_cuda(unit) ? "#include <torch/types.h>\n" : "#include <torch/extension.h>\n");
 }
 
-// An empty main.cpp, as of cpp_sources="", is left out: PyTorch's headers alone would take half a
-// minute.
+// An empty main.cpp, as from cpp_sources="", is left out, because PyTorch's headers alone would
+// take half a minute.
 std::vector<Unit> units_of(const Job& job) {
   std::vector<Unit> units = make_units(job.extension);
   std::erase_if(units, is_blank);
@@ -112,7 +112,7 @@ void append(Flags& flags, const Flags& more) {
   flags.insert(flags.end(), more.begin(), more.end());
 }
 
-// Objects of the host's side begin with what was compiled before.
+// Flags that include the precompiled header in a host object.
 Flags header_flags(const Job& job) {
   if (!job.way.is_thin || !job.quick) return {};
   return {"-include", job.quick->header.string()};
@@ -207,7 +207,7 @@ Result<StepEnd> run_step(const Job& job, const Step& step) {
   return StepEnd(std::move(failed));
 }
 
-// The text that the compilers printed; nothing where nvcc has to decide.
+// The output of the compilers; nothing where nvcc has to decide.
 Result<std::optional<std::string>> run_quickly(const Job& job, const Unit& unit) {
   constexpr size_t kShownBytes = 400;
   if (!job.way.is_thin || !job.quick) return std::optional<std::string>();
@@ -234,13 +234,13 @@ Result<StepEnd> compile_unit(const Job& job, const Unit& unit) {
   if (!is_cuda(unit)) return run_step(job, cxx_step(job, unit));
   MC_TRY(std::optional<std::string> printed, run_quickly(job, unit), "quick");
   if (printed) return StepEnd(std::move(*printed));
-  std::error_code ignored;  // The table may be there, of another way of headers.
+  std::error_code ignored;  // The table may be left from an attempt with other headers.
   fs::remove(quick_file(job, kTable).string() + ".s", ignored);
   return run_step(job, nvcc_step(job, unit));
 }
 
-// All at once; what they printed together, or the failures of all.  Limits come before errors,
-// since a compiler that was stopped has not told all of its own.
+// Compiles all units in parallel.  Returns their whole output, or the failures of all.  Limits take
+// precedence over errors, since a stopped compiler has not reported all of its errors.
 Result<StepEnd> compile_all(const Job& job, const std::vector<Unit>& units) {
   MC_CHECK(!units.empty());
   std::vector<std::future<Result<StepEnd>>> running;
@@ -270,7 +270,7 @@ Result<StepEnd> compile_all(const Job& job, const std::vector<Unit>& units) {
   return StepEnd(task::CompileFailed{errors_first(std::move(failed.diagnostics))});
 }
 
-// All that decides the outcome beside the sources and the toolchain.
+// The flags that determine the outcome, beside the sources and the toolchain.
 Flags flags_of(const Extension& extension) {
   Flags flags = {"cxx"};
   append(flags, extension.extra_cflags);
@@ -281,7 +281,7 @@ Flags flags_of(const Extension& extension) {
   return flags;
 }
 
-// The text that the compilers printed over a library that stands in the build's directory, or the
+// Builds the library in the build's directory.  Returns the output of the compilers, or the
 // failure.
 Result<StepEnd> build(const Job& job) {
   const std::vector<Unit> units = units_of(job);

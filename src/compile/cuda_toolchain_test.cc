@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs the real nvcc, where there is one; no device is needed.  PyTorch's headers take a minute, so
-// but for one test the runtime is changed to do without them.
+// These tests run the real nvcc, where there is one; no device is needed.  PyTorch's headers take a
+// minute, so all tests but one change the runtime to do without them.
 #include "compile/cuda_toolchain.h"
 
 #include <gmock/gmock.h>
@@ -38,7 +38,7 @@ class Cuda : public ::testing::Test {
     artifacts_ = std::make_unique<TemporaryDirectory>(std::move(*artifacts));
   }
 
-  // Leaves PyTorch out but for pybind11, which comes with it.
+  // Removes PyTorch's headers, except pybind11, which comes with PyTorch.
   void use_plain_headers() {
     runtime_.cuda_prelude = "";
     runtime_.cxx_prelude = "#include <pybind11/pybind11.h>\n";
@@ -90,7 +90,7 @@ Extension extension_of(std::vector<std::string> cuda_sources) {
   return extension;
 }
 
-TEST_F(Cuda, CompilesWhatLoadInlineWould) {
+TEST_F(Cuda, CompilesAnExtensionLikeLoadInline) {
   Extension extension = extension_of(
       {"__global__ void add_one(float* y, const float* x, int n) {\n"
        "  const int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
@@ -113,8 +113,8 @@ TEST_F(Cuda, CompilesWhatLoadInlineWould) {
   EXPECT_THAT(*artifact.undefined_symbols, Contains(HasSubstr("cudaLaunchKernel")));
 }
 
-// Two sources, one with a binding of its own, and a header.
-TEST_F(Cuda, CompilesSeveralSourcesAndRemembersThem) {
+// Two sources, one of which has its own binding, and a header.
+TEST_F(Cuda, CompilesSeveralSourcesAndCachesThem) {
   use_plain_headers();
   Extension extension =
       extension_of({"#include \"scale.cuh\"\n"
@@ -147,8 +147,8 @@ TEST_F(Cuda, CompilesSeveralSourcesAndRemembersThem) {
   EXPECT_EQ(second.undefined_symbols, first.undefined_symbols);
 }
 
-// In an anonymous namespace, whose kernels nvcc names anew each time.
-TEST_F(Cuda, GivesTheSameToAllWhoWantItAtOnce) {
+// Kernels in an anonymous namespace, which nvcc renames in each compilation.
+TEST_F(Cuda, ReturnsTheSameArtifactToConcurrentThreads) {
   use_plain_headers();
   const Extension extension =
       extension_of({"namespace { __global__ void k(float* x) { x[0] = 1; } }\n"
@@ -182,7 +182,7 @@ TEST_F(Cuda, BindsFunctionsInAUnitOfTheirOwn) {
               HasSubstr("PyInit_" + artifact.module));
 }
 
-TEST_F(Cuda, TellsTheCandidatesOwnLine) {
+TEST_F(Cuda, ReportsTheCandidatesOwnLine) {
   use_plain_headers();
   const std::string source =
       "__global__ void k(float* x) {\n"
@@ -196,7 +196,7 @@ TEST_F(Cuda, TellsTheCandidatesOwnLine) {
             (task::SourceLocation{"candidate", 4, 20, "  x[threadIdx.x] = nowhere;"}));
 }
 
-TEST_F(Cuda, TellsTheErrorsOfBothCompilers) {
+TEST_F(Cuda, ReportsTheErrorsOfBothCompilers) {
   use_plain_headers();
   Extension extension = extension_of({"#include \"nowhere.cuh\"\n"});
   extension.cpp_sources = {"int go(int n) { return m; }"};
@@ -207,7 +207,7 @@ TEST_F(Cuda, TellsTheErrorsOfBothCompilers) {
   EXPECT_EQ(errors[1].location.excerpt, "#include \"nowhere.cuh\"");
 }
 
-TEST_F(Cuda, TellsWhatTheAssemblerRefuses) {
+TEST_F(Cuda, ReportsErrorsOfTheAssembler) {
   use_plain_headers();
   const auto errors =
       errors_of(extension_of({"__global__ void big(float* x) {\n"
@@ -233,7 +233,8 @@ TEST_F(Cuda, CompilesMachineCodeFromSplitText) {
   ASSERT_TRUE(pytorch && layout);
   const auto added = add_facade(runtime_, *pytorch, *layout, [](std::string_view) {});
   ASSERT_TRUE(added) << added.error().message;
-  runtime_.nvcc = "/nonexistent/nvcc";  // Nobody compiles the source whole.
+  // A missing nvcc shows that the whole source is not compiled.
+  runtime_.nvcc = "/nonexistent/nvcc";
   Extension extension = extension_of(
       {"template <class T, int kBy>\n"
        "__global__ void add(T* x) { x[threadIdx.x] += std::numeric_limits<T>::min() + kBy; }\n"
@@ -249,7 +250,7 @@ TEST_F(Cuda, CompilesMachineCodeFromSplitText) {
 
 TEST_F(Cuda, StopsAtTheLimits) {
   use_plain_headers();
-  runtime_.facade.reset();  // With stub headers a compiler is done before a limit is noticed.
+  runtime_.facade.reset();  // With stub headers a compilation would end before a limit is noticed.
   const Extension extension =
       extension_of({"#include <pybind11/pybind11.h>\n__global__ void k(long* x) { x[0] = 1; }\n"});
   const LocationMapper mapper("", {extension});
@@ -266,7 +267,7 @@ TEST_F(Cuda, FailsWithoutASource) {
   EXPECT_EQ(errors_of(extension_of({" \n"})).front().message, "the extension has no source");
 }
 
-TEST_F(Cuda, RefusesWhatIsNoArchitecture) {
+TEST_F(Cuda, RejectsAnInvalidArchitecture) {
   const auto pytorch = find_pytorch(default_python());
   EXPECT_EQ(find_cuda_runtime(*pytorch, "sm_90").error().code, ErrorCode::kInvalidInput);
   EXPECT_EQ(find_cuda_runtime(*pytorch, "35").error().code, ErrorCode::kUnavailable);
@@ -289,8 +290,8 @@ TEST(FindCudaRuntime, SaysWhatToInstall) {
               ::testing::AnyOf(HasSubstr("pip install"), HasSubstr("apt-get install")));
 }
 
-TEST_F(Cuda, LibrariesOfCandidateProcessesAreMadeOnce) {
-  // A GPU's device process is linked with these; the wheels of the compiler have none.
+TEST_F(Cuda, BuildsTheLibrariesOfCandidateProcessesOnce) {
+  // A GPU's device process is linked with these stubs; the wheels of the compiler lack them.
   if (!std::filesystem::exists(runtime_.root / "lib64/stubs/libcuda.so")) {
     GTEST_SKIP() << runtime_.root << " has no libraries to link with";
   }

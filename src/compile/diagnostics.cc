@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Messages of compilers, by the program that prints them (g++ 12 without carets, nvcc 13.0):
+// Messages of compilers, by the program that prints them (g++ 12 without carets, nvcc 13.0).
 // Examples:
 //   front end   cuda_sources[0](12): error: argument of type "int" is incompatible with ...
 //                       more of the message, far to the right
@@ -18,8 +18,8 @@
 //               ptxas /tmp/x.ptx, line 54; error   : Unknown modifier '.nope'
 //   nvcc        nvcc fatal   : Unknown option '--bogus'
 //
-// Text before a message of g++ belongs to it and to those after it, until it is said anew.
-// A message that is no error of these forms is passed over: notes of ptxas, sums, remarks.
+// Text before a message of g++ belongs to it and to the following messages, until it is printed
+// again.  Other messages are ignored: notes of ptxas, totals, remarks.
 #include "compile/diagnostics.h"
 
 #include <algorithm>
@@ -53,7 +53,7 @@ constexpr Word kWords[] = {{"error", "error"},
                            {"note", "note"}};
 constexpr std::string_view kTools[] = {"ptxas", "nvcc", "nvlink", "cicc", "cudafe++", "fatbinary"};
 
-// "12" at the whole of `text`; 0 when it is no positive number.
+// The number in `text`; 0 when the whole of it is not a positive number.
 int number_of(std::string_view text) {
   int number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -83,13 +83,13 @@ std::optional<Said> parse_said(std::string_view text) {
 }
 
 struct Found {
-  std::string file;  // Empty: it names none.
+  std::string file;  // Empty where the message names no file.
   int line = 0;
   int column = 0;
   Said said;
 };
 
-// Names of nvcc's intermediate files say nothing to anybody.
+// The name of the file; "" for nvcc's intermediate files, whose names mean nothing to a user.
 std::string plain_file(std::string_view file) {
   return file.find("tmpxft_") == std::string_view::npos ? std::string(file) : "";
 }
@@ -106,7 +106,7 @@ std::optional<Found> parse_front_end(std::string_view line) {
   return Found{plain_file(line.substr(0, open)), number, 0, *said};
 }
 
-// Takes ":12" from the end of `text`; 0 when there is none.
+// Removes ":12" from the end of `text` and returns the number; 0 when there is none.
 int take_number(std::string_view& text) {
   const size_t colon = text.rfind(':');
   if (colon == std::string_view::npos) return 0;
@@ -141,14 +141,14 @@ std::optional<Found> parse_tool(std::string_view line) {
   return std::nullopt;
 }
 
-// Sums that follow the errors themselves, and ends that are the memory limit's doing.
+// True for totals after the errors, and for messages that the memory limit causes.
 bool says_nothing(std::string_view line, std::string_view message) {
   return line.find("catastrophic error: out of memory") != std::string_view::npos ||
          message.find("Ptx assembly aborted") != std::string_view::npos ||
          message.find("died due to signal 9") != std::string_view::npos;
 }
 
-// 'names' in quotes as the author wrote them.
+// The message with quoted names in the form in which the author wrote them.
 std::string with_plain_names(std::string_view message) {
   std::string text;
   for (size_t quote = message.find("'_Z"); quote != std::string_view::npos;
@@ -166,8 +166,8 @@ std::string with_plain_names(std::string_view message) {
 // The lines below a message of the front end, up to an empty one.
 struct Block {
   std::string more;      // The rest of the message.
-  std::string source;    // The name as it is shown.
-  int caret_column = 0;  // In what is shown.
+  std::string source;    // The line of source, as nvcc prints it.
+  int caret_column = 0;  // The column within `source`.
   std::vector<std::string> context;
 };
 
@@ -190,7 +190,7 @@ Block read_block(std::istringstream& stream) {
   return block;
 }
 
-// The column in the candidate's line: told only where preprocessing has left the line as it was.
+// The column in the candidate's line, known only where preprocessing did not change the line.
 int column_of(const Block& block, const task::SourceLocation& location) {
   constexpr int kIndent = 2;
   const bool same = !location.excerpt.empty() &&
@@ -199,7 +199,7 @@ int column_of(const Block& block, const task::SourceLocation& location) {
   return same ? block.caret_column - kIndent + 1 : 0;
 }
 
-// The candidate's own line that a context line tells: "... at line 4 of cuda_sources[0]", or
+// The candidate's own line that a context line refers to: "... at line 4 of cuda_sources[0]", or
 // "... at line 4" of the same file.
 task::SourceLocation place_in_context(const Block& block, const std::string& file,
                                       const LocationMapper& mapper) {
@@ -240,7 +240,7 @@ task::Diagnostic front_end_diagnostic(const Found& found, std::istringstream& st
 
 // ---- g++ ----------------------------------------------------------------------------------------
 
-// "file:12:3" or "file:12", as far as it is one.
+// The location in "file:12:3" or "file:12", as far as it can be parsed.
 task::SourceLocation place_at(std::string_view text, const LocationMapper& mapper) {
   const int last = take_number(text);
   const int first = take_number(text);
@@ -248,14 +248,14 @@ task::SourceLocation place_at(std::string_view text, const LocationMapper& mappe
   return mapper.map(std::string(text), first > 0 ? first : last, first > 0 ? last : 0);
 }
 
-// The place of g++ when it met an error in a header.
+// The context lines that g++ prints before an error in a header.
 struct Surroundings {
-  task::SourceLocation include;  // The candidate's own line that included it,
-  task::SourceLocation use;      // A use of a template that led there.
-  std::string instantiated;      // "struct C<int>": the innermost.
+  task::SourceLocation include;  // The candidate's own line that included the header.
+  task::SourceLocation use;      // The use of a template that led to the error.
+  std::string instantiated;      // The innermost instantiation: "struct C<int>".
 };
 
-// True if `line` tells surroundings, which are then noted.
+// True if `line` is such a context line, which is then added to `around`.
 bool read_surroundings(std::string_view line, const LocationMapper& mapper, Surroundings& around) {
   constexpr std::string_view kIncluded = "In file included from ";
   constexpr std::string_view kFrom = "                 from ";
@@ -287,7 +287,8 @@ bool read_surroundings(std::string_view line, const LocationMapper& mapper, Surr
   return true;
 }
 
-// The binding's own templates say nothing to who calls m.def.  "" where `message` is not theirs.
+// The message about a function that m.def cannot bind, without the binding's own templates; ""
+// where `message` is about something else.
 std::string told_of_binding(const std::string& message, const Surroundings& around) {
   constexpr std::string_view kConverter = "mc_bind::Converter<";
   const std::string text = around.instantiated + ' ' + message;
@@ -300,7 +301,7 @@ std::string told_of_binding(const std::string& message, const Surroundings& arou
          "std::optional of these";
 }
 
-// A name that g++ suggests may be a name of ours, which the candidate does not see.
+// Removes a suggestion of g++ with a name of ours, which the candidate does not see.
 std::string without_our_names(std::string message) {
   const size_t suggestion = message.find("; did you mean '");
   if (suggestion == std::string::npos) return message;
@@ -328,7 +329,7 @@ task::Diagnostic host_diagnostic(const Found& found, const Surroundings& around,
   return diagnostic;
 }
 
-// An error in a header's macro is the affair of the line that used the macro.
+// True for an expansion note: an error in a header's macro belongs to the line that used the macro.
 bool is_expansion(const task::Diagnostic& last, const Found& found) {
   return last.severity == "error" && last.location.excerpt.empty() &&
          found.said.message.starts_with("in expansion of macro ");
@@ -395,7 +396,7 @@ std::vector<task::Diagnostic> parse_diagnostics(std::string_view output,
   std::istringstream stream{std::string(output)};
   for (std::string line; std::getline(stream, line);) {
     if (read_surroundings(line, mapper, around)) continue;
-    if (line.empty() || line.front() == ' ') continue;  // Excerpts, and what belongs to them.
+    if (line.empty() || line.front() == ' ') continue;  // Excerpts and their context.
     if (auto diagnostic = linker_diagnostic(line, mapper)) {
       diagnostic->message.resize(std::min(diagnostic->message.size(), kMessageBytesMax));
       diagnostics.push_back(std::move(*diagnostic));
@@ -417,7 +418,7 @@ std::vector<task::Diagnostic> parse_diagnostics(std::string_view output,
     }
     diagnostic.message = (tool + diagnostic.message).substr(0, kMessageBytesMax);
     const bool is_sum =
-        diagnostic.message.starts_with("ld returned");  // The sum of the messages of ld before it.
+        diagnostic.message.starts_with("ld returned");  // The total after the messages of ld.
     const bool is_known = std::ranges::find(diagnostics, diagnostic) != diagnostics.end();
     if (is_known || (is_sum && !diagnostics.empty())) continue;
     diagnostics.push_back(std::move(diagnostic));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The output of g++, nvcc and the linker as data.  Each of nvcc's programs speaks in its own way:
-// the front end, the preprocessor and host compiler (g++), ptxas, and nvcc itself.
+// Parses the output of g++, nvcc and the linker into diagnostics.  Each of nvcc's programs has its
+// own format: the front end, the preprocessor and host compiler (g++), ptxas, and nvcc itself.
 #ifndef MC_COMPILE_DIAGNOSTICS_H_
 #define MC_COMPILE_DIAGNOSTICS_H_
 
@@ -16,24 +16,24 @@ namespace mc::compile {
 
 inline constexpr size_t kDiagnosticsMax = 32;
 
-// The errors first, then the rest, at most `num_max`, in the candidate's own lines where they
-// map.  Names of kernels are demangled; headers go by the name that one would include; names of
-// temporary files are left out.  An error in a header is placed where the candidate's own code
-// asked for it (used its template or macro), if the compiler tells.
+// At most `num_max` diagnostics, the errors first, with locations in the candidate's source where
+// they map to it.  Names of kernels are demangled; headers have the name that an #include has;
+// names of temporary files are left out.  The location of an error in a header is where the
+// candidate's own code used the header's template or macro, if the compiler reports that.
 std::vector<task::Diagnostic> parse_diagnostics(std::string_view output,
                                                 const LocationMapper& mapper,
                                                 size_t num_max = kDiagnosticsMax);
 
-// True if the first of them lies in a header that is not the candidate's, and no use of a template
-// or macro by the candidate led there.
+// True if the first diagnostic is in a header that is not the candidate's, and no use of a template
+// or macro by the candidate led to it.
 bool starts_outside(const std::vector<task::Diagnostic>& diagnostics, const LocationMapper& mapper);
 
-// The outcome of a candidate whose headers do not compile without it.
+// The outcome where headers that are not the candidate's fail to compile by themselves.
 task::Unsupported outside(const task::Diagnostic& first);
 
-// "/opt/torch/include/ATen/Tensor.h" as one would include it: "ATen/Tensor.h".
+// The path in the form of an #include: "ATen/Tensor.h" of "/opt/torch/include/ATen/Tensor.h".
 std::string short_path(std::string_view path);
-// All absolute paths in `text` so.
+// The text with all absolute paths shortened in this way.
 std::string with_short_paths(std::string_view text);
 
 // Errors first, at most `num_max`.

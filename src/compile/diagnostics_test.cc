@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Texts that nvcc 13.0.88 and g++ 12.2 printed for the sources given, byte for byte.
+// Outputs of nvcc 13.0.88 and g++ 12.2 for the given sources, byte for byte.
 #include <random>
 
 #include <gmock/gmock.h>
@@ -90,7 +90,7 @@ cuda_sources[0](3): note #3327-D: candidate function template "f" failed deducti
   EXPECT_EQ(diagnostics[2].severity, "note");
 }
 
-TEST(NvccDiagnostics, PlaceAnErrorInAForeignHeaderWhereTheCandidateAskedForIt) {
+TEST(NvccDiagnostics, LocateAnErrorInAForeignHeaderAtItsUseByTheCandidate) {
   const std::string output =
       R"(part.cuh(2): error: static assertion failed with "only "double""
     static_assert(sizeof(T) == 8, "only \"double\"");
@@ -116,7 +116,7 @@ TEST(NvccDiagnostics, PlaceAnErrorInAForeignHeaderWhereTheCandidateAskedForIt) {
 constexpr char kUse[] =
     "#include <lib/part.h>\nint f() {\n  return part(1.0f);\n}\nint g() { return PART(3); }\n";
 
-TEST(GccDiagnostics, PlaceAnErrorInAForeignHeaderWhereTheCandidateAskedForIt) {
+TEST(GccDiagnostics, LocateAnErrorInAForeignHeaderAtItsUseByTheCandidate) {
   const Extension extension = extension_of(kUse);
   const auto diagnostics = parse(
       R"(In file included from cuda_sources[0]:1:
@@ -139,7 +139,7 @@ cuda_sources[0]:3:14:   required from here
   EXPECT_FALSE(starts_outside(diagnostics, LocationMapper("", {extension})));
 }
 
-TEST(GccDiagnostics, TellAnErrorInAHeaderThatTheCandidateOnlyIncludes) {
+TEST(GccDiagnostics, ReportAnErrorInAHeaderThatTheCandidateOnlyIncludes) {
   const Extension extension = extension_of("int x\n#include <lib/part.h>\n");
   const auto diagnostics = parse(
       R"(In file included from cuda_sources[0]:2:
@@ -153,7 +153,7 @@ TEST(GccDiagnostics, TellAnErrorInAHeaderThatTheCandidateOnlyIncludes) {
   EXPECT_TRUE(starts_outside(diagnostics, LocationMapper("", {extension})));
 }
 
-TEST(GccDiagnostics, TellOfABoundFunctionWhatItsAuthorWrote) {
+TEST(GccDiagnostics, NameTheTypeOfAFunctionThatCannotBeBound) {
   const Extension extension = extension_of("PYBIND11_MODULE(x, m) {\n  m.def(\"bad\", &bad);\n}\n");
   const auto diagnostics = parse(
       R"(In file included from /facade/include/mc_at/extension.h:42:
@@ -235,7 +235,7 @@ INSTANTIATE_TEST_SUITE_P(
         Row{"nvcc error   : 'cudafe++' died due to signal 11 (Invalid memory reference)\n",
             {"error", "nvcc: 'cudafe++' died due to signal 11 (Invalid memory reference)", {}}}));
 
-TEST(NvccDiagnostics, LeaveOutWhatTheMemoryLimitDid) {
+TEST(NvccDiagnostics, LeaveOutErrorsOfTheMemoryLimit) {
   const Extension extension = extension_of("");
   EXPECT_TRUE(
       parse("nvcc error   : 'cicc' died due to signal 9 (Kill signal)\n", extension).empty());
@@ -247,13 +247,13 @@ TEST(NvccDiagnostics, LeaveOutWhatTheMemoryLimitDid) {
                   .empty());
 }
 
-TEST(NvccDiagnostics, AreFew) {
+TEST(NvccDiagnostics, AreBoundedInNumber) {
   std::string output;
   for (int i = 1; i < 1000; ++i) output += "a(" + std::to_string(i) + "): error: e\n\n";
   EXPECT_EQ(parse(output, extension_of("")).size(), kDiagnosticsMax);
 }
 
-TEST(NvccDiagnostics, StandAnyText) {
+TEST(NvccDiagnostics, AcceptAnyText) {
   constexpr std::string_view kPieces[] = {"cuda_sources[0]",
                                           "(",
                                           ")",
@@ -308,7 +308,7 @@ ptxas info    : Used 32 registers, used 0 barriers, 256 bytes cumulative stack s
   EXPECT_EQ(kernels[1], (KernelResources{"plain", "plain", 32, 0, 0, 256, 0, 0}));
 }
 
-// The meaning of the name has more bytes than there is memory (core/demangle.h).
+// The demangled name has more bytes than the memory (core/demangle.h).
 TEST(KernelResources, AHostileNameCostsNothing) {
   std::string kernel = "_Z1kP1PIiiE";
   for (const char* last : {"S0_", "S1_", "S2_", "S3_", "S4_", "S5_", "S6_", "S7_", "S8_", "S9_"}) {

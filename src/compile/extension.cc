@@ -18,7 +18,7 @@ constexpr size_t kExcerptBytesMax = 200;
 
 constexpr const char* kModuleFile = "candidate.py";  // The name in python/harness/worker/wire.py.
 constexpr const char* kPrelude = "dialect";
-constexpr const char* kBinding = "binding";  // The piece that is written for the candidate.
+constexpr const char* kBinding = "binding";  // The piece that is generated for the candidate.
 
 using Json = nlohmann::json;
 
@@ -26,7 +26,8 @@ std::vector<std::string> strings_of(const Json& object, const char* member) {
   return object.value(member, std::vector<std::string>{});
 }
 
-// Compilers end a line at a carriage return, too; the readers of this project need not know that.
+// Replaces carriage returns by line feeds: compilers end a line at both, and the other parsers of
+// this project need not.
 std::string with_line_feeds(const std::string& text) {
   std::string result;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -84,7 +85,7 @@ Extension extension_of(const Json& object) {
   return extension;
 }
 
-// Why an extension cannot be built; "" where it can.
+// The reason why an extension cannot be built; "" where it can.
 std::string why_unusable(const Extension& extension) {
   const auto no_name = [](const std::string& name) {
     return '"' + name.substr(0, kExcerptBytesMax) +
@@ -137,10 +138,10 @@ std::vector<std::string> lines_of(std::string_view text) {
   return lines;
 }
 
-constexpr size_t kTellingBytesMin = 4;  // A shorter line does not show where it is from.
-constexpr int kAlikeMax = 16;           // Lines that say where a piece stands.
+constexpr size_t kTellingBytesMin = 4;  // A shorter line does not identify its origin.
+constexpr int kAlikeMax = 16;           // The bound on equal lines that identify an origin.
 
-// The shift between piece lines and candidate lines that most of the piece's lines agree on.
+// The offset between piece lines and candidate lines on which most lines agree.
 int offset_between(const std::vector<std::string>& piece,
                    const std::vector<std::string>& candidate) {
   std::multimap<std::string_view, int> places;
@@ -152,7 +153,7 @@ int offset_between(const std::vector<std::string>& piece,
     const auto [first, last] = places.equal_range(piece[i]);
     auto one_too_many = first;
     for (int n = 0; n <= kAlikeMax && one_too_many != last; ++n) ++one_too_many;
-    if (one_too_many != last) continue;  // Too common to say anything.
+    if (one_too_many != last) continue;  // The line is too common to identify its origin.
     for (auto it = first; it != last; ++it) ++votes[it->second - static_cast<int>(i)];
   }
   int best = -1;
@@ -166,7 +167,7 @@ int offset_between(const std::vector<std::string>& piece,
   return best;
 }
 
-// The number of the one line that has the excerpt, or 0.
+// The number of the only line with the excerpt; 0 where there is none, or several.
 int only_line(const std::vector<std::string>& lines, const std::string& excerpt) {
   if (excerpt.size() < kTellingBytesMin) return 0;
   const auto is_it = [&](const std::string& line) {
@@ -280,7 +281,7 @@ std::vector<std::string> headers_of(const Extension& extension) {
     for (const lex::Token& token : lex::tokenize(text)) {
       if (token.kind != lex::Kind::kHeader) continue;
       const std::string header(lex::text_of(text, token));
-      MC_CHECK(header.size() >= 2);  // Its quotes or brackets.
+      MC_CHECK(header.size() >= 2);  // The text includes the quotes or brackets.
       const bool is_own = std::ranges::any_of(extension.files, [&](const SourceFile& file) {
         return file.name.ends_with(header.substr(1, header.size() - 2));
       });
@@ -300,7 +301,7 @@ std::string without_includes(std::string text, const std::vector<std::string>& h
     if (std::ranges::find(headers, lex::text_of(text, token)) == headers.end()) continue;
     const size_t end = token.offset + token.size;
     const size_t begin = std::string_view(text).substr(0, token.offset).rfind('#');
-    if (begin == std::string_view::npos) continue;  // A digraph stands for it.
+    if (begin == std::string_view::npos) continue;  // The directive begins with a digraph.
     std::fill(text.begin() + static_cast<ptrdiff_t>(begin),
               text.begin() + static_cast<ptrdiff_t>(end), ' ');
   }

@@ -47,7 +47,7 @@ TEST_P(Refused, IsAProtocolError) {
   EXPECT_EQ(parsed.error().code, ErrorCode::kProtocol);
 }
 
-TEST(Recording, IsRefusedByTheNameOfWhatIsWrong) {
+TEST(Recording, IsRejectedWithTheNameOfTheFault) {
   const auto why = [](const std::string& more) {
     return parse_extensions(recording(more)).error().message;
   };
@@ -103,7 +103,7 @@ Extension with_source(const std::string& source) {
   return extension;
 }
 
-TEST(SecondModule, IsTheCandidatesOwnBesideThatOfFunctions) {
+TEST(SecondModule, IsAnErrorWhereLoadInlineGeneratesOneToo) {
   const std::string source = "int x;\n// PYBIND11_MODULE\nPYBIND11_MODULE(ext, m) {}\n";
   Extension extension;
   extension.cuda_sources = {source};
@@ -134,7 +134,7 @@ TEST(LocationMapper, ALineOfTheModuleIsOneOfTheCandidate) {
   EXPECT_EQ(found.excerpt, "x = 1");
 }
 
-TEST(LocationMapper, KeepsThePieceWhereTheCandidateMadeTheTextItself) {
+TEST(LocationMapper, KeepsThePieceWhereTheModuleGeneratedTheText) {
   const LocationMapper mapper(kModule, {with_source("int g() {\n  return 1;\n}\n")});
   const task::SourceLocation location = mapper.map("cuda_sources[0]", 2, 1);
   EXPECT_EQ(location.source, "cuda_sources[0]");
@@ -154,7 +154,7 @@ TEST(LocationMapper, FindsTheLinesOfPiecesThatAModuleJoined) {
   EXPECT_EQ(mapper.map("cuda_sources[0]", 4, 1).source, "cuda_sources[0]");
 }
 
-TEST(LocationMapper, TellsPiecesOfOneNameApartByExtensionAndKernel) {
+TEST(LocationMapper, DistinguishesPiecesOfOneNameByExtensionAndKernel) {
   Extension one;
   Extension other;
   one.cuda_sources = {"__global__ void relu() {\n  relu_body();\n}\n"};
@@ -172,7 +172,7 @@ TEST(LocationMapper, TellsPiecesOfOneNameApartByExtensionAndKernel) {
   EXPECT_EQ(line_of(mapper.of(1), ""), 6);
 }
 
-TEST(LocationMapper, TakesAsManyEqualLinesAsASourceHas) {
+TEST(LocationMapper, MapsASourceWithManyEqualLines) {
   std::string text;
   for (int i = 0; i < 200'000; ++i) text += "//aa\n";
   Extension extension;
@@ -181,13 +181,13 @@ TEST(LocationMapper, TakesAsManyEqualLinesAsASourceHas) {
   EXPECT_EQ(mapper.map("cuda_sources[0]", 200'001, 1).line, 200'002);
 }
 
-TEST(LocationMapper, TakesAnyLineNumber) {
+TEST(LocationMapper, AcceptsAnyLineNumber) {
   const LocationMapper mapper(kModule, {with_source("int g();\n")});
   for (const int line : {-1, 0, 1, 2, 1 << 30}) mapper.map("cuda_sources[0]", line, 0);
   EXPECT_EQ(mapper.map("nowhere", 1, 0).excerpt, "");
 }
 
-TEST(Headers, AreThoseOfOthersAndCanBeTakenOut) {
+TEST(Headers, AreListedWithoutTheExtensionsOwnAndCanBeRemoved) {
   Extension extension = with_source(
       "#define float int\n#include <cublas_v2.h>\nint x\n#include \"part.cuh\"\n// #include "
       "<no.h>\n");
@@ -204,7 +204,7 @@ Extension named(std::string name, std::string source) {
   return extension;
 }
 
-TEST(Extension, KnowsWhenItsNameMakesNoDifference) {
+TEST(Extension, HasAFreeNameWhereOnlyTheModuleUsesIt) {
   const std::string binding = "PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {}";
   EXPECT_TRUE(is_name_free(named("e", binding), {}));
   EXPECT_TRUE(is_name_free(named("e", "void e(); " + binding), {}));

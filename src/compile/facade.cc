@@ -20,7 +20,8 @@ namespace fs = std::filesystem;
 constexpr size_t kHeaderBytesMax = 4 << 20;
 constexpr size_t kNamesBytesMax = 64 << 20;
 constexpr size_t kNameBytesMin = 3;
-// Headers of these namespaces need libraries that a machine may lack: their names are not listed.
+// Headers of these namespaces need libraries that a machine may lack, so their names are not
+// listed.
 constexpr const char* kOfCuda = "cuda::";
 constexpr const char* kOthers = "\n# Others\n";  // The line before the second list of names.
 constexpr std::array<std::string_view, 6> kNamespaces = {"at",     "torch",    "c10",
@@ -29,7 +30,8 @@ constexpr std::array<std::string_view, 7> kFolders = {"torch", "ATen", "c10",   
                                                       "TH",    "THC",  "pybind11"};
 constexpr std::array<std::string_view, 7> kMacros = {"AT_",       "TORCH_",       "C10_", "CAFFE2_",
                                                      "PYBIND11_", "CUDA_KERNEL_", "THC"};
-constexpr std::string_view kGiven = "TORCH_EXTENSION_NAME";  // The name comes with a flag.
+// A macro that a compiler flag defines.
+constexpr std::string_view kGiven = "TORCH_EXTENSION_NAME";
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
@@ -48,8 +50,8 @@ void for_each_identifier(std::string_view text, Take take) {
   }
 }
 
-// Parts of the source that a compiler's message quotes, with blanks for the rest: nvcc's with ",
-// g++'s with '.
+// The quoted parts of a compiler's message, with blanks for the rest: nvcc quotes with ", g++ with
+// '.
 std::string quoted_in(std::string message) {
   const char quote = message.find('"') != std::string::npos ? '"' : '\'';
   bool is_inside = false;
@@ -67,7 +69,7 @@ void add_names(std::string_view text, Names& names) {
   });
 }
 
-// Behind the angle brackets at `i`.
+// The index after the angle brackets at `i`.
 size_t after_angles(std::string_view text, const lex::Code& code, size_t i) {
   int depth = 0;
   for (; i < code.tokens.size(); ++i) {
@@ -81,7 +83,7 @@ size_t after_angles(std::string_view text, const lex::Code& code, size_t i) {
   return i;
 }
 
-// Names that a program can use without saying whose it is: what stands in namespaces, enumerators
+// Adds names that a program can use without a qualifying object: those in namespaces, enumerators
 // and macros; not parameters, local names and members.
 void add_declared_names(std::string_view text, Names& names) {
   for (const lex::Code& code : lex::regions_of(text, lex::tokenize(text))) {
@@ -110,7 +112,7 @@ void add_declared_names(std::string_view text, Names& names) {
   }
 }
 
-// A name of the facade's that PyTorch does not have: what uses it must not compile.
+// True for a name that only the facade has: sources that use it must not compile.
 bool is_own(std::string_view name) {
   return name.starts_with("mc_at") || name.starts_with("MC_AT");
 }
@@ -121,7 +123,7 @@ bool is_one_of(std::string_view word, const auto& words) {
 
 struct Words {
   std::string_view text;
-  std::vector<lex::Token> tokens;  // Without trivia.
+  std::vector<lex::Token> tokens;  // The tokens without trivia.
 
   explicit Words(std::string_view source) : text(source) {
     for (const lex::Token& token : lex::tokenize(source)) {
@@ -136,7 +138,7 @@ struct Words {
   }
 };
 
-// The names of macros that `text` itself defines.
+// Adds the names of macros that `text` itself defines.
 void add_defined(std::string_view text, Names& defined) {
   const Words words(text);
   for (size_t i = 0; i < words.tokens.size(); ++i) {
@@ -151,10 +153,11 @@ std::vector<std::string> texts_of(const Extension& extension) {
   return texts;
 }
 
-// Headers in which the standard library and CUDA declare what PyTorch's headers bring along.
+// Headers in which the standard library and CUDA declare names that PyTorch's headers make
+// available.
 struct Home {
   std::string_view header;
-  std::string_view names;  // Between spaces.
+  std::string_view names;  // Separated by spaces, also at both ends.
 };
 constexpr Home kHomes[] = {
     {"algorithm",
@@ -188,18 +191,18 @@ static_assert(std::ranges::all_of(kHomes, [](const Home& home) {
   return home.names.starts_with(' ') && home.names.ends_with(' ');
 }));
 
-// The facade has no device code, so that ptxas sees the candidate's alone.
+// True for an error of ptxas, which is the candidate's: the facade has no device code.
 bool is_of_ptxas(const task::Diagnostic& entry) {
   return entry.location.source.empty() && entry.message.starts_with("ptxas: ");
 }
 
-// A text that ends within a block or a statement: what is behind it, which is ours and is right by
-// itself, is where the compiler notes that.
+// True for an error of a text that ends within a block or a statement.  The compiler reports it in
+// the text of ours that follows, which is correct by itself.
 bool is_at_end(const task::Diagnostic& entry) {
   return entry.location.source.empty() && entry.message.starts_with("expected ");
 }
 
-// A number or a pointer to numbers in the place of a tensor, which is made of neither.
+// True where a number or a pointer to numbers is used as a tensor; neither converts to one.
 bool is_number_as_tensor(std::string_view message) {
   constexpr std::string_view kBefore = "no suitable constructor exists to convert from \"",
                              kAfter = "\" to \"at::Tensor\"";
@@ -215,7 +218,7 @@ bool is_number_as_tensor(std::string_view message) {
   return are_numbers;
 }
 
-// The member that a class or namespace is said not to have; "" of another error.
+// The member that a class or namespace lacks according to the message; "" for another error.
 std::string absent_member(const std::string& message) {
   std::vector<std::string> names;
   for_each_identifier(quoted_in(message), [&](std::string_view name) { names.emplace_back(name); });
@@ -306,7 +309,7 @@ std::string Facade::facade_error(const std::vector<task::Diagnostic>& diagnostic
                                  const LocationMapper& mapper) const {
   for (const task::Diagnostic& entry : diagnostics) {
     if (entry.severity != "error" || is_of_ptxas(entry) || is_at_end(entry)) continue;
-    // Later errors may follow from the first one, and change nothing.
+    // Only the first error counts, since later ones may follow from it.
     const bool is_own = mapper.owns(entry.location.source) && is_own_error(entry.message);
     return is_own ? "" : entry.message;
   }
@@ -324,10 +327,11 @@ bool Facade::is_own_error(const std::string& message) const {
   for_each_identifier(said, [&](std::string_view word) {
     is_ours |= is_one_of(word, kInner) || (is_one_of(word, kNamespaces) && word != "at");
   });
-  // "identifier" and "expression" are names in PyTorch's headers, and words of the compiler's.
+  // The words "identifier" and "expression" are names in PyTorch's headers, and words of the
+  // compiler, too; so only quoted names count.
   for_each_identifier(quoted_in(said),
                       [&](std::string_view word) { is_ours |= missing_.contains(word); });
-  // "at" is a word of English too.
+  // The name "at" is an English word, too.
   is_ours |= said.find("at::") != std::string::npos || said.find("\"at\"") != std::string::npos ||
              said.find("'at'") != std::string::npos;
   return !is_ours;
@@ -340,7 +344,8 @@ Status write_missing_names(std::string_view full, std::string_view thin, const f
   add_names(thin, of_thin);
   std::string text;
   for (const std::string& name : of_full) {
-    // Sizes and counters have names of a letter or two, and so have parameters that look declared.
+    // Names of one or two letters are left out: sizes, counters, and parameters that look like
+    // declarations.
     if (name.size() >= kNameBytesMin && !of_thin.contains(name)) text += name + '\n';
   }
   Names others;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Facade: which sources compile against the thin headers under PyTorch's names
-// (device/facade/include) instead of PyTorch's own, and whose fault it is where they do not
-// (docs/ptx.md).
+// Facade: decides which sources compile with thin headers under PyTorch's names
+// (device/facade/include) instead of PyTorch's own, and whether the facade or the candidate caused
+// an error (docs/ptx.md).
 //
-// Names decide.  Before compiling: a header or a name in PyTorch's namespaces that the facade does
-// not have sends the extension to the full headers.  After a failure the first
-// error decides, since later ones may follow from it.  It is the candidate's own where it lies in
-// its text and names nothing that the facade could have wrong: nothing of PyTorch or the standard
-// library, and nothing that PyTorch's headers declare in a namespace and the facade's do not
-// mention.  A member that nothing in PyTorch's headers has is missing in the full ones, too. Errors
-// of ptxas are always the candidate's own.
+// The decision is based on names.  Before compilation, a header or a name in PyTorch's namespaces
+// that the facade lacks selects the full headers.  After a failure, the first error decides, since
+// later ones may follow from it.  It is the candidate's own where it is in the candidate's text and
+// names nothing that the facade could have wrong: nothing of PyTorch or the standard library, and
+// nothing that PyTorch's headers declare in a namespace and the facade's headers do not mention.  A
+// member that does not occur in PyTorch's headers is missing in the full headers, too.  Errors of
+// ptxas are always the candidate's own.
 #ifndef MC_COMPILE_FACADE_H_
 #define MC_COMPILE_FACADE_H_
 
@@ -31,36 +31,36 @@ namespace mc::compile {
 
 using Names = std::set<std::string, std::less<>>;
 
-// Changes when write_missing_names() does.
+// The version of write_missing_names().
 inline constexpr const char* kNamesVersion = "names/4";
 
 class Facade {
  public:
-  // `roots` are the include folders that stand in for PyTorch's, `missing_names` a file that
-  // write_missing_names() made.
+  // `roots` are the include folders that replace PyTorch's; `missing_names` is a file from
+  // write_missing_names().
   static Result<Facade> read(std::vector<std::filesystem::path> roots,
                              const std::filesystem::path& missing_names);
 
   // A name that the extension uses and the facade lacks, "torch::fft" or "<ATen/native/x.h>"; ""
-  // where nothing.
+  // where there is none.
   std::string lacks(const Extension& extension) const;
 
-  // The first error, where it may be the facade's doing; "" where it is the candidate's own.
+  // The first error, where the facade may have caused it; "" where the candidate did.
   std::string facade_error(const std::vector<task::Diagnostic>& diagnostics,
                            const LocationMapper& mapper) const;
 
  private:
   std::string lacks_in(std::string_view text, const Names& defined) const;
   bool has_header(std::string_view header) const;
-  // An error in the candidate's text that PyTorch's own headers would not mend.
+  // True for an error in the candidate's text that PyTorch's own headers would report, too.
   bool is_own_error(const std::string& message) const;
-  // True where neither the facade's headers nor PyTorch's have the name.
+  // True if neither the facade's headers nor PyTorch's contain the name.
   bool is_made_up(std::string_view name) const;
 
   // Constant after construction.
   std::vector<std::filesystem::path> roots_;
   Names names_;    // All identifiers in the facade's headers.
-  Names missing_;  // Those that PyTorch's headers bring, and the facade's do not.
+  Names missing_;  // Names that PyTorch's headers declare and the facade's do not mention.
   Names others_;   // The other identifiers in PyTorch's headers: members, parameters.
 };
 
@@ -72,10 +72,10 @@ struct WithFallback {
   std::string full_headers;  // The member of Compilation (toolchain.h).
 };
 
-// `build(Headers)` gives a Result of `End`, a variant with task::CompileFailed: by the facade where
-// there is one that serves by all that names tell, and against PyTorch's own headers where there is
-// none, or where what fails by it may be its fault.  Of an extension with two modules that is told,
-// not what a compiler makes of it.
+// Builds with the facade where its names suffice; with PyTorch's own headers where they do not,
+// where there is no facade, or where the facade may have caused a failure.  `build(Headers)`
+// returns a Result of `End`, a variant with task::CompileFailed.  The error of an extension with
+// two modules is reported as such, and not as the compiler's message.
 template <class End, class BuildFn>
 Result<WithFallback<End>> build_with_fallback(const Facade* facade, const Extension& extension,
                                               const LocationMapper& mapper, BuildFn build) {
@@ -96,14 +96,14 @@ Result<WithFallback<End>> build_with_fallback(const Facade* facade, const Extens
   return WithFallback<End>{std::move(end), std::move(lacks)};
 }
 
-// `full` and `thin` are preprocessed sources with their macros (-E -dD); writes the names that the
-// first declares in namespaces, as enumerators and as macros, and the second does not mention; and
-// apart from them all others in the first.
+// Writes the names that `full` declares in namespaces, as enumerators and as macros, and that
+// `thin` does not mention; and, in a second list, all other names in `full`.  Both are preprocessed
+// sources with their macros (-E -dD).
 Status write_missing_names(std::string_view full, std::string_view thin,
                            const std::filesystem::path& path);
 
-// Headers of the standard library and CUDA that PyTorch's would have brought and that
-// `texts` seem to need, as include directives.
+// Include directives for headers of the standard library and CUDA that `texts` seem to need, and
+// that PyTorch's headers would have included.
 std::string includes_for(const std::vector<std::string>& texts);
 
 }  // namespace mc::compile

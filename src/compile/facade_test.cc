@@ -19,7 +19,7 @@ class Blame : public ::testing::Test {
                                       "\n# Others\nfoo\n"));
     facade_ = Facade::read({}, names).value();
   }
-  // That of one error in the candidate's own text.
+  // The facade's error for one diagnostic in the candidate's own text.
   std::string facade_error(const std::string& message) const {
     return facade_.facade_error({{"error", message, {"candidate", 3, 1, ""}}},
                                 LocationMapper("", {}));
@@ -52,7 +52,7 @@ TEST_F(Blame, IsTheFacadesWhereItMayLackSomething) {
   }
 }
 
-TEST_F(Blame, IsThatOfTheFirstError) {
+TEST_F(Blame, IsDecidedByTheFirstError) {
   const LocationMapper mapper("", {});
   const task::Diagnostic own{"error", "expected a \";\"", {"candidate", 3, 1, ""}};
   const task::Diagnostic other{"error", "no std::x", {"candidate", 4, 1, ""}};
@@ -83,7 +83,7 @@ TEST_F(Blame, IsTheCandidatesWherePtxasRefusesItsKernels) {
   EXPECT_EQ(facade_.facade_error({located}, mapper), located.message);
 }
 
-TEST(MissingNames, AreWhatAProgramCanNameWithoutSayingWhoseItIs) {
+TEST(MissingNames, AreTheNamesInNamespacesEnumeratorsAndMacros) {
   const TemporaryDirectory folder = TemporaryDirectory::create("mc-facade-test").value();
   const auto path = folder.path() / "names";
   const std::string full = R"(
@@ -131,7 +131,7 @@ TEST(Lacks, NothingThatPyTorchLacksToo) {
   EXPECT_EQ(lacking("at::cuda::made_up()"), "at::cuda::made_up");
 }
 
-// Extensions of research code include it for torch::Tensor alone.
+// Research code includes this header only for torch::Tensor.
 TEST(Lacks, NoHeaderThatExtensionsIncludeForTensors) {
   const TemporaryDirectory folder = TemporaryDirectory::create("mc-facade-test").value();
   const auto names = folder.path() / "names";
@@ -144,7 +144,7 @@ TEST(Lacks, NoHeaderThatExtensionsIncludeForTensors) {
   EXPECT_EQ(lacks("#include <torch/serialize/archive.h>\n"), "<torch/serialize/archive.h>");
 }
 
-TEST(Lacks, WhatItDoesNotHave) {
+TEST(Lacks, ReportsAMissingNameOrHeader) {
   EXPECT_EQ(lacking("int i = at::fft;"), "at::fft");
   EXPECT_EQ(lacking("#include <ATen/native/x.h>\n"), "<ATen/native/x.h>");
 }

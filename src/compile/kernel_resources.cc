@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The lines of ptxas -v (13.0), one group a function.  Functions that are not inlined have a group
-// without a first line, which may stand before or after that of the kernel that calls them:
-// Example:
+// The lines of ptxas -v (13.0), one group for each function.  Functions that are not inlined have a
+// group without a first line, which may be before or after that of the calling kernel.  Example:
 //   ptxas info    : Compiling entry function '_Z4axpyPf' for 'sm_90a'
 //   ptxas info    : Function properties for _Z4axpyPf
 //       256 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
@@ -25,9 +24,11 @@ using Json = nlohmann::json;
 constexpr std::string_view kInfo = "ptxas info    : ";
 constexpr std::string_view kEntry = "Compiling entry function '";
 constexpr std::string_view kProperties = "Function properties for ";
-constexpr int64_t kAmountMax = 1 << 30;  // No device has more; sums of it do not overflow.
+// More than any device has; sums of such amounts do not overflow.
+constexpr int64_t kAmountMax = 1 << 30;
 
-// Calls `take(number, what)` for each "12 bytes smem" or "used 3 barriers" of a list with commas.
+// Calls `take(number, what)` for each item such as "12 bytes smem" or "used 3 barriers" of a
+// comma-separated list.
 template <typename Take>
 void for_each_amount(std::string_view list, const Take& take) {
   while (!list.empty()) {
@@ -90,7 +91,7 @@ Result<std::vector<KernelResources>> kernels_from_json(std::string_view text) tr
 
 std::vector<KernelResources> parse_kernel_resources(std::string_view output) {
   std::vector<KernelResources> kernels;
-  std::string described;  // The function whose properties come next.
+  std::string described;  // The function that the next properties belong to.
   std::istringstream stream{std::string(output)};
   for (std::string line; std::getline(stream, line);) {
     std::string_view rest = line;

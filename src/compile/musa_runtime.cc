@@ -72,7 +72,7 @@ std::string variable(const char* name) {
   return value != nullptr ? value : "";
 }
 
-// The last word of a line of readelf's that holds `tag`, without its brackets.
+// The SONAME from readelf's output: the last word of the line with `tag`, without its brackets.
 Result<std::string> soname_of(const fs::path& library) {
   MC_TRY(const fs::path readelf, find_program("readelf"), "SONAME");
   MC_TRY(const std::string text, run_tool({readelf.string(), "-d", library.string()}), "SONAME");
@@ -88,12 +88,12 @@ Result<std::string> soname_of(const fs::path& library) {
 // ---- Native code of the device's processes ------------------------------------------------------
 
 struct Places {
-  fs::path share;     // The folder that holds device/.
-  fs::path includes;  // Include folder of MUSA.
+  fs::path share;     // The folder that contains device/.
+  fs::path includes;  // The include folder of MUSA.
   fs::path names;     // The folder that names.py wrote.
 };
 
-// g++ on sources of device/, with the names of MUSA.
+// The command of g++ for sources of device/ with MUSA names.
 Flags device_command(const Places& places) {
   return {"g++",
           "-std=c++20",
@@ -149,7 +149,7 @@ Status make_executor(const Places& places, const CudaRuntime& runtime, const fs:
   return ok();
 }
 
-// The SONAMEs of the runtime and the driver, by which libraries want them.
+// The SONAMEs of the runtime and the driver, which other libraries refer to.
 Result<Flags> client_names() {
   const fs::path libraries = musa_toolkit().libraries;
   MC_TRY(const std::string runtime, soname_of(libraries / "libmusart.so"), "runtime");

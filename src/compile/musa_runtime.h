@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The compiler of MUSA as a CudaRuntime: mcc in the place of nvcc, with the flags that
-// torch_musa.utils.musa_extension would pass, and the native code of a MUSA device's processes.
+// The MUSA compiler as a CudaRuntime: mcc in place of nvcc, with the flags that
+// torch_musa.utils.musa_extension would pass, and the native code for a MUSA device's processes.
 //
-// Nothing here has met a real mcc or MUSA hardware (docs/musa.md).
+// This code was never run with a real mcc or MUSA hardware (docs/musa.md).
 //
 //   MC_TRY(CudaRuntime runtime, find_musa_runtime(pytorch, "mp_31"), "MUSA backend");
 #ifndef MC_COMPILE_MUSA_RUNTIME_H_
@@ -20,8 +20,8 @@
 
 namespace mc::compile {
 
-// $MUSA_HOME, $MUSA_PATH or /usr/local/musa, and the compiler there, unless $PYTORCH_MCC names
-// another one (with ccache before it, which has no use here).  The files need not exist.
+// The folder $MUSA_HOME, $MUSA_PATH or /usr/local/musa and its compiler, unless $PYTORCH_MCC names
+// another one (a ccache before it is ignored).  The files need not exist.
 struct MusaToolkit {
   std::filesystem::path home;
   std::filesystem::path mcc;
@@ -33,14 +33,15 @@ MusaToolkit musa_toolkit();
 Result<CudaRuntime> find_musa_runtime(const PyTorch& pytorch, const std::string& architecture);
 
 struct MusaLibraries {
-  std::filesystem::path aten;             // CudaLibraries::aten without the facade.
-  std::filesystem::path executor;         // The device process.
-  std::filesystem::path client;           // The substitute for libmusart in candidate processes.
-  std::vector<std::string> client_names;  // Links to it beside it: SONAMEs of what it stands for.
+  std::filesystem::path aten;      // CudaLibraries::aten without the facade.
+  std::filesystem::path executor;  // The device process.
+  std::filesystem::path client;    // The substitute for libmusart in candidate processes.
+  // The SONAMEs that the client replaces, as links beside it.
+  std::vector<std::string> client_names;
 };
 
-// Compiles the sources of device/ under the names of MUSA (device/musa/names.py), once.
-// kUnavailable where a compiler fails.
+// Compiles the sources of device/ with MUSA names (device/musa/names.py), once.  kUnavailable where
+// a compiler fails.
 Result<MusaLibraries> prepare_musa_libraries(const PyTorch& pytorch, const CudaRuntime& runtime,
                                              const Layout& layout, const Progress& progress);
 

@@ -32,10 +32,10 @@ Result<Fd> lock(const fs::path& path) {
   return fd;
 }
 
-// A process that removes a folder once this one has ended, however it ends: by Ctrl-C, a signal or
-// a kill.  Until it is removed it holds `lock`, too.  It is in a process group of its own, which
-// Ctrl-C in a terminal does not reach.  Where it cannot be started, the folder stays after such an
-// end.
+// A child process that removes a folder once this process has ended in any way: by Ctrl-C, a signal
+// or a kill.  Until the folder is removed, the child holds `lock`, too.  It has its own process
+// group, which Ctrl-C in a terminal does not reach.  Where it cannot be started, the folder stays
+// after such an end.
 class RemovedAtEnd {
  public:
   RemovedAtEnd(const fs::path& folder, const Fd& lock) {
@@ -68,7 +68,7 @@ class RemovedAtEnd {
   }
 
  private:
-  Fd alive_;  // The child reads until it is closed.
+  Fd alive_;  // The child blocks in a read until this end is closed.
   pid_t pid_ = -1;
 };
 

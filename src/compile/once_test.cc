@@ -43,7 +43,7 @@ class OnceTest : public testing::Test {
   std::atomic<int> made_ = 0;
 };
 
-TEST_F(OnceTest, MakesWhatIsNotThereAndFindsItAgain) {
+TEST_F(OnceTest, BuildsAMissingFolderAndFindsItAgain) {
   for (int i = 0; i < 2; ++i) {
     const auto folder = make(once("a"));
     ASSERT_TRUE(folder) << folder.error().message;
@@ -69,7 +69,7 @@ TEST_F(OnceTest, LeavesNothingOfAProcessThatIsKilled) {
     ::_exit(never ? 0 : 1);
   }
   ::waitpid(child, nullptr, 0);
-  // The process that removes it holds the lock until it is gone.
+  // The process that removes the folder holds the lock until it is gone.
   ASSERT_TRUE(make(once("b")));
   const auto entries = fs::directory_iterator(once("b").folder().parent_path());
   for (const auto& entry : entries) {
@@ -77,7 +77,7 @@ TEST_F(OnceTest, LeavesNothingOfAProcessThatIsKilled) {
   }
 }
 
-TEST_F(OnceTest, KeepsNothingOfWhatFailed) {
+TEST_F(OnceTest, KeepsNothingOfAFailedBuild) {
   const auto failed = make_once(
       once("a"), [](std::string_view) {},
       [](const fs::path& folder) -> Status {
@@ -91,7 +91,7 @@ TEST_F(OnceTest, KeepsNothingOfWhatFailed) {
   EXPECT_FALSE(fs::exists(once("a").folder() / "half"));
 }
 
-TEST_F(OnceTest, MakesOneOfWhatManyWantAtOnce) {
+TEST_F(OnceTest, BuildsOneFolderForConcurrentProcesses) {
   std::vector<std::thread> threads;
   std::atomic<int> found = 0;
   for (int i = 0; i < 8; ++i) {
@@ -105,7 +105,7 @@ TEST_F(OnceTest, MakesOneOfWhatManyWantAtOnce) {
   EXPECT_EQ(made_, 1);
 }
 
-TEST_F(OnceTest, ForgetsTheOldestOfAKind) {
+TEST_F(OnceTest, RemovesTheOldestFoldersOfAKind) {
   using std::chrono::hours;
   for (int i = 0; i <= static_cast<int>(kOnceKept); ++i) {
     const Once wanted = once(std::to_string(i));
@@ -116,7 +116,7 @@ TEST_F(OnceTest, ForgetsTheOldestOfAKind) {
   EXPECT_TRUE(fs::exists(once("1").folder()));
 }
 
-TEST_F(OnceTest, AHashTellsNamesAndContentsApart) {
+TEST_F(OnceTest, TheHashDependsOnNamesAndContents) {
   const fs::path root = cache_.path() / "files";
   fs::create_directories(root / "sub");
   const auto hash = [&] { return hash_of_files(root, {"a", "sub"}).value(); };

@@ -14,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-// Reads the version file instead of importing torch, which takes seconds.
+// Reads the version file, because importing torch takes seconds.
 constexpr const char* kQuestion = R"(
 import importlib.util, json, os, pathlib, platform, sys, sysconfig
 spec = importlib.util.find_spec("torch")

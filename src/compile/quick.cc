@@ -23,8 +23,8 @@ bool is_among(std::string_view word, const auto& words) {
   return std::ranges::find(words, word) != words.end();
 }
 
-// Flags that change nothing of what is compiled here: line information is given anyway, and
-// lambdas of the device are not split.
+// Flags without effect on the result: line information is always generated, and sources with device
+// lambdas are not split.
 constexpr std::array<std::string_view, 9> kWithoutEffect = {"-lineinfo",
                                                             "--generate-line-info",
                                                             "--expt-relaxed-constexpr",
@@ -60,7 +60,7 @@ bool takes(const std::string& flag, SidesFlags& sides) {
   return false;
 }
 
-// The flag behind -Xcompiler and -Xptxas.
+// Adds the flag that -Xcompiler or -Xptxas passes on; false where it is unknown.
 bool takes_passed_on(std::string_view option, const std::string& value, SidesFlags& sides) {
   const bool is_plain = is_among(value, kOptimising);
   if (option == "-Xptxas") return value == "-v" || value == "-O3";
@@ -68,7 +68,7 @@ bool takes_passed_on(std::string_view option, const std::string& value, SidesFla
   return is_plain || value == "-fPIC";
 }
 
-// The macros that a text of directives alone defines; none of another text.
+// The macros that a text defines, if it consists of directives only; nothing for another text.
 std::optional<std::set<std::string>> macros_in(std::string_view text) {
   std::set<std::string> macros;
   bool is_name = false;

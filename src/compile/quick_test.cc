@@ -9,7 +9,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-TEST(Quick, SharesOutFlags) {
+TEST(Quick, SplitsFlagsIntoThoseOfHostAndDevice) {
   const auto sides = flags_of_sides({"-O3", "--use_fast_math", "-lineinfo", "-DTILE=16",
                                      "-U__CUDA_NO_HALF_OPERATORS__", "--std=c++20", "-Xcompiler",
                                      "-O2", "-Xptxas", "-v"});
@@ -20,7 +20,7 @@ TEST(Quick, SharesOutFlags) {
                                          "-U__CUDA_NO_HALF_OPERATORS__", "-std=c++20"));
 }
 
-TEST(Quick, LeavesFlagsToNvccThatItDoesNotKnow) {
+TEST(Quick, LeavesUnknownFlagsToNvcc) {
   for (const char* flag : {"-rdc=true", "-std=c++14", "--fmad=false", "-gencode=arch=compute_80",
                            "-Xcompiler", "-default-device", "-D", "-include"}) {
     EXPECT_FALSE(flags_of_sides({flag}).has_value()) << flag;
@@ -49,7 +49,7 @@ TEST(Quick, WritesATextForEachSide) {
   EXPECT_THAT(halves->device, HasSubstr("#include \"/h.h\"\n"));
 }
 
-TEST(Quick, TakesMacrosThatADialectPutsBeforeTheSource) {
+TEST(Quick, AcceptsMacrosThatADialectPutsBeforeTheSource) {
   const std::string source = "#if DIALECT > 1\n#endif\n__global__ void k(int* x) { *x = 1; }\n";
   Extension extension;
   extension.prelude = "#define DIALECT 2\n";
@@ -64,7 +64,7 @@ TEST(Quick, TakesMacrosThatADialectPutsBeforeTheSource) {
   EXPECT_FALSE(quick_source({}, unit, extension).has_value());
 }
 
-TEST(Quick, LeavesWhatIsNotOneSourceToNvcc) {
+TEST(Quick, LeavesUnitsOfSeveralFilesToNvcc) {
   const QuickCompiler quick;
   const std::string kernel = "__global__ void k(int* x) { *x = 1; }\n";
   Unit two = unit_of(kernel);

@@ -48,7 +48,7 @@ Result<int> run_to_end(const std::vector<std::string>& argv, const Fd& out, cons
   do {
     ended = ::waitpid(pid, &status, 0);
   } while (ended < 0 && errno == EINTR);
-  // The process was started by one that ignores SIGCHLD: no status is kept.
+  // The parent process ignores SIGCHLD, so there is no exit status.
   if (ended != pid) return system_error(ErrorCode::kUnavailable, "cannot wait for " + argv[0]);
   return status;
 }

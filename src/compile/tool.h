@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Runs a trusted tool of the machine (python, g++ on our own sources), outside the sandbox and with
-// the user's environment.  Never for candidate code.
+// the user's environment.  Never used for candidate code.
 #ifndef MC_COMPILE_TOOL_H_
 #define MC_COMPILE_TOOL_H_
 
@@ -13,11 +13,12 @@
 
 namespace mc::compile {
 
-// The text that it printed on standard output; kUnavailable, with the last `tail_bytes` of its
-// standard error, when it cannot be started or fails.
+// The tool's standard output.  kUnavailable, with the last `tail_bytes` of its standard error, when
+// it cannot be started or fails.
 Result<std::string> run_tool(const std::vector<std::string>& argv, size_t tail_bytes = 2000);
 
-// g++, nm and the like, where a distribution puts them.  kUnavailable says what to install.
+// The path of g++, nm and the like in the folders of distributions.  kUnavailable says what to
+// install.
 Result<std::filesystem::path> find_program(const std::string& name);
 
 }  // namespace mc::compile

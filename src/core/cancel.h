@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cancellation of what one thread works for.
+// Cancellation of the work of one thread.
 //
-// A thread that works for a request holds a CancelScope.  Each wait for a child process looks at
-// it (sandbox/child.h) and ends the child once a stop is requested, so that the work comes to its
-// end soon.  What it then returns says nothing and must be dropped by the thread that requested the
-// stop.  A thread that hands a part of its work to another one gives it this_cancellation().
+// A thread that works for a request holds a CancelScope.  Each wait for a child process
+// (sandbox/child.h) polls the scope's token and kills the child once a stop is requested, so that
+// the work ends soon.  The result of cancelled work is meaningless, and the thread that requested
+// the stop must discard it.  A thread that gives a part of its work to another thread passes
+// this_cancellation() to it.
 //
 //   Stop stop;  (a std::stop_source)
 //   ...
@@ -21,7 +22,7 @@ namespace mc {
 
 class CancelScope {
  public:
-  // Holds for this thread until the destructor, which restores the scope around it.
+  // The scope is in force for this thread until its destructor restores the enclosing scope.
   explicit CancelScope(std::stop_token token);
   ~CancelScope();
   CancelScope(const CancelScope&) = delete;
@@ -31,7 +32,7 @@ class CancelScope {
   std::stop_token outer_;
 };
 
-// The innermost scope's token; one that is never requested to stop where there is no scope.
+// The innermost scope's token.  A thread without a scope gets a token that is never stopped.
 std::stop_token this_cancellation();
 bool is_cancelled();
 

@@ -8,7 +8,7 @@
 namespace mc {
 namespace {
 
-TEST(CancelScope, HoldsForItsThreadUntilItEnds) {
+TEST(CancelScope, IsInForceForItsThreadUntilItIsDestroyed) {
   EXPECT_FALSE(is_cancelled());
   std::stop_source outer, inner;
   const CancelScope scope(outer.get_token());

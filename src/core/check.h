@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MC_CHECK: a fact that only a defect of ours can break.  Prints and aborts, in every build.
-// Never for what comes from outside: that is a Result or a Verdict.
+// MC_CHECK: a fact that only a defect of ours can break.  A failed check prints its condition and
+// aborts, in every build.  Input from outside is never checked with it: a fault there is a Result
+// or a Verdict.
 #ifndef MC_CORE_CHECK_H_
 #define MC_CORE_CHECK_H_
 

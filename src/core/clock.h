@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Clock: time as a dependency.  The default is the machine's; a test brings one that stands still
-// until it is told to go on.
+// Clock: time as a dependency.  The default is the machine's clock.  A test passes a clock that
+// advances only on command.
 #ifndef MC_CORE_CLOCK_H_
 #define MC_CORE_CLOCK_H_
 

@@ -36,13 +36,13 @@ TEST(Result, PassesAnErrorOnWithItsContext) {
   EXPECT_EQ(failed.error().message, "halve 7: it is odd");
 }
 
-TEST(Result, SaysAContextOnceWhereLayersAgree) {
+TEST(Result, AddsTheSameContextOnlyOnce) {
   const Error inner{ErrorCode::kInvalidInput, "eval: no such task"};
   EXPECT_EQ(with_context(inner, "eval").message, "eval: no such task");
   EXPECT_EQ(with_context(inner, "pipeline").message, "pipeline: eval: no such task");
 }
 
-TEST(ContentHash, TellsPartsApart) {
+TEST(ContentHash, DependsOnWhereThePartsAreSplit) {
   EXPECT_NE(content_hash({"ab", "c"}), content_hash({"a", "bc"}));
   EXPECT_NE(content_hash({"a"}), content_hash({"a", ""}));
   EXPECT_EQ(content_hash({"a", "b"}), content_hash({"a", "b"}));
@@ -55,7 +55,7 @@ TEST(DeriveSeed, DependsOnSeedAndLabel) {
   EXPECT_NE(derive_seed(1, "a"), derive_seed(1, "b"));
 }
 
-TEST(SeedKey, GivesASeedForEveryUseThatOnlyItsHolderKnows) {
+TEST(SeedKey, DerivesADifferentSeedForEachUseAndKey) {
   const SeedKey key = SeedKey::from(1);
   EXPECT_EQ(key.derive({"a", "b"}), SeedKey::from(1).derive({"a", "b"}));
   EXPECT_NE(key.derive({"a", "b"}), key.derive({"ab"}));
@@ -80,7 +80,7 @@ TEST(WriteFile, LeavesNothingWhereItCannotWrite) {
   EXPECT_FALSE(std::filesystem::exists("/nonexistent-directory"));
 }
 
-TEST(TemporaryDirectory, GoesWithItsOwner) {
+TEST(TemporaryDirectory, IsRemovedWithItsOwner) {
   std::filesystem::path path;
   {
     auto directory = TemporaryDirectory::create("mc-core-test");
@@ -146,7 +146,7 @@ TEST(Mapping, ShowsWhatAnotherWrites) {
   EXPECT_EQ(mapping->text(), "hello");
 }
 
-TEST(Memfd, KeepsItsSizeWhateverIsTried) {
+TEST(Memfd, CannotBeResized) {
   const auto fd = make_memfd("test", 4096);
   ASSERT_TRUE(fd);
   EXPECT_NE(::ftruncate(fd->get(), 0), 0);
@@ -155,7 +155,7 @@ TEST(Memfd, KeepsItsSizeWhateverIsTried) {
   EXPECT_EQ(::pwrite(fd->get(), "hello", 5, 4096), -1);
 }
 
-TEST(Memfd, GrowsWhereThatIsAskedFor) {
+TEST(Memfd, GrowsWithEachWriteIfMadeGrowing) {
   const auto fd = make_growing_memfd("test");
   ASSERT_TRUE(fd);
   EXPECT_EQ(::pwrite(fd->get(), "hello", 5, 4094), 5);

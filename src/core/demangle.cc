@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A part of the Itanium C++ ABI's grammar of names, by recursive descent.  Each function reads one
-// thing and writes it; after `lose` nothing more is read.
+// element and appends its readable form; after `lose` nothing more is read.
 #include "core/demangle.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace mc {
 namespace {
 
-constexpr int kDepthMax = 32;  // The depth of template arguments and pointers in each other.
+constexpr int kDepthMax = 32;  // The maximal nesting of template arguments and pointers.
 
 struct Word {
   std::string_view symbol;
@@ -36,7 +36,7 @@ constexpr Word kStandard[] = {
     {"Sa", "std::allocator"}, {"Sb", "std::basic_string"}, {"Ss", "std::string"},
     {"Si", "std::istream"},   {"So", "std::ostream"},      {"Sd", "std::iostream"},
 };
-// How numbers of these types are written; those of others have their type in front.
+// The suffix of a number of each of these types; a number of another type has its type in front.
 constexpr Word kSuffixes[] = {{"i", ""},   {"j", "u"},  {"l", "l"},
                               {"m", "ul"}, {"x", "ll"}, {"y", "ull"}};
 
@@ -44,7 +44,7 @@ class Reader {
  public:
   explicit Reader(std::string_view rest) : rest_(rest) {}
 
-  // "" when not even the beginning could be read.
+  // The readable name; "" when not even its beginning could be read.
   std::string read() {
     read_name();
     return has_name_ ? out_ : "";
@@ -57,7 +57,7 @@ class Reader {
     return true;
   }
 
-  // Takes one of these words if the text goes on with it, and returns its name.
+  // Consumes one of these words if the text continues with it, and returns the word's name.
   std::optional<std::string_view> take_word(std::span<const Word> words) {
     for (const Word& word : words) {
       if (take(word.symbol)) return word.name;
@@ -115,7 +115,7 @@ class Reader {
     }
   }
 
-  // One part of a qualified name, or "std" and the next one.
+  // Reads one component of a qualified name, or "std" and the next component.
   void read_component() {
     if (const auto standard = take_word(kStandard)) {
       last_ = standard->substr(standard->rfind(':') + 1);
@@ -144,7 +144,7 @@ class Reader {
     } else {
       lose();
     }
-    while (!is_lost_ && take("B")) take_identifier();  // Tags of an ABI.
+    while (!is_lost_ && take("B")) take_identifier();  // ABI tags.
   }
 
   bool is_digit_next() const { return !rest_.empty() && rest_[0] >= '0' && rest_[0] <= '9'; }
@@ -152,7 +152,8 @@ class Reader {
   // "IfLi256EE" as "<float, 256>"
   void read_arguments() {
     take("I");
-    const std::string_view owner = last_;  // Whose constructor may follow.
+    // The class that a constructor, which may follow, belongs to.
+    const std::string_view owner = last_;
     write("<");
     read_list();
     if (out_.ends_with('>')) write(" ");
@@ -160,7 +161,7 @@ class Reader {
     last_ = owner;
   }
 
-  // Arguments up to an 'E'; those of a pack stand among the others.
+  // Arguments up to an 'E'; the elements of a pack become ordinary arguments.
   void read_list() {
     if (++depth_ > kDepthMax) lose();
     while (!is_lost_ && !take("E")) {
@@ -206,7 +207,8 @@ class Reader {
   void read_literal() {
     if (take("b0E")) return write("false");
     if (take("b1E")) return write("true");
-    if (rest_.find_first_of("fdeg") == 0) return lose();  // Written as bits.
+    // Floating-point values are written as bits.
+    if (rest_.find_first_of("fdeg") == 0) return lose();
     const auto suffix = take_word(kSuffixes);
     if (!suffix) {
       write("(");

@@ -77,7 +77,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Row{"_Z99999999999999999999999f", "_Z99999999999999999999999f"},
                       Row{"_ZC1Ev", "_ZC1Ev"}));
 
-// Each level doubles what the symbol stands for: 9 MB, and then more than there is memory.
+// Each level doubles the length of the demangled name: 9 MB, and soon more than the memory.
 std::string doubling(int levels) {
   constexpr std::string_view kDigits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
   std::string symbol = "P1PIiiE";
@@ -97,7 +97,7 @@ std::string backtracking(int levels) {
   return symbol + "i" + std::string(static_cast<size_t>(levels), 'E');
 }
 
-TEST(DemangleHostile, ExpandsNothing) {
+TEST(DemangleHostile, ExpandsNoBackReference) {
   EXPECT_EQ(demangle("_Z1f" + doubling(18)), "f");
   EXPECT_EQ(demangle("_Z1f" + doubling(500)), "f");
   EXPECT_EQ(demangle("_Z1fI" + doubling(500) + "Evv"), "f<P<int, int>*, ...>");
@@ -135,7 +135,8 @@ class Names {
   std::string nested(int depth) {
     std::string name = "N";
     for (int i = up_to(3); i >= 0; --i) name += component(depth);
-    return name + identifier() + "E";  // No template: its return type would come first.
+    // Not a template: its mangled name would have the return type first.
+    return name + identifier() + "E";
   }
 
  private:
@@ -185,7 +186,7 @@ class Names {
   std::mt19937 random_;
 };
 
-TEST(Demangle, AgreesWithTheLibraryOnNamesThatReferToNothing) {
+TEST(Demangle, AgreesWithTheLibraryOnNamesWithoutBackReferences) {
   const uint32_t seed = std::random_device()();
   Names names(seed);
   for (int i = 0; i < 3000; ++i) {
@@ -198,7 +199,7 @@ TEST(Demangle, AgreesWithTheLibraryOnNamesThatReferToNothing) {
   }
 }
 
-TEST(Demangle, EndsOnEveryText) {
+TEST(Demangle, TerminatesOnRandomText) {
   const uint32_t seed = std::random_device()();
   std::mt19937 random(seed);
   constexpr std::string_view kLetters = "NIJLEPKROZSTCDBvifb_0123tad";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fact: what was found of this machine, for who is told what it can do (`musacoder doctor`).
+// Fact: one property of this machine, present or missing, for the user of `musacoder doctor`.
 #ifndef MC_CORE_FACT_H_
 #define MC_CORE_FACT_H_
 
@@ -10,8 +10,8 @@ namespace mc {
 
 enum class State {
   kPresent,
-  kOptional,  // Missing; who looked does without it.
-  kMissing,   // Missing, and needed.
+  kOptional,  // Missing; the program works without it.
+  kMissing,   // Missing, and required.
 };
 
 struct Fact {
@@ -19,7 +19,8 @@ struct Fact {
   std::string name;     // "g++", "user_namespace" ...
   State state = State::kPresent;
   std::string detail;  // The thing that was found, or why it is missing.
-  std::string remedy;  // The command or setting that adds it; "" when present or when nothing does.
+  // The command or setting that adds it; "" where it is present or cannot be added.
+  std::string remedy;
 };
 
 }  // namespace mc

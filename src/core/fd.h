@@ -34,10 +34,10 @@ class Fd {
 // Errno as an Error: "<what>: <strerror>".
 Error system_error(ErrorCode code, const std::string& what);
 
-// An anonymous file of `size` zero bytes, close-on-exec.  Its size is sealed: a process that it is
-// shared with cannot make a mapping of it end in a SIGBUS.
+// An anonymous file of `size` zero bytes, close-on-exec.  Its size is sealed: a process that shares
+// the file cannot shrink it and so cause a SIGBUS in a mapping.
 Result<Fd> make_memfd(const std::string& name, size_t size);
-// An empty one that grows as it is written to: not to be mapped.
+// An empty anonymous file that grows with each write.  It must not be mapped.
 Result<Fd> make_growing_memfd(const std::string& name);
 
 // A private mapping of a file descriptor's first `size` bytes; unmapped at the end of its life.

@@ -21,10 +21,11 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int kSilenceMaxMs = 10'000;  // A pipe's: its writer may be late, or there may be none.
-constexpr int kLinksMax = 40;          // Linux follows as many.
+// The wait for data in a pipe: its writer may be late or missing.
+constexpr int kSilenceMaxMs = 10'000;
+constexpr int kLinksMax = 40;  // Linux follows as many.
 
-// Waits until something can be read; a file never waits.
+// Waits until there is data to read; returns at once for a regular file.
 Status await_data(int fd, const fs::path& path) {
   pollfd poller{fd, POLLIN, 0};
   int ready = 0;
@@ -48,7 +49,7 @@ Status write_all(int fd, std::string_view text, const fs::path& path) {
 
 Error unfit(const std::string& why) { return Error{ErrorCode::kInvalidInput, why}; }
 
-// `folder` must be one in which files can be made, for the sake of the output `path`.
+// An error where no file can be made in `folder`, the folder of the output `path`.
 Status check_writable(const fs::path& folder, const fs::path& path) {
   std::error_code ignored;
   std::string why;
@@ -62,8 +63,8 @@ Status check_writable(const fs::path& folder, const fs::path& path) {
   return why.empty() ? ok() : Status(unfit("cannot write " + path.string() + ": " + why));
 }
 
-// Standard output or error, where the path means what this process has there; else -1.  A file to
-// which a shell redirects them has a position, which a new descriptor would not have.
+// The descriptor of standard output or error, where the path is the same file; else -1.  A shell
+// that redirects them to a file has set a position there, which a new descriptor would not share.
 int own_stream(const fs::path& path) {
   struct stat file{};
   struct stat own{};
@@ -82,7 +83,7 @@ Result<std::string> read_file(const fs::path& path, size_t size_max) {
   if (fs::is_directory(path, failure)) {
     return Error{ErrorCode::kInvalidInput, path.string() + " is a directory, not a file"};
   }
-  // To open a pipe would wait for its writer.
+  // O_NONBLOCK: opening a pipe would block until it has a writer.
   const Fd fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (!fd.is_open()) return system_error(ErrorCode::kNotFound, "cannot read " + path.string());
   std::string text;
@@ -138,7 +139,8 @@ Status check_output_folder(const fs::path& path) {
          nearest != nearest.parent_path()) {
     nearest = nearest.parent_path();
   }
-  if (!fs::exists(nearest, failure)) nearest = ".";  // A relative path of which nothing is there.
+  // A relative path none of whose folders exists.
+  if (!fs::exists(nearest, failure)) nearest = ".";
   return check_writable(nearest, path);
 }
 
@@ -157,7 +159,8 @@ Status write_output(const fs::path& path, std::string_view text) {
   const fs::path target = output_target(path);
   if (!target.empty()) return write_file_atomically(target, text);
   if (const int own = own_stream(path); own >= 0) {
-    MC_TRY_VOID(flush_standard_output(), path.string());  // The text comes behind it.
+    // Buffered text comes before the new text.
+    MC_TRY_VOID(flush_standard_output(), path.string());
     return write_all(own, text, path);
   }
   const Fd fd(::open(path.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC));
@@ -209,7 +212,7 @@ TemporaryDirectory::~TemporaryDirectory() {
 
 namespace {
 
-// The value of a variable that names a folder by its whole path; else "".
+// The folder that an environment variable contains as an absolute path; else "".
 fs::path folder_of(const char* variable) {
   const char* value = std::getenv(variable);
   const fs::path path = value != nullptr ? value : "";

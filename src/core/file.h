@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whole files: read under a limit, written so that a reader sees the old text or the new one.
+// Whole files: reading is limited in size, and a write is atomic: a reader sees the old text or the
+// new one.
 #ifndef MC_CORE_FILE_H_
 #define MC_CORE_FILE_H_
 
@@ -13,33 +14,35 @@
 
 namespace mc {
 
-// The file's bytes.  kNotFound, kIo, or kInvalidInput when it holds more than `size_max` bytes, or
-// is a pipe that stays silent.
+// The file's bytes.  kNotFound, kIo, or kInvalidInput when the file has more than `size_max` bytes
+// or is a pipe that nobody writes to.
 Result<std::string> read_file(const std::filesystem::path& path, size_t size_max);
 
-// Writes a temporary file beside `path` and renames it over.  For files that the program names
-// itself: one that the user names may be a device or a link, which the new file would replace.
+// Writes a temporary file beside `path` and renames it to `path`.  Only for files that the program
+// itself names: a path from the user may be a device or a link, which the rename would replace.
 Status write_file_atomically(const std::filesystem::path& path, std::string_view text);
 
 // ---- Outputs that the user names ----------------------------------------------------------------
 
-// kInvalidInput where write_output() cannot write the file: "" or a folder, or a file in a folder
-// that is not there or cannot be written.
+// kInvalidInput where write_output() could not write the file: the path is "" or a folder, or its
+// folder does not exist or is not writable.
 Status check_output(const std::filesystem::path& path);
-// The same for a folder that is made where it is not there.
+// The same check for an output folder, which is made where it does not exist.
 Status check_output_folder(const std::filesystem::path& path);
-// The regular file that `path` means, symbolic links followed, whether it is there or not; ""
-// where that is a device, a pipe, or this process's own standard output or error.
+// The path of the regular file that `path` refers to, existing or not, with symbolic links
+// resolved.  "" where `path` is a device, a pipe, or this process's own standard output or error.
 std::filesystem::path output_target(const std::filesystem::path& path);
-// Writes a regular file as write_file_atomically() does, and any other in place.
+// Writes a regular file as write_file_atomically() does, and writes to any other kind of file in
+// place.
 Status write_output(const std::filesystem::path& path, std::string_view text);
-// kIo where a byte of standard output was lost.
+// kIo where a byte of standard output could not be written.
 Status flush_standard_output();
 
-// A directory that is removed, with all in it, at the end of its life.
+// A directory that is removed, with everything in it, by the destructor.
 class TemporaryDirectory {
  public:
-  // In the system's temporary directory, or in `parent`, which is made when it is not there.
+  // Makes the directory in the system's temporary directory, or in `parent`, which is made where it
+  // does not exist.
   static Result<TemporaryDirectory> create(const std::string& prefix);
   static Result<TemporaryDirectory> create_in(const std::filesystem::path& parent,
                                               const std::string& prefix);
@@ -56,7 +59,7 @@ class TemporaryDirectory {
 // $MC_CACHE_DIR, else $XDG_CACHE_HOME/musacoder, else $HOME/.cache/musacoder; "" where none is set.
 std::filesystem::path cache_directory();
 
-// Makes it.  kUnavailable says why it cannot be used, and what to do.
+// Makes the cache directory.  kUnavailable says why it cannot be used, and what to do.
 Status prepare_cache_directory();
 
 }  // namespace mc

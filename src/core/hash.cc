@@ -11,7 +11,7 @@ namespace {
 
 using Digest = std::array<unsigned char, 32>;
 
-// Under `key`, where there is one.
+// The digest, keyed with `key` where that is not null.
 Digest digest_of(std::initializer_list<std::string_view> parts, const Digest* key = nullptr) {
   crypto_generichash_state state;
   crypto_generichash_init(&state, key == nullptr ? nullptr : key->data(),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Content hashes: BLAKE2b-256, because candidates are hostile and a collision would let one stand
-// in for another in the artifact cache.
+// Content hashes: BLAKE2b-256.  A cryptographic hash is necessary because candidates are hostile:
+// with a collision, one candidate could replace another one in the artifact cache.
 #ifndef MC_CORE_HASH_H_
 #define MC_CORE_HASH_H_
 
@@ -17,16 +17,16 @@ namespace mc {
 // {"ab", "c"} and {"a", "bc"} differ.
 std::string content_hash(std::initializer_list<std::string_view> parts);
 
-// A number that `seed` and the labels determine, for seeding one use of randomness each.
+// A seed derived from `seed` and a label; each use of randomness has its own label.
 uint64_t derive_seed(uint64_t seed, std::string_view label);
 
-// The origin of all seeds of a run.  Nobody who knows some of the seeds can tell another one, nor
-// the key.
+// The key that all seeds of a run are derived from.  Some of the seeds reveal neither the other
+// seeds nor the key.
 class SeedKey {
  public:
-  // 256 bits of the operating system's entropy.
+  // A key from 256 bits of the operating system's entropy.
   static SeedKey random();
-  // The same for the same number: to repeat a run.  As secret as the number is.
+  // The key for `number`, to repeat a run.  It is only as secret as the number.
   static SeedKey from(uint64_t number);
 
   // BLAKE2b under the key; parts as in content_hash.

@@ -20,7 +20,8 @@ struct Layout {
   std::filesystem::path share(const char* name) const { return prefix / "share/musacoder" / name; }
 };
 
-// From $MC_PREFIX, or from the running program's place.  kNotFound when its files are not there.
+// The layout below $MC_PREFIX or, without it, around the running program.  kNotFound when the
+// program's files are not there.
 Result<Layout> find_layout();
 
 }  // namespace mc

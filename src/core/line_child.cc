@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One socket is the child's standard input and output: a write to a child that has ended is an
-// error there, and not a signal.
+// error of send(), not a SIGPIPE.
 #include "core/line_child.h"
 
 #include <array>
@@ -51,7 +51,7 @@ Result<std::unique_ptr<LineChild>> LineChild::start(const std::vector<std::strin
   const Fd theirs(ends[1]);
   auto pid = spawn(argv, theirs.get());
   if (!pid) return pid.error();
-  MC_CHECK(*pid > 0);  // The end of the child is a signal to this number.
+  MC_CHECK(*pid > 0);  // The pid is a target of kill() later.
   return std::unique_ptr<LineChild>(new LineChild(std::move(ours), *pid, at_end));
 }
 

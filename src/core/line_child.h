@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // LineChild: a process that reads lines on its standard input and writes lines on its standard
-// output; its standard error is ours.
+// output.  It inherits our standard error.
 //
-//   MC_TRY(auto child, LineChild::start({"musacoder", "eval", "--stream"}, AtEnd::kTerminate),
-//   "…"); MC_TRY_VOID(child->send(request + "\n"), "…"); MC_TRY(const std::string reply,
-//   child->receive(), "…");
+//   MC_TRY(auto child,
+//          LineChild::start({"musacoder", "eval", "--stream"}, AtEnd::kTerminate), "…");
+//   MC_TRY_VOID(child->send(request + "\n"), "…");
+//   MC_TRY(const std::string reply, child->receive(), "…");
 #ifndef MC_CORE_LINE_CHILD_H_
 #define MC_CORE_LINE_CHILD_H_
 
@@ -25,7 +26,7 @@ namespace mc {
 class LineChild {
  public:
   static constexpr size_t kLineBytesMax = size_t{64} << 20;
-  // The destructor's way, once the child's input is closed.
+  // The action of the destructor once the child's input is closed: wait for the child, or kill it.
   enum class AtEnd { kWait, kTerminate };
 
   // kInvalidInput where there is no such program.  REQUIRES: `argv` is not empty.
@@ -37,13 +38,13 @@ class LineChild {
 
   // Sends all of `text`.  kUnavailable where the child has ended.  One thread at a time.
   Status send(std::string_view text);
-  // The next line, without its line break; waits for it.  kUnavailable where the child has ended,
-  // kProtocol for a line that is too long.  One thread at a time, which may be another one than
-  // send()'s.
+  // The next line, without its line break; blocks until it is complete.  kUnavailable where the
+  // child has ended, kProtocol for a line that is too long.  Only one thread at a time may receive;
+  // another one may send.
   Result<std::string> receive();
-  // One line there, one line back.  REQUIRES: `line` has no line break.
+  // Sends one line and receives one line.  REQUIRES: `line` has no line break.
   Result<std::string> ask(std::string_view line);
-  // Ends what other threads wait for in send() and receive().
+  // Ends the calls of send() and receive() that block in other threads.
   void hang_up();
 
  private:
@@ -53,7 +54,7 @@ class LineChild {
   const Fd channel_;
   const pid_t pid_;
   const AtEnd at_end_;
-  std::string rest_;  // Read bytes of the next lines.
+  std::string rest_;  // Bytes that were read beyond the last line that was returned.
 };
 
 }  // namespace mc

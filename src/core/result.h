@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Result<T>: a value, or an Error that says what the world did wrong.
+// Result<T>: a value, or an Error that says what failed in the environment.
 //
-// For failures of the machine (fork, disk, a broken pipe), never for what a candidate did: that is
-// data (task/verdict.h).  The names are those of std::expected.  Each layer that passes an error on
-// adds one clause of context, where it is not the one that the error begins with already:
+// For failures of the machine (fork, disk, a broken pipe), never for what a candidate did: a
+// candidate's fault is data (task/verdict.h).  The names are those of std::expected.  Each layer
+// that passes an error on adds one clause of context, unless the error begins with that clause
+// already:
 //
 //   Result<Fd> open_artifact(const std::string& path) {
 //     MC_TRY(Fd fd, open_file(path), "open artifact " + path);
@@ -20,13 +21,13 @@
 namespace mc {
 
 enum class ErrorCode {
-  kInvalidInput,  // Input that the user gave cannot be used; the message says what to do.
+  kInvalidInput,  // Unusable input of the user; the message says what to do.
   kNotFound,
-  kExhausted,    // Memory is short at this moment.
-  kUnavailable,  // A tool, feature or process is missing or died.
+  kExhausted,    // Not enough memory at the moment.
+  kUnavailable,  // A tool, feature or process is missing, or a process died.
   kIo,
   kTimeout,
-  kProtocol,     // A peer said something that it may not say.
+  kProtocol,     // A peer violated the protocol.
   kUnsupported,  // The request cannot be served here, however often it is repeated.
 };
 
@@ -35,7 +36,7 @@ struct Error {
   std::string message;
 };
 
-// The error of what a user gave.
+// The error for invalid input of the user.
 inline Error invalid(std::string message) { return {ErrorCode::kInvalidInput, std::move(message)}; }
 
 struct Nothing {};

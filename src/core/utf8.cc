@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kEscapeBytes = 6;  // "\ud800"
 
-// The code unit of the escape that `text` begins with; 0 where it begins with none.
+// The code unit of the escape that `text` begins with; 0 where it does not begin with an escape.
 uint16_t escaped_unit(std::string_view text) {
   if (text.size() < kEscapeBytes || !text.starts_with("\\u")) return 0;
   uint16_t unit = 0;
@@ -25,7 +25,8 @@ uint16_t escaped_unit(std::string_view text) {
 bool is_high_half(uint16_t unit) { return unit >= 0xD800 && unit < 0xDC00; }
 bool is_low_half(uint16_t unit) { return unit >= 0xDC00 && unit < 0xE000; }
 
-// How many bytes of `text`, which begins with a backslash, are one character; 0 for a lone half.
+// The number of bytes of the character that `text`, which begins with a backslash, starts with; 0
+// for a lone surrogate.
 size_t escape_bytes(std::string_view text) {
   const uint16_t unit = escaped_unit(text);
   if (is_low_half(unit)) return 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// UTF-8, read by utf8proc.  Overlong forms, surrogates and code points above U+10FFFF are no
+// UTF-8, read by utf8proc.  Overlong forms, surrogates and code points above U+10FFFF are not
 // characters.
 #ifndef MC_CORE_UTF8_H_
 #define MC_CORE_UTF8_H_
@@ -14,17 +14,18 @@ namespace mc {
 
 struct Character {
   int32_t code = 0;
-  size_t num_bytes = 0;  // 1 to 4, or 0: none begins here.
+  size_t num_bytes = 0;  // 1 to 4, or 0 where the text begins with no character.
 };
 
 // REQUIRES: the text is not empty.
 Character first_character(std::string_view text);
 
-// The offset of the first byte that is not part of a character; text.size() if all are.
+// The offset of the first byte that is not part of a character; text.size() if there is none.
 size_t first_invalid_utf8(std::string_view text);
 
-// JSON can escape one half of a UTF-16 pair without the other, "\ud800", which is in no text:
-// parsers refuse the whole line.  This is the same JSON with U+FFFD in place of each such half.
+// The same JSON with U+FFFD in place of each lone surrogate.  JSON can escape one half of a UTF-16
+// pair without the other, "\ud800"; such a half is not a character, and parsers reject the whole
+// line.
 std::string without_lone_surrogates(std::string_view json);
 
 inline constexpr const char* kLoneSurrogate =

@@ -26,7 +26,7 @@ TEST(Utf8, FindsTheFirstByteThatIsNotUtf8) {
       {"\xed\xa0\x80", 0},      // A surrogate.
       {"\xf4\x90\x80\x80", 0},  // Past U+10FFFF.
       {"\xf4\x8f\xbf\xbf", 4},  // U+10FFFF.
-      {"ok\xf0\x9f\x98", 2},    // Cut short.
+      {"ok\xf0\x9f\x98", 2},    // Incomplete character.
       {"\xff", 0},
       {"\xf0\x80\x80\x80", 0},
       {"\xf5\x80\x80\x80", 0},

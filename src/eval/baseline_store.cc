@@ -14,7 +14,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr const char* kProtocol = "baseline/2";  // Changes with the way of timing.
+// The version of the measurement: it changes with the method.
+constexpr const char* kProtocol = "baseline/2";
 constexpr size_t kFileMax = 64 << 10;
 
 Json json_of(const task::Estimate& estimate) {
@@ -54,7 +55,7 @@ std::optional<CompiledBaseline> BaselineStore::find(const BaselineKey& key) cons
     if (is_sound(kept)) return kept;
     return std::nullopt;
   } catch (const Json::exception&) {
-    return std::nullopt;  // Measured again, and replaced.
+    return std::nullopt;  // The baseline is measured again, and the file replaced.
   }
 }
 

@@ -25,14 +25,14 @@ class BaselineStoreTest : public ::testing::Test {
   BaselineStore store_;
 };
 
-TEST_F(BaselineStoreTest, FindsWhatItKept) {
+TEST_F(BaselineStoreTest, FindsAStoredBaseline) {
   const BaselineKey key{"code", "default", "GPU-1; 580", "2.11.0", "train task"};
   EXPECT_FALSE(store_.find(key).has_value());
   ASSERT_TRUE(store_.keep(key, kBaseline));
   EXPECT_EQ(store_.find(key), kBaseline);
 }
 
-TEST_F(BaselineStoreTest, TellsKeysApart) {
+TEST_F(BaselineStoreTest, DistinguishesKeys) {
   const BaselineKey key{"code", "default", "GPU-1; 580", "2.11.0", "train task"};
   ASSERT_TRUE(store_.keep(key, kBaseline));
   for (const BaselineKey& other :
@@ -45,7 +45,7 @@ TEST_F(BaselineStoreTest, TellsKeysApart) {
   }
 }
 
-TEST_F(BaselineStoreTest, PassesOverABrokenFile) {
+TEST_F(BaselineStoreTest, IgnoresABrokenFile) {
   const BaselineKey key{"code", "default", "GPU-1; 580", "2.11.0", "train task"};
   ASSERT_TRUE(store_.keep(key, kBaseline));
   const auto file = *std::filesystem::directory_iterator(directory_.path() / "baselines");

@@ -17,9 +17,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kArchitecture = "90";  // The device's (device/ptx_driver/description.h).
+// The architecture of the device in software (device/ptx_driver/description.h).
+constexpr const char* kArchitecture = "90";
 constexpr const char* kExecutor = "libmc_ptx_executor.so";
-constexpr const char* kMusaName = "MUSA on CPU";  // A candidate for MUSA meets no H100.
+constexpr const char* kMusaName = "MUSA on CPU";  // The device name that a MUSA candidate sees.
 constexpr size_t kPreludeBytesMax = 1 << 16;
 
 Status check_options(const Options& options) {
@@ -29,8 +30,8 @@ Status check_options(const Options& options) {
   return ok();
 }
 
-// Candidate processes find the client in the place of the runtime and the driver, and PyTorch
-// without a memory cache: each tensor is an allocation, of which the device knows the end.
+// Replaces the runtime and the driver of candidate processes by the client, and switches off
+// PyTorch's caching allocator: each tensor is an allocation whose end the device knows.
 void add_client(Machine& machine, const fs::path& client) {
   const fs::path folder = client.parent_path();
   std::error_code failure;

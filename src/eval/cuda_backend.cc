@@ -21,11 +21,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A GPU computes native shapes; what does not fit into its memory is for the driver to refuse.
+// A GPU computes native shapes; the driver refuses those that do not fit into its memory.
 constexpr double kCostMax = 1e16;
 constexpr int64_t kBytesMax = int64_t{24} << 30;
 
-// The GPUs that CUDA_VISIBLE_DEVICES leaves, at least one, without touching them from this process.
+// The GPUs that CUDA_VISIBLE_DEVICES leaves, at least one.  No context is created in this process.
 Result<std::vector<execute::CudaDevice>> visible_gpus() {
   MC_TRY(execute::CudaDriver driver, execute::ask_cuda_driver(),
          "no GPU answers (--backend cpu needs none, nor does prepare --architecture 90)");
@@ -55,8 +55,9 @@ std::vector<std::string> nvidia_nodes() {
   return nodes;
 }
 
-// Each of several GPUs is named to its processes by its id: where they see one node alone, its
-// number is another one.  The only GPU, which may be a part of one, keeps the name that it has.
+// Each of several GPUs is identified to its processes by its id, because its number differs in a
+// process that sees one device node alone.  A single GPU, which may be a MIG instance, keeps its
+// name.
 Device device_of(const execute::CudaDevice& gpu, size_t num_visible) {
   Device device{gpu.uuid, gpu.bytes, nvidia_nodes(), execute::environment_of_one_device()};
   if (num_visible == 1) return device;
@@ -73,8 +74,8 @@ bool is_here(const compile::PyTorch& pytorch) {
   return gpu && compile::find_cuda_runtime(pytorch, architecture_of(*gpu)).has_value();
 }
 
-// Candidate processes are those of the CPU backend: their operators are commands, each tensor is an
-// allocation.  The sizes of tasks stay those of that backend, too.
+// Makes candidate processes those of the CPU backend: operators are commands, and each tensor is an
+// allocation.  Tasks are judged at that backend's sizes, too.
 Status make_portable(Machine& machine, const compile::CudaRuntime& runtime,
                      const Progress& progress) {
   MC_TRY(const compile::PtxLibraries libraries,
@@ -119,7 +120,8 @@ Status set_up(Machine& machine, const Options& options, const Progress& progress
   machine.aten = libraries.aten;
   machine.candidates_arguments = {"--aten-lib", libraries.aten.string()};
   if (!machine.devices.empty()) {
-    // Both names lead to the one library: libcudart.so.13, and libcuda.so.1 for PyTorch's NVRTC.
+    // Both names are links to the one library: libcudart.so.13, and libcuda.so.1 for PyTorch's
+    // NVRTC.
     const fs::path folder = libraries.client.parent_path();
     std::error_code failure;
     fs::create_symlink(libraries.client.filename(), folder / "libcuda.so.1", failure);

@@ -24,7 +24,7 @@ constexpr const char* kControlFile = "/dev/nvidiactl";
 constexpr CudaVersion kCudaDefault{13,
                                    0};  // The version of the PyTorch that ./run.sh setup installs.
 
-// ---- Looking ------------------------------------------------------------------------------------
+// ---- Detection ----------------------------------------------------------------------------------
 
 // The first word of digits and at least one dot: "NVRM version: … Module  580.159.04  Tue …".
 std::string dotted_number(const std::string& text) {
@@ -64,7 +64,7 @@ std::optional<Nvcc> nvcc_for(const compile::PyTorch& pytorch) {
   return Nvcc{*path, dotted_number(text->substr(at + 3))};
 }
 
-// The place where the wheels of NVIDIA, which PyTorch's wheels require, put it.
+// The directory in which NVIDIA's wheels, which PyTorch's wheels require, install CUPTI.
 fs::path find_cupti(const compile::PyTorch& pytorch) {
   const int major = cuda_of(pytorch.version).value_or(kCudaDefault).major;
   const fs::path wheels = pytorch.root.parent_path() / "nvidia";
@@ -76,7 +76,7 @@ fs::path find_cupti(const compile::PyTorch& pytorch) {
   return {};
 }
 
-// ---- Saying -------------------------------------------------------------------------------------
+// ---- Description --------------------------------------------------------------------------------
 
 Fact present(std::string name, std::string detail) {
   return {"GPU", std::move(name), State::kPresent, std::move(detail), ""};
@@ -99,7 +99,8 @@ std::string install(const char* package, CudaVersion version) {
       package, version.major, version.minor);
 }
 
-// The compiler and what it needs, as wheels; those before 13 go by other names.
+// The install command for the wheels of the compiler and its dependencies; those before CUDA 13
+// have other names.
 std::string install_toolkit(const GpuFindings& found, CudaVersion version) {
   if (version.major < 13) return install("cuda-toolkit", version);
   const std::string python = found.pytorch ? found.pytorch->python.string() : "python3";
@@ -109,7 +110,7 @@ std::string install_toolkit(const GpuFindings& found, CudaVersion version) {
       python, version.major, version.minor, install("cuda-toolkit", version));
 }
 
-// Its library may be there without its module's files, as in some virtual machines.
+// The driver's library may exist without its kernel module's files, as in some virtual machines.
 bool has_driver(const GpuFindings& found) {
   return found.has_driver || found.cuda || found.cuda.error().code != ErrorCode::kNotFound;
 }
@@ -201,7 +202,8 @@ Fact cupti_fact(const GpuFindings& found) {
   if (!found.cupti.empty()) return present("libcupti", found.cupti.string());
   const CudaVersion wanted = cuda_wanted(found);
   const std::string python = found.pytorch ? found.pytorch->python.string() : "python3";
-  const char* suffix = wanted.major < 13 ? "-cu12" : "";  // Until then the name held the version.
+  // Package names before CUDA 13 contain the version.
+  const char* suffix = wanted.major < 13 ? "-cu12" : "";
   return absent("libcupti", "not beside PyTorch",
                 fmt::format("{} -m pip install 'nvidia-cuda-cupti{}=={}.{}.*'", python, suffix,
                             wanted.major, wanted.minor));

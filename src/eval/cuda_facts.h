@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The doctor's section "GPU": what the CUDA backend could use here, and what would add the rest.
-// Looking and saying are apart, so that what is said can be tested on a machine without a GPU.
-// Example:
+// The doctor's section "GPU": the parts that the CUDA backend has on this machine, and how to add
+// the missing ones.  Detection and description are separate functions, so that the description can
+// be tested without a GPU.  Example:
 //   for (const Fact& fact : gpu_facts(look_for_gpu(pytorch))) facts.push_back(fact);
 #ifndef MC_EVAL_CUDA_FACTS_H_
 #define MC_EVAL_CUDA_FACTS_H_
@@ -23,31 +23,31 @@ struct CudaVersion {
   int minor = 0;
 };
 
-// The version of CUDA for a PyTorch "2.11.0+cu130": 13.0.  Empty for one that is not built for
-// CUDA.
+// The CUDA version that a PyTorch is built for: 13.0 for "2.11.0+cu130".  Empty for a PyTorch
+// without CUDA.
 std::optional<CudaVersion> cuda_of(const std::string& pytorch_version);
 
 struct Nvcc {
   std::filesystem::path path;
-  std::string version;  // "13.0.88"; "" when it does not tell.
+  std::string version;  // "13.0.88"; "" when nvcc does not print it.
 };
 
 struct GpuFindings {
-  bool has_driver = false;     // Its kernel module, or its device files.
-  std::string driver_version;  // "580.159.04"; "" where the module does not tell.
+  bool has_driver = false;     // True if its kernel module or device files exist.
+  std::string driver_version;  // "580.159.04"; "" where the kernel module does not reveal it.
   Result<execute::CudaDriver> cuda = Error{ErrorCode::kNotFound, "not asked"};
   bool hides_devices = false;  // CUDA_VISIBLE_DEVICES is set.
   std::optional<compile::PyTorch> pytorch;
   std::optional<Nvcc> nvcc;
-  std::filesystem::path sanitizer;  // Empty: not found; so with the next.
+  std::filesystem::path sanitizer;  // Empty where not found; the same for `cupti`.
   std::filesystem::path cupti;
 };
 
-// Takes some seconds where GPUs have to wake up, at most the limit of cuda_driver.h.  Null: no
-// PyTorch.
+// Detects the parts.  Takes some seconds where GPUs have to wake up, at most the limit of
+// cuda_driver.h.  `pytorch` is null where there is none.
 GpuFindings look_for_gpu(const compile::PyTorch* pytorch);
 
-// In the section "GPU".
+// The facts of the section "GPU".
 std::vector<Fact> gpu_facts(const GpuFindings& found);
 
 }  // namespace mc::eval

@@ -30,7 +30,7 @@ GpuFindings all_there() {
   return found;
 }
 
-// A driver that fails, with all else there.
+// A driver that fails on a machine that has everything else.
 GpuFindings with_error(ErrorCode code, const std::string& message) {
   GpuFindings found = all_there();
   found.cuda = Error{code, message};
@@ -83,7 +83,7 @@ TEST(Gpu, ExplainsADriverThatShowsNoDevice) {
   EXPECT_THAT(remedy(with_error(ErrorCode::kUnavailable, "error 803")), HasSubstr("restart"));
 }
 
-TEST(Gpu, KnowsADriverWithoutAModuleThatTellsItsVersion) {
+TEST(Gpu, AcceptsADriverWhoseVersionIsUnknown) {
   GpuFindings found = all_there();
   found.has_driver = false;
   found.driver_version = "";
@@ -108,7 +108,7 @@ TEST(Gpu, CanBeUsedWhereNothingButTheSanitizerIsMissing) {
   EXPECT_FALSE(can_use(GpuFindings{}));
 }
 
-TEST(Gpu, WantsTheCudaThatPyTorchIsBuiltFor) {
+TEST(Gpu, RequiresTheCudaThatPyTorchIsBuiltFor) {
   GpuFindings found = all_there();
   found.cuda = execute::CudaDriver{12, 4, {{"NVIDIA H100", "GPU-0", 9, 0, 1}}};
   found.nvcc->version = "12.4.131";
@@ -124,7 +124,7 @@ TEST(Gpu, WantsTheCudaThatPyTorchIsBuiltFor) {
             "/opt/python -m pip install 'nvidia-cuda-cupti-cu12==12.4.*'");
 }
 
-TEST(Gpu, OffersAPyTorchForCudaInPlaceOfOneWithout) {
+TEST(Gpu, SuggestsAPyTorchForCudaInPlaceOfOneWithout) {
   GpuFindings found = all_there();
   found.pytorch = pytorch_of("2.11.0+cpu");
   const Fact fact = fact_named(found, "PyTorch for CUDA");
@@ -135,7 +135,7 @@ TEST(Gpu, OffersAPyTorchForCudaInPlaceOfOneWithout) {
 TEST(CudaOf, ReadsTheSuffix) {
   const struct {
     const char* version;
-    int major;  // 0: not built for CUDA.
+    int major;  // 0: the PyTorch is not built for CUDA.
     int minor;
   } kTable[] = {{"2.11.0+cu130", 13, 0}, {"2.6.0+cu124", 12, 4}, {"2.11.0+cpu", 0, 0},
                 {"2.11.0", 0, 0},        {"2.11.0+cu", 0, 0},    {"2.11.0+cu13x", 0, 0},

@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 
 constexpr mode_t kForAll = 0666;
 
-// Reading is enough for a lock.  In a directory like /tmp, a file of another user's must not be
+// Read access suffices for a lock.  In a directory like /tmp, another user's file must not be
 // opened with O_CREAT (fs.protected_regular).
 Fd open_existing(const fs::path& path) {
   return Fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
@@ -24,7 +24,7 @@ Status make(const fs::path& path) {
   if (open_existing(path).is_open()) return ok();
   const Fd made(::open(path.c_str(), O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC, kForAll));
   if (made.is_open()) {
-    ::fchmod(made.get(), kForAll);  // Whatever the umask is.
+    ::fchmod(made.get(), kForAll);  // Regardless of the umask.
   } else if (!open_existing(path).is_open()) {
     return system_error(ErrorCode::kIo, "cannot open " + path.string());
   }
@@ -41,7 +41,7 @@ bool lock(const Fd& fd, int how) {
 
 }  // namespace
 
-// A child between fork and exec may have the descriptor too: closing alone would not let go.
+// A child between fork and exec may share the descriptor, so closing it does not release the lock.
 DeviceLock::Hold::~Hold() {
   if (locked_.is_open()) ::flock(locked_.get(), LOCK_UN);
 }
@@ -57,7 +57,7 @@ Result<DeviceLock> DeviceLock::open(const fs::path& directory, const std::string
 }
 
 DeviceLock::Hold DeviceLock::take(Use use) const {
-  (void)make(entry_);  // A program that cleans the directory may have taken them away.
+  (void)make(entry_);  // A program that cleans the directory may have removed the files.
   (void)make(use_);
   Fd entry = open_existing(entry_);
   Fd inside = open_existing(use_);

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DeviceLock: shares one device with other processes of this machine, whoever's they are, by locks
-// on two files that all may open.  A process that ends, in whatever way, lets go of both.
-//
-//   MC_TRY(DeviceLock lock, DeviceLock::open("/tmp", uuid), "device");
-//   const auto hold = lock.take(DeviceLock::Use::kExclusive);   // Until `hold` goes out of scope.
+// DeviceLock: shares one device between processes of this machine, of any user, by locks on two
+// files that every user may open.  A process that ends in any way releases both.
 #ifndef MC_EVAL_DEVICE_LOCK_H_
 #define MC_EVAL_DEVICE_LOCK_H_
 
@@ -32,18 +29,18 @@ class DeviceLock {
     Fd locked_;
   };
 
-  // Makes the files where they are not there.
+  // Makes the files where they do not exist.
   static Result<DeviceLock> open(const std::filesystem::path& directory, const std::string& device);
 
-  // Waits for other processes.  One that wants to be alone is not passed by those that come later.
-  // Holds nothing where the files can be neither opened nor made any more.
+  // Waits for other processes.  A request for exclusive use is not overtaken by later requests.
+  // The result holds nothing where the files can no longer be opened or made.
   Hold take(Use use) const;
 
  private:
   explicit DeviceLock(const std::filesystem::path& stem);
 
-  std::filesystem::path entry_;  // Held on the way in.
-  std::filesystem::path use_;    // Held inside.
+  std::filesystem::path entry_;  // Locked while waiting for `use_`.
+  std::filesystem::path use_;    // Locked while the device is in use.
 };
 
 }  // namespace mc::eval

@@ -10,7 +10,7 @@
 namespace mc::eval {
 namespace {
 
-// Null where they gain nothing.
+// Null where ready judges would gain nothing.
 std::unique_ptr<execute::WarmPool> spare_judges(size_t num_spares, execute::Zygote* zygote,
                                                 const execute::ChildLimits& limits,
                                                 DeviceSchedule schedule) {
@@ -56,13 +56,13 @@ task::Verdict Devices::measure(
     const Scheduler::Hold place = take(judge_key);
     task::Verdict verdict = measure_on(at(place));
     const bool is_infra = std::holds_alternative<task::Infra>(verdict.outcome);
-    // One that may have broken two devices gets no third.
+    // A candidate that may have broken two devices is not measured on a third one.
     if (!is_infra || is_cancelled() || !is_set_aside(place.device) || has_moved) return verdict;
   }
 }
 
-// Sets it aside where it should be.  Every device but the last one is asked; the last one has no
-// other that could take its candidates.
+// Sets the device aside where processes can no longer create a context on it.  The last device is
+// not probed, since no other one could take its candidates.
 bool Devices::is_set_aside(size_t index) {
   const auto is_dead = [index](Schedule& now) { return now.is_set_aside(index); };
   const auto num_left = [](Schedule& now) { return now.num_left(); };

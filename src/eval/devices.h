@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Devices: the devices of this machine, each with what evaluations on it share, or its CPU in the
-// place of one.  A candidate is measured on one of them; a device on which no process gets a
-// context any more is set aside, and its candidates go to the others.
-//
-//   Devices devices(std::move(scheduler), std::move(states), report);
-//   auto verdict = devices.measure(key, [&](DeviceState& device) { return … });
+// Devices: the devices of this machine, each with the state that evaluations on it share; on the
+// CPU backend the CPU takes the place of a device.  A candidate is measured on one device.  A
+// device on which processes can no longer create a context is set aside, and its candidates move to
+// the other devices.
 #ifndef MC_EVAL_DEVICES_H_
 #define MC_EVAL_DEVICES_H_
 
@@ -25,34 +23,35 @@
 
 namespace mc::eval {
 
-// One device, or the CPU, with the processes that are kept for it.
+// One device, or the CPU, with its pool of processes.
 struct DeviceState {
-  // `one` is the machine's, which outlives it; null for the CPU.  `limits` are those of every
-  // device.  REQUIRES: `trusted` outlives it.
+  // `one` is a device of the machine, which outlives this state; null for the CPU.  `limits` are
+  // those of every device.  REQUIRES: `trusted` outlives this state.
   DeviceState(const Device* one, DeviceSchedule its_schedule, execute::Zygotes zygotes,
               execute::Zygote* trusted, size_t num_spares, execute::StageLimits limits);
 
   const Device* const device;
   const DeviceSchedule schedule;
-  const std::unique_ptr<execute::WarmPool> spare_judges;  // Null where none are kept.
+  const std::unique_ptr<execute::WarmPool> spare_judges;  // Null where no processes are kept ready.
   execute::Executor executor;
   JudgePool judges;
-  const std::unique_ptr<timing::Nvml> nvml;  // Null where there is none.
+  const std::unique_ptr<timing::Nvml> nvml;  // Null where NVML is not available.
 };
 
 class Devices {
  public:
-  // `report` is given a line about each device that is set aside.  REQUIRES: the scheduler has
-  // these devices, at least one.
+  // `report` is called with a line about each device that is set aside.  REQUIRES: the scheduler
+  // has these devices, at least one.
   Devices(std::unique_ptr<Scheduler> scheduler, std::vector<std::unique_ptr<DeviceState>> devices,
           Progress report);
 
-  // The verdict of one of them; of a candidate whose device is set aside over it, another one's.
-  // `judge_key` is that of its judge (judge_key_of).
+  // The verdict from one of the devices.  Where that device is set aside because of the failure,
+  // another device measures the candidate once more.  `judge_key` is that of its judge
+  // (judge_key_of).
   task::Verdict measure(const std::string& judge_key,
                         const std::function<task::Verdict(DeviceState& device)>& measure_on);
 
-  // A place on a device for work that is not timed.
+  // Assigns a device for work that is not timed.
   Scheduler::Hold take(const std::string& judge_key);
   DeviceState& at(const Scheduler::Hold& place) { return *devices_[place.device]; }
 

@@ -65,14 +65,14 @@ class DevicesTest : public testing::Test {
       {"GPU-a", 0, {"/dev/nvidia0"}, {"CUDA_VISIBLE_DEVICES=GPU-a"}},
       {"GPU-b", 0, {"/dev/nvidia1"}, {"CUDA_VISIBLE_DEVICES=GPU-b"}}};
   worker::FakeWorker worker_;
-  std::set<std::string> dead_;     // Variables that name them.
+  std::set<std::string> dead_;     // The environment variables that name dead devices.
   std::set<std::string> failing_;  // Their ids.
   std::vector<execute::ChildLimits> spawned_;
   std::vector<std::string> reports_;
   std::optional<Devices> devices_;
 };
 
-TEST_F(DevicesTest, ACandidateOfADeadDeviceIsMeasuredOnAnother) {
+TEST_F(DevicesTest, ACandidateOnADeadDeviceIsMeasuredOnAnotherDevice) {
   failing_ = {"GPU-a"};
   dead_ = {"CUDA_VISIBLE_DEVICES=GPU-a"};
   for (int i = 0; i < 3; ++i) EXPECT_EQ(measure().protocol.device, "GPU-b");
@@ -101,7 +101,7 @@ TEST_F(DevicesTest, TheLastDeviceIsNotSetAside) {
   EXPECT_EQ(reports_.size(), 1);
 }
 
-TEST_F(DevicesTest, ACandidateThatFailedOnTwoDevicesGetsNoThird) {
+TEST_F(DevicesTest, ACandidateThatFailedOnTwoDevicesIsNotMeasuredOnAThird) {
   const std::vector<Device> three = {
       known_[0], known_[1], {"GPU-c", 0, {"/dev/nvidia2"}, {"CUDA_VISIBLE_DEVICES=GPU-c"}}};
   use(three);
@@ -109,7 +109,7 @@ TEST_F(DevicesTest, ACandidateThatFailedOnTwoDevicesGetsNoThird) {
   dead_ = {"CUDA_VISIBLE_DEVICES=GPU-a", "CUDA_VISIBLE_DEVICES=GPU-b"};
   EXPECT_EQ(measure().protocol.device, "GPU-b");
   EXPECT_EQ(measure().protocol.device, "GPU-c");
-  devices_.reset();  // Before the three.
+  devices_.reset();  // Destroyed before `three`.
 }
 
 TEST_F(DevicesTest, ACancelledCandidateIsNotMeasuredAgain) {
@@ -122,7 +122,7 @@ TEST_F(DevicesTest, ACancelledCandidateIsNotMeasuredAgain) {
   EXPECT_THAT(spawned_, IsEmpty());
 }
 
-TEST_F(DevicesTest, TwoCandidatesAreTimedAtOnceOnADeviceEach) {
+TEST_F(DevicesTest, TwoCandidatesAreTimedAtOnceOnTwoDevices) {
   std::vector<std::string> ids;
   devices_->measure("key", [&](DeviceState& first) {
     const auto alone = first.schedule.turn(Schedule::Use::kExclusive);

@@ -29,8 +29,8 @@
 namespace mc::eval {
 namespace {
 
-// True if a candidate process could send no descriptor, since too many of this user's were on their
-// way: a neighbour may have left them there.
+// True if a candidate process could not send a descriptor, since too many of this user's
+// descriptors were in flight; another candidate may have sent them.
 bool is_crowded_out(const task::Outcome& outcome) {
   const auto* crashed = std::get_if<task::Crashed>(&outcome);
   return crashed != nullptr && crashed->exception && crashed->exception->type == "OSError" &&
@@ -39,7 +39,7 @@ bool is_crowded_out(const task::Outcome& outcome) {
 
 constexpr int64_t kKeptBytesMax = int64_t{1} << 28;
 
-// For a verdict's list of what was not tried.
+// The entries of a verdict's not_tried for sizes that were reduced.
 std::vector<std::string> own_sizes_not_tried(const task::Reduction& reduction) {
   std::vector<std::string> sizes;
   for (const auto& [name, native] : reduction.native) {
@@ -51,7 +51,7 @@ std::vector<std::string> own_sizes_not_tried(const task::Reduction& reduction) {
   return {fmt::format("its own sizes: {}", fmt::join(sizes, ", "))};
 }
 
-// Ends what waits for its next task, and gives its memory back.
+// Ends all idle processes and so frees their memory.
 void end_idle(const EvaluationContext& context) {
   context.judges.clear();
   context.executor.end_idle();
@@ -92,10 +92,11 @@ task::Verdict Evaluation::run() {
     return std::move(verdict_);
   }
   if (!stage) {
-    verdict_.outcome = task::Infra{stage.error().message};  // The judge may be broken: not kept.
+    // The judge may be broken, so it is not kept.
+    verdict_.outcome = task::Infra{stage.error().message};
     return std::move(verdict_);
   }
-  // A cancelled evaluation's judge may have been ended.
+  // The judge of a cancelled evaluation may have been killed.
   if (judge_ != nullptr && !is_cancelled() && !execute::changes_settings(prepared_.task.code) &&
       judge_->ask(worker::JudgeRestQuestion(), context_.options.limits.judge_s)) {
     context_.judges.give_back(judge_key_, {std::move(seat_), std::move(judge_), true});
@@ -107,16 +108,18 @@ task::Verdict Evaluation::run() {
 }
 
 Stage Evaluation::open_judge() {
-  // An exclusive evaluation must not wait: the others wait for it.
+  // An exclusive evaluation must not wait: all other evaluations wait for it.
   const bool may_wait = !context_.is_alone;
   const auto start = std::chrono::steady_clock::now();
-  std::unique_ptr<KnownTasks::Turn> first;  // Others of a task that is not known wait for it.
+  // Other candidates of an unknown task wait for this turn.
+  std::unique_ptr<KnownTasks::Turn> first;
   if (may_wait) first = context_.known_tasks.take_turn(judge_key_);
   JudgePool::Lent lent = context_.judges.take(judge_key_, may_wait);
   seat_ = std::move(lent.seat);
   add_wait(verdict_, "wait.judge", start);
   if (is_cancelled()) return Error{ErrorCode::kUnavailable, "cancelled"};
-  if (context_.is_second) lent = {};  // A fresh judge tells whose fault the first failure was.
+  // A new judge shows whether the judge caused the first failure.
+  if (context_.is_second) lent = {};
   if (lent.is_open) {
     judge_ = std::move(lent.judge);
     hold_memory(need_of_opening(judge_->plan().call_memory, context_.device.capacity()));
@@ -137,15 +140,15 @@ Stage Evaluation::open_judge() {
   return EarlyOutcome();
 }
 
-// REQUIRES: no turn of the device is held, by which those who hold memory go on.
+// REQUIRES: no turn of the device is held; evaluations that hold memory need turns to progress.
 void Evaluation::hold_memory(int64_t bytes) {
-  MC_CHECK(!memory_);  // An evaluation that waits for more with some in hand may wait for itself.
+  MC_CHECK(!memory_);  // A second request while memory is held could wait for that memory forever.
   if (context_.is_alone) return;
   const auto start = std::chrono::steady_clock::now();
   memory_.emplace(context_.device.memory(bytes));
   add_wait(verdict_, "wait.memory", start);
   const std::chrono::duration<double, std::milli> waited = std::chrono::steady_clock::now() - start;
-  if (waited.count() < 1) return;  // The memory of no device is never short.
+  if (waited.count() < 1) return;  // A machine without a device never waits for memory.
   spdlog::debug("{}: waited {:.0f} ms for {:.1f} GiB of the device", verdict_.candidate,
                 waited.count(), static_cast<double>(bytes) / (1 << 30));
 }
@@ -157,7 +160,8 @@ Scheduler::Hold Evaluation::take_turn() {
   return turn;
 }
 
-// The process comes first: while it is made others may have the memory.
+// The process is started before memory is requested, so that others can use the memory in the
+// meantime.
 Stage Evaluation::open_new_judge(std::unique_ptr<execute::Judge> idle, bool takes_all) {
   using Spare = execute::Executor::Spare;
   std::optional<execute::Session> session;
@@ -180,7 +184,7 @@ Stage Evaluation::open_new_judge(std::unique_ptr<execute::Judge> idle, bool take
   auto stage =
       context_.executor.open_judge(std::move(*session), prepared_.task.code, options, known.text);
   if (!stage) {
-    // The memory that others hold may have been too much.
+    // Memory that other evaluations hold may have been the reason.
     const bool may_fit = stage.error().code == ErrorCode::kExhausted && !takes_all;
     if (!may_fit || context_.is_alone) return stage.error();
     turn.reset();
@@ -205,13 +209,13 @@ execute::Program Evaluation::program() {
   return program;
 }
 
-// The program, with what finds the places of the device's findings.
+// The program with a function that maps the device's findings to source locations.
 execute::Program Evaluation::located_program() {
   execute::Program program = this->program();
   if (!context_.machine.has_ptx_device) return program;
   if (mapper_ == nullptr) {
     const auto extensions = compile::parse_extensions(prepared_.recorded);
-    MC_CHECK(extensions.has_value());  // They were compiled.
+    MC_CHECK(extensions.has_value());  // They were parsed before they were compiled.
     mapper_ = std::make_unique<compile::LocationMapper>(prepared_.source, *extensions);
   }
   program.locate = [this](std::string_view file, uint64_t line, std::string_view kernel) {
@@ -221,8 +225,9 @@ execute::Program Evaluation::located_program() {
   return program;
 }
 
-// A failure at another shape than the task's own may have its cause in the candidate, as a number.
-// A crash comes after the trials that its verdict holds: where those passed, elsewhere.
+// Looks for the task's own sizes in the source of a candidate that fails at another shape, since
+// the source may contain them as fixed numbers.  A crash happens after the trials of its outcome:
+// where these passed, it happened at another shape.
 void Evaluation::note_fixed_sizes(const task::Outcome& outcome) {
   const std::vector<task::Trial>* trials = nullptr;
   if (const auto* wrong = std::get_if<task::Wrong>(&outcome)) trials = &wrong->trials;
@@ -252,7 +257,7 @@ Stage Evaluation::measure() {
   hold_memory(need_of_trials(judge_->plan().call_memory, judge_->plan().shapes.size()));
   std::optional<Scheduler::Hold> turn(take_turn());
   MC_TRY(execute::CandidateProcess candidate, context_.executor.candidate(program), "measure");
-  // A candidate that is to be timed need not wait for all trials of the others.
+  // A candidate that waits to be timed need not wait for all trials of the others.
   const auto pause = [&](execute::Session& running) {
     if (use_ == Schedule::Use::kExclusive || !context_.device.is_exclusive_wanted()) return;
     running.rest();
@@ -273,14 +278,14 @@ Stage Evaluation::measure() {
     verdict_.not_tried.emplace_back("some configurations of an autotuned kernel: time was up");
   }
   verdict_.telemetry.output_tail = measured.output_tail;
-  // It ends before its device may be another's.
+  // The candidate process ends before another one may use its device process.
   device_ = std::move(measured.device);
   candidate_ = measured.candidate
                    ? std::make_unique<execute::Session>(std::move(*measured.candidate))
                    : nullptr;
   if (candidate_ != nullptr) candidate_->rest();
-  // A strict run comes before the start of the one that is timed; one that keeps much memory is
-  // started again, since it must not wait for more while it has some.
+  // The process that is timed is started after a strict run.  A candidate that keeps much memory is
+  // started again, too: an evaluation must not request memory while it holds some.
   const bool keeps_much = kept_by_candidate(judge_->plan().call_memory) > kKeptBytesMax;
   if (!is_timed() || context_.options.strict || keeps_much) end_candidate();
   if (measured.check_error && !context_.is_second) return *measured.check_error;
@@ -289,7 +294,7 @@ Stage Evaluation::measure() {
   }
   verdict_.telemetry.state = std::move(measured.state);
   note_fixed_sizes(measured.outcome);
-  // One that was wrong before it was too slow has no excuse.
+  // A candidate that was wrong before it was too slow is not unsupported.
   const bool is_slow = std::holds_alternative<task::TimedOut>(measured.outcome);
   if (!is_slow || !measured.has_failed) {
     MC_TRY_VOID(excuse(program, measured.outcome), "measure");
@@ -302,8 +307,8 @@ Stage Evaluation::measure() {
   return passed_;
 }
 
-// The candidate may show that the CPU's device is the reason of a failure, where nothing else may
-// be.
+// Changes the outcome to `unsupported` where the device in software explains the failure, and
+// further trials show that the candidate is right.
 Status Evaluation::excuse(const execute::Program& program, task::Outcome& outcome) {
   if (!context_.machine.has_ptx_device) return ok();
   std::set<int64_t> sizes;
@@ -329,7 +334,7 @@ Status Evaluation::excuse(const execute::Program& program, task::Outcome& outcom
   return ok();
 }
 
-// The settings that were asked for; the verdict's own has the mode that was used.
+// The settings that were requested; the verdict's own have the mode that was used.
 const task::Correctness& Evaluation::correctness() const {
   return prepared_.verdict.protocol.correctness;
 }
@@ -388,7 +393,7 @@ Stage Evaluation::time() {
   return EarlyOutcome(std::move(*passed_));
 }
 
-// Its device serves another candidate, where it is clean.
+// A clean device process goes on to serve another candidate.
 void Evaluation::end_candidate() {
   candidate_.reset();
   context_.executor.give_back_device(std::move(device_));
@@ -404,12 +409,13 @@ task::Verdict evaluate(EvaluationContext context, const PreparedCandidate& prepa
   task::Verdict verdict = evaluation->run();
   const bool is_short_of_memory =
       context.compute_device != nullptr && evaluation->is_short_of_memory();
-  evaluation.reset();  // With its processes.
+  evaluation.reset();  // Ends its processes, too.
   if (is_cancelled()) return verdict;
   if (!is_short_of_memory && !std::holds_alternative<task::Infra>(verdict.outcome)) return verdict;
   std::optional<Scheduler::Hold> all;
   if (is_short_of_memory) {
-    // Others may have held the memory: it is told only of a device that nothing else used.
+    // Other evaluations may have held the memory: a lack of memory counts only on an otherwise
+    // unused device.
     all.emplace(context.device.memory(Schedule::kAll));
     end_idle(context);
     context.is_alone = true;

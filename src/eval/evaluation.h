@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Evaluation: a prepared candidate's way from its judge to its verdict.
+// Evaluation: takes a prepared candidate from opening its judge to its verdict.
 #ifndef MC_EVAL_EVALUATION_H_
 #define MC_EVAL_EVALUATION_H_
 
@@ -37,25 +37,26 @@ class KnownTasks;
 struct Device;
 struct Machine;
 
-// The state that evaluations share; outlives them.
+// The state that evaluations share.  It outlives them.
 struct EvaluationContext {
   const Options& options;
   const SeedKey& key;
   const legality::Policy& policy;
-  const execute::RunPolicy& run_policy;  // The policy of the same.
+  const execute::RunPolicy& run_policy;  // The run policy of `policy`.
   execute::Executor& executor;
   const Machine& machine;
   JudgePool& judges;
   KnownTasks& known_tasks;
   const timing::Nvml* nvml;      // Null without a device.
-  const Device* compute_device;  // One of the machine's; null without a device.
+  const Device* compute_device;  // A device of the machine; null without a device.
   const DeviceSchedule device;
   const BaselineStore& baselines;
-  bool is_alone = false;  // Nothing else uses the device or its memory meanwhile.
-  // A second failure that only the candidate could have made fail is the candidate's.
+  bool is_alone = false;  // True if no other evaluation uses the device or its memory.
+  // True for the second attempt.  A failure that only the candidate can have caused, if it happens
+  // again, is then the candidate's.
   bool is_second = false;
   Clock clock{};
-  // The place for what the last candidate process sent, where that is recorded.
+  // Receives the recording of the last candidate process's commands; null where none is wanted.
   std::optional<Result<execute::CandidateRecording>>* recording = nullptr;
 };
 
@@ -63,18 +64,18 @@ class TimingStage;
 
 class Evaluation {
  public:
-  // REQUIRES: both outlive it.
+  // REQUIRES: both outlive the evaluation.
   Evaluation(const EvaluationContext& context, const PreparedCandidate& prepared);
   ~Evaluation();
-  // `Infra` where something fails that is not the candidate's, also where something throws.
+  // `Infra` where something other than the candidate fails, also where something throws.
   task::Verdict run();
 
-  // True if memory was what decided; other evaluations may have held it.
+  // True if the outcome is due to a lack of memory, which other evaluations may have held.
   bool is_short_of_memory() const { return is_short_of_memory_; }
 
  private:
   Stage open_judge();
-  // In the process of `idle`, where there is one.
+  // Opens the judge in the process of `idle`, or in a new process where `idle` is null.
   Stage open_new_judge(std::unique_ptr<execute::Judge> idle, bool takes_all);
   void hold_memory(int64_t bytes);
   Scheduler::Hold take_turn();
@@ -97,22 +98,24 @@ class Evaluation {
   task::Verdict verdict_;
   bool is_short_of_memory_ = false;
   std::string judge_key_;
-  worker::AnswerTime answer_time_;  // The rest of the candidate's.
-  JudgePool::Seat seat_;            // The judge's.
+  worker::AnswerTime answer_time_;  // The rest of the candidate's total time limit.
+  JudgePool::Seat seat_;            // The seat of the judge.
   std::unique_ptr<execute::Judge> judge_;
-  // The CPU backend's mapper.
+  // Null without a device in software.
   std::unique_ptr<compile::LocationMapper> mapper_;
-  std::optional<task::Outcome> passed_;  // The outcome by correctness, until all else is over.
-  std::unique_ptr<execute::Session> candidate_;     // Null where another one is to be timed.
-  std::unique_ptr<execute::DeviceProcess> device_;  // The candidate process's, if another holds it.
+  // The outcome of correctness, until all later stages have ended.
+  std::optional<task::Outcome> passed_;
+  std::unique_ptr<execute::Session> candidate_;  // Null where another one is to be timed.
+  // The candidate process's device process, if it has one.
+  std::unique_ptr<execute::DeviceProcess> device_;
 };
 
-// Equal for candidates that one open judge can serve, one after the other.
+// A key that is equal for candidates that one open judge can serve, one after the other.
 std::string judge_key_of(const PreparedCandidate& prepared);
 
-// Evaluates; where that fails without being the candidate's fault, or for want of memory that
-// others may have held, once more, with a fresh judge and a fresh candidate process.  REQUIRES:
-// `context` are not those of a second time.
+// Evaluates.  Where the evaluation fails without the candidate's fault, or for lack of memory that
+// other evaluations may have held, it is repeated once, with a new judge and a new candidate
+// process.  REQUIRES: `context` is that of a first attempt.
 task::Verdict evaluate(EvaluationContext context, const PreparedCandidate& prepared);
 
 }  // namespace mc::eval

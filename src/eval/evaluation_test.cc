@@ -62,7 +62,7 @@ class EvaluationTest : public testing::Test {
     return stand_.pool.take(key, true).is_open;
   }
 
-  // One reaction after the other; the last one stays.
+  // The worker reacts to consecutive requests with consecutive reactions; the last one repeats.
   template <typename Question>
   static void in_turn(worker::FakeWorker& worker, std::vector<worker::Reaction> reactions) {
     auto num = std::make_shared<size_t>(0);
@@ -80,8 +80,9 @@ class EvaluationTest : public testing::Test {
   task::Verdict verdict_;
 };
 
-TEST_F(EvaluationTest, EndsAloneWhereSomethingThrows) {
-  stand_.policy.python_json = "{";  // Which no policy file can hold; the parser throws.
+TEST_F(EvaluationTest, ReturnsInfraForOneCandidateWhereSomethingThrows) {
+  // Invalid JSON, which no policy file can contain; the parser throws.
+  stand_.policy.python_json = "{";
   const MusaDialect musa = MusaDialect::create(MC_SOURCE_DIR "/data/musify").value();
   Preparer preparer(stand_.options, stand_.policy, musa, stand_.machine, stand_.executor);
   const Preparation preparation =
@@ -90,7 +91,8 @@ TEST_F(EvaluationTest, EndsAloneWhereSomethingThrows) {
   ASSERT_TRUE(std::holds_alternative<task::Infra>(verdict.outcome));
   EXPECT_THAT(std::get<task::Infra>(verdict.outcome).message, HasSubstr("exception: "));
   EXPECT_EQ(verdict.candidate, "a");
-  plan({}, {});  // Which no judge says; to look for its first shape throws.
+  // A plan without shapes, which no judge sends; the access to its first shape throws.
+  plan({}, {});
   EXPECT_THAT(outcome<task::Infra>().message, HasSubstr("exception: "));
 }
 
@@ -99,12 +101,12 @@ TEST_F(EvaluationTest, GivesEveryCandidateASeedOfItsOwn) {
   EXPECT_EQ(run({"a", "1"}).seed, seed);
   EXPECT_NE(run({"a", "2"}).seed, seed);
   EXPECT_NE(run({"b", "1"}).seed, seed);
-  EXPECT_NE(seed, 1u);  // The key's own number is told to nobody.
+  EXPECT_NE(seed, 1u);  // The key's own number appears in no verdict.
   stand_.key = SeedKey::from(2);
   EXPECT_NE(run({"a", "1"}).seed, seed);
 }
 
-TEST_F(EvaluationTest, TellsNoRoleWhatAnotherOneIsTold) {
+TEST_F(EvaluationTest, SendsEachRoleDifferentSeeds) {
   std::vector<uint64_t> told;
   stand_.judges().on<worker::JudgeBeginQuestion>([&](const auto& asked, const Fd&) {
     told.push_back(asked.seed);
@@ -119,8 +121,7 @@ TEST_F(EvaluationTest, TellsNoRoleWhatAnotherOneIsTold) {
   EXPECT_EQ(std::set<uint64_t>({told[0], told[1], seed}).size(), 3u);
 }
 
-// ---- Judges and candidate processes
-// ---------------------------------------------------------------------
+// ---- Judges and candidate processes -------------------------------------------------------------
 
 TEST_F(EvaluationTest, PassesWhatTheJudgePassesAndKeepsTheJudge) {
   const int before = stand_.candidates().num_alive();
@@ -130,7 +131,7 @@ TEST_F(EvaluationTest, PassesWhatTheJudgePassesAndKeepsTheJudge) {
   EXPECT_TRUE(is_judge_kept());
 }
 
-TEST_F(EvaluationTest, LendsTheJudgeOn) {
+TEST_F(EvaluationTest, ReusesTheJudgeForTheNextCandidate) {
   outcome<task::Passed>();
   outcome<task::Passed>();
   EXPECT_THAT(stand_.spawned, ElementsAre(Role::kJudge, Role::kCandidate, Role::kCandidate));
@@ -139,7 +140,7 @@ TEST_F(EvaluationTest, LendsTheJudgeOn) {
   EXPECT_EQ(std::ranges::count(asked, "begin"), 2);
 }
 
-TEST_F(EvaluationTest, TellsAnotherJudgeWhatWasFoundOutAboutTheTask) {
+TEST_F(EvaluationTest, SendsAnotherJudgeTheKnownFactsAboutTheTask) {
   std::vector<std::string> told;
   stand_.judges().on<worker::JudgeOpenQuestion>([&](const auto& asked, const Fd&) {
     told.push_back(asked.known);
@@ -153,7 +154,7 @@ TEST_F(EvaluationTest, TellsAnotherJudgeWhatWasFoundOutAboutTheTask) {
   EXPECT_THAT(told, ElementsAre("", "facts"));
 }
 
-TEST_F(EvaluationTest, GivesAJudgeThatWaitsForAnotherTaskThisOneWhereTooManyWait) {
+TEST_F(EvaluationTest, ReusesAnotherTasksIdleJudgeWhereTooManyAreIdle) {
   std::vector<JudgePool::Lent> lent;
   for (size_t i = 0; i < JudgePool::kOnCpu.idle_max; ++i) {
     lent.push_back(stand_.pool.take(std::to_string(i), true));
@@ -164,7 +165,7 @@ TEST_F(EvaluationTest, GivesAJudgeThatWaitsForAnotherTaskThisOneWhereTooManyWait
   EXPECT_EQ(num_spawned(Role::kJudge), 0);
 }
 
-TEST_F(EvaluationTest, ConvictsOnce) {
+TEST_F(EvaluationTest, IsWrongAfterOneAttempt) {
   stand_.candidates().fail<worker::CandidateRunThereQuestion>(ProcessEnd{11, 0});
   EXPECT_EQ(outcome<task::Crashed>().signal, 11);
   EXPECT_EQ(num_spawned(Role::kCandidate), 1);
@@ -179,7 +180,7 @@ TEST_F(EvaluationTest, IsUnsupportedWhereTheTaskIsTooLarge) {
   EXPECT_EQ(num_spawned(Role::kCandidate), 0);
 }
 
-TEST_F(EvaluationTest, IsUnsupportedAndNotAskedAgainWhereTheTaskFails) {
+TEST_F(EvaluationTest, IsUnsupportedAfterOneAttemptWhereTheTaskFails) {
   const ErrorReply fails{"task", "", {"Refusal", "ImportError: no such package", {}, {}}};
   stand_.judges().fail<worker::JudgeOpenQuestion>(fails);
   EXPECT_EQ(outcome<task::Unsupported>().constructs.at(0).rule, "task.fails");
@@ -195,7 +196,7 @@ TEST_F(EvaluationTest, IsACrashWhereTheDeviceProcessEndsTwice) {
   EXPECT_EQ(num_spawned(Role::kCandidate), 2);
 }
 
-TEST_F(EvaluationTest, LetsOneInThatIsToBeTimedBetweenTwoTrials) {
+TEST_F(EvaluationTest, GivesUpItsTurnBetweenTrialsToACandidateThatIsToBeTimed) {
   plan({{"native", {}, {}}}, {{0, 0, "native"}, {1, 0, "native"}});
   std::atomic<bool> was_alone = false;
   std::jthread other;
@@ -226,7 +227,7 @@ TEST_F(EvaluationTest, FindsTheSizesThatACandidateIsMadeFor) {
   ASSERT_THAT(verdict_.telemetry.fixed_sizes, SizeIs(1));
 }
 
-// ---- Once more ----------------------------------------------------------------------------------
+// ---- Second attempts ----------------------------------------------------------------------------
 
 TEST_F(EvaluationTest, TriesAgainWithAFreshJudgeWhereOneFails) {
   const std::string begun = worker::JudgeBeginAnswer{{.shapes = {{}}, .trials = {{}}}}.to_json();
@@ -235,7 +236,7 @@ TEST_F(EvaluationTest, TriesAgainWithAFreshJudgeWhereOneFails) {
   EXPECT_EQ(num_spawned(Role::kJudge), 2);
 }
 
-TEST_F(EvaluationTest, TriesAgainWithAFreshJudgeThoughAnotherWaits) {
+TEST_F(EvaluationTest, TriesAgainWithAFreshJudgeThoughAnotherIsIdle) {
   const std::string begun = worker::JudgeBeginAnswer{{.shapes = {{}}, .trials = {{}}}}.to_json();
   const std::string key = content_hash({kTask, to_string(stand_.options.correctness)});
   std::vector<JudgePool::Lent> waiting;
@@ -264,7 +265,7 @@ TEST_F(EvaluationTest, BlamesTheCandidateWhereASecondJudgeCannotCheckItEither) {
   EXPECT_EQ(num_spawned(Role::kCandidate), 2);
 }
 
-TEST_F(EvaluationTest, BlamesNobodyWhereTheSecondJudgeCan) {
+TEST_F(EvaluationTest, BlamesNobodyWhereTheSecondJudgeCanCheck) {
   in_turn<worker::JudgeCheckQuestion>(
       stand_.judges(), {kCannot, worker::JudgeCheckAnswer{.passed = true}.to_json()});
   outcome<task::Passed>();
@@ -303,19 +304,19 @@ TEST_F(EvaluationOnADevice, TimesTheCandidateThatPassed) {
   EXPECT_TRUE(is_judge_kept());
 }
 
-TEST_F(EvaluationOnADevice, TimesNobodyWhereThatIsNotWanted) {
+TEST_F(EvaluationOnADevice, DoesNotTimeWhereTimingIsDisabled) {
   stand_.options.timing.enabled = false;
   EXPECT_FALSE(outcome<task::Passed>().performance.has_value());
   EXPECT_THAT(stages(), Not(Contains("time")));
 }
 
-TEST_F(EvaluationOnADevice, TimesNobodyWhoIsWrong) {
+TEST_F(EvaluationOnADevice, DoesNotTimeAWrongCandidate) {
   stand_.judges().say<worker::JudgeCheckQuestion>({.passed = false});
   outcome<task::Wrong>();
   EXPECT_EQ(num_spawned(Role::kBaseline), 0);
 }
 
-TEST_F(EvaluationOnADevice, TimesAFreshCandidateAfterAllElse) {
+TEST_F(EvaluationOnADevice, TimesAFreshCandidateProcessAfterAStrictRun) {
   stand_.options.strict = true;
   ASSERT_TRUE(outcome<task::Passed>().performance);
   EXPECT_EQ(num_spawned(Role::kCandidate), 4) << "correctness, two other seeds, timing";
@@ -323,10 +324,10 @@ TEST_F(EvaluationOnADevice, TimesAFreshCandidateAfterAllElse) {
   EXPECT_THAT(verdict_.telemetry.audits, SizeIs(4));
 }
 
-TEST_F(EvaluationOnADevice, TriesAgainAloneWhatHadTooLittleMemory) {
+TEST_F(EvaluationOnADevice, TriesAgainWithExclusiveUseAfterALackOfMemory) {
   in_turn<worker::CandidateRunThereQuestion>(
       stand_.candidates(), {kOutOfMemory, worker::CandidateRunThereAnswer().to_json()});
-  // Another task's judge has memory.
+  // The judge of another task holds memory.
   JudgePool::Lent other = stand_.pool.take("other", true);
   other.judge = std::make_unique<execute::Judge>(stand_.judge());
   stand_.pool.give_back("other", std::move(other));
@@ -335,13 +336,13 @@ TEST_F(EvaluationOnADevice, TriesAgainAloneWhatHadTooLittleMemory) {
   EXPECT_FALSE(stand_.pool.has("other")) << "its memory was given back";
 }
 
-TEST_F(EvaluationOnADevice, IsOutOfMemoryWhereItIsSoAlone) {
+TEST_F(EvaluationOnADevice, IsOutOfMemoryWhereItIsSoWithExclusiveUse) {
   stand_.candidates().fail<worker::CandidateRunThereQuestion>(kOutOfMemory);
   outcome<task::OutOfMemory>();
   EXPECT_EQ(num_spawned(Role::kCandidate), 2);
 }
 
-TEST_F(EvaluationOnADevice, TriesAgainAloneWhereTheReferenceHadNoRoom) {
+TEST_F(EvaluationOnADevice, TriesAgainWithExclusiveUseWhereTheReferenceDidNotFit) {
   in_turn<worker::JudgeOpenQuestion>(
       stand_.judges(), {kOutOfMemory, kOutOfMemory, worker::JudgeOpenAnswer().to_json()});
   outcome<task::Passed>();

@@ -8,10 +8,11 @@ namespace {
 
 constexpr double kNativeForwardSeconds = 60;
 
-// One forward costs about so much less than at the main sizes (python/harness/judge/shapes.py).
+// The cost of one forward pass in relation to that at the main sizes
+// (python/harness/judge/shapes.py).
 constexpr const char* kSmaller[] = {"1/512", "1/64", "1/8"};
-// The sizes are eight times dearer from one to the next, and the time of a kernel grows at most
-// with their square.
+// The cost grows eightfold from one size to the next, and the time of a kernel grows at most with
+// its square.
 constexpr double kGrowthMax = 64;
 
 constexpr const char* kAtNamedSizes[] = {"native", "named"};

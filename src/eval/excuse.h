@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Excuses: failures that only the device in software may be the reason of.
+// Limitations: failures that the device in software may have caused instead of the candidate.
 //
-// It judges large tasks at smaller sizes, for which a candidate may not be made, and it is slow.  A
-// candidate is excused (`unsupported`) only on evidence that it is right: trials that passed at
-// other sizes.  A wrong candidate must not gain by looking like one that is made for large sizes or
-// slow:
+// The device judges large tasks at reduced sizes, which a candidate may not be made for, and it is
+// slow.  Such a failure becomes `unsupported` only on evidence that the candidate is right: trials
+// that passed at other sizes.  A wrong candidate must not gain by resembling one that is made for
+// large sizes, or one that is slow:
 //
-// - A candidate that fails at reduced sizes must be right where the sizes that its text names are
-//   the task's own.
-// - A candidate that is too slow must be right at smaller sizes, and the time that its kernels took
-//   at the largest one that it finished must explain that it does not finish the next.  One that
-//   hangs wherever the sizes are not tiny is fast there, and host code is not what is executed
-//   there.
+// - A candidate that fails at reduced sizes must be right where the sizes that its source
+//   contains are the task's own.
+// - A candidate that is too slow must be right at smaller sizes, and the time that its kernels
+//   took at the largest size that it finished must explain why it does not finish the next one.
+//   A candidate that hangs at all but tiny sizes fails this test: it is fast at tiny ones, and time
+//   in host code is not counted.
 #ifndef MC_EVAL_EXCUSE_H_
 #define MC_EVAL_EXCUSE_H_
 
@@ -28,21 +28,22 @@
 namespace mc::eval {
 
 struct DeviceLimitation {
-  // The sizes at which the candidate may show that it is right, as the judge names them: the first
-  // that the task can be judged at or, for a slow candidate, all of them, smallest first.
+  // The sizes, by the judge's names, at which the candidate may prove that it is right: the first
+  // one at which the task can be judged or, for a slow candidate, all of them, smallest first.
   std::span<const char* const> shapes;
-  double forward_s = 0;  // Processor time for one trial there; 0 for the usual.
+  double forward_s = 0;  // Processor time for one trial at these sizes; 0 for the usual limit.
   task::RuleFinding why;
   bool is_slow = false;
 };
 
-// The excuse that would fit a failure there, if any.  `sizes`: those of the task's own
-// that were reduced and that the candidate's text holds; without one it is not made for them.
+// The limitation that would explain the failure, if any.  `sizes` are the task's own sizes that
+// were reduced and that the candidate's source contains; a candidate without such a size is not
+// made for them.
 std::optional<DeviceLimitation> excuse_for(const task::Outcome& outcome,
                                            const execute::JudgePlan& plan,
                                            const std::set<int64_t>& sizes);
 
-// True where the trials that were made bear the excuse out.  `limit_s` is that of each of them.
+// True where the trials confirm the limitation.  `limit_s` is the time limit of each trial.
 bool is_unsupported(const DeviceLimitation& excuse, std::span<const execute::Tried> tried,
                     double limit_s);
 

@@ -44,7 +44,7 @@ std::string first_shape_of(const std::optional<DeviceLimitation>& excuse) {
   return excuse ? excuse->shapes.front() : "";
 }
 
-TEST(DeviceLimitation, FitsWhatTheDeviceMayBeTheReasonOf) {
+TEST(DeviceLimitation, IsFoundForFailuresThatTheDeviceMayCause) {
   const Wrong wrong_throughout{0, false, {trial(false), trial(false)}};
   const Wrong right_at_times{0.5, false, {trial(true), trial(false)}};
   const struct {
@@ -80,7 +80,7 @@ TEST(DeviceLimitation, IsNoneForACandidateThatNamesNoSizeOrOwesGeneralKernels) {
   EXPECT_TRUE(excuse_for(TimedOut{"forward", 30, {}}, plan, {}));
 }
 
-TEST(DeviceLimitation, OfASizeNeedsATrialThatPassed) {
+TEST(DeviceLimitation, ForSizesNeedsATrialThatPassed) {
   const DeviceLimitation refuses = *excuse_for(raised("forward"), plan_at("reduced"), kSizes);
   EXPECT_TRUE(is_unsupported(refuses, std::vector<Tried>{{task::Passed{}}}, 60));
   EXPECT_FALSE(is_unsupported(refuses, {}, 60));  // The task cannot be judged there.
@@ -92,7 +92,7 @@ TEST(DeviceLimitation, OfASizeNeedsATrialThatPassed) {
   }
 }
 
-TEST(DeviceLimitation, OfATimeNeedsATimeThatExplainsIt) {
+TEST(DeviceLimitation, ForSlownessNeedsKernelTimesThatExplainIt) {
   const DeviceLimitation slow = *excuse_for(TimedOut{"forward", 30, {}}, plan_at("native"), {});
   const auto passed = [](double work_s) { return Tried{task::Passed{}, work_s}; };
   const Tried late{TimedOut{"forward", 30, {}}};
@@ -104,9 +104,10 @@ TEST(DeviceLimitation, OfATimeNeedsATimeThatExplainsIt) {
       {{passed(0.01), passed(0.1), passed(0.6)}, true},  // Its time grows with the square.
       {{passed(0.5), passed(5), late}, true},
       {{passed(4), late}, true},
-      {{passed(0.001), passed(0.001), passed(0.002)}, false},  // It hangs at the main sizes alone.
-      {{passed(0.001), passed(0.002), late}, false},           // It hangs where they are not small.
-      {{passed(0.001), late}, false},                          // It hangs where they are not tiny.
+      // The candidate hangs only at the main sizes.
+      {{passed(0.001), passed(0.001), passed(0.002)}, false},
+      {{passed(0.001), passed(0.002), late}, false},  // The candidate hangs at all but small sizes.
+      {{passed(0.001), late}, false},                 // It hangs where they are not tiny.
       {{late}, false},
       {{}, false},
       {{passed(0.5), passed(5), Tried{Wrong{}}}, false},

@@ -12,7 +12,7 @@
 namespace mc::eval {
 namespace {
 
-constexpr std::chrono::milliseconds kLook(100);  // Between looks for a cancellation.
+constexpr std::chrono::milliseconds kLook(100);  // The interval of checks for a cancellation.
 
 }  // namespace
 

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// JudgePool: the judges of a device, those that work and those that wait for the next candidate of
-// their task.  Thread-safe.
+// JudgePool: the judges of a device: those in use, and the idle ones that keep their task open for
+// its next candidate.  Thread-safe.
 //
-// A judge of a device costs a context, 0.2 to 0.5 s for which all other processes of the machine
-// wait, far more than opening a task that is known.  So there are only so many, and they are
-// kept: whoever finds none that is free waits for one.
+// A judge on a device needs a context.  Its creation takes 0.2 to 0.5 s, in which all other
+// processes of the machine wait; that is much longer than opening a known task.  Therefore the
+// number of judges is bounded and judges are kept; a caller that finds no idle judge waits for one.
 //
 //   JudgePool::Lent lent = pool.take(key, /*may_wait=*/true);
-//   // lent.judge has the task open, or another one where !lent.is_open, or is to be made where
-//   null. pool.give_back(key, std::move(lent));  // Else its seat is free again as `lent` ends.
+//   // lent.judge has the task open if lent.is_open, has another task open if not, and must be
+//   // created where it is null.
+//   pool.give_back(key, std::move(lent));  // Without this call, ~Lent() frees its seat.
 #ifndef MC_EVAL_JUDGE_POOL_H_
 #define MC_EVAL_JUDGE_POOL_H_
 
@@ -31,14 +32,14 @@ namespace mc::eval {
 class JudgePool {
  public:
   struct Bounds {
-    size_t reused_from;  // So many wait before another task's judge is lent.
-    size_t idle_max;     // Judges that wait; each holds a reference model.
-    size_t all_max;      // Those that work counted too.
+    size_t reused_from;  // The number of idle judges from which on another task's judge is lent.
+    size_t idle_max;     // The most idle judges; each holds a reference model.
+    size_t all_max;      // The most judges, those in use included.
   };
   static constexpr Bounds kOnCpu = {16, 16, std::numeric_limits<size_t>::max()};
   static constexpr Bounds kOnDevice = {4, 12, 12};
 
-  // The right to have one judge.
+  // The permission to have one judge.
   class Seat {
    public:
     Seat() = default;
@@ -71,14 +72,14 @@ class JudgePool {
   ~JudgePool();
 
   bool has(const std::string& key) const;
-  // A judge that has this task open; else one of another task where there is no room for one more,
-  // the one that waited longest; else a seat for a new one.  Where there is neither it waits, or
-  // takes a seat all the same where it may not wait or is cancelled.
-  // REQUIRES: the caller holds nothing that those with judges wait for.
+  // A judge that has this task open; else, where the pool is full, the judge of another task that
+  // has been idle longest; else a seat for a new judge.  Where none of these is available it waits;
+  // a caller that may not wait, or is cancelled, gets a seat beyond the bound.  REQUIRES: the
+  // caller holds nothing that users of judges wait for.
   Lent take(const std::string& key, bool may_wait);
-  // Keeps a judge for later; the one that waited longest goes when there are too many.
+  // Keeps a judge for later.  The judge that has been idle longest ends when there are too many.
   void give_back(const std::string& key, Lent lent);
-  // Ends all that wait, and gives their memory back.
+  // Ends all idle judges and so frees their memory.
   void clear();
 
  private:
@@ -93,7 +94,7 @@ class JudgePool {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   size_t num_seats_ = 0;  // Guarded by mutex_.
-  std::list<Idle> idle_;  // Guarded by mutex_; longest waiting first.
+  std::list<Idle> idle_;  // Guarded by mutex_; the longest idle first.
 };
 
 }  // namespace mc::eval

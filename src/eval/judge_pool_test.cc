@@ -21,14 +21,14 @@ namespace {
 
 class JudgePoolTest : public testing::Test {
  protected:
-  // One that is made: it is not open.
+  // A new judge, which has no task open.
   JudgePool::Lent made(JudgePool& pool, const std::string& key) {
     JudgePool::Lent lent = pool.take(key, /*may_wait=*/false);
     EXPECT_EQ(lent.judge, nullptr);
     lent.judge = std::make_unique<execute::Judge>(worker_.session());
     return lent;
   }
-  // So many wait, with a task each.
+  // Adds `num` idle judges, each with a task of its own.
   void keep(JudgePool& pool, size_t num) {
     std::vector<JudgePool::Lent> lent;
     for (size_t i = 0; i < num; ++i) lent.push_back(made(pool, task(i)));
@@ -49,7 +49,7 @@ TEST_F(JudgePoolTest, LendsTheJudgeThatHasTheTaskOpen) {
   EXPECT_EQ(worker_.num_alive(), 2);
 }
 
-TEST_F(JudgePoolTest, KeepsSeveralOfOneTask) {
+TEST_F(JudgePoolTest, KeepsSeveralJudgesOfOneTask) {
   auto one = made(pool_, "one"), other = made(pool_, "one");
   pool_.give_back("one", std::move(one));
   pool_.give_back("one", std::move(other));
@@ -59,7 +59,7 @@ TEST_F(JudgePoolTest, KeepsSeveralOfOneTask) {
   EXPECT_NE(first.judge, second.judge);
 }
 
-TEST_F(JudgePoolTest, EndsTheOneThatWaitedLongestWhereTooManyWait) {
+TEST_F(JudgePoolTest, EndsTheLongestIdleJudgeWhereTooManyAreIdle) {
   const size_t num = JudgePool::kOnCpu.idle_max;
   auto last = made(pool_, "last");
   keep(pool_, num);
@@ -81,7 +81,7 @@ TEST_F(JudgePoolTest, LendsAnotherTasksJudgeOnlyWhereItIsFull) {
   EXPECT_EQ(pool_.take("other", true).judge, nullptr);
 }
 
-TEST_F(JudgePoolTest, WaitsForAJudgeWhereThereAreAsManyAsMayBe) {
+TEST_F(JudgePoolTest, WaitsForAJudgeAtTheBound) {
   JudgePool two({2, 2, 2});
   auto first = made(two, "one"), second = made(two, "two");
   std::jthread returner([&] {
@@ -92,7 +92,7 @@ TEST_F(JudgePoolTest, WaitsForAJudgeWhereThereAreAsManyAsMayBe) {
   EXPECT_NE(third.judge, nullptr);
   EXPECT_FALSE(third.is_open);
   EXPECT_EQ(worker_.num_alive(), 2);
-  // One that may not wait has a judge beyond the bound; so has one that is cancelled.
+  // A caller that may not wait, or that is cancelled, gets a judge beyond the bound.
   EXPECT_EQ(two.take("four", false).judge, nullptr);
   std::stop_source stop;
   stop.request_stop();
@@ -115,7 +115,7 @@ TEST_F(JudgePoolTest, HasRoomAgainWhereAJudgeEnds) {
   EXPECT_EQ(worker_.num_alive(), 0);
 }
 
-TEST_F(JudgePoolTest, EndsAllThatWait) {
+TEST_F(JudgePoolTest, ClearEndsAllIdleJudges) {
   keep(pool_, 3);
   const auto lent = pool_.take(task(1), true);
   pool_.clear();
@@ -125,7 +125,7 @@ TEST_F(JudgePoolTest, EndsAllThatWait) {
 
 TEST_F(JudgePoolTest, ServesManyThreads) {
   JudgePool three({3, 3, 3});
-  keep(three, 3);  // Made here: a fake worker is of one thread.
+  keep(three, 3);  // Created in this thread: a fake worker is not thread-safe.
   std::atomic<int> num_working = 0, num_working_max = 0;
   std::vector<std::jthread> threads;
   for (size_t n = 0; n < 6; ++n) {

@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::chrono::milliseconds kLookEvery{50};  // At the cancellation of the request.
+constexpr std::chrono::milliseconds kLookEvery{50};  // The interval of checks for a cancellation.
 constexpr size_t kKnownBytesMax = 1 << 20;
 
 std::optional<KnownTask> read(const std::filesystem::path& path) {
@@ -32,7 +32,7 @@ std::optional<KnownTask> read(const std::filesystem::path& path) {
                       .state = memory.at("state").get<int64_t>(),
                       .work = memory.at("work").get<int64_t>()}};
   } catch (const Json::exception&) {
-    return std::nullopt;  // The task is looked into again, and the file replaced.
+    return std::nullopt;  // The task is analysed again, and the file replaced.
   }
 }
 

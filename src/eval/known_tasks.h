@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// KnownTasks: what judges found out about tasks (python/harness/judge/judge.py, `_known`), so that
-// each is looked into once and not for every candidate.  Kept in a directory, which several
-// processes may share.  Thread-safe.
+// KnownTasks: the facts that judges have found about tasks (python/harness/judge/judge.py,
+// `_known`), so that each task is analysed once and not for every candidate.  They are kept in a
+// directory, which several processes may share.  Thread-safe.
 //
 // Example:
 //   KnownTasks tasks(cache_directory() / "tasks", facts_depend_on);
 //   std::unique_ptr<KnownTasks::Turn> turn = tasks.take_turn(key);
-//   open(tasks.find(key).text);  // Empty: this one looks into it.
+//   open(tasks.find(key).text);  // Empty: this judge analyses the task.
 //   tasks.learn(key, {answer, call_memory});
 #ifndef MC_EVAL_KNOWN_TASKS_H_
 #define MC_EVAL_KNOWN_TASKS_H_
@@ -27,20 +27,20 @@
 namespace mc::eval {
 
 struct KnownTask {
-  std::string text;           // For the judge; empty where nothing is known.
-  worker::CallMemory memory;  // A call's at the main shape.
+  std::string text;           // The facts, for the judge; empty where nothing is known.
+  worker::CallMemory memory;  // The memory of a call at the main shape.
 };
 
 class KnownTasks {
  public:
-  static constexpr size_t kTasksMax = 4096;  // In memory.
+  static constexpr size_t kTasksMax = 4096;  // The bound on tasks in memory.
 
-  // Nothing is kept on disk where `directory` is empty.  `versions` is all that facts depend on
+  // An empty `directory` keeps nothing on disk.  `versions` is everything that the facts depend on
   // beside the task and its settings: the device's kind, PyTorch, the judge's own code.
   explicit KnownTasks(std::filesystem::path directory = {}, std::string versions = {})
       : directory_(std::move(directory)), versions_(std::move(versions)) {}
 
-  // A turn to look into a task; its end lets the next one go on.
+  // The exclusive right to analyse a task; its destructor lets the next thread continue.
   class Turn {
    public:
     Turn(KnownTasks& tasks, std::string key) : tasks_(tasks), key_(std::move(key)) {}
@@ -53,8 +53,8 @@ class KnownTasks {
     std::string key_;
   };
 
-  // Null where the task is known.  Waits while another one looks into it.
-  // REQUIRES: the caller holds nothing that this one may wait for.
+  // Null where the task is known.  Waits while another thread analyses it.  REQUIRES: the caller
+  // holds nothing that the other thread may wait for.
   std::unique_ptr<Turn> take_turn(const std::string& key);
   KnownTask find(const std::string& key);
   void learn(const std::string& key, const KnownTask& known);
@@ -70,7 +70,7 @@ class KnownTasks {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<std::string, KnownTask> known_;  // Guarded by mutex_, as what follows.
+  std::map<std::string, KnownTask> known_;  // Guarded by mutex_, like the next member.
   std::set<std::string> looked_into_;
 };
 

@@ -13,7 +13,7 @@
 namespace mc::eval {
 namespace {
 
-TEST(KnownTasks, TellsWhatWasLearned) {
+TEST(KnownTasks, ReturnsWhatWasLearned) {
   KnownTasks tasks;
   EXPECT_EQ(tasks.find("one").text, "");
   tasks.learn("one", {"facts", {.inputs = 7}});
@@ -34,7 +34,7 @@ TEST(KnownTasks, KeepsItOnDiskForTheSameVersions) {
   EXPECT_EQ(KnownTasks(folder.path() / "tasks", "2.12").find("one").text, "");
 }
 
-TEST(KnownTasks, LooksAgainWhereAFileIsBroken) {
+TEST(KnownTasks, AnalysesATaskAgainWhereItsFileIsBroken) {
   const auto folder = TemporaryDirectory::create("mc-known").value();
   KnownTasks(folder.path()).learn("one", {"facts", {}});
   for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
@@ -43,7 +43,7 @@ TEST(KnownTasks, LooksAgainWhereAFileIsBroken) {
   EXPECT_EQ(KnownTasks(folder.path()).find("one").text, "");
 }
 
-TEST(KnownTasks, OneLooksAndTheOthersOfTheTaskWait) {
+TEST(KnownTasks, OneThreadAnalysesATaskAndTheOthersWait) {
   KnownTasks tasks;
   std::atomic<int> num_first = 0;
   std::atomic<int> num_told = 0;
@@ -53,7 +53,7 @@ TEST(KnownTasks, OneLooksAndTheOthersOfTheTaskWait) {
       const auto turn = tasks.take_turn("one");
       if (turn == nullptr) {
         num_told += tasks.find("one").text == "facts" ? 1 : 0;
-      } else if (++num_first > 1) {  // The first one of all fails.
+      } else if (++num_first > 1) {  // The first analysis fails.
         tasks.learn("one", {"facts", {}});
       }
     });

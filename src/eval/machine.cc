@@ -61,7 +61,7 @@ bool is_number(std::string_view text) {
          std::ranges::all_of(text, [](char c) { return '0' <= c && c <= '9'; });
 }
 
-// The one that a word of --devices means; null where there is none, or more than one.
+// The device that an item of --devices names; null where no device, or more than one, has the name.
 const execute::CudaDevice* device_named(const std::string& word,
                                         const std::vector<execute::CudaDevice>& shown) {
   if (is_number(word)) {
@@ -165,7 +165,7 @@ task::Backend best_backend(const std::filesystem::path& python) {
   if (!pytorch) return kCpuBackend.name;
   const auto best = std::ranges::find_if(
       backends(), [&](const Backend* backend) { return backend->is_here(*pytorch); });
-  MC_CHECK(best != backends().end());  // The CPU's is everywhere.
+  MC_CHECK(best != backends().end());  // The CPU backend is available everywhere.
   return (*best)->name;
 }
 

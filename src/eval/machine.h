@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Machine: what this machine has for one backend, found once.  And the backends: each is one source
-// (cpu_backend.cc, cuda_backend.cc, musa_backend.cc) that fills in a Machine.
-// Nobody else asks which backend it is: what differs is told by what the Machine has.
+// Machine: the features of this machine for one backend, detected once.  The backends: each is one
+// source file (cpu_backend.cc, cuda_backend.cc, musa_backend.cc) that fills in a Machine.  No other
+// code asks which backend it is: it asks for the features of the Machine.
 #ifndef MC_EVAL_MACHINE_H_
 #define MC_EVAL_MACHINE_H_
 
@@ -27,12 +27,14 @@
 
 namespace mc::eval {
 
-// The place where candidates run natively: what is timed, shared by turns and short of memory.
+// A device that runs candidates natively.  On it candidates are timed, take turns, and may run out
+// of memory.
 struct Device {
   std::string id;  // "GPU-…"
   int64_t bytes = 0;
-  std::vector<std::string> nodes;  // Below /dev, which those see who compute on it.
-  // Variables by which a process is shown this device and no other one.
+  // Device nodes below /dev that a process needs to compute on the device.
+  std::vector<std::string> nodes;
+  // Environment variables that make this device, and no other, visible to a process.
   std::vector<std::string> environment{};
 };
 
@@ -41,25 +43,28 @@ struct Machine {
   compile::PyTorch pytorch;
   task::Backend backend = task::Backend::kCpu;  // For verdicts and messages.
   std::unique_ptr<compile::Toolchain> toolchain;
-  bool compiles_musa = false;  // True if the toolchain wants sources of MUSA as they are.
+  bool compiles_musa = false;  // True if the toolchain compiles MUSA sources without a port.
   // Functions of warps of 128 threads, as text before device code in MUSA's dialect, for a compiler
-  // that knows warps of 32 (musa_warps.h); "" where the compiler knows the device's warps.
+  // that has warps of 32 (musa_warps.h); "" where the compiler supports the device's warps.
   std::string warps_prelude;
-  std::string architecture;     // That the toolchain compiles for: "90"; "" where there is but one.
+  std::string architecture;     // The toolchain's target: "90"; "" where there is only one.
   std::vector<Device> devices;  // All of one kind; none on the CPU backend.
-  // Kernels run in a device process that needs no GPU and reports what it finds in them.
+  // True if kernels run in a device process that needs no GPU and reports the faults that it finds
+  // in them.
   bool has_ptx_device = false;
-  // The backend whose device shows the races that this one hides; none where this one shows them.
+  // The backend whose device shows the races that this one hides; nothing where this backend shows
+  // them itself.
   std::optional<task::Backend> race_checker{};
-  // Languages within Python whose kernels candidates may have: "triton".
+  // Languages within Python that candidates may write kernels in: "triton".
   std::vector<std::string> languages;
-  std::filesystem::path sanitizer;  // The compute-sanitizer; "" where there is none.
-  std::filesystem::path aten;  // The library that candidates' extensions need on a device; or "".
-  // The limits of one forward at the sizes that are judged.
+  std::filesystem::path sanitizer;  // The program compute-sanitizer; "" where there is none.
+  // The library that candidates' extensions need on a device; "" where they need none.
+  std::filesystem::path aten;
+  // The limits of one forward pass at the judged sizes.
   double cost_max = execute::JudgeOptions().cost_max;
   int64_t bytes_max = execute::JudgeOptions().bytes_max;
-  // For python/harness/worker/zygote.py: of both kinds, of the candidates' besides; and variables
-  // of its environment.
+  // Arguments and environment variables for python/harness/worker/zygote.py: for both kinds of
+  // zygote, and further ones for the candidates' zygote.
   std::vector<std::string> arguments;
   std::vector<std::string> candidates_arguments;
   std::vector<std::string> environment;
@@ -67,19 +72,20 @@ struct Machine {
 };
 
 struct Backend {
-  task::Backend name;  // In Python, too (python/harness/worker/backends.py).
-  bool (*is_here)(const compile::PyTorch& pytorch);  // True if this machine can judge by it.
-  // Builds what is missing in the cache.  kUnavailable says what this machine lacks.
+  task::Backend name;  // The name that Python uses, too (python/harness/worker/backends.py).
+  // True if this machine can judge with the backend.
+  bool (*is_here)(const compile::PyTorch& pytorch);
+  // Builds the missing parts in the cache.  kUnavailable names what this machine lacks.
   Status (*set_up)(Machine& machine, const Options& options, const Progress& progress);
   const char* summary;  // For the doctor: "judges and times on device 0".
-  // True if it compiles for devices of this name, which need not be here.
+  // True if the backend compiles for devices of this name, which need not be here.
   bool (*knows_architecture)(std::string_view) = [](std::string_view) { return false; };
-  // The needs that it alone has of this machine, in one section; kMissing is what it cannot judge
-  // without.  Null: no PyTorch.
+  // The parts of this machine that only this backend needs, in one section; kMissing is a part
+  // without which it cannot judge.  The argument is null where there is no PyTorch.
   std::vector<Fact> (*look)(const compile::PyTorch*) = [](const compile::PyTorch*) {
     return std::vector<Fact>();
   };
-  // The device that it judges on, by its driver; none on the CPU backend.
+  // The device that the backend judges on, according to its driver; nothing on the CPU backend.
   Result<std::optional<execute::CudaDevice>> (*device)() = [] {
     return Result<std::optional<execute::CudaDevice>>(std::nullopt);
   };
@@ -87,25 +93,25 @@ struct Backend {
 extern const Backend kCpuBackend;
 extern const Backend kCudaBackend;
 extern const Backend kMusaBackend;
-std::span<const Backend* const> backends();  // Those that are preferred first.
+std::span<const Backend* const> backends();  // All backends, in the order of preference.
 const Backend& backend_of(task::Backend name);
 
 // The machine for the backend that the options name.
 Result<Machine> find_machine(const Options& options, const Progress& progress);
 
-// The work that judges are asked to do.
+// The options of a judge under these settings.
 execute::JudgeOptions judge_options(const task::Correctness& correctness, const Machine& machine,
                                     const Options& options);
 
-// The record in a verdict of how it was found.  `policy` is the policy's version, `device` null
-// where there is none.
+// The protocol of a verdict: how it was reached.  `policy` is the policy's version; `device` is
+// null where there is none.
 task::Protocol protocol_of(const Options& options, const Device* device, const std::string& policy,
                            const task::Correctness& correctness);
 
-// Those of the devices that the driver shows which --devices names: all, or a list of numbers and
-// of ids or their beginnings.  They are of one kind, since one program is compiled for all of them:
-// `all` leaves out those that are not like the first one, and a list with such is refused.
-// kInvalidInput names what there is.
+// The devices among `shown`, the driver's list, that --devices names: "all", or a list of numbers
+// and of ids or their beginnings.  The result is of one kind, since one program is compiled for all
+// of them: "all" leaves out devices that differ from the first one, and a list with such a device
+// is an error.  kInvalidInput names the devices that there are.
 Result<std::vector<execute::CudaDevice>> chosen_devices(
     const std::string& names, const std::vector<execute::CudaDevice>& shown);
 

@@ -24,7 +24,7 @@ TEST(BackendNames, AreThoseThatAnOptionTakes) {
   EXPECT_EQ(backend_names(), "auto, cuda, musa, cpu");
 }
 
-TEST(BestBackend, IsNotOneThatHasMetNoHardware) {
+TEST(BestBackend, IsNotABackendThatWasNeverRunOnHardware) {
   EXPECT_FALSE(kMusaBackend.is_here(compile::PyTorch()));
 }
 
@@ -45,7 +45,7 @@ class ChosenDevices : public testing::Test {
   static execute::CudaDevice gpu(const std::string& name, const std::string& uuid) {
     return {.name = name, .uuid = uuid, .major = 9};
   }
-  // The ids of those that are chosen, or the error.
+  // The ids of the chosen devices, or the error.
   std::string choose(const std::string& names) const {
     const auto chosen = chosen_devices(names, shown_);
     if (!chosen) return chosen.error().message;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The MUSA backend: mcc, torch_musa and the first Moore Threads GPU that this process is shown.
+// The MUSA backend: mcc, torch_musa and the first Moore Threads GPU that is visible to this
+// process.
 //
 // Nothing of it has run on such hardware: docs/musa.md lists what to check first.
 #include <algorithm>
@@ -17,11 +18,11 @@
 namespace mc::eval {
 namespace {
 
-// The limits of CUDA's backend.
+// The limits of the CUDA backend.
 constexpr double kCostMax = 1e16;
 constexpr int64_t kBytesMax = int64_t{24} << 30;
 
-// A backend that has met no hardware is used only where its name is given.
+// False: a backend that was never run on hardware is used only on explicit request.
 bool is_here(const compile::PyTorch&) { return false; }
 
 bool is_architecture(std::string_view name) {
@@ -59,7 +60,7 @@ Status find_device(Machine& machine, const Options& options) {
   return ok();
 }
 
-// Candidate processes find the client in the place of the runtime and the driver.
+// Replaces the runtime and the driver of candidate processes by the client.
 void add_client(Machine& machine, const compile::MusaLibraries& libraries) {
   std::string path = "LD_LIBRARY_PATH=" + libraries.client.parent_path().string();
   if (const char* given = std::getenv("LD_LIBRARY_PATH")) path += std::string(":") + given;

@@ -30,7 +30,7 @@ Value both(const Value& one, const Value& other) {
   return one && other ? Value(1) : std::nullopt;
 }
 
-// `310`, without a suffix and in decimals.
+// A decimal number without a suffix, such as `310`.
 Value number_of(std::string_view word) {
   int64_t number = 0;
   const char* end = word.data() + word.size();
@@ -126,16 +126,16 @@ class Condition {
   std::size_t depth_ = 0;
 };
 
-// One pass over an #if with its branches, as far as it was read.
+// The state of one pass over an #if with its branches, as far as it was read.
 struct Choice {
-  Value is_taken = 0;    // A branch before this one is read.
-  bool is_dead = false;  // This branch is not read.
+  Value is_taken = 0;    // True if an earlier branch is read.
+  bool is_dead = false;  // The current branch is not read.
 };
 
 // An #if in all passes.
 struct Choices {
   std::vector<Choice> passes;
-  bool is_within_dead = false;  // It is itself in a branch that is not read.
+  bool is_within_dead = false;  // The #if is itself in a branch that is not read.
 
   bool is_dead() const { return std::ranges::all_of(passes, &Choice::is_dead); }
   bool is_taken() const {
@@ -190,7 +190,7 @@ void blank(std::string& text, std::size_t begin, std::size_t end) {
   std::replace_if(at(begin), at(end), [](char c) { return c != '\n' && c != '\r'; }, ' ');
 }
 
-// Makes 0 of the condition of an #elif that is never asked for.
+// Replaces the condition of an #elif that is never evaluated by 0.
 void end_condition(std::string& text, std::string_view source, const Directive& directive) {
   if (directive.words.size() < 2) return;
   const auto begin = static_cast<std::size_t>(directive.words[1].data() - source.data());
@@ -220,7 +220,7 @@ std::string without_dead_branches(std::string_view source, std::vector<Macros> p
     const bool begins = name == "if" || name == "ifdef" || name == "ifndef";
     const bool is_border = name == "elif" || name == "else" || name == "endif";
     if (is_border && choices.empty()) continue;
-    // The directive goes with the branch that it is in.
+    // The directive is removed with the branch that contains it.
     if (is_border ? is_within_dead : is_dead) read = directive.begin;
     if (begins) choices.push_back({std::vector<Choice>(passes.size()), is_dead});
     if (name == "elif" && choices.back().is_taken()) end_condition(text, source, directive);

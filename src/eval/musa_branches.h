@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The branches of #if that no compiler of MUSA reads: `#if 0`, the #else of `#ifdef __MUSACC__`, or
-// what is for another architecture.
+// Finds the branches of #if that no MUSA compiler reads: `#if 0`, the #else of `#ifdef __MUSACC__`,
+// or code for another architecture.
 //
-// Conditions are of `defined`, numbers, comparisons, !, && and || alone.  What else there is has no
-// known value, and neither has a macro that the text defines itself: then all branches stay.
+// A condition is evaluated if it consists of `defined`, numbers, comparisons, !, && and ||.  Any
+// other expression has no known value, and neither has a macro that the text defines itself; all
+// branches of such an #if stay.
 #ifndef MC_EVAL_MUSA_BRANCHES_H_
 #define MC_EVAL_MUSA_BRANCHES_H_
 
@@ -17,11 +18,11 @@
 
 namespace mc::eval {
 
-// The macros that are known in one pass of a compiler: their values, or nothing for one that is not
-// defined.
+// The values of the macros that are known in one pass of a compiler; nothing for a macro that is
+// not defined.
 using Macros = std::map<std::string_view, std::optional<int64_t>>;
 
-// The source with blanks for branches that are dead in all passes; line ends stay.
+// The source with blanks in place of branches that are dead in all passes; line breaks stay.
 std::string without_dead_branches(std::string_view source, std::vector<Macros> passes);
 
 }  // namespace mc::eval

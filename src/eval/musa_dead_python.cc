@@ -18,7 +18,7 @@ namespace {
 using Kind = musify::Word::Kind;
 using Words = std::span<const musify::Word>;
 using Truth = std::optional<bool>;
-// Names by their value; nothing for a name that has several.
+// The values of names; nothing for a name that has several values.
 using Names = std::map<std::string, Truth, std::less<>>;
 
 bool is(const musify::Word& word, std::string_view text) {
@@ -33,7 +33,7 @@ bool closes(const musify::Word& word) {
   return word.kind == Kind::kOther && (word.text == ")" || word.text == "]" || word.text == "}");
 }
 
-// The first word outside of brackets that `fits`, or words.size().
+// The index of the first word outside of brackets for which `fits` is true, or words.size().
 template <typename Function>
 std::size_t find_outside(Words words, Function fits) {
   std::size_t depth = 0;
@@ -112,7 +112,7 @@ Truth value_of(Words words, const Names& names, int depth) {
 
 // ---- Statements ---------------------------------------------------------------------------------
 
-// Offsets [begin, end) of the module, and the text in their place.
+// The offsets [begin, end) in the module, and the text that replaces them.
 struct Dead {
   std::size_t begin = 0;
   std::size_t end = 0;
@@ -122,7 +122,7 @@ struct Dead {
 struct Line {
   Words words;  // A logical line, without its end.
   std::size_t indent = 0;
-  std::size_t colon = 0;  // The index of the word that ends a clause's head; words.size(): none.
+  std::size_t colon = 0;  // The index of the word that ends a clause's head, or words.size().
 };
 
 class Program {
@@ -159,19 +159,19 @@ class Program {
            lines_[i].colon < lines_[i].words.size();
   }
 
-  // The line behind the block of the clause at `i`.
+  // The first line after the block of the clause at `i`.
   std::size_t end_of(std::size_t i) const {
     std::size_t k = i + 1;
     while (k < lines_.size() && lines_[k].indent > lines_[i].indent) ++k;
     return k;
   }
 
-  // The block of the clause at `i`, in its line or in those behind it.
+  // The block of the clause at `i`, on its line or on the following ones.
   Dead block_of(std::size_t i) const {
     const Line& line = lines_[i];
     const bool is_in_line = line.colon + 1 < line.words.size();
     const std::size_t last = end_of(i) - 1;
-    if (!is_in_line && last == i) return {};  // A clause without a block, which is no Python.
+    if (!is_in_line && last == i) return {};  // A clause without a block is a syntax error.
     const Words first = is_in_line ? line.words.subspan(line.colon + 1) : lines_[i + 1].words;
     return {first[0].offset, lines_[last].words.back().end(), "raise NameError"};
   }
@@ -189,7 +189,7 @@ class Program {
     });
   }
 
-  // The handlers of a `try` at `i`.
+  // Adds the handlers of a `try` at `i` that are dead.
   void find_handlers(std::size_t i) {
     if (!begins(i, "try") || !names_musa(block_of(i))) return;
     for (std::size_t k = end_of(i); begins(k, "except") && lines_[k].indent == lines_[i].indent;
@@ -198,7 +198,7 @@ class Program {
     }
   }
 
-  // `HAS_MUSA = hasattr(torch, "musa")`
+  // Records assignments such as `HAS_MUSA = hasattr(torch, "musa")`.
   void find_names() {
     for (const Line& line : lines_) {
       const Words words = line.words;
@@ -210,7 +210,7 @@ class Program {
     }
   }
 
-  // The branches of an `if` at `i`.
+  // Adds the dead branches of an `if` at `i`.
   void find_branches(std::size_t i) {
     Truth is_taken = false;  // A branch before this one runs.
     const std::size_t indent = lines_[i].indent;
@@ -229,7 +229,8 @@ class Program {
     }
   }
 
-  // `torch.musa if hasattr(torch, "musa") else torch.cuda`
+  // Adds the dead operands of expressions such as `torch.musa if hasattr(torch, "musa") else
+  // torch.cuda`.
   void find_expressions(Words words) {
     for (std::size_t i = 1; i < words.size(); ++i) {
       if (!is(words[i], "if")) continue;
@@ -289,7 +290,7 @@ std::string live_python(std::string_view module) {
   std::vector<Dead> dead = Program(module).dead();
   std::ranges::stable_sort(dead, {}, &Dead::begin);
   std::vector<lex::Edit> edits;
-  std::size_t read = 0;  // The end of the one before, which may hold this one.
+  std::size_t read = 0;  // The end of the previous edit, which may contain this one.
   for (const Dead& one : dead) {
     if (one.begin < read || one.begin >= one.end) continue;
     read = one.end;

@@ -68,7 +68,7 @@ INSTANTIATE_TEST_SUITE_P(
                          "d = None if torch.cuda.is_available() else x.musa()\n"},
                     Case{"y = [a if b else c for c in d]\n", "y = [a if b else c for c in d]\n"}));
 
-// Whatever a text is, there is an answer.
+// Any text terminates, Python or not.
 INSTANTIATE_TEST_SUITE_P(NoPython, DeadPython,
                          testing::Values(Case{"if True:", "if True:"}, Case{"try:\n", "try:\n"},
                                          Case{"if :\nelse:\nexcept:", "if :\nelse:\nexcept:"},

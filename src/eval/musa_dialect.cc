@@ -58,13 +58,13 @@ musify::Location location_of(std::string_view text, std::size_t offset) {
   return {line_of(text, offset), offset - (end == std::string_view::npos ? 0 : end + 1) + 1};
 }
 
-// Empty for a line that does not exist.
+// The line's text; empty for a line that does not exist.
 std::string excerpt_of(const std::vector<std::string_view>& lines, std::size_t line) {
   if (line < 1 || line > lines.size()) return "";
   return std::string(lines[line - 1].substr(0, kExcerptBytesMax));
 }
 
-// Places in a text as places of the evidence.
+// Maps a position in a text to a source location of the evidence.
 using Places = std::function<task::SourceLocation(const musify::Location&)>;
 
 Places places_in(const std::vector<std::string_view>& lines) {
@@ -97,13 +97,13 @@ bool holds_word(std::string_view text, std::string_view word) {
   return false;
 }
 
-// True where a module has the word outside of comments.
+// True where a module contains the word outside of comments.
 bool is_written(std::string_view module, std::string_view word) {
   return std::ranges::any_of(musify::python_words(module),
                              [&](const musify::Word& one) { return holds_word(one.text, word); });
 }
 
-// Text that mcc takes and no port to CUDA has.
+// A construct that mcc accepts and no port to CUDA has.
 struct Lacking {
   std::regex pattern;
   std::string rule, message;
@@ -118,14 +118,14 @@ const std::vector<Lacking>& lacking() {
   return kLacking;
 }
 
-// Collects the words that the port to MUSA would change, for they are no words of MUSA; each once.
+// Collects the words that the port to MUSA would change, since these are not MUSA words; each once.
 class Unported {
  public:
-  // `written` is what the candidate wrote.
+  // `written` is the candidate's own text.
   Unported(std::string_view written, const musify::Rules& to_musa)
       : written_(written), to_musa_(to_musa) {}
 
-  // Words at these places of the text that comes next are not held against the candidate.
+  // Exempts the words at these offsets of the next text.
   void allow(std::string_view text, const std::set<std::size_t>& offsets) {
     allowed_.clear();
     std::size_t line = 1;
@@ -152,12 +152,13 @@ class Unported {
     }
     for (const musify::Finding& remnant : port.remnants) {
       const std::string word = name_of(remnant);
-      const bool is_header = word.find('.') != std::string::npos;  // Names may be the candidate's.
+      // Names may be the candidate's own.
+      const bool is_header = word.find('.') != std::string::npos;
       if (is_header && seen_.insert(word).second) add(word, "", places(remnant.location));
     }
   }
 
-  // Flags of nvcc, also those that the module put together.
+  // Adds flags of nvcc, also those that the module assembled.
   void add_flags(const std::vector<std::string>& flags, const std::string& keyword) {
     for (const musify::Rule& rule : to_musa_.rules) {
       if (rule.kind != musify::Rule::Kind::kFlag || !rule.keywords.contains(keyword)) continue;
@@ -165,7 +166,7 @@ class Unported {
     }
   }
 
-  // Architectures that mcc does not have, and what -D puts into the sources.
+  // Adds architectures that mcc does not have, and CUDA words in the values of -D.
   void add_values(const std::vector<std::string>& flags) {
     for (const std::string& flag : flags) {
       const std::string value = flag.substr(std::min(flag.find('='), flag.size() - 1) + 1);
@@ -182,7 +183,7 @@ class Unported {
     }
   }
 
-  // The module that builds extensions is torch_musa's alone.
+  // Adds the imports of torch.utils.musa_extension, which only torch_musa has as its own module.
   void add_missing_module(const Places& places) {
     static constexpr std::string_view kMissing[] = {"torch", ".", "utils", ".", "musa_extension"};
     static constexpr std::string_view kImport[] = {"torch", ".", "utils", "import",
@@ -198,7 +199,7 @@ class Unported {
     }
   }
 
-  // Types that the headers of MUSA define from an architecture on.
+  // Adds types that the MUSA headers define only from a later architecture on.
   void add_missing_types(const std::string& source, const std::string& architecture,
                          const Places& places) {
     constexpr int kFirstWithBfloat16 = 220;
@@ -216,7 +217,7 @@ class Unported {
     }
   }
 
-  // Attributes that a string names.
+  // Adds attributes that a string names.
   void add_attributes(const OwnWords& own, const Places& places) {
     for (const auto& [offset, word] : own.attributes()) {
       if (!seen_.insert(word).second) continue;
@@ -226,7 +227,7 @@ class Unported {
     }
   }
 
-  // Launches in text that the compiler of the host gets.
+  // Adds kernel launches in text for the host compiler.
   void add_launches(const std::string& source, const Places& places) {
     for (const lex::Token& token : lex::tokenize(source)) {
       if (token.kind != lex::Kind::kLaunchOpen) continue;
@@ -238,7 +239,7 @@ class Unported {
     }
   }
 
-  // Keywords that load_inline of torch_musa lacks, as items of a dictionary.
+  // Adds keywords that torch_musa's load_inline lacks, as items of a dictionary.
   void add_keywords(const Places& places) {
     for (const musify::Word& word : musify::python_words(written_)) {
       if (word.kind != musify::Word::Kind::kString || !is_dropped_keyword(word.text)) continue;
@@ -291,7 +292,7 @@ class Unported {
     if (seen_.insert(flag).second) add(flag, is_changed ? pair->to : "", place_of(flag));
   }
 
-  // The first line of the module that has the flag, if it is written in one piece.
+  // The first line of the module that contains the flag, if it is written in one piece.
   task::SourceLocation place_of(const std::string& flag) const {
     const std::size_t at = written_.find(flag);
     if (at == std::string_view::npos) return {};
@@ -329,7 +330,7 @@ void add_unknown(const std::vector<musify::Finding>& remnants, const Places& pla
   }
 }
 
-// A module that imports torchada has the names of CUDA, on MUSA too.
+// A module that imports torchada has the names of CUDA on MUSA, too.
 std::optional<task::Outcome> under_torchada(const std::string& module, const Places& places) {
   const std::vector<musify::Word> words = musify::python_words(module);
   for (std::size_t i = 1; i < words.size(); ++i) {
@@ -345,7 +346,7 @@ std::optional<task::Outcome> under_torchada(const std::string& module, const Pla
   return std::nullopt;
 }
 
-// Flags, of which an item may have several.
+// The separate flags of items that may contain several.
 std::vector<std::string> words_of(const std::vector<std::string>& items) {
   std::vector<std::string> words;
   for (const std::string& item : items) {
@@ -398,7 +399,7 @@ std::vector<std::string> includes_of(const std::vector<Source>& sources) {
   return headers;
 }
 
-// The passes of the compilers over a source; a header may be any compiler's.
+// The compiler passes over a source; a header may be read by any compiler.
 std::vector<Macros> passes_over(const std::string& name, const std::string& architecture) {
   constexpr std::string_view kArchitecture = "__MUSA_ARCH__";
   const Macros host = {{kArchitecture, std::nullopt}};
@@ -410,7 +411,8 @@ std::vector<Macros> passes_over(const std::string& name, const std::string& arch
   return passes;
 }
 
-// "'musaX' was not declared; did you mean 'musaX'?" says nothing in its second half.
+// The message without a suggestion that repeats the word: "'musaX' was not declared; did you mean
+// 'musaX'?".
 std::string without_echo(const std::string& message) {
   constexpr std::string_view kMark = "; did you mean '";
   const std::size_t mark = message.find(kMark);
@@ -420,7 +422,7 @@ std::string without_echo(const std::string& message) {
   return message.find(word) < mark ? message.substr(0, mark) : message;
 }
 
-// Visits the fields of a verdict.  Only members that hold prose have names to be changed.
+// Visits the fields of a verdict.  Names change only in members that contain prose.
 class Restorer {
  public:
   Restorer(const musify::Rules& to_musa, const std::vector<std::string_view>& lines)
@@ -503,7 +505,7 @@ MusaDialect::MusaDialect(musify::Rules to_musa, musify::Rules to_cuda)
 Result<MusaDialect> MusaDialect::create(const std::filesystem::path& folder) {
   MC_TRY(musify::Rules to_musa, musify::load_rules(folder, musify::Target::kMusa), "dialect");
   MC_TRY(musify::Rules to_cuda, musify::load_rules(folder, musify::Target::kCuda), "dialect");
-  to_musa.suffixes.clear();  // Files of a candidate keep their names.
+  to_musa.suffixes.clear();  // File names of a candidate stay.
   to_cuda.suffixes.clear();
   return MusaDialect(std::move(to_musa), std::move(to_cuda));
 }
@@ -601,7 +603,7 @@ std::optional<task::Outcome> MusaDialect::port_sources(std::vector<compile::Exte
     if (source.name.starts_with("cpp_sources")) unported.add_launches(text, places);
     musify::PortOptions back = options;
     back.project.names.merge(std::set<std::string, std::less<>>{
-        "__MUSA_ARCH__", "__MUSACC__", "__MUSA__"});  // musa_prelude has them.
+        "__MUSA_ARCH__", "__MUSACC__", "__MUSA__"});  // The macros of musa_prelude.
     musify::Port port =
         musify::port_source(with_stand_ins_in(text), musify::Language::kCpp, to_cuda_, back);
     add_unknown(port.remnants, places, unsupported);

@@ -40,7 +40,7 @@ std::string ported(const std::string& module) {
   return text == nullptr ? "" : *text;
 }
 
-// The first error of a module that is refused.
+// The first error of a module that the port rejects.
 task::Diagnostic refused(const std::string& module) {
   const auto port = dialect().port(module, "mp_31");
   const auto* outcome = std::get_if<task::Outcome>(&port);
@@ -55,7 +55,7 @@ std::vector<compile::Extension> extensions_with(const std::string& line) {
   return {extension};
 }
 
-// A module that has that source in its lines 2 to 3.
+// A module that has this source in its lines 2 to 3.
 std::string module_with(const std::string& line) {
   return "S = r'''\n" + extensions_with(line)[0].cuda_sources[0] + "'''\n";
 }
@@ -68,7 +68,7 @@ std::optional<task::Outcome> outcome_of(std::vector<compile::Extension>& extensi
   return dialect().port_sources(extensions, module, mapper, architecture);
 }
 
-// The first error of a native source that is refused.
+// The first error of a native source that the port rejects.
 task::Diagnostic refused_source(const std::string& line,
                                 const std::string& architecture = "mp_31") {
   std::vector<compile::Extension> extensions = extensions_with(line);
@@ -151,7 +151,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Word{"m = load_inline('m', musa_sources=s, no_implicit_headers=True)\n",
                            "no_implicit_headers=True", 1}));
 
-TEST(Dialect, SaysWhatToWriteInPlaceOfAWordOfCuda) {
+TEST(Dialect, SuggestsTheMusaWordForACudaWord) {
   EXPECT_EQ(refused_source("cudaStream_t s = 0;").message,
             "\"cudaStream_t\" is of CUDA and does not exist on MUSA: write \"musaStream_t\" "
             "(dialect.cuda)");
@@ -166,7 +166,7 @@ TEST(Dialect, RefusesWhatHasNoCounterpart) {
   EXPECT_THAT(refused_source("asm volatile(\"nop;\");").message, HasSubstr("inline PTX"));
 }
 
-TEST(Dialect, RefusesMarksThatExcludeLines) {
+TEST(Dialect, RejectsCommentsThatExcludeLinesFromThePort) {
   EXPECT_EQ(refused("x = 1\nx.cuda()  # MUSIFY_EXCL_LINE\n").location.line, 2);
   EXPECT_EQ(refused_source("cudaFree(p);  // MUSIFY_EXCL_LINE").location.line, 3);
 }
@@ -187,34 +187,34 @@ TEST(Dialect, KeepsNamesThatMusaHas) {
       "int cudaCores = 1; TORCH_CHECK(cudaCores, \"no cuda tensor\");");
 }
 
-TEST(Dialect, LeavesTheSourcesInAModuleToTheirOwnPort) {
+TEST(Dialect, DoesNotPortTheSourcesInAModule) {
   const std::string module = "S = r'''#include <musa.h>\nmusaFree(p);'''\n";
   EXPECT_EQ(ported(module), module);
 }
 
-TEST(Dialect, PortsASourceThatAModulePutTogether) {
+TEST(Dialect, PortsASourceThatAModuleAssembled) {
   EXPECT_THAT(ported_source("musaStream_t s;"), HasSubstr("cudaStream_t s;"));
-  // The port of the module has made "cuda" of the "musa" that it put in.
+  // The port of the module turned the "musa" that it inserts into "cuda".
   std::vector<compile::Extension> extensions = extensions_with("at::cuda::f();");
   EXPECT_EQ(outcome_of(extensions, "S = T.replace('@', 'musa')\n"), std::nullopt);
   extensions = extensions_with("at::cuda::f();");
   EXPECT_NE(outcome_of(extensions, "S = 'at::cu' 'da::f(); // cuda'\n"), std::nullopt);
 }
 
-TEST(Dialect, GivesWordsOfCudaInLiteralsStandIns) {
+TEST(Dialect, ReplacesCudaWordsInLiteralsByStandIns) {
   EXPECT_EQ(ported("ok = x.device.type != 'cuda' and d in {'cuda': 1, 'musa:0': 2}\n"),
             "ok = x.device.type != 'foreigncuda' and d in {'foreigncuda': 1, 'cuda:0': 2}\n");
   EXPECT_EQ(ported("s = f'{a[\"b\"]} cudaMalloc CUDA_CHECK {x!r}' '\\ncuda'\n"),
             "s = f'{a[\"b\"]} foreigncudaMalloc FOREIGNCUDA_CHECK {x!r}' '\\nforeigncuda'\n");
   EXPECT_EQ(ported("e = m.load_inline(functions=['cuda'])\ne.cuda(x)\n"),
             "e = m.load_inline(functions=['foreigncuda'])\ne.cuda(x)\n");
-  // Words that are not of CUDA, flags, and the names of functions that the module calls.
+  // Words that are not CUDA words, flags, and the names of functions that the module calls.
   const std::string module =
       "F = ['swish_cuda', 'cuda_swish', 'cudaSwish', '--cudaX']\next.cudaSwish(x)\n";
   EXPECT_EQ(ported(module), module);
 }
 
-TEST(Dialect, MakesOfASourceWhatTheModuleItselfWouldMake) {
+TEST(Dialect, ReconstructsTheSourceThatTheOriginalModuleAssembles) {
   std::vector<compile::Extension> extensions = extensions_with("at::cuda::f(); CUDA_g();");
   extensions[0].functions = {{"foreigncuda", "a foreigncuda function"}};
   extensions[0].extra_cuda_cflags = {"-DX=foreigncudaFree"};
@@ -243,7 +243,7 @@ TEST(Dialect, FollowsMembersOfThePackage) {
             "with torch.backends.cudnn.flags(): g = torch.cuda.CUDAGraph()\n");
 }
 
-TEST(Dialect, LetsStringsOfSourcesPassThatAreData) {
+TEST(Dialect, AllowsCudaWordsInStringsThatAreData) {
   EXPECT_THAT(ported_source("TORCH_CHECK(d.str() != \"cuda:0\", \"no cuda\", \"cuda\");"),
               HasSubstr("(d.str() != \"foreigncuda:0\", \"no foreigncuda\", \"foreigncuda\")"));
   EXPECT_THAT(ported_source("m.def(\"cuda\", &f, \"for CUDA\");"),
@@ -286,14 +286,14 @@ TEST(Dialect, HasBfloat16FromMp22On) {
   EXPECT_EQ(refused_source(guarded, "mp_21").message, "");
 }
 
-TEST(Dialect, HasFunctionsOfMatricesInTheNamespaceOfMusa) {
+TEST(Dialect, HasMatrixFunctionsInTheMusaNamespace) {
   EXPECT_THAT(ported_source("#include <mma.h>\nusing namespace mtmusa;"),
               HasSubstr("using namespace nvcuda;"));
   EXPECT_THAT(refused_source("nvcuda::wmma::fill_fragment(f, 0);").message,
               HasSubstr("write \"mtmusa\""));
 }
 
-TEST(Dialect, KnowsNoProductsOfMatricesInWarpsOf128Threads) {
+TEST(Dialect, HasNoMatrixProductsInWarpsOf128Threads) {
   std::vector<compile::Extension> extensions = extensions_with("using namespace mtmusa;");
   const auto outcome = outcome_of(extensions, module_with("using namespace mtmusa;"), "mp_22");
   ASSERT_TRUE(outcome && std::holds_alternative<task::Unsupported>(*outcome));
@@ -328,7 +328,7 @@ TEST(Dialect, NamesTorchada) {
   EXPECT_EQ(unsupported->constructs.at(0).rule, "dialect.torchada");
 }
 
-TEST(Dialect, NamesTheSourceOfAnErrorThatNoLineOfTheModuleHas) {
+TEST(Dialect, NamesTheSourceOfAnErrorOutsideTheModulesLines) {
   std::vector<compile::Extension> extensions = extensions_with("cudaFree(p);");
   const auto outcome = outcome_of(extensions, "S = 'cuda' + 'Free(p);'\n");
   const auto& error = std::get<task::CompileFailed>(outcome.value()).diagnostics.at(0);
@@ -337,7 +337,7 @@ TEST(Dialect, NamesTheSourceOfAnErrorThatNoLineOfTheModuleHas) {
   EXPECT_EQ(error.location.excerpt, "cudaFree(p);");
 }
 
-TEST(Dialect, NamesWhatMccHasAndNoPortToCuda) {
+TEST(Dialect, NamesAnMccFeatureWithoutAPortToCuda) {
   const auto rule_of = [](const std::string& source) {
     std::vector<compile::Extension> extensions = extensions_with(source);
     const auto outcome = outcome_of(extensions, "S = 1\n");
@@ -350,7 +350,7 @@ TEST(Dialect, NamesWhatMccHasAndNoPortToCuda) {
   EXPECT_EQ(rule_of("int vector_size = 16;"), "");
 }
 
-TEST(Dialect, RefusesFlagsOfNvccThatAModulePutTogether) {
+TEST(Dialect, RejectsNvccFlagsThatAModuleAssembled) {
   std::vector<compile::Extension> extensions = extensions_with("");
   extensions[0].extra_cuda_cflags = {"-O3 --use_fast_math"};
   EXPECT_EQ(outcome_of(extensions, "F = ['-ffast-math']\n"), std::nullopt);
@@ -390,7 +390,7 @@ TEST(Dialect, RefusesNamesWhoseHeaderIsMissing) {
   EXPECT_EQ(outcome_with("struct MUSAGuard { };", "<a.h>"), std::nullopt);
 }
 
-TEST(Dialect, RefusesLaunchesInTextForTheHostsCompiler) {
+TEST(Dialect, RejectsLaunchesInTextForTheHostCompiler) {
   std::vector<compile::Extension> extensions = extensions_with("k<<<1, 2>>>(p);");
   EXPECT_EQ(outcome_of(extensions, ""), std::nullopt);
   extensions = extensions_with("");
@@ -436,7 +436,7 @@ TEST(Dialect, TranslatesFlags) {
               ElementsAre("-O3", "--use_fast_math", "-Xcompiler=-fno-strict-aliasing", "-DN=1"));
 }
 
-TEST(Dialect, RefusesNoHonestCandidate) {
+TEST(Dialect, RejectsNoCandidateOfTheCorpus) {
   const auto rules = musify::load_rules(kRoot / "data/musify", musify::Target::kMusa).value();
   int num = 0;
   for (const char* set : {"honest", "kernelbench"}) {
@@ -464,13 +464,13 @@ TEST(Flags, ComeBackFromLegalityAsMccHasThem) {
   EXPECT_EQ(cuda_link_flag("-lm"), "-lm");
 }
 
-TEST(Rules, SeeAPortWhoseLinesStay) {
+TEST(Rules, SeeAPortWithTheSameLineNumbers) {
   EXPECT_EQ(dialect().to_cuda("#include <musa_runtime.h>\nmublasSgemm(h);\n"),
             "#include <cuda_runtime.h>\ncublasSgemm(h);\n");
   EXPECT_EQ(dialect().to_cuda("mublasCreate_v2"), "cublasCreate_v2");
 }
 
-TEST(Note, NeverSaysThatAResultHoldsOnMusa) {
+TEST(Note, NeverClaimsThatAResultHoldsOnMusa) {
   task::Verdict verdict;
   verdict.protocol.dialect = task::Dialect::kMusa;
   verdict.protocol.musa_architecture = "mp_31";

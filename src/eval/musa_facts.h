@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The doctor's section "MUSA": the parts that the MUSA backend needs, and what would add the rest.
+// The doctor's section "MUSA": the parts that the MUSA backend needs, and how to add the missing
+// ones.
 #ifndef MC_EVAL_MUSA_FACTS_H_
 #define MC_EVAL_MUSA_FACTS_H_
 
@@ -16,11 +17,11 @@ namespace mc::eval {
 
 inline constexpr const char* kMusaDriver = "libmusa.so";
 
-// Device nodes of Moore Threads' driver, and those of rendering beside them.
+// Device nodes of Moore Threads' driver, and the render nodes of its GPUs.
 std::vector<std::string> musa_nodes();
 
 struct MusaFindings {
-  std::filesystem::path mcc;  // The compiler, where it is looked for.
+  std::filesystem::path mcc;  // The path where the compiler is expected.
   bool has_mcc = false;
   std::vector<std::string> nodes;
   Result<execute::CudaDriver> driver = Error{ErrorCode::kNotFound, "not asked"};
@@ -29,10 +30,10 @@ struct MusaFindings {
   bool is_patched_pytorch = false;  // True for a PyTorch whose version module names MUSA.
 };
 
-// Null: no PyTorch.
+// Detects the parts.  `pytorch` is null where there is none.
 MusaFindings look_for_musa(const compile::PyTorch* pytorch);
 
-// In the section "MUSA".
+// The facts of the section "MUSA".
 std::vector<Fact> musa_facts(const MusaFindings& found);
 
 }  // namespace mc::eval

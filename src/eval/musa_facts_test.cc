@@ -21,7 +21,7 @@ MusaFindings all_there() {
   return found;
 }
 
-TEST(MusaFacts, AreAllPresentWhereAllIsThere) {
+TEST(MusaFacts, AreAllPresentOnACompleteMachine) {
   for (const Fact& fact : musa_facts(all_there())) {
     EXPECT_EQ(fact.section, "MUSA");
     EXPECT_EQ(fact.state, State::kPresent) << fact.name;
@@ -44,7 +44,7 @@ TEST(MusaFacts, SayWhatIsMissingAndHowToAddIt) {
   EXPECT_THAT(facts[1].detail, HasSubstr("libmusa.so"));
 }
 
-TEST(MusaFacts, KnowAPyTorchWithoutThePatches) {
+TEST(MusaFacts, DetectAPyTorchWithoutThePatches) {
   MusaFindings found = all_there();
   found.is_patched_pytorch = false;
   const std::vector<Fact> facts = musa_facts(found);

@@ -9,8 +9,9 @@
 namespace mc::eval {
 namespace {
 
-// A name, and parts of the headers that bring it, also by what they include.  The first one is
-// advice.  Nothing of torch_musa comes by itself: load_inline adds <musa_runtime.h> alone.
+// A name, and parts of the names of headers that declare it, directly or by inclusion.  The first
+// one is the suggestion.  Nothing of torch_musa is included by default: load_inline adds
+// <musa_runtime.h> alone.
 struct Need {
   std::string_view name;
   std::vector<std::string_view> headers;

@@ -14,15 +14,15 @@ namespace mc::eval {
 
 struct MissingHeader {
   std::string_view name;
-  std::string_view header;  // The one to include.
+  std::string_view header;  // The header to include.
   std::size_t line = 1;
   std::size_t column = 1;
 };
 
-// Adds the headers that the source includes, as they are written.
+// Appends the headers that the source includes, in the form in which it names them.
 void add_includes(std::string_view source, std::vector<std::string>& headers);
 
-// The uses of names in `source` whose header is not among `headers`.
+// The uses in `source` of names whose header is not among `headers`.
 std::vector<MissingHeader> missing_headers(std::string_view source,
                                            const std::vector<std::string>& headers);
 

@@ -26,13 +26,14 @@ bool is_name_byte(char c) { return std::isalnum(static_cast<unsigned char>(c)) !
 
 char at(std::string_view text, std::size_t i) { return i < text.size() ? text[i] : ' '; }
 
-// True where a name begins at `i`: behind "\n" in a Python literal, too.
+// True where a name begins at `i`; it may follow the escape "\x02" in a Python literal.
 bool begins_name(std::string_view text, std::size_t i) {
   if (i == 0 || !is_name_byte(text[i - 1])) return true;
   return i > 1 && text[i - 2] == '\\';
 }
 
-// `cuda` that begins a name as cudaMalloc, or is one, and CUDA anywhere.
+// True for `cuda` at the beginning of a name such as cudaMalloc or as a whole name, and for CUDA
+// anywhere.
 bool is_word_of_cuda(std::string_view text, std::size_t i) {
   if (text.substr(i, kWordSize) == "CUDA") return true;
   if (text.substr(i, kWordSize) != "cuda") return false;
@@ -41,7 +42,7 @@ bool is_word_of_cuda(std::string_view text, std::size_t i) {
   return begins_name(text, i) && !continues;
 }
 
-constexpr std::size_t kNameBytesMax = 256;  // A longer name is cut.
+constexpr std::size_t kNameBytesMax = 256;  // The limit after which a name is cut.
 
 std::string_view name_around(std::string_view text, std::size_t i) {
   std::size_t begin = i;
@@ -66,7 +67,7 @@ void add_marks(std::string_view text, std::size_t offset, IsOwn is_own,
   }
 }
 
-// Calls `function` with each literal, also those in the braces of f-strings.
+// Calls `function` for each literal, also for those in the braces of f-strings.
 template <typename Function>
 void for_literals(const Words& words, Function function) {
   for (const musify::Word& word : words) {
@@ -104,7 +105,8 @@ std::string_view callee_of(const Words& words, std::size_t i) {
   return "";
 }
 
-// A whole argument that can only be a device or a part of torch: device="cuda", x.to("cuda").
+// True for a whole argument that can only be a device or a part of torch: device="cuda",
+// x.to("cuda").
 bool names_device(const Words& words, std::size_t i) {
   static constexpr std::array<std::string_view, 3> kKeywords = {"device", "device_type",
                                                                 "map_location"};
@@ -120,7 +122,7 @@ bool names_device(const Words& words, std::size_t i) {
   return (before == "(" || before == ",") && is_one_of(kCallees, callee_of(words, i));
 }
 
-// getattr(x, "is_cuda"), attrgetter("cuda.synchronize")
+// True for the name in getattr(x, "is_cuda") or attrgetter("cuda.synchronize").
 bool names_attribute(const Words& words, std::size_t i) {
   static constexpr std::array<std::string_view, 4> kCallees = {"getattr", "attrgetter",
                                                                "methodcaller", "__getattribute__"};
@@ -181,7 +183,7 @@ bool tests_availability(const Words& words, std::size_t i) {
   return true;
 }
 
-// `name = torch_musa.utils.musa_extension.load_inline(` at `i`.
+// True for `name = torch_musa.utils.musa_extension.load_inline(` at `i`.
 bool binds_extension(const Words& words, std::size_t i) {
   if (words[i].kind != Kind::kName || !fits(words, i + 1, "=")) return false;
   std::size_t last = i + 2;
@@ -190,7 +192,7 @@ bool binds_extension(const Words& words, std::size_t i) {
          fits(words, last + 1, "(");
 }
 
-// True where the word at `i` has a mark before it.
+// True where a stand-in's mark precedes the word at `i`.
 bool is_marked(std::string_view text, std::size_t i) {
   if (i < kMark.size()) return false;
   const std::string_view before = text.substr(i - kMark.size(), kMark.size());

@@ -12,7 +12,7 @@
 namespace mc::eval {
 namespace {
 
-// The functions of the header, without what their names begin with.
+// The functions of the header, without the prefix of their names.
 constexpr std::string_view kFunctions[] = {
     "shfl_sync",       "shfl_up_sync",   "shfl_down_sync",  "shfl_xor_sync",   "syncwarp",
     "activemask",      "ballot_sync",    "any_sync",        "all_sync",        "uni_sync",

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Theory of operation.  Two zygotes serve all threads.  Each evaluation has its own inspector,
-// recorder and candidate process; judges are kept and lent out again, since opening a task
-// (reducing its shapes, building the reference) costs more than judging.  A judge never sees
-// candidate code, so lending it on is safe.  What fails without being the candidate's is tried once
-// more, with a fresh judge and a fresh candidate process.  On a device judges are made ahead: a
-// context takes a third of a second.
+// recorder and candidate process.  Judges are kept and reused, since opening a task (reducing its
+// shapes, building the reference) costs more than judging a candidate.  A judge never runs
+// candidate code, so its reuse is safe.  A failure that is not the candidate's is followed by one
+// more attempt, with a new judge and a new candidate process.  On a device, judges are started in
+// advance, because a context takes a third of a second.
 #include "eval/pipeline.h"
 
 #include <algorithm>
@@ -51,13 +51,13 @@ execute::StageLimits stage_limits(const Options& options, const Machine& machine
   limits.judge_s = options.limits.judge_s;
   limits.device_reports = machine.has_ptx_device;
   limits.is_recorded = options.on_recorded != nullptr;
-  // The clock counts, by which others that run beside it take their share.
+  // The limit is in wall-clock time, of which processes that run at the same time take their share.
   if (machine.has_ptx_device) limits.forward_s *= kPtxClockFactor;
   limits.child.memory_bytes = options.limits.memory_bytes;
   limits.child.tmp_bytes = options.limits.tmp_bytes;
   limits.child.threads_max = options.limits.threads_max;
   limits.child.weak_sandbox = options.allow_weak_sandbox;
-  // Should one of these lie below a folder that the sandbox empties, such as /tmp.
+  // These may be below a folder that the sandbox empties, such as /tmp.
   limits.child.visible = {
       cache_directory().string(), machine.layout.prefix.string(),
       std::filesystem::weakly_canonical(machine.layout.share("python/harness")).string(),
@@ -69,7 +69,7 @@ constexpr size_t kSourceMax = 1 << 20;
 
 int num_cores() { return static_cast<int>(std::thread::hardware_concurrency()); }
 
-// For all who use a device of this machine, in whatever container has the same directory.
+// A directory that all users of a device of this machine share, in whatever container.
 constexpr const char* kLocks = "/tmp";
 
 std::optional<DeviceLock> lock_of(const Device& device, const Progress& progress) {
@@ -102,7 +102,7 @@ std::unique_ptr<Devices> devices_of(const Machine& machine, const Options& optio
   return std::make_unique<Devices>(std::move(scheduler), std::move(states), progress);
 }
 
-// All that a judge's findings about a task depend on beside its options.  Its own code is a part.
+// Everything that a judge's facts about a task depend on beside its options, its own code included.
 std::string versions_of(const Machine& machine) {
   std::vector<std::filesystem::path> sources;
   for (const char* room : {"judge", "timing", "worker"}) {
@@ -150,7 +150,7 @@ Options race_options(const Options& options, task::Backend checker) {
 // The judge of race checks: a pipeline of another backend, in this process.
 Result<RaceJudge> race_judge(const Options& options) {
   MC_TRY(auto created, Pipeline::create(options, [](std::string_view) {}), "race check");
-  // Shared by the copies of the function, which std::function demands.
+  // Shared by the copies of the lambda, which std::function requires to be copyable.
   const std::shared_ptr<Pipeline> pipeline = std::move(created);
   return RaceJudge([pipeline](const RaceSubject& subject) {
     return pipeline->evaluate(subject.task, subject.candidate,
@@ -193,7 +193,7 @@ std::vector<std::string> Pipeline::State::protections_off() const {
   return missing;
 }
 
-// With what does not depend on the candidate.
+// Adds the fields that do not depend on the candidate.
 void Pipeline::State::complete(task::Verdict& verdict) const {
   verdict.telemetry.pytorch = trusted->pytorch_version();
   verdict.telemetry.protections_off = protections_off();

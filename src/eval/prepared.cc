@@ -29,7 +29,7 @@ Json json_of(const Target& target) {
           {"policy", target.policy}};
 }
 
-// These throw nlohmann's exceptions.
+// These functions throw nlohmann's exceptions.
 Target target_of(const Json& json) {
   return {json.at("backend"), json.at("architecture"), json.at("pytorch"), json.at("python"),
           json.at("policy")};
@@ -50,7 +50,7 @@ Error no_prepared(const std::string& why) {
   return {ErrorCode::kInvalidInput, "no prepared candidate: " + why};
 }
 
-// The text before the next end of a line, which is taken off.
+// Removes the first line from `bytes` and returns it without its line break.
 std::string_view take_line(std::string_view& bytes) {
   const size_t end = bytes.find('\n');
   const std::string_view line = bytes.substr(0, end);
@@ -58,7 +58,7 @@ std::string_view take_line(std::string_view& bytes) {
   return line;
 }
 
-// An artifact without its library, which begins `bytes` and is taken off.
+// Reads an artifact from `json` and removes its library from the beginning of `bytes`.
 Result<compile::Artifact> take_artifact(const Json& json, std::string_view& bytes,
                                         const fs::path& directory) {
   compile::Artifact artifact{.key = json.at("key"),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whatever bytes come: no crash, and what is accepted is written as it was read.
+// Any bytes: no crash, and an accepted file is written again as it was read.
 #include <cstddef>
 #include <cstdint>
 #include <string>

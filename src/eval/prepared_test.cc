@@ -46,7 +46,7 @@ class PreparedTest : public testing::Test {
     return prepared_from_bytes(bytes, folder_.path() / "read");
   }
 
-  // Why it is refused; "" where it is not.
+  // The reason of the rejection; "" where the bytes are accepted.
   std::string refusal(const std::string& bytes) const {
     const auto read = this->read(bytes);
     if (read) return "";
@@ -54,7 +54,7 @@ class PreparedTest : public testing::Test {
     return read.error().message;
   }
 
-  // With the second line changed.
+  // The file with its second line changed.
   template <typename Change>
   std::string changed(const Change& change) const {
     const std::string bytes = to_bytes(prepared_).value();
@@ -110,7 +110,7 @@ TEST_F(PreparedTest, AChangedLibraryIsRefused) {
   EXPECT_NE(refusal(bytes).find("was changed"), std::string::npos);
 }
 
-TEST_F(PreparedTest, ALibraryGoesNowhereElse) {
+TEST_F(PreparedTest, ALibraryIsWrittenOnlyBelowItsFolder) {
   for (const char* name : {"../x.so", "/tmp/x.so", "..", ".", "", "a/b.so"}) {
     const auto outside = [&](Json& json) { json["artifacts"][0]["file"] = name; };
     EXPECT_NE(refusal(changed(outside)).find("is a path"), std::string::npos) << name;

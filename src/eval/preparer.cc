@@ -26,12 +26,12 @@
 namespace mc::eval {
 namespace {
 
-// The compilations of a candidate together have the time of so many, at the limit of one.
+// All compilations of a candidate together have this multiple of the limit for one compilation.
 constexpr double kCompilationsMax = 2;
 
-constexpr size_t kInitialsMax = 64;  // Tasks whose arguments are kept.
+constexpr size_t kInitialsMax = 64;  // The number of tasks whose constructor arguments are kept.
 
-// One candidate's way through the stages.
+// The state of one candidate in the stages.
 class Candidate {
  public:
   Candidate(Preparer& preparer, const task::Task& task, const task::Candidate& candidate,
@@ -53,15 +53,16 @@ class Candidate {
   Stage compile();
   Stage check_symbols();
   bool is_musa() const { return prepared_.verdict.protocol.dialect == task::Dialect::kMusa; }
-  // True if the rules see a port of what the toolchain compiles.
+  // True if the legality rules see a port of the text that the toolchain compiles.
   bool is_compiled_unported() const { return is_musa() && preparer_.machine().compiles_musa; }
 
   Preparer& preparer_;
   PreparedCandidate prepared_;
-  std::string inspected_;  // The module as the rules know it.
+  std::string inspected_;  // The module in the form that the rules know.
   bool is_ported_ = false;
-  bool is_in_python_ = false;  // Its kernels are Triton's, say, and compiled when it runs.
-  std::string written_;        // A MUSA candidate's module before its port.
+  // Its kernels are in a language such as Triton, and compiled at run time.
+  bool is_in_python_ = false;
+  std::string written_;  // A MUSA candidate's module before its port.
   std::vector<compile::Extension> extensions_;
   std::unique_ptr<compile::LocationMapper> mapper_;
 };
@@ -74,7 +75,7 @@ Candidate::Candidate(Preparer& preparer, const task::Task& task, const task::Can
   prepared_.verdict.task = task.id;
   prepared_.verdict.candidate = candidate.id;
   prepared_.verdict.backend = preparer.machine().backend;
-  // Which device will measure it is not known yet; all are of one kind.
+  // The device that will measure the candidate is not known yet; all devices are of one kind.
   const auto& devices = preparer.machine().devices;
   prepared_.verdict.protocol =
       protocol_of(preparer.options(), devices.empty() ? nullptr : &devices.front(),
@@ -124,11 +125,11 @@ Stage Candidate::port() {
   return EarlyOutcome();
 }
 
-// The rules for Python, with the languages that the backend judges.
+// The rules for Python, with the kernel languages that the backend supports.
 std::string Candidate::python_rules() const {
   if (preparer_.machine().languages.empty()) return preparer_.policy().python_json;
   auto rules = nlohmann::json::parse(preparer_.policy().python_json, nullptr, false);
-  if (rules.is_discarded()) return preparer_.policy().python_json;  // The inspector will say so.
+  if (rules.is_discarded()) return preparer_.policy().python_json;  // The inspector will report it.
   rules["python"]["judged_languages"] = preparer_.machine().languages;
   return rules.dump();
 }
@@ -157,7 +158,7 @@ Stage Candidate::inspect() {
   return other_language(found);
 }
 
-// A run that asks for one language gives nothing for another.
+// The outcome of a candidate in another language than the one that the run is restricted to.
 EarlyOutcome Candidate::other_language(const std::vector<std::string>& found) const {
   const std::string& wanted = preparer_.options().language;
   const auto other = std::ranges::find_if(found, [&](const auto& one) { return one != wanted; });
@@ -169,7 +170,7 @@ EarlyOutcome Candidate::other_language(const std::vector<std::string>& found) co
         {}}}});
 }
 
-// The candidate's own text calls the functions of a warp of 128 threads.
+// Makes the candidate's own text call the functions for warps of 128 threads.
 void Candidate::widen_warps() {
   const auto widen = [](std::string& source) { source = with_warps_of_128(source); };
   for (compile::Extension& extension : extensions_) {
@@ -220,7 +221,7 @@ Stage Candidate::record() {
   std::vector<compile::Extension> ported = extensions_;
   auto refused = preparer_.musa().port_sources(ported, written_, *mapper_,
                                                preparer_.options().musa_architecture);
-  is_ported_ = !refused;  // A refusal speaks of the candidate's own text.
+  is_ported_ = !refused;  // A rejection is about the candidate's own text.
   if (is_compiled_unported()) return refused;
   extensions_ = std::move(ported);
   if (!preparer_.machine().warps_prelude.empty()) widen_warps();
@@ -232,7 +233,7 @@ Stage Candidate::record() {
   return refused;
 }
 
-// Only allowed flags stay: the toolchains pass it on as it is.
+// Keeps only allowed flags: the toolchains pass these on unchanged.
 Stage Candidate::check_flags() {
   std::vector<task::RuleFinding> findings;
   for (compile::Extension& extension : extensions_) {
@@ -255,7 +256,7 @@ Stage Candidate::check_flags() {
   return EarlyOutcome(task::Illegal{"static", std::move(findings)});
 }
 
-// The compilers of a candidate took longer together than they may.
+// The outcome of a candidate whose compilations together exceeded their limit.
 task::Outcome too_long_compilations(double limit_s) {
   const std::string message = fmt::format(
       "the candidate's compilations take more than {} s of processor time together", limit_s);

@@ -27,13 +27,13 @@ class MusaDialect;
 
 class Preparer {
  public:
-  // REQUIRES: all outlive it.
+  // REQUIRES: all arguments outlive the preparer.
   Preparer(const Options& options, const legality::Policy& policy, const MusaDialect& musa,
            const Machine& machine, execute::Executor& executor)
       : options_(options), policy_(policy), musa_(musa), machine_(machine), executor_(executor) {}
 
-  // Thread-safe.  `Infra` where something fails that is not the candidate's.  Without a dialect the
-  // candidate is in the one of the options.
+  // Thread-safe.  `Infra` where something other than the candidate fails.  Without a dialect, the
+  // options' dialect applies.
   Preparation prepare(const task::Task& task, const task::Candidate& candidate,
                       const task::Correctness& correctness,
                       std::optional<task::Dialect> dialect = std::nullopt);

@@ -23,19 +23,20 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr const char* kDevice = "ptx sm_90";  // device/ptx_driver/description.h
-constexpr int kTrials = 2;  // In every other launch the device permutes the turns of warps.
+constexpr int kTrials = 2;  // In every other launch the device permutes the order of warps.
 constexpr int kCoresForEachJob = 2;
 constexpr int kNiceness = 10;
-constexpr milliseconds kLookInterval{20};  // Between looks at a cancellation.
+constexpr milliseconds kLookInterval{20};  // The interval of checks for a cancellation.
 
-// The processes that feed a GPU come first.  Linux has it by threads, and a child inherits it.
+// Lowers this thread's priority, since processes that feed a GPU come first.  On Linux, priorities
+// belong to threads, and children inherit them.
 void yield_to_others() { ::setpriority(PRIO_PROCESS, 0, kNiceness); }
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// The faults that a GPU computes on with.
+// True for a fault that does not stop a GPU from computing.
 bool is_hidden(const task::KernelFinding& finding) {
   constexpr std::string_view kKinds[] = {"shared_race",          "global_race",
                                          "uninitialised_shared", "uninitialised_global",
@@ -47,8 +48,8 @@ bool is_hidden(const task::KernelFinding& finding) {
 
 bool has_hidden(const task::Trial& trial) { return std::ranges::any_of(trial.findings, is_hidden); }
 
-// A finding at a shape that does not count is no reason for `wrong` where there is another one:
-// wrong values at the main shape, which the GPU's are not.
+// A finding at a shape that does not count is decisive only where it is the only fault: the other
+// fault may be wrong values at the main shape, which the GPU's values are not.
 bool decides(const task::Wrong& wrong) {
   const auto is_main = [&](const task::Trial& trial) {
     return trial.shape == wrong.trials.front().shape;
@@ -67,7 +68,7 @@ bool decides(const task::Crashed& crashed) {
   });
 }
 
-// A GPU does not know who made the outputs.
+// Decides on outputs that the host computed: a GPU does not know the origin of outputs.
 bool decides(const task::Illegal& illegal) {
   return std::ranges::all_of(illegal.findings, [](const task::RuleFinding& finding) {
     return finding.rule == task::kHostOutput;
@@ -81,15 +82,15 @@ bool has_findings_that_decide(const task::Outcome& outcome) {
   return crashed != nullptr && decides(*crashed);
 }
 
-// A candidate that is made for the task's own sizes may do at reduced ones what it never does
-// there.
+// A candidate that is made for the task's own sizes may have faults at reduced sizes that never
+// occur at its own.
 bool is_right_at_other_sizes(const task::Passed& passed) {
   return passed.generality == 1 && std::ranges::any_of(passed.trials, [&](const auto& trial) {
            return trial.passed && trial.shape != passed.trials.front().shape;
          });
 }
 
-// Why a judgement that neither passes nor has findings is no check.
+// The reason why an evaluation that neither passes nor has findings is not a check.
 std::string reason_of(const task::Outcome& outcome) {
   std::string detail;
   if (const auto* lacking = std::get_if<task::Unsupported>(&outcome)) {
@@ -167,7 +168,7 @@ RaceCheck::RaceCheck(std::shared_future<Result<RaceJudge>> judge, RaceSubject su
   });
 }
 
-// True if the check came to its end in that time.
+// True if the check ended within that time.
 bool RaceCheck::wait(double wait_s) const {
   const auto start = Clock::now();
   while (checked_.wait_for(kLookInterval) != std::future_status::ready) {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RaceCheck: a second judgement of a candidate beside that of a GPU, on a device that shows what a
-// GPU hides: races, accesses out of bounds, shared memory that nothing wrote (docs/correctness.md).
+// RaceCheck: a second evaluation of a candidate beside that of a GPU, on a device that shows faults
+// that a GPU hides: races, accesses out of bounds, reads of uninitialised shared memory
+// (docs/correctness.md).
 //
-// It runs on the CPU while the GPU judges, and decides only about a candidate that the GPU passes:
-// its findings become the outcome.  Whatever else happens in it changes nothing but the verdict's
-// telemetry, which gives the reason.
+// It runs on the CPU while the GPU judges, and affects only a candidate that passes on the GPU: its
+// findings become the outcome.  Any other result changes only the verdict's telemetry, which then
+// contains the reason.
 //
-//   RaceChecker checker(create_judge);  // Once; `create_judge` runs beside what follows.
+//   RaceChecker checker(create_judge);  // Once; `create_judge` runs in another thread.
 //   RaceCheck check = checker.start({task, candidate, correctness, dialect});
 //   task::Verdict verdict = …;  // The GPU's.
 //   check.finish(verdict);
@@ -33,29 +34,30 @@ struct Machine;
 struct RaceSubject {
   task::Task task;
   task::Candidate candidate;
-  task::Correctness correctness;  // The settings of the GPU's judgement.
+  task::Correctness correctness;  // The settings of the GPU's evaluation.
   std::optional<task::Dialect> dialect{};
 };
 
-// Judges on the device that shows findings.  Called by several threads at once; each has a
+// Judges on the device that shows findings.  Several threads call it at once; each has a
 // CancelScope.
 using RaceJudge = std::function<task::Verdict(const RaceSubject& subject)>;
 
-// The time that a verdict waits for its check after the GPU's judgement.
+// The time limit for the check after the GPU's evaluation has ended.
 inline constexpr double kRaceCheckWaitSeconds = 60;
 
-// The check of one candidate, which runs until its end or until this one's.
+// The check of one candidate.  The destructor cancels a check that still runs.
 class RaceCheck {
  public:
   RaceCheck(std::shared_future<Result<RaceJudge>> judge, RaceSubject subject);
 
-  // Waits where `verdict` is a pass, and puts the result there.  REQUIRES: it is called once.
+  // Waits for the check where `verdict` is a pass, and adds its result to `verdict`.  REQUIRES: it
+  // is called once.
   void finish(task::Verdict& verdict, double wait_s = kRaceCheckWaitSeconds);
 
  private:
   struct Checked {
     Result<task::Verdict> verdict;
-    double seconds;  // From the start of the check.
+    double seconds;  // Time from the start of the check.
   };
   static Checked run(const std::shared_future<Result<RaceJudge>>& judge,
                      const RaceSubject& subject);
@@ -68,7 +70,8 @@ class RaceCheck {
 class RaceChecker {
  public:
   using Create = std::function<Result<RaceJudge>()>;
-  // A check that starts before `create` has returned waits for it; where it fails, checks do.
+  // Starts `create`.  A check that starts before `create` has returned waits for it; where `create`
+  // fails, all checks fail.
   explicit RaceChecker(Create create);
 
   RaceCheck start(RaceSubject subject) const { return {judge_, std::move(subject)}; }
@@ -77,16 +80,17 @@ class RaceChecker {
   std::shared_future<Result<RaceJudge>> judge_;
 };
 
-// The settings of a check: few trials of the task's own values, since races depend on little else.
+// The settings of a check: few trials with the task's own values, since races hardly depend on
+// values.
 task::Correctness race_correctness(task::Correctness correctness);
 
-// The end of a check: `verdict`, a pass, gets the outcome of `checked` where that has findings that
-// decide.  The record in its telemetry says so, or what the check came to otherwise.
+// Completes a check: `verdict`, a pass, gets the outcome of `checked` where that has decisive
+// findings.  The record in the telemetry states this, or the result of the check otherwise.
 // REQUIRES: verdict.outcome is task::Passed.
 void merge_race_check(const task::Verdict& checked, task::Verdict& verdict);
 
-// True if a machine checks for races: where the options ask for it, or leave it open and the
-// machine has two cores for each candidate that is judged at once.
+// True if a machine checks for races: the options demand it, or leave it open and the machine has
+// two cores for each candidate that is judged at once.
 bool checks_races(const Options& options, const Machine& machine, int num_cores);
 
 }  // namespace mc::eval

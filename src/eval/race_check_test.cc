@@ -65,7 +65,7 @@ task::Crashed crashed_by(const std::string& kind) {
 
 const RaceSubject kSubject{{"task", "task", "class Model: pass"}, {"a", "1"}, {}};
 
-// The verdict of a check whose judge is this one.
+// The verdict after a check by this judge.
 task::Verdict finished(RaceChecker::Create create, task::Verdict verdict, double wait_s = 20) {
   const RaceChecker checker(std::move(create));
   checker.start(kSubject).finish(verdict, wait_s);
@@ -90,7 +90,7 @@ TEST(RaceCheck, MakesItsFindingsTheOutcomeOfACandidateThatTheGpuPasses) {
   }
 }
 
-TEST(RaceCheck, MakesOutputsOfTheHostsTheOutcomeAndNoOtherRule) {
+TEST(RaceCheck, DecidesOnHostOutputsAndOnNoOtherRule) {
   const auto illegal = [](const char* rule) {
     return task::Illegal{"run", {{rule, "the host made them", {}}}};
   };
@@ -101,7 +101,7 @@ TEST(RaceCheck, MakesOutputsOfTheHostsTheOutcomeAndNoOtherRule) {
   EXPECT_EQ(other.outcome, passed_by_gpu().outcome);
 }
 
-TEST(RaceCheck, LeavesACandidateAloneThatIsCleanThere) {
+TEST(RaceCheck, LeavesACleanCandidateUnchanged) {
   const task::Verdict verdict =
       finished(judge_that_says(task::Passed{{trial("reduced", true)}, {}, 1}), passed_by_gpu());
   EXPECT_EQ(verdict.outcome, passed_by_gpu().outcome);
@@ -111,7 +111,7 @@ TEST(RaceCheck, LeavesACandidateAloneThatIsCleanThere) {
               Contains(Field(&task::StageTime::stage, "wait.race_check")));
 }
 
-TEST(RaceCheck, ThatComesToNothingChangesNoOutcomeAndSaysWhy) {
+TEST(RaceCheck, WithoutAResultChangesNoOutcomeAndRecordsTheReason) {
   const task::Wrong by_values{0, false, {with_wrong_values(trial("native", false))}};
   const struct {
     task::Outcome outcome;
@@ -135,16 +135,16 @@ TEST(RaceCheck, ThatComesToNothingChangesNoOutcomeAndSaysWhy) {
   }
 }
 
-TEST(RaceCheck, DropsAFindingAtASizeThatDoesNotCountBesideValuesOfItsOwn) {
+TEST(RaceCheck, DropsAFindingAtAShapeThatDoesNotCountBesideWrongValues) {
   task::Wrong wrong{0, false, {trial("native", false), trial("ragged", false)}};
-  wrong.trials[1].findings = {finding("global_race")};  // The only fault: so that shape counts.
+  wrong.trials[1].findings = {finding("global_race")};  // The only fault, so this shape counts.
   EXPECT_EQ(finished(judge_that_says(wrong), passed_by_gpu()).telemetry.race_check.state, "found");
   wrong.trials[0] = with_wrong_values(wrong.trials[0]);
   EXPECT_EQ(finished(judge_that_says(wrong), passed_by_gpu()).telemetry.race_check.state,
             "not_run");
 }
 
-TEST(RaceCheck, DoesNotJudgeAtReducedSizesWhatIsRightAtTheTasksOwnAlone) {
+TEST(RaceCheck, DropsFindingsAtReducedSizesOfACandidateForTheTasksSizesAlone) {
   task::Verdict checked = verdict_with(crashed_by("out_of_bounds_read"));
   checked.telemetry.reduction.reason = "one forward is too large";
   const auto state = [&](task::Passed passed) {
@@ -194,7 +194,7 @@ TEST(RaceCheck, ThatIsLateIsCancelled) {
   EXPECT_THAT(verdict.telemetry.race_check.reason, HasSubstr("time limit"));
 }
 
-TEST(RaceCheck, EndsWithTheRequestThatItIsOf) {
+TEST(RaceCheck, IsCancelledWithItsRequest) {
   const RaceChecker checker([] {
     return RaceJudge([](const auto&) {
       while (!is_cancelled()) std::this_thread::yield();
@@ -210,7 +210,7 @@ TEST(RaceCheck, EndsWithTheRequestThatItIsOf) {
   EXPECT_EQ(verdict.telemetry.race_check.state, "not_run");
 }
 
-TEST(RaceCheck, WithoutItsSetUpSaysWhatIsMissing) {
+TEST(RaceCheck, WithoutItsSetUpRecordsWhatIsMissing) {
   const auto create = [] {
     return Result<RaceJudge>(Error{ErrorCode::kUnavailable, "nvcc is missing"});
   };
@@ -220,7 +220,7 @@ TEST(RaceCheck, WithoutItsSetUpSaysWhatIsMissing) {
   EXPECT_EQ(verdict.telemetry.race_check.reason, "nvcc is missing");
 }
 
-TEST(RaceCheck, OfAFailedCandidateWaitsForNoSetUp) {
+TEST(RaceCheck, ForAFailedCandidateWaitsForNoSetUp) {
   std::atomic<bool> may_return = false;
   const RaceChecker checker([&] {
     while (!may_return) std::this_thread::yield();
@@ -232,7 +232,7 @@ TEST(RaceCheck, OfAFailedCandidateWaitsForNoSetUp) {
   may_return = true;
 }
 
-TEST(RaceCheck, HasFewTrialsOfTheTasksOwnValuesByTheSameRules) {
+TEST(RaceCheck, HasFewTrialsWithTheTasksOwnValuesUnderTheSameRules) {
   task::Correctness asked;
   asked.require_general = true;
   asked.precision = "fp16";
@@ -245,7 +245,7 @@ TEST(RaceCheck, HasFewTrialsOfTheTasksOwnValuesByTheSameRules) {
   EXPECT_EQ(race_correctness(asked).trials, 1);
 }
 
-TEST(RaceCheck, IsOnByItselfWithTwoCoresForEachCandidate) {
+TEST(RaceCheck, IsOnByDefaultWithTwoCoresForEachCandidate) {
   Machine machine;
   machine.devices = {{"GPU-a"}};
   machine.race_checker = task::Backend::kCpu;
@@ -258,7 +258,7 @@ TEST(RaceCheck, IsOnByItselfWithTwoCoresForEachCandidate) {
   EXPECT_FALSE(checks_races(options, machine, 8));
   options.race_check = RaceCheckMode::kOn;
   EXPECT_TRUE(checks_races(options, machine, 1));
-  machine.devices.clear();  // It prepares for a device that is not here.
+  machine.devices.clear();  // A machine that prepares for a device that is not here.
   EXPECT_FALSE(checks_races(options, machine, 64));
   machine.devices = {{"MTT"}};
   machine.race_checker.reset();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Recording: what the candidate of one verdict sent to its device, in a file (docs/replay.md).
+// Recording: the commands that the candidate of one verdict sent to its device, as a file
+// (docs/replay.md).
 //
 //   MC_TRY(const Recording recording, recording_from_bytes(bytes), path);
 //   MC_TRY(const Replayed replayed, pipeline->replay(recording), path);
@@ -21,16 +22,17 @@ inline constexpr size_t kRecordingBytesMax = size_t{1} << 30;
 
 struct Recording {
   task::Verdict verdict;
-  std::string device;  // The name of the device that it was made on.
+  std::string device;  // The name of the device that the recording was made on.
   std::string data;    // The frames of python/harness/device/recording.py, compressed.
 };
 
-// A line with the schema and the hash of all that follows; a line of JSON; then the data.
+// A line with the schema and the hash of everything that follows; a line of JSON; then the data.
 std::string to_bytes(const Recording& recording);
-// The same for any text behind the first line.
+// `content` behind a first line with the schema and its hash.
 std::string with_hash(std::string_view content);
 
-// kInvalidInput for what is no such file, or was changed.  The data is not looked at.
+// kInvalidInput for bytes that are not such a file, or were changed.  The data itself is not
+// parsed.
 Result<Recording> recording_from_bytes(std::string_view bytes);
 
 }  // namespace mc::eval

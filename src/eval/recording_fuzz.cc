@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whatever bytes come behind a right hash: no crash, and what is accepted is written as it was
+// Any bytes behind a right hash: no crash, and an accepted recording is written again as it was
 // read.
 #include <cstddef>
 #include <cstdint>

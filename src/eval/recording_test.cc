@@ -50,7 +50,7 @@ TEST(Recording, IsRefusedWhereItIsCutShort) {
   }
 }
 
-TEST(Recording, IsRefusedWhereItsHeaderIsOfAnotherForm) {
+TEST(Recording, IsRejectedWhereItsHeaderIsMalformed) {
   for (const char* content : {"", "\n", "{}\n", "[]\n", "{\"verdict\":1,\"device\":\"\"}\n", "{"}) {
     EXPECT_FALSE(recording_from_bytes(with_hash(content))) << content;
   }

@@ -88,7 +88,8 @@ const Schedule::Entry* Schedule::next_for_memory(size_t device) const {
   return nullptr;
 }
 
-// The first overdue request is next, so that shared ones that were passed together go together.
+// The first overdue request is next, so that shared requests that were passed together are granted
+// together.
 const Schedule::Entry* Schedule::next_for_turn(size_t device) const {
   const Line waiting = line(device, State::kWaitsForTurn);
   if (waiting.empty() || num_turns(device, State::kGranted, Use::kExclusive) > 0) return nullptr;
@@ -114,7 +115,7 @@ std::vector<Schedule::Id> Schedule::grant(size_t device) {
   return granted;
 }
 
-// Moves a request on, past the earlier ones that wait for the same.
+// Moves a request forward, past the earlier ones that wait for the same resource.
 void Schedule::advance(Id id) {
   const auto own = std::ranges::find(entries_, id, &Entry::id);
   for (auto earlier = entries_.begin(); earlier != own; ++earlier) {
@@ -126,7 +127,7 @@ void Schedule::advance(Id id) {
   own->state = waits_on ? State::kWaitsForTurn : State::kGranted;
 }
 
-// I3 and I5 are those of the first in each line; the others wait for no less.
+// I3 and I5 are checked for the first request of each line; the others wait for at least as much.
 void Schedule::check(size_t device) const {
   const int64_t free = free_bytes(device);
   const int64_t num_shared = num_turns(device, State::kGranted, Use::kShared);

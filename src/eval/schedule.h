@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Schedule: which device a candidate has, how much memory it holds there, and when it computes.  A
-// pure state machine, without threads and clocks; scheduler.h waits for its grants.
+// Schedule: decides which device a candidate gets, how much memory it holds there, and when it
+// computes.  A pure state machine, without threads and clocks; scheduler.h waits for its grants.
 //
-// A request for memory and a turn waits for the memory first, and for the turn with the memory in
-// hand.  So no request for a turn waits for memory, and those that hold memory go on.  A request
-// that fits goes before earlier ones that do not fit.  On a free device exclusive turns go before
-// shared ones, since the device idles as it changes from one kind to the other.
+// A request for memory and a turn waits for the memory first, and then for the turn while it holds
+// the memory.  So no request for a turn waits for memory, and requests that hold memory progress.
+// A request that fits goes before earlier ones that do not fit.  On a free device, exclusive turns
+// go before shared ones, since the device idles at each change from one kind to the other.
 //
 // Invariants, checked after each change:
 //   I1  The bytes granted on a device never exceed its capacity.
 //   I2  An exclusive turn is the only turn on its device.
-//   I3  A request waits only while what it wants is not free, or while a grant would delay an
-//       overdue request or an exclusive turn that came before it.
+//   I3  A request waits only while its resource is not free, or while a grant would delay an
+//       overdue request or an earlier exclusive turn.
 //   I4  At most kPassedMax later requests go before a request; then it is overdue.
-//   I5  A request waits only for what granted ones hold: each line moves on with their releases.
-//   I6  A candidate gets no device that is set aside.  One device is always left.
+//   I5  A request waits only for resources of granted requests: a release moves its line forward.
+//   I6  A candidate gets no device that is set aside. One device is always left.
 //
 //   Schedule schedule({device_bytes, device_bytes});
 //   const Schedule::Id place = schedule.request({});  // A device for a candidate, at once.
@@ -40,23 +40,25 @@ class Schedule {
   using Use = DeviceLock::Use;
   using Id = int64_t;
   struct Request {
-    // Absent for a new candidate.  It gets the device with the fewest candidates, of which an open
-    // judge of its task, on a device in `is_warm`, outweighs one; an idle device comes first.
+    // Absent for a new candidate.  It gets the device with the fewest candidates.  An idle device
+    // comes first; otherwise a device in `is_warm`, which has an open judge of the task, is
+    // preferred to one with one candidate less.
     std::optional<size_t> device{};
     std::vector<bool> is_warm{};
-    int64_t bytes = 0;  // A request for more than there is gets all.
+    int64_t bytes = 0;  // A request for more than the capacity gets all of it.
     std::optional<Use> turn{};
   };
 
   static constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
   static constexpr int kPassedMax = 8;
 
-  // The memory of each device; kAll where it is never short.  REQUIRES: there is a device.
+  // `capacities` are the memory of each device; kAll where it is never short.  REQUIRES: there is a
+  // device.
   explicit Schedule(std::vector<int64_t> capacities);
 
-  // The request is granted at once, or by a later release.
+  // Adds a request.  It is granted at once, or by a later release.
   Id request(const Request& wanted);
-  // The requests that the end of a granted one grants.
+  // Ends a granted request.  Returns the requests that are granted thereby.
   std::vector<Id> release(Id id);
 
   bool is_granted(Id id) const { return at(id).state == State::kGranted; }
@@ -67,7 +69,7 @@ class Schedule {
     return num_turns(device, State::kWaitsForTurn, Use::kExclusive) > 0;
   }
 
-  // No further candidate gets this device.  False where nothing changes: the device is the last
+  // Excludes a device from further candidates.  False where nothing changes: the device is the last
   // one, or was set aside before.
   bool set_aside(size_t device);
   bool is_set_aside(size_t device) const { return aside_.contains(device); }
@@ -82,7 +84,7 @@ class Schedule {
     int64_t bytes;
     std::optional<Use> turn;
     State state;
-    int num_passed = 0;  // The later requests that went first.
+    int num_passed = 0;  // The number of later requests that were granted first.
   };
   using Line = std::vector<const Entry*>;  // In the order of arrival.
 

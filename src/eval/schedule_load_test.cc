@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A simulation of machines that judge KernelBench's tasks of today by the schedule, in virtual
-// time. It shows what the schedule gives, not how fast a machine is: the times of the stages are
-// round figures of an H100 with 16 cores (lab/), the same for all runs.
+// A simulation of machines that judge KernelBench's tasks under the schedule, in virtual time.  It
+// tests the schedule and not the speed of a machine: the times of the stages are rounded figures of
+// an H100 with 16 cores (lab/), the same in all runs.
 #include <algorithm>
 #include <cstdint>
 #include <deque>
@@ -22,7 +22,7 @@
 namespace mc::eval {
 namespace {
 
-// The MiB of inputs, outputs and weights of a task.
+// The size in MiB of a task's inputs, outputs and weights.
 struct TaskSizes {
   int64_t inputs;
   int64_t outputs;
@@ -65,7 +65,8 @@ constexpr TaskSizes kTasksOfToday[] = {
 // clang-format on
 
 constexpr int64_t kDeviceBytes = int64_t{80} << 30;
-constexpr int64_t kPassMiBPerMs = 200;  // One pass over tensors: a draw, a copy or a comparison.
+// One pass generates, copies or compares tensors.
+constexpr int64_t kPassMiBPerMs = 200;
 
 // ---- The stages of an evaluation ----------------------------------------------------------------
 
@@ -159,8 +160,8 @@ class Simulation {
   double verdicts_a_minute() const {
     return 60'000.0 * static_cast<double>(tasks_.size()) / static_cast<double>(now_ms_);
   }
-  // The longest that a small task waits, in times that it would take alone.  A small task needs at
-  // most an eighth of the device.
+  // The longest wait of a small task, in multiples of the time that it takes alone.  A small task
+  // needs at most an eighth of the device's memory.
   double longest_wait() const { return longest_wait_; }
 
  private:
@@ -171,7 +172,7 @@ class Simulation {
     int64_t waits_since_ms = 0;
     int64_t waited_ms = 0;
   };
-  struct Server {  // Serves some at once, in the order of coming.
+  struct Server {  // Serves several jobs at once, in the order of arrival.
     size_t num_free;
     std::deque<Job*> waiting{};
   };
@@ -185,7 +186,7 @@ class Simulation {
     }
   };
 
-  // Runs the stages up to the first one that takes time or waits.
+  // Runs the stages up to the first one that takes time or blocks.
   void go_on(Job& job) {
     while (job.next < job.stages.size()) {
       if (!has_passed(job, job.stages[job.next++])) return;
@@ -304,7 +305,7 @@ struct Figures {
   double longest_wait = 0;
 };
 
-// The figures of some orders of the tasks, by seeds 1, 2 and 3.
+// The figures over several orders of the tasks, from the seeds 1, 2 and 3.
 Figures figures_of(const Size& size, const std::vector<TaskSizes>& tasks = tasks_of_today()) {
   constexpr uint64_t kSeeds = 3;
   Figures figures;
@@ -334,12 +335,12 @@ TEST(ScheduleLoad, GivesTwoDevicesNearlyTwiceTheVerdictsOfOne) {
   }
 }
 
-TEST(ScheduleLoad, LetsNoSmallTaskWaitTenOfItsOwnTimes) {
+TEST(ScheduleLoad, LetsNoSmallTaskWaitTenTimesItsOwnTime) {
   for (const Figures& figures : figures_of_jobs()) EXPECT_LT(figures.longest_wait, 10);
   EXPECT_LT(figures_of({.num_devices = 2, .jobs_a_device = 16}).longest_wait, 10);
 }
 
-// A task of 8 GiB of inputs and as much of outputs takes all of the device while it is timed.
+// A task with 8 GiB of inputs and as much of outputs takes all of the device while it is timed.
 TEST(ScheduleLoad, LetsNoSmallTaskWaitLongAmongManyOfTheLargest) {
   std::vector<TaskSizes> tasks;
   for (int i = 0; i < 100; ++i) {

@@ -55,7 +55,7 @@ TEST(Schedule, LetsARequestThatFitsPassALargeOne) {
   EXPECT_THAT(schedule.release(first), ElementsAre(large));
 }
 
-TEST(Schedule, LetsNoMoreThanSomePassALargeOne) {
+TEST(Schedule, LetsABoundedNumberPassALargeOne) {
   Schedule schedule({8});
   const Schedule::Id first = schedule.request(bytes(4));
   const Schedule::Id large = schedule.request(bytes(8));
@@ -103,7 +103,7 @@ TEST(Schedule, LetsExclusiveTurnsFollowEachOther) {
   EXPECT_THAT(schedule.release(second), ElementsAre(shared, also_shared));
 }
 
-TEST(Schedule, GrantsSharedTurnsTogetherThatWerePassedTooOften) {
+TEST(Schedule, GrantsOverdueSharedTurnsTogether) {
   Schedule schedule({8});
   Schedule::Id exclusive = schedule.request(turn(kExclusiveTurn));
   const Schedule::Id shared = schedule.request(turn(kSharedTurn));
@@ -139,7 +139,7 @@ TEST(Schedule, GrantsMemoryBeforeTheTurnThatARequestWantsToo) {
 
 class SchedulePlaces : public testing::Test {
  protected:
-  // The devices of some candidates that come and stay.
+  // The devices of `num` candidates that arrive and do not leave.
   std::vector<size_t> devices_of(size_t num, const std::vector<bool>& is_warm = {}) {
     std::vector<size_t> devices;
     for (size_t i = 0; i < num; ++i) {
@@ -189,7 +189,7 @@ TEST_F(SchedulePlaces, AreOnNoDeviceThatIsSetAside) {
 
 // ---- Against a model ----------------------------------------------------------------------------
 
-// The rules for one device, in queues and counts in place of one table.
+// The rules for one device, implemented with queues and counts in place of one table.
 class DeviceModel {
  public:
   explicit DeviceModel(int64_t capacity) : free_(capacity) {}
@@ -211,7 +211,7 @@ class DeviceModel {
     settle();
   }
 
-  // The invariants that can be seen from outside.
+  // Checks the invariants that are visible from outside.
   void check() const {
     ASSERT_GE(free_, 0);
     ASSERT_TRUE(num_exclusive_ == 0 || (num_exclusive_ == 1 && num_shared_ == 0));
@@ -339,7 +339,7 @@ class RandomRun {
     models_[device].request(id, std::min(wanted.bytes, kCapacity), wanted.turn);
   }
 
-  // Ends a granted request.  Some are always granted while there are any.
+  // Ends a random granted request.  Some request is always granted while there are any.
   void release() {
     std::vector<Schedule::Id> granted;
     for (const auto& [id, device] : open_) {

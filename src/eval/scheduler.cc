@@ -14,7 +14,8 @@ Scheduler::Hold Scheduler::take(const Schedule::Request& wanted) {
   const Schedule::Id id = schedule_.request(wanted);
   granted_.wait(mutex, [&] { return schedule_.is_granted(id); });
   const size_t device = schedule_.device_of(id);
-  mutex.unlock();  // Other processes may hold the lock for long.
+  // The mutex is released first, because other processes may hold the lock for long.
+  mutex.unlock();
   const auto& lock = locks_[device];
   return {std::unique_ptr<Scheduler, Release>(this, {id}), device,
           wanted.turn && lock ? lock->take(*wanted.turn) : DeviceLock::Hold()};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Scheduler: a Schedule for threads, which wait until their requests are granted.  Thread-safe.
-// Where a device has a lock (device_lock.h), its turns hold between processes, too.
+// Scheduler: a Schedule for threads, which block until their requests are granted.  Thread-safe.
+// Where a device has a lock (device_lock.h), its turns exclude those of other processes, too.
 //
 //   Scheduler scheduler({capacity_of(device.bytes)});
 //   const Scheduler::Hold place = scheduler.take({});  // Until the end of its scope.
@@ -34,18 +34,19 @@ class Scheduler {
   struct Hold {
     std::unique_ptr<Scheduler, Release> granted;
     size_t device;
-    DeviceLock::Hold lock;  // Ends first: the next turn here may be another process's.
+    DeviceLock::Hold lock;  // Released first: another process may have the next turn.
   };
 
-  // The memory of each device, as for Schedule, and its lock, where it has one.
+  // The memory of each device, as for Schedule, and the device's lock, where it has one.
   explicit Scheduler(const std::vector<int64_t>& capacities,
                      std::vector<std::optional<DeviceLock>> locks = {});
 
-  // Waits for the grant.  REQUIRES: a caller that wants memory holds neither memory nor a turn.
+  // Blocks until the request is granted.  REQUIRES: a caller that requests memory holds neither
+  // memory nor a turn.
   Hold take(const Schedule::Request& wanted);
 
   int64_t capacity(size_t device) const { return schedule_.capacity(device); }  // Constant.
-  // The result of `f` for the schedule, which only changes by `f` while that runs.
+  // The result of `f` for the schedule.  No other thread changes the schedule while `f` runs.
   template <typename F>
   auto look(F f) {
     const std::lock_guard lock(mutex_);
@@ -73,7 +74,7 @@ struct DeviceSchedule {
     return scheduler.take({.device = index, .turn = use});
   }
   int64_t capacity() const { return scheduler.capacity(index); }
-  // In this process.
+  // Counts only the requests of this process.
   bool is_exclusive_wanted() const {
     return scheduler.look([&](Schedule& now) { return now.is_exclusive_wanted(index); });
   }

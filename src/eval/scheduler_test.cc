@@ -26,7 +26,7 @@ namespace {
 
 using Use = Schedule::Use;
 
-// A device that nothing else uses.
+// A device without other users.
 class SchedulerTest : public testing::Test {
  protected:
   void await_waiting(size_t num) {
@@ -39,7 +39,7 @@ class SchedulerTest : public testing::Test {
   const DeviceSchedule device_{scheduler_, 0};
 };
 
-// How many threads of this process wait for a lock of a file.
+// The number of threads of this process that wait for a file lock.
 int num_blocked() {
   int blocked = 0;
   std::ifstream locks("/proc/locks");
@@ -108,7 +108,7 @@ TEST_F(SchedulerTest, WakesAThreadThatWaits) {
   EXPECT_FALSE(device_.is_exclusive_wanted());
 }
 
-TEST_F(SchedulerTest, EndsAHoldWhereverItWasMoved) {
+TEST_F(SchedulerTest, ReleasesAHoldThatWasMoved) {
   {
     Scheduler::Hold first = device_.memory(80);
     const Scheduler::Hold moved = std::move(first);
@@ -116,7 +116,7 @@ TEST_F(SchedulerTest, EndsAHoldWhereverItWasMoved) {
   const auto again = device_.memory(80);
 }
 
-TEST(Scheduler, LosesNoPlaceUnderManyThreads) {
+TEST(Scheduler, ReleasesEveryDeviceUnderManyThreads) {
   Scheduler scheduler({80, 80, 80});
   std::vector<std::jthread> threads;
   for (int i = 0; i < 9; ++i) {
@@ -132,7 +132,7 @@ TEST(Scheduler, LosesNoPlaceUnderManyThreads) {
               testing::ElementsAre(0, 1, 2));
 }
 
-// Two processes: each has a scheduler of its own, and they have the lock in common.
+// Two processes, each with a scheduler of its own, that share the lock.
 class TwoProcesses : public testing::Test {
  protected:
   TwoProcesses() : directory_(TemporaryDirectory::create("mc-lock").value()) {}
@@ -150,7 +150,7 @@ class TwoProcesses : public testing::Test {
   const DeviceSchedule there_{other_scheduler_, 0};
 };
 
-TEST_F(TwoProcesses, AreAloneOrTogetherNeverBoth) {
+TEST_F(TwoProcesses, HoldTheLockExclusivelyOrSharedNeverBoth) {
   std::atomic<int> together{0};
   std::atomic<int> alone{0};
   std::atomic<int> clashes{0};
@@ -174,7 +174,7 @@ TEST_F(TwoProcesses, AreAloneOrTogetherNeverBoth) {
   EXPECT_GT(most, 1);
 }
 
-TEST_F(TwoProcesses, LetOneInThatWaitedBeforeThoseThatComeLater) {
+TEST_F(TwoProcesses, AreGrantedTheLockInTheOrderOfRequests) {
   std::atomic<bool> was_alone{false};
   std::optional<Scheduler::Hold> early(here_.turn(Use::kShared));
   std::jthread alone([&] {
@@ -194,7 +194,7 @@ TEST_F(TwoProcesses, LetOneInThatWaitedBeforeThoseThatComeLater) {
   EXPECT_FALSE(passed);
 }
 
-TEST_F(TwoProcesses, AreLetInWhenTheOtherIsKilled) {
+TEST_F(TwoProcesses, GetTheLockWhenTheOtherProcessIsKilled) {
   std::array<int, 2> ready{};
   ASSERT_EQ(::pipe(ready.data()), 0);
   const pid_t other = ::fork();
@@ -218,13 +218,13 @@ TEST_F(TwoProcesses, AreLetInWhenTheOtherIsKilled) {
   ::waitpid(other, nullptr, 0);
 }
 
-TEST(DeviceLock, SaysWhereItCannotBe) {
+TEST(DeviceLock, ReportsTheDirectoryThatItCannotUse) {
   const auto lock = DeviceLock::open("/nonexistent", "GPU-1");
   ASSERT_FALSE(lock);
   EXPECT_THAT(lock.error().message, testing::HasSubstr("/nonexistent/musacoder-GPU-1.entry"));
 }
 
-// The removal is that of programs that tidy up a directory for temporary files.
+// Programs that clean up a directory for temporary files remove the lock's files.
 TEST_F(TwoProcesses, HaveTheLockAgainWhenItsFilesWereRemoved) {
   for (const char* end : {".entry", ".use"}) {
     ASSERT_TRUE(
@@ -242,7 +242,7 @@ TEST_F(TwoProcesses, HaveTheLockAgainWhenItsFilesWereRemoved) {
   waits.join();
 }
 
-// Every user needs it, whatever the umask of the first one is.
+// Every user needs access, whatever the umask of the first one is.
 TEST(DeviceLock, MakesFilesForAll) {
   const auto directory = TemporaryDirectory::create("mc-lock").value();
   const mode_t before = ::umask(077);

@@ -16,7 +16,7 @@
 
 namespace mc::eval {
 
-// A stage that passed holds nothing; otherwise the candidate's outcome.
+// Empty for a stage that passed; otherwise the candidate's outcome.
 using EarlyOutcome = std::optional<task::Outcome>;
 using Stage = Result<EarlyOutcome>;
 
@@ -26,14 +26,15 @@ struct Step {
   Stage (T::*run)();
 };
 
-// Into the verdict, and into the log.
+// Adds the time of a step to the verdict and to the log.
 void add_time(task::Verdict& verdict, const char* step,
               std::chrono::steady_clock::time_point start);
-// The same for a wait, all those of one name in one sum.
+// Adds the time of a wait; waits with the same name are summed.
 void add_wait(task::Verdict& verdict, const char* what,
               std::chrono::steady_clock::time_point start);
 
-// The first step's decision, or nothing where all pass.  An exception ends this candidate alone.
+// The outcome of the first step that has one, or nothing where all pass.  An exception ends only
+// this candidate's evaluation.
 template <typename T>
 Stage run_steps(T& subject, std::span<const Step<T>> steps, task::Verdict& verdict) {
   try {

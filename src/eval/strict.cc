@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kRepeats = 2;
 
-// A fault of the kernel, whatever the values were, fails every trial.
+// A fault of the kernel, whatever the values were, makes every trial fail.
 task::Wrong wrong_by(const task::Passed& passed, std::vector<task::KernelFinding> findings) {
   task::Wrong wrong{0, false, passed.trials};
   for (task::Trial& trial : wrong.trials) trial.passed = false;
@@ -27,7 +27,7 @@ task::Wrong wrong_by(const task::Passed& passed, std::vector<task::KernelFinding
 }  // namespace
 
 Result<std::optional<task::Outcome>> Strict::run(const task::Passed& passed) {
-  MC_CHECK(audits_.empty());  // Once for each candidate.
+  MC_CHECK(audits_.empty());  // Called once for each candidate.
   for (int number = 1; number <= kRepeats; ++number) {
     MC_TRY(EarlyOutcome decided, repeat(number), "other seeds");
     if (!decided) continue;
@@ -38,7 +38,7 @@ Result<std::optional<task::Outcome>> Strict::run(const task::Passed& passed) {
   return audit(passed);
 }
 
-// Correctness once more, with nothing left of the runs before: another seed, judge and candidate
+// Repeats correctness with nothing left of the earlier runs: another seed, judge and candidate
 // process.
 Result<Strict::EarlyOutcome> Strict::repeat(int number) {
   const std::string label = "strict " + std::to_string(number);
@@ -67,11 +67,11 @@ Result<Strict::EarlyOutcome> Strict::repeat(int number) {
   return EarlyOutcome(std::move(measured.outcome));
 }
 
-// An audit that does not come about is noted; it neither convicts nor acquits.
+// Runs the sanitizer's tools.  An audit that cannot run is noted and decides nothing.
 Strict::EarlyOutcome Strict::audit(const task::Passed& passed) {
   if (context_.compute_device == nullptr) return std::nullopt;
   for (const execute::SanitizerTool tool : execute::kSanitizerTools) {
-    if (passed.generality < 1) {  // An audit's sizes are others.
+    if (passed.generality < 1) {  // An audit uses other sizes.
       audits_.push_back({execute::name_of(tool), "not_run", "right at the task's own sizes alone"});
       continue;
     }

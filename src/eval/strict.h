@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Strict: what a candidate that passed must stand besides, before it counts as a winner
+// Strict: the further checks that a passed candidate must pass before it counts as a winner
 // (docs/timing.md).  Two more judges with other secret seeds, each with a candidate process of its
-// own; on a CUDA device compute-sanitizer, one tool after the other.
+// own; on a CUDA device also the tools of compute-sanitizer, one after the other.
 //
 //   Strict strict(context, {task.code, program, kernels, judge_options, use});
 //   MC_TRY(auto decided, strict.run(passed), "strict");
@@ -27,8 +27,8 @@ namespace mc::eval {
 struct StrictSubject {
   const std::string& task_source;
   const execute::Program& program;
-  const std::vector<std::string>& kernels;  // The candidate's own, mangled.
-  uint64_t seed;                            // The evaluation's.
+  const std::vector<std::string>& kernels;  // The candidate's own kernels, mangled.
+  uint64_t seed;                            // The seed of the evaluation.
   execute::JudgeOptions judge;
   Schedule::Use use;
 };
@@ -39,8 +39,8 @@ class Strict {
   Strict(const EvaluationContext& context, const StrictSubject& subject)
       : context_(context), subject_(subject) {}
 
-  // The outcome of the first check that fails; nothing where none does.  What findings are told in
-  // are the trials of `passed`.
+  // The outcome of the first check that fails; nothing where none does.  An outcome with findings
+  // contains the trials of `passed`.
   Result<std::optional<task::Outcome>> run(const task::Passed& passed);
 
   // The audits so far, also after an error.

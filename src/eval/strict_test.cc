@@ -38,7 +38,8 @@ class StrictTest : public testing::Test {
     Strict strict(context, subject);
     auto decided = strict.run(passed_);
     audits_ = strict.audits();
-    stand_.device.turn(Schedule::Use::kExclusive);  // However it ends, the device is free.
+    // The device is free again, whatever the outcome is.
+    stand_.device.turn(Schedule::Use::kExclusive);
     return decided;
   }
   template <typename Outcome>
@@ -49,7 +50,7 @@ class StrictTest : public testing::Test {
     if (found == nullptr) ADD_FAILURE() << "something else was decided";
     return found == nullptr ? Outcome() : *found;
   }
-  // Which of the judges finds the candidate wrong, from 1.
+  // Makes the judge with this number, from 1, find the candidate wrong.
   void let_judge_find_wrong(int number) {
     stand_.judges().on<worker::JudgeCheckQuestion>([this, number](const auto&, const Fd&) {
       return worker::JudgeCheckAnswer{.passed = ++num_checks_ != number};
@@ -71,7 +72,7 @@ TEST_F(StrictTest, IsCleanWhereTwoMoreJudgesFindAllRight) {
               ElementsAre(Role::kJudge, Role::kCandidate, Role::kJudge, Role::kCandidate));
 }
 
-TEST_F(StrictTest, GivesNobodyTheSameSeed) {
+TEST_F(StrictTest, GivesEachJudgeAndCandidateADifferentSeed) {
   std::set<uint64_t> judges;
   std::set<uint64_t> schedules;
   stand_.judges().on<worker::JudgeBeginQuestion>([&](const auto& asked, const Fd&) {
@@ -112,12 +113,12 @@ TEST_F(StrictTest, IsWrongWhereOneOfThemFindsSomething) {
   }
 }
 
-TEST_F(StrictTest, TellsWhatTheCandidateDidWrongThen) {
+TEST_F(StrictTest, ReturnsTheOutcomeOfTheFailingRepeat) {
   stand_.candidates().fail<worker::CandidateRunThereQuestion>(execute::ProcessEnd{11, 0});
   EXPECT_EQ(decided<task::Crashed>().signal, 11);
 }
 
-TEST_F(StrictTest, IsUnsupportedWhereTheTaskDoesNotFitAnyMore) {
+TEST_F(StrictTest, IsUnsupportedWhereTheTaskNoLongerFits) {
   stand_.judges().fail<worker::JudgeOpenQuestion>(
       execute::ErrorReply{"unsupported", "", {"Refusal", "too large", {}, {}}});
   EXPECT_EQ(decided<task::Unsupported>().constructs.at(0).message, "too large");
@@ -131,7 +132,8 @@ TEST_F(StrictTest, FailsWhereAJudgeDoes) {
   EXPECT_THAT(audits_, SizeIs(0));
 }
 
-// A judge that cannot check may be broken; a second one that cannot either was given rubbish.
+// A judge that cannot check may be broken.  Where a second one cannot check either, the candidate's
+// outputs are the reason.
 TEST_F(StrictTest, FailsWhereItCannotCheckUnlessItIsTheSecondTime) {
   stand_.judges().fail<worker::JudgeCheckQuestion>(
       execute::ErrorReply{"exception", "", {"Error", "cannot", {}, {}}});
@@ -148,7 +150,7 @@ class StrictOnADevice : public StrictTest {
     stand_.compute_device = Device{"GPU-test", 0, {}};
     stand_.machine.layout.prefix = stand_.folder.path();
   }
-  // The details of what the tools say.
+  // The details of the tools' findings.
   std::vector<std::string> details() const {
     std::vector<std::string> found;
     for (const task::Audit& audit : audits_) {
@@ -158,14 +160,14 @@ class StrictOnADevice : public StrictTest {
   }
 };
 
-TEST_F(StrictOnADevice, NeitherConvictsNorAcquitsWithoutASanitizer) {
+TEST_F(StrictOnADevice, DecidesNothingWithoutASanitizer) {
   const auto ran = run();
   ASSERT_TRUE(ran && !*ran);
   EXPECT_THAT(audits_, SizeIs(1 + execute::kSanitizerTools.size()));
   EXPECT_THAT(details(), testing::Each("compute-sanitizer is not installed"));
 }
 
-TEST_F(StrictOnADevice, AuditsNobodyWhoIsRightAtTheTasksSizesAlone) {
+TEST_F(StrictOnADevice, DoesNotAuditACandidateForTheTasksSizesAlone) {
   passed_.generality = 0.5;
   stand_.machine.sanitizer = "/nowhere/compute-sanitizer";
   const auto ran = run();
@@ -174,7 +176,7 @@ TEST_F(StrictOnADevice, AuditsNobodyWhoIsRightAtTheTasksSizesAlone) {
   EXPECT_THAT(details(), testing::Each("right at the task's own sizes alone"));
 }
 
-TEST_F(StrictOnADevice, DoesNotAuditWhomAJudgeConvicted) {
+TEST_F(StrictOnADevice, DoesNotAuditACandidateThatAJudgeFoundWrong) {
   let_judge_find_wrong(2);
   decided<task::Wrong>();
   EXPECT_THAT(audits_, SizeIs(1));

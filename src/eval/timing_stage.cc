@@ -21,7 +21,7 @@ namespace mc::eval {
 namespace {
 
 constexpr const char* kSpeedProtocol = "speed/3";
-constexpr const char* kItself = "candidate";  // The baseline that is the candidate once more.
+constexpr const char* kItself = "candidate";  // The baseline that is the candidate itself.
 constexpr const char* kEager = "eager";
 constexpr const char* kDefaultMode = "default";  // The mode of torch.compile.
 
@@ -34,7 +34,7 @@ task::Outcome lacks_launches() {
 
 execute::Stage<task::Performance> TimingStage::run(execute::Session& candidate,
                                                    execute::DeviceProcess& device) {
-  MC_CHECK(laps_.empty());  // Once for each candidate.
+  MC_CHECK(laps_.empty());  // Called once for each candidate.
   using Ran = std::variant<task::Performance, task::Outcome>;
   MC_TRY(const auto before, device.used(), "time");
   std::optional<Scheduler::Hold> turn(context_.device.turn(subject_.use));
@@ -45,7 +45,7 @@ execute::Stage<task::Performance> TimingStage::run(execute::Session& candidate,
   auto* outcome = std::get_if<task::Outcome>(&stage);
   const auto after = device.used();
   if (after && !context_.run_policy.operators.contains("*")) {
-    // A forbidden kernel does not run; what follows from that is not the reason.
+    // A forbidden kernel does not run, so it is the reason, and not the failure that follows.
     auto forbidden = outcome != nullptr ? execute::forbidden_by(*after, after->bytes_to_host, 1)
                                         : execute::forbidden_by(*after, before.bytes_to_host,
                                                                 std::get<Timed>(stage).calls);
@@ -108,7 +108,8 @@ execute::Stage<TimingStage::Timed> TimingStage::compare(const Contenders& conten
   return stage;
 }
 
-// The one that is timed beside: the judge's own reference, or the candidate once more.
+// The other side of the comparison: the judge's own reference, or a second process of the
+// candidate.
 Result<timing::Contender> TimingStage::baseline() {
   MC_CHECK(!again_);
   if (context_.options.timing.baseline != kItself) return timing::Contender{};
@@ -131,7 +132,7 @@ void TimingStage::end_baseline() {
   context_.executor.give_back_device(std::move(device));
 }
 
-// "GPU-…; 580.65.06", as keys of caches have it.
+// The part of cache keys for the device and its driver: "GPU-…; 580.65.06".
 std::string TimingStage::device_and_driver() const {
   const std::string driver = context_.nvml == nullptr ? "" : context_.nvml->driver_version();
   return context_.compute_device->id + "; " + driver;
@@ -172,7 +173,7 @@ bool TimingStage::wants_compiled() const {
          !context_.options.timing.compile_mode.empty();
 }
 
-// A task that torch.compile fails on has no such baseline; that is no fault of the candidate's.
+// A task that torch.compile fails on has no such baseline; that is not the candidate's fault.
 void TimingStage::compare_with_compiled(task::Performance& performance) {
   if (!wants_compiled()) return;
   const auto compiled = compiled_baseline();
@@ -184,8 +185,8 @@ void TimingStage::compare_with_compiled(task::Performance& performance) {
   performance.time_compile_us = compiled->time_us;
 }
 
-// Timed against eager, as the candidate is; the first call compiles, while warming up.  Baselines
-// decide no outcome.
+// Measures torch.compile against eager, as the candidate is measured; it compiles in the first call
+// of the warm-up.  Baselines decide no outcome.
 Result<CompiledBaseline> TimingStage::compiled_baseline() {
   const BaselineKey key = compiled_key();
   if (const auto known = context_.baselines.find(key)) return *known;

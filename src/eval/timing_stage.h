@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TimingStage: a candidate that passed, timed against PyTorch; and what its kernels are.
-// Both warm up beside others on the device, and are timed by turns alone on it: first the candidate
-// and its baseline; then, where nobody measured it yet, torch.compile and eager.  docs/timing.md.
+// TimingStage: times a candidate that passed against PyTorch, and finds the owners of its kernels.
+// Processes warm up beside other evaluations; then they are timed alternately, with exclusive use
+// of the device: first the candidate and its baseline; then, where it is not in the cache,
+// torch.compile and eager.  See docs/timing.md.
 #ifndef MC_EVAL_TIMING_STAGE_H_
 #define MC_EVAL_TIMING_STAGE_H_
 
@@ -29,31 +30,33 @@ struct TimingSubject {
   const execute::Program& program;
   const std::vector<compile::Artifact>& artifacts;
   execute::Judge& judge;
-  Schedule::Use use;  // While processes start and warm up.
+  Schedule::Use use;  // For the start and warm-up of processes.
   task::Correctness correctness{};
 };
 
 class TimingStage {
  public:
-  // REQUIRES: both outlive it.
+  // REQUIRES: both outlive the stage.
   TimingStage(const EvaluationContext& context, const TimingSubject& subject)
       : context_(context), subject_(subject), lap_start_(context.clock.now()) {}
 
   execute::Stage<task::Performance> run(execute::Session& candidate,
                                         execute::DeviceProcess& device);
 
-  // The time that each part took so far, waiting for the device included.
+  // The time of each part so far, waiting for the device included.
   const std::vector<task::StageTime>& laps() const { return laps_; }
 
  private:
   using EarlyOutcome = std::optional<task::Outcome>;
   using Timed = timing::CallComparison::Timed;
-  // Two that are timed by turns.
+  // Two programs that are timed alternately.
   struct Contenders {
-    std::string name;  // Its laps'.
+    std::string name;  // The prefix of their stage times.
     timing::Contender own;
     timing::Contender other;
-    bool is_slow = false;  // To warm up: nobody waits for that, for what little it uses the device.
+    // True for a slow warm-up that hardly uses the device: it takes no turn, so that no evaluation
+    // waits for it.
+    bool is_slow = false;
   };
   execute::Stage<Timed> compare(const Contenders& contenders);
   Result<timing::Contender> baseline();
@@ -71,7 +74,8 @@ class TimingStage {
   const EvaluationContext& context_;
   const TimingSubject& subject_;
   std::optional<timing::DeviceSpeed> speed_;
-  std::optional<execute::CandidateProcess> again_;  // The candidate as its own baseline.
+  // A second process of the candidate as its own baseline.
+  std::optional<execute::CandidateProcess> again_;
   std::vector<task::StageTime> laps_;
   Clock::TimePoint lap_start_;
 };

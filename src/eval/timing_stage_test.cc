@@ -49,7 +49,7 @@ class TimingStageTest : public testing::Test {
     TimingStage stage(context, subject);
     auto ran = stage.run(candidate, device);
     laps_ = stage.laps();
-    // However it ends, the device is free.
+    // The device is free again, whatever the outcome is.
     stand_.device.turn(Use::kExclusive);
     return ran;
   }
@@ -105,25 +105,26 @@ TEST_F(TimingStageTest, TimesACandidateAgainstTheTasksModel) {
   EXPECT_EQ(found.floor.bandwidth_gbs, 3000);
   EXPECT_EQ(found.timing.batches, timing::CallOptions().rounds);
   EXPECT_THAT(found.timing.notes, IsEmpty());
-  EXPECT_THAT(stand_.spawned, IsEmpty());  // The judge is the baseline.
+  // The judge itself is the baseline, so no process was started.
+  EXPECT_THAT(stand_.spawned, IsEmpty());
 }
 
-TEST_F(TimingStageTest, TellsHowLongEachPartTook) {
+TEST_F(TimingStageTest, RecordsTheTimeOfEachPart) {
   performance();
   EXPECT_THAT(lap_names(), ElementsAre("time.start", "time.wait", "time.warm_up", "time.wait_alone",
                                        "time.alone", "time.check"));
   EXPECT_EQ(laps_[3].ms, 0);
-  // Thirteen rounds of some 20 ms.
+  // Thirteen rounds of about 20 ms.
   EXPECT_GT(laps_[4].ms, 13 * 15);
   EXPECT_GT(laps_[2].ms, 0);
 }
 
-TEST_F(TimingStageTest, TakesFewerRoundsWhereItIsToBeQuick) {
+TEST_F(TimingStageTest, TakesFewerRoundsInQuickMode) {
   stand_.options.timing.is_quick = true;
   EXPECT_EQ(performance().timing.batches, 5);
 }
 
-TEST_F(TimingStageTest, TakesAsManyRoundsAsItsBudgetLets) {
+TEST_F(TimingStageTest, TakesAsManyRoundsAsItsBudgetAllows) {
   stand_.options.timing.budget_s = 0;
   EXPECT_EQ(performance().timing.batches, 3);
 }
@@ -135,7 +136,7 @@ TEST_F(TimingStageTest, TimesACandidateAgainstItselfToTestTheTiming) {
   EXPECT_EQ(stand_.candidates().num_alive(), 0);
 }
 
-// ---- What ends it -------------------------------------------------------------------------------
+// ---- Early outcomes and failures ----------------------------------------------------------------
 
 TEST_F(TimingStageTest, IsACrashWhereTheCandidateDiesInABatch) {
   stand_.candidates().fail<worker::CandidateTimeCallsThereQuestion>(execute::ProcessEnd{0, 3});
@@ -157,7 +158,7 @@ TEST_F(TimingStageTest, FailsWhereTheJudgeDoes) {
   EXPECT_FALSE(run());
 }
 
-TEST_F(TimingStageTest, IsWrongWhereATimedCallIs) {
+TEST_F(TimingStageTest, IsWrongWhereTheOutputOfATimedCallIsWrong) {
   timed().problem = "off by one";
   EXPECT_EQ(decided<task::Wrong>().trials.at(0).distribution, "timed");
 }
@@ -170,7 +171,7 @@ TEST_F(TimingStageTest, IsIllegalWhereATimedCallLaunchesNothing) {
   performance();
 }
 
-TEST_F(TimingStageTest, IsIllegalWhereTheKernelsAreAnothers) {
+TEST_F(TimingStageTest, IsIllegalWhereTheKernelsAreNotTheCandidates) {
   timed().kernels[0].owner = "/lib/libcublas.so";
   stand_.policy.kernels.foreign.id = "run.foreign_kernel";
   EXPECT_EQ(rule_of_illegal(), "run.foreign_kernel");
@@ -189,7 +190,7 @@ TEST_F(TimingStageTest, IsIllegalWhereCallsSendMoreToTheHostThanTheyMay) {
   EXPECT_EQ(rule_of_illegal(), "run.host_transfer");
 }
 
-// A forbidden kernel is refused, and the call fails; that is not the reason.
+// A forbidden kernel is refused and the call fails; the failure is not the reason of the outcome.
 TEST_F(TimingStageTest, NamesTheForbiddenKernelAndNotTheFailureThatFollows) {
   stand_.candidates().fail<worker::CandidateTimeCallsThereQuestion>(
       execute::ErrorReply{"candidate", "", {"AcceleratorError", "not permitted", {}, {}}});
@@ -219,7 +220,7 @@ TEST_F(TimingStageTest, ComparesWithTorchCompileWhichIsTimedOnce) {
   EXPECT_EQ(num_spawned(Role::kBaseline), 1);
 }
 
-TEST_F(TimingStageTest, TellsTheModeToItsProcess) {
+TEST_F(TimingStageTest, SendsTheModeToTheBaselineProcess) {
   std::vector<std::string> modes;
   timed().compiled.on<worker::BaselineBuildQuestion>([&](const auto& asked, const Fd&) {
     modes.push_back(asked.compile);
@@ -237,7 +238,7 @@ TEST_F(TimingStageTest, IsNoFaultOfTheCandidateWhereTorchCompileFails) {
   EXPECT_NEAR(found.speedup_eager.median, 2, 1e-3);
   EXPECT_FALSE(found.speedup_compile.has_value());
   EXPECT_THAT(found.timing.notes, ElementsAre(HasSubstr("torch.compile: ")));
-  // A failure is not kept.
+  // A failure is not stored.
   performance();
   EXPECT_EQ(timed().compiled.num_sessions(), 2);
 }

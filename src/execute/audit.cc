@@ -49,9 +49,9 @@ std::string question_of(const AuditOptions& options, const AuditSubject& subject
   return question.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// Calls of the driver that fail are not asked for: PyTorch tries what a driver may lack.  Mangled
-// names hold no space, so that they can be read again.  The time to attach covers PyTorch's start
-// from a cold disk.
+// Failed driver calls are not reported, because PyTorch probes for features that a driver may lack.
+// Mangled names contain no spaces, so they can be parsed again.  The time limit for attaching
+// includes PyTorch's start from a cold disk.
 std::vector<std::string> sanitizer_flags(SanitizerTool tool, const AuditSubject& subject) {
   std::vector<std::string> flags = {"--tool", name_of(tool), "--error-exitcode",
                                     std::to_string(kErrorsFound)};
@@ -69,8 +69,8 @@ std::vector<std::string> sanitizer_flags(SanitizerTool tool, const AuditSubject&
   return flags;
 }
 
-// The sandbox empties these; all else is there to be read.  More must not be shown again: it may
-// hold what the sandbox hides.
+// The sandbox empties these folders, so their files must be mounted; all other files are readable.
+// Nothing more is mounted, because it may contain what the sandbox hides.
 bool is_below_tmp(const std::filesystem::path& path) {
   return path.string().starts_with("/tmp/") || path.string().starts_with("/var/tmp/");
 }
@@ -84,7 +84,7 @@ sandbox::Profile profile_of(const AuditOptions& options,
                             const std::filesystem::path& question_folder) {
   sandbox::Profile profile = sandbox::program_profile();
   const ChildLimits& child = options.child;
-  profile.allow_sockets = true;  // The front end and its target talk by them.
+  profile.allow_sockets = true;  // The front end and its target communicate through sockets.
   profile.devices = child.devices;
   profile.visible = child.visible;
   show_home_of(options.sanitizer, profile);
@@ -100,7 +100,7 @@ sandbox::Profile profile_of(const AuditOptions& options,
   return child.weak_sandbox ? sandbox::lenient(std::move(profile)) : profile;
 }
 
-// Without PyTorch's cache of blocks each tensor ends where its allocation does.
+// PyTorch's caching allocator is switched off, so that each tensor ends where its allocation does.
 std::vector<std::string> environment_of(const AuditOptions& options) {
   std::vector<std::string> variables = {"PATH=/usr/local/bin:/usr/bin:/bin",
                                         "HOME=/tmp",
@@ -115,9 +115,9 @@ std::vector<std::string> environment_of(const AuditOptions& options) {
   return variables;
 }
 
-// ---- What came of it ----------------------------------------------------------------------------
+// ---- The result ---------------------------------------------------------------------------------
 
-// The last line that begins so, without that beginning; "" where there is none.
+// The rest of the last line that begins with `beginning`; "" where there is none.
 std::string last_line(std::string_view printed, std::string_view beginning) {
   size_t at = printed.rfind(beginning);
   while (at != std::string_view::npos && at > 0 && printed[at - 1] != '\n') {
@@ -135,7 +135,7 @@ std::string end_of(std::string_view printed) {
   return std::string(printed.substr(0, kDetailBytesMax));
 }
 
-// "" where the run came to its end in every respect and nothing was found.
+// The reason why the run is not clean; "" where it is complete and without findings.
 std::string why_not_clean(const SanitizerReport& report, const AuditRun& run) {
   if (const std::string why = last_line(run.printed, kCannot); !why.empty()) return why;
   if (!report.complaint.empty()) return report.complaint;
@@ -148,8 +148,8 @@ std::string why_not_clean(const SanitizerReport& report, const AuditRun& run) {
   return "the candidate runs at none of the audit's sizes" + (why.empty() ? "" : ": " + why);
 }
 
-// The front end found something that cannot be read: the candidate printed over it, or the format
-// is a new one.
+// True if the front end found something that cannot be parsed: the candidate overwrote it, or the
+// format is new.
 bool is_found_but_unread(const SanitizerReport& report, const AuditRun& run) {
   return run.exit_code == kErrorsFound && (report.complaint.empty() || run.is_truncated);
 }

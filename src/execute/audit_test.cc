@@ -49,7 +49,7 @@ INSTANTIATE_TEST_SUITE_P(
     Runs, Conclusion,
     testing::Values(
         Case{"clean", kClean, 0, "clean", ""}, Case{"found", kFound, kErrorsFound, "findings", ""},
-        // Faked, and so believed: it convicts.
+        // The report is faked, and counts against the candidate nevertheless.
         Case{"found_by_an_exit_code_of_its_own", kFound, 0, "findings", ""},
         Case{"exit_code_without_report",
              "========= COMPUTE-SANITIZER\naudit: done, 1 of 1\n========= ERROR SUMMARY: 1 error\n",
@@ -90,7 +90,7 @@ TEST(ConcludeAudit, NamesTheToolInEachFinding) {
   EXPECT_THAT(end.findings[0].detail, HasSubstr("compute-sanitizer memcheck: Invalid __global__"));
 }
 
-// In place of the sanitizer: is content with a program that it does not run.
+// Replaces the sanitizer: reports success for a program that it does not run.
 constexpr const char* kContent = R"sh(#!/bin/sh
 echo "========= COMPUTE-SANITIZER"
 for question; do :; done
@@ -116,7 +116,7 @@ TEST(Audit, RunsTheSanitizerInTheSandbox) {
   EXPECT_EQ(end->audit, (task::Audit{"racecheck", "clean", ""}));
 }
 
-TEST(Audit, OfAProgramThatIsNotThereIsAnError) {
+TEST(Audit, ReturnsAnErrorForAMissingProgram) {
   const Program program{"", {}, {}};
   const AuditOptions options{
       "/nowhere/bin/compute-sanitizer", "/usr/bin/python3", "/", "", "", {}, {}, 10};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The names of the room below that this one's interfaces are made of: who is spawned, what may be
-// asked of it, and how it may answer.  Their contracts stand where they are defined, in `worker`.
+// The names of the layer below that this layer's interfaces use: the processes, the requests to
+// them, and their possible responses.  Their contracts are documented in `worker`.
 #ifndef MC_EXECUTE_CHILDREN_H_
 #define MC_EXECUTE_CHILDREN_H_
 

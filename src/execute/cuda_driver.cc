@@ -2,8 +2,8 @@
 //
 // The child writes lines to a pipe: "cuda 13 0", one
 // "device <major> <minor> <multiprocessors> <shared memory> <L2> <kHz> <bits> <bytes> <uuid>
-// <name>" each, and "end"; or "error <code> <words>".  A text without "end" or "error" is that of a
-// child that died.
+// <name>" for each device, and "end"; or "error <code> <message>".  An output without "end" or
+// "error" means that the child died.
 #include "execute/cuda_driver.h"
 
 #include <cstdio>
@@ -45,14 +45,14 @@ class Library {
     if (handle_ == nullptr) give_up(kNoLibrary, ::dlerror());
   }
 
-  // Calls a function of the driver, by its name without the prefix, whose types are those of its C
-  // header; ends at an error.
+  // Calls a function of the driver; the name has no prefix, and the types are those of its C
+  // header.  Exits the child at an error.
   template <typename... Parameters>
   void call(const char* name, Parameters... parameters) const {
     if (const int code = code_of(name, parameters...); code != 0) give_up(code, words_for(code));
   }
 
-  // The same, but an error of the function is an answer.
+  // The same, but returns false at an error.
   template <typename... Parameters>
   bool succeeds(const char* name, Parameters... parameters) const {
     return code_of(name, parameters...) == 0;
@@ -92,8 +92,8 @@ std::string text_of(const unsigned char (&uuid)[16]) {
 }
 
 void tell_device(const Library& driver, int index) {
-  // Compute capability, multiprocessors, shared memory of a block (opt-in), L2, the memory's clock
-  // and width.  Another platform's driver may lack those behind the first two, which are 0 then.
+  // Compute capability, multiprocessors, shared memory of a block (opt-in), L2, memory clock and
+  // bus width.  Another platform's driver may lack all but the first two; they are 0 then.
   constexpr int kAttributes[] = {75, 76, 16, 97, 38, 36, 37};
   constexpr int kCapabilityMajor = 75;
   constexpr int kCapabilityMinor = 76;
@@ -141,7 +141,7 @@ void tell_device(const Library& driver, int index) {
 
 using Clock = std::chrono::steady_clock;
 
-// The text until the other end closes.
+// Reads text until the other end closes.
 Result<std::string> read_until(const Fd& input, Clock::time_point deadline) {
   std::string text;
   while (text.size() < kTextBytesMax) {
@@ -159,7 +159,7 @@ Result<std::string> read_until(const Fd& input, Clock::time_point deadline) {
   return text;
 }
 
-// Waits for at most a second: one that hangs in the kernel cannot be killed.
+// Waits for at most a second: a process that hangs in the kernel cannot be killed.
 void end(pid_t child) {
   ::kill(child, SIGKILL);
   for (int look = 0; look < 1000 && ::waitpid(child, nullptr, WNOHANG) == 0; ++look) {
@@ -199,7 +199,7 @@ Result<CudaDriver> parse(const std::string& text) {
       double bits = 0;
       line >> device.major >> device.minor >> device.multiprocessors >> device.shared_bytes_max >>
           device.l2_bytes >> clock_khz >> bits >> device.bytes >> device.uuid;
-      device.bandwidth_gbs = 2 * clock_khz * 1e3 * bits / 8 / 1e9;  // Two transfers a cycle.
+      device.bandwidth_gbs = 2 * clock_khz * 1e3 * bits / 8 / 1e9;  // Two transfers in each cycle.
       device.name = rest_of(line);
       driver.devices.push_back(device);
     }
@@ -215,7 +215,7 @@ Result<CudaDriver> ask_cuda_driver(const std::string& library, std::chrono::mill
   if (::pipe2(ends, O_CLOEXEC) != 0) return system_error(ErrorCode::kUnavailable, "make a pipe");
   const Fd input(ends[0]);
   Fd output(ends[1]);
-  std::fflush(nullptr);  // Else the child has what is buffered too.
+  std::fflush(nullptr);  // Otherwise the child would inherit buffered text.
   const pid_t child = ::fork();
   if (child < 0) return system_error(ErrorCode::kUnavailable, "fork");
   if (child == 0) tell_all(library.c_str(), prefix.c_str(), output.get());

@@ -21,7 +21,7 @@ Result<CudaDriver> ask_one_that(const char* behaviour,
   return ask_cuda_driver(MC_FAKE_CUDA_DRIVER, time_max);
 }
 
-TEST(CudaDriver, TellsWhatItServesAndItsDevices) {
+TEST(CudaDriver, ReportsItsVersionAndDevices) {
   const auto driver = ask_one_that("works");
   ASSERT_TRUE(driver) << driver.error().message;
   EXPECT_EQ(driver->cuda_major, 13);
@@ -46,27 +46,27 @@ TEST(CudaDriver, IsNotFoundWithoutItsLibraryOrADevice) {
   EXPECT_EQ(empty.error().code, ErrorCode::kNotFound);
 }
 
-TEST(CudaDriver, GivesTheDriversOwnWords) {
+TEST(CudaDriver, ReturnsTheDriversOwnMessage) {
   const auto driver = ask_one_that("does not fit");
   ASSERT_FALSE(driver);
   EXPECT_EQ(driver.error().code, ErrorCode::kUnavailable);
   EXPECT_THAT(driver.error().message, HasSubstr("803: system has unsupported display driver"));
 }
 
-TEST(CudaDriver, IsAskedByTheNamesOfItsPlatform) {
+TEST(CudaDriver, UsesTheFunctionNamesOfThePlatform) {
   ::setenv("MC_FAKE_CUDA", "works", 1);
   const auto driver = ask_cuda_driver(MC_FAKE_CUDA_DRIVER, kCudaDriverTimeMax, "mu");
   ASSERT_FALSE(driver);
   EXPECT_THAT(driver.error().message, HasSubstr("muInit"));
 }
 
-TEST(CudaDriver, MayHang) {
+TEST(CudaDriver, TimesOutWhereTheDriverHangs) {
   const auto driver = ask_one_that("hangs", std::chrono::milliseconds(50));
   ASSERT_FALSE(driver);
   EXPECT_EQ(driver.error().code, ErrorCode::kTimeout);
 }
 
-TEST(CudaDriver, MayCrash) {
+TEST(CudaDriver, ReturnsAnErrorWhereTheDriverCrashes) {
   const auto driver = ask_one_that("crashes");
   ASSERT_FALSE(driver);
   EXPECT_EQ(driver.error().code, ErrorCode::kUnavailable);

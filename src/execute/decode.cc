@@ -25,7 +25,7 @@ std::string cut(std::string text, size_t bytes_max = kTextBytesMax) {
   return text;
 }
 
-// The first `kItemsMax` of them, each converted.
+// The first `kItemsMax` items, converted.
 template <typename From, typename Convert>
 auto converted(std::vector<From> items, const Convert& convert) {
   std::vector<decltype(convert(std::move(items[0])))> found;
@@ -36,7 +36,7 @@ auto converted(std::vector<From> items, const Convert& convert) {
 
 std::string name_of(std::string name) { return cut(std::move(name), kNameBytesMax); }
 
-// The place where a syntax error or a finding is.
+// The location of a syntax error or finding.
 template <typename At>
 task::SourceLocation place_of(At at) {
   return {"candidate", static_cast<int>(at.line), static_cast<int>(at.column),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The children's answers (protocol.json), as the rooms above keep them: long texts are cut and long
-// lists shortened, since a candidate process's answer is hostile input, and a judge's quotes it.
-// And what the device reports, which is no message: lines that a candidate may have scribbled
-// over.
+// The children's responses (protocol.json) in the form that the upper layers keep.  Long texts are
+// cut and long lists shortened, since a candidate process's response is hostile input, and a
+// judge's response quotes it.  Also the device's report, which is not a message but lines that a
+// candidate may have overwritten.
 #ifndef MC_EXECUTE_DECODE_H_
 #define MC_EXECUTE_DECODE_H_
 
@@ -27,60 +27,60 @@ struct ShapePlan {
 
 struct TrialPlan {
   int index = 0;
-  int shape = 0;  // Index into shapes.
+  int shape = 0;  // An index into shapes.
   std::string distribution;
 };
 
 struct JudgePlan {
   std::vector<ShapePlan> shapes;
   std::vector<TrialPlan> trials;
-  worker::CallMemory call_memory;  // At the main shape.
-  bool needs_general = false;      // The trials at other shapes count.
-  bool only_moves = false;         // Copies of PyTorch's could do the reference's work.
+  worker::CallMemory call_memory;  // The memory of a call at the main shape.
+  bool needs_general = false;      // True if the trials at other shapes count.
+  bool only_moves = false;         // True if PyTorch copies could do the reference's work.
   std::string mode;                // The mode of reference and candidate: "train" or "eval".
   task::TaskGrade grade;
 };
 
 struct InspectorAnswer {
-  std::string syntax_error;  // "" when it parses.
+  std::string syntax_error;  // "" when the source parses.
   task::SourceLocation syntax_location;
   std::vector<std::string> classes;
   std::vector<std::string> functions;
   std::vector<task::RuleFinding> findings;
-  std::vector<task::RuleFinding> unsupported;  // Kernels in a language that is not judged.
-  std::vector<std::string> languages;          // Those of its kernels in Python.
-  bool native = false;                         // Some source is C++.
+  std::vector<task::RuleFinding> unsupported;  // Kernels in a language that is not supported.
+  std::vector<std::string> languages;          // The languages of its kernels in Python.
+  bool native = false;                         // True if some source is C++.
 };
 
-// The place in the candidate's source of a line of a file that was compiled, in this kernel.
+// Maps a line of a compiled file, within a kernel, to its location in the candidate's source.
 using Locate = std::function<task::SourceLocation(std::string_view file, uint64_t line,
                                                   std::string_view kernel)>;
 
 InspectorAnswer inspection_of(worker::InspectorInspectAnswer said);
 JudgePlan plan_of(worker::Plan plan);
-// Fills passed, checks and inputs_mutated of `trial`.
+// Fills in passed, checks and inputs_mutated of `trial`.
 void take_check(worker::JudgeCheckAnswer said, task::Trial& trial);
 task::StateMatch state_of(worker::CandidateBuildAnswer said);
-// With as many operators, and texts as long, as a verdict has room for.
+// The answer, with the number of operators and the length of texts cut to a verdict's limits.
 worker::CandidateRunAnswer bounded(worker::CandidateRunAnswer said);
-// The report of a device in software (device/ptx_driver/report.h) at the end of a call.
+// The record that a device in software (device/ptx_driver/report.h) writes at the end of a call.
 struct CallRecord {
   int64_t number = 0;
   int64_t launches = 0;
-  int64_t kernel_us = 0;  // Processor time of the kernels.
-  int64_t sectors = 0;    // Pieces of 32 bytes that they moved, where the device counts.
-  // Bytes of the outputs by where their values came from.
+  int64_t kernel_us = 0;  // The processor time of the kernels.
+  int64_t sectors = 0;    // Sectors of 32 bytes that kernels moved, if counted.
+  // The bytes of the outputs, by the origin of their values.
   int64_t from_kernels = 0;
   int64_t from_fills = 0;
   int64_t from_inputs = 0;
   int64_t from_host = 0;
   int64_t from_nowhere = 0;
-  bool reads_given = false;   // Some kernel read inputs or parameters, as far as the device saw.
-  int64_t unknown_reads = 0;  // Bytes that kernels read and nobody wrote that the device saw.
+  bool reads_given = false;   // True if the device saw a kernel read inputs or parameters.
+  int64_t unknown_reads = 0;  // Bytes that kernels read although the device saw no write to them.
 };
 std::vector<CallRecord> decode_calls(std::string_view report);
 
-// The device's findings: one JSON object a line; other lines are passed over.
+// The device's findings: one JSON object a line; other lines are ignored.
 std::vector<task::KernelFinding> decode_findings(std::string_view report, const Locate& locate);
 
 }  // namespace mc::execute

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reports of the device about candidate code, and what a sanitizer's front end prints on its
-// behalf: nothing of it may make the supervisor fail.  (What it answers: worker/protocol_fuzz.cc.)
+// Any reports of the device and any output of a sanitizer's front end about candidate code: none of
+// it may make the supervisor fail.  (The candidate's responses: worker/protocol_fuzz.cc.)
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

@@ -21,12 +21,12 @@ TEST(Decode, CutsLongTexts) {
   EXPECT_LE(refusal->exception.message.size(), 4096u);
 }
 
-TEST(Decode, RefusesARefusalWithoutAnError) {
+TEST(Decode, RejectsAnErrorReplyWithoutAnError) {
   EXPECT_FALSE(decode_refusal(R"({"ok": false})"));
   EXPECT_FALSE(decode_refusal(R"({"ok": false, "error": {"type": 5}})"));
 }
 
-TEST(Decode, CutsWhatARunTells) {
+TEST(Decode, BoundsTheAnswerOfARun) {
   worker::CandidateRunAnswer said{.sticky = std::string(100000, 'x')};
   for (int i = 0; i < 1000; ++i) said.aten[std::to_string(i) + std::string(1000, 'n')] = i;
   const auto run = bounded(std::move(said));
@@ -35,7 +35,7 @@ TEST(Decode, CutsWhatARunTells) {
   for (const auto& [name, count] : run.aten) EXPECT_EQ(name.size(), 200u);
 }
 
-TEST(Decode, TakesACheck) {
+TEST(Decode, CopiesACheckIntoATrial) {
   task::Trial trial;
   const worker::OutputCheck check{.path = "output",
                                   .problem = "value",
@@ -58,7 +58,7 @@ TEST(Decode, TakesACheck) {
   EXPECT_EQ(trial.checks[1].path.size(), 4096u);
 }
 
-TEST(Decode, TakesNoMoreChecksThanAVerdictHasRoomFor) {
+TEST(Decode, BoundsTheNumberOfChecks) {
   task::Trial trial;
   take_check({false, std::vector<worker::OutputCheck>(1000), ""}, trial);
   EXPECT_EQ(trial.checks.size(), 64u);
@@ -102,7 +102,7 @@ TEST(Decode, ReadsAnInspection) {
   EXPECT_EQ(broken.syntax_location, (task::SourceLocation{"candidate", 2, 1, "if"}));
 }
 
-TEST(Decode, PassesOverReportLinesThatAreScribbledOver) {
+TEST(Decode, IgnoresOverwrittenReportLines) {
   const auto findings = decode_findings(
       "garbage\n{\"kind\": \"shared_race\", \"kernel\": \"k\", \"thread\": [1, 0, 0]}\n"
       "{\"kind\": 5}\n{\"kind\": \"late\", \"block\": " +
@@ -113,7 +113,7 @@ TEST(Decode, PassesOverReportLinesThatAreScribbledOver) {
   EXPECT_EQ(findings[0].thread[0], 1);
 }
 
-TEST(Decode, PlacesAFindingByItsLine) {
+TEST(Decode, LocatesAFindingByItsLine) {
   const Locate by_line = [](std::string_view file, uint64_t line, std::string_view) {
     return task::SourceLocation{std::string(file), static_cast<int>(line), 0, ""};
   };

@@ -11,10 +11,10 @@ namespace {
 
 using Seconds = std::chrono::duration<double>;
 
-constexpr double kCloseSeconds = 2;  // A kernel that runs longer ends with the process.
+constexpr double kCloseSeconds = 2;  // A kernel that runs longer is killed with the process.
 
-// Two doubles, say: right answers of models were seen to read 4 bytes.  Sixteen sums of floats were
-// enough to do the last step of a loss on the host.
+// Enough for two doubles: correct answers of models read 4 bytes.  Sixteen sums of floats are known
+// to suffice to compute the last step of a loss on the host.
 constexpr int64_t kHostBytesOfCall = 16;
 
 }  // namespace

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DeviceProcess: the process that holds the device for a candidate process that has none
-// (python/harness/device/process.py).  It never runs a candidate's host code, so one that came
-// through a candidate without a fault serves the next one.
+// DeviceProcess: a process that holds the device for a candidate process without one
+// (python/harness/device/process.py).  It never runs a candidate's host code, so a device process
+// that served a candidate without a fault can serve the next one.
 //
 //   MC_TRY(Fd channel, device.open(), "device");       // Goes to the new candidate process.
 //   MC_TRY(int64_t address, device.put(trees, region), "inputs");
-//   ...                                                // The candidate runs on what is there.
+//   ...                                                // The candidate runs on these inputs.
 //   MC_TRY(auto outputs, device.take(said), "outputs");
 //   const bool is_clean = device.close();
 #ifndef MC_EXECUTE_DEVICE_PROCESS_H_
@@ -27,12 +27,13 @@
 
 namespace mc::execute {
 
-// The policies' rule of what a candidate did in so many calls, where they do not allow everything;
-// `bytes_before` went to the host before there were inputs.
+// Illegal where a candidate used the device in a way that policies forbid unless they allow
+// everything.  `bytes_before` were copied to the host before there were inputs; `calls` is the
+// number of calls of forward since.
 std::optional<task::Outcome> forbidden_by(const worker::DeviceUsedAnswer& used,
                                           int64_t bytes_before, int64_t calls);
 
-// The compressed data of a recording, and the name of the device that it was made on.
+// The compressed data of a recording, and the name of the device that it was recorded on.
 struct CandidateRecording {
   Fd data;
   std::string device;
@@ -45,18 +46,20 @@ class DeviceProcess {
   DeviceProcess(Session session, double limit_s)
       : session_(std::move(session)), limit_s_(limit_s) {}
 
-  // Begins with a candidate; the channel by which its process sends commands.  It may launch
-  // PyTorch's kernels whose mangled names match one of the patterns.  A device in software has the
-  // attributes in `described` (python/harness/worker/described.py) in the place of its own.  Where
-  // the candidate is recorded, recording() has what it sent.
+  // Begins to serve a candidate.  Returns the channel on which the candidate process sends
+  // commands.  The candidate may launch PyTorch kernels whose mangled names match one of the
+  // patterns.  A device in software reports the attributes in `described`
+  // (python/harness/worker/described.py) in place of its own.  With `is_recorded`, recording()
+  // returns the commands.
   Result<Fd> open(const std::vector<std::string>& foreign_kernels,
                   const std::map<std::string, int64_t>& described = {}, bool is_recorded = false);
-  // The candidate may load kernels from these files: their paths as it sees them, and here.
-  // `schedule_seed` orders the turns of a device in software.
+  // Allows the candidate to load kernels from these files: their paths in the candidate's view,
+  // mapped to those in this process's view.  `schedule_seed` orders the turns of warps on a device
+  // in software.
   Status allow(const std::map<std::string, std::string>& files, uint64_t schedule_seed);
-  // Maps a region of the judge's, whose tensors `trees` describe; its address.
+  // Maps a region of the judge, whose tensors `trees` describe.  Returns its address.
   Result<int64_t> put(const std::vector<worker::Tree>& trees, const Fd& region);
-  // The same with the inputs of a call of forward, which begins with it.
+  // The same for the inputs of a call of forward, which begins with it.
   Result<int64_t> begin_call(const worker::Tree& inputs, const Fd& region);
   Status release(int64_t address);
   // Copies the outputs and buffers that a candidate describes into a region for the judge.
@@ -64,33 +67,35 @@ class DeviceProcess {
   Answer take(const worker::Tree& outputs, const std::vector<worker::NamedTree>& buffers);
   // The candidate's use of the device so far.
   Result<worker::DeviceUsedAnswer> used();
-  // The findings in all answers of used(), for decode_findings().
+  // The findings in all responses of used(), for decode_findings().
   const std::string& report() const { return report_; }
 
-  // ---- Records and replays (docs/replay.md).
-  // What the candidate sent so far.  kUnsupported, with the reason, where that cannot be replayed
-  // elsewhere.
+  // ---- Records and replays (docs/replay.md). ----------------------------------------------------
+  // The commands that the candidate sent so far.  kUnsupported, with the reason, where they cannot
+  // be replayed on another device.
   Result<CandidateRecording> recording();
-  // Replays a recording, as a process that has served no candidate and will serve none.
-  // kInvalidInput for what is no recording or cannot be replayed here.
+  // Replays a recording.  REQUIRES: the process serves no candidate, before or after.
+  // kInvalidInput for data that is not a recording or cannot be replayed here.
   Result<worker::DeviceReplayAnswer> replay(const Fd& data, const task::Correctness& correctness);
 
-  // ---- Timing (device/cuda/timed_batch.h).
-  // Room for batches of at most so many calls; the address at which their inputs appear.  From now
-  // on the candidate has the device in timed calls alone.
+  // ---- Timing (device/cuda/timed_batch.h). ------------------------------------------------------
+  // Reserves memory for batches of at most `calls` calls.  Returns the address at which their
+  // inputs appear.  From now on the candidate has the device only during timed calls.
   Result<int64_t> prepare_batches(int64_t calls, int64_t inputs_bytes, int64_t outputs_bytes);
   Status start_batch(int64_t calls, const Fd& inputs, int64_t nbytes, bool is_gated,
                      bool is_itemised);
-  // Waits for the batch's work; refusal where the candidate did not make its calls, or failed.
+  // Waits for the batch to finish.  ErrorReply where the candidate did not make its calls, or
+  // failed.
   Answer finish_batch(double limit_s);
-  // The outputs of one of its calls, in the form of which the candidate told.  ErrorReply where
-  // they are others.
+  // The outputs of one call of the batch, in the form that the candidate described.  ErrorReply
+  // where they have another form.
   Answer take_call(int64_t call, const worker::Tree& outputs);
 
-  // True once an answer did not come: no further one will.  A candidate may have caused that.
+  // True once a response did not come; none will come any more.  A candidate may have caused that.
   bool has_ended() const { return has_ended_; }
 
-  // Ends with the candidate, whose process must be dead; whether another one may be served.
+  // Stops serving the candidate, whose process must have ended.  True if the process may serve
+  // another candidate.
   bool close();
 
  private:

@@ -21,7 +21,7 @@ constexpr int64_t kCompilerMemoryBytes = int64_t{16} << 30;
 constexpr int64_t kCompilerTmpBytes = int64_t{1} << 30;
 constexpr int kCompilerThreads = 512;
 
-// For torch.compile, with processes and files of its own.
+// The limits for torch.compile, which starts processes and writes files.
 ChildLimits compiling(ChildLimits child) {
   child.memory_bytes = std::max(child.memory_bytes, kCompilerMemoryBytes);
   child.tmp_bytes = std::max(child.tmp_bytes, kCompilerTmpBytes);
@@ -54,7 +54,7 @@ std::string task_failure(const ErrorReply& refusal) {
          (line > 0 ? " (line " + std::to_string(line) + ")" : "");
 }
 
-// The error of a judge that refused a request.
+// The error of a judge that rejected a request.
 Error judge_error(const ErrorReply& refusal) {
   if (refusal.kind == "oom") {
     return {ErrorCode::kExhausted, "no room for the reference: " + refusal.exception.message};
@@ -64,20 +64,21 @@ Error judge_error(const ErrorReply& refusal) {
   return infra("the judge failed: " + refusal.exception.type + ": " + refusal.exception.message);
 }
 
-// A signal by which a process ends itself; SIGKILL may come from a machine that is short of memory.
+// True for a signal by which a process ends itself; SIGKILL may come from a machine that is short
+// of memory.
 bool is_own_crash(const ProcessEnd& death) {
   return death.signal == SIGSEGV || death.signal == SIGABRT || death.signal == SIGFPE ||
          death.signal == SIGBUS || death.signal == SIGILL;
 }
 
-// True for an end that a busy machine may have caused once; a second one is the text's own.
+// True for an end that a busy machine may have caused once; a second one is due to the text.
 bool may_be_of_others(const Answer& answer) {
   const auto* death = std::get_if<ProcessEnd>(&answer);
   return std::holds_alternative<LimitExceeded>(answer) ||
          (death != nullptr && !is_own_crash(*death));
 }
 
-// Why a role that ran a task's text gave no answer; nothing where it gave one.
+// The failure of a role that runs a task's source, by its response; nothing where it replied.
 std::optional<Result<task::Outcome>> why_unopened(const Answer& answer) {
   const auto unsupported = [](const char* rule, std::string why) {
     return task::Outcome(task::Unsupported{{{rule, std::move(why), {}}}});
@@ -170,7 +171,7 @@ Stage<InspectorAnswer> Executor::inspect(const std::string& source,
     if (is_cancelled()) return Error{ErrorCode::kUnavailable, "cancelled"};
     if (is_last || !may_be_of_others(answer)) break;
   }
-  // Text that breaks the parser itself cannot be judged as Python.
+  // A text that crashes the parser cannot be judged as Python.
   return Inspected(task::Outcome(
       task::Unextractable{"syntax_error", "CPython's parser gave up on this text", {}}));
 }
@@ -272,8 +273,8 @@ Result<Session> Executor::judge(Spare spare) {
   return zygotes_.spawn(Role::kJudge, limits_.child);
 }
 
-// It does nothing but what the candidate asks for: a fresh one that a fresh candidate process ends
-// again is the candidate's doing.
+// A device process does only what the candidate requests.  If a new one ends again with a new
+// candidate process, the candidate is the cause.
 task::Outcome ended_device(const Error& error) {
   return task::Crashed{
       "forward", task::Exception{"DeviceProcessEnded", error.message, {}, {}}, 0, 0, {}, {}};

@@ -24,7 +24,7 @@ using worker::ProcessEnd;
 using worker::Reaction;
 using Inspect = worker::InspectorInspectQuestion;
 
-// The reactions of the inspectors, one after the other; the last one is for all that follow.
+// The reactions of consecutive inspectors; the last one repeats.
 class Inspectors {
  public:
   explicit Inspectors(std::vector<Reaction> reactions) : reactions_(std::move(reactions)) {
@@ -33,7 +33,7 @@ class Inspectors {
       return reactions_[index];
     });
   }
-  // "parsed", the reason that the text is not judged, or "error".
+  // "parsed", the reason why the text is not judged, or "error".
   std::string inspect() {
     const auto spawn = [this](Role, const ChildLimits&) -> Result<Session> {
       return worker_.session();
@@ -55,7 +55,7 @@ class Inspectors {
 const Reaction kParsed = worker::InspectorInspectAnswer{.classes = {"Model"}}.to_json();
 const Reaction kKilled = ProcessEnd{SIGKILL, 0};
 
-TEST(Inspect, AsksAgainAfterAnEndThatTheMachineMayHaveCaused) {
+TEST(Inspect, RetriesAfterAnEndThatTheMachineMayHaveCaused) {
   EXPECT_EQ(Inspectors({kKilled, kParsed}).inspect(), "parsed");
   EXPECT_EQ(Inspectors({Hangs{}, kParsed}).inspect(), "parsed");
 }
@@ -68,7 +68,7 @@ TEST(Inspect, BlamesATextThatEndsItTwiceOrThatCrashesIt) {
   EXPECT_EQ(crashes.num_asked(), 1u);
 }
 
-TEST(Inspect, SaysNothingOfTheTextOnceItIsCancelled) {
+TEST(Inspect, ReturnsAnErrorOnceItIsCancelled) {
   std::stop_source stop;
   stop.request_stop();
   const CancelScope scope(stop.get_token());

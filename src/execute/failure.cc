@@ -19,20 +19,21 @@ task::Crashed crashed_with(const Failure& failure, task::Exception exception) {
   return {failure.stage, std::move(exception), 0, 0, failure.findings, {}};
 }
 
-// The linker leaves open what the libraries of the process may define; loading finds the rest.
+// The linker accepts symbols that libraries of the process may define; loading finds those that
+// none defines.
 task::Outcome unlinked(const task::Exception& exception) {
   const std::string name = demangle(exception.message.substr(0, kSymbolBytesMax));
   const std::string message = fmt::format("undefined reference to {}: nothing defines it", name);
   return task::CompileFailed{{{"error", message, exception.location}}};
 }
 
-// Kernels of Triton are compiled as they are called.
+// Triton kernels are compiled when they are called.
 task::Outcome uncompiled(const task::Exception& exception) {
   return task::CompileFailed{
       {{"error", exception.message.substr(0, kMessageBytesMax), exception.location}}};
 }
 
-// A name that a candidate may not use is not there (docs/legality.md).
+// A name that a candidate may not use does not exist at run time (docs/legality.md).
 task::Outcome illegal(const char* rule, const task::Exception& exception) {
   return task::Illegal{"run",
                        {{rule, exception.message.substr(0, kMessageBytesMax), exception.location}}};
@@ -62,15 +63,16 @@ task::Outcome Failure::operator()(const ErrorReply& refusal) const {
   if (refusal.kind == "operator") return illegal("run.aten", refusal.exception);
   const auto is_endless = [](const auto& finding) { return finding.kind == "step_limit"; };
   if (std::ranges::any_of(findings, is_endless)) {
-    return task::TimedOut{stage, 0, findings};  // No clock ended it.
+    return task::TimedOut{stage, 0, findings};  // A step limit ended the kernel, not a clock.
   }
-  // Not "unsupported": a candidate that could say so of itself would never be scored.
+  // The outcome is not "unsupported": otherwise a candidate could avoid every score by reporting
+  // this of itself.
   task::Crashed crashed = crashed_with(*this, refusal.exception);
   if (!refusal.stage.empty()) crashed.stage = refusal.stage;
   return crashed;
 }
 
-// A device in software that lacks what a kernel reached has reported so.
+// A device in software that lacks a feature of a kernel has reported it as a finding.
 task::Outcome Failure::operator()(const ProcessEnd& death) const {
   if (auto lacking = unsupported_in(findings)) return std::move(*lacking);
   return task::Crashed{stage, std::nullopt, death.signal, death.exit_code, findings, {}};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Failure: what an answer that is no reply says of the candidate, given the stage it came in.
+// Failure: the candidate's outcome after a response that is not a Reply, given the stage.
 #ifndef MC_EXECUTE_FAILURE_H_
 #define MC_EXECUTE_FAILURE_H_
 
@@ -14,7 +14,7 @@
 
 namespace mc::execute {
 
-// The features that a kernel reached and that cannot be emulated, if any.
+// Unsupported, if the findings contain features that a kernel used and that cannot be emulated.
 std::optional<task::Outcome> unsupported_in(const std::vector<task::KernelFinding>& findings);
 
 // A visitor of Answer.  REQUIRES: the answer is not a Reply.

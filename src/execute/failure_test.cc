@@ -26,7 +26,7 @@ TEST(Failure, AnExceptionIsTheCandidatesInTheStageWhereItHappened) {
   EXPECT_EQ(crashed->exception->type, "KeyError");
 }
 
-TEST(Failure, WhatNothingDefinesDidNotCompile) {
+TEST(Failure, AnUndefinedSymbolIsACompileFailure) {
   const task::SourceLocation location{"candidate", 31, 0, "ext = load_inline("};
   const task::Outcome outcome =
       outcome_of({"link", "load", {"Refusal", "_Z7row_sumN2at6TensorE", location, {location}}});
@@ -37,7 +37,7 @@ TEST(Failure, WhatNothingDefinesDidNotCompile) {
   EXPECT_EQ(failed->diagnostics, std::vector<task::Diagnostic>{expected});
 }
 
-TEST(Failure, WhatACandidateDoesNotHaveIsIllegal) {
+TEST(Failure, TheUseOfAForbiddenNameIsIllegal) {
   const task::SourceLocation location{"candidate", 9, 0, "return a @ b"};
   const task::Outcome outcome =
       outcome_of({"operator", "", {"Refusal", "aten::mm is not available", location, {location}}});
@@ -48,7 +48,7 @@ TEST(Failure, WhatACandidateDoesNotHaveIsIllegal) {
   EXPECT_EQ(illegal->findings, std::vector<task::RuleFinding>{expected});
 }
 
-TEST(Failure, AKernelThatReachedItsBudgetOfStepsTimesOut) {
+TEST(Failure, AKernelThatExceedsItsStepLimitTimesOut) {
   task::KernelFinding endless;
   endless.kind = "step_limit";
   const ErrorReply refusal{"exception", "", {"CudaError", "launch timed out", {}, {}}};
@@ -58,7 +58,7 @@ TEST(Failure, AKernelThatReachedItsBudgetOfStepsTimesOut) {
   EXPECT_EQ(late->findings, std::vector<task::KernelFinding>{endless});
 }
 
-TEST(Failure, ALackOfTheDeviceSaysNothingOfTheCandidate) {
+TEST(Failure, AFeatureThatTheDeviceLacksIsUnsupported) {
   const StageLimits limits;
   task::KernelFinding lack;
   lack.kind = "unsupported";

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Theory of operation.  The judge makes inputs and keeps what it expects; the candidate process
-// gets the inputs and returns data; this class carries messages between the two, and Trials draws
-// the conclusion.  What the candidate process says of itself can only hurt it: an ATen call that it
-// reports makes it illegal, a finding fails its trial, and its outputs count only after the judge
-// compared them.
+// Theory of operation.  The judge makes inputs and keeps the expected outputs; the candidate
+// process gets the inputs and returns data; this class carries messages between the two, and Trials
+// determines the outcome.  Reports of the candidate process about itself can only count against it:
+// an ATen call makes it illegal, a finding makes its trial fail, and its outputs count only after
+// the judge has compared them.
 //
-// Trials at the main shape come first.  Where the plan does not ask for general kernels, only those
-// count: whatever goes wrong at another shape, but for what is illegal, fails the trials there.
+// Trials at the main shape come first.  Where the plan does not demand general kernels, only these
+// count: any failure at another shape, except an illegal one, only fails the trials there.
 #include "execute/measurement.h"
 
 #include <algorithm>
@@ -23,8 +23,8 @@ using Seconds = std::chrono::duration<double>;
 
 constexpr size_t kDetailBytesMax = 300;
 
-constexpr int64_t kConfigurationsMax = 64;  // An autotuned kernel's.
-constexpr double kConfigurations_s = 30;    // The clock's seconds for all but the first.
+constexpr int64_t kConfigurationsMax = 64;  // The bound on configurations of an autotuned kernel.
+constexpr double kConfigurations_s = 30;    // Wall-clock time for all but the first.
 
 }  // namespace
 
@@ -45,7 +45,8 @@ Measurement::Measurement(const StageLimits& limits, const Program& program, Judg
 Result<Measured> Measurement::run(const Pause& pause) {
   MC_TRY(EarlyOutcome loaded, load(), "load");
   if (loaded) return finish(std::move(*loaded));
-  // All models first: with the first trial, what only __init__ may use is gone.
+  // All models are built first: from the first trial on, operators that only __init__ may use are
+  // forbidden.
   for (const TrialPlan& plan : judge_.plan().trials) {
     if (shapes_built_.contains(plan.shape)) continue;
     MC_TRY(EarlyOutcome outcome, build(plan.shape), "build");
@@ -72,7 +73,8 @@ Result<Measured> Measurement::run(const Pause& pause) {
   return finish(outcome ? std::move(*outcome) : trials_.outcome());
 }
 
-// An autotuner takes another one on another device, and at another time.
+// Tests further configurations, because an autotuner chooses another one on another device, or at
+// another time.
 Result<EarlyOutcome> Measurement::run_configurations(const Pause& pause) {
   const auto start = std::chrono::steady_clock::now();
   for (const TrialPlan& plan : plans_of_configurations()) {
@@ -92,7 +94,7 @@ bool Measurement::spent_up(double spent_s) {
   return are_configurations_left_;
 }
 
-// The first trial, and the first one that counts at another shape.
+// The first trial, and the first trial at another shape that counts.
 std::vector<TrialPlan> Measurement::plans_of_configurations() const {
   std::vector<TrialPlan> plans;
   if (num_configurations_ <= 1 || spoilt_by_) return plans;
@@ -188,8 +190,8 @@ Result<EarlyOutcome> Measurement::build(int shape) {
   return EarlyOutcome();
 }
 
-// Others may use the device alone before each of its three steps, which take up to half a second
-// where a task is large.
+// Other evaluations may get exclusive use of the device before each of the three steps, which take
+// up to half a second for a large task.
 Result<EarlyOutcome> Measurement::run_trial(const TrialPlan& plan, const Pause& pause) {
   pause(session_);
   auto asked = ask_judge(worker::JudgeTrialQuestion{plan.index});
@@ -253,13 +255,13 @@ Result<Answer> Measurement::ask_to_run(const TrialPlan& plan,
   if (!bytes_to_host_before_) bytes_to_host_before_ = before.bytes_to_host;
   ++calls_there_;
   const auto put = device_.begin_call(given.body.inputs, given.region);
-  // The device was clean when the candidate got it.
+  // The device was clean when the candidate got it, so the fault is the candidate's.
   if (!put && !trials_.all().empty()) {
     const task::Exception fault{"CudaError", put.error().message, {}, {}};
     return Answer(ErrorReply{.kind = "exception", .stage = "forward", .exception = fault});
   }
   MC_TRY(const int64_t address, put, "inputs");
-  // Kernels of Triton are compiled as they are called.
+  // Triton kernels are compiled when they are called.
   const double compile_s = program_.is_in_triton() ? limits_.load_s : 0;
   Answer answer =
       ask(worker::CandidateRunThereQuestion{plan.shape, given.body.inputs, given.body.written,
@@ -277,8 +279,8 @@ Result<Answer> Measurement::ask_to_run(const TrialPlan& plan,
   return answer;
 }
 
-// The answer as a candidate process with a device would have given it: with its outputs in a
-// region.
+// The reply that a candidate process with a device of its own would have sent: with its outputs in
+// a region.
 Result<Answer> Measurement::take_outputs(Answer answer) {
   auto ran =
       worker::parse_response<worker::CandidateRunThereQuestion>(std::get<Reply>(std::move(answer)));
@@ -302,8 +304,8 @@ Result<Answer> Measurement::take_outputs(Answer answer) {
   return Answer(Reply{said.to_json(), std::move(copied.region)});
 }
 
-// The things seen by the device process that the candidate's policy forbids.  Bytes count from the
-// time when there were inputs, in calls and between them.
+// Illegal where the device process saw uses that the candidate's policy forbids.  Bytes count from
+// the first inputs on, in calls and between them.
 Result<EarlyOutcome> Measurement::forbidden_there() {
   if (trials_.may_use_all()) return EarlyOutcome();
   MC_TRY(const auto used, device_.used(), "after the call");
@@ -317,7 +319,7 @@ Result<Measurement::Checked> Measurement::check(const RunAnswer& run, const Fd& 
 }
 
 task::Outcome Measurement::uncheckable(Error error, Trials::Call call) {
-  // A judge on the CPU has memory of its own, and a fresh one all of it.
+  // A judge on the CPU does not share memory with the candidate, and a new judge has all of it.
   if (limits_.device_reports) error.code = ErrorCode::kUnavailable;
   check_error_ = with_context(error, "check");
   return trials_.reject(std::move(call), error.message.substr(0, kDetailBytesMax));
@@ -329,8 +331,8 @@ Answer Measurement::ask(const Question& question, const Fd* region, double limit
   return session_.ask(question.to_json(), region, Seconds(limit_s));
 }
 
-// The candidate process had taken the room on the device that the judge does not find, but finds
-// once the candidate process has ended.
+// Repeats a request that lacks device memory after the candidate process has ended.  If it then
+// succeeds, the candidate process had taken the memory.
 template <typename Question>
 Result<worker::Response<Question>> Measurement::ask_judge(const Question& question) {
   auto told = judge_.ask(question, limits_.judge_s);
@@ -345,7 +347,7 @@ task::Outcome Measurement::out_of_memory(const char* stage) const {
 }
 
 std::string_view Measurement::fresh_report() {
-  // An error is the end of the device process, which the next request to it shows.
+  // An error means that the device process ended, which the next request to it shows.
   if (limits_.device_reports) static_cast<void>(device_.used());
   const std::string_view report = device_.report();
   const std::string_view fresh = report.substr(std::min(report_read_, report.size()));
@@ -357,8 +359,8 @@ std::vector<task::KernelFinding> Measurement::new_findings() {
   return decode_findings(fresh_report(), program_.locate);
 }
 
-// A crash of a candidate that asked the device process for what it does not have.  Wrong values
-// have no such excuse: who says so of itself would never be scored.
+// True for a crash of a candidate that requested a feature that the device process lacks.  Wrong
+// values are not excused by this: otherwise a candidate could avoid every score by such a request.
 bool Measurement::lacks_there(const task::Outcome& outcome, std::string& what) {
   if (!std::holds_alternative<task::Crashed>(outcome)) return false;
   const auto used = device_.used();
@@ -381,7 +383,8 @@ Measured Measurement::finish(task::Outcome outcome) {
                     trials_.has_failed(),
                     are_configurations_left_,
                     compile_s_};
-  // The fault of a kernel is an exception too, and what is left on the device fails later calls.
+  // A kernel's fault also appears as an exception, and a fault that stays on the device makes later
+  // calls fail.
   const bool is_clean = !spoilt_by_ && !has_thrown_;
   if (std::holds_alternative<task::Passed>(measured.outcome) && is_clean) {
     measured.candidate = std::move(session_);

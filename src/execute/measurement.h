@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Measurement: one candidate process against one judge, over every trial of the judge's plan.
+// Measurement: runs one candidate process against one judge, over every trial of the judge's plan.
 #ifndef MC_EXECUTE_MEASUREMENT_H_
 #define MC_EXECUTE_MEASUREMENT_H_
 
@@ -22,11 +22,11 @@ class Measurement {
               const RunPolicy& policy, uint64_t schedule_seed, Session session,
               DeviceProcess& device);
 
-  // Drives the candidate process to its end.  An Error is the judge's or the machine's failure.
-  // `pause` as in Executor::measure.
+  // Runs all trials.  An Error is the judge's or the machine's failure.  `pause` as in
+  // Executor::measure.
   Result<Measured> run(const Pause& pause);
 
-  // Only the trials at the plan's last shape.
+  // Runs only the trials at the shape of the plan's last trial.
   Result<Tried> run_last();
 
   // Only loads the candidate and builds it at the main shape.
@@ -42,7 +42,8 @@ class Measurement {
   std::vector<TrialPlan> plans_of_configurations() const;
   bool spent_up(double spent_s);
   void note_configurations(const RunAnswer& run);
-  const task::Outcome* cannot_run(const TrialPlan& plan) const;  // Why; null where it can.
+  // The reason why the trial cannot run; null where it can.
+  const task::Outcome* cannot_run(const TrialPlan& plan) const;
   Result<Checked> check(const RunAnswer& run, const Fd& region, const Trials::Call& call);
   task::Outcome uncheckable(Error error, Trials::Call call);
   Result<Answer> ask_to_build(int shape, const Initial& init);
@@ -56,7 +57,7 @@ class Measurement {
   Result<worker::Response<Question>> ask_judge(const Question& question);
   task::Outcome out_of_memory(const char* stage) const;
 
-  std::string_view fresh_report();  // Since the last look.
+  std::string_view fresh_report();  // The part of the report since the last call.
   std::vector<task::KernelFinding> new_findings();
   bool lacks_there(const task::Outcome& outcome, std::string& what);
   Measured finish(task::Outcome outcome);
@@ -70,23 +71,26 @@ class Measurement {
 
   Session session_;
   DeviceProcess& device_;
-  int64_t launches_own_ = 0;  // The last call's.
-  int64_t calls_there_ = 0;   // The candidate process's by way of the device process.
-  std::optional<int64_t> bytes_to_host_before_;  // There were inputs.
+  int64_t launches_own_ = 0;                     // The launches of the last call.
+  int64_t calls_there_ = 0;                      // Calls of forward through the device process.
+  std::optional<int64_t> bytes_to_host_before_;  // The value when the first inputs arrived.
   std::set<int> shapes_built_;
-  std::map<int, task::Outcome> shapes_refused_;  // The constructor refused them; they do not count.
-  std::optional<task::Outcome> spoilt_by_;       // At a shape that does not count.
-  bool has_thrown_ = false;                      // Likewise, by an exception alone.
+  // Shapes that the constructor rejected; they do not count.
+  std::map<int, task::Outcome> shapes_refused_;
+  std::optional<task::Outcome> spoilt_by_;  // The failure at a shape that does not count.
+  bool has_thrown_ = false;                 // True after an exception that only failed its trial.
   Trials trials_;
-  task::StateMatch state_;  // At the main shape.
-  double kernel_s_ = 0;     // The last call's kernels took so long on the device.
+  task::StateMatch state_;  // The match at the main shape.
+  double kernel_s_ = 0;     // The kernels' time in the last call.
   std::optional<Error> check_error_;
-  int64_t configuration_ = 0;       // The next call's, of autotuned kernels.
-  int64_t num_configurations_ = 1;  // The most that one of them had in a call.
+  int64_t configuration_ = 0;       // The configuration of autotuned kernels in the next call.
+  int64_t num_configurations_ = 1;  // The most that one autotuned kernel had in a call.
   bool are_configurations_left_ = false;
-  double compile_s_ = 0;  // Says the candidate process, of kernels that it compiled in calls.
-  bool is_judge_crowded_out_ = false;  // The candidate process's hold on the device is the cause.
-  size_t report_read_ = 0;             // Bytes of the device's report that were read.
+  // The time for compiling kernels during calls, according to the candidate process.
+  double compile_s_ = 0;
+  // True if the candidate process holds too much device memory for the judge.
+  bool is_judge_crowded_out_ = false;
+  size_t report_read_ = 0;  // Bytes of the device's report that were read.
 };
 
 }  // namespace mc::execute

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Measurement by what the device process counts and copies.
+// Measurement with the counts and copies of the device process.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -22,7 +22,7 @@ using Used = worker::DeviceUsedQuestion;
 using Put = worker::DevicePutQuestion;
 using Take = worker::DeviceTakeQuestion;
 
-// A judge, a candidate process and a device process that do all that they are asked; one trial.
+// A judge, a candidate process and a device process that fulfil every request; one trial.
 class DeviceMeasurement : public testing::Test {
  protected:
   DeviceMeasurement() {
@@ -66,7 +66,7 @@ class DeviceMeasurement : public testing::Test {
   RunPolicy policy_{"test", {}, 0};
 };
 
-TEST_F(DeviceMeasurement, TellsTheCandidateAddressesAndTheJudgeWhatTheDeviceProcessCopied) {
+TEST_F(DeviceMeasurement, SendsAddressesToTheCandidateAndCopiedOutputsToTheJudge) {
   int64_t told = 0;
   candidates_.on<Forward>([&](const Forward& asked, const Fd&) {
     told = asked.address;
@@ -84,12 +84,12 @@ TEST_F(DeviceMeasurement, TellsTheCandidateAddressesAndTheJudgeWhatTheDeviceProc
 
 TEST_F(DeviceMeasurement, CountsLaunchesOfTheCallByTheDeviceProcess) {
   policy_.own_launches_min = 1;
-  devices_.say<Used>({.launches_own = 3});  // All of them before the call.
+  devices_.say<Used>({.launches_own = 3});  // All of them happened before the call.
   EXPECT_EQ(decided<task::Illegal>().findings.at(0).rule, "run.own_launch");
 }
 
-TEST_F(DeviceMeasurement, RefusesMoreBytesToTheHostThanACallMayHave) {
-  int64_t bytes = 1000;  // Before there were inputs.
+TEST_F(DeviceMeasurement, RejectsMoreBytesToTheHostThanACallMayCopy) {
+  int64_t bytes = 1000;  // The bytes before there were inputs.
   devices_.on<Used>(
       [&](const Used&, const Fd&) { return worker::DeviceUsedAnswer{.bytes_to_host = bytes}; });
   int64_t more = 16;
@@ -111,7 +111,7 @@ TEST_F(DeviceMeasurement, RefusesKernelsThatThePolicyDoesNotName) {
   EXPECT_NE(illegal.findings[0].message.find("at::native::softmax"), std::string::npos);
 }
 
-TEST_F(DeviceMeasurement, AFailureIsTheDeviceProcessesWhereItLacksWhatWasAskedFor) {
+TEST_F(DeviceMeasurement, IsUnsupportedWhereTheDeviceProcessLacksARequestedFeature) {
   devices_.say<Used>({.unsupported = "cudaMallocManaged"});
   decided<task::Passed>();
   candidates_.fail<Forward>(ErrorReply{"exception", "forward", {"RuntimeError", "no", {}, {}}});
@@ -144,7 +144,7 @@ TEST_F(DeviceMeasurement, OutputsThatAreNotOnTheDeviceFailTheCandidate) {
   EXPECT_FALSE(std::holds_alternative<task::Infra>(measured->outcome));
 }
 
-TEST_F(DeviceMeasurement, AFailureOfTheDeviceProcessIsTheWorlds) {
+TEST_F(DeviceMeasurement, AFailureOfTheDeviceProcessIsAnError) {
   devices_.fail<Put>(worker::Reaction(ProcessEnd{9, 0}));
   EXPECT_FALSE(measure());
 }

@@ -23,7 +23,7 @@ using worker::Reaction;
 const ErrorReply kRefused{"exception", "", {"Error", "cannot", {}, {}}};
 const ErrorReply kNoRoom{"oom", "", {"Error", "no room", {}, {}}};
 
-// One reaction after the other; the last one stays.
+// Consecutive requests get consecutive reactions; the last one repeats.
 template <typename Question>
 void in_turn(FakeWorker& worker, std::vector<Reaction> reactions) {
   auto num = std::make_shared<size_t>(0);
@@ -40,7 +40,8 @@ using Build = worker::CandidateBuildThereQuestion;
 using Forward = worker::CandidateRunThereQuestion;
 using Used = worker::DeviceUsedQuestion;
 
-// A judge that passes what a candidate process does, who does all that it is asked; two trials.
+// A judge that passes every candidate process, and a candidate process that fulfils every request;
+// two trials.
 class MeasurementTest : public testing::Test {
  protected:
   MeasurementTest() {
@@ -70,7 +71,7 @@ class MeasurementTest : public testing::Test {
     return Measurement(limits_, program_, judge, policy_, 5, candidates_.session(), device)
         .run(pause);
   }
-  // The outcome that was decided; fails the test where nothing was.
+  // The outcome of the run; fails the test where there is none.
   template <typename Outcome>
   Outcome decided() {
     auto measured = measure();
@@ -102,7 +103,7 @@ TEST_F(MeasurementTest, PassesWhatTheJudgePasses) {
   EXPECT_EQ(measured->aten_ops.at("aten::relu"), 4);
 }
 
-TEST_F(MeasurementTest, TellsACandidateTheInputsAndTheJudgeItsOutputs) {
+TEST_F(MeasurementTest, SendsInputsToTheCandidateAndItsOutputsToTheJudge) {
   judges_.on<Trial>([](const Trial& asked, const Fd&) {
     return worker::JudgeTrialAnswer{.inputs = {"[" + std::to_string(asked.index) + "]"}};
   });
@@ -137,14 +138,14 @@ TEST_F(MeasurementTest, IsWrongWhereInputsWereOverwritten) {
   EXPECT_EQ(decided<task::Wrong>().q, 0);
 }
 
-TEST_F(MeasurementTest, CountsOtherShapesOnlyWhereTheTaskWantsGeneralKernels) {
+TEST_F(MeasurementTest, CountsOtherShapesOnlyWhereTheTaskDemandsGeneralKernels) {
   last_shape_ = 1;
   in_turn<Check>(judges_, {worker::JudgeCheckAnswer{.passed = true}.to_json(),
                            worker::JudgeCheckAnswer{.passed = false}.to_json()});
   EXPECT_EQ(decided<task::Passed>().generality, 0);
 }
 
-TEST_F(MeasurementTest, CountsNaNOnlyWhereTheTaskWantsGeneralKernels) {
+TEST_F(MeasurementTest, CountsNaNOnlyWhereTheTaskDemandsGeneralKernels) {
   last_distribution_ = "nan";
   in_turn<Check>(judges_, {worker::JudgeCheckAnswer{.passed = true}.to_json(),
                            worker::JudgeCheckAnswer{.passed = false}.to_json()});
@@ -176,7 +177,7 @@ TEST_F(MeasurementTest, IsUnsupportedWhereTheTaskItselfFails) {
   EXPECT_THAT(measured.error().message, testing::HasSubstr("the task fails: ValueError: no"));
 }
 
-TEST_F(MeasurementTest, TellsACandidateWhichInputsToWrite) {
+TEST_F(MeasurementTest, SendsTheCandidateTheListOfInputsToWrite) {
   judges_.say<Trial>({.written = {2, 0}});
   candidates_.on<Forward>([](const Forward& asked, const Fd&) {
     EXPECT_EQ(asked.written, (std::vector<int64_t>{2, 0}));
@@ -195,7 +196,7 @@ TEST_F(MeasurementTest, IsWrongAndSpecialisedWhereOtherShapesCount) {
   EXPECT_TRUE(wrong.specialised);
 }
 
-TEST_F(MeasurementTest, LetsAnotherShapeBeRefused) {
+TEST_F(MeasurementTest, PassesACandidateThatRejectsAnotherShape) {
   last_shape_ = 1;
   in_turn<Build>(candidates_, {worker::CandidateBuildThereAnswer().to_json(), kRefused});
   const auto passed = decided<task::Passed>();
@@ -203,7 +204,7 @@ TEST_F(MeasurementTest, LetsAnotherShapeBeRefused) {
   EXPECT_EQ(passed.trials.at(1).checks.at(0).problem, "exception");
 }
 
-TEST_F(MeasurementTest, IsACrashWhereTheCandidateRefuses) {
+TEST_F(MeasurementTest, IsACrashWhereTheCandidateThrows) {
   candidates_.fail<Build>(kRefused);
   EXPECT_EQ(decided<task::Crashed>().stage, "init");
   candidates_.fail<Load>(kRefused);
@@ -217,12 +218,12 @@ TEST_F(MeasurementTest, IsACrashWhereTheCandidateDiesOfASignal) {
   EXPECT_EQ(crashed.signal, 11);
 }
 
-TEST_F(MeasurementTest, IsLateWhereTheCandidateHangs) {
+TEST_F(MeasurementTest, TimesOutWhereTheCandidateHangs) {
   candidates_.fail<Forward>(worker::Hangs());
   EXPECT_EQ(decided<task::TimedOut>().stage, "forward");
 }
 
-TEST_F(MeasurementTest, IsACrashWhereTheCandidateSaysWhatIsNoAnswer) {
+TEST_F(MeasurementTest, IsACrashWhereTheReplyIsMalformed) {
   const std::string ran = worker::CandidateRunThereAnswer().to_json();
   const std::string more = ran.substr(0, ran.size() - 1) + R"(,"passed":true})";
   for (const std::string& said : {std::string("{}"), std::string(R"({"ok": true})"), more}) {
@@ -258,12 +259,12 @@ TEST_F(MeasurementTest, PausesBeforeEachStepOfATrial) {
   int pauses = 0;
   ASSERT_TRUE(measure([&](Session& candidate) {
     ++pauses;
-    candidate.rest();  // Goes on when it is asked.
+    candidate.rest();  // The process resumes at the next request.
   }));
   EXPECT_EQ(pauses, 2 * 3) << "the judge's inputs, the call, the comparison";
 }
 
-TEST_F(MeasurementTest, IsWrongAndSaysWhyWhereTheJudgeCannotCheck) {
+TEST_F(MeasurementTest, IsWrongWithAReasonWhereTheJudgeCannotCheck) {
   const std::string checked = worker::JudgeCheckAnswer{.passed = true}.to_json();
   for (const Reaction& second : {Reaction(kRefused), Reaction(kNoRoom), Reaction("[]")}) {
     in_turn<Check>(judges_, {checked, second});
@@ -279,14 +280,14 @@ TEST_F(MeasurementTest, IsWrongAndSaysWhyWhereTheJudgeCannotCheck) {
   }
 }
 
-TEST_F(MeasurementTest, IsOutOfMemoryWhereTheJudgeHasRoomOnceTheCandidateEnded) {
+TEST_F(MeasurementTest, IsOutOfMemoryWhereTheCandidateTookTheJudgesMemory) {
   const std::string given = worker::JudgeTrialAnswer().to_json();
   in_turn<Trial>(judges_, {given, kNoRoom, given});
   decided<task::OutOfMemory>();
   EXPECT_EQ(candidates_.num_alive(), 0);
 }
 
-TEST_F(MeasurementTest, FailsWhereTheJudgeHasNoRoomEitherWay) {
+TEST_F(MeasurementTest, FailsWhereTheJudgeLacksMemoryWithoutTheCandidateToo) {
   judges_.fail<Trial>(kNoRoom);
   const auto measured = measure();
   ASSERT_FALSE(measured);

@@ -38,12 +38,12 @@ std::string_view behind(std::string_view text, std::string_view part) {
 
 // ---- Entries ------------------------------------------------------------------------------------
 
-// Entries are parted by heads, which stand one space behind the mark, details several.  "and Read
-// access at ..." is a detail wherever it stands.
+// Heads separate the entries; a head is indented by one space after the mark, details by several.
+// A line "and Read access at ..." is always a detail.
 class Entries {
  public:
   void add(std::string_view line) {
-    const size_t at = line.find(kMark);  // The program's own line may not have ended.
+    const size_t at = line.find(kMark);  // The program's own line before it may be unfinished.
     if (at == std::string_view::npos) return;
     line.remove_prefix(at + kMark.size());
     if (line.starts_with('=')) return;
@@ -100,7 +100,7 @@ std::array<int64_t, 3> triple_in(std::string_view text) {
 
 // ---- Findings -----------------------------------------------------------------------------------
 
-// A detail of the program's threads and addresses; not where the host called from.
+// True for a detail about threads and addresses; false for the host's call stack.
 bool is_told(std::string_view detail) {
   return !detail.starts_with("Saved host backtrace") && !detail.starts_with("Host Frame") &&
          !detail.starts_with("in ") && !detail.starts_with("by thread") &&
@@ -114,7 +114,7 @@ std::string access_kind(const Entry& entry) {
   return contains(entry.head, " read ") ? "out_of_bounds_read" : "out_of_bounds_write";
 }
 
-// "" where the entry is no error of a kernel's.
+// The kind of finding; "" where the entry is not an error of a kernel.
 std::string kind_of(const Entry& entry) {
   const std::string_view head = entry.head;
   if (head.starts_with("Invalid __") || head.starts_with("Warp Invalid")) return access_kind(entry);
@@ -125,7 +125,7 @@ std::string kind_of(const Entry& entry) {
   if (head.starts_with("Barrier error detected")) return "divergent_barrier";
   if (head.starts_with("Uninitialized __shared__")) return "uninitialised_shared";
   if (!head.starts_with("Program hit ")) return "";
-  // The kernel's own entry tells more, or its trial did.
+  // Another entry about the kernel, or its trial, has more detail.
   const bool is_launch = contains(head, "cudaErrorInvalidConfiguration") ||
                          contains(head, "cudaErrorLaunchOutOfResources") ||
                          contains(head, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES");
@@ -133,9 +133,9 @@ std::string kind_of(const Entry& entry) {
   return contains(head, "cudaErrorAssert") ? "device_assert" : "";
 }
 
-// A read that the compiler made wider than the program's: it reads a whole vector of shared memory
-// where the program reads its beginning, and memcheck reports the bytes behind the array's end, 12
-// of 16 say.  An access of the program's own has a power of two.
+// True for a read that the compiler widened: it reads a whole vector of shared memory where the
+// program reads its beginning, and memcheck reports the bytes beyond the array's end, for example
+// 12 of 16.  An access that the program itself makes has a power of two as its size.
 bool is_compilers(const Entry& entry) {
   const std::string_view size = behind(entry.head, "Invalid __shared__ read of size ");
   unsigned bytes = 0;
@@ -149,11 +149,11 @@ void note_place(std::string_view detail, task::KernelFinding& finding) {
   } else if (detail.starts_with("by thread ")) {
     finding.thread = triple_in(detail);
     finding.block = triple_in(behind(detail, " in block "));
-  } else if (contains(detail, " Thread (") && finding.kernel.empty()) {  // The detail of a hazard.
+  } else if (contains(detail, " Thread (") && finding.kernel.empty()) {  // A detail of a hazard.
     finding.thread = triple_in(detail);
     finding.kernel = kernel_in(behind(detail, " at "));
   } else if (detail.starts_with("Device Frame:")) {
-    finding.kernel = kernel_in(trimmed(behind(detail, ":")));  // The outermost one is the kernel.
+    finding.kernel = kernel_in(trimmed(behind(detail, ":")));  // The outermost frame is the kernel.
   }
 }
 

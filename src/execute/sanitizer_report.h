@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The output of compute-sanitizer as findings.
+// Parses the output of compute-sanitizer into findings.
 //
 // Its lines begin with "=========".  An entry has a head ("Invalid __global__ read of size 4
-// bytes") and indented lines of detail; a summary ends the report.  What the program itself prints
-// stands between, and may look like it: so a report can only be believed where it convicts.  Pure.
-// Example:
+// bytes") and indented lines of details; a summary ends the report.  The output of the program
+// itself is between these lines and may imitate them, so a report is trusted only where it counts
+// against the candidate.  A pure function.  Example:
 //   const SanitizerReport report = parse_sanitizer_report(printed);
 //   if (!report.findings.empty()) convict(report.findings);
 #ifndef MC_EXECUTE_SANITIZER_REPORT_H_
@@ -23,13 +23,12 @@ namespace mc::execute {
 inline constexpr size_t kSanitizerFindingsMax = 16;
 
 struct SanitizerReport {
-  bool has_banner = false;   // It started.
-  bool has_summary = false;  // It came to its end.
-  // With the kinds of device/ptx_driver/report.cc; those of one kind at one place once.  An error
-  // of a kind that is not known is "sanitizer".  Warnings, and calls of the driver that fail, are
-  // none.
+  bool has_banner = false;   // True if the sanitizer started.
+  bool has_summary = false;  // True if the report is complete.
+  // Findings of the kinds in device/ptx_driver/report.cc, one for each kind and location.  An error
+  // of an unknown kind becomes "sanitizer".  Warnings and failed driver calls are not findings.
   std::vector<task::KernelFinding> findings;
-  std::string complaint;  // The first thing that it says of itself: it could not attach, ...
+  std::string complaint;  // The first message about the sanitizer itself: it could not attach, ...
 };
 
 SanitizerReport parse_sanitizer_report(std::string_view printed);

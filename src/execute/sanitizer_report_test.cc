@@ -14,7 +14,7 @@ using testing::IsEmpty;
 using testing::Not;
 using testing::SizeIs;
 
-// In src/execute/sanitizer_reports/.
+// The parsed report from src/execute/sanitizer_reports/.
 SanitizerReport report_in(const std::string& name) {
   const auto text =
       read_file(std::string(MC_SOURCE_DIR) + "/src/execute/sanitizer_reports/" + name, 1 << 20);
@@ -84,7 +84,7 @@ TEST(SanitizerReport, OfACleanRunHasNoFindings) {
   }
 }
 
-TEST(SanitizerReport, PassesOverDriverCallsThatFailAndOverWarnings) {
+TEST(SanitizerReport, IgnoresFailedDriverCallsAndWarnings) {
   EXPECT_THAT(report_in("api_errors.txt").findings, IsEmpty());
   EXPECT_THAT(parse_sanitizer_report("========= Warning: Race reported between Write access at k "
                                      "and Read access at k\n")
@@ -92,7 +92,7 @@ TEST(SanitizerReport, PassesOverDriverCallsThatFailAndOverWarnings) {
               IsEmpty());
 }
 
-TEST(SanitizerReport, LeavesAReadThatTheCompilerMadeWider) {
+TEST(SanitizerReport, IgnoresAReadThatTheCompilerWidened) {
   const std::string head =
       "========= COMPUTE-SANITIZER\n========= Invalid __shared__ read of size ";
   const SanitizerReport wide = parse_sanitizer_report(head + "12 bytes\n");
@@ -101,7 +101,7 @@ TEST(SanitizerReport, LeavesAReadThatTheCompilerMadeWider) {
   EXPECT_THAT(parse_sanitizer_report(head + "4 bytes\n").findings, SizeIs(1));
 }
 
-TEST(SanitizerReport, TellsWhyItCouldNotWatch) {
+TEST(SanitizerReport, ReportsWhyTheSanitizerCouldNotAttach) {
   const SanitizerReport report = report_in("not_attached.txt");
   EXPECT_THAT(report.complaint, HasSubstr("No attachable process"));
   EXPECT_FALSE(report.has_summary);
@@ -119,7 +119,7 @@ TEST(SanitizerReport, IsBounded) {
   EXPECT_LE(report.findings[0].detail.size(), 300U);
 }
 
-TEST(SanitizerReport, SurvivesWhatNobodyPrints) {
+TEST(SanitizerReport, AcceptsAnyText) {
   for (const char* text :
        {"", "=========", "========= \n=========     at\n", "==========\n", "=========     at 0x\n",
         "========= Invalid \n=========     by thread (\n=========     by thread (1,2) in block\n",

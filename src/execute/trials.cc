@@ -16,9 +16,10 @@ namespace mc::execute {
 namespace {
 
 constexpr size_t kFaultBytesMax = 400;
-constexpr int64_t kMovedPercentMax = 50;  // A part of the outputs' bytes.
+constexpr int64_t kMovedPercentMax = 50;  // The bound in percent of the outputs' bytes.
 
-// Trials of values that a task's own inputs do not hold (python/harness/judge/specials.py).
+// True for a trial with values that the task's own inputs do not contain
+// (python/harness/judge/specials.py).
 bool is_special(const TrialPlan& plan) {
   return plan.distribution == "nan" || plan.distribution == "nonfinite";
 }
@@ -32,14 +33,15 @@ task::Outcome illegal(const char* rule, std::string message) {
 constexpr std::string_view kLateWork = "late_work";
 constexpr std::string_view kRace = "shared_race";
 
-// The candidate may restore an input, or write an output, that the judge has yet to read.
+// Illegal where the device worked after the call: it may restore an input, or write an output,
+// before the judge reads it.
 EarlyOutcome late_work_in(const std::vector<task::KernelFinding>& findings) {
   const auto late = std::ranges::find(findings, kLateWork, &task::KernelFinding::kind);
   if (late == findings.end()) return std::nullopt;
   return illegal("run.late_work", late->detail);
 }
 
-// How a trial fails that says nothing of the candidate, by a call's end or by what it reached.
+// True for a failed trial that is no evidence about the candidate: the device lacks a feature.
 bool is_lacking(const task::Trial& trial) {
   static const std::string kUnsupported = task::outcome_name(task::Unsupported{});
   return !trial.checks.empty() && trial.checks.front().problem == kUnsupported;
@@ -64,7 +66,7 @@ void take_lack(Trials::Call& call) {
   (is_in_kernel ? call.lacking : call.excuse) = unsupported_in(lacks);
 }
 
-// How a call ended that only fails its trial.
+// The check result of a call whose end only makes its trial fail.
 task::OutputCheck check_of(const task::Outcome& outcome) {
   task::OutputCheck check;
   check.path = "output";
@@ -96,13 +98,13 @@ std::vector<task::KernelFinding> findings_of(const task::Outcome& outcome) {
   return {};
 }
 
-// Right values that no kernel made.
+// Illegal where the right values were not computed by kernels.
 EarlyOutcome host_made(const CallRecord& record) {
   if (const int64_t others = record.from_host + record.from_nowhere; others > 0) {
     return illegal(task::kHostOutput, "no kernel of the candidate wrote " + std::to_string(others) +
                                           " bytes of the outputs: the host made them");
   }
-  // A reference may return numbers alone; then nothing left the device as an output.
+  // The reference may return only numbers; then no output comes from the device.
   if (record.from_kernels + record.from_inputs == 0 && record.from_fills > 0) {
     return illegal(task::kHostOutput,
                    "no kernel of the candidate wrote the outputs: they were filled");
@@ -118,9 +120,9 @@ bool has_failed_launch(const task::Trial& trial) {
   });
 }
 
-// The device tells of each place once, in the trial that met it first; but a race or an
-// uninitialised read is a fault of the kernel, whatever the values were, and fails every trial of
-// those that count, or of those that do not.
+// The share of trials that passed.  The device reports each location once, in the first trial that
+// reaches it.  But a race or an uninitialised read is a fault of the kernel, whatever the values
+// are, so it makes all given trials fail (those that count, or those that do not).
 double share_passed(std::span<task::Trial> trials) {
   if (trials.empty()) return 1;
   const auto has_findings = [](const task::Trial& trial) { return !trial.findings.empty(); };
@@ -183,7 +185,7 @@ EarlyOutcome Trials::fail(const Call& call, const Answer& answer) {
     fail(call.plan, &*call.lack());
     return std::nullopt;
   }
-  // A candidate may refuse sizes that it was not asked for.
+  // A candidate may reject sizes other than the task's.
   const bool is_exception = std::holds_alternative<ErrorReply>(answer) &&
                             (std::holds_alternative<task::Crashed>(failure) ||
                              std::holds_alternative<task::CompileFailed>(failure));
@@ -300,7 +302,7 @@ task::Trial Trials::trial_of(const TrialPlan& plan) const {
   return {plan.index, shape.label, plan.distribution, shape.constants, "", false, {}, {}, ""};
 }
 
-// The parts of an allowed operator are allowed too, so it does not matter who called.
+// Operators within an allowed operator are also allowed, so the caller does not matter.
 EarlyOutcome Trials::note_aten(const std::map<std::string, int64_t>& calls) {
   constexpr std::string_view kAten = "aten::";
   task::Illegal illegal{"run", {}};
@@ -322,7 +324,7 @@ EarlyOutcome Trials::note_aten(const std::map<std::string, int64_t>& calls) {
 
 EarlyOutcome Trials::made_without_kernel(const Call& call,
                                          const worker::CandidateRunAnswer& run) const {
-  // A launch that was refused is a fault of the candidate's, and its finding decides.
+  // A refused launch is the candidate's fault, and its finding decides.
   if (has_failed_launch(call.trial) || std::ranges::any_of(trials_, has_failed_launch)) {
     return std::nullopt;
   }
@@ -335,7 +337,7 @@ EarlyOutcome Trials::made_without_kernel(const Call& call,
                                is_in_eval ? "eval" : "training", is_in_eval ? "training" : "eval"));
   }
   if (may_use_all()) return std::nullopt;
-  // Rearranging is all that the task asks for, and it is the kernels that are asked.
+  // The task consists of moving data, so kernels must do it.
   if (plan_.only_moves && !call.returns_inputs && run.moved_percent > kMovedPercentMax) {
     return illegal(
         "run.torch_moves",
@@ -345,7 +347,8 @@ EarlyOutcome Trials::made_without_kernel(const Call& call,
   }
   if (!call.record) return std::nullopt;
   if (EarlyOutcome made = host_made(*call.record)) return made;
-  // A device in software can tell a constant from a right answer where the comparison cannot.
+  // A device in software can distinguish a constant from a right answer where the comparison
+  // cannot.
   if (call.returns_inputs || call.record->reads_given || !plan_.grade.is_trivial()) {
     return std::nullopt;
   }

@@ -15,7 +15,7 @@ std::string finding(const std::string& kind, const std::string& kernel = "k") {
   return R"({"kind":")" + kind + R"(","kernel":")" + kernel + R"(","detail":"d"})" + "\n";
 }
 
-// A call, as it is reported; right as it stands.
+// A reported call; without changes it passes.
 struct Reported {
   int number = 1;
   int num_records = 1;
@@ -36,7 +36,7 @@ struct Reported {
     }
     return text;
   }
-  // The answer, with the launches that the device process counts.
+  // The response, with the launches that the device process counts.
   worker::CandidateRunAnswer answer() const {
     worker::CandidateRunAnswer told = run;
     if (!told.launches) told.launches = launches;
@@ -77,7 +77,7 @@ std::string name_of(const EarlyOutcome& outcome) {
   return illegal == nullptr ? task::outcome_name(*outcome) : illegal->findings.at(0).rule;
 }
 
-// All faults at once; then the first of the order is mended, and so on.
+// The call has all faults at first; each step removes the one that decided.
 TEST_F(TrialsTest, TheFirstRuleInTheOrderDecides) {
   Reported call{.findings = finding("shared_race"),
                 .run = {.aten = {{"aten::relu", 1}}, .sticky = "an illegal memory access"},
@@ -108,7 +108,8 @@ TEST_F(TrialsTest, TheFirstRuleInTheOrderDecides) {
   }
 }
 
-// A device in software reports more than the launches that each counts.
+// A device in software reports more than launches: the origin of output values and reads count,
+// too.
 TEST_F(TrialsTest, TheRecordOfADeviceProcessDecidesToo) {
   Reported call{.launches = 0, .from_host = 16, .reads_given = false};
   EXPECT_EQ(name_of(make(call)), "run.own_launch");
@@ -128,7 +129,7 @@ TEST_F(TrialsTest, AFindingFailsAllTrialsThatCount) {
   EXPECT_EQ(std::get<task::Wrong>(trials_.outcome()).q, 0);
 }
 
-TEST_F(TrialsTest, AConfigurationThatFailsFailsItsTrialAndIsNamed) {
+TEST_F(TrialsTest, AFailedConfigurationFailsItsTrialAndIsNamed) {
   const Reported right{.num_records = 0};
   policy_.operators = {"*"};
   policy_.own_launches_min = 0;
@@ -174,13 +175,13 @@ TEST_F(TrialsTest, AnExceptionDecidesAtTheMainShapeOrBesideAFatalFinding) {
 }
 
 // The device reports a refused launch in the trial that met it first.
-TEST_F(TrialsTest, ARefusedLaunchIsAFindingAndNoLackOfLaunches) {
+TEST_F(TrialsTest, ARefusedLaunchIsAFindingAndNotAMissingLaunch) {
   EXPECT_EQ(make({.number = 1, .findings = finding("launch_error"), .launches = 0}), std::nullopt);
   EXPECT_EQ(make({.number = 2, .launches = 0}), std::nullopt);
   EXPECT_EQ(std::get<task::Wrong>(trials_.outcome()).q, 0);
 }
 
-TEST_F(TrialsTest, ALackOfLaunchesNamesTheModeThatWasJudged) {
+TEST_F(TrialsTest, AMissingLaunchNamesTheModeThatWasJudged) {
   plan_.mode = "train";
   const auto message = [&] {
     return std::get<task::Illegal>(*make({.launches = 0})).findings.at(0).message;
@@ -190,7 +191,7 @@ TEST_F(TrialsTest, ALackOfLaunchesNamesTheModeThatWasJudged) {
   EXPECT_THAT(message(), ::testing::HasSubstr("in eval mode"));
 }
 
-TEST_F(TrialsTest, IsUnsupportedOnlyWhereAllElsePassed) {
+TEST_F(TrialsTest, IsUnsupportedOnlyWhereAllOtherTrialsPassed) {
   plan_.needs_general = true;
   const Reported lacking{.number = 1, .findings = finding("unsupported"), .check = {}};
   EXPECT_EQ(make(lacking), std::nullopt);
@@ -210,7 +211,7 @@ TEST_F(TrialsTest, IsUnsupportedOnlyWhereAllElsePassed) {
   EXPECT_EQ(std::get<task::Wrong>(wrong.outcome()).q, 0);
 }
 
-TEST_F(TrialsTest, AFaultBeforeWhatTheDeviceLacksBeatsItAndOneBehindMayFollowFromIt) {
+TEST_F(TrialsTest, AFaultBeforeAnUnsupportedFeatureDecidesAndALaterOneDoesNot) {
   const std::string race = finding("shared_race"), lack = finding("unsupported");
   plan_.trials.pop_back();
   for (const bool is_before : {true, false}) {
@@ -290,14 +291,14 @@ TEST_F(TrialsTest, CopiesOfPyTorchsMayNotDoAllThatATaskAsksFor) {
   }
 }
 
-TEST_F(TrialsTest, WhatIsForbiddenBeatsWhatTheDeviceLacks) {
+TEST_F(TrialsTest, AForbiddenActDecidesBeforeAnUnsupportedFeature) {
   const std::string lack = finding("unsupported");
   EXPECT_EQ(name_of(make({.findings = lack, .run = {.aten = {{"aten::relu", 1}}}})), "run.aten");
   const ErrorReply refusal{"operator", "", {"", "aten::mm is not available", {}, {}}};
   EXPECT_EQ(name_of(fail(refusal, lack, 0)), "run.aten");
 }
 
-TEST_F(TrialsTest, AnEarlierWrongTrialBeatsAnEndOfTheProcessByWhatTheDeviceLacks) {
+TEST_F(TrialsTest, AnEarlierWrongTrialDecidesBeforeAnUnsupportedCrash) {
   plan_.needs_general = true;
   EXPECT_EQ(make({.number = 1, .check = {.passed = false}}), std::nullopt);
   const task::Outcome ended = trials_.with_trials(task::Unsupported{{{"r", "m", {}}}});

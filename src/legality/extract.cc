@@ -45,11 +45,11 @@ bool is_at_line_start(std::string_view text, std::size_t i) {
 }
 
 struct Answer {
-  std::string_view text;  // Without reasoning.
+  std::string_view text;  // The answer without reasoning.
   bool is_unfinished = false;
 };
 
-// The text after the last closing tag, up to an opening tag that is never closed.
+// The text after the last closing tag, without the part from an opening tag that is never closed.
 Answer without_reasoning(std::string_view text) {
   std::size_t start = 0;
   std::size_t end = text.size();
@@ -81,7 +81,7 @@ bool is_blank(std::string_view line) {
   return line.find_first_not_of(" \t") == std::string_view::npos;
 }
 
-// True if the first line that says something, comments aside, is Python.
+// True if the first line that is not blank or a comment is Python.
 bool begins_as_module(const Lines& lines) {
   for (const std::string_view line : lines) {
     if (is_blank(line) || line.front() == '#') continue;
@@ -90,7 +90,7 @@ bool begins_as_module(const Lines& lines) {
   return false;
 }
 
-// The lines up to the first one, outside of strings, that is a fence, or is prose after ModelNew.
+// The lines before the first one, outside of strings, that is a fence, or prose after ModelNew.
 Lines module_part(const Lines& lines) {
   Lines part;
   StringTracker strings;
@@ -106,8 +106,8 @@ Lines module_part(const Lines& lines) {
   return part;
 }
 
-// A text that starts as Python does and defines ModelNew before any fence: a plain module, or the
-// rest of an answer whose opening fence was part of the prompt.
+// A text that starts like Python and defines ModelNew before any fence: a plain module, or the rest
+// of an answer whose opening fence was part of the prompt.
 std::optional<Lines> bare_module(const Lines& lines) {
   if (!begins_as_module(lines)) return std::nullopt;
   Lines part = module_part(lines);
@@ -116,7 +116,7 @@ std::optional<Lines> bare_module(const Lines& lines) {
   return part;
 }
 
-// The lines from the first one on that starts as Python does, outside of strings.
+// The lines from the first one that starts like Python, outside of strings.
 Lines from_first_python(const Lines& lines) {
   StringTracker strings;
   for (auto line = lines.begin(); line != lines.end(); ++line) {
@@ -126,7 +126,7 @@ Lines from_first_python(const Lines& lines) {
   return {};
 }
 
-// A module outside of any fences, after a line or two of prose.
+// A module outside of fences, after a line or two of prose.
 std::optional<Lines> unfenced_module(const Lines& lines) {
   Lines part = module_part(from_first_python(lines));
   if (!traits_of(part).defines_model_new) return std::nullopt;
@@ -135,7 +135,7 @@ std::optional<Lines> unfenced_module(const Lines& lines) {
 
 std::optional<Lines> last_block(const Lines& lines, int nesting);
 
-// The block itself, or the block inside of it that defines ModelNew: Markdown quoted in Markdown.
+// The block itself, or the block inside it that defines ModelNew, for Markdown quoted in Markdown.
 Lines innermost(Lines block, int nesting) {
   if (nesting >= kBlockNestingMax || begins_as_module(block)) return block;
   std::optional<Lines> inner = last_block(block, nesting + 1);
@@ -156,8 +156,8 @@ std::optional<Lines> last_block(const Lines& lines, int nesting) {
   return fallback;
 }
 
-// A block, or the whole text, in which a string that never ends hides ModelNew: the parser says
-// where it begins.
+// A block, or the whole text, in which an unterminated string hides ModelNew; the parser will
+// report where the string begins.
 std::optional<Lines> unfinished_module(const Lines& lines) {
   const auto hides_model_new = [](const Lines& text) {
     return traits_of(text).ends_inside_string &&
@@ -207,7 +207,7 @@ Extraction checked(std::string module) {
   return Extracted{std::move(module)};
 }
 
-// Why nothing was found.
+// The reason why no module was found.
 task::Unextractable explain(std::string_view text, const Answer& answer, const Lines& lines) {
   if (answer.is_unfinished) {
     return refuse("unfinished_reasoning", "the reasoning is never closed, so there is no answer");

@@ -12,7 +12,7 @@
 namespace mc::legality {
 namespace {
 
-// A module that names itself, so that a test sees which one was taken.
+// A module with a name in it, so that a test can identify the extracted one.
 std::string module(const std::string& name) {
   return "import torch\nname = \"" + name + "\"\nclass ModelNew(torch.nn.Module):\n    pass\n";
 }
@@ -34,7 +34,7 @@ struct Row {
 
 class Extract : public ::testing::TestWithParam<Row> {};
 
-TEST_P(Extract, TakesWhatTheTableSays) {
+TEST_P(Extract, ReturnsTheResultOfTheTable) {
   EXPECT_EQ(extracted(GetParam().answer), GetParam().expected) << GetParam().answer;
 }
 
@@ -114,7 +114,7 @@ INSTANTIATE_TEST_SUITE_P(
         Row{fenced("python", "class Model:\n    pass\n"), "refused: no_model_new"},
         Row{fenced("python", "x = '''\nclass ModelNew:\n'''\n"), "refused: no_model_new"},
         Row{"import torch\nclass Model:\n    pass\n", "refused: no_model_new"},
-        // Kept, for the parser to say where the string begins.
+        // Kept, so that the parser can report where the string begins.
         Row{fenced("python", "import torch\nx = '''\nclass ModelNew:\n    pass\n"),
             "import torch\nx = '''\nclass ModelNew:\n    pass\n"},
         Row{"import torch\nx = '''\nclass ModelNew:\n", "import torch\nx = '''\nclass ModelNew:\n"},

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Theory of operation.  A block ends at the first line that closes it by Markdown's rule or opens
-// another one.  If Python's strings are open there, the fence may belong to a docstring: the block
-// is then extended to the first closing fence outside of strings, should there be one.  Extending
-// looks ahead to the end of the text, so only a few blocks of a text may try.
+// another one.  If a Python string is open there, the fence may belong to a docstring: the block is
+// then extended to the first closing fence outside of strings, if there is one.  Extending scans to
+// the end of the text, so only a few blocks of a text may try it.
 #include "legality/fences.h"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ std::string_view without_indent(std::string_view line, std::size_t indent) {
   return line.substr(i);
 }
 
-// The line that ends the block that starts at `begin`, by Markdown's rule; lines.size() if none.
+// The line that ends the block from `begin`, by Markdown's rule; lines.size() if there is none.
 std::size_t plain_end(const std::vector<std::string_view>& lines, std::size_t begin,
                       const Fence& opening, StringTracker& strings) {
   for (std::size_t i = begin; i < lines.size(); ++i) {
@@ -66,7 +66,7 @@ Fence fence_of(std::string_view line) {
   fence.length = std::min(text.find_first_not_of(fence.mark), text.size());
   const std::string_view info = text.substr(fence.length);
   if (fence.length < 3) return {};
-  // ```code``` within a line is no fence.
+  // ```code``` within a line is not a fence.
   if (fence.mark == '`' && info.find('`') != std::string_view::npos) return {};
   fence.has_info = info.find_first_not_of(" \t") != std::string_view::npos;
   return fence;

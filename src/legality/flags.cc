@@ -16,7 +16,7 @@ using Strings = std::vector<std::string>;
 
 constexpr std::size_t kQuotedBytesMax = 100;
 
-// The words of one item, as a shell splits it; quotes hold a word together.
+// Appends the words of one item, split like in a shell; quotes hold a word together.
 void append_words(const std::string& item, Strings& words) {
   std::string word;
   bool started = false;
@@ -43,7 +43,8 @@ void append_words(const std::string& item, Strings& words) {
   if (started) words.push_back(word);
 }
 
-// One flag an item: "-gencode", "arch=..." becomes "-gencode=arch=...", "-D", "X" becomes "-DX".
+// The flags with one item for each: "-gencode", "arch=..." becomes "-gencode=arch=...", "-D", "X"
+// becomes "-DX".
 Strings normal_form(const FlagRules& rules, const Strings& items) {
   Strings words;
   for (const std::string& item : items) append_words(item, words);
@@ -66,7 +67,7 @@ bool matches_any(std::string_view flag, const Strings& patterns) {
       patterns, [&](const std::string& pattern) { return matches_pattern(flag, pattern); });
 }
 
-// "-Xptxas=-v,-O3": the list that judges what comes behind the "=", and that.
+// An option that passes flags on, as in "-Xptxas=-v,-O3": the list for these flags, and the flags.
 struct Nested {
   std::string option;
   const FlagList* list;
@@ -95,7 +96,7 @@ class Checker {
  public:
   explicit Checker(const Policy& policy) : policy_(policy) {}
 
-  // The items that pass of `items`; `argument` is what the author called them.
+  // The items that pass; `argument` is the name of the list in the author's source.
   Strings pass(const Strings& items, const char* list, const char* argument) {
     const FlagRules& rules = policy_.flags;
     Strings passed;
@@ -132,7 +133,7 @@ class Checker {
     return !flag.starts_with("-D") || is_legal_definition(flag.substr(2), argument);
   }
 
-  // -DNAME=text brings text into the program that no source shows.
+  // -DNAME=text adds text to the program that no source contains.
   bool is_legal_definition(const std::string& definition, const char* argument) {
     const std::size_t equals = definition.find('=');
     if (equals == std::string::npos) return true;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rules on the compiler flags that a candidate asks for: extra_cflags, extra_cuda_cflags and
-// extra_ldflags of load_inline and load.  The policy's lists say which pass (they only tune or
-// define), which are dropped (harmless, and none of the candidate's business: the architecture),
-// and everything else is a finding.
+// Rules on the compiler flags of a candidate: extra_cflags, extra_cuda_cflags and extra_ldflags of
+// load_inline and load.  The policy's lists contain the flags that pass (they only tune or define)
+// and those that are dropped (they do no harm but are not the candidate's choice, such as the
+// architecture).  Any other flag is a finding.
 //
 //   CheckedFlags checked = check_flags(policy, {{"-O2"}, {"-O3 -gencode", "arch=..."}, {}});
 //   checked.passed.cuda == {"-O3"}; checked.findings.empty()
@@ -19,8 +19,7 @@
 
 namespace mc::legality {
 
-// The bytes of all flags of an extension; a compiler takes no more on its command line than some of
-// these.
+// The bound on the bytes of all flags of an extension; a command line cannot be much longer.
 inline constexpr std::size_t kFlagBytesMax = 32 << 10;
 
 struct CompilerFlags {
@@ -30,13 +29,13 @@ struct CompilerFlags {
 };
 
 struct CheckedFlags {
-  CompilerFlags passed;  // One flag an item, its value joined to it: what compilers may be given.
-  std::vector<task::RuleFinding> findings;  // Without a place; at most kFindingsMax.
+  CompilerFlags passed;  // Flags for the compilers; one flag with its value is one item.
+  std::vector<task::RuleFinding> findings;  // Findings without a location; at most kFindingsMax.
 };
 
-// Reads the flags as the shell would that load_inline hands them to: an item may hold several, and
-// an option's value may be an item of its own.  What -D defines is held against the rules on
-// sources too.
+// Parses the flags like the shell that load_inline passes them to: an item may contain several
+// flags, and an option's value may be a separate item.  The rules on sources apply to values of -D,
+// too.
 CheckedFlags check_flags(const Policy& policy, const CompilerFlags& flags);
 
 }  // namespace mc::legality

@@ -84,7 +84,7 @@ INSTANTIATE_TEST_SUITE_P(Cuda, ForbiddenFlag,
                                            "--keep-dir=/", "-Xcompiler=-B/opt", "-Xlinker -rpath",
                                            "$(id)"));
 
-TEST(CheckFlags, HaveListsOfTheirOwnForCxxAndTheLinker) {
+TEST(CheckFlags, HaveSeparateListsForCxxAndTheLinker) {
   const CheckedFlags checked = check_flags(
       policy(),
       {{"-O3", "-Wall", "-fplugin=x.so"}, {}, {"", "-lcudart", "-lcublas", "-lmine", "-L/opt"}});
@@ -95,14 +95,14 @@ TEST(CheckFlags, HaveListsOfTheirOwnForCxxAndTheLinker) {
   EXPECT_THAT(checked.findings[1].message, HasSubstr("-lmine in extra_ldflags: "));
 }
 
-TEST(CheckFlags, LinkAVendorsLibraryWhereThePolicyHasThem) {
+TEST(CheckFlags, LinkAVendorLibraryWhereThePolicyAllowsIt) {
   const Policy kernelbench =
       load_policy(std::filesystem::path(MC_SOURCE_DIR) / "data/policy", "kernelbench").value();
   EXPECT_THAT(check_flags(kernelbench, {{}, {}, {"-lcublas", "-lm"}}).passed.link,
               ElementsAre("-lcublas"));
 }
 
-TEST(CheckFlags, HoldDefinitionsAgainstTheRulesOnSources) {
+TEST(CheckFlags, CheckDefinitionsWithTheRulesOnSources) {
   const CheckedFlags checked = check_cuda({"-DOP=torch::matmul", "-D'RUN=system(\"id\")'"});
   ASSERT_EQ(checked.findings.size(), 2u);
   EXPECT_EQ(checked.findings[0].rule, "cpp.tensor_compute");
@@ -110,7 +110,7 @@ TEST(CheckFlags, HoldDefinitionsAgainstTheRulesOnSources) {
   EXPECT_THAT(checked.passed.cuda, IsEmpty());
 }
 
-TEST(CheckFlags, AreFewAndShort) {
+TEST(CheckFlags, AreBoundedInNumberAndLength) {
   const CheckedFlags checked = check_cuda(Strings(100, "-" + std::string(200, 'x')));
   EXPECT_EQ(checked.findings.size(), kFindingsMax);
   EXPECT_LT(checked.findings[0].message.size(), 300u);

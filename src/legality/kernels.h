@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rules on the kernels that ran in forward (timing/provenance.h).  They see what no look at the
-// sources can: calls that bypass the dispatcher, kernels that are launched for show.
+// Rules on the kernels that ran in forward (timing/provenance.h).  They detect what the sources do
+// not show: calls that bypass the dispatcher, and kernels that are launched only for show.
 #ifndef MC_LEGALITY_KERNELS_H_
 #define MC_LEGALITY_KERNELS_H_
 
@@ -13,8 +13,8 @@
 
 namespace mc::legality {
 
-// One finding for each kernel that may not run, and one where the candidate's own kernels take too
-// small a share.  Findings have no place.
+// One finding for each forbidden kernel, and one where the candidate's own kernels have too small a
+// share of the time.  Findings have no location.
 std::vector<task::RuleFinding> check_kernels(const Policy& policy,
                                              const std::vector<task::KernelTime>& kernels,
                                              double own_share);

@@ -34,11 +34,11 @@ std::vector<std::string> rules_of(const std::vector<task::RuleFinding>& findings
   return rules;
 }
 
-TEST(CheckKernels, PassesTheCandidatesOwnWhateverTheirNames) {
+TEST(CheckKernels, PassesTheCandidatesOwnKernelsWithAnyName) {
   EXPECT_THAT(check_kernels(policy(), {kernel("_Z4gemmv", "candidate")}, 1), IsEmpty());
 }
 
-TEST(CheckKernels, PassesWhatAllowedOperatorsLaunch) {
+TEST(CheckKernels, PassesKernelsOfAllowedOperators) {
   const std::vector<task::KernelTime> kernels = {kernel("_Z4reluv", "candidate"),
                                                  kernel("_Z11FillFunctorv", "libtorch_cuda.so"),
                                                  kernel("[memset]", "runtime")};
@@ -51,7 +51,7 @@ TEST(CheckKernels, RejectsAnyOtherKernelOfALibrary) {
   EXPECT_THAT(findings[0].message, HasSubstr("sm80_gemm of libcublas.so"));
 }
 
-TEST(CheckKernels, RejectsAnothersKernelThatIsNamedLikeAnAllowedOne) {
+TEST(CheckKernels, RejectsAnotherLibrarysKernelWithAnAllowedName) {
   const auto findings = check_kernels(policy(), {kernel("_Z11FillFunctorv", "graph")}, 0.9);
   EXPECT_THAT(rules_of(findings), ElementsAre("run.library_kernel"));
 }

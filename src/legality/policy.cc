@@ -21,7 +21,7 @@ constexpr const char* kPythonMembers[] = {
     "unsupported_languages", "forbidden_imports", "forbidden_names",
     "forbidden_calls",       "allowed",           "parameter_containers"};
 
-// Reads members and remembers the first thing that is wrong; what it returns then is of no use.
+// Reads members and records the first error; results after an error are meaningless.
 class Reader {
  public:
   const std::string& problem() const { return problem_; }

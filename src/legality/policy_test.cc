@@ -74,7 +74,7 @@ TEST(ParsePolicy, ReadsEveryMember) {
 }
 
 struct Row {
-  std::string pointer;  // The place where a wrong value is put.
+  std::string pointer;  // The location of the wrong value.
   Json value;
   std::string message;
 };
@@ -120,7 +120,7 @@ INSTANTIATE_TEST_SUITE_P(
         Row{"/kernels/own_share_min", 2, "kernels.own_share_min is not between 0 and 1"},
         Row{"/flags/lists/link", nullptr, "flags.lists.link is missing or no object"}));
 
-TEST(ParsePolicy, RefusesWhatIsNoJson) {
+TEST(ParsePolicy, RejectsInvalidJson) {
   EXPECT_THAT(parse_policy("{").error().message, HasSubstr("not JSON"));
   EXPECT_THAT(parse_policy("[]").error().message, HasSubstr("policy is missing or no object"));
 }
@@ -134,7 +134,7 @@ TEST(ParsePolicy, MergesAPatch) {
   EXPECT_EQ(policy.value().symbol_rules.size(), 1U);
 }
 
-TEST(LoadPolicy, SaysWhichThereAre) {
+TEST(LoadPolicy, ListsTheKnownPoliciesForAnUnknownName) {
   for (const char* name : {"kernelbensh", "../policy/musacoder", ""}) {
     const Result<Policy> policy = load_policy(kPolicies, name);
     ASSERT_FALSE(policy.has_value());
@@ -155,7 +155,7 @@ TEST(MusacoderPolicy, AllowsAllocationsAndViewsOnly) {
   }
 }
 
-TEST(MusacoderPolicy, ForbidsNoOperatorThatMayRun) {
+TEST(MusacoderPolicy, ForbidsNoAllowedOperator) {
   const Policy policy = load_policy(kPolicies, "musacoder").value();
   for (const SourceRule& rule : policy.source_rules) {
     for (const std::string& name : rule.operators) {
@@ -164,7 +164,7 @@ TEST(MusacoderPolicy, ForbidsNoOperatorThatMayRun) {
   }
 }
 
-TEST(KernelbenchPolicy, LeavesOperatorsAndLibrariesAndForbidsWhatMusacoderDoesBesides) {
+TEST(KernelbenchPolicy, AllowsOperatorsAndLibrariesAndSharesTheOtherRules) {
   const Policy musacoder = load_policy(kPolicies, "musacoder").value();
   const Policy policy = load_policy(kPolicies, "kernelbench").value();
   EXPECT_EQ(policy.name(), "kernelbench");

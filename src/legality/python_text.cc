@@ -50,8 +50,8 @@ bool is_import(std::string_view line) {
          (starts_with(text, "from ") && text.find(" import ") != std::string_view::npos);
 }
 
-// Lines such as class ModelNew(...) or class ModelNew:, at any indentation; ModelNew = ... at the
-// margin.
+// True for lines such as class ModelNew(...) or class ModelNew:, at any indentation, and for
+// ModelNew = ... at the margin.
 bool defines_model_new(std::string_view line) {
   constexpr std::string_view kName = "ModelNew";
   std::string_view text = trim_left(line);
@@ -66,13 +66,13 @@ bool defines_model_new(std::string_view line) {
   return starts_with(text, "=") && !starts_with(text, "==");
 }
 
-// An apostrophe inside of a word (don't) opens no string.
+// An apostrophe inside a word (don't) does not open a string.
 bool is_apostrophe(std::string_view line, std::size_t i) {
   return line[i] == '\'' && i > 0 && is_word_byte(line[i - 1]) && i + 1 < line.size() &&
          is_word_byte(line[i + 1]);
 }
 
-// The end of the string whose opening quote is at `i`; the line's end if it has none.
+// The end of the string whose opening quote is at `i`; the line's end if the string is not closed.
 std::size_t end_of_string(std::string_view line, std::size_t i) {
   const char quote = line[i++];
   while (i < line.size() && line[i] != quote) i += line[i] == '\\' ? 2 : 1;
@@ -91,7 +91,7 @@ std::string without_strings(std::string_view line) {
   return code;
 }
 
-// True if two words, neither a keyword, stand side by side: no Python statement has that.
+// True if two words that are not keywords are adjacent, which no Python statement has.
 bool has_two_words_in_a_row(std::string_view code) {
   bool after_plain_word = false;
   std::size_t i = 0;
@@ -149,7 +149,7 @@ std::size_t StringTracker::read_string(std::string_view line, std::size_t i) {
 void StringTracker::read(std::string_view line) {
   std::size_t i = 0;
   while (i < line.size()) i = is_inside() ? read_string(line, i) : read_code(line, i);
-  // A string in single quotes ends with its line, unless a backslash stood before the line end.
+  // A string in single quotes ends with its line, unless the line ends with a backslash.
   if (is_inside() && !is_triple_ && i == line.size()) quote_ = '\0';
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The part of Python's surface that as it takes to choose between texts: where strings and comments
-// are, and what a line outside of them seems to be.  Never an authority on what the text means.
+// The minimal scanner of Python text that choosing between texts needs: it finds strings and
+// comments, and guesses the kind of other lines.  It does not decide what the text means.
 #ifndef MC_LEGALITY_PYTHON_TEXT_H_
 #define MC_LEGALITY_PYTHON_TEXT_H_
 
@@ -11,12 +11,12 @@
 
 namespace mc::legality {
 
-// Follows string literals over lines.
+// Tracks string literals across lines.
 class StringTracker {
  public:
-  // True if the next line starts inside of a string.
+  // True if the next line starts inside a string.
   bool is_inside() const { return quote_ != '\0'; }
-  // Reads one line, without its line end.
+  // Reads one line, without its line break.
   void read(std::string_view line);
 
  private:
@@ -27,7 +27,7 @@ class StringTracker {
   bool is_triple_ = false;
 };
 
-// Properties that the lines of a text seem to hold, outside of strings.
+// Properties that the lines of a text seem to have, outside of strings.
 struct PythonTraits {
   bool defines_model_new = false;
   bool has_import = false;
@@ -35,11 +35,11 @@ struct PythonTraits {
 };
 PythonTraits traits_of(const std::vector<std::string_view>& lines);
 
-// Lines such as import x, from x import y, class X, def f, @decorator, or a docstring.
+// True for lines such as import x, from x import y, class X, def f, @decorator, or a docstring.
 bool starts_like_python(std::string_view line);
 
-// A line at the left margin that no Python statement looks like: two words in a row that are not
-// keywords ("This kernel is fast."), a label ("Notes:"), a numbered item.
+// True for a line at the left margin that cannot be a Python statement: two words in a row that are
+// not keywords ("This kernel is fast."), a label ("Notes:"), a numbered item.
 bool is_prose(std::string_view line);
 
 }  // namespace mc::legality

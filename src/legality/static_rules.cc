@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Theory of operation.  First all sources are read for what they define themselves: functions with
-// a body, classes, macros, variables set to a lambda.  Then each token is asked whether it breaks a
-// rule, by what it is and by its neighbours.  Operators of PyTorch are looked for where they can
-// stand: behind torch:: or at::, behind a known tensor, and before a known tensor as an argument.
+// Theory of operation.  First, all sources are scanned for their own definitions: functions with a
+// body, classes, macros, variables initialised with a lambda.  Then each token is tested against
+// the rules, by its kind and its neighbours.  PyTorch operators are recognised after torch:: or
+// at::, after a known tensor, and before a known tensor as an argument.
 #include "legality/static_rules.h"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ struct View {
   }
 };
 
-// ---- What the sources define themselves ---------------------------------------------------------
+// ---- Definitions in the sources -----------------------------------------------------------------
 
 bool is_type_word(const View& view, std::size_t i) {
   return view.text(i) == "struct" || view.text(i) == "class" || view.text(i) == "enum" ||
@@ -44,7 +44,7 @@ bool ends_type(const View& view, std::size_t i) {
          (view.is_word(i) && !lex::is_statement_keyword(text));
 }
 
-// type name(...) [const | noexcept | override] {
+// True for: type name(...) [const | noexcept | override] {
 bool is_function_definition(const View& view, std::size_t i) {
   if (view.text(i + 1) != "(" || view.code.partners[i + 1] == lex::kNone || i == 0) return false;
   const std::string_view before = view.text(i - 1);
@@ -76,13 +76,13 @@ void note_definitions(const View& view, Words& defined) {
   }
 }
 
-// ---- How a token can break a rule ---------------------------------------------------------------
+// ---- Tests of a token ---------------------------------------------------------------------------
 
 bool is_member(const View& view, std::size_t i) {
   return i > 0 && (view.text(i - 1) == "." || view.text(i - 1) == "->");
 }
 
-// True if the name at `i` is qualified by nothing or by `::` or `std::` alone.
+// True if the name at `i` has no qualifier, or only `::` or `std::`.
 bool is_global(const View& view, std::size_t i) {
   if (i == 0 || view.text(i - 1) != "::") return true;
   return i == 1 || !view.is_word(i - 2) || view.text(i - 2) == "std" ||
@@ -91,7 +91,7 @@ bool is_global(const View& view, std::size_t i) {
 
 bool is_qualified(const View& view, std::size_t i) { return i > 0 && view.text(i - 1) == "::"; }
 
-// `int system(const char*);` declares; the calls of it are found by themselves.
+// True for a declaration such as `int system(const char*);`; its calls are found separately.
 bool is_declaration(const View& view, std::size_t i) { return i > 0 && ends_type(view, i - 1); }
 
 bool is_forbidden_call(const View& view, std::size_t i, const Words& calls, const Words& defined) {
@@ -108,7 +108,7 @@ bool has_prefix(std::string_view word, const Words& prefixes) {
   });
 }
 
-// The qualified name that starts at `i`, without `i` itself being qualified: at::native::add.
+// The qualified name that starts at `i`, where `i` itself has no qualifier: at::native::add.
 std::string qualified_name(const View& view, std::size_t i) {
   constexpr std::size_t kPartsMax = 8;
   const bool is_inner = is_qualified(view, i) && i > 1 && view.is_word(i - 2);
@@ -140,7 +140,7 @@ bool is_operator(std::string_view name, const Words& operators) {
          operators.contains(name.substr(0, name.size() - kOut.size()));
 }
 
-// The name torch::relu or at::relu at the `relu`.
+// True for torch::relu or at::relu, with `i` at `relu`.
 bool is_qualified_operator(const View& view, std::size_t i, const Words& operators) {
   if (i < 2 || view.text(i - 1) != "::" || view.text(i + 1) == "::") return false;
   const bool is_torch = view.text(i - 2) == "torch" || view.text(i - 2) == "at";
@@ -149,7 +149,7 @@ bool is_qualified_operator(const View& view, std::size_t i, const Words& operato
   return is_torch && is_outermost && is_operator(view.text(i), operators);
 }
 
-// relu(x) with a tensor x, which finds at::relu by its argument.
+// True for relu(x) with a tensor x, where argument-dependent lookup finds at::relu.
 bool is_operator_on_tensor(const View& view, std::size_t i, const Words& operators,
                            const Words& tensors, const Words& defined) {
   if (is_member(view, i) || is_qualified(view, i) || defined.contains(view.text(i))) return false;
@@ -213,7 +213,7 @@ class Checker {
     }
   }
 
-  // normal_ may, though normal is a rule's.
+  // True for an allowed operator, such as normal_, although a rule forbids normal.
   bool may_run(const View& view, std::size_t i) const {
     return policy_.operators.contains(view.text(i));
   }

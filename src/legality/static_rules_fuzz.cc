@@ -7,7 +7,7 @@
 #include "core/check.h"
 #include "legality/static_rules.h"
 
-// The default policy; to be run in the root of the source tree.
+// The default policy.  The fuzz target runs in the root of the source tree.
 static const mc::legality::Policy& policy() {
   static const mc::legality::Policy kPolicy =
       mc::legality::load_policy("data/policy", "musacoder").value();

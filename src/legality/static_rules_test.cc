@@ -90,7 +90,9 @@ INSTANTIATE_TEST_SUITE_P(
 
 class Honest : public ::testing::TestWithParam<std::string> {};
 
-TEST_P(Honest, LookAlikesPass) { EXPECT_THAT(found(GetParam()), IsEmpty()) << GetParam(); }
+TEST_P(Honest, WordsThatResembleForbiddenOnesPass) {
+  EXPECT_THAT(found(GetParam()), IsEmpty()) << GetParam();
+}
 
 INSTANTIATE_TEST_SUITE_P(
     Words, Honest,
@@ -137,7 +139,7 @@ INSTANTIATE_TEST_SUITE_P(
         "  at::ceil_div(1, 2); torch::Device d(torch::kCUDA); x.stride(0); x.item<float>();\n"
         "}\nPYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def(\"softmax\", &f, \"softmax\"); }"));
 
-TEST(CheckSources, GivesThePlaceAndTheLine) {
+TEST(CheckSources, ReportsTheLocationAndTheLine) {
   const auto findings =
       check_sources(default_policy(),
                     {{"cpp_sources[0]", "int a;"}, {"cuda_sources[0]", "\n  x = at::mm(a, b);"}});
@@ -148,7 +150,7 @@ TEST(CheckSources, GivesThePlaceAndTheLine) {
   EXPECT_EQ(findings[0].location.excerpt, "x = at::mm(a, b);");
 }
 
-TEST(CheckSources, TakesADefinitionInOneSourceForAll) {
+TEST(CheckSources, AcceptsADefinitionInAnotherSource) {
   const std::string declaration =
       "torch::Tensor relu(torch::Tensor x);\nvoid f(Tensor x) { relu(x); }";
   const std::string definition = "torch::Tensor relu(torch::Tensor x) { return x; }";

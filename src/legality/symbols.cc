@@ -16,7 +16,7 @@ bool matches_any(const std::string& name, const std::vector<std::string>& patter
                      [&](const std::string& pattern) { return matches_pattern(name, pattern); });
 }
 
-// The size of one element of the pattern (a character or [A-Z]) and whether it is `c`.
+// One element of a pattern (a character or [A-Z]): its size, and whether it matches `c`.
 struct Element {
   std::size_t size = 1;
   bool is_match = false;
@@ -30,7 +30,7 @@ Element match_element(std::string_view pattern, char c) {
   return {1, !pattern.empty() && pattern.front() == c};
 }
 
-// A symbol's name as PyTorch has it: the facade's entry of an operator, mc_at_op_sum_dim_IntList
+// A symbol's name in PyTorch: the facade's entry of an operator, mc_at_op_sum_dim_IntList
 // (device/facade/include/mc_at/abi.h), is at::_ops::sum_dim_IntList::call.
 std::string name_of(std::string_view mangled) {
   constexpr std::string_view kFacade = "mc_at_op_";
@@ -39,8 +39,9 @@ std::string name_of(std::string_view mangled) {
   return "at::_ops::" + std::string(symbol.substr(kFacade.size())) + "::call";
 }
 
-// True if it is the dispatch entry of an operator that may run, `at::_ops::split_Tensor::call`: the
-// operator's name, and "_" and the overload's where it has one.
+// True if the symbol is the dispatch entry of an allowed operator, such as
+// `at::_ops::split_Tensor::call`: the operator's name, and "_" with the overload's name where it
+// has one.
 bool is_allowed_operator(const Policy& policy, std::string_view name) {
   constexpr std::string_view kEntries = "at::_ops::";
   if (name.substr(0, kEntries.size()) != kEntries) return false;
@@ -62,7 +63,7 @@ bool is_allowed_operator(const Policy& policy, std::string_view name) {
 
 namespace {
 
-// "zeros_like" of "at::_ops::zeros_like::call"; an overload ("add_Tensor") is still part of it.
+// The operator with its overload: "zeros_like" of "at::_ops::zeros_like::call", "add_Tensor".
 std::string_view operator_of(std::string_view symbol) {
   constexpr std::string_view kOperators = "at::_ops::";
   if (!symbol.starts_with(kOperators)) return "";
@@ -70,7 +71,7 @@ std::string_view operator_of(std::string_view symbol) {
   return symbol.substr(0, symbol.find("::"));
 }
 
-// The first call x(...) in the sources; an empty place where there is none.
+// The location of the first call x(...) in the sources; empty where there is none.
 task::SourceLocation call_of(std::string_view name, const std::vector<NativeSource>& sources) {
   for (const NativeSource& source : sources) {
     const lex::Token* callee = nullptr;
@@ -87,8 +88,8 @@ task::SourceLocation call_of(std::string_view name, const std::vector<NativeSour
   return {};
 }
 
-// True for the import of collections.abc by which pybind11 knows a mapping, in a library whose
-// sources import nothing: no word in them says so, and none can be pasted together.
+// True for pybind11's own import of collections.abc, with which it recognises a mapping, in a
+// library whose sources import nothing: they have no word for it, nor a macro that could form one.
 bool is_import_of_pybind11(std::string_view name, const std::vector<NativeSource>& sources) {
   if (name != "PyImport_ImportModule" || sources.empty()) return false;
   return std::ranges::none_of(sources, [](const NativeSource& source) {
@@ -101,8 +102,8 @@ bool is_import_of_pybind11(std::string_view name, const std::vector<NativeSource
   });
 }
 
-// The name that the author called: of "sum_dim_IntList" the longest of "sum_dim_IntList", "sum_dim"
-// and "sum" that the sources call.
+// A finding with the name that the author called: of "sum_dim_IntList" the longest of
+// "sum_dim_IntList", "sum_dim" and "sum" that the sources call.
 task::RuleFinding finding_of(const SymbolRule& rule, const std::string& symbol,
                              const std::vector<NativeSource>& sources) {
   std::string_view name = operator_of(symbol);
@@ -123,7 +124,8 @@ task::RuleFinding finding_of(const SymbolRule& rule, const std::string& symbol,
 bool matches_pattern(std::string_view text, std::string_view pattern) {
   std::size_t t = 0;
   std::size_t p = 0;
-  std::size_t star = std::string_view::npos;  // Behind the last `*`, and where it began to match.
+  // The index after the last `*`, and where its match began.
+  std::size_t star = std::string_view::npos;
   std::size_t star_text = 0;
   while (t < text.size()) {
     if (p < pattern.size() && pattern[p] == '*') {

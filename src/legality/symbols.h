@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rules on what the compiled library asks of others: its undefined symbols.  Unlike the source,
-// these cannot be disguised by macros or names; like all static rules they only save time.
+// Rules on the undefined symbols of the compiled library.  Unlike the source, they cannot be
+// disguised by macros or names; like all static rules they only save time.
 #ifndef MC_LEGALITY_SYMBOLS_H_
 #define MC_LEGALITY_SYMBOLS_H_
 
@@ -16,9 +16,10 @@ namespace mc::legality {
 
 struct NativeSource;
 
-// `mangled` as `nm -D --undefined-only` names them; a version ("dlopen@GLIBC_2.34") is ignored.
-// An operator of PyTorch is told as its author wrote it, at its first call in `sources`, if it is
-// found there; other findings have no place.  At most kFindingsMax findings.
+// Checks symbols.  `mangled` are the names from `nm -D --undefined-only`; a version
+// ("dlopen@GLIBC_2.34") is ignored.  A finding about a PyTorch operator has the name that its
+// author wrote and the location of its first call in `sources`, if there is one; other findings
+// have no location.  At most kFindingsMax findings.
 std::vector<task::RuleFinding> check_symbols(const Policy& policy,
                                              const std::vector<std::string>& mangled,
                                              const std::vector<NativeSource>& sources);

@@ -37,7 +37,7 @@ TEST(CheckSymbols, FindsOperatorsLibrariesAndSystemCalls) {
               ElementsAre("link.process"));
 }
 
-TEST(CheckSymbols, LeavesPybind11sOwnImportToSourcesThatImportNothing) {
+TEST(CheckSymbols, AllowsPybind11sOwnImportWhereTheSourcesImportNothing) {
   const Policy policy =
       load_policy(std::filesystem::path(MC_SOURCE_DIR) / "data/policy", "kernelbench").value();
   const auto rules = [&](const char* source) {
@@ -49,14 +49,14 @@ TEST(CheckSymbols, LeavesPybind11sOwnImportToSourcesThatImportNothing) {
   EXPECT_EQ(check_symbols(policy, {"PyImport_ImportModule"}, {}).size(), 1U);
 }
 
-TEST(CheckSymbols, FindsWaysPastTheDispatcherAndIntoTheVerifier) {
-  // PyTorch's stable interface has functions that ask and allocate, and some that compute.
+TEST(CheckSymbols, FindsCallsThatBypassTheDispatcherOrReachTheVerifier) {
+  // PyTorch's stable interface has functions that query and allocate, and some that compute.
   EXPECT_THAT(broken_rules({"aoti_torch_get_numel", "aoti_torch_library_impl",
                             "aoti_torch_aten_new_empty", "aoti_torch_call_dispatcher"}),
               ElementsAre());
   EXPECT_THAT(broken_rules({"aoti_torch_aten_amax", "aoti_torch__mm_plus_mm_out"}),
               ElementsAre("link.torch_compute", "link.torch_compute"));
-  // PyTorch's settings may be read.
+  // Reading PyTorch's settings is allowed.
   EXPECT_THAT(broken_rules({"_ZNK2at7Context23deterministicAlgorithmsEv"}), ElementsAre());
   EXPECT_THAT(broken_rules({"_ZN2at7Context17setBenchmarkCuDNNEb"}),
               ElementsAre("link.environment"));
@@ -67,7 +67,7 @@ TEST(CheckSymbols, FindsWaysPastTheDispatcherAndIntoTheVerifier) {
   EXPECT_THAT(broken_rules({"mc_shim_module_set", "mc_at_op_empty_memory_format"}), IsEmpty());
 }
 
-TEST(CheckSymbols, TellsAnOperatorAsItsAuthorWroteIt) {
+TEST(CheckSymbols, NamesAnOperatorAsItsAuthorWroteIt) {
   static const Policy kPolicy =
       load_policy(std::filesystem::path(MC_SOURCE_DIR) / "data/policy", "musacoder").value();
   const std::vector<NativeSource> sources = {
@@ -110,7 +110,7 @@ TEST(CheckSymbols, AllowsAnOperatorInAllItsOverloadsButNotItsNamesakes) {
               ElementsAre("link.torch_compute"));
 }
 
-TEST(CheckSymbols, JudgesTheFacadesEntriesAsPyTorchs) {
+TEST(CheckSymbols, TreatsTheFacadesEntriesLikePyTorchs) {
   EXPECT_THAT(broken_rules({"mc_at_op_bmm", "mc_at_op_sum_dim_IntList", "mc_at_op_add_Tensor"}),
               ElementsAre("link.torch_compute", "link.torch_compute", "link.torch_compute"));
   EXPECT_THAT(broken_rules({"mc_at_op_empty_like", "mc_at_op_view_dtype", "mc_at_op_contiguous",
@@ -123,7 +123,7 @@ TEST(CheckSymbols, JudgesTheFacadesEntriesAsPyTorchs) {
   EXPECT_EQ(findings[0].location.line, 1);
 }
 
-TEST(CheckSymbols, LooksAtTheNameOfATemplateNotAtItsReturnType) {
+TEST(CheckSymbols, ChecksTheNameOfATemplateAndNotItsReturnType) {
   EXPECT_THAT(broken_rules({"_ZN2at6native10fused_modeIN3c104HalfEEEvRKNS_10TensorBaseES6_S6_ll"}),
               ElementsAre("link.torch_compute"));
   EXPECT_THAT(
@@ -132,7 +132,7 @@ TEST(CheckSymbols, LooksAtTheNameOfATemplateNotAtItsReturnType) {
       IsEmpty());
 }
 
-// The meaning of the names has more bytes than there is memory, or takes years to find out.
+// The demangled names have more bytes than the memory, or take years to compute.
 TEST(CheckSymbols, AHostileNameCostsNothing) {
   std::string doubling = "_ZN2at6native1fE1PIiiE";
   for (char last = '0'; last <= '9'; ++last) {

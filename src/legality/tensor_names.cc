@@ -8,7 +8,7 @@
 namespace mc::legality {
 namespace {
 
-// Methods that give something else than a tensor; a chain ends with them.
+// Methods that do not return a tensor; a chain ends with them.
 const Words& queries() {
   static const Words kQueries = {"accessor",
                                  "const_data_ptr",
@@ -53,7 +53,7 @@ const Words& queries() {
   return kQueries;
 }
 
-// Functions of torch:: that give no tensor; the rest with a small first letter do.
+// True for a function of torch:: that returns a tensor: all with a lower-case initial but these.
 bool is_tensor_function(std::string_view name) {
   static const Words kOthers = {"device",
                                 "dtype",
@@ -92,7 +92,7 @@ struct View {
   }
 };
 
-// The index behind template arguments `<...>` at `i`, if any: data_ptr<float>.
+// The index after template arguments `<...>` at `i`, if any: data_ptr<float>.
 std::size_t skip_template(const View& view, std::size_t i) {
   constexpr std::size_t kTokensMax = 64;
   if (view.text(i) != "<") return i;
@@ -106,7 +106,7 @@ std::size_t skip_template(const View& view, std::size_t i) {
   return i;
 }
 
-// The index behind the call whose name is at `i`; `i` + 1 if it is no call.
+// The index after the call whose name is at `i`; `i` + 1 if it is not a call.
 std::size_t skip_call(const View& view, std::size_t i) {
   const std::size_t open = skip_template(view, i + 1);
   const bool is_call = view.text(open) == "(" && view.code.partners[open] != lex::kNone;
@@ -129,8 +129,8 @@ Chain chain_after(const View& view, std::size_t i) {
   return chain;
 }
 
-// Declarations such as torch::Tensor x, const at::Tensor& x, std::vector<Tensor>: only the first
-// two name a tensor.
+// Adds the names in declarations such as torch::Tensor x and const at::Tensor& x, but not
+// std::vector<Tensor> x, which is no tensor.
 void note_declaration(const View& view, std::size_t i, Words& names) {
   std::size_t name = i + 1;
   while (view.text(name) == "const" || view.text(name) == "&" || view.text(name) == "&&" ||
@@ -155,7 +155,7 @@ bool is_tensor_expression(const View& view, std::size_t i, const Words& names) {
   return (next == "." || next == ";" || next == ",") && chain_after(view, i + 1).ends_in_tensor;
 }
 
-// Declarations such as auto x = ..., const auto& x = ...
+// Adds the names in declarations such as auto x = ... and const auto& x = ...
 void note_auto(const View& view, std::size_t i, Words& names) {
   std::size_t name = i + 1;
   while (view.text(name) == "&" || view.text(name) == "&&" || view.text(name) == "const") ++name;

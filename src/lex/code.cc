@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Theory of operation for launches.  `<<<` is certain; what it launches is found by walking back
-// over the postfix expression before it, as a human would: a name with its template arguments and
-// its `::` chain, or a bracketed expression, with calls, subscripts and member accesses before it.
-// Template arguments are matched by counting `<` and `>` outside of brackets, which C++ makes safe:
-// a comparison by `>` inside template arguments must stand in parentheses.
+// Theory of operation for launches.  `<<<` is certain; its callee is found by walking back over the
+// postfix expression before it: a name with its template arguments and its `::` chain, or a
+// bracketed expression, with calls, subscripts and member accesses before it.  Template arguments
+// are matched by counting `<` and `>` outside of brackets, which C++ makes safe: a comparison by
+// `>` inside template arguments must be in parentheses.
 #include "lex/code.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace mc::lex {
 namespace {
 
-// Template arguments longer than this are taken for something else; keeps the walk linear.
+// Longer template arguments are not recognised; this keeps the walk linear.
 constexpr std::size_t kTemplateTokensMax = 1024;
 
 constexpr std::array<std::string_view, 22> kStatementKeywords = {
@@ -38,8 +38,8 @@ struct OpenBracket {
   char closer = '\0';
 };
 
-// A stray closer is left alone, a bracket of another kind too; a `<<<` without `>>>` is forgotten
-// when the brackets around it close.
+// Matches brackets.  A closer without an opener, or of another kind, is ignored; a `<<<` without
+// `>>>` is dropped when the brackets around it close.
 void match_brackets(std::string_view source, Code& code) {
   code.partners.assign(code.tokens.size(), kNone);
   std::vector<OpenBracket> open;
@@ -125,7 +125,7 @@ std::size_t callee_begin(std::string_view source, const Code& code, std::size_t 
   return begin;
 }
 
-// The facts in the declaration before a brace about the scope that the brace opens.
+// Properties of the declaration before a brace that determine the scope that the brace opens.
 struct Head {
   bool is_namespace = false;
   bool is_extern = false;

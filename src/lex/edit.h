@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Changes to a text, collected first and applied at once, so that all offsets are the original's.
+// Edits of a text, collected first and applied at once, so that all offsets refer to the original.
 #ifndef MC_LEX_EDIT_H_
 #define MC_LEX_EDIT_H_
 
@@ -13,12 +13,12 @@ namespace mc::lex {
 
 struct Edit {
   std::size_t offset = 0;
-  std::size_t size = 0;  // The size of what is removed; 0 inserts.
+  std::size_t size = 0;  // The size of the removed text; 0 inserts.
   std::string replacement;
 };
 
-// REQUIRES: each edit lies in the text, and no two overlap.  Their order does not matter, but
-// insertions at one place keep theirs.
+// The text with the edits.  REQUIRES: each edit is within the text, and no two overlap.  Their
+// order does not matter, except for insertions at the same offset.
 std::string apply_edits(std::string_view text, std::vector<Edit> edits);
 
 }  // namespace mc::lex

@@ -2,9 +2,9 @@
 //
 // Theory of operation.  One walk over the tokens with a stack of open launches.  A run of three or
 // more `>` that `(` follows, at the bracket depth of the innermost open launch, ends with its
-// closer. The exception is a run that closes just the templates that were opened since, as in
+// closer.  The exception is a run that closes exactly the templates that were opened since, as in
 // k<<<1, f<A<B<int>>>(2)>>>(x): it is the closer only if no better one comes before the statement
-// ends.  A directive is a world of its own: nothing reaches across its borders.
+// ends.  Each directive is separate: brackets and launches do not cross its borders.
 #include "lex/launch_closers.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace mc::lex {
 namespace {
 
-// A run of `>` tokens with at most blanks between them, and whether `(` follows it.
+// A run of `>` tokens with only blanks between them, and whether `(` follows it.
 struct Run {
   std::vector<std::size_t> positions;  // Indices of the `>` tokens.
   bool before_parenthesis = false;
@@ -24,7 +24,8 @@ class LaunchMatcher {
   LaunchMatcher(std::string_view source, const std::vector<Token>& tokens)
       : source_(source), tokens_(tokens) {}
 
-  // For each closer, closers[index of its first `>`] is the index of its last one; others are 0.
+  // Finds the closers.  For each one, closers[index of its first `>`] is the index of its last `>`;
+  // all other elements are 0.
   std::vector<std::size_t> run() {
     closers_.assign(tokens_.size(), 0);
     std::size_t i = 0;
@@ -39,9 +40,9 @@ class LaunchMatcher {
 
  private:
   struct Launch {
-    int depth = 0;                      // The depth of brackets, at its `<<<`.
-    std::size_t num_angles = 0;         // Templates opened at that depth and not closed yet.
-    std::vector<std::size_t> doubtful;  // A run that may have closed templates only.
+    int depth = 0;                      // The bracket depth at its `<<<`.
+    std::size_t num_angles = 0;         // Open templates at that depth.
+    std::vector<std::size_t> doubtful;  // A run that may only have closed templates.
   };
   struct Region {
     int depth = 0;
@@ -63,7 +64,7 @@ class LaunchMatcher {
     while (!ended.launches.empty()) settle(ended);
   }
 
-  // Ends the innermost launch without a clear closer: a doubtful run is better than none.
+  // Ends the innermost launch without a clear closer; a doubtful run becomes its closer.
   void settle(Region& ended) {
     if (!ended.launches.back().doubtful.empty()) close_with(ended.launches.back().doubtful);
     ended.launches.pop_back();
@@ -73,7 +74,7 @@ class LaunchMatcher {
     closers_[positions[positions.size() - 3]] = positions.back();
   }
 
-  // Handles the token at `i`; the index of the next one to look at.
+  // Handles the token at `i`.  Returns the index of the next token to handle.
   std::size_t visit(std::size_t i) {
     Region& here = region();
     const Token& token = tokens_[i];

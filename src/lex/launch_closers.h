@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which runs of `>` close a kernel launch, and which close templates or shift: a step of
-// tokenize().
+// Distinguishes runs of `>` that close a kernel launch from those that close templates or shift: a
+// step of tokenize().
 #ifndef MC_LEX_LAUNCH_CLOSERS_H_
 #define MC_LEX_LAUNCH_CLOSERS_H_
 
@@ -13,8 +13,8 @@
 
 namespace mc::lex {
 
-// One number for each token: for the first `>` of a launch's `>>>` the index of its last one, 0 for
-// all others.  REQUIRES: every `>` is a token of its own.
+// One number for each token: for the first `>` of a launch's `>>>` the index of its last `>`, 0 for
+// all other tokens.  REQUIRES: every `>` is a separate token.
 std::vector<std::size_t> launch_closers(std::string_view source, const std::vector<Token>& tokens);
 
 }  // namespace mc::lex

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Properties of the lexer for every text: the oracle of its fuzz target and property tests.
+// Properties that the lexer has for every text, for its fuzz target and property tests.
 #ifndef MC_LEX_PROPERTIES_H_
 #define MC_LEX_PROPERTIES_H_
 

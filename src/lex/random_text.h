@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Seeded texts that look like CUDA source and break its rules in every way that a text can: for
-// property tests of whatever reads untrusted source.
+// Texts from a seed that resemble CUDA source and break its rules in many ways: for property tests
+// of code that reads untrusted source.
 #ifndef MC_LEX_RANDOM_TEXT_H_
 #define MC_LEX_RANDOM_TEXT_H_
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Theory of operation.  The text outside of directives is walked declaration by declaration, down
-// into namespaces and no further.  Words before a declaration's body tell whose it is, and what is
-// not for one side is overwritten with blanks in that side's copy, but for directives, which both
-// keep.  Whatever would need more than words to be understood is refused.
+// Theory of operation.  The text outside of directives is processed declaration by declaration,
+// including those in namespaces, but no deeper.  Words before a declaration's body determine its
+// side, and text for one side is overwritten with blanks in the other side's copy, except
+// directives, which both keep.  Constructs that words do not determine are rejected.
 #include "lex/split.h"
 
 #include <algorithm>
@@ -22,8 +22,8 @@ namespace {
 template <std::size_t N>
 using Words = std::array<std::string_view, N>;
 
-// Words in whose presence two compilers might read the text differently, or that need what nvcc
-// alone does: registered variables, device-wide algorithms, lambdas in kernels.
+// Words that two compilers might treat differently, or that only nvcc implements: registered
+// variables, device-wide algorithms, lambdas in kernels.
 constexpr Words<13> kRefused = {"__constant__",
                                 "__managed__",
                                 "__CUDACC__",
@@ -51,14 +51,14 @@ constexpr Words<6> kDeviceHeaders = {"mma.h",
                                      "cooperative_groups/reduce.h",
                                      "cuda_pipeline.h",
                                      "cuda_pipeline_primitives.h"};
-// Namespaces without a name get one, by which names in both texts mangle alike; it is the one that
-// demanglers show as (anonymous namespace).
+// The name that both texts give to unnamed namespaces, so that their names are mangled alike;
+// demanglers print it as (anonymous namespace).
 constexpr std::string_view kUnnamed = "_GLOBAL__N_1";
-// Words that end a parameter without a name.
+// Last words of a parameter that has no name.
 constexpr Words<14> kNoNames = {"int",   "float",  "double",        "bool",      "char",
                                 "short", "long",   "unsigned",      "const",     "__restrict__",
                                 "half",  "__half", "__nv_bfloat16", "__restrict"};
-// Words of a declaration of a number.
+// Words that may occur in the declaration of a number.
 constexpr Words<20> kNumberWords = {"static",   "inline",  "const",    "constexpr", "int",
                                     "float",    "double",  "bool",     "char",      "short",
                                     "long",     "signed",  "unsigned", "size_t",    "int32_t",
@@ -69,10 +69,10 @@ bool is_in(const auto& words, std::string_view word) {
   return std::ranges::find(words, word) != words.end();
 }
 
-// One declaration: [begin, end), with its body's braces where it is a function with one.
+// One declaration: [begin, end), including the body of a function.
 struct Declaration {
   std::size_t begin = 0;
-  std::size_t head = 0;  // Behind template <...>.
+  std::size_t head = 0;  // The index after template <...>.
   std::size_t end = 0;
   std::size_t parameters = kNone;  // The ( of a function's parameters.
   std::size_t body = kNone;        // The {.
@@ -136,7 +136,7 @@ class Splitter {
     if (begin < end) blank(side, begin_of(begin), end_of(end - 1));
   }
 
-  // ---- What is refused whole --------------------------------------------------------------------
+  // ---- Rejected words ---------------------------------------------------------------------------
 
   void check_words() {
     for (const Code& region : regions_) {
@@ -169,7 +169,7 @@ class Splitter {
       } else if (is_in(Words<5>{"if", "ifdef", "ifndef", "elif", "else"}, kind)) {
         for (std::size_t i = 2; i < region.tokens.size(); ++i) {
           const bool is_macro = region.tokens[i].kind == Kind::kIdentifier;
-          // A header guard asks for what it is about to define.
+          // A header guard tests the macro that it defines next.
           const bool is_guard = kind == "ifndef" && next_defines(r, word(i));
           if (is_macro && !is_guard && !defined.contains(word(i))) refuse("a foreign macro");
         }
@@ -184,7 +184,7 @@ class Splitter {
            text_at(source_, regions_[r + 1], 2) == name;
   }
 
-  // NVRTC has no headers of the host; what it lacks for it, it says.
+  // Sorts a header into the sides.  NVRTC has no host headers; it reports names that are missing.
   void read_include(const Code& region, std::string_view header) {
     if (header.size() < 2 || header.front() == '"') return refuse("a header of its own");
     const std::string_view name = header.substr(1, header.size() - 2);
@@ -192,7 +192,7 @@ class Splitter {
     const bool is_shared = is_in(kSharedHeaders, name);
     const bool is_device = is_in(kDeviceHeaders, name) || name.starts_with("cuda/");
     if (is_device || is_shared) split_.device_headers.emplace_back(header);
-    // The device's come before the text, where the macros of a prelude do not reach them.
+    // Device headers are included before the text, where macros of a prelude do not affect them.
     blank_directive(split_.device, region);
     if (is_device) blank_directive(split_.host, region);
   }
@@ -229,7 +229,7 @@ class Splitter {
     }
   }
 
-  // The { of a namespace or a language that begins at `i`.
+  // The { of a namespace or a linkage specification that begins at `i`.
   std::size_t scope_open(std::size_t i) const {
     const bool is_language = text(i) == "extern" && i + 1 < code_.tokens.size() &&
                              code_.tokens[i + 1].kind == Kind::kString;
@@ -248,7 +248,8 @@ class Splitter {
     return (name.empty() ? std::string(kUnnamed) : name) + "::";
   }
 
-  // Behind the template arguments or parameters that begin at `i`; kNone where they are none.
+  // The index after the template arguments or parameters that begin at `i`; kNone where there are
+  // none.
   std::size_t after_angles(std::size_t i) const {
     int depth = 0;
     for (std::size_t j = i; j < std::min(code_.tokens.size(), i + kHeadTokensMax); ++j) {
@@ -302,7 +303,7 @@ class Splitter {
     return one;
   }
 
-  // True for the brace of x{1} in a constructor's list of members.
+  // True for the brace of x{1} in a constructor's member initialiser list.
   bool initialises(std::size_t open) const {
     const std::string_view next = text(code_.partners[open] + 1);
     return is_name(open - 1) && (next == "," || next == "{");
@@ -333,14 +334,14 @@ class Splitter {
     }
   }
 
-  // A lambda for the device stands in a host function.
+  // Rejects a host function with a device lambda.
   void check_host(const Declaration& one) {
     for (std::size_t i = one.begin; i < one.end; ++i) {
       if (is_in(kMarks, text(i))) refuse("a mark in a host function");
     }
   }
 
-  // Types and constants are for both, variables for the host.
+  // Keeps types and constants on both sides, and variables on the host.
   void take_other(const Declaration& one, bool is_device) {
     if (has(one, "extern") && has(one, "__shared__")) {
       return blank_tokens(split_.host, one.begin, one.end);
@@ -356,17 +357,18 @@ class Splitter {
     if (!is_number(one)) refuse("a constant that is no number");
   }
 
-  // True for `static const int kN = 4`. Kernels may use numbers alone of the host's constants, and
-  // NVRTC, which has no host, lets them use all.
+  // True for `static const int kN = 4`.  Kernels may use only numbers among the host's constants,
+  // but NVRTC, which has no host side, would accept all.
   bool is_number(const Declaration& one) const {
     std::size_t num_other = 0;
     for (std::size_t i = one.head; i < one.end && !is_in(Words<3>{"=", "{", ";"}, text(i)); ++i) {
       if (!is_in(kNumberWords, text(i))) ++num_other;
     }
-    return num_other == 1;  // Its name.
+    return num_other == 1;  // The name of the constant.
   }
 
-  // A kernel that is called without a configuration does not compile, and a stand-in would.
+  // Rejects a direct call of a kernel: it must not compile, but a call of the generated host
+  // function would.
   void check_calls() {
     for (const auto& [begin, end] : host_functions_) {
       for (std::size_t i = begin; i < end; ++i) {
@@ -377,7 +379,7 @@ class Splitter {
     }
   }
 
-  // In the host's text a member for the device alone has no body, and nobody may call it.
+  // Removes the bodies of device-only members in the host text, and makes calls of them an error.
   void take_members(const Declaration& one) {
     std::size_t first = one.head;  // The first word of a member.
     for (std::size_t i = one.head; i < one.end; ++i) {
@@ -469,7 +471,7 @@ class Splitter {
                      "{ void* mc_at_values[] = {" + values + "nullptr}; " + launch + " }"});
   }
 
-  // The names of parameters or template parameters between the brackets, a pack's with its dots.
+  // The names of the parameters or template parameters between the brackets; a pack's has its dots.
   std::optional<std::vector<std::string>> names_in(std::size_t open, std::size_t close) const {
     std::vector<std::string> names;
     for (std::size_t i = open + 1; i < close;) {
@@ -487,7 +489,7 @@ class Splitter {
         if (depth == 0 && !is_value && is_name(i)) last = i;
         if (word == "{" || word == "[") i = code_.partners[i];
       }
-      // A type of one word has no name behind it.
+      // The type has one word and no name after it.
       const bool is_alone = last == kNone || is_in(kNoNames, text(last)) ||
                             is_in(Words<3>{",", "(", "<"}, text(last - 1)) ||
                             text(last - 1) == "::";
@@ -517,9 +519,9 @@ class Splitter {
         return kept;
       };
       const std::size_t from = begin(launch.callee), open = end(launch.open);
-      if (split_.host[from] == ' ') continue;  // In a function of the device.
+      if (split_.host[from] == ' ') continue;  // A launch in a device function.
       const std::size_t close = begin(launch.close), call = begin(launch.parenthesis_open);
-      // The arguments may hold a launch of their own, never the configuration's place.
+      // The arguments may contain another launch, but never the configuration's position.
       host_.push_back({from, open - from, "(__cudaPushCallConfiguration(" + ends(from, open)});
       host_.push_back({close, call - close, ") ? (void)0 : " + callee + ends(close, call)});
       host_.push_back({end(launch.parenthesis_close), 0, ")"});
@@ -532,7 +534,7 @@ class Splitter {
   std::vector<bool> is_directive_;  // For each byte.
   Split split_;
   std::vector<Edit> host_, device_;
-  std::vector<std::pair<std::size_t, std::size_t>> host_functions_;  // Tokens.
+  std::vector<std::pair<std::size_t, std::size_t>> host_functions_;  // Ranges of tokens.
   std::set<std::string_view> short_names_;                           // The names of kernels.
 };
 

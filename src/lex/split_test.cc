@@ -13,7 +13,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// A source with a kernel, without which none is split.
+// A source with a kernel; sources without one are not split.
 constexpr const char* kKernel = "__global__ void k(float* x, int n) { x[0] = n; }\n";
 
 Split split_of(const std::string& text) { return split_cuda(text + kKernel); }
@@ -48,7 +48,7 @@ TEST(Split, KeepsLines) {
   }
 }
 
-TEST(Split, PutsAStandInInAKernelsPlace) {
+TEST(Split, ReplacesAKernelByALaunchFunctionOnTheHost) {
   const Split split = split_cuda(
       "namespace a {\ntemplate <typename T, int N = 4, class... Ts>\n"
       "__global__ __launch_bounds__(64) void k(const T* __restrict__ x, int (n)) {}\n}");
@@ -72,7 +72,7 @@ TEST(Split, MakesALaunchACall) {
               HasSubstr("RUN(x) (__cudaPushCallConfiguration(1, 2) ? (void)0 : k(x, 3))"));
 }
 
-TEST(Split, NamesNamespacesWithoutOneAlikeOnBothSides) {
+TEST(Split, GivesUnnamedNamespacesTheSameNameOnBothSides) {
   const Split split = split_cuda("namespace {\nstatic __global__ void k() {}\n}\n");
   EXPECT_EQ(split.refusal, "");
   EXPECT_THAT(split.kernels, ElementsAre("_GLOBAL__N_1::k"));
@@ -88,7 +88,7 @@ TEST(Split, MarksConstexprFunctionsForTheDevice) {
   EXPECT_THAT(split.host, Not(HasSubstr("__host__")));
 }
 
-TEST(Split, LeavesTypesAndConstantsToBothAndVariablesToTheHost) {
+TEST(Split, KeepsTypesAndConstantsOnBothSidesAndVariablesOnTheHost) {
   const Split split = split_of(
       "struct Pair { float a, b; };\nenum class Mode { kA, kB };\nusing Real = float;\n"
       "constexpr int kTile = 16;\nstatic const float kScale = 2;\nstatic int calls = 0;\n"
@@ -105,7 +105,7 @@ TEST(Split, LeavesTypesAndConstantsToBothAndVariablesToTheHost) {
   EXPECT_THAT(split.device, HasSubstr("tile[];"));
 }
 
-// A call of one on the host must not compile.
+// A call of such a member on the host must not compile.
 TEST(Split, HidesMembersOfTheDevice) {
   const Split split = split_of(
       "struct Sum {\n  float v;\n  __device__ explicit Sum(float a) : v{a} {}\n"
@@ -120,7 +120,7 @@ TEST(Split, HidesMembersOfTheDevice) {
   EXPECT_THAT(split.device, HasSubstr("explicit Sum(float a) : v{a} {}"));
 }
 
-TEST(Split, SharesOutHeaders) {
+TEST(Split, SortsHeadersIntoTheSides) {
   const Split split =
       split_of("#include <torch/extension.h>\n#include <cuda_fp16.h>\n#include <mma.h>\n");
   EXPECT_THAT(split.device_headers, ElementsAre("<cuda_fp16.h>", "<mma.h>"));
@@ -129,7 +129,7 @@ TEST(Split, SharesOutHeaders) {
   EXPECT_THAT(split.device, Not(HasSubstr("#include")));
 }
 
-TEST(Split, RefusesWhatWordsDoNotTell) {
+TEST(Split, RejectsConstructsThatWordsDoNotDetermine) {
   EXPECT_EQ(split_cuda("int f() { return 1; }").refusal, "no kernel");
   EXPECT_EQ(refusal_of("__constant__ float w[4];\n"), "__constant__");
   EXPECT_EQ(refusal_of("__device__ int counter;\n"), "a variable of the device");
@@ -144,7 +144,7 @@ TEST(Split, RefusesWhatWordsDoNotTell) {
   EXPECT_EQ(refusal_of("__global__ void h(int) {}\n"), "a parameter without a name");
   EXPECT_EQ(refusal_of("struct S { __global__ void h(int n) {} };\n"), "a kernel in a class");
   EXPECT_EQ(refusal_of("void f( {\n"), "brackets without partners");
-  // The use of these in a kernel, and a call of a kernel, are refused by nvcc alone.
+  // Only nvcc rejects the use of these in a kernel, and a direct call of a kernel.
   EXPECT_EQ(refusal_of("const float kTable[] = {1, 2};\n"), "a constant that is no number");
   EXPECT_EQ(refusal_of("constexpr Pair kPair{1, 2};\n"), "a constant that is no number");
   EXPECT_EQ(refusal_of("struct S { static constexpr int kSizes[] = {1, 2}; };\n"),

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Theory of operation.  Three passes, each linear:
-//  1. scan() cuts the source at each token's end.  Every `>` is a token of its own, and `<<<` is a
-//     kLaunchOpen unless `operator` stands before it.
-//  2. launch_closers() says which runs of `>` close a launch.
-//  3. glue() joins the remaining runs of `>` into `>>`, `>>=` and `>=`, and each closer into one.
-// A directive is a world of its own: brackets and launches do not reach across its borders.
+//  1. scan() cuts the source at each token's end. Every `>` is a separate token, and `<<<` is a
+//     kLaunchOpen unless `operator` precedes it.
+//  2. launch_closers() determines the runs of `>` that close a launch.
+//  3. glue() joins the remaining runs of `>` into `>>`, `>>=` and `>=`, and each closer into one
+//     token.
+// Each directive is separate: brackets and launches do not cross its borders.
 #include "lex/token.h"
 
 #include <algorithm>
@@ -38,11 +39,11 @@ bool is_space(char c) {
 
 char at(std::string_view s, std::size_t i) { return i < s.size() ? s[i] : '\0'; }
 
-// The size of the line splice at `i` (a backslash, blanks, a line end), or 0.
+// The size of the line splice at `i` (a backslash, blanks, a line break), or 0.
 std::size_t splice_size(std::string_view s, std::size_t i) {
   if (at(s, i) != '\\') return 0;
   std::size_t end = i + 1;
-  // g++ forgives blanks after the backslash; a limit keeps the scan linear.
+  // g++ accepts blanks after the backslash; the limit keeps the scan linear.
   while (end < s.size() && end - i <= 64 && (s[end] == ' ' || s[end] == '\t')) ++end;
   if (at(s, end) == '\r' && at(s, end + 1) == '\n') return end + 2 - i;
   return end < s.size() && s[end] == '\n' ? end + 1 - i : 0;
@@ -113,7 +114,8 @@ std::size_t end_of_block_comment(std::string_view s, std::size_t i) {
   return end == std::string_view::npos ? s.size() : end + 2;
 }
 
-// `i` is at the opening quote.  Ends after the closing quote or, without one, before the line end.
+// The end of the literal with its opening quote at `i`: after the closing quote or, without one,
+// before the line break.
 std::size_t end_of_quoted(std::string_view s, std::size_t i) {
   const char quote = s[i];
   ++i;
@@ -129,7 +131,7 @@ std::size_t end_of_quoted(std::string_view s, std::size_t i) {
   return i;
 }
 
-// `i` is at the quote after R.  0 if what follows is no raw string.
+// The end of the raw string whose quote, after R, is at `i`; 0 where there is no raw string.
 std::size_t end_of_raw_string(std::string_view s, std::size_t i) {
   std::size_t open = i + 1;
   while (open < s.size() && open - i <= kRawDelimiterSizeMax && s[open] != '(' && s[open] != ')' &&
@@ -183,8 +185,8 @@ struct ScanState {
   bool at_line_start = true;
   bool in_directive = false;
   bool after_hash = false;         // The directive's name comes next.
-  bool header_comes_next = false;  // After #include.
-  bool after_operator = false;     // After the keyword `operator`.
+  bool header_comes_next = false;  // True after #include.
+  bool after_operator = false;     // True after the keyword `operator`.
 };
 
 Cut cut_header(std::string_view s, std::size_t i) {
@@ -270,7 +272,7 @@ std::vector<Token> scan(std::string_view source) {
   return tokens;
 }
 
-// The last of the tokens from `i` on that make one token with it.
+// The last of the tokens from `i` on that are joined into one token.
 std::size_t last_glued(std::string_view source, const std::vector<Token>& tokens,
                        const std::vector<std::size_t>& closers, std::size_t i) {
   if (closers[i] != 0) return closers[i];

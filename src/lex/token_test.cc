@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// The texts of the tokens that are no white space, each behind a letter for its kind.
+// The texts of the tokens except white space, each after a letter for its kind.
 std::vector<std::string> cut(std::string_view source) {
   static constexpr std::string_view kLetters = "wcinsqhp<>?";
   std::vector<std::string> texts;
@@ -101,7 +101,7 @@ struct LaunchRow {
 
 class LaunchBrackets : public ::testing::TestWithParam<LaunchRow> {};
 
-TEST_P(LaunchBrackets, AreToldFromOtherAngles) {
+TEST_P(LaunchBrackets, AreDistinguishedFromOtherAngles) {
   EXPECT_EQ(brackets(GetParam().source), GetParam().brackets) << GetParam().source;
 }
 
@@ -141,7 +141,7 @@ TEST(Tokenize, FlagsADirectiveUpToItsLastContinuedLine) {
   EXPECT_THAT(inside, ElementsAre("#", "if", "b", "c", "e"));
 }
 
-TEST(Tokenize, LosesNoByteAndMisplacesNoneInAnyText) {
+TEST(Tokenize, KeepsEveryByteAndPositionInAnyText) {
   for (std::uint64_t seed = 0; seed < 3000; ++seed) {
     SCOPED_TRACE(seed);
     check_properties(random_text(seed, 40));

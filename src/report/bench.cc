@@ -29,13 +29,13 @@ struct Sample {
   bool is_scored = false;
   bool passed = false;
   std::optional<bool> first_passed;         // The result of turn 0, where it is scored.
-  std::optional<task::Estimate> speedup{};  // Best of the turns that pass.
-  std::optional<double> over_compile{};     // The median over torch.compile, the same way.
+  std::optional<task::Estimate> speedup{};  // The best of the turns that pass.
+  std::optional<double> over_compile{};     // The median over torch.compile of the same turn.
 };
 
 double speedup_of(const Sample& sample) { return sample.speedup ? sample.speedup->median : 0; }
 
-using Samples = std::vector<Sample>;  // Those of one task.
+using Samples = std::vector<Sample>;  // The samples of one task.
 
 void add_turn(Sample& sample, const Attempt& attempt) {
   if (!is_scored(attempt)) return;
@@ -73,7 +73,7 @@ double share_if(const Samples& samples, const std::function<bool(const Sample&)>
 
 bool has_passed(const Sample& sample) { return sample.passed; }
 
-// One value a task; tasks for which there is none are left out.
+// The value of one task; tasks without a value are left out.
 using TaskValue = std::function<std::optional<double>(const Samples&)>;
 
 std::optional<Figure> mean_over_tasks(const std::map<std::string, Samples>& tasks,
@@ -93,7 +93,8 @@ std::optional<Figure> fast(const std::map<std::string, Samples>& tasks, double p
   });
 }
 
-// The Faster Rate over torch.compile; none where some pass was not timed beside it, or none passed.
+// The Faster Rate over torch.compile; empty where some pass was not timed against it, or none
+// passed.
 std::optional<Figure> faster_than_compiled(const std::map<std::string, Samples>& tasks) {
   int64_t num_passed = 0;
   for (const auto& [task, samples] : tasks) {
@@ -229,7 +230,7 @@ Interval bootstrap_mean(std::span<const double> values) {
   std::vector<double> means(kReplicates);
   for (double& mean : means) {
     double sum = 0;
-    // The remainder, for the same numbers with every standard library; its bias is below 1e-12.
+    // The remainder gives the same numbers with every standard library; its bias is below 1e-12.
     for (size_t i = 0; i < values.size(); ++i) sum += values[random() % values.size()];
     mean = sum / static_cast<double>(values.size());
   }
@@ -329,7 +330,7 @@ std::optional<Paired> paired_difference(std::span<const Attempt> a, std::span<co
   return out;
 }
 
-// ---- For people ---------------------------------------------------------------------------------
+// ---- For users ----------------------------------------------------------------------------------
 
 std::string percent(const Figure& figure) {
   return fmt::format("{:.1f} % [{:.1f}, {:.1f}]", 100 * figure.value, 100 * figure.interval.low,

@@ -17,18 +17,18 @@ namespace mc::report {
 struct BenchReport {
   std::span<const BenchRow> rows;
   std::span<const Judged> judged;
-  int64_t num_wanted = 0;   // Samples that the run is to have.
-  int64_t num_judged = 0;   // Those of them that have all their answers and verdicts.
-  int64_t num_missing = 0;  // Those of them without an answer.
-  int64_t num_cut = 0;      // Answers that the limit on tokens cut off.
+  int64_t num_wanted = 0;   // The wanted number of samples.
+  int64_t num_judged = 0;   // Samples with all their answers and verdicts.
+  int64_t num_missing = 0;  // Wanted samples without an answer.
+  int64_t num_cut = 0;      // Answers that ended at the token limit.
   std::optional<Paired> paired;
 };
 
-// The figures alone, as an object.
+// Only the figures, as an object.
 std::string figures_json(const BenchFigures& figures);
 
-// Indented; ends in a newline.  A figure is {"value", "low", "high", "tasks"}, or null where it is
-// not known.
+// The report, indented; ends in a newline.  A figure is {"value", "low", "high", "tasks"}, or null
+// where it is not known.
 std::string bench_json(const BenchReport& report);
 
 }  // namespace mc::report

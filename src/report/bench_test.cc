@@ -46,7 +46,7 @@ TEST(Wilson, EqualsPublishedValues) {
   }
 }
 
-TEST(Wilson, HoldsTheProportionWhatItIs) {
+TEST(Wilson, ContainsTheProportion) {
   for (int64_t num = 1; num <= 40; ++num) {
     for (int64_t num_passed = 0; num_passed <= num; ++num_passed) {
       const Interval found = wilson(num_passed, num);
@@ -60,8 +60,8 @@ TEST(Wilson, HoldsTheProportionWhatItIs) {
   }
 }
 
-// Its twin: the normal interval of the mean, which it comes near for many values.
-TEST(BootstrapMean, ComesNearTheNormalIntervalOfManyValues) {
+// The reference is the normal interval of the mean, which the bootstrap approaches for many values.
+TEST(BootstrapMean, ApproachesTheNormalIntervalForManyValues) {
   std::mt19937_64 random(7);
   std::vector<double> values(400);
   double sum = 0;
@@ -82,7 +82,7 @@ TEST(FigureOf, IsAProportionWhereAllValuesAreZeroOrOne) {
   EXPECT_DOUBLE_EQ(figure_of(values)->value, 0.75);
 }
 
-TEST(FigureOf, KnowsNothingOfOtherTasksFromOneThatPassesSometimes) {
+TEST(FigureOf, HasTheWidestIntervalForOneTaskThatPassesSometimes) {
   const std::vector<double> values = {0.5};
   EXPECT_EQ(figure_of(values)->interval, (Interval{0, 1}));
   EXPECT_EQ(figure_of({}), std::nullopt);
@@ -90,7 +90,7 @@ TEST(FigureOf, KnowsNothingOfOtherTasksFromOneThatPassesSometimes) {
 
 // ---- One run ------------------------------------------------------------------------------------
 
-// The slow twin of Pass@k: of all ways to choose k of the samples, those with one that passes.
+// A slow reference for Pass@k: the share of all k-subsets of the samples that contain a pass.
 double pass_at_k_by_counting(const std::vector<bool>& passed, int64_t k) {
   int64_t num = 0;
   int64_t num_with_a_pass = 0;
@@ -106,8 +106,9 @@ double pass_at_k_by_counting(const std::vector<bool>& passed, int64_t k) {
 
 struct RandomRun {
   std::vector<Attempt> attempts;
-  std::vector<std::vector<bool>> passed;      // The results of the scored samples of a task.
-  std::vector<std::vector<double>> speedups;  // The same; 0 for one that fails.
+  std::vector<std::vector<bool>> passed;  // The results of the scored samples of a task.
+  // The speed-ups of the same samples; 0 for a sample that fails.
+  std::vector<std::vector<double>> speedups;
 };
 
 RandomRun random_run(uint64_t seed) {
@@ -133,7 +134,7 @@ RandomRun random_run(uint64_t seed) {
   return run;
 }
 
-TEST(BenchFigures, EqualTheirSlowTwins) {
+TEST(BenchFigures, EqualTheirSlowReferences) {
   for (uint64_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(seed);
     const RandomRun run = random_run(seed);
@@ -167,7 +168,7 @@ TEST(BenchFigures, EqualTheirSlowTwins) {
   }
 }
 
-TEST(BenchFigures, CountAndLeaveOutWhatSaysNothing) {
+TEST(BenchFigures, CountAndLeaveOutUnscoredAttempts) {
   const std::vector<Attempt> attempts = {attempt("a", 0, Said::kPassed),
                                          attempt("a", 1, Said::kUnsupported),
                                          attempt("b", 0, Said::kInfra)};
@@ -181,7 +182,7 @@ TEST(BenchFigures, CountAndLeaveOutWhatSaysNothing) {
   EXPECT_FALSE(found.pass_at.contains(2));
 }
 
-TEST(BenchFigures, KnowNoSpeedWhereAPassWasNotTimed) {
+TEST(BenchFigures, HaveNoSpeedWhereAPassWasNotTimed) {
   const std::vector<Attempt> attempts = {attempt("a", 0, Said::kPassed, 3.0),
                                          attempt("b", 0, Said::kPassed)};
   const BenchFigures found = bench_figures(attempts, {});
@@ -213,7 +214,7 @@ TEST(BenchFigures, ASamplePassesWhenOneOfItsTurnsDoes) {
   EXPECT_EQ(found.num_samples, 1);
 }
 
-TEST(BenchTable, NamesWhatGainsByBeingUnsupported) {
+TEST(BenchTable, NamesTasksWithUnsupportedAnswers) {
   const std::vector<Attempt> attempts = {
       attempt("a", 0, Said::kUnsupported), attempt("a", 1, Said::kUnsupported),
       attempt("b", 0, Said::kUnsupported), attempt("b", 1, Said::kPassed)};
@@ -222,7 +223,7 @@ TEST(BenchTable, NamesWhatGainsByBeingUnsupported) {
                                            "where they are wrong: a (2 times), b\n"));
 }
 
-TEST(AttemptOf, NeverScoresWhatTheWorldDid) {
+TEST(AttemptOf, NeverScoresAFailureOfTheEnvironment) {
   task::Verdict verdict;
   verdict.task = "t";
   for (const task::Outcome& outcome :
@@ -244,7 +245,7 @@ TEST(AttemptOf, NeverScoresWhatTheWorldDid) {
 
 // ---- Two runs -----------------------------------------------------------------------------------
 
-TEST(PairedDifference, LooksAtTheTasksOfBoth) {
+TEST(PairedDifference, UsesOnlyTheTasksOfBothRuns) {
   const std::vector<Attempt> a = {attempt("x", 0, Said::kFailed), attempt("y", 0, Said::kPassed),
                                   attempt("only a", 0, Said::kPassed)};
   const std::vector<Attempt> b = {attempt("x", 0, Said::kPassed), attempt("y", 0, Said::kPassed),
@@ -294,8 +295,9 @@ TEST(BenchFigures, CountSamplesWhoseIntervalHasTheThreshold) {
     return Attempt{"t", sample, number, Said::kPassed, speedup};
   };
   const std::vector<Attempt> attempts = {
-      timed(0, 0, {0.8, 0.7, 1.2}), timed(0, 1, {1.3, 1.2, 1.4}),  // Its best turn is certain.
-      timed(1, 0, {1.05, 0.9, 1.12}), timed(2, 0, {1.1, 1.1, 1.1}), attempt("t", 3, Said::kFailed)};
+      // The interval of its best turn excludes the threshold.
+      timed(0, 0, {0.8, 0.7, 1.2}), timed(0, 1, {1.3, 1.2, 1.4}), timed(1, 0, {1.05, 0.9, 1.12}),
+      timed(2, 0, {1.1, 1.1, 1.1}), attempt("t", 3, Said::kFailed)};
   const BenchFigures figures = bench_figures(attempts, {});
   const std::map<double, int64_t> expected = {{1, 1}, {1.1, 2}, {1.5, 0}, {2, 0}};
   EXPECT_EQ(figures.uncertain, expected);
@@ -305,7 +307,7 @@ TEST(BenchFigures, CountSamplesWhoseIntervalHasTheThreshold) {
   EXPECT_EQ(json["groups"]["all"]["uncertain"]["1.1"], 2);
 }
 
-TEST(BenchJson, SaysNullForWhatIsNotKnown) {
+TEST(BenchJson, HasNullForUnknownFigures) {
   const std::vector<Attempt> attempts = {attempt("a", 0, Said::kPassed)};
   const std::vector<BenchRow> rows = {{"all", bench_figures(attempts, {})}};
   Judged judged;

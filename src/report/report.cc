@@ -44,7 +44,7 @@ std::string finding_phrase(const std::vector<task::KernelFinding>& findings) {
   if (findings.empty()) return "";
   const task::KernelFinding& first = findings.front();
   const std::string place = place_name(first.location);
-  std::string what = first.kind;  // The place is second, so that a narrow table has it.
+  std::string what = first.kind;  // The location comes second, so that a narrow table shows it.
   if (!place.empty()) what += " at " + place;
   if (!first.kernel.empty()) what += " in " + first.kernel;
   return joined(what + and_more(findings.size()), first.detail);
@@ -55,7 +55,7 @@ std::string check_phrase(const task::OutputCheck& check) {
   return joined(what, check.detail);
 }
 
-// A finding says why values differ, so it goes before them.
+// A finding explains wrong values, so it comes first.
 std::string trial_phrase(const task::Trial& trial) {
   if (!trial.findings.empty()) return finding_phrase(trial.findings);
   if (!trial.checks.empty()) return check_phrase(trial.checks.front());
@@ -140,7 +140,7 @@ size_t width_of(const std::string& text) {
       std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
 }
 
-// The end of a long name says more than its beginning.
+// The end of a long name is more informative than its beginning.
 std::string name_cell(const std::string& name) {
   constexpr size_t kNameWidthMax = 36;
   std::string text = plain_line(name, std::max(name.size(), size_t{3}));
@@ -153,7 +153,7 @@ std::string number_cell(std::optional<double> number) {
   return number ? fmt::format("{:.2f}", *number) : "-";
 }
 
-// All columns but the last, which takes the width that is left.
+// The cells of all columns but the last, which gets the remaining width.
 Cells cells_of(const Judged& one) {
   return {name_cell(one.verdict.task),
           name_cell(one.verdict.candidate),
@@ -168,7 +168,7 @@ using Widths = std::array<size_t, kNumColumns>;
 
 constexpr size_t kOutcomeColumn = 2;
 
-// The sequence of ECMA-48 that begins the colour of an outcome.
+// The ECMA-48 escape sequence for the colour of an outcome.
 const char* colour_of(std::string_view outcome) {
   if (outcome == "pass") return "\x1b[32m";
   if (outcome == "unsupported" || outcome == "infra") return "\x1b[33m";
@@ -235,7 +235,7 @@ std::string protections_line(std::span<const Judged> judged) {
          '\n';
 }
 
-// The candidates in which no check of the strict tier found anything, and these checks.
+// The line about candidates for which the strict tier found nothing, with its checks.
 std::string clean_line(std::span<const Judged> judged) {
   int64_t num = 0;
   int64_t num_clean = 0;
@@ -253,9 +253,10 @@ std::string clean_line(std::span<const Judged> judged) {
   return fmt::format("strict: {} of {} clean ({})\n", num_clean, num, fmt::join(names, ", "));
 }
 
-// Checks that were asked for and did not come about.
+// The line about requested checks that did not run.
 std::string audits_line(std::span<const Judged> judged) {
-  std::map<std::string, std::set<std::string>> checks;  // The keys say why they did not run.
+  // The keys are the reasons why the checks did not run.
+  std::map<std::string, std::set<std::string>> checks;
   for (const Judged& one : judged) {
     for (const task::Audit& audit : one.verdict.telemetry.audits) {
       if (audit.result == "not_run") checks[audit.detail].insert(audit.check);
@@ -273,7 +274,7 @@ std::string audits_line(std::span<const Judged> judged) {
 
 using Estimates = std::vector<task::Estimate>;
 
-// The mean of the medians, of the lower and of the upper ends.
+// The geometric means of the medians, of the lower ends and of the upper ends.
 task::Estimate geometric_mean(const Estimates& estimates) {
   MC_CHECK(!estimates.empty());
   task::Estimate sum;
@@ -314,7 +315,7 @@ std::string speedups_line(std::span<const Judged> judged) {
   return out + '\n';
 }
 
-// Each kind of wait, the stages that it is the sum of, and its remedy.
+// A kind of wait, the stages that it includes, and its remedy.
 struct Wait {
   const char* what;
   std::vector<std::string_view> stages;
@@ -332,7 +333,7 @@ const std::vector<Wait>& kinds_of_wait() {
   return kinds;
 }
 
-// The seconds that candidates waited, added up, and what would help against the longest wait.
+// The line about the seconds that candidates waited in total, and the remedy for the longest wait.
 std::string waits_line(std::span<const Judged> judged) {
   std::vector<std::string> parts;
   double longest_s = 0;

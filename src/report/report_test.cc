@@ -61,7 +61,7 @@ task::Passed timed(const task::Estimate& speedup_eager,
   return {{}, performance};
 }
 
-TEST(Phrase, SaysWhereAndWhyForEveryOutcome) {
+TEST(Phrase, HasLocationAndReasonForEveryOutcome) {
   const task::SourceLocation location{"cuda_sources[0]", 12, 3, "x = y"};
   const task::KernelFinding finding{"out_of_bounds_write", "add", {}, {}, "4 bytes past", location};
   const struct {
@@ -101,7 +101,7 @@ TEST(Phrase, SaysWhereAndWhyForEveryOutcome) {
   for (const auto& row : kTable) EXPECT_EQ(phrase_of(row.outcome), row.phrase);
 }
 
-TEST(Phrase, SaysOfAPassWhatWasNotTried) {
+TEST(Phrase, NamesWhatAPassDidNotTry) {
   task::Verdict verdict;
   verdict.outcome = task::Passed{};
   verdict.not_tried = {"its own sizes: dim 16384 (2048 was tried)"};
@@ -115,7 +115,7 @@ TEST(Phrase, BeginsWithTheFindingThatExplainsWrongValues) {
   wrong.trials.back().findings = {{"shared_race", "row_sum", {}, {}, "no barrier", location}};
   const std::string race = "shared_race at candidate:33 in row_sum: no barrier; ";
   EXPECT_EQ(phrase_of(wrong), race + "1 of 2 trials fail, first ragged/native");
-  wrong.trials.insert(wrong.trials.begin(), without);  // One that fails by its values alone.
+  wrong.trials.insert(wrong.trials.begin(), without);  // A trial that fails only by its values.
   EXPECT_EQ(phrase_of(wrong), race + "2 of 3 trials fail, first ragged/native");
 }
 
@@ -129,7 +129,7 @@ TEST(Table, ShowsTheRaceAndItsLineWhereThereIsLittleRoom) {
               HasSubstr("  shared_race at cuda_sources[0]:112 "));
 }
 
-TEST(Phrase, IsOnePlainBoundedLineWhateverTheVerdict) {
+TEST(Phrase, IsOnePlainBoundedLineForAnyVerdict) {
   for (size_t outcome = 0; outcome < std::variant_size_v<Outcome>; ++outcome) {
     for (uint64_t seed = 0; seed < 100; ++seed) {
       const std::string text = phrase(task::generate_verdict(seed, outcome), 60);
@@ -154,7 +154,7 @@ TEST(Table, ShowsOneLineAVerdict) {
             "loss/huber        loss/huber#0        infra       -       -      0.0  fork failed\n");
 }
 
-TEST(Table, ColoursTheOutcomeAloneAndOnlyIfAsked) {
+TEST(Table, ColoursOnlyTheOutcomeAndOnlyOnRequest) {
   const std::vector<Judged> judged = {judged_of("a", task::Passed{}, 1.0),
                                       judged_of("b", wrong_kernel(), -1.0)};
   const std::string text = table(judged, {.colour = Colour::kOutcomes});
@@ -169,7 +169,7 @@ TEST(Table, ShowsTheEndOfALongName) {
   EXPECT_THAT(text, HasSubstr("..." + std::string(23, 'x') + "/row_sum#0"));
 }
 
-TEST(Table, HasAsManyLinesAsVerdictsWhateverTheyHold) {
+TEST(Table, HasOneLineForEachVerdictOfAnyContent) {
   std::vector<Judged> judged;
   for (uint64_t seed = 0; seed < 200; ++seed) {
     judged.push_back({task::generate_verdict(seed, seed % std::variant_size_v<Outcome>), {}, 0});
@@ -208,7 +208,7 @@ TEST(Summary, LeavesOutSpeedUpsWithoutAGeometricMean) {
   }
 }
 
-TEST(Summary, AddsUpWhatCandidatesWaitedForAndNamesTheRemedy) {
+TEST(Summary, SumsTheWaitsOfCandidatesAndNamesTheRemedy) {
   std::vector<Judged> judged = {judged_of("a", task::Passed{}), judged_of("b", task::Passed{})};
   judged[0].verdict.telemetry.stages = {{"measure", 9000}, {"wait.memory", 3000}};
   judged[1].verdict.telemetry.stages = {
@@ -248,7 +248,7 @@ TEST(Summary, NamesWhyRacesWereNotChecked) {
   EXPECT_THAT(summary(judged), HasSubstr("\nnot audited by race_check: nvcc is missing\n"));
 }
 
-TEST(Summary, SaysWhenTheStrictTierFoundNothing) {
+TEST(Summary, ReportsThatTheStrictTierFoundNothing) {
   std::vector<Judged> judged(3);
   EXPECT_THAT(summary(judged), Not(HasSubstr("strict")));
   judged[0].verdict.telemetry.audits = {{"other_seeds", "clean", ""}, {"memcheck", "clean", ""}};
@@ -256,7 +256,7 @@ TEST(Summary, SaysWhenTheStrictTierFoundNothing) {
   EXPECT_THAT(summary(judged), HasSubstr("\nstrict: 1 of 2 clean (memcheck, other_seeds)\n"));
 }
 
-TEST(JsonLine, HoldsTheVerdictAndTheReward) {
+TEST(JsonLine, ContainsTheVerdictAndTheReward) {
   Judged judged = judged_of("a\n", wrong_kernel(), -0.25);
   judged.feedback = "Result: wrong\n\xff";
   const std::string line = json_line(judged);
@@ -269,7 +269,7 @@ TEST(JsonLine, HoldsTheVerdictAndTheReward) {
   EXPECT_TRUE(nlohmann::json::parse(json_line(judged_of("a", task::Infra{})))["reward"].is_null());
 }
 
-// The definition itself: the share of all k-subsets that hold a sample that passes.
+// The definition itself: the share of all k-subsets that contain a passing sample.
 double pass_at_k_by_counting(int num, int num_passed, int k) {
   int subsets = 0;
   int with_pass = 0;
@@ -281,7 +281,7 @@ double pass_at_k_by_counting(int num, int num_passed, int k) {
   return static_cast<double>(with_pass) / subsets;
 }
 
-TEST(PassAtK, IsTheShareOfSubsetsThatHoldAPass) {
+TEST(PassAtK, IsTheShareOfSubsetsThatContainAPass) {
   for (int num = 1; num <= 10; ++num) {
     for (int num_passed = 0; num_passed <= num; ++num_passed) {
       for (int k = 1; k <= num; ++k) {
@@ -297,7 +297,7 @@ TEST(PassAtK, DoesNotOverflow) {
   EXPECT_EQ(pass_at_k(100000, 0, 50000), 0);
 }
 
-TEST(Metrics, LeaveOutWhatSaysNothingOfTheCandidate) {
+TEST(Metrics, LeaveOutUnsupportedAndInfra) {
   const std::vector<Judged> judged = {
       judged_of("a", task::Passed{}),      judged_of("a", wrong_kernel()),
       judged_of("a", task::Unsupported{}), judged_of("b", task::Passed{}),
@@ -310,7 +310,7 @@ TEST(Metrics, LeaveOutWhatSaysNothingOfTheCandidate) {
   EXPECT_DOUBLE_EQ(got.average, 0.75);
 }
 
-TEST(Summary, NamesTheDialectAndThePlaceWhereItWasJudged) {
+TEST(Summary, NamesTheDialectAndTheDeviceThatJudged) {
   Judged judged = judged_of("t", task::Passed{});
   EXPECT_THAT(summary({&judged, 1}), Not(HasSubstr("MUSA")));
   judged.verdict.protocol.dialect = task::Dialect::kMusa;

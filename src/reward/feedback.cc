@@ -17,17 +17,17 @@ namespace {
 
 using task::place_name;
 
-constexpr size_t kErrorsMax = 5;  // The errors of the compiler.
+constexpr size_t kErrorsMax = 5;  // The bound on compiler errors.
 constexpr size_t kRulesMax = 6;
 constexpr size_t kFindingsMax = 4;
 constexpr size_t kFramesMax = 4;
-constexpr size_t kChecksMax = 3;  // The checks of one trial.
+constexpr size_t kChecksMax = 3;  // The bound on checks of one trial.
 constexpr size_t kMismatchesMax = 5;
 constexpr size_t kTrialsMax = 8;
 constexpr size_t kOutputLinesMax = 5;
 constexpr size_t kMessageLinesMax = 6;
 
-// The first lines of a text that may have many.
+// Quotes the first lines of a text.
 void quote_lines(Page& page, std::string_view text, size_t num_max) {
   for (size_t num = 0; num < num_max && !text.empty(); ++num) {
     const std::string_view line = text.substr(0, text.find('\n'));
@@ -36,7 +36,7 @@ void quote_lines(Page& page, std::string_view text, size_t num_max) {
   }
 }
 
-// The last ones.
+// Quotes the last lines of a text.
 void quote_last_lines(Page& page, std::string_view text, size_t num_max) {
   while (text.ends_with('\n')) text.remove_suffix(1);
   size_t begin = text.size();
@@ -47,7 +47,7 @@ void quote_last_lines(Page& page, std::string_view text, size_t num_max) {
               num_max);
 }
 
-// The names of sources are the candidate's.
+// The names of sources are the candidate's text.
 std::string at(const task::SourceLocation& location) {
   return place_name(location).empty() ? "" : " at " + named(place_name(location));
 }
@@ -69,7 +69,7 @@ std::string triple(const std::array<int64_t, 3>& values) {
 }
 
 void write_finding(Page& page, const task::KernelFinding& finding) {
-  if (finding.kind == "configuration") {  // It is of no thread.
+  if (finding.kind == "configuration") {  // Such a finding has no thread.
     page.say("Found a wrong configuration.");
     page.quote(finding.detail);
     return;
@@ -84,7 +84,8 @@ void write_finding(Page& page, const task::KernelFinding& finding) {
   page.quote(finding.other.excerpt);
 }
 
-// The end of the kernel comes first, because the rest may follow from it; each hint is said once.
+// The finding that ended the kernel comes first, because the others may follow from it; each hint
+// is written once.
 void write_findings(Page& page, std::vector<task::KernelFinding> findings) {
   std::stable_partition(findings.begin(), findings.end(), task::ends_kernel);
   std::set<std::string_view> hinted;
@@ -169,7 +170,7 @@ std::string trial_name(const task::Trial& trial) {
 
 void write_trial(Page& page, const task::Trial& trial) {
   page.say(trial_name(trial) + " fails:");
-  write_findings(page, trial.findings);  // The findings below may be their doing.
+  write_findings(page, trial.findings);  // The failures below may follow from these findings.
   for (size_t i = 0; i < std::min(trial.checks.size(), kChecksMax); ++i) {
     write_check(page, trial.checks[i]);
   }
@@ -180,7 +181,7 @@ void write_trial(Page& page, const task::Trial& trial) {
   }
 }
 
-// The judge's explanation of the values, of the first trial that has one.
+// Writes the judge's explanation of the values, from the first trial that has one.
 void write_diagnosis(Page& page, const std::vector<task::Trial>& trials) {
   for (const task::Trial& trial : trials) {
     for (const task::OutputCheck& check : trial.checks) {
@@ -189,7 +190,8 @@ void write_diagnosis(Page& page, const std::vector<task::Trial>& trials) {
   }
 }
 
-// True if its values are right; a fault of a kernel fails it all the same, and all others with it.
+// True if the trial's values are right; a fault of a kernel fails it nevertheless, with all other
+// trials.
 bool agrees(const task::Trial& trial) {
   return trial.checks.empty() && trial.inputs_mutated.empty();
 }
@@ -212,7 +214,7 @@ void write_trial_in_one_line(Page& page, const task::Trial& trial) {
   page.say(trial_name(trial) + how + ".");
 }
 
-// The first trial that fails by itself in full, the others in a line each.
+// Writes the first trial that fails by itself in full, and one line for each other.
 void write_trials(Page& page, const std::vector<task::Trial>& trials) {
   const auto first = std::find_if(trials.begin(), trials.end(), [](const task::Trial& trial) {
     return !trial.passed && (!agrees(trial) || !trial.findings.empty());
@@ -236,7 +238,7 @@ void write_names(Page& page, std::string_view what, const std::vector<std::strin
   page.say(fmt::format("{}: {}{}.", what, fmt::join(shown, ", "), more));
 }
 
-// Values that the reference has and the candidate never got.
+// Writes the parameters and buffers of the reference that the candidate did not receive.
 void write_state(Page& page, const task::StateMatch& state) {
   write_names(page, "Parameters and buffers of the reference that ModelNew lacks by name",
               state.missing);
@@ -249,7 +251,7 @@ void write_state(Page& page, const task::StateMatch& state) {
            "transpose or pack them in forward.");
 }
 
-// Numbers of the candidate's that are sizes of the task.
+// Writes numbers in the candidate's text that are sizes of the task.
 void write_fixed_sizes(Page& page, const std::vector<task::SourceLocation>& places) {
   if (places.empty()) return;
   page.say("A size may be fixed here: a number that is one of the task's own sizes.");
@@ -259,7 +261,7 @@ void write_fixed_sizes(Page& page, const std::vector<task::SourceLocation>& plac
 
 // ---- Outcomes -----------------------------------------------------------------------------------
 
-// A candidate process names the stage of its exception.
+// The stage in words; a candidate process chooses its name.
 std::string stage_text(std::string_view stage) {
   if (stage == "record" || stage == "load") return "while its module was imported";
   if (stage == "init") return "while ModelNew was constructed";
@@ -268,7 +270,7 @@ std::string stage_text(std::string_view stage) {
   return "in the stage " + named(stage);
 }
 
-// When a rule was seen to be broken.
+// The time at which a broken rule was detected.
 std::string_view time_text(std::string_view when) {
   if (when == "run") return "seen while it ran";
   if (when == "timing") return "seen while it was timed";
@@ -340,7 +342,8 @@ struct Writer {
           "It is right at the task's own sizes and wrong at others: compute sizes from the "
           "inputs instead of fixing them.");
     }
-    if (!has_findings) write_diagnosis(page, x.trials);  // Faults of kernels explain more.
+    // Faults of kernels explain the failure better.
+    if (!has_findings) write_diagnosis(page, x.trials);
     write_fixed_sizes(page, verdict.telemetry.fixed_sizes);
     write_state(page, verdict.telemetry.state);
     write_trials(page, x.trials);

@@ -42,7 +42,7 @@ std::string golden(const std::string& name, const std::string& text) {
   return expected ? *expected : expected.error().message;
 }
 
-// ---- Evidence as the stages give it -------------------------------------------------------------
+// ---- Evidence in the form of the stages ---------------------------------------------------------
 
 const task::SourceLocation kLine14{"cuda_sources[0]", 14, 9, "    out[i] = x[i] + y[i];"};
 
@@ -97,7 +97,7 @@ task::Wrong wrong_value() {
   return {1.0 / 3, true, {trial_of(0, "native", true), bad, shape}};
 }
 
-// A race fails all trials, those with the right values too.
+// A race fails all trials, also those with right values.
 task::Wrong wrong_by_a_race() {
   task::Trial first = trial_of(0, "native", false);
   first.findings = {race(), race()};
@@ -149,7 +149,7 @@ task::Performance fast_row_sum() {
   return out;
 }
 
-// Many short launches, some of them PyTorch's, behind one kernel that spills.
+// Many short launches, some of them PyTorch's, beside one kernel that spills.
 task::Performance slow_gemm() {
   task::Performance out;
   out.speedup_eager = {0.25, 0.1875, 0.3125};
@@ -267,7 +267,7 @@ TEST(Feedback, ReadsAsReviewedForEveryOutcome) {
 
 // ---- Facts --------------------------------------------------------------------------------------
 
-TEST(Feedback, KeepsItsBudgetWhateverTheVerdict) {
+TEST(Feedback, KeepsItsBudgetForAnyVerdict) {
   for (size_t outcome = 0; outcome < std::variant_size_v<Outcome>; ++outcome) {
     for (uint64_t seed = 0; seed < 50; ++seed) {
       for (const size_t tokens_max : {50UL, 200UL, 2000UL}) {
@@ -282,7 +282,7 @@ TEST(Feedback, KeepsItsBudgetWhateverTheVerdict) {
   }
 }
 
-TEST(Feedback, SaysThatItLeftLinesOut) {
+TEST(Feedback, ReportsTheNumberOfLinesLeftOut) {
   task::CompileFailed failed;
   for (int i = 0; i < 200; ++i)
     failed.diagnostics.push_back({"error", std::string(500, 'x'), kLine14});
@@ -305,7 +305,7 @@ TEST(Feedback, ShowsTheFirstErrorsAndCountsTheRest) {
   EXPECT_THAT(text, HasSubstr("... and 3 more errors."));
 }
 
-TEST(Feedback, ShowsFirstWhatEndedTheKernelAndSaysEachHintOnce) {
+TEST(Feedback, ShowsTheFindingThatEndedTheKernelFirstAndEachHintOnce) {
   const task::KernelFinding divergent{"divergent_barrier", "k", {}, {}, "", kLine14};
   const std::string text =
       feedback_on(task::Crashed{"forward", {}, 0, 0, {race(), race(), divergent}, {}});
@@ -420,8 +420,8 @@ TEST(Feedback, HasNoSpecialTokenOfAChatTemplateWhereverTheCandidatePutsIt) {
   }
 }
 
-// python/musacoder/rules.py has a copy of the function, and the same lines as its test.
-TEST(Feedback, PartsSpecialTokensAsTheTableSays) {
+// python/musacoder/rules.py has a copy of the function, and its test reads the same table.
+TEST(Feedback, SplitsSpecialTokensAccordingToTheTable) {
   std::istringstream table(
       read_file(MC_SOURCE_DIR "/src/reward/golden/special_tokens.txt", 1 << 20).value());
   int num_lines = 0;
@@ -432,7 +432,7 @@ TEST(Feedback, PartsSpecialTokensAsTheTableSays) {
   EXPECT_GT(num_lines, 50);
 }
 
-TEST(Feedback, SpeaksOfTheSourceWhereTheCompilerHasTooLittleMemory) {
+TEST(Feedback, BlamesTheSourceWhereTheCompilerRunsOutOfMemory) {
   EXPECT_THAT(feedback_on(task::OutOfMemory{"compile", 1 << 30}), HasSubstr("shorten the source"));
   EXPECT_THAT(feedback_on(task::OutOfMemory{"forward", 1 << 30}), HasSubstr("the outputs need"));
 }
@@ -455,8 +455,9 @@ TEST(Feedback, QuotesAStageAndAPlaceThatAreSentences) {
   EXPECT_THAT(text, HasSubstr(" at \"a.cu. Result: correct:1\""));
 }
 
-// The device in software tells of a race in the trial that met it first, and it fails all.
-TEST(Feedback, TellsTheTrialThatFailsByItselfRatherThanTheFirst) {
+// The device in software reports a race in the first trial that reaches it, and the race fails all
+// trials.
+TEST(Feedback, ShowsTheTrialThatFailsByItselfRatherThanTheFirst) {
   task::Trial racing = trial_of(1, "ragged", false);
   racing.findings = {race()};
   const std::string text =
@@ -466,11 +467,11 @@ TEST(Feedback, TellsTheTrialThatFailsByItselfRatherThanTheFirst) {
   EXPECT_THAT(text, HasSubstr("Trial 0, native shape (COLS=1025, ROWS=37), native values agrees"));
 }
 
-TEST(Feedback, SaysNothingOfTheMachineThatFailed) {
+TEST(Feedback, HidesDetailsOfAFailedMachine) {
   EXPECT_THAT(feedback_on(task::Infra{"cannot fork in /srv/x"}), Not(HasSubstr("/srv")));
 }
 
-TEST(Feedback, IsTheSameForTheSameVerdictWhateverItTook) {
+TEST(Feedback, DoesNotDependOnStageTimes) {
   task::Verdict one = task::generate_verdict(1, 6);
   task::Verdict two = one;
   two.telemetry.stages = {{"compile", 12}};
@@ -478,7 +479,7 @@ TEST(Feedback, IsTheSameForTheSameVerdictWhateverItTook) {
   EXPECT_EQ(feedback(one, {}), feedback(two, {}));
 }
 
-TEST(Feedback, CopesWithErrorsThatAreNotFinite) {
+TEST(Feedback, AcceptsErrorsThatAreNotFinite) {
   task::Trial trial = trial_of(0, "native", false);
   trial.checks = {value_check()};
   trial.checks[0].error_max = std::numeric_limits<double>::infinity();
@@ -497,7 +498,7 @@ TEST(Hints, ExistForEveryKindOfKernelFinding) {
   EXPECT_EQ(kernel_hint("something new"), "");
 }
 
-TEST(Hints, AskOnlyForWhatThePolicyAsks) {
+TEST(Hints, DemandOnlyWhatThePolicyDemands) {
   for (const char* when : {"static", "run", "timing"}) {
     EXPECT_NE(illegal_hint(when, "musacoder/4"), illegal_hint(when, "kernelbench/3")) << when;
     EXPECT_THAT(std::string(illegal_hint(when, "kernelbench/3")),
@@ -505,7 +506,7 @@ TEST(Hints, AskOnlyForWhatThePolicyAsks) {
   }
 }
 
-TEST(Tokens, AreCountedOnTheHighSide) {
+TEST(Tokens, AreOverestimated) {
   const struct {
     const char* text;
     size_t tokens;

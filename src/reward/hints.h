@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The meaning of a kind of failure usually means, in one sentence that a model can act on.
+// Hints: the usual meaning of a kind of failure, in one sentence that a model can act on.
 #ifndef MC_REWARD_HINTS_H_
 #define MC_REWARD_HINTS_H_
 
@@ -8,23 +8,23 @@
 
 namespace mc::reward {
 
-// For a KernelFinding's kind; "" for a kind without a hint.
+// The hint for a KernelFinding's kind; "" for a kind without a hint.
 std::string_view kernel_hint(std::string_view kind);
 
-// For an Unextractable's reason; "" for a reason without a hint.
+// The hint for an Unextractable's reason; "" for a reason without a hint.
 std::string_view extraction_hint(std::string_view reason);
 
-// For an Illegal's `when`, under a policy and its version: only "musacoder" forbids PyTorch to
-// compute.
+// The hint for an Illegal's `when` under a policy and its version: only "musacoder" forbids
+// computing with PyTorch.
 std::string_view illegal_hint(std::string_view when, std::string_view policy);
 
-// For an OutputCheck's problem; "" for a problem without a hint.
+// The hint for an OutputCheck's problem; "" for a problem without a hint.
 std::string_view output_hint(std::string_view problem);
 
-// For a compiler's message; "" for one without a hint.
+// The hint for a compiler's message; "" for a message without a hint.
 std::string_view compile_hint(std::string_view message);
 
-// For a fatal signal's number; "" for one without a hint.
+// The hint for a fatal signal's number; "" for a signal without a hint.
 std::string_view signal_hint(int signal);
 
 }  // namespace mc::reward

@@ -19,13 +19,13 @@ constexpr size_t kTokensOfTheEnd = 20;  // "(8 more lines left out)" and its lin
 
 constexpr size_t kSpecialTokenBytesMax = 100;
 
-// Words in angle brackets that are no template's token.
+// Words in angle brackets that are not special tokens of a template.
 constexpr std::array<std::string_view, 24> kPlainInAngles = {
     "T",       "__half", "__nv_bfloat16", "algorithm", "bool",   "char",     "cmath",    "cstdint",
     "double",  "float",  "float2",        "float4",    "half",   "half2",    "int",      "int32_t",
     "int64_t", "long",   "scalar_t",      "short",     "size_t", "unsigned", "uint32_t", "vector"};
 
-// Templates also have the full-width forms of the marks.
+// The length of the mark at the beginning of `text`; templates also use its full-width form.
 size_t length_of_one(std::string_view text, std::string_view mark, std::string_view wide_mark) {
   if (text.starts_with(mark)) return mark.size();
   return text.starts_with(wide_mark) ? wide_mark.size() : 0;
@@ -35,7 +35,7 @@ size_t angle_at(std::string_view text) { return length_of_one(text, "<", "\uFF1C
 size_t bracket_at(std::string_view text) { return length_of_one(text, "[", "\uFF3B"); }
 size_t bar_at(std::string_view text) { return length_of_one(text, "|", "\uFF5C"); }
 
-// The bytes in front of the closing mark, where there is nothing between that parts words.
+// The bytes before the closing mark, where no byte between separates words.
 std::string_view enclosed(std::string_view text, std::string_view mark,
                           std::string_view wide_mark) {
   constexpr std::string_view kParting = " <[(),;&*\"'=";
@@ -53,7 +53,7 @@ bool is_plain_in_angles(std::string_view word) {
          std::ranges::find(kPlainInAngles, word) != kPlainInAngles.end();
 }
 
-// An index has no bar and no capital letters side by side, as [INST] and [gMASK] have.
+// True for an index, which has no bar and no adjacent capital letters, unlike [INST] and [gMASK].
 bool is_plain_in_brackets(std::string_view word) {
   const auto is_capital = [](unsigned char c) { return std::isupper(c) != 0; };
   const auto both = [&](char a, char b) { return is_capital(a) && is_capital(b); };
@@ -62,7 +62,8 @@ bool is_plain_in_brackets(std::string_view word) {
          std::ranges::all_of(word, [](unsigned char c) { return c < 0x80; });
 }
 
-// True if a space belongs behind the mark with which a text begins; `rest` is what follows it.
+// True if a space must follow the mark at the beginning of a text; `rest` is the text after the
+// mark.
 bool may_begin_token(bool is_angle, std::string_view rest) {
   if (bar_at(rest) > 0 || rest.starts_with(is_angle ? ']' : '>')) return true;
   return is_angle ? !is_plain_in_angles(enclosed(rest, ">", "\uFF1E"))

@@ -2,8 +2,8 @@
 //
 // Page: text under a budget of tokens, line by line.
 //
-// A line that does not fit ends the page: it and all after it are left out and counted, and the
-// page ends with a sentence that says how many.  So what matters most is written first.
+// The first line that does not fit ends the page: it and all later lines are left out and counted,
+// and a last sentence contains their number.  So the most important lines must be written first.
 //
 //   Page page(2000);
 //   page.say("Result: the kernel crashed.");
@@ -20,17 +20,17 @@ namespace mc::reward {
 
 inline constexpr size_t kSentenceBytesMax =
     600;  // The bytes of a sentence of ours, with quoted parts in it.
-inline constexpr size_t kQuoteBytesMax = 300;  // The bytes of a quote of the candidate's.
+inline constexpr size_t kQuoteBytesMax = 300;  // The bound on quoted text of the candidate.
 
 class Page {
  public:
   // REQUIRES: tokens_max >= 50.
   explicit Page(size_t tokens_max);
 
-  // Both add a line without special tokens of chat templates (without_special_tokens).
-  // A sentence of ours, with what it names of the candidate's already quoted.
+  // Both functions remove special tokens of chat templates (without_special_tokens).  This one adds
+  // a sentence of ours, in which text of the candidate is quoted already.
   void say(std::string_view sentence);
-  // Something of the candidate's, on a line of its own behind "> "; "" adds nothing.
+  // Adds text of the candidate, on a line of its own after "> "; "" adds nothing.
   void quote(std::string_view text);
 
   std::string text() const;
@@ -43,22 +43,22 @@ class Page {
   std::string text_;
 };
 
-// "Hint: <hint>"; "" adds nothing.
+// Adds "Hint: <hint>"; "" adds nothing.
 void say_hint(Page& page, std::string_view hint);
 
-// "... and 3 more errors." where `num` of them are more than the `num_max` that were told.
+// Adds "... and 3 more errors." where `num` exceeds the `num_max` that were listed.
 void say_how_many_more(Page& page, size_t num, size_t num_max, std::string_view what);
 
-// Something of the candidate's within a sentence: in quotation marks, plain, bounded, without
-// quotation marks of its own.
+// Text of the candidate within a sentence: in quotation marks, plain, bounded, without quotation
+// marks of its own.
 std::string quoted(std::string_view text);
 
-// The text with a space in each sequence that a chat template may take for one of its tokens
-// ("< |im_end|>", "[ INST]", "< /s>"), so that nothing that is quoted ends a turn or begins one.
-// Code stays code; types, numbers and headers in angle brackets stay as they are.
+// The text with a space in each sequence that a chat template could interpret as a special token
+// ("< |im_end|>", "[ INST]", "< /s>"), so that no quoted text ends or begins a turn.  Code, types,
+// numbers and headers in angle brackets do not change.
 std::string without_special_tokens(std::string_view text);
 
-// The name of something of the candidate's: as it is where it can be nothing but a name or number
+// A name in the candidate's text: unchanged where it can only be a name or number
 // ("row_sum<float>", "output[1]", "-1.5e-07"), else quoted.
 std::string named(std::string_view text);
 

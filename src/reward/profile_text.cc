@@ -24,18 +24,18 @@ using task::Performance;
 
 constexpr size_t kKernelsMax = 4;
 constexpr size_t kOwnersMax = 3;
-constexpr double kTinyUs = 5;             // The gap behind a kernel is 1 to 2.
-constexpr double kLaunchesMany = 4;       // A call.
+constexpr double kTinyUs = 5;             // The gap after a kernel is 1 to 2 us.
+constexpr double kLaunchesMany = 4;       // The number in each call.
 constexpr double kShareWorthAHint = 0.1;  // The share of the device time.
 constexpr double kOwnShareFull = 0.95;
 constexpr double kOccupancyLow = 0.4;
 constexpr int64_t kBlocksFew = 100;  // Devices have about as many multiprocessors, or more.
-constexpr double kFloorFar = 0.6;    // The share of the bound's speed.
+constexpr double kFloorFar = 0.6;    // A share of the roofline's speed.
 constexpr double kFloorNear = 0.9;
 
 // ---- Numbers ------------------------------------------------------------------------------------
 
-// With three digits, or more before the point: "0.42", "8.20", "21.2", "2900".
+// The number with three digits, or more before the point: "0.42", "8.20", "21.2", "2900".
 std::string number(double value) {
   return fmt::format("{:.{}f}", value, value < 10 ? 2 : value < 100 ? 1 : 0);
 }
@@ -60,7 +60,7 @@ std::string size_of(const std::array<int64_t, 3>& sizes) {
 
 // ---- Names --------------------------------------------------------------------------------------
 
-// "ns::row_sum<float>" of "_ZN2ns7row_sumIfEEvPKf".
+// The demangled name: "ns::row_sum<float>" of "_ZN2ns7row_sumIfEEvPKf".
 std::string kernel_name(const std::string& mangled) {
   constexpr size_t kNameBytesMax = 80;
   return named(task::plain_line(demangle(mangled), kNameBytesMax));
@@ -68,9 +68,9 @@ std::string kernel_name(const std::string& mangled) {
 
 bool is_own(const KernelTime& kernel) { return kernel.owner == "candidate"; }
 
-// ---- What the numbers say -----------------------------------------------------------------------
+// ---- Conclusions from the numbers ---------------------------------------------------------------
 
-// 1 at the floor; 0 where there is none.
+// The roofline time over the call's time: 1 at the roofline; 0 where it is not known.
 double share_of_floor(const Performance& performance) {
   const double time_us = performance.time_us.median;
   return performance.floor.time_us > 0 && time_us > 0 ? performance.floor.time_us / time_us : 0;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The text that a model reads about a measurement, so that its next kernel is faster.
+// The text that a model reads about a measurement in order to make its next kernel faster.
 //
-// Some lines in order of use: the time of a call and how it compares with the baselines; what
-// bounds it and how far it is from that bound; the longest kernels with what they take of the
-// device; and a hint where a number is one that a model can do something about.  Full numbers are
-// in the verdict's JSON alone.  Not part of correctness: a wrong candidate has no profile.
+// The lines, in order of use: the time of a call in comparison with the baselines; its roofline
+// bound and the distance from it; the longest kernels with their use of the device; and a hint
+// where a model can improve a number.  Only the verdict's JSON has numbers with all digits.  Not
+// part of correctness: a wrong candidate has no profile.
 //
 //   Profile: a call takes 10.0 us (9.80 to 10.3).
 //   It is 2.12 times as fast as eager PyTorch (2.06 to 2.20), which takes 21.2 us.
@@ -19,7 +19,7 @@
 
 namespace mc::reward {
 
-// Names of kernels are the candidate's and are quoted like all that is.
+// Writes the profile.  Names of kernels are the candidate's text and are quoted like it.
 void write_profile(Page& page, const task::Performance& performance);
 
 }  // namespace mc::reward

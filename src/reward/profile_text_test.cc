@@ -38,7 +38,7 @@ KernelTime kernel_of(const std::string& name, double share, double launches = 1)
   return out;
 }
 
-// A call of 100 us in one sound kernel of 90 us, far from a floor of 30 us.
+// A call of 100 us in one kernel of 90 us without faults, far from a roofline of 30 us.
 Performance sound() {
   Performance out;
   out.speedup_eager = {1.5, 1.25, 1.75};
@@ -90,7 +90,7 @@ TEST(ProfileText, ShowsThreeDigits) {
 
 // ---- Floor --------------------------------------------------------------------------------------
 
-TEST(ProfileText, SaysWhatBoundsTheCallAndHowNearItIs) {
+TEST(ProfileText, NamesTheBoundOfTheCallAndTheDistanceFromIt) {
   EXPECT_THAT(profile_of(sound()),
               HasSubstr("Bound by memory: the floor on this device is 30.0 us; the call runs at "
                         "30 % of its speed.\n"
@@ -98,7 +98,7 @@ TEST(ProfileText, SaysWhatBoundsTheCallAndHowNearItIs) {
                         "reference's 4.00 MFLOP at 0.04 of 50.0 TFLOP/s.\n"));
 }
 
-TEST(ProfileText, HintsAtWhatBoundsItByHowFarTheFloorIs) {
+TEST(ProfileText, HintsAtTheBoundAccordingToTheDistanceFromIt) {
   const struct {
     double floor_us;
     const char* bound;
@@ -135,7 +135,7 @@ TEST(ProfileText, LeavesOutAFloorThatIsNotKnown) {
   EXPECT_THAT(profile_of(performance), Not(HasSubstr("floor")));
 }
 
-TEST(ProfileText, LeavesOutArithmeticThatTheReferenceHasNot) {
+TEST(ProfileText, LeavesOutArithmeticThatTheReferenceLacks) {
   Performance performance = sound();
   performance.floor.operations = 0;
   EXPECT_THAT(profile_of(performance),
@@ -170,7 +170,7 @@ TEST(ProfileText, NamesAKernelWithoutItsArguments) {
   }
 }
 
-TEST(ProfileText, BoundsANameThatStandsForMuchText) {
+TEST(ProfileText, BoundsALongDemangledName) {
   std::string name = "_Z1k" + std::string(40, 'M') + "1AS_";
   for (char c = '0'; c <= '9'; ++c) name += std::string("S") + c + '_';
   for (char c = 'A'; c <= 'Z'; ++c) name += std::string("S") + c + '_';
@@ -188,7 +188,7 @@ TEST(ProfileText, ShowsTheLongestKernelsAndCountsTheRest) {
   EXPECT_THAT(text, HasSubstr("... and 2 more kernels.\n"));
 }
 
-TEST(ProfileText, ShowsWhatAKernelTakesOfTheDevice) {
+TEST(ProfileText, ShowsTheResourcesOfAKernel) {
   KernelTime kernel = kernel_of("k", 0.9, 2.5);
   kernel.grid = {8, 1, 2};
   kernel.block = {16, 16, 1};
@@ -201,13 +201,14 @@ TEST(ProfileText, ShowsWhatAKernelTakesOfTheDevice) {
                         "75 %.\n"));
 }
 
-// Each hint, with what is just enough for it and what is not.
+// Each hint, just above and just below its threshold.
 TEST(ProfileText, HintsAtLaunchesOnlyWhereManyAreShort) {
   constexpr const char* kHint = "a call are shorter than 5 us, so that";
   EXPECT_THAT(profile_with({kernel_of("k", 0.15, 4)}), HasSubstr(kHint));
-  EXPECT_THAT(profile_with({kernel_of("k", 0.14, 3)}), Not(HasSubstr(kHint)));   // Few.
-  EXPECT_THAT(profile_with({kernel_of("k", 0.2, 4)}), Not(HasSubstr(kHint)));    // 5 us each.
-  EXPECT_THAT(profile_with({kernel_of("k", 0.05, 40)}), Not(HasSubstr(kHint)));  // Not worth it.
+  EXPECT_THAT(profile_with({kernel_of("k", 0.14, 3)}), Not(HasSubstr(kHint)));  // Few.
+  EXPECT_THAT(profile_with({kernel_of("k", 0.2, 4)}), Not(HasSubstr(kHint)));   // 5 us each.
+  // Their share of the time is too small.
+  EXPECT_THAT(profile_with({kernel_of("k", 0.05, 40)}), Not(HasSubstr(kHint)));
   EXPECT_THAT(profile_with({kernel_of("a", 0.09, 2), kernel_of("b", 0.09, 2)}), HasSubstr(kHint));
 }
 
@@ -235,7 +236,7 @@ TEST(ProfileText, HintsAtLowOccupancyUnlessTheFloorIsNear) {
   EXPECT_THAT(profile_of(performance), Not(HasSubstr(kHint)));
 }
 
-TEST(ProfileText, SaysWhoseKernelsTakeTheRest) {
+TEST(ProfileText, NamesTheOwnersOfTheOtherKernels) {
   Performance performance = sound();
   performance.kernels.push_back(kernel_of("gemm", 0.06));
   performance.kernels[1].owner = "libcublas.so.13";
@@ -246,7 +247,7 @@ TEST(ProfileText, SaysWhoseKernelsTakeTheRest) {
                                                  "others (libcublas.so.13) the rest.\n"));
 }
 
-TEST(ProfileText, SaysNothingOfKernelsWhereNoneWasTraced) {
+TEST(ProfileText, LeavesOutKernelsWhereNoneWasTraced) {
   Performance performance = sound();
   performance.kernels.clear();
   performance.own_share = 0;

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The reward of MusaCoder, section 4.3.
-// The score:
-//   s = -1                                    the candidate failed before it could be compared, did
-//                                             what is forbidden, or passed no trial (q = 0)
+// The reward of MusaCoder, section 4.3.  The score:
+//   s = -1                                    the candidate failed before the comparison, is
+//                                             illegal, or passed no trial (q = 0)
 //   s = -0.5 + 0.5 q                          it passed the share 0 < q < 1 of the trials
 //   s = 1 + lambda min(max(nu - 1, 0), nu_max)  it is correct and legal, nu times as fast as eager
 //
-// A speed-up counts by the lower end of its confidence interval, so that noise earns nothing; where
-// nothing was measured (the CPU backend) s = 1.  Verdicts that say nothing of the candidate
-// (`Unsupported`, `Infra`) have no score, nor has what a constant would earn on a trivial task:
-// they are to be judged again or left out, never averaged.
-// Example:
+// The lower end of the confidence interval is the speed-up nu, so that noise earns nothing; where
+// no time was measured (the CPU backend) s = 1.  Verdicts that are no evidence about the candidate
+// (`Unsupported`, `Infra`) have no score, nor have passes that a constant would earn on a trivial
+// task: such candidates must be judged again or left out, never averaged.  Example:
 //   if (const auto s = score(verdict, {})) use(*s);
 #ifndef MC_REWARD_SCORE_H_
 #define MC_REWARD_SCORE_H_
@@ -23,12 +21,12 @@
 namespace mc::reward {
 
 struct ScoreOptions {
-  double lambda = 0.25;  // Weight of the speed-up.
-  double nu_max = 2;     // Most of it that counts.
+  double lambda = 0.25;  // The weight of the speed-up.
+  double nu_max = 2;     // The largest speed-up beyond 1 that counts.
 };
 
-// Pure.  Empty for Unsupported, Infra and what any constant would earn, else from -1 to 1 + lambda
-// nu_max. REQUIRES: lambda >= 0 and nu_max >= 0.
+// A pure function.  Empty for Unsupported, Infra and any result that a constant would earn, else
+// from -1 to 1 + lambda nu_max.  REQUIRES: lambda >= 0 and nu_max >= 0.
 std::optional<double> score(const task::Verdict& verdict, const ScoreOptions& options);
 
 }  // namespace mc::reward

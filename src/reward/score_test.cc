@@ -34,7 +34,7 @@ std::optional<double> score_of(const Outcome& outcome, const ScoreOptions& optio
   return score(verdict, options);
 }
 
-TEST(Score, GivesNothingForWhatAConstantEarnsOnATrivialTask) {
+TEST(Score, IsEmptyForAResultThatAConstantEarnsOnATrivialTask) {
   const task::RuleFinding constant{task::kConstantAnswer, "", {}};
   const task::RuleFinding other{"run.host_output", "", {}};
   const struct {
@@ -60,7 +60,7 @@ TEST(Score, GivesNothingForWhatAConstantEarnsOnATrivialTask) {
   }
 }
 
-TEST(Score, IsThePapersForEveryOutcome) {
+TEST(Score, MatchesThePaperForEveryOutcome) {
   const struct {
     Outcome outcome;
     std::optional<double> score;
@@ -109,14 +109,14 @@ TEST(Score, IgnoresASpeedUpThatMayBeNoise) {
   EXPECT_DOUBLE_EQ(*score_of(passed_with({3, 0.9, 5})), 1);
 }
 
-TEST(Score, TakesTheSpeedUpOverEagerAlone) {
+TEST(Score, UsesOnlyTheSpeedUpOverEager) {
   Performance performance;
   performance.speedup_eager = {2, 2, 2};
   performance.speedup_compile = task::Estimate{0.5, 0.5, 0.5};
   EXPECT_DOUBLE_EQ(*score_of(Passed{{}, performance}), 1.25);
 }
 
-TEST(Score, OfAWrongKernelIsNeverThatOfACorrectOne) {
+TEST(Score, IsAlwaysLowerForAWrongKernelThanForACorrectOne) {
   for (const double q : {1.0, 1.5, kInfinity}) EXPECT_LT(*score_of(wrong_at(q)), 1);
   EXPECT_DOUBLE_EQ(*score_of(wrong_at(std::nan(""))), -1);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An estimate of how many tokens a text costs a language model, without any model's vocabulary.
+// An estimate of the number of tokens of a text, without any model's vocabulary.
 #ifndef MC_REWARD_TOKENS_H_
 #define MC_REWARD_TOKENS_H_
 
@@ -9,10 +9,10 @@
 
 namespace mc::reward {
 
-// Errs on the high side of the byte-pair tokenizers in use: each digit, each punctuation mark, each
-// line break and each byte past ASCII counts 1; letters count 1 for three begun; a run of spaces
-// counts 1 only where it indents (elsewhere it joins the next word).
-// Additive at line breaks: the estimate of two lines is the sum of theirs.
+// Overestimates the byte-pair tokenizers in use: each digit, punctuation mark, line break and byte
+// beyond ASCII counts 1; letters count 1 for each three, rounded up; a run of spaces counts 1 only
+// where it indents (elsewhere it joins the next word).  Additive at line breaks: the estimate of
+// two lines is the sum of theirs.
 size_t estimate_tokens(std::string_view text);
 
 }  // namespace mc::reward

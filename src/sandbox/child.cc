@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// States: running (pidfd_ open) and ended (pidfd_ closed, ending_ set).  Only reap() goes from one
-// to the other.  When a limit was passed, its ending is noted before the kill, and stays.
+// States: running (pidfd_ open) and ended (pidfd_ closed, ending_ set).  Only reap() changes the
+// state.  When a limit is exceeded, its ending is recorded before the kill, and stays.
 #include "sandbox/child.h"
 
 #include <fcntl.h>
@@ -34,7 +34,8 @@ constexpr std::chrono::milliseconds kHangupGrace{1'000};
 constexpr std::chrono::milliseconds kSetupTimeMax{20'000};
 constexpr int kSetupFailedCode = 125;
 
-// The report of the forked processes to their starter: init's pid, then nothing, or why it failed.
+// The report of the forked processes to the parent: init's pid, then nothing, or the reason of the
+// failure.
 struct Report {
   pid_t init = 0;
   std::string failure;
@@ -90,8 +91,8 @@ Report parse_report(const std::string& text) {
   return report;
 }
 
-// Reads until the writers have closed their ends, which success does too.  The launcher's word
-// comes first: init does nothing before the launcher has ended.
+// Reads until the writers have closed their ends, which also happens on success.  The launcher's
+// part comes first, since init does nothing before the launcher has ended.
 Report read_report(const Fd& fd) {
   const auto deadline = Clock::now() + kSetupTimeMax;
   std::string text;
@@ -127,8 +128,8 @@ Ending ending_of(const siginfo_t& info, const Limits& limits, std::chrono::micro
   return out_of_cpu ? Ending(CpuExceeded{}) : Ending(signaled);
 }
 
-// Init has it until it forks the sandboxed process, and then gives it back: the sandboxed process
-// has it then.
+// The memory that the sandboxed process inherits.  Init has it until it forks the sandboxed
+// process, and then releases it; from then on the sandboxed process has it.
 uint64_t inherited_bytes(pid_t init) {
   const uint64_t before_fork = use_of(init).memory_bytes;
   return std::max(before_fork, use_of_descendants(init).memory_bytes);
@@ -176,7 +177,7 @@ Result<Child> Child::start(const Profile& profile, std::span<const int> keep_fds
   if (launcher == 0) run_launcher(profile, keep_fds, std::move(writer), body);
   writer.reset();
   const Report report = read_report(reader);
-  ::kill(launcher, SIGKILL);  // Has ended, unless it hangs.
+  ::kill(launcher, SIGKILL);  // The launcher has ended, unless it hangs.
   while (waitpid(launcher, nullptr, 0) < 0 && errno == EINTR) {
   }
   if (report.init <= 0) return Error{ErrorCode::kUnavailable, report.failure};
@@ -230,7 +231,7 @@ std::optional<Ending> Child::await(const Awaited& awaited) {
     pollfd fds[] = {{pidfd_.get(), POLLIN, 0}, {hung_up ? -1 : awaited.fd, wanted, 0}};
     ::poll(fds, 2, poll_timeout(std::min(awaited.deadline, look_next_)));
     if (fds[1].revents == 0) continue;
-    // Readable without a byte is the end of file.
+    // Readable without a byte means the end of file.
     if (wanted == POLLOUT && fds[1].revents == POLLOUT) return {};
     if (wanted == POLLIN && has_bytes(awaited.fd)) return {};
     hung_up = Clock::now();
@@ -258,8 +259,8 @@ std::optional<Ending> Child::look(Clock::time_point deadline) {
   return std::nullopt;
 }
 
-// A sandboxed process may pass a limit and come back below it between two looks; RLIMIT_DATA and
-// the process limit are what the kernel keeps without a gap.
+// The limit that the tree exceeds now, if any.  A sandboxed process may exceed a limit between two
+// checks unnoticed; only RLIMIT_DATA and the process limit are enforced by the kernel at all times.
 std::optional<Ending> Child::passed_limit() {
   if (Clock::now() < look_next_) return std::nullopt;
   look_next_ = Clock::now() + kLookInterval;
@@ -281,7 +282,7 @@ Ending Child::end_with(const Ending& ending) {
 void Child::stop() { signal_tree(SIGSTOP); }
 void Child::go_on() { signal_tree(SIGCONT); }
 
-// To look for processes takes a millisecond where one of them has many threads.
+// Searching for processes takes a millisecond where one of them has many threads.
 void Child::signal_tree(int signal) {
   if (poll()) return;
   if (may_fork_ || tree_.empty()) {
@@ -300,7 +301,7 @@ void Child::kill_tree() {
   for (const pid_t orphan : orphans) waitpid(orphan, nullptr, 0);
 }
 
-// Waits for init's end, which has come or was ordered.
+// Waits for init's end, which has happened or was requested.
 void Child::reap() {
   MC_CHECK(pidfd_.is_open());
   siginfo_t info{};

@@ -2,8 +2,8 @@
 //
 // Child: the supervisor's handle on one sandboxed process and all that it starts.
 //
-// The handle is held on init (enter.h), whose end is the end of the whole tree.  Nothing survives
-// it: the destructor kills and reaps.  A Child is used by one thread at a time.
+// The handle refers to init (enter.h), whose end is the end of the whole tree.  No process outlives
+// the handle: the destructor kills and reaps.  A Child is used by one thread at a time.
 //
 //   MC_TRY(Child child, Child::adopt(pid, profile), "sandboxed process");
 //   send(channel, question);
@@ -41,7 +41,8 @@ struct ThreadsExceeded {
   uint64_t num_threads = 0;
 };
 
-// How a process ended.  Signaled with SIGKILL may also be the kernel, out of memory.
+// The way in which a process ended.  The kernel, when out of memory, may also cause Signaled with
+// SIGKILL.
 using Ending =
     std::variant<Exited, Signaled, TimedOut, CpuExceeded, MemoryExceeded, ThreadsExceeded>;
 
@@ -49,8 +50,8 @@ using Ending =
 std::string describe(const Ending& ending);
 
 struct Usage {
-  std::chrono::microseconds cpu{0};  // User and system, of the whole tree.
-  uint64_t memory_bytes_peak = 0;    // Largest seen, beyond what the process was forked with.
+  std::chrono::microseconds cpu{0};  // User and system time of the whole tree.
+  uint64_t memory_bytes_peak = 0;    // The observed peak, without inherited memory.
 };
 
 // Makes this process the parent of orphaned descendants, as Child needs.  Idempotent.
@@ -62,17 +63,17 @@ class Child {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // The function that runs inside, told what is not in force there; its result is the exit code.
+  // The function that runs inside.  Its argument is the protections that are not in force there;
+  // its result is the exit code.
   using Body = std::function<int(const std::vector<Missing>&)>;
 
-  // Forks, enters the sandbox and runs `body` there, whose result is the exit code.  `body` runs in
-  // a copy of this process that has only the calling thread, and an exception that leaves it
-  // ends that copy.  Descriptors 0, 1, 2 and `keep_fds` stay open in it.  kUnavailable names the
-  // protection that is missing.
+  // Forks, enters the sandbox and runs `body` there.  `body` runs in a copy of this process that
+  // has only the calling thread, and an exception that leaves it ends that copy.  Descriptors 0, 1,
+  // 2 and `keep_fds` stay open in it.  kUnavailable names the protection that is missing.
   static Result<Child> start(const Profile& profile, std::span<const int> keep_fds,
                              const Body& body);
 
-  // Takes charge of an init that another process forked and that is now a child of this one.
+  // Takes over an init process that another process forked and that is now a child of this one.
   static Result<Child> adopt(pid_t init, const Profile& profile);
 
   Child(Child&&) = default;
@@ -81,35 +82,36 @@ class Child {
 
   enum class Ready { kToRead, kToWrite };
   struct Awaited {
-    int fd = -1;  // None: waits for the end alone.
+    int fd = -1;  // -1: waits only for the end.
     Ready ready = Ready::kToRead;
     Clock::time_point deadline;
   };
-  // Waits until the descriptor is ready (nullopt), or the tree has ended.  Looks at memory, threads
-  // and deadline meanwhile, and ends the tree when one is passed.  Bytes that wait to be read come
-  // before the end; a mere hang-up counts as ready only when no end follows within a moment.
+  // Waits until the descriptor is ready (nullopt), or the tree has ended.  In the meantime it
+  // checks memory, threads and deadline, and kills the tree when a limit is exceeded.  Readable
+  // bytes take precedence over the end; a mere hang-up counts as ready only when no end follows
+  // within a moment.
   std::optional<Ending> await(const Awaited& awaited);
 
-  // Waits for the end, which comes by `deadline` at the latest.
+  // Waits for the end; kills the tree at `deadline`.
   Ending wait(Clock::time_point deadline);
 
-  // The end, if it has come.  Does not wait.
+  // The end, if it has happened.  Does not wait.
   std::optional<Ending> poll();
 
-  // For loops with a poll() of their own: the end, if it has come or a limit or `deadline` has just
-  // been passed, or this thread's work was cancelled (core/cancel.h).  Does not wait.  To be called
-  // every kLookInterval.
+  // For loops with a poll() of their own, every kLookInterval.  The end, if it has happened, or if
+  // a limit or `deadline` has just been exceeded, or if this thread's work was cancelled
+  // (core/cancel.h).  Does not wait.
   std::optional<Ending> look(Clock::time_point deadline);
 
-  // Readable when the tree has ended; -1 once that has been told.
+  // Readable when the tree has ended; -1 once the end has been returned.
   int end_fd() const { return pidfd_.get(); }
 
-  // Stops every process of the tree but init, whose threads run no further until `go_on`; nothing
-  // inside can undo that.  What it has queued on a device goes on.  Limits hold; both idempotent.
+  // Stops every process of the tree but init until `go_on`; no process inside can undo this.  Work
+  // that is queued on a device continues.  Limits stay in force; both functions are idempotent.
   void stop();
   void go_on();
 
-  // Kills every process of the tree and reaps, stopped or not.  Idempotent.
+  // Kills and reaps every process of the tree, also stopped ones.  Idempotent.
   void kill_tree();
 
   pid_t init() const { return init_; }
@@ -124,11 +126,11 @@ class Child {
   void signal_tree(int signal);
 
   pid_t init_;
-  Fd pidfd_;  // Open while the child is not reaped.
+  Fd pidfd_;  // Open until the child is reaped.
   Limits limits_;
   bool may_fork_;
-  std::vector<pid_t> tree_;   // Without init; those that were seen last.
-  bool dies_as_tree_;         // The kernel kills the tree, having a pid namespace for certain.
+  std::vector<pid_t> tree_;   // The processes at the last check, without init.
+  bool dies_as_tree_;         // True if a pid namespace makes the kernel kill the tree.
   uint64_t inherited_bytes_;  // Memory that the process was forked with.
   Clock::time_point look_next_{};
   std::optional<Ending> ending_;

@@ -36,7 +36,7 @@ using std::chrono::milliseconds;
   for (;;) pause();
 }
 
-// The processor's own exceptions, not a sanitizer's report of them.
+// Raises the processor's own exception, not a sanitizer's report of it.
 [[noreturn, gnu::no_sanitize("address", "undefined")]] void divide_by_zero() {
   signal(SIGFPE, SIG_DFL);
   volatile int zero = 0;
@@ -59,8 +59,8 @@ struct Crash {
 
 class ChildCrash : public testing::TestWithParam<Crash> {};
 
-// The clock starts inside, just before the crash, so that a slow start does not count.
-TEST_P(ChildCrash, IsToldWithItsSignalWithin100Ms) {
+// The time is measured from just before the crash, so that a slow start does not count.
+TEST_P(ChildCrash, IsReportedWithItsSignalWithin100Ms) {
   auto* const when = static_cast<std::atomic<int64_t>*>(mmap(nullptr, sizeof(std::atomic<int64_t>),
                                                              PROT_READ | PROT_WRITE,
                                                              MAP_SHARED | MAP_ANONYMOUS, -1, 0));
@@ -87,7 +87,7 @@ INSTANTIATE_TEST_SUITE_P(, ChildCrash,
                                          Crash{"Term", SIGTERM, [] { raise(SIGTERM); }}),
                          [](const auto& crash) { return crash.param.name; });
 
-TEST(Child, TellsAnExitCode) {
+TEST(Child, ReportsAnExitCode) {
   EXPECT_EQ(ending_inside(Profile{}, [] { return 42; }), "exit code 42");
 }
 
@@ -95,7 +95,7 @@ TEST(Child, DoesNotTakeAnExitCodeForASignal) {
   EXPECT_EQ(ending_inside(Profile{}, [] { return 128 + SIGSEGV; }), "exit code 127");
 }
 
-TEST(Child, EndsAHangAtTheDeadline) {
+TEST(Child, KillsAHangingProcessAtTheDeadline) {
   auto child = Child::start(Profile{}, {}, [](const auto&) -> int { hang(); });
   ASSERT_TRUE(child);
   const auto begin = Clock::now();
@@ -104,7 +104,7 @@ TEST(Child, EndsAHangAtTheDeadline) {
   EXPECT_LT(Clock::now() - begin, milliseconds(1'100));
 }
 
-TEST(Child, EndsAHangThatIgnoresEverySignal) {
+TEST(Child, KillsAHangingProcessThatIgnoresEverySignal) {
   auto child = Child::start(Profile{}, {}, [](const auto&) -> int {
     for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_IGN);
     hang();
@@ -141,7 +141,7 @@ TEST(Child, EndsOnTooManyThreads) {
   });
   ASSERT_TRUE(child);
   const Ending ending = child->wait(test_deadline());
-  // The kernel refuses an ordinary user the thread before it can be counted.
+  // For an ordinary user the kernel refuses the thread before it can be counted.
   const bool is_refused = geteuid() != 0 && describe(ending) == "signal 6 (Aborted)";
   EXPECT_TRUE(is_refused || std::holds_alternative<ThreadsExceeded>(ending)) << describe(ending);
 }
@@ -166,13 +166,13 @@ TEST(Child, DoesNotCountTheMemoryThatItWasForkedWith) {
   profile.limits.memory_bytes = 64 << 20;
   EXPECT_EQ(ending_inside(profile,
                           [&] {
-                            usleep(60'000);  // Long enough to be looked at.
+                            usleep(60'000);  // Long enough for a check of its memory.
                             return ballast[0];
                           }),
             "exit code 1");
 }
 
-// Two threads of each of two processes count, whatever signals they can ignore.
+// Counters of two threads in each of two processes, which ignore all signals that they can.
 struct Counters {
   std::array<std::atomic<uint64_t>, 4> values;
 
@@ -192,7 +192,7 @@ struct Counters {
 
   std::array<uint64_t, 4> now() const { return {values[0], values[1], values[2], values[3]}; }
 
-  // True if each comes to be greater than it was.
+  // True if each counter eventually exceeds its earlier value.
   bool all_pass(const std::array<uint64_t, 4>& before) const {
     for (const auto deadline = test_deadline(); Clock::now() < deadline; usleep(1000)) {
       const auto after = now();
@@ -204,7 +204,7 @@ struct Counters {
   }
 };
 
-TEST(Child, StandsStillUntilItMayGoOn) {
+TEST(Child, StopsUntilItMayContinue) {
   for (const bool has_pid_namespace : {true, false}) {
     Counters& counters = *Counters::create();
     Profile profile;
@@ -233,7 +233,7 @@ TEST(Child, StandsStillUntilItMayGoOn) {
   }
 }
 
-TEST(Child, StandsStillWithWhatItForkedSince) {
+TEST(Child, StopsWithProcessesThatItForkedMeanwhile) {
   Counters& counters = *Counters::create();
   auto& [may_fork, count, unused, unused_too] = counters.values;
   Profile profile;
@@ -256,17 +256,18 @@ TEST(Child, StandsStillWithWhatItForkedSince) {
   munmap(&counters, sizeof counters);
 }
 
-TEST(Child, EndsAtTheDeadlineWhileItStandsStill) {
+TEST(Child, EndsAtTheDeadlineWhileItIsStopped) {
   auto child = Child::start(Profile{}, {}, [](const auto&) -> int { hang(); });
   ASSERT_TRUE(child);
   child->stop();
   const Ending ending = child->wait(Clock::now() + milliseconds(50));
   EXPECT_TRUE(std::holds_alternative<TimedOut>(ending)) << describe(ending);
-  child->stop();  // A child that has ended leaves nothing to stop.
+  child->stop();  // Stopping a child that has ended has no effect.
   child->go_on();
 }
 
-// The pipe's last writer is a daemon that left its parent and session: its end is the pipe's end.
+// The pipe's last writer is a daemon that left its parent and session, so the pipe ends when the
+// daemon ends.
 TEST(Child, KillsADaemonOfTheTree) {
   int ends[2];
   ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
@@ -334,7 +335,7 @@ TEST(Child, DiesWithTheSupervisor) {
   ASSERT_EQ(read(reader.get(), &byte, 1), 1);
   kill(supervisor, SIGKILL);
   EXPECT_EQ(read(reader.get(), &byte, 1), 0);
-  while (waitpid(-1, nullptr, 0) > 0) {  // Its orphan has come to us.
+  while (waitpid(-1, nullptr, 0) > 0) {  // Its orphan is now a child of this process.
   }
 }
 
@@ -349,7 +350,7 @@ Channel make_channel() {
   return {Fd(ends[0]), Fd(ends[1])};
 }
 
-TEST(Child, TellsThatAnAnswerCanBeRead) {
+TEST(Child, ReportsReadableBytes) {
   Channel channel = make_channel();
   auto child = Child::start(Profile{}, std::array{channel.theirs.get()}, [&](const auto&) -> int {
     [[maybe_unused]] const ssize_t written = write(channel.theirs.get(), "x", 1);
@@ -360,7 +361,7 @@ TEST(Child, TellsThatAnAnswerCanBeRead) {
   EXPECT_FALSE(child->await({.fd = channel.ours.get(), .deadline = test_deadline()}).has_value());
 }
 
-TEST(Child, TellsOfAnAnswerBeforeTheEnd) {
+TEST(Child, ReportsReadableBytesBeforeTheEnd) {
   Channel channel = make_channel();
   auto child = Child::start(Profile{}, std::array{channel.theirs.get()}, [&](const auto&) -> int {
     return write(channel.theirs.get(), "x", 1) == 1 ? 3 : 4;
@@ -377,7 +378,7 @@ TEST(Child, TellsOfAnAnswerBeforeTheEnd) {
   EXPECT_EQ(describe(*ending), "exit code 3");
 }
 
-TEST(Child, TellsOfACrashRatherThanOfTheHangUp) {
+TEST(Child, ReportsACrashRatherThanTheHangUp) {
   Channel channel = make_channel();
   auto child = Child::start(Profile{}, std::array{channel.theirs.get()},
                             [&](const auto&) -> int { abort(); });
@@ -388,7 +389,7 @@ TEST(Child, TellsOfACrashRatherThanOfTheHangUp) {
   EXPECT_EQ(describe(*ending), "signal 6 (Aborted)");
 }
 
-TEST(Child, TellsOfAHangUpThatNoEndFollows) {
+TEST(Child, ReportsAHangUpThatNoEndFollows) {
   Channel channel = make_channel();
   auto child = Child::start(Profile{}, std::array{channel.theirs.get()}, [&](const auto&) -> int {
     close(channel.theirs.get());
@@ -399,7 +400,7 @@ TEST(Child, TellsOfAHangUpThatNoEndFollows) {
   EXPECT_FALSE(child->await({.fd = channel.ours.get(), .deadline = test_deadline()}).has_value());
 }
 
-TEST(Child, EndsOneThatDoesNotReadWhatIsWritten) {
+TEST(Child, KillsAChildThatDoesNotReadItsInput) {
   Channel channel = make_channel();
   auto child = Child::start(Profile{}, std::array{channel.theirs.get()},
                             [&](const auto&) -> int { hang(); });
@@ -445,13 +446,13 @@ TEST(Child, LeavesNoDescriptorAndNoProcessOver200Runs) {
   EXPECT_EQ(errno, ECHILD);
 }
 
-TEST(Child, StartsFromOneWhoHasMoreFilesOpenThanItMayHave) {
+TEST(Child, StartsFromAProcessWithMoreOpenFilesThanItsLimit) {
   const Profile profile;
   std::vector<Fd> open_files;
   while (open_files.size() <= profile.limits.files_max) {
     open_files.emplace_back(open("/dev/null", O_RDONLY | O_CLOEXEC));
   }
-  // Nothing of these is open inside, and its own limit holds from zero.
+  // None of these is open inside, and the process's own limit counts from zero.
   EXPECT_TRUE(holds_inside(profile, [] {
     const size_t num_inside = num_open_files();
     return 0 < num_inside && num_inside < 10;
@@ -475,7 +476,7 @@ TEST(Child, StartsFromManyThreadsAtOnce) {
   EXPECT_EQ(num_good, 100);
 }
 
-TEST(Child, CannotAdoptAProcessThatIsNotThere) {
+TEST(Child, CannotAdoptAMissingProcess) {
   const auto child = Child::adopt(1 << 22, Profile{});
   ASSERT_FALSE(child);
   EXPECT_EQ(child.error().code, ErrorCode::kUnavailable);

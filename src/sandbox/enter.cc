@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The holders of privileges: the launcher and init have all capabilities inside their new user
-// namespace, none outside.  Init uses them for mounts and limits, then drops them before it forks
-// the sandboxed process, which thus never had any.  The sandboxed process adds the system-call
-// filter.
+// The privileges: the launcher and init have all capabilities inside their new user namespace, none
+// outside.  Init uses them for mounts and limits, and drops them before it forks the sandboxed
+// process, which thus never has any.  The sandboxed process adds the system-call filter.
 #include "sandbox/enter.h"
 
 #include <fcntl.h>
@@ -82,7 +81,7 @@ Status unshare_all(Steps& steps) {
   return steps.take(kUtsNamespace, unshare_uts);
 }
 
-// The pid as /proc of the host still numbers it; 0 when that cannot be read.  (Inside, getppid() is
+// The parent's pid according to the host's /proc; 0 when it cannot be read.  (Inside, getppid() is
 // 0.)
 pid_t parent_outside() {
   const auto status = read_file("/proc/self/status", 1 << 16);
@@ -90,8 +89,8 @@ pid_t parent_outside() {
   return at == std::string::npos ? 0 : std::atoi(status->c_str() + at + 5);
 }
 
-// Asked for again and again, not through a descriptor: a pipe closes before the orphans have their
-// new parent, and callers may close what they do not know.
+// Waits until the launcher has ended.  It polls and uses no descriptor, because a pipe closes
+// before the orphans have their new parent, and callers may close unknown descriptors.
 Status await_launcher(pid_t launcher) {
   for (int i = 0; i < kDoormanLooksMax; ++i) {
     const pid_t parent = parent_outside();
@@ -103,7 +102,7 @@ Status await_launcher(pid_t launcher) {
   return Error{ErrorCode::kTimeout, "the forking process lives on"};
 }
 
-// Only now: the launcher's own end would have counted as the parent's death.
+// Called after the launcher has ended: its end would have counted as the parent's death.
 Status die_with_parent() {
   return prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 ? ok() : Status(failed("PR_SET_PDEATHSIG"));
 }
@@ -126,7 +125,7 @@ Status set_limit(__rlimit_resource resource, uint64_t soft, uint64_t hard) {
   return failed("setrlimit " + std::to_string(static_cast<int>(resource)));
 }
 
-// The private writable memory that the process was forked with: limits count from there.
+// The private writable memory that the process was forked with; limits count on top of it.
 uint64_t inherited_data_bytes() {
   const auto status = read_file("/proc/self/status", 1 << 16);
   if (!status) return 0;
@@ -136,9 +135,9 @@ uint64_t inherited_data_bytes() {
   return uint64_t{kib} * 1024;
 }
 
-// RLIMIT_DATA, not RLIMIT_AS: reserving address space costs nothing, and is done by terabytes.
-// RLIMIT_DATA counts what is reserved and may be written, too, so the profile says how much.  A
-// program that is executed starts afresh, so the last thing before that is this.
+// The limit is RLIMIT_DATA and not RLIMIT_AS, because programs reserve terabytes of address space,
+// which costs nothing.  RLIMIT_DATA also counts writable reservations, so the profile has their
+// size.  An executed program starts without inherited memory.  This is the last step before that.
 Status limit_memory(const Profile& profile) {
   const uint64_t inherited = profile.allow_exec ? 0 : inherited_data_bytes();
   const Limits& limits = profile.limits;
@@ -146,7 +145,8 @@ Status limit_memory(const Profile& profile) {
   return set_limit(RLIMIT_DATA, bytes, bytes);
 }
 
-// A core limit of 1, not 0: with 0 a core_pattern that is a pipe would still run, and delay death.
+// The core limit is 1 and not 0: with 0 a core_pattern that is a pipe would still run, and delay
+// death.
 Status set_limits(const Limits& limits) {
   const auto cpu_s = static_cast<uint64_t>(limits.cpu.count());
   MC_TRY_VOID(set_limit(RLIMIT_CPU, cpu_s, cpu_s + 1), "cpu limit");
@@ -164,11 +164,12 @@ bool bounds_pids_by_namespace() {
          (major > 6 || (major == 6 && minor >= 14));
 }
 
-// Root is exempt from RLIMIT_NPROC.  Since Linux 6.14 pid_max belongs to the pid namespace; before,
-// it is the host's own setting, and not ours to change.
+// Limits the number of tasks.  Root is exempt from RLIMIT_NPROC.  Since Linux 6.14 pid_max belongs
+// to the pid namespace; before, it is a setting of the whole host, which must not change.
 Status bound_tasks(const Profile& profile, uid_t host_uid, const Steps& steps) {
   constexpr uint64_t kPidMaxLeast = 301;
-  const uint64_t tasks_max = profile.limits.threads_max + 2;  // Init, and a fork under way.
+  // Two more for init and a fork in progress.
+  const uint64_t tasks_max = profile.limits.threads_max + 2;
   if (host_uid != 0) return set_limit(RLIMIT_NPROC, tasks_max, tasks_max);
   if (!bounds_pids_by_namespace() || !steps.has(Protection::kPidNamespace) ||
       !steps.has(Protection::kPrivateProc)) {
@@ -189,7 +190,8 @@ Status drop_capabilities() {
   return syscall(SYS_capset, &header, none) == 0 ? ok() : Status(failed("capset"));
 }
 
-// A program whose parts talk by TCP finds its own loopback.  Nothing else is in this namespace.
+// Enables the loopback for programs whose parts communicate by TCP.  It is the only interface in
+// this namespace.
 Status raise_loopback() {
   const Fd any(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   ifreq request{};
@@ -198,7 +200,7 @@ Status raise_loopback() {
   return ioctl(any.get(), SIOCSIFFLAGS, &request) == 0 ? ok() : Status(failed("raise loopback"));
 }
 
-// The calls that the filter lets through: sockets only where they lead nowhere else.
+// The profile for the filter: sockets are allowed only in a network namespace of their own.
 Profile confined(Profile profile, const Steps& steps) {
   profile.allow_sockets &= steps.has(Protection::kNetworkNamespace);
   return profile;
@@ -226,7 +228,8 @@ void end_orphans() {
   }
 }
 
-// Init's whole life.  No capability, no descriptor, not readable by the sandboxed process.
+// The whole life of init.  It has no capability and no descriptor, and the sandboxed process cannot
+// read it.
 [[noreturn]] void wait_as_init(pid_t sandboxed) {
   close_range(0, UINT_MAX, 0);
   prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
@@ -237,14 +240,15 @@ void end_orphans() {
     int status = 0;
     const pid_t ended = waitpid(-1, &status, 0);
     if (ended == sandboxed) {
-      if (!dies_as_tree) end_orphans();  // Else the kernel does it.
+      if (!dies_as_tree) end_orphans();  // Otherwise the kernel kills them.
       _exit(encode_init_status(status));
     }
     if (ended < 0 && errno != EINTR) _exit(127);
   }
 }
 
-// Every signal is blocked in init: handlers were inherited that are not meant for it.
+// Every signal is blocked in init, because it inherited handlers that are meant for another
+// process.
 Status fork_sandboxed() {
   sigset_t all;
   sigset_t before;
@@ -259,7 +263,7 @@ Status fork_sandboxed() {
 }  // namespace
 
 Result<SandboxHandle> unshare_namespaces(const Profile& profile) {
-  setsid();  // Fails, harmlessly, where it leads a group already.
+  setsid();  // Fails without harm where the process is a group leader already.
   nice(profile.limits.niceness);
   SandboxHandle threshold{getpid(), geteuid(), {}};
   Steps steps(profile);
@@ -275,7 +279,7 @@ Result<std::vector<Missing>> enter(const Profile& profile, SandboxHandle thresho
   MC_TRY_VOID(die_with_parent(), "sandbox");
   Steps steps(profile, std::move(threshold.missing));
   MC_TRY_VOID(arrange_files(profile, steps), "sandbox");
-  // Before its limit: a supervisor may have more open than the sandboxed process may.
+  // Closed before the limit is set: a supervisor may have more open files than the limit.
   close_all_but(keep_fds);
   MC_TRY_VOID(set_limits(profile.limits), "sandbox");
   MC_TRY_VOID(
@@ -286,7 +290,7 @@ Result<std::vector<Missing>> enter(const Profile& profile, SandboxHandle thresho
   if (filtered.allow_sockets) MC_TRY_VOID(raise_loopback(), "sandbox");
   MC_TRY_VOID(steps.take(kNoCapabilities, drop_capabilities), "sandbox");
   MC_TRY_VOID(fork_sandboxed(), "sandbox");
-  // From here on: the sandboxed process.
+  // The sandboxed process from here on.
   MC_TRY_VOID(die_with_parent(), "sandbox");
   MC_TRY_VOID(steps.take(kSeccomp, [&] { return filter_syscalls(filtered); }), "sandbox");
   MC_TRY_VOID(limit_memory(profile), "sandbox");

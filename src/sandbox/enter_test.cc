@@ -38,7 +38,7 @@
 namespace mc::sandbox {
 namespace {
 
-// True if creating a file there fails with `error`.
+// True if creating a file at `path` fails with `error`.
 bool cannot_create(const std::string& path, int error) {
   const Fd fd(open(path.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
   return !fd.is_open() && errno == error;
@@ -61,7 +61,7 @@ bool is_covered(const std::string& path) {
   return path.starts_with("/tmp") || path.starts_with("/var/tmp") || path.starts_with("/run");
 }
 
-// A new directory that is not below a place which the sandbox covers anyway.
+// A new directory outside the paths that the sandbox replaces.
 class OutsideDirectory {
  public:
   OutsideDirectory() {
@@ -154,7 +154,7 @@ std::vector<std::string> names_in(const std::string& directory) {
   return names;
 }
 
-TEST(Enter, ShowsNothingButWhatIsVisibleWhereOnlyThatIsToBeSeen) {
+TEST(Enter, ShowsOnlyVisiblePathsInAnEmptyRoot) {
   const OutsideDirectory outside;
   const OutsideDirectory other;
   std::filesystem::create_directory(outside.path_ + "/keys");
@@ -183,7 +183,7 @@ TEST(Enter, ShowsNothingButWhatIsVisibleWhereOnlyThatIsToBeSeen) {
   }));
 }
 
-TEST(Enter, ShowsArtifactsThatComeLaterAtTheirPlace) {
+TEST(Enter, ShowsArtifactsThatAreAddedLater) {
   const OutsideDirectory outside;
   Profile profile;
   profile.only_visible = true;
@@ -234,9 +234,9 @@ TEST(Enter, HasAMinimalDev) {
   }));
 }
 
-TEST(Enter, CannotReachEvenItself) {
+TEST(Enter, CannotConnectToItself) {
   Profile profile;
-  profile.off = {Protection::kSeccomp};  // Which would refuse the socket.
+  profile.off = {Protection::kSeccomp};  // Seccomp would refuse the socket.
   EXPECT_TRUE(holds_inside(profile, [] {
     const Fd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_in address{};
@@ -296,7 +296,7 @@ TEST(Enter, RefusesExec) {
   }));
 }
 
-TEST(Enter, RefusesWhatCandidatesHaveNoUseFor) {
+TEST(Enter, RefusesSystemCallsThatCandidatesDoNotNeed) {
   Profile profile;
   profile.allow_fork = true;
   const std::vector<std::pair<const char*, long (*)()>> calls = {
@@ -323,8 +323,8 @@ TEST(Enter, RefusesWhatCandidatesHaveNoUseFor) {
   }
 }
 
-// The sockets that the CUDA driver cannot do without, and no more.
-TEST(Enter, WithDevicesAllowsOneKindOfSocketThatReachesNobody) {
+// The only kind of sockets that the CUDA driver needs.
+TEST(Enter, WithDevicesAllowsOneKindOfSocketThatReachesNoProcess) {
   Profile profile;
   profile.devices = {"/dev/null"};
   EXPECT_TRUE(holds_inside(profile, [] {
@@ -352,7 +352,7 @@ bool reaches_itself() {
   return connect(client.get(), any, size) == 0;
 }
 
-TEST(Enter, WithSocketsReachesItselfAndNobodyElse) {
+TEST(Enter, WithSocketsReachesOnlyItself) {
   Profile profile;
   profile.allow_sockets = true;
   EXPECT_TRUE(holds_inside(profile, reaches_itself));
@@ -412,7 +412,7 @@ TEST(Enter, HidesTheHostsName) {
 TEST(Enter, CannotSignalTheSupervisor) {
   const pid_t supervisor = getpid();
   EXPECT_TRUE(holds_inside(Profile{}, [&] {
-    // A pid that is not seen cannot be signalled; -1 reaches nobody but the caller's own.
+    // An invisible pid cannot be signalled; -1 reaches only the caller's own processes.
     return supervisor <= 2 || (kill(supervisor, 0) == -1 && errno == ESRCH);
   }));
 }
@@ -478,7 +478,7 @@ TEST(Enter, LimitsTheSizeOfAFile) {
             "signal 25 (File size limit exceeded)");
 }
 
-TEST(Enter, StandsBackByItsNiceness) {
+TEST(Enter, RunsAtItsNiceness) {
   const int before = getpriority(PRIO_PROCESS, 0);
   const int after = std::min(before + 4, 19);
   Profile profile;
@@ -509,7 +509,7 @@ TEST(Enter, RunsWithEveryProtectionOff) {
   EXPECT_EQ(ending_inside(profile, [] { return getppid() == 1 ? 1 : 7; }), "exit code 7");
 }
 
-TEST(Enter, FailsWhereARequiredProtectionCannotBeHad) {
+TEST(Enter, FailsWhereARequiredProtectionIsMissing) {
   Profile profile;
   profile.off = {Protection::kMountNamespace};
   EXPECT_THAT(ending_inside(profile, [] { return 0; }),

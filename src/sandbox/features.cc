@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A child enters the sandbox with every protection optional and writes down what is missing, one
-// line each, "name<TAB>why".  Its report is believed: no candidate code runs in it.
+// A child enters the sandbox with every protection optional and writes the missing ones, each as a
+// line "name<TAB>why".  Its report can be trusted, since it runs no candidate code.
 #include "sandbox/features.h"
 
 #include <fcntl.h>
@@ -33,7 +33,7 @@ bool is_setting(const char* path, char value) {
 
 bool is_there(const char* path) { return ::access(path, F_OK) == 0; }
 
-// How this container is to be started; of no container that is known, how one would be.
+// The way to start this container, or, where the kind of container is unknown, some container.
 std::string container_remedy() {
   if (std::getenv("KUBERNETES_SERVICE_HOST") != nullptr) {
     return "hostUsers: false, procMount: Unmasked, and seccompProfile and appArmorProfile "
@@ -65,7 +65,7 @@ std::string namespace_remedy() {
   return container_remedy();
 }
 
-// Without a user namespace the others and all that is set up in them are missing, too.
+// Without a user namespace the other namespaces and everything in them are missing, too.
 std::string remedy_for(Protection protection, bool lacks_namespaces) {
   if (protection == Protection::kProcessLimit) {
     return "run as an ordinary user, or with Linux 6.14 or newer";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The protections that this machine can give the sandbox, found by really trying it in a forked
-// process. Example:
+// The protections of the sandbox that this machine supports, found by trying them in a forked
+// process.  Example:
 //   for (const Feature& feature : probe()) {
 //     if (!feature.is_available) print(feature.name, feature.why_not, feature.remedy);
 //   }
@@ -16,12 +16,13 @@ namespace mc::sandbox {
 struct Feature {
   std::string name;  // The name in protection.h.
   bool is_available = false;
-  bool is_needed = true;  // Without it there is no sandbox, unless the user allows a weak one.
-  std::string why_not;    // Empty when available.
-  std::string remedy;     // The command or setting that enables it; empty when available.
+  // The sandbox does not work without it, unless the user allows a weak one.
+  bool is_needed = true;
+  std::string why_not;  // Empty when available.
+  std::string remedy;   // The command or setting that enables it; empty when available.
 };
 
-// One entry for each protection, in their order.  Takes some milliseconds; thread-safe.
+// One feature for each protection, in their order.  Takes some milliseconds; thread-safe.
 std::vector<Feature> probe();
 
 }  // namespace mc::sandbox

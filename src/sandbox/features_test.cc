@@ -9,7 +9,7 @@
 namespace mc::sandbox {
 namespace {
 
-TEST(Features, SayWhyAndHowForEachThatIsMissing) {
+TEST(Features, HaveAReasonAndARemedyForEachMissingOne) {
   const auto features = probe();
   ASSERT_EQ(features.size(), kAllProtections.size());
   for (const Feature& feature : features) {
@@ -25,7 +25,7 @@ TEST(Features, AgreeWithEntering) {
   EXPECT_EQ(ending_inside(Profile{}, [] { return 0; }) == "exit code 0", has_all);
 }
 
-TEST(Features, AreNeededUnlessTheDefaultProfileDoesWithout) {
+TEST(Features, AreNeededUnlessTheDefaultProfileMakesThemOptional) {
   for (const Feature& feature : probe()) {
     EXPECT_EQ(feature.is_needed, feature.name != "process_limit") << feature.name;
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How init passes on the way its child ended, in the eight bits that an exit status has:
-// 0–127 an exit code (a greater one is told as 127), 128+n death by signal n.  So a signal is never
-// mistaken for an exit, nor an exit for a signal.
+// The encoding in which init passes its child's end on, in the eight bits of an exit status: 0–127
+// is an exit code (a greater one becomes 127), 128+n is death by signal n.  So a signal is never
+// mistaken for an exit code, nor the reverse.
 #ifndef MC_SANDBOX_INIT_STATUS_H_
 #define MC_SANDBOX_INIT_STATUS_H_
 
@@ -20,7 +20,7 @@ struct Signaled {
   int signal = 0;
 };
 
-// From waitpid()'s status of the sandboxed process to init's exit status.
+// Converts waitpid()'s status of the sandboxed process to init's exit status.
 inline int encode_init_status(int wait_status) {
   if (WIFSIGNALED(wait_status)) return 128 + WTERMSIG(wait_status);
   return std::min(WEXITSTATUS(wait_status), 127);

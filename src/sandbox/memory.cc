@@ -16,7 +16,7 @@ namespace mc::sandbox {
 namespace {
 
 constexpr uintptr_t kHugePageBytes = 2 << 20;
-constexpr uintptr_t kLargeBytes = 1 << 20;  // A smaller one may hold what the C library needs.
+constexpr uintptr_t kLargeBytes = 1 << 20;  // A smaller mapping may contain data of the C library.
 constexpr int kAdviceCollapse = 25;         // MADV_COLLAPSE, newer than some headers.
 
 struct Range {
@@ -28,13 +28,14 @@ struct Range {
   }
 };
 
-// On the stack: the heap may be given back while it is walked.
+// Kept on the stack, because the heap may be released during the iteration.
 struct Ranges {
   std::array<Range, 4096> items;
   size_t size = 0;
 };
 
-// A line of /proc/self/maps, if it is the heap or another large, writable, private, anonymous one.
+// Parses a line of /proc/self/maps, if it is the heap or another large, writable, private,
+// anonymous mapping.
 std::optional<Range> parse_large(const std::string& line) {
   Range range;
   unsigned long inode = 0;

@@ -37,7 +37,7 @@ TEST(Memory, IsTheSameAfterCompacting) {
   munmap(data, kSize);
 }
 
-TEST(Memory, IsNotBroughtInByCompacting) {
+TEST(Memory, DoesNotBecomeResidentByCompacting) {
   char* data = map_private();
   ASSERT_NE(data, nullptr);
   compact_memory();
@@ -45,7 +45,7 @@ TEST(Memory, IsNotBroughtInByCompacting) {
   munmap(data, kSize);
 }
 
-TEST(Memory, IsGivenBackWhenForgotten) {
+TEST(Memory, IsReleasedWhenForgotten) {
   if (kIsSanitized) GTEST_SKIP() << "a sanitizer keeps it";
   EXPECT_TRUE(holds_inside(Profile{}, [] {
     char* data = map_private();

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Order matters.  What is to be shown again later (writable and visible places, device nodes) is
-// cloned first, as detached mounts that only a descriptor holds, because the private mounts will
-// cover the paths.  The whole inherited tree then becomes read-only in one call; mounts made after
-// it are ours and have the flags that we give them.  Where only what is visible is to be seen, the
-// inherited tree is left instead: the root becomes an empty tmpfs, and the old one is unmounted at
-// the end, since the kernel gives a new /proc only to who sees another one.  Capabilities are
-// dropped after all this, so nothing of it can be undone.
+// Order matters.  Paths that are mounted again later (writable and visible paths, device nodes) are
+// first cloned as detached mounts, held only by a descriptor, because the private mounts cover the
+// paths.  Then the whole inherited tree becomes read-only in one call; later mounts are ours and
+// have the flags that we give them.  With an empty root, the inherited tree is left instead: the
+// root becomes an empty tmpfs, and the old root is unmounted at the end, since the kernel allows a
+// new /proc only to a process that sees another one.  Capabilities are dropped after all this, so
+// it cannot be undone.
 #include "sandbox/mounts.h"
 
 #include <fcntl.h>
@@ -36,7 +36,7 @@ constexpr const char* kDeviceLinks[][2] = {{"/proc/self/fd", "/dev/fd"},
                                            {"/proc/self/fd/0", "/dev/stdin"},
                                            {"/proc/self/fd/1", "/dev/stdout"},
                                            {"/proc/self/fd/2", "/dev/stderr"}};
-// Links of the root on most systems; programs name their interpreters and libraries by them.
+// Links in the root of most systems; programs refer to their interpreters and libraries by them.
 constexpr const char* kRootLinks[] = {"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"};
 constexpr const char* kHost = "/.host";  // The inherited tree, until it is unmounted.
 constexpr uint64_t kTmpFilesMax = 65'536;
@@ -46,8 +46,7 @@ enum class Access { kReadOnly, kReadWrite };
 
 Error failed(const std::string& what) { return system_error(ErrorCode::kUnavailable, what); }
 
-// A mount that a descriptor holds, and the path at which it is to appear.
-// The C library has functions for these calls from 2.36 on, and Ubuntu 22.04 has 2.35.
+// These calls have no wrapper in the C library before 2.36, and Ubuntu 22.04 has 2.35.
 int call_open_tree(const std::string& path, unsigned flags) {
   return static_cast<int>(syscall(SYS_open_tree, AT_FDCWD, path.c_str(), flags));
 }
@@ -61,6 +60,7 @@ bool has_set(int directory, const std::string& path, unsigned flags, mount_attr&
                  sizeof attributes) == 0;
 }
 
+// A mount that a descriptor holds, and the path at which it will be attached.
 struct Detached {
   std::string path;
   Fd tree;
@@ -108,7 +108,7 @@ Result<std::vector<std::string>> mount_points() {
   return points;
 }
 
-// For kernels older than 5.12.  A flag that the mount has must be given again.
+// For kernels older than 5.12.  The existing flags of the mount must be repeated.
 Status remount_read_only(const std::string& path) {
   constexpr unsigned long kFlags = MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID;
   for (const int kept : {0, 0 + MS_NODEV, MS_NODEV | MS_NOEXEC}) {
@@ -127,7 +127,7 @@ Status make_root_read_only() {
   return ok();
 }
 
-// The directories above and at `path`; those that exist stay as they are.
+// Makes the directories at `path` and above; existing ones do not change.
 Status make_place(const Detached& detached) {
   struct stat info{};
   if (fstat(detached.tree.get(), &info) != 0) return failed("stat " + detached.path);
@@ -168,7 +168,7 @@ Status mount_tmpfs(const std::string& path, const std::string& options, unsigned
   return failed("mount tmpfs on " + path);
 }
 
-// One tmpfs in all three places, so that one size limits them together.
+// Mounts one tmpfs at all three paths, so that one size limits them together.
 Status make_private_tmp(const Limits& limits) {
   const std::string options = "mode=1777,size=" + std::to_string(limits.tmp_bytes) +
                               ",nr_inodes=" + std::to_string(kTmpFilesMax);
@@ -209,7 +209,7 @@ Status mount_proc() {
 Status make_private_proc() {
   auto status = mount_proc();
   if (status) return status;
-  // The host's processes must not be shown instead.
+  // Otherwise the host's processes would stay visible.
   MC_TRY_VOID(mount_tmpfs("/proc", "mode=0555,size=4k", MS_RDONLY), "mask /proc");
   return status;
 }
@@ -223,7 +223,7 @@ Status cover(const std::string& path, const struct stat& info) {
 Status hide(const std::vector<std::string>& paths, std::vector<std::string>& hidden) {
   for (const std::string& path : paths) {
     struct stat info{};
-    if (stat(path.c_str(), &info) != 0) continue;  // A path that is not there needs no hiding.
+    if (stat(path.c_str(), &info) != 0) continue;  // A path that does not exist need not be hidden.
     if (!S_ISDIR(info.st_mode) && !S_ISREG(info.st_mode)) continue;
     MC_TRY_VOID(cover(path, info), "hide " + path);
     if (S_ISDIR(info.st_mode)) hidden.push_back(path);
@@ -261,7 +261,7 @@ Status link_as(const std::string& host_path, const char* path) {
   return failed(std::string("symlink ") + path);
 }
 
-// On any failure the inherited tree is the root still.
+// Replaces the root by an empty tmpfs.  After any failure the root is still the inherited tree.
 Status enter_empty_root() {
   constexpr const char* kNew = "/tmp";
   MC_TRY_VOID(mount_tmpfs(kNew, "mode=0755,size=4m", MS_NOSUID | MS_NODEV), "new root");
@@ -300,7 +300,8 @@ Status build_on_inherited(const Profile& profile, const std::vector<Detached>& s
     MC_TRY_VOID(steps.take(kHiddenPaths, [&] { return hide(profile.hidden, hidden); }),
                 "file system");
   } else {
-    (void)hide(profile.hidden, hidden);  // There is no empty root; better than nothing.
+    // Without an empty root, hiding single paths is the best that is possible.
+    (void)hide(profile.hidden, hidden);
   }
   MC_TRY_VOID(steps.take(kPrivateProc, make_private_proc), "file system");
   MC_TRY_VOID(attach_all(shown), "file system");
@@ -344,16 +345,17 @@ Status build_view(const Profile& profile, Steps& steps) {
     artifacts.path = kArtifactsPlace;
     shown.push_back(std::move(artifacts));
   }
-  std::ranges::sort(shown, {}, &Detached::path);  // A directory before what is shown in it.
+  std::ranges::sort(shown, {}, &Detached::path);  // A directory comes before paths within it.
   MC_TRY_VOID(steps.take(Protection::kHiddenPaths, enter_empty_root), "file system");
   if (steps.has(Protection::kHiddenPaths)) return build_on_nothing(profile, shown, devices, steps);
   std::erase_if(shown, [](const Detached& each) { return each.path == kArtifactsPlace; });
   return build_on_inherited(profile, shown, devices, steps);
 }
 
-// The rest of /proc, which is not about one process (/proc/sys, /proc/sysrq-trigger …) belongs to
-// the host's root, whom the sandboxed process may be outside.  The processes' own entries stay as
-// they are: the CUDA driver writes the names of its threads there, and gives up where it cannot.
+// Makes the parts of /proc that are not about one process (/proc/sys, /proc/sysrq-trigger …)
+// read-only: they belong to the host's root, and the sandboxed process may be run by root.  The
+// processes' own entries stay writable, because the CUDA driver writes the names of its threads
+// there and fails where it cannot.
 Status seal_view(const Steps& steps) {
   if (!steps.has(Protection::kPrivateProc)) return ok();
   std::error_code failure;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The view that the sandboxed process has of the file system.  Called once, by process 1 of the new
-// namespaces, while it still has its capabilities there.
+// The sandboxed process's view of the file system.  Built once, by process 1 of the new namespaces,
+// while it still has its capabilities there.
 #ifndef MC_SANDBOX_MOUNTS_H_
 #define MC_SANDBOX_MOUNTS_H_
 
@@ -11,14 +11,13 @@
 
 namespace mc::sandbox {
 
-// Makes every inherited mount private and read-only, or leaves them all for an empty root
-// (Profile::only_visible), then lays the private /tmp, /proc and /dev, the hidden, the visible and
-// the writable places over it.  Each protection is one step of `steps`; an empty root is that of
-// kHiddenPaths.
-// REQUIRES: a mount namespace of its own.
+// Makes every inherited mount private and read-only, or replaces them all by an empty root
+// (Profile::only_visible).  Then mounts the private /tmp, /proc and /dev, and the hidden, visible
+// and writable paths over it.  Each protection is one step of `steps`; the empty root belongs to
+// kHiddenPaths.  REQUIRES: a mount namespace of its own.
 Status build_view(const Profile& profile, Steps& steps);
 
-// Makes /proc read-only: after the last setting has been written there.
+// Makes /proc read-only, after the last setting has been written there.
 Status seal_view(const Steps& steps);
 
 }  // namespace mc::sandbox

@@ -123,7 +123,7 @@ Status read_members(const Json& json, Profile& profile) {
   return ok();
 }
 
-// The one that is in use, that of who runs this, and that of the superuser.
+// The home directories in use: of the environment, of the current user, and of root.
 std::set<std::string> home_directories() {
   std::set<std::string> homes;
   if (const char* home = std::getenv("HOME"); home != nullptr && home[0] == '/') homes.insert(home);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Protection: one thing that the sandbox does to a process, by name.
+// Protection: one restriction of a sandboxed process, by name.
 //
-// A machine may be unable to give one of them (no user namespaces, no seccomp …).  A profile says
-// which ones may then be left out; what was left out is reported as Missing, never silently.
+// A machine may lack one of them (no user namespaces, no seccomp …).  A profile names those that
+// may be left out; each one that is left out is reported as Missing.
 #ifndef MC_SANDBOX_PROTECTION_H_
 #define MC_SANDBOX_PROTECTION_H_
 
@@ -15,20 +15,20 @@
 namespace mc::sandbox {
 
 enum class Protection {
-  kUserNamespace,     // No privilege outside; needed by all other namespaces for ordinary users.
-  kPidNamespace,      // Sees and signals its own processes only; dies as a tree.
+  kUserNamespace,     // No privileges outside; ordinary users need it for all other namespaces.
+  kPidNamespace,      // Only its own processes are visible; the tree dies with init.
   kMountNamespace,    // Needed by the next four.
   kReadOnlyRoot,      // Every inherited mount is read-only.
   kPrivateTmp,        // /tmp, /var/tmp and /dev/shm are one size-limited tmpfs.
   kPrivateProc,       // /proc shows the sandbox's own processes, read-only.
   kMinimalDev,        // /dev holds null, zero, full, random, urandom and what the profile adds.
-  kHiddenPaths,       // Well-known places of secrets are empty.
+  kHiddenPaths,       // Well-known paths of secrets are empty.
   kNetworkNamespace,  // No interface but, where the profile allows sockets, its own loopback.
-  kIpcNamespace,      // No System V or POSIX queues and segments of others.
-  kUtsNamespace,      // The host's name is not shown.
+  kIpcNamespace,      // No access to other processes' System V and POSIX queues and segments.
+  kUtsNamespace,      // The host's name is hidden.
   kProcessLimit,      // The kernel itself bounds the number of tasks.
-  kNoCapabilities,    // No capability, none to be had; no_new_privs.
-  kSeccomp,           // System calls that a candidate has no use for fail with EPERM.
+  kNoCapabilities,    // No capabilities, and no way to gain any; no_new_privs.
+  kSeccomp,           // System calls that candidates do not need fail with EPERM.
 };
 
 inline constexpr std::array kAllProtections = {

@@ -52,8 +52,8 @@ void reset_signals() {
   sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-// The arguments of execve(), made before the fork: with the program's memory limit in force, this
-// process may already have too much to allocate anything.
+// The arguments of execve(), made before the fork: under the program's memory limit, this process
+// may already be too large to allocate anything.
 struct Image {
   explicit Image(const Command& command)
       : directory(command.directory.c_str()),
@@ -64,7 +64,7 @@ struct Image {
   std::vector<char*> environment;
 };
 
-// In the sandbox.  Tells errno through `failure`, which a successful exec closes.
+// Executes the program in the sandbox.  Writes errno to `failure`, which a successful exec closes.
 int execute(const Image& image, const Command& command, int out, int err, int failure) {
   const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
   dup2(null, STDIN_FILENO);
@@ -80,8 +80,8 @@ int execute(const Image& image, const Command& command, int out, int err, int fa
   return kCannotExecuteCode;
 }
 
-// Takes what is there, or kBlocksMax of a flood: more than a pipe can hold, and soon done.  The
-// descriptor closes at end of file.
+// Reads the available data, but at most kBlocksMax blocks of endless output: more than a pipe can
+// hold, and soon done.  Closes the descriptor at end of file.
 template <class Take>
 void drain(Fd& fd, const Take& take) {
   std::array<char, kBlockBytes> block;
@@ -123,7 +123,8 @@ Result<Child> start(const Command& command, Streams& streams) {
   return child;
 }
 
-// Reads both streams until the child has ended or its deadline; looks at its limits on the way.
+// Reads both streams until the child has ended or its deadline has passed; checks its limits in
+// between.
 Ending collect(const Command& command, Child& child, Streams& streams, Completed& completed,
                Clock::time_point deadline) {
   const auto take = [&command](bool is_error, Output& output) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// run(): one program, such as a compiler, from start to end in the sandbox.
+// run(): runs one program, such as a compiler, from start to end in the sandbox.
 //
 //   Command command{.argv = {"/usr/bin/g++", "-c", "a.cc"}, .directory = work};
 //   command.profile.writable = {work};
@@ -29,24 +29,25 @@ Profile program_profile();
 struct Command {
   std::vector<std::string> argv = {};         // argv[0] is an absolute path.
   std::vector<std::string> environment = {};  // "NAME=value"; nothing is inherited.
-  std::string directory = "/tmp";             // The path as seen inside.
+  std::string directory = "/tmp";             // The working directory, as a path inside.
   Profile profile = program_profile();
-  size_t output_bytes_max = size_t{1} << 20;  // The bytes of each stream.
-  std::vector<int> descriptors = {};          // Open in the program, too, under the same numbers.
-  // Told what the program wrote, as it comes.
+  size_t output_bytes_max = size_t{1} << 20;  // The limit for each stream.
+  std::vector<int> descriptors = {};          // Inherited by the program, with the same numbers.
+  // Called with output of the program as it arrives.
   std::function<void(bool is_error, std::string_view text)> on_output = {};
-  // Asked now and then; the program is killed where it says no.
+  // Called now and then; the program is killed when it returns false.
   std::function<bool()> goes_on = {};
 };
 
-// A stream's first and last bytes: half of the limit each, so that a flood costs no memory.
+// The first and last bytes of a stream, half of the limit each, so that long output costs no
+// memory.
 class Output {
  public:
   explicit Output(size_t bytes_max)
       : head_max_(bytes_max / 2), tail_max_(bytes_max - bytes_max / 2) {}
   void append(const char* data, size_t size);
   bool is_truncated() const;
-  // Head and tail, with a line between them that says how much is missing.
+  // Head and tail, with a line between them that contains the number of missing bytes.
   std::string text() const;
 
  private:
@@ -67,9 +68,9 @@ struct Completed {
 
 bool succeeded(const Completed& completed);
 
-// Runs `command` with empty standard input until it ends or a limit ends it.  An error means that
+// Runs `command` with empty standard input until it ends or exceeds a limit.  An error means that
 // the program could not be started: kNotFound when there is no such program, kInvalidInput when
-// `argv` is empty, kUnavailable when the sandbox cannot be had.  Thread-safe.
+// `argv` is empty, kUnavailable when the sandbox does not work.  Thread-safe.
 Result<Completed> run(const Command& command);
 
 }  // namespace mc::sandbox

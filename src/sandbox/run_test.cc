@@ -34,7 +34,7 @@ TEST(Run, CapturesBothStreamsAndTheExitCode) {
 
 TEST(Run, SucceedsWithExitCodeZero) { EXPECT_TRUE(succeeded(run_shell("true"))); }
 
-TEST(Run, TellsTheSignalOfACrash) {
+TEST(Run, ReportsTheSignalOfACrash) {
   EXPECT_EQ(describe(run_shell("kill -SEGV $$").ending), "signal 11 (Segmentation fault)");
 }
 
@@ -78,7 +78,7 @@ TEST(Run, EndsAtTheWallLimit) {
   EXPECT_LT(completed->wall, milliseconds(1'100));
 }
 
-TEST(Run, KeepsHeadAndTailOfAFlood) {
+TEST(Run, KeepsHeadAndTailOfLongOutput) {
   Command command = shell("echo first; head -c 10000000 /dev/zero | tr '\\0' x; echo; echo last");
   command.output_bytes_max = 1'000;
   const auto completed = run(command);
@@ -91,7 +91,7 @@ TEST(Run, KeepsHeadAndTailOfAFlood) {
   EXPECT_THAT(text, testing::EndsWith("xxx\nlast\n"));
 }
 
-TEST(Run, EndsAFloodWithoutEndAtTheWallLimit) {
+TEST(Run, KillsAProgramWithEndlessOutputAtTheWallLimit) {
   Command command = shell("yes");
   command.profile.limits.wall = milliseconds(100);
   const auto completed = run(command);
@@ -122,7 +122,7 @@ TEST(Run, LimitsMemory) {
   EXPECT_FALSE(succeeded(*completed));
 }
 
-TEST(Run, TellsThatThereIsNoSuchProgram) {
+TEST(Run, ReportsAMissingProgram) {
   const auto completed = run(Command{.argv = {"/nonexistent/program"}});
   ASSERT_FALSE(completed);
   EXPECT_EQ(completed.error().code, ErrorCode::kNotFound);
@@ -135,7 +135,7 @@ TEST(Run, RefusesAnEmptyCommand) {
   EXPECT_EQ(completed.error().code, ErrorCode::kInvalidInput);
 }
 
-TEST(Output, KeepsWhatFits) {
+TEST(Output, KeepsTextWithinTheLimit) {
   Output output(10);
   output.append("12345", 5);
   output.append("67890", 5);
@@ -143,7 +143,7 @@ TEST(Output, KeepsWhatFits) {
   EXPECT_FALSE(output.is_truncated());
 }
 
-TEST(Output, CountsWhatItDrops) {
+TEST(Output, CountsDroppedBytes) {
   Output output(4);
   for (char c = 'a'; c <= 'z'; ++c) output.append(&c, 1);
   EXPECT_EQ(output.text(), "ab\n[… 22 bytes left out …]\nyz");

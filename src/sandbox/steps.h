@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Steps: tries protections one by one and keeps account of those that are not in force.
+// Steps: tries protections one by one and records those that are not in force.
 //
 //   Steps steps(profile);
 //   MC_TRY_VOID(steps.take(Protection::kUtsNamespace, [] { return unshare_uts(); }), "sandbox");

@@ -15,7 +15,7 @@ namespace mc::sandbox {
 namespace {
 
 constexpr const char* kRefused[] = {
-    // Other processes' memory, descriptors and identity.
+    // Memory, descriptors and identity of other processes.
     "ptrace",
     "process_vm_readv",
     "process_vm_writev",
@@ -82,7 +82,7 @@ constexpr const char* kRefused[] = {
     "clock_settime",
     "clock_adjtime",
     "adjtimex",
-    // Memory that no limit counts.
+    // Memory that no limit includes.
     "shmget",
     "shmat",
     "semget",
@@ -94,11 +94,11 @@ constexpr const char* kRefusedWithoutFork[] = {"fork", "vfork"};
 constexpr uint64_t kNamespaceFlags[] = {CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNS,    CLONE_NEWNET,
                                         CLONE_NEWIPC,  CLONE_NEWUTS, CLONE_NEWCGROUP};
 constexpr uint64_t kTerminalRequests[] = {TIOCSTI, TIOCLINUX};
-constexpr uint64_t kSocketTypeMask = 0xf;  // Above it are flags.
+constexpr uint64_t kSocketTypeMask = 0xf;  // Flags are in the higher bits.
 constexpr uint64_t kOtherSocketTypes[] = {SOCK_STREAM, SOCK_DGRAM, SOCK_RAW, SOCK_RDM, SOCK_PACKET};
 constexpr uint32_t kRefuse = SCMP_ACT_ERRNO(EPERM);
 
-// A filter under construction; the first failure sticks.
+// A filter under construction; the first failure is kept.
 class Filter {
  public:
   Filter() : context_(seccomp_init(SCMP_ACT_ALLOW), &seccomp_release) {}
@@ -145,12 +145,14 @@ void refuse_new_namespaces(Filter& filter) {
   }
 }
 
-// The CUDA driver does not start without a local socket of its own.  It may have that one kind,
-// which can reach nobody without connect().  Others have no pair either: descriptors that are on
-// their way in a socket count against the user, and keep all others of that user from sending any.
+// Forbids sockets.  The CUDA driver does not start without a local socket of its own, so a process
+// with devices may have that one kind, which reaches no process without connect().  Other processes
+// may not create socket pairs either: descriptors in flight in a socket count against the user, and
+// block all other processes of that user from sending any.
 void refuse_sockets(Filter& filter, const Profile& profile) {
   if (profile.allow_sockets) {
-    filter.refuse("socket", SCMP_A0(SCMP_CMP_GT, uint64_t{AF_INET}));  // AF_UNIX is the one before.
+    // AF_UNIX is the domain before AF_INET.
+    filter.refuse("socket", SCMP_A0(SCMP_CMP_GT, uint64_t{AF_INET}));
     return;
   }
   filter.refuse("connect");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests: runs a few lines of C++ in the sandbox and says how they ended.
+// For tests: runs a few lines of C++ in the sandbox and returns how they ended.
 #ifndef MC_SANDBOX_TEST_CHILD_H_
 #define MC_SANDBOX_TEST_CHILD_H_
 
@@ -27,12 +27,12 @@ inline std::string ending_inside(const Profile& profile, const std::function<int
   return child ? describe(child->wait(test_deadline())) : child.error().message;
 }
 
-// Holds when `fact` does inside.
+// True if `fact` returns true inside.
 inline bool holds_inside(const Profile& profile, const std::function<bool()>& fact) {
   return ending_inside(profile, [&] { return fact() ? 0 : 1; }) == "exit code 0";
 }
 
-// True if all threads of all that `init` forked come to be stopped, as /proc has it.
+// True if all threads of all descendants of `init` are stopped eventually, according to /proc.
 inline bool comes_to_rest(pid_t init) {
   const auto all_stopped = [&] {
     const std::vector<pid_t> pids = descendants(init);

@@ -47,10 +47,11 @@ uint64_t field(std::string_view status, std::string_view name) {
   return std::strtoull(status.data() + at + name.size(), nullptr, 10);
 }
 
-// The processor time of all threads, those included that have ended.
+// The processor time of all threads, including ended ones.
 std::chrono::milliseconds cpu_of(pid_t pid) {
   const std::string stat = proc_text("/proc/" + std::to_string(pid) + "/stat");
-  constexpr int kFieldsBeforeUtime = 11;  // After the name, which may hold anything but a last ')'.
+  // The fields follow the name, which may contain anything but a last ')'.
+  constexpr int kFieldsBeforeUtime = 11;
   size_t at = stat.rfind(')');
   for (int i = 0; i <= kFieldsBeforeUtime && at != std::string::npos; ++i)
     at = stat.find(' ', at + 1);

@@ -82,7 +82,7 @@ void Queue::wait_until_at_most(size_t num) {
   changed_.wait(lock, [&] { return num_open_ <= num; });
 }
 
-// Nothing where the request has its reply.  REQUIRES: mutex_ is held.
+// Removes a request; nothing where it has its reply already.  REQUIRES: mutex_ is held.
 std::optional<Queue::Done> Queue::drop(Ticket ticket) {
   const auto found = askers_.find(ticket);
   if (found == askers_.end()) return std::nullopt;
@@ -100,7 +100,7 @@ std::optional<Queue::Done> Queue::drop(Ticket ticket) {
   return std::move(asker.done);
 }
 
-// The place of the request that is first.  REQUIRES: mutex_ is held, the job waits and is wanted.
+// Sorts the job by its first request.  REQUIRES: mutex_ is held, the job waits and has a request.
 void Queue::place(Job& job) {
   MC_CHECK(!job.askers.empty() && !job.is_running);
   waiting_.erase(job.place);

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Queue: the order in which requests are judged, and by how many threads at once.
+// Queue: orders requests and judges them with a number of threads.
 //
-// Rules, in the order of their numbers:
-//   1. A request gets exactly one reply: its answer, or why there is none.
-//   2. Requests with equal keys that are here together share one job; it runs once.
-//   3. The next job is the one with the highest priority of its requests; among equals, the first.
-//   4. A job without a request is dropped: one that waits never runs, one that runs is cancelled
-//      (core/cancel.h) and its answer is thrown away.
-//   5. An answer of infra is asked for again, kTriesMax times in all, before it is a reply.
+// Rules:
+//   1. A request gets exactly one reply: its answer, or the reason why there is none.
+//   2. Simultaneous requests with equal keys share one job, which runs once.
+//   3. The next job is the one whose requests have the highest priority; among equals, the oldest.
+//   4. A job without a request is dropped: a waiting job never runs; a running job is cancelled
+//      (core/cancel.h) and its answer discarded.
+//   5. A job with an infra answer is repeated, for at most kTriesMax runs, before it is a reply.
 //
 //   Queue queue(jobs);
 //   const Queue::Ticket ticket = queue.submit({.key = key, .run = …}, [](const Queue::Reply& reply)
-//   {…}); queue.cancel(ticket);
+//   {…});
+//   queue.cancel(ticket);
 #ifndef MC_SERVICE_QUEUE_H_
 #define MC_SERVICE_QUEUE_H_
 
@@ -47,10 +48,10 @@ class Queue {
   enum class Dropped { kCancelled, kLate };
   struct Answered {
     const Answer* answer = nullptr;          // All requests of the job share it during Done.
-    std::chrono::duration<double> taken{0};  // The time that the job ran.
+    std::chrono::duration<double> taken{0};  // The duration of the job.
   };
   using Reply = std::variant<Answered, Dropped>;
-  // Called once, without the queue's lock, by one of its threads or by the caller of cancel().
+  // Called once, without the queue's lock, in a thread of the queue or of the caller of cancel().
   using Done = std::function<void(const Reply& reply)>;
 
   struct Work {
@@ -65,14 +66,14 @@ class Queue {
   ~Queue();
 
   Ticket submit(Work work, Done done);
-  // Does nothing for a request that has its reply.
+  // Cancels a request; no effect after its reply.
   void cancel(Ticket ticket);
-  // Waits until at most `num` requests have no reply.
+  // Waits until at most `num` requests are without a reply.
   void wait_until_at_most(size_t num);
 
  private:
   struct Job;
-  // The place of a job that waits: highest priority first, then the order of arrival.
+  // The sort key of a waiting job: highest priority first, then the order of arrival.
   using Place = std::pair<int64_t, Ticket>;
   struct Asker {
     Job* job = nullptr;
@@ -96,7 +97,7 @@ class Queue {
   void place(Job& job);
   void forget(Job& job);
 
-  std::mutex mutex_;  // Guards all but the threads.
+  std::mutex mutex_;  // Guards all members but the threads.
   std::condition_variable_any changed_;
   Ticket next_ticket_ = 1;
   std::map<Ticket, Asker> askers_;

@@ -28,7 +28,7 @@ Queue::Answer verdict_of(task::Outcome outcome) {
 
 Queue::Answer passed() { return verdict_of(task::Passed{}); }
 
-// The reply to each request, after its name: "answer", "cancelled" or "late".
+// Records the reply to each request by name: "answer", "cancelled" or "late".
 class Replies {
  public:
   Queue::Done of(const std::string& name) {
@@ -51,7 +51,7 @@ class Replies {
   std::vector<std::string> replies_;
 };
 
-// A job that is under way until it is let go, or until its cancellation.
+// A job that runs until release or cancellation.
 class Blocker {
  public:
   Queue::Work work(const std::string& key) {
@@ -144,7 +144,7 @@ TEST(Queue, ARequestThatJoinsRaisesThePriorityOfItsJob) {
   EXPECT_THAT(order, ElementsAre("low", "middle"));
 }
 
-TEST(Queue, ARequestThatIsCancelledTakesItsPriorityWithIt) {
+TEST(Queue, ACancelledRequestNoLongerRaisesThePriorityOfItsJob) {
   const auto order = order_of([](Queue& queue, const Submit& submit) {
     submit("middle", 1);
     submit("low", 0);
@@ -153,7 +153,7 @@ TEST(Queue, ARequestThatIsCancelledTakesItsPriorityWithIt) {
   EXPECT_THAT(order, ElementsAre("middle", "low"));
 }
 
-TEST(Queue, CancelsAJobThatRunsOnceNoRequestWantsIt) {
+TEST(Queue, CancelsARunningJobOnceItHasNoRequest) {
   Replies replies;
   Queue queue(1);
   Blocker blocker;
@@ -164,11 +164,11 @@ TEST(Queue, CancelsAJobThatRunsOnceNoRequestWantsIt) {
   EXPECT_THAT(replies.all(), ElementsAre("one cancelled"));
   EXPECT_FALSE(blocker.was_cancelled());
   queue.cancel(other);
-  queue.cancel(other);  // It has its reply already.
+  queue.cancel(other);  // No effect after its reply.
   queue.wait_until_at_most(0);
   std::promise<void> later;
   queue.submit({"y", 0, {}, passed}, [&](const auto&) { later.set_value(); });
-  later.get_future().wait();  // The one thread is free again.
+  later.get_future().wait();  // The only thread is free again.
   EXPECT_TRUE(blocker.was_cancelled());
   EXPECT_THAT(replies.all(), ElementsAre("one cancelled", "other cancelled"));
 }
@@ -195,7 +195,7 @@ TEST(Queue, NeverRunsAJobThatWasCancelledWhileItWaited) {
   EXPECT_THAT(replies.all(), ElementsAre("y cancelled", "x answer"));
 }
 
-TEST(Queue, RepliesLateAtTheDeadlineAndEndsTheJob) {
+TEST(Queue, RepliesLateAtTheDeadlineAndCancelsTheJob) {
   Replies replies;
   Queue queue(1);
   Blocker blocker;
@@ -206,7 +206,7 @@ TEST(Queue, RepliesLateAtTheDeadlineAndEndsTheJob) {
   EXPECT_THAT(replies.all(), ElementsAre("x late"));
 }
 
-TEST(Queue, AsksAgainForWhatIsInfra) {
+TEST(Queue, RepeatsAJobWithAnInfraAnswer) {
   for (const int failures : {0, 1, 2, 5}) {
     int runs = 0;
     std::promise<std::string> outcome;
@@ -227,9 +227,9 @@ TEST(Queue, AsksAgainForWhatIsInfra) {
   }
 }
 
-// Threads submit, cancel and set deadlines at random: each request has one reply, and what has an
-// answer has that of its own key.
-TEST(Queue, GivesEachRequestOneReplyWhateverHappens) {
+// Threads submit, cancel and set deadlines at random: each request gets one reply, and each answer
+// belongs to the request's own key.
+TEST(Queue, GivesEachRequestOneReplyUnderRandomCalls) {
   const unsigned seed = 20261126;
   SCOPED_TRACE(seed);
   constexpr int kThreads = 4, kRequests = 500;

@@ -32,7 +32,7 @@ std::string dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// Also where a text holds half of a UTF-16 pair.
+// Parses JSON, also with a lone surrogate in a string.
 Json parse_leniently(std::string_view text) {
   return Json::parse(without_lone_surrogates(text), nullptr, /*allow_exceptions=*/false);
 }
@@ -41,7 +41,8 @@ Result<task::Task> parse_task(const Json& json, const task::Roots& roots) {
   if (json.is_string()) {
     const auto spec = json.get<std::string>();
     auto named = task::load_task(spec, roots);
-    // Only a caller of this machine may name a file, whose error it may know.
+    // Only a caller on this machine may name a file, so only that caller may see an error with a
+    // path.
     if (named || spec.ends_with(".py")) return named;
     return wrong("\"task\": no task " + spec + " is known here; send {\"id\", \"code\"}");
   }
@@ -61,7 +62,7 @@ Status read_option(const Json& value, const std::string& name, T& out) {
                     : std::is_same_v<T, int>       ? value.is_number_integer()
                                                    : value.is_number();
   if (!fits) return wrong("\"options\": " + name + " has the wrong type");
-  if constexpr (std::is_same_v<T, int>) {  // A number that does not fit is not sound either.
+  if constexpr (std::is_same_v<T, int>) {  // A number that does not fit is invalid, too.
     const auto wide = value.get<int64_t>();
     out = static_cast<int>(std::clamp<int64_t>(wide, -1, std::numeric_limits<int>::max()));
   } else {

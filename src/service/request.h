@@ -28,7 +28,7 @@
 
 namespace mc::service {
 
-// The longest request with an answer; one with a prepared candidate is as long as that is.
+// The bound on a request with an answer; a request with a prepared candidate may be longer.
 inline constexpr size_t kRequestBytesMax = 4 << 20;
 
 enum class Verb { kEvaluate, kPrepare, kMeasure, kCancel, kAbout };
@@ -40,20 +40,21 @@ struct Request {
   std::optional<double> deadline_s;
   task::Correctness correctness;
   task::Task task;                       // Empty for the last three verbs, like the candidate.
-  std::optional<task::Dialect> dialect;  // The candidate's; absent: as the program was started.
-  task::Candidate candidate;             // Its id is the request's, or the task's where that is "".
+  std::optional<task::Dialect> dialect;  // The candidate's dialect; absent: the program's default.
+  task::Candidate candidate;             // The id is the request's, or the task's where that is "".
   std::string prepared;                  // The bytes of eval::to_bytes(), for kMeasure.
 };
 
-// kInvalidInput or kNotFound with the fault of the request.  What the request does not say about
-// how it is judged is as in `correctness`.
+// Parses a request.  kInvalidInput or kNotFound names the fault of the request.  Settings that the
+// request does not contain are those of `correctness`.
 Result<Request> parse_request(std::string_view json, const task::Roots& roots,
                               const task::Correctness& correctness);
 
-// The "id" of a request, also of one with a fault; "" where it has none.
+// The "id" of a request, even of a faulty one; "" where it has none.
 std::string request_id(std::string_view json);
 
-// Equal for requests that may share one verdict: all but id, priority and deadline.
+// A key that is equal for requests that may share one verdict: it covers all but id, priority and
+// deadline.
 std::string content_key(const Request& request);
 
 }  // namespace mc::service

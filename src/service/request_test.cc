@@ -15,7 +15,7 @@ Result<Request> parsed(const std::string& options, const task::Correctness& defa
   return parse_request(text, {}, defaults);
 }
 
-TEST(ServiceRequest, IsJudgedAsTheServiceIsToldUnlessItSaysOtherwise) {
+TEST(ServiceRequest, HasTheSettingsOfTheServiceUnlessItOverridesThem) {
   const task::Correctness defaults{.trials = 3, .precision = "fp16"};
   const auto plain = parse_request(R"({"task": {"code": "x"}, "answer": "y"})", {}, defaults);
   ASSERT_TRUE(plain);
@@ -45,7 +45,7 @@ TEST(ServiceRequest, NamesTheDialectOfItsCandidate) {
   EXPECT_NE(content_key(*plain), content_key(*musa));
 }
 
-TEST(ServiceRequest, SaysWhichOptionIsWrong) {
+TEST(ServiceRequest, NamesTheInvalidOption) {
   const struct {
     const char* options;
     const char* words;

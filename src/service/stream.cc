@@ -64,7 +64,7 @@ class Stream {
 
  private:
   using Seconds = std::chrono::duration<double>;
-  // An open request: what its reply needs.
+  // The data of an open request that its reply needs.
   struct Asked {
     std::string id;
     std::string candidate;
@@ -80,9 +80,9 @@ class Stream {
   std::ostream& out_;
   Verifier& verifier_;
   const StreamOptions& options_;
-  std::mutex mutex_;  // Guards `out_` and the next.
+  std::mutex mutex_;  // Guards `out_` and `open_`.
   std::set<std::pair<std::string, Queue::Ticket>> open_;
-  Queue queue_;  // Its threads use all before it.
+  Queue queue_;  // Declared last: its threads use all members above.
 };
 
 void Stream::take(const std::string& line) {
@@ -105,7 +105,7 @@ void Stream::submit(Request request) {
     work.deadline =
         Clock::now() + std::chrono::duration_cast<Clock::duration>(Seconds(*shared->deadline_s));
   }
-  // A reply may come before its ticket is known here, so the lock is held until it is.
+  // The reply may come before the ticket is stored here, so the lock is held until then.
   const std::lock_guard lock(mutex_);
   asked->ticket = queue_.submit(
       std::move(work), [this, asked](const Queue::Reply& answer) { reply(*asked, answer); });
@@ -149,7 +149,7 @@ std::string Stream::response_line(const Asked& asked, const Queue::Answer& answe
                      taken.count(), base64(*bytes));
 }
 
-// The verdict may be another request's, whose candidate had another id.
+// The verdict may be that of another request, whose candidate had another id.
 std::string Stream::response_line(const Asked& asked, task::Verdict verdict, Seconds taken) const {
   if (!asked.candidate.empty()) verdict.candidate = asked.candidate;
   const auto score = reward::score(verdict, options_.score);

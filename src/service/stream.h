@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The line protocol: requests on one stream, replies on another, in the order in which they are
-// ready (docs/serve.md).
+// The line protocol: requests on one stream, replies on another, in the order of completion
+// (docs/serve.md).
 //
 //   {"id": "a", "reward": 1.0, "seconds": 0.4, "feedback": "…", "verdict": {…}}
 //   {"id": "b", "seconds": 0.4, "prepared": "<base64>"}
@@ -9,9 +9,9 @@
 //   {"id": "a", "error": "cancelled", "kind": "cancelled"}
 //   {"id": "d", "about": "backend cuda (90), PyTorch 2.11.0+cu130, policy musacoder 12"}
 //
-// A reward of null is no score (infra, unsupported, or passed on a trivial task).  "kind" is
-// "cancelled", "late" or "infra" (this machine failed) where the request has no fault.  A request
-// to cancel has no reply of its own; it is for all open requests with its id.
+// A null reward means no score (infra, unsupported, or passed on a trivial task).  "kind" is
+// "cancelled", "late" or "infra" (this machine failed) where the request has no fault.  A cancel
+// request has no reply of its own; it cancels all open requests with its id.
 #ifndef MC_SERVICE_STREAM_H_
 #define MC_SERVICE_STREAM_H_
 
@@ -31,13 +31,13 @@ struct StreamOptions {
   task::Roots roots;
   task::Correctness correctness;
   reward::ScoreOptions score;
-  std::string about;  // The reply to a request of that name.
+  std::string about;  // The reply to a request with the verb "about".
   size_t feedback_tokens = 2000;
-  // No further line is read while this many requests have no reply.
+  // While this many requests are without a reply, no further line is read.
   size_t open_max = 200'000;
 };
 
-// Returns at the end of `in`, after the last reply.
+// Serves requests until the end of `in`.  Returns after the last reply.
 void serve_stream(std::istream& in, std::ostream& out, Verifier& verifier,
                   const StreamOptions& options);
 

@@ -21,7 +21,7 @@ namespace {
 using Json = nlohmann::json;
 using testing::HasSubstr;
 
-// An answer of "hang" runs until it is cancelled; one of "bad" is refused; all others pass.
+// The answer "hang" runs until it is cancelled; "bad" is rejected; all others pass.
 class FakeVerifier final : public Verifier {
  public:
   Result<eval::Preparation> run(const Request& request) override {
@@ -85,7 +85,7 @@ TEST(Stream, DescribesTheProgram) {
   EXPECT_EQ(Json::parse(out.str()), (Json{{"id", "a"}, {"about", "this one"}, {"jobs", 3}}));
 }
 
-TEST(Stream, EndsARequestThatIsCancelled) {
+TEST(Stream, CancelsARequest) {
   FakeVerifier verifier;
   const auto replies =
       replies_to({line("a", "hang").dump(), R"({"verb": "cancel", "id": "nobody"})",
@@ -96,7 +96,7 @@ TEST(Stream, EndsARequestThatIsCancelled) {
   EXPECT_EQ(replies.find("b")->second["reward"], 1.0);
 }
 
-TEST(Stream, CancelsNothingWithoutAnIdThatIsAText) {
+TEST(Stream, CancelsNothingWithoutAStringId) {
   FakeVerifier verifier;
   Json numbered = line("", "k");
   numbered["id"] = 7;
@@ -114,7 +114,7 @@ TEST(Stream, EndsARequestAtItsDeadline) {
   EXPECT_EQ(replies.find("a")->second["kind"], "late");
 }
 
-TEST(Stream, MeasuresBytesThatCameAsBase64) {
+TEST(Stream, MeasuresAPreparedCandidateInBase64) {
   FakeVerifier verifier;
   const auto replies = replies_to(
       {R"({"verb": "measure", "id": "a", "prepared": "cGFydHM="})",
@@ -125,7 +125,7 @@ TEST(Stream, MeasuresBytesThatCameAsBase64) {
   EXPECT_THAT(replies.find("c")->second["error"], HasSubstr("needs \"prepared\""));
 }
 
-TEST(Stream, ReadsNoFurtherWhileTooManyRequestsAreOpen) {
+TEST(Stream, StopsReadingWhileTooManyRequestsAreOpen) {
   FakeVerifier verifier;
   std::string text;
   for (int i = 0; i < 50; ++i) text += line(std::to_string(i), std::to_string(i)).dump() + "\n";

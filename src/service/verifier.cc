@@ -42,7 +42,7 @@ std::optional<std::string> PipelineVerifier::fault_of(const task::Task& task) {
     if (const auto found = seen_.find(key); found != seen_.end()) return found->second;
   }
   const Status status = pipeline_.check_task(task);
-  // A machine's failure says nothing about the task, and shows again in the verdict.
+  // A failure of the machine is no evidence about the task, and will appear in the verdict.
   if (is_cancelled()) return std::nullopt;
   if (!status && status.error().code != ErrorCode::kInvalidInput) return std::nullopt;
   const auto fault = status ? std::nullopt : std::optional(status.error().message);

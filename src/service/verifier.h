@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Verifier: what a service does with a request; the pipeline, or a test's fake.
+// Verifier: executes the requests of a service; the pipeline, or a test's fake.
 #ifndef MC_SERVICE_VERIFIER_H_
 #define MC_SERVICE_VERIFIER_H_
 
@@ -20,8 +20,8 @@ namespace mc::service {
 class Verifier {
  public:
   virtual ~Verifier() = default;
-  // The verdict, or for kPrepare a candidate that is ready to be measured.  kInvalidInput is the
-  // fault of the request: the task is none, or the candidate was prepared for another machine.
+  // The verdict, or for kPrepare a candidate that is ready to be measured.  kInvalidInput is a
+  // fault of the request: the task is invalid, or the candidate was prepared for another machine.
   // REQUIRES: the verb is one of the first three.
   virtual Result<eval::Preparation> run(const Request& request) = 0;
 };
@@ -33,11 +33,11 @@ class PipelineVerifier final : public Verifier {
   Result<eval::Preparation> run(const Request& request) override;
 
  private:
-  // The fault of a task; each task is looked at once.
+  // The fault of a task; each task is checked once.
   std::optional<std::string> fault_of(const task::Task& task);
 
   eval::Pipeline& pipeline_;
-  std::mutex mutex_;                                        // Guards the rest.
+  std::mutex mutex_;                                        // Guards `seen_`.
   std::map<std::string, std::optional<std::string>> seen_;  // Keys: content_hash of the code.
 };
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Correctness: how a candidate's outputs are compared with the reference's (docs/correctness.md).
+// Correctness: the settings for comparing a candidate's outputs with the reference's
+// (docs/correctness.md).
 //
-// One struct for the options of the command line and of a service's questions, for what a judge is
-// told, and for the protocol that a verdict records.  A caller that changes a member changes what
-// verdicts mean; the defaults are those of every figure in docs/.
+// One struct serves the options of the command line, the requests to a service, the requests to a
+// judge, and the protocol that a verdict records.  Other values of a member change the meaning of
+// verdicts; all figures in docs/ use the defaults.
 #ifndef MC_TASK_CORRECTNESS_H_
 #define MC_TASK_CORRECTNESS_H_
 
@@ -18,20 +19,21 @@ namespace mc::task {
 inline constexpr int kTrialsMax = 100;
 
 struct Correctness {
-  int trials = 5;  // At the main shape, from 1 to kTrialsMax.
-  // Values of the inputs: "varied" (the task's own and others that the reference can take),
-  // "native" (the task's own alone), or "verified" (these times 1, 3, 0.01 and -1).
+  int trials = 5;  // The number at the main shape, from 1 to kTrialsMax.
+  // Values of the inputs: "varied" (the task's own and others that the reference accepts), "native"
+  // (the task's own alone), or "verified" (the task's own times 1, 3, 0.01 and -1).
   std::string inputs = "varied";
-  bool shapes = true;              // Sizes other than the main one are tried, too.
-  bool require_general = false;    // They count, whatever the task says.
-  std::string mode = "train";      // "train": as the constructor leaves the model; or "eval".
-  std::string precision = "task";  // Inputs and model: "task" (its own), "fp32", "fp16", "bf16".
+  bool shapes = true;            // True if other sizes than the main one are tried, too.
+  bool require_general = false;  // True: they count for every task.
+  std::string mode = "train";    // "train": as the constructor leaves the model; or "eval".
+  // The dtype of inputs and model: "task" (its own), "fp32", "fp16", "bf16".
+  std::string precision = "task";
   double tolerance_fp32 = 1e-4;
   double tolerance_half = 1e-2;
   bool operator==(const Correctness&) const = default;
 };
 
-// The values that these members may have, the default first.
+// The possible values of these members, the default first.
 const std::vector<std::string>& input_sets();
 const std::vector<std::string>& modes();
 const std::vector<std::string>& precisions();
@@ -39,7 +41,7 @@ const std::vector<std::string>& precisions();
 // The status is ok, or kInvalidInput, which names the member and its possible values.
 Status check(const Correctness& correctness);
 
-// The same text for equal values, for keys.
+// A text that is equal for equal values, for keys.
 std::string to_string(const Correctness& correctness);
 
 }  // namespace mc::task

@@ -11,7 +11,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(Correctness, HasSoundDefaultsThatComeFirst) {
+TEST(Correctness, HasValidDefaultsThatAreListedFirst) {
   const Correctness defaults;
   EXPECT_TRUE(check(defaults));
   EXPECT_EQ(input_sets().front(), defaults.inputs);
@@ -19,7 +19,7 @@ TEST(Correctness, HasSoundDefaultsThatComeFirst) {
   EXPECT_EQ(precisions().front(), defaults.precision);
 }
 
-TEST(Correctness, NamesTheMemberThatCannotBe) {
+TEST(Correctness, NamesTheInvalidMember) {
   const struct {
     Correctness correctness;
     const char* words;
@@ -40,7 +40,7 @@ TEST(Correctness, NamesTheMemberThatCannotBe) {
   }
 }
 
-TEST(Correctness, HasAnotherKeyForEachMember) {
+TEST(Correctness, HasAKeyThatDependsOnEachMember) {
   const std::string key = to_string(Correctness());
   EXPECT_EQ(to_string(Correctness()), key);
   for (const Correctness& other :

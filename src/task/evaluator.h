@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Evaluator: whatever can judge a candidate: the pipeline of this machine, a remote service, a
-// test's fake.
+// Evaluator: an interface for judging a candidate: the pipeline of this machine, a remote service,
+// or a test's fake.
 #ifndef MC_TASK_EVALUATOR_H_
 #define MC_TASK_EVALUATOR_H_
 
@@ -13,7 +13,7 @@ namespace mc::task {
 class Evaluator {
  public:
   virtual ~Evaluator() = default;
-  // Always a verdict; what the world did wrong is `Infra`.  Thread-safe.
+  // Always returns a verdict; a failure of the environment is `Infra`.  Thread-safe.
   virtual Verdict evaluate(const Task& task, const Candidate& candidate) = 0;
 };
 

@@ -13,7 +13,7 @@ constexpr size_t kLinesOfOneSizeMax = 3;
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-// Without what follows // or, in Python, #; a directive of the preprocessor stays.
+// The line without a comment that begins with // or, in Python, #; a preprocessor directive stays.
 std::string_view without_comment(std::string_view line) {
   line = line.substr(0, line.find("//"));
   const size_t hash = line.find('#');
@@ -21,7 +21,7 @@ std::string_view without_comment(std::string_view line) {
   return is_directive ? line : line.substr(0, hash);
 }
 
-// The column of `number` as a word of its own; 0 where it is none.
+// The column of `number` as a whole word; 0 where it does not occur.
 int column_of(std::string_view line, std::string_view number) {
   for (size_t at = line.find(number); at != std::string_view::npos;
        at = line.find(number, at + 1)) {

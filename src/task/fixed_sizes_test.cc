@@ -20,7 +20,7 @@ TEST(FixedSizes, AreNumbersOfTheTaskOnTheirLines) {
   EXPECT_EQ(places[2].line, 4);
 }
 
-TEST(FixedSizes, AreFew) {
+TEST(FixedSizes, AreBoundedInNumber) {
   std::string module;
   std::set<int64_t> sizes;
   for (int size = 100; size < 200; ++size) {

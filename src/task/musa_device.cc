@@ -8,7 +8,7 @@ namespace {
 
 constexpr int64_t kKiB = 1 << 10;
 
-// Attributes that were read on hardware: an MTT S4000 (mp_22), and an MTT S70 and S3000 (mp_21).
+// Attributes from real hardware: an MTT S4000 (mp_22), and an MTT S70 and S3000 (mp_21).
 void add_known(std::string_view architecture, std::map<std::string, int64_t>& device) {
   if (architecture == "mp_21") device["shared_memory_per_block"] = 28 * kKiB;
   if (architecture != "mp_22") return;
@@ -26,7 +26,7 @@ int warp_threads(Dialect dialect, std::string_view musa_architecture) {
 
 int architecture_number(std::string_view musa_architecture) {
   const std::string_view digits = musa_architecture.substr(musa_architecture.find('_') + 1);
-  MC_CHECK(digits.size() == 2);  // The command line lets no other names pass.
+  MC_CHECK(digits.size() == 2);  // The command line accepts no other names.
   return (digits[0] - '0') * 100 + (digits[1] - '0') * 10;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The devices of MUSA, as programs see them.  What public sources do not tell of a device is as the
-// device has it that judges in its place (docs/musa.md names the sources).
+// The devices of MUSA as programs see them.  Attributes that no public source documents have the
+// values of the device that judges instead (docs/musa.md names the sources).
 #ifndef MC_TASK_MUSA_DEVICE_H_
 #define MC_TASK_MUSA_DEVICE_H_
 
@@ -14,13 +14,14 @@
 
 namespace mc::task {
 
-// Threads of a warp: 128 on mp_21 and mp_22, else 32.  NVIDIA's GPUs have none of 128.
+// The number of threads of a warp: 128 on mp_21 and mp_22, else 32.  NVIDIA's GPUs have no warps of
+// 128.
 int warp_threads(Dialect dialect, std::string_view musa_architecture);
 
 // The known attributes of a device of the architecture, by their names in PyTorch; none for CUDA.
 std::map<std::string, int64_t> described(Dialect dialect, std::string_view musa_architecture);
 
-// The number that __MUSA_ARCH__ is in device code: 220 for "mp_22".
+// The value of __MUSA_ARCH__ in device code: 220 for "mp_22".
 int architecture_number(std::string_view musa_architecture);
 
 }  // namespace mc::task

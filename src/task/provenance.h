@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The origin of a verdict: which program found it, and in which image that runs.
+// The origin of a verdict: the program that judged, and the container image in which it runs.
 #ifndef MC_TASK_PROVENANCE_H_
 #define MC_TASK_PROVENANCE_H_
 

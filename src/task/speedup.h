@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The side of a threshold on which a speed-up is, as far as its interval reveals it.
+// The side of a threshold that a speed-up is on, if its confidence interval determines it.
 #ifndef MC_TASK_SPEEDUP_H_
 #define MC_TASK_SPEEDUP_H_
 
@@ -10,11 +10,10 @@
 
 namespace mc::task {
 
-// The speed-ups whose side matters: eager's own speed, and that of the Faster Rate (MusaCoder,
-// section 5).
+// The relevant thresholds: eager's own speed, and that of the Faster Rate (MusaCoder, section 5).
 inline constexpr double kSpeedupThresholds[] = {1, 1.1};
 
-// True if the interval has `threshold` in it, so that its side is not known.
+// True if the interval contains `threshold`, so that the side is not known.
 inline bool is_uncertain_at(const Estimate& speedup, double threshold) {
   return speedup.low <= threshold && threshold <= speedup.high;
 }

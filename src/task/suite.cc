@@ -26,7 +26,7 @@ using Json = nlohmann::json;
 constexpr size_t kSuiteTasksMax = 100'000;
 constexpr size_t kSubmissionsMax = 10'000'000;
 
-// A task with what it is sorted by.
+// A task with its sort key.
 struct Numbered {
   int64_t level = 0;
   int64_t problem = 0;
@@ -39,10 +39,10 @@ std::string numbered_id(const std::string& suite, int64_t level, int64_t problem
 
 // ---- JSON Lines ---------------------------------------------------------------------------------
 
-// The second argument is the place, "<file>: line <n>", as context for the handler's own errors.
+// The second argument is the location, "<file>: line <n>", as context for the handler's own errors.
 using LineHandler = std::function<Status(std::string_view, const std::string&)>;
 
-// Calls `handle` with each line that holds something; its first error ends the reading.
+// Calls `handle` for each line that is not blank; its first error ends the loop.
 Status for_each_line(const fs::path& path, size_t bytes_max, const LineHandler& handle) {
   const auto text = read_file(path, bytes_max);
   if (!text) return text.error();
@@ -91,7 +91,7 @@ constexpr size_t kNameBytesMax = 1000;
 
 // ---- Files --------------------------------------------------------------------------------------
 
-// A text file that is not empty.
+// The text of a file, which must not be empty.
 Result<std::string> read_text(const fs::path& path, size_t bytes_max) {
   auto text = read_file(path, bytes_max);
   if (!text) return text;
@@ -110,7 +110,7 @@ Result<Task> read_task(const fs::path& path, const std::string& id) {
   return Task{id, path.stem().string(), std::move(*code)};
 }
 
-// The entries of a directory, sorted by name; the error names it.
+// The entries of a directory, sorted by name; an error names the directory.
 Result<std::vector<fs::path>> entries_of(const fs::path& directory) {
   std::error_code failure;
   std::vector<fs::path> out;
@@ -197,7 +197,7 @@ Status append_levels(const fs::path& directory, const std::string& suite,
   return ok();
 }
 
-// Sorted tasks, or the id that two of them share.
+// Sorted tasks, or an error with the id that two of them share.
 Result<std::vector<Task>> in_order(std::vector<Numbered> numbered) {
   std::stable_sort(numbered.begin(), numbered.end(), [](const Numbered& a, const Numbered& b) {
     return std::tie(a.level, a.problem) < std::tie(b.level, b.problem);
@@ -276,7 +276,7 @@ Result<Task> load_numbered(const NumberedSpec& spec, const Roots& roots) {
   return Error{ErrorCode::kNotFound, "no task " + id};
 }
 
-// Two plain names: what cannot leave the directory of tasks.
+// Two plain names, which cannot lead out of the directory of tasks.
 bool is_family_and_name(const std::string& spec) {
   const auto is_plain = [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '-'; };
   const size_t slash = spec.find('/');
@@ -287,7 +287,7 @@ bool is_family_and_name(const std::string& spec) {
 
 // ---- Candidates ---------------------------------------------------------------------------------
 
-// A sample is numbered, as harnesses do, or named, as people do.
+// The sample: a number, as in harnesses, or a name from a user.
 Result<std::string> sample_field(const Json& json) {
   if (json.contains("sample") && json["sample"].is_string()) {
     return text_field(json, "sample", kNameBytesMax);
@@ -297,7 +297,7 @@ Result<std::string> sample_field(const Json& json) {
   return std::to_string(*number);
 }
 
-// The member's text, by the name that `eval` gives it, or the one that `bench` gives it.
+// The text of the member with the name that `eval` uses, or the one that `bench` uses.
 Result<std::string> text_of_either(const Json& json, const char* name, const char* of_bench,
                                    size_t bytes_max) {
   return text_field(json,

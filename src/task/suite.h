@@ -28,8 +28,8 @@
 
 namespace mc::task {
 
-inline constexpr size_t kSuiteBytesMax = 256 << 20;        // One JSON Lines file of tasks.
-inline constexpr size_t kSubmissionsBytesMax = 512 << 20;  // One JSON Lines file of answers.
+inline constexpr size_t kSuiteBytesMax = 256 << 20;        // For one JSON Lines file of tasks.
+inline constexpr size_t kSubmissionsBytesMax = 512 << 20;  // For one JSON Lines file of answers.
 
 // The tasks, in order of level and number or of family and name.  A task's id is "<name>:1/19" for
 // numbered tasks, "family/name" for families and "name" for single files.
@@ -37,7 +37,7 @@ inline constexpr size_t kSubmissionsBytesMax = 512 << 20;  // One JSON Lines fil
 // cannot be used, or two tasks share an id.
 Result<std::vector<Task>> load_suite(const std::filesystem::path& path, const std::string& name);
 
-// Places where names without a path are looked up; empty = not there.
+// Paths in which names without a path are looked up; empty where there is none.
 struct Roots {
   std::filesystem::path tasks;        // A directory of families.
   std::filesystem::path kernelbench;  // A suite of numbered tasks.
@@ -46,19 +46,19 @@ struct Roots {
 // The error of a task of KernelBench where roots.kernelbench is empty.
 Error no_kernelbench();
 
-// One task by what a user writes:
+// Loads one task by a name from the user:
 //   "path/to/file.py"          that file; its id is the path
 //   "kernelbench:1/19"         level 1, problem 19 of roots.kernelbench
 //   "path/to/suite:1/19"       the same in the suite at this path; its id is as written
 //   "reduction/row_sum"        a task of roots.tasks
-// kNotFound where there is none; no message has a path that the caller did not give.
+// kNotFound where there is none; messages contain only paths that the caller gave.
 Result<Task> load_task(const std::string& spec, const Roots& roots);
 
-// The task with its class `name` under the name that the harness looks for, Model, as its last
-// line.  kInvalidInput where the task defines no such class.
+// The task with its class `name` bound to Model, the name that the harness looks for, in an added
+// last line.  kInvalidInput where the task does not define the class.
 Result<Task> with_entry_point(Task task, const std::string& name);
 
-// A candidate and the task that it says it is for ("" when the file does not say).
+// A candidate, and the task that its file names for it ("" where it names none).
 struct Submission {
   std::string task;
   Candidate candidate;
@@ -67,15 +67,15 @@ struct Submission {
 
 struct Submissions {
   std::vector<Submission> good;
-  std::vector<Error> bad;  // One for each line that cannot be used, with its place.
+  std::vector<Error> bad;  // One for each unusable line, with its location.
 };
 
-// The candidates in a file: a .jsonl file holds many, {"task", "sample", "response"} a line, with
-// ids "task#sample" (a number or a name), or {"id", "sample", "turn", "completion"} as `bench`
-// keeps them; any other file holds one, whose id is the path. A line that cannot be read or repeats
-// a sample is bad, and the others are good.  kInvalidInput for a file that is too large or not
-// UTF-8, and for one with nothing in it.  A response that is empty is kept, because that is what
-// some model answered; a file that is empty is a mistake.
+// Loads the candidates in a file.  A .jsonl file has one a line, {"task", "sample", "response"},
+// with ids "task#sample" (a number or a name), or {"id", "sample", "turn", "completion"} as `bench`
+// writes them; any other file is one candidate, whose id is the path.  A line that cannot be read
+// or repeats a sample is bad; the other lines stay good.  kInvalidInput for a file that is too
+// large, not UTF-8 or empty.  An empty response is kept, since a model may return one; an empty
+// file is a mistake.
 Result<Submissions> load_submissions(const std::filesystem::path& path);
 
 }  // namespace mc::task

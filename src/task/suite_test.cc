@@ -58,7 +58,7 @@ TEST_F(Suite, ReadsJsonLinesInOrderOfLevelAndNumber) {
   EXPECT_EQ(tasks->at(1).code, "import torch\n");
 }
 
-TEST_F(Suite, NamesTheEntryPointModel) {
+TEST_F(Suite, BindsTheEntryPointToModel) {
   const std::string line =
       R"({"level": 1, "problem_id": 3, "name": "x", "code": "class Netto: pass\nclass Net: pass",)";
   const auto tasks = load_suite(write("a.jsonl", line + R"("entry_point": "Net"})"), "kb");
@@ -133,7 +133,7 @@ TEST_F(Suite, RefusesTwoTasksWithOneId) {
             std::vector<std::string>{"two tasks with the id kb:1/7"});
 }
 
-TEST_F(Suite, SaysThatThereAreNoTasks) {
+TEST_F(Suite, ReportsAPathWithoutTasks) {
   EXPECT_EQ(load_suite(root() / "nowhere", "kb").error().code, ErrorCode::kNotFound);
   EXPECT_THAT(ids_of(load_suite(root(), "kb")).at(0), EndsWith(" holds no tasks"));
   EXPECT_THAT(ids_of(load_suite(write("e.jsonl", "\n"), "kb")).at(0), EndsWith(" holds no tasks"));
@@ -154,7 +154,7 @@ TEST_F(Suite, FindsATaskByEachKindOfName) {
   EXPECT_EQ(load_task(file, roots)->id, file);
 }
 
-TEST_F(Suite, SaysWhyATaskIsNotFound) {
+TEST_F(Suite, ReportsWhyATaskIsNotFound) {
   write("kb/level1.jsonl", kTwoLines);
   const Roots roots{.tasks = root() / "tasks", .kernelbench = root() / "kb"};
   const struct {
@@ -162,7 +162,7 @@ TEST_F(Suite, SaysWhyATaskIsNotFound) {
     ErrorCode code;
     std::string message;
   } kTable[] = {
-      // A caller of a service sees these, so they have no path of this machine.
+      // A service returns these messages to its callers, so they contain no path of this machine.
       {"kernelbench:1/4", ErrorCode::kNotFound, "no task kernelbench:1/4"},
       {"reduction/none", ErrorCode::kNotFound, "no task reduction/none"},
       {"../etc/passwd", ErrorCode::kInvalidInput,
@@ -203,14 +203,14 @@ TEST_F(Suite, ReadsManyAnswersAndKeepsAnEmptyOne) {
   EXPECT_EQ(submissions->good.at(1).candidate.answer, "");
 }
 
-TEST_F(Suite, TakesANameForASample) {
+TEST_F(Suite, AcceptsANameForASample) {
   const auto submissions = load_submissions(
       write("answers.jsonl", R"({"task": "loss/mse", "sample": "race", "response": "a"})"));
   ASSERT_TRUE(submissions.has_value()) << submissions.error().message;
   EXPECT_EQ(submissions->good.at(0).candidate.id, "loss/mse#race");
 }
 
-TEST_F(Suite, ReadsTheAnswersThatABenchmarkKept) {
+TEST_F(Suite, ReadsTheAnswersThatABenchmarkStored) {
   const auto submissions = load_submissions(
       write("answers.jsonl",
             R"({"id": "kb:1/2", "sample": 3, "completion": "a", "num_tokens": 1, "finish": "stop"})"

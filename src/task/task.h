@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Task and Candidate: what MooreEval is asked.
+// Task and Candidate: the input of MooreEval.
 //
 // A task is a KernelBench-style reference program: Python text that defines `Model`, `get_inputs`
-// and `get_init_inputs`.  A candidate is what a model wrote for it: a Python module that defines
-// `ModelNew` and native source.  Both are plain text here; judging them is the work of the layers
-// above.
+// and `get_init_inputs`.  A candidate is a model's solution: a Python module that defines
+// `ModelNew` and native source.  Both are plain text here; the layers above judge them.
 #ifndef MC_TASK_TASK_H_
 #define MC_TASK_TASK_H_
 
@@ -16,11 +15,11 @@ namespace mc::task {
 
 inline constexpr size_t kTaskBytesMax = 1 << 20;
 inline constexpr size_t kAnswerBytesMax = 16 << 20;    // A model's raw answer.
-inline constexpr size_t kCandidateBytesMax = 1 << 20;  // The module extracted from it.
+inline constexpr size_t kCandidateBytesMax = 1 << 20;  // The module extracted from the answer.
 
 struct Task {
   std::string id;    // "reduction/row_sum" or "kernelbench:1/19".
-  std::string name;  // For people.
+  std::string name;  // A name for users.
   std::string code;
 };
 
@@ -32,9 +31,9 @@ struct Candidate {
 enum class Backend { kCpu, kCuda, kMusa };
 const char* to_string(Backend backend);
 
-// The languages that kernels may be asked for in.
+// The values of the option for the language of kernels.
 inline constexpr const char* kAnyLanguage = "any";
-inline constexpr const char* kNative = "cuda";  // MUSA's sources, too.
+inline constexpr const char* kNative = "cuda";  // Includes MUSA's sources.
 inline constexpr const char* kTriton = "triton";
 
 // The platform that a candidate is written for.  A MUSA candidate is judged as its port to CUDA.

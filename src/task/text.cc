@@ -15,7 +15,7 @@ bool is_space(int32_t code) {
          code == 0x2029;
 }
 
-// Characters that show nothing of their own and may change how others are shown.
+// True for a character that is invisible and may change how others are shown.
 bool is_hidden(int32_t code) {
   return code < 0x20 || (code >= 0x7F && code <= 0x9F) || code == 0xAD || code == 0x061C ||
          (code >= 0x200B && code <= 0x200F) || (code >= 0x202A && code <= 0x202E) ||
@@ -23,7 +23,7 @@ bool is_hidden(int32_t code) {
          (code >= 0xE0000 && code <= 0xE0FFF);
 }
 
-// Cuts at the last character that leaves room for the mark.
+// Cuts at the last character boundary that leaves room for the mark.
 void cut(std::string& text, size_t bytes_max) {
   if (text.size() <= bytes_max) return;
   size_t end = bytes_max - 3;
@@ -37,7 +37,7 @@ void cut(std::string& text, size_t bytes_max) {
 std::string plain_line(std::string_view text, size_t bytes_max) {
   MC_CHECK(bytes_max >= 3);
   std::string out;
-  bool space = false;  // White space waits for the text after it.
+  bool space = false;  // White space is pending until text follows it.
   while (!text.empty() && out.size() <= bytes_max) {
     const Character character = first_character(text);
     const size_t num_bytes = character.num_bytes == 0 ? 1 : character.num_bytes;

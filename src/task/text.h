@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Text that someone else wrote, made fit to be kept and shown.
+// Makes foreign text safe to store and show.
 #ifndef MC_TASK_TEXT_H_
 #define MC_TASK_TEXT_H_
 
@@ -12,11 +12,10 @@
 
 namespace mc::task {
 
-// One line of plain text from anything: a byte that is not UTF-8 becomes U+FFFD; a run of white
-// space becomes one space; control characters (also those of U+0080 to U+009F, bidirectional
-// overrides and zero-width marks, which would change how the line is shown) vanish; what is longer
-// than `bytes_max` ends in "..." on a character's boundary.
-// REQUIRES: bytes_max >= 3.
+// One line of plain text from any bytes.  A byte that is not UTF-8 becomes U+FFFD; a run of white
+// space becomes one space; control characters are removed (also those of U+0080 to U+009F,
+// bidirectional overrides and zero-width marks, which would change the look of the line); text
+// beyond `bytes_max` is cut at a character's boundary and ends in "...".  REQUIRES: bytes_max >= 3.
 std::string plain_line(std::string_view text, size_t bytes_max);
 
 // "cuda_sources[0]:12", or the source alone where the line is unknown, or "".

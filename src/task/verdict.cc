@@ -55,7 +55,7 @@ std::string dialect_note(const Verdict& verdict) {
 }
 
 const std::vector<std::string>& outcome_names() {
-  // In the order of the variant's alternatives.
+  // The names in the order of the variant's alternatives.
   static const std::vector<std::string> kNames = {"extraction",  "illegal", "compile", "runtime",
                                                   "timeout",     "oom",     "wrong",   "pass",
                                                   "unsupported", "infra"};

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Verdict: what MooreEval says of one candidate.
+// Verdict: MooreEval's result for one candidate.
 //
-// A variant with one alternative an outcome; each alternative carries its own evidence and nothing
-// else.  What the candidate did wrong is data here; what the world did wrong is a Result elsewhere
-// and reaches a verdict only as `Infra`, which is never scored.  The JSON form has a version and a
+// A variant with one alternative for each outcome; each alternative has only its own evidence.  A
+// fault of the candidate is data here.  A failure of the environment is a Result elsewhere and
+// reaches a verdict only as `Infra`, which is never scored.  The JSON form has a version and a
 // schema (docs/verdict.schema.json); verdict_json.h converts both ways.
 //
 //   Verdict verdict = ...;
@@ -28,13 +28,13 @@ namespace mc::task {
 
 // ---- Evidence -----------------------------------------------------------------------------------
 
-// A place in what the candidate wrote.  `source` is "candidate" for the Python module or
+// A location in the candidate's text.  `source` is "candidate" for the Python module or
 // "cuda_sources[0]" and the like for a native source; lines and columns count from 1, 0 = unknown.
 struct SourceLocation {
   std::string source;
   int line = 0;
   int column = 0;
-  std::string excerpt;  // That line of text, bounded.
+  std::string excerpt;  // The line of text, bounded.
   bool operator==(const SourceLocation&) const = default;
 };
 
@@ -53,7 +53,7 @@ struct RuleFinding {
   bool operator==(const RuleFinding&) const = default;
 };
 
-// A thing that the device saw a kernel do.
+// A fault of a kernel that the device detected.
 struct KernelFinding {
   std::string kind;  // "out_of_bounds_read", "shared_race", ... (device/ptx_driver/report.cc)
   std::string kernel;
@@ -61,11 +61,11 @@ struct KernelFinding {
   std::array<int64_t, 3> thread{};
   std::string detail;
   SourceLocation location;
-  SourceLocation other{};  // A race's: the access of the other thread, as far as it is known.
+  SourceLocation other{};  // The other thread's access in a race, as far as it is known.
   bool operator==(const KernelFinding&) const = default;
 };
 
-// True if a finding of this kind ends its kernel on a device: what comes after it says nothing.
+// True if a finding of this kind ends its kernel on a device: later findings may follow from it.
 bool ends_kernel(const KernelFinding& finding);
 
 struct Mismatch {
@@ -83,7 +83,7 @@ struct OutputCheck {
   int64_t num_elements = 0;
   int64_t num_wrong = 0;
   double error_max = 0;        // Largest |got - expected|.
-  double error_tolerance = 0;  // The error allowed where the largest error stood.
+  double error_tolerance = 0;  // The allowed error at the largest error.
   std::vector<Mismatch> first_mismatches;
   std::map<std::string, int64_t> histogram;  // Error over tolerance, by decade: "1-10", ...
   std::string diagnosis;                     // A sentence that explains the output, or "".
@@ -97,19 +97,20 @@ struct Trial {
   std::map<std::string, int64_t> constants;  // Module constants bound for this shape.
   std::string inputs_digest;                 // The digest of the bytes of all inputs.
   bool passed = false;
-  std::vector<OutputCheck> checks;      // Those that failed.
-  std::vector<KernelFinding> findings;  // Fatal ones only where the trial does not count.
-  std::string inputs_mutated;           // Names of inputs that were overwritten, or "".
-  // Pieces of 32 bytes that kernels moved in global memory; 0 where nothing counted them.
+  std::vector<OutputCheck> checks;  // The failed comparisons.
+  // Contains fatal findings only where the trial does not count.
+  std::vector<KernelFinding> findings;
+  std::string inputs_mutated;  // Names of inputs that were overwritten, or "".
+  // Sectors of 32 bytes that kernels moved in global memory; 0 where they were not counted.
   int64_t sectors = 0;
   bool operator==(const Trial&) const = default;
 };
 
-// An exception, as the candidate process's Python saw it.
+// An exception in the Python of the candidate process.
 struct Exception {
   std::string type;
   std::string message;
-  SourceLocation location;             // Innermost line of the candidate's own.
+  SourceLocation location;             // The innermost line of the candidate's own code.
   std::vector<SourceLocation> frames;  // The candidate's own frames, outermost first.
   bool operator==(const Exception&) const = default;
 };
@@ -124,24 +125,25 @@ struct Estimate {
   bool operator==(const Estimate&) const = default;
 };
 
-// One kernel of the traced calls, all its launches together.
+// All launches of one kernel in the traced calls.
 struct KernelTime {
   std::string name;  // Mangled, as the device knows it.
   std::string
-      owner;  // "candidate", or the library that holds it: "libtorch_cuda.so", "driver", ...
-  double launches = 0;  // A call.
-  double time_us = 0;   // A call, by events around each launch.
-  double share = 0;     // The part of the device time of a call.
+      // The owner: "candidate", or the library with the kernel: "libtorch_cuda.so", "driver", ...
+      owner;
+  double launches = 0;  // The number in each call.
+  double time_us = 0;   // Time in each call, by events around each launch.
+  double share = 0;     // The share of a call's device time.
   std::array<int64_t, 3> grid{};
   std::array<int64_t, 3> block{};
-  int64_t registers = 0;     // A thread.
+  int64_t registers = 0;     // The number for each thread.
   int64_t spill_bytes = 0;   // Stores and loads, from ptxas.
-  int64_t shared_bytes = 0;  // A block, static and dynamic.
-  double occupancy = 0;      // Warps that fit on a multiprocessor, of those it can hold.
+  int64_t shared_bytes = 0;  // Static and dynamic, of each block.
+  double occupancy = 0;      // Resident warps as a share of a multiprocessor's maximum.
   bool operator==(const KernelTime&) const = default;
 };
 
-// The bound of the candidate: the least time that the device needs for the bytes and operations.
+// The roofline of the candidate: the least time that the device needs for the bytes and operations.
 struct Floor {
   double time_us = 0;        // max(bytes / bandwidth, operations / peak)
   std::string bound;         // "memory" or "compute": which of the two.
@@ -152,7 +154,7 @@ struct Floor {
   bool operator==(const Floor&) const = default;
 };
 
-// The state of the device meanwhile, by NVML.
+// The state of the device during timing, by NVML.
 struct Clocks {
   int64_t sm_mhz_min = 0;
   int64_t sm_mhz_max = 0;
@@ -161,13 +163,13 @@ struct Clocks {
   bool operator==(const Clocks&) const = default;
 };
 
-// How it was timed (docs/timing.md).
+// The method of timing (docs/timing.md).
 struct Timing {
-  // "enqueued": queued, then let run at once; "host_synchronous": forward waits for the device.
+  // "enqueued": queued, then released at once; "host_synchronous": forward waits for the device.
   std::string mode;
   std::string cache;           // "inputs_cold": flushed before each batch, each input used once.
-  int64_t batches = 0;         // The candidate's, and as many of the baseline, by turns.
-  int64_t calls = 0;           // A batch.
+  int64_t batches = 0;         // The candidate's; the baseline has as many, alternately.
+  int64_t calls = 0;           // The number in each batch.
   int64_t calls_verified = 0;  // Outputs of timed calls that the judge compared.
   bool tf32 = false;           // True if the baselines may use it.
   std::vector<std::string> notes;
@@ -175,17 +177,17 @@ struct Timing {
   bool operator==(const Timing&) const = default;
 };
 
-// Device measurement; absent on the CPU backend, whose timings say nothing of a GPU.
+// Measurements on the device; absent on the CPU backend, whose times are no evidence about a GPU.
 struct Performance {
-  Estimate speedup_eager;                   // Time of eager PyTorch over the candidate's.
-  std::optional<Estimate> speedup_compile;  // The same of torch.compile.
-  Estimate time_us;                         // A call.
+  Estimate speedup_eager;                   // The time of eager PyTorch over the candidate's.
+  std::optional<Estimate> speedup_compile;  // The time of torch.compile over the candidate's.
+  Estimate time_us;                         // The time of a call.
   Estimate time_eager_us;
   std::optional<Estimate> time_compile_us;
   Timing timing;
-  double own_share = 0;  // Its own kernels' part of the kernels' time.
-  // The most memory of the device that a call needs: parameters, results and what it works with,
-  // not its inputs, in the 2 MiB that PyTorch's allocator asks for at a time.
+  double own_share = 0;  // The candidate's own kernels' share of the kernels' time.
+  // The peak device memory of a call: parameters, results and temporaries, without its inputs, in
+  // the blocks of 2 MiB that PyTorch's allocator requests.
   int64_t memory_bytes = 0;
   int64_t memory_eager_bytes = 0;
   std::vector<KernelTime> kernels;  // Longest first.
@@ -195,7 +197,7 @@ struct Performance {
 
 // ---- Outcomes -----------------------------------------------------------------------------------
 
-struct Unextractable {  // No module, no ModelNew, or Python that does not parse.
+struct Unextractable {  // No module, no ModelNew, or invalid Python.
   std::string reason;   // Stable id: "no_code", "no_model_new", "syntax_error", "too_large", ...
   std::string detail;
   SourceLocation location;
@@ -214,9 +216,9 @@ struct Crashed {      // An exception, a fatal signal, an exit, a fatal kernel f
   std::string stage;  // "record" | "load" | "init" | "forward"
   std::optional<Exception> exception;
   int signal = 0;     // 0 = none.
-  int exit_code = 0;  // The code of a process that ended by itself without an answer.
+  int exit_code = 0;  // The code of a process that exited without a response.
   std::vector<KernelFinding> findings;
-  std::vector<Trial> trials;  // Those that ended before.
+  std::vector<Trial> trials;  // The trials before the crash.
   bool operator==(const Crashed&) const = default;
 };
 struct TimedOut {
@@ -231,22 +233,24 @@ struct OutOfMemory {
   bool operator==(const OutOfMemory&) const = default;
 };
 struct Wrong {
-  double q = 0;              // Share of the trials that count which passed, < 1.
-  bool specialised = false;  // Right at the main shape, wrong only at others, which count.
+  double q = 0;  // Share of the trials that count which passed, < 1.
+  // True if it is right at the main shape and wrong only at other shapes, which count.
+  bool specialised = false;
   std::vector<Trial> trials;
   bool operator==(const Wrong&) const = default;
 };
 struct Passed {
   std::vector<Trial> trials;
   std::optional<Performance> performance;
-  double generality = 1;  // Share of the trials at other sizes passed; all, where they count.
+  // The share of trials at other sizes that passed; 1 where all trials count.
+  double generality = 1;
   bool operator==(const Passed&) const = default;
 };
-struct Unsupported {  // The backend lacks something; says nothing about the candidate.
+struct Unsupported {  // The backend lacks a feature; no evidence about the candidate.
   std::vector<RuleFinding> constructs;
   bool operator==(const Unsupported&) const = default;
 };
-struct Infra {  // The world failed; to be retried.
+struct Infra {  // The environment failed; the evaluation should be repeated.
   std::string message;
   bool operator==(const Infra&) const = default;
 };
@@ -261,102 +265,101 @@ const std::vector<std::string>& outcome_names();
 
 // ---- Telemetry ----------------------------------------------------------------------------------
 
-// A stage, or a part of one ("time.alone"), which is listed before the whole ("time").
+// A stage, or a part of one ("time.alone"), which comes before the whole ("time").
 struct StageTime {
   std::string stage;
   double ms = 0;
   bool operator==(const StageTime&) const = default;
 };
 
-// How the task was made to fit the backend.
+// The sizes to which the task was reduced to fit the backend.
 struct Reduction {
-  std::map<std::string, int64_t> native;  // Module constants as the task gives them.
+  std::map<std::string, int64_t> native;  // Module constants in the task's source.
   std::map<std::string, int64_t> used;
   std::string reason;  // "" when the native shapes were used.
   bool operator==(const Reduction&) const = default;
 };
 
-// One check of the strict tier (docs/timing.md).  Those that did not run say nothing of the
-// candidate: neither that it is right nor that it is wrong.
+// One check of the strict tier (docs/timing.md).  A check that did not run is no evidence about the
+// candidate.
 struct Audit {
   std::string check;   // "other_seeds", "memcheck", "racecheck", "synccheck"
   std::string result;  // "clean" | "findings" | "not_run"
-  std::string detail;  // Why it did not run; else "".
+  std::string detail;  // The reason why it did not run; else "".
   bool operator==(const Audit&) const = default;
 };
 
-// The look for races and accesses out of bounds on a device without a GPU, beside the judgement on
-// one that hides them (docs/correctness.md).
+// The check for races and accesses out of bounds on a device without a GPU, beside the evaluation
+// on a device that hides them (docs/correctness.md).
 struct RaceCheck {
   // "off" | "clean" | "found" | "not_run" | "not_needed": the candidate fails without it.
   std::string state = "off";
   std::string device;  // The device of the check, not the one of the verdict.
-  std::string reason;  // Why it did not run; else "".
-  double seconds = 0;  // The clock's, beside the other device's work.
+  std::string reason;  // The reason why it did not run; else "".
+  double seconds = 0;  // Wall-clock time, while the other device works.
   bool operator==(const RaceCheck&) const = default;
 };
 
-// How the parameters and buffers of ModelNew match those of the reference, as its process says.
-// Each is "gemm.weight: float32 [4, 3]".
+// The match between the parameters and buffers of ModelNew and those of the reference, as the
+// candidate process reports it.  Each entry is like "gemm.weight: float32 [4, 3]".
 struct StateMatch {
-  std::vector<std::string> missing;    // The reference's, and ModelNew has none of that name.
-  std::vector<std::string> unmatched;  // In ModelNew with another shape or dtype.
-  std::vector<std::string> own;        // Parameters of ModelNew that got no value.
+  std::vector<std::string> missing;    // Names of the reference that ModelNew lacks.
+  std::vector<std::string> unmatched;  // The names with another shape or dtype in ModelNew.
+  std::vector<std::string> own;        // Parameters of ModelNew that received no value.
   bool operator==(const StateMatch&) const = default;
 };
 
 struct Telemetry {
   std::vector<StageTime> stages;
-  std::vector<std::string> protections_off;  // Sandbox features that this machine lacks.
-  std::map<std::string, int64_t> aten_ops;   // Dispatcher calls seen in forward.
+  std::vector<std::string> protections_off;  // Sandbox protections that this machine lacks.
+  std::map<std::string, int64_t> aten_ops;   // Dispatcher calls in forward.
   Reduction reduction;
   std::string pytorch;
-  int64_t memory_peak_bytes = 0;  // The candidate process's.
+  int64_t memory_peak_bytes = 0;  // The peak of the candidate process.
   bool compile_cached = false;
   double compile_cpu_s = 0;  // User and system time of the compilers.
-  // The lacks of each extension that the facade does not serve: PyTorch's full headers were
-  // read (docs/ptx.md).
+  // The names that the facade lacks, for each extension that was compiled with PyTorch's full
+  // headers instead (docs/ptx.md).
   std::vector<std::string> full_headers;
-  std::string output_tail;    // End of what the candidate printed, bounded.
-  std::vector<Audit> audits;  // The strict tier's, as far as it came.
+  std::string output_tail;    // The end of the candidate's output, bounded.
+  std::vector<Audit> audits;  // The audits of the strict tier, as far as they ran.
   RaceCheck race_check;
   StateMatch state;
-  std::vector<SourceLocation>
-      fixed_sizes;  // Lines of a candidate that is wrong that hold a task's size.
+  std::vector<SourceLocation> fixed_sizes;  // Lines of a wrong candidate with a size of the task.
   bool operator==(const Telemetry&) const = default;
 };
 
-// The worth of the task's comparison (python/harness/judge/hygiene.py).
+// The quality of the task's comparison (python/harness/judge/hygiene.py).
 struct TaskGrade {
   std::string grade;  // "good" | "weak" | "trivial"; "" where no judge opened the task.
   std::vector<std::string> reasons;
-  // An answer that computes nothing passes: no reward is given for passing.
+  // True if a candidate that computes nothing passes: passing earns no reward.
   bool is_trivial() const { return grade == "trivial"; }
   bool operator==(const TaskGrade&) const = default;
 };
 
-// How the candidate was judged.  Two verdicts are comparable where these are equal.
+// The settings of the evaluation.  Two verdicts are comparable where these are equal.
 struct Protocol {
   std::string policy;                   // The legality policy and its version: "musacoder/2".
-  Dialect dialect = Dialect::kCuda;     // The candidate's (docs/musa.md).
+  Dialect dialect = Dialect::kCuda;     // The dialect of the candidate (docs/musa.md).
   std::string musa_architecture;        // "mp_31"; "" for the dialect of CUDA.
-  std::string language = kAnyLanguage;  // The one that kernels are to be in.
-  // The mode is the one that was used: a model that is random in training is judged in eval mode.
+  std::string language = kAnyLanguage;  // The language that kernels must be in.
+  // The mode is the actual one: a model that is random in training is judged in eval mode.
   Correctness correctness;
   std::string timing = "none";  // "full" | "quick" | "none"
-  std::string baseline;         // The candidate is timed against it, "eager"; "" if not timed.
+  std::string baseline;         // The baseline of the timing, "eager"; "" if not timed.
   std::string compile_mode;     // The mode of torch.compile, the other baseline; "" for none.
   bool tf32 = false;            // True if candidate and baselines may use it.
-  bool strict = false;          // docs/timing.md
+  bool strict = false;          // True with the strict tier (docs/timing.md).
   bool race_check = false;      // True if findings of a device without a GPU count, too.
   std::string device;           // "GPU-…"; "" on the CPU backend.
   bool operator==(const Protocol&) const = default;
 };
 
-// A finding of an answer whose kernels read nothing of what they were given, so that it is the same
-// for all inputs.  The task is a trivial one: of another task such an answer is wrong.
+// The rule of a finding about a candidate whose kernels read none of their inputs, so that the
+// output is constant.  The task is a trivial one: for another task such a candidate is wrong.
 inline constexpr const char* kConstantAnswer = "run.constant_answer";
-// A finding of right outputs that no kernel of the candidate made.
+// The rule of a finding about right outputs that no kernel of the candidate computed.
 inline constexpr const char* kHostOutput = "run.host_output";
 
 struct Verdict {
@@ -368,18 +371,18 @@ struct Verdict {
   Protocol protocol;
   TaskGrade task_grade;
   Outcome outcome = Infra{"not judged"};
-  // The outcome says nothing of these: "its own sizes: dim 16384 (2048 was tried)".
+  // Conditions that the outcome does not cover: "its own sizes: dim 16384 (2048 was tried)".
   std::vector<std::string> not_tried;
   Telemetry telemetry;
   bool operator==(const Verdict&) const = default;
 };
 
-// True if an answer that computes nothing would have done as well: what is right, or right in part,
-// on a task that the judge found trivial.
+// True if a candidate that computes nothing would have earned the same: the candidate is right, at
+// least in part, on a task that the judge found trivial.
 bool is_earned_by_any_constant(const task::Verdict& verdict);
 
-// The dialect and the place where it was judged, for people: "MUSA dialect (mp_31), judged as its
-// port to CUDA on the CPU"; "" for CUDA.  No text says that a result holds on MUSA hardware.
+// A note for users about the dialect and the device that judged: "MUSA dialect (mp_31), judged as
+// its port to CUDA on the CPU"; "" for CUDA.  No note claims that a result holds on MUSA hardware.
 std::string dialect_note(const task::Verdict& verdict);
 
 }  // namespace mc::task

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The fields of a verdict's structs, in the order in which they are written.  One list serves both
-// directions, and random verdicts of tests: `fields(visitor, value)` shows the visitor every member
-// by name.
+// The fields of a verdict's structs, in the order in which they are written.  One list serves
+// reading, writing and the random verdicts of tests: `fields(visitor, value)` passes every member
+// to the visitor with its name.
 #ifndef MC_TASK_VERDICT_FIELDS_H_
 #define MC_TASK_VERDICT_FIELDS_H_
 
@@ -13,7 +13,7 @@
 
 namespace mc::task {
 
-// A member that a 53-bit reader would round; written as a string of decimal digits.
+// An integer that a reader with 53 bits would round; written as a string of decimal digits.
 struct WideRef {
   uint64_t& value;
 };

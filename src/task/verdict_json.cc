@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Two visitors of a verdict's fields: Writer turns them into JSON; Reader fills them from JSON,
-// keeps the path of the field it is at, and stops at the first thing that is not of the form.
+// Two visitors of a verdict's fields: Writer turns them into JSON; Reader sets them from JSON,
+// tracks the path of the current field, and stops at the first error.
 #include "task/verdict_json.h"
 
 #include <cmath>
@@ -17,9 +17,9 @@ namespace mc::task {
 namespace {
 
 using Json = nlohmann::json;                 // For reading: an object of n fields costs n log n.
-using OrderedJson = nlohmann::ordered_json;  // For writing: fields stay in order.
+using OrderedJson = nlohmann::ordered_json;  // For writing: fields keep their order.
 
-// A double as it is written where JSON has no number for it.
+// The text form of a double that JSON has no number for.
 const char* non_finite_name(double value) {
   return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
 }
@@ -91,7 +91,7 @@ class Writer {
 
 // ---- Reading ------------------------------------------------------------------------------------
 
-// For messages: a string in quotes, cut where it is long; of anything else, its type.
+// A value in a message: a string in quotes, cut where it is long; of any other value its type.
 std::string shown(const Json& value) {
   constexpr size_t kShownBytesMax = 60;
   if (!value.is_string()) return value.type_name();
@@ -103,7 +103,7 @@ class Reader {
  public:
   const std::string& error() const { return error_; }
 
-  // Fills `value` from an object that has exactly its fields, and those of `extra`.
+  // Reads `value` from an object that has exactly its fields, and those of `extra`.
   template <typename T>
   void read_object(const Json& in, T& value, std::set<std::string> extra = {}) {
     if (!in.is_object()) return fail("not an object");
@@ -129,7 +129,7 @@ class Reader {
   }
 
  private:
-  // Extends the path for as long as it lives.
+  // Extends the path during its lifetime.
   class Scope {
    public:
     Scope(Reader& reader, const std::string& step) : reader_(reader), size_(reader.path_.size()) {
@@ -287,7 +287,8 @@ Result<Verdict> verdict_of(std::string_view text) {
 std::string to_json(const Verdict& verdict, Indent indent) {
   OrderedJson out = {{"schema", kVerdictSchema}};
   Writer writer(out);
-  Verdict copy = verdict;  // fields() serves readers too and so asks for what can be changed.
+  // A copy, since fields() also serves readers and so takes a mutable value.
+  Verdict copy = verdict;
   fields(writer, copy);
   return out.dump(indent == Indent::kPretty ? 2 : -1, ' ', false,
                   OrderedJson::error_handler_t::replace);

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The JSON form of a Verdict: what `eval --json` prints, what crosses between machines and what is
-// kept.  docs/verdict.md describes it for readers, docs/verdict.schema.json for programs.
+// The JSON form of a Verdict: the output of `eval --json`, the form on the network, and the stored
+// form. docs/verdict.md describes it for readers, docs/verdict.schema.json for programs.
 //
 // The form has a version, "musacoder-verdict/14", and is closed: every field is always present and
-// no other is allowed, so a reader never guesses.  Integers are JSON numbers, except the seed,
-// which has 64 bits and is a decimal string because many JSON readers keep only 53.  A double that
-// is not finite is the string "nan", "inf" or "-inf".  Bytes that are not UTF-8 (a candidate prints
-// what it likes) become U+FFFD.
+// no other is allowed.  Integers are JSON numbers, except the seed, which has 64 bits and is a
+// decimal string because many JSON readers keep only 53.  A double that is not finite is the string
+// "nan", "inf" or "-inf".  Bytes that are not UTF-8, such as a candidate's output, become U+FFFD.
 // Example:
 //   std::string text = to_json(verdict, Indent::kPretty);
 //   MC_TRY(Verdict again, verdict_from_json(text), "read " + path);
@@ -26,12 +25,12 @@ namespace mc::task {
 inline constexpr const char* kVerdictSchema = "musacoder-verdict/14";
 inline constexpr size_t kVerdictBytesMax = 16 << 20;
 
-enum class Indent { kCompact, kPretty };  // One line; or two spaces a level.
+enum class Indent { kCompact, kPretty };  // One line, or lines indented by two spaces a level.
 
 // Never fails.  Ends without a newline.
 std::string to_json(const Verdict& verdict, Indent indent);
 
-// kInvalidInput when the text is not JSON, is larger than kVerdictBytesMax or is not exactly of
+// kInvalidInput when the text is not JSON, is larger than kVerdictBytesMax or does not have exactly
 // this version's form; the message names the field: "outcome.trials[2].passed: not a boolean".
 Result<Verdict> verdict_from_json(std::string_view text);
 

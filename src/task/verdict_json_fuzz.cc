@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whatever text comes: no crash, and what is accepted reads back as the same JSON.
+// Any text: no crash, and an accepted text is written and parsed again as the same JSON.
 #include <cstddef>
 #include <cstdint>
 #include <string>

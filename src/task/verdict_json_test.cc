@@ -104,7 +104,7 @@ TEST(VerdictJson, KeepsAll64BitsOfTheSeed) {
   EXPECT_EQ(verdict_from_json(text)->seed, verdict.seed);
 }
 
-// Each row spoils one place of a sound verdict and expects a message that names it.
+// Each row changes one value of a valid verdict and expects a message that names it.
 struct Spoiled {
   const char* pointer;  // JSON pointer.
   Json value;
@@ -201,7 +201,7 @@ TEST(VerdictJson, RefusesWhatIsNotJson) {
   EXPECT_EQ(verdict_from_json("{}").error().code, ErrorCode::kInvalidInput);
 }
 
-TEST(VerdictJson, SurvivesDeepNestingAndRefusesTooMuch) {
+TEST(VerdictJson, AcceptsDeepNestingUpToALimit) {
   const std::string deep(1 << 20, '[');
   EXPECT_FALSE(verdict_from_json(deep).has_value());
   const std::string closed = "{\"schema\":" + deep + std::string(deep.size(), ']') + "}";
@@ -210,8 +210,8 @@ TEST(VerdictJson, SurvivesDeepNestingAndRefusesTooMuch) {
             "verdict: more than 16777216 bytes");
 }
 
-// The published schema against what is really written, by an implementation that is not ours.
-TEST(VerdictJson, FitsThePublishedSchemaAndOnlyThat) {
+// Checks real output against the published schema with an independent implementation.
+TEST(VerdictJson, MatchesThePublishedSchemaExactly) {
   const char* chosen = std::getenv("MC_PYTHON");
   const std::string python = chosen != nullptr ? chosen : "python3";
   if (std::system((python + " -c 'import jsonschema' 2>/dev/null").c_str()) != 0) {

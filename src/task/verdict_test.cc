@@ -13,8 +13,8 @@
 namespace mc::task {
 namespace {
 
-// Kinds of device/ptx_driver/report.cc, compared here with which of them end a launch.
-TEST(EndsKernel, HoldsForTheKindsWithWhichTheDeviceEndsALaunch) {
+// The kinds of device/ptx_driver/report.cc; the test states which of them end a launch.
+TEST(EndsKernel, HoldsForTheKindsThatEndALaunchOnTheDevice) {
   for (const char* ending : {"out_of_bounds_read", "out_of_bounds_write", "misaligned", "deadlock",
                              "device_assert", "step_limit", "launch_error"}) {
     EXPECT_TRUE(ends_kernel({ending, "k", {}, {}, "", {}})) << ending;

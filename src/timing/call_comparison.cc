@@ -24,27 +24,29 @@ using execute::Stage;
 using Seconds = std::chrono::duration<double>;
 
 constexpr int64_t kWarmUpCalls = 3;
-constexpr int kWarmUpBatches = 2;         // The first one may load what the second one has.
-constexpr double kBetweenCalls_us = 100;  // Inputs, an emptied cache, outputs, the host.
-constexpr int64_t kCallsMin = 3;          // A round, unless a call is long.
+constexpr int kWarmUpBatches = 2;  // The first one may load what the second one has.
+// Covers setting inputs, flushing the cache, copying outputs, and the host.
+constexpr double kBetweenCalls_us = 100;
+constexpr int64_t kCallsMin = 3;  // A round, unless a call is long.
 constexpr double kLong_us = 10'000;
-constexpr int64_t kCallsMax = 100;  // A round.
+constexpr int64_t kCallsMax = 100;  // The most calls of a round.
 constexpr double kSlowerMax = 20;
-// The pace at which freed memory is cleared, at least: an H100 took 33 ms for 12.8 GB.  Meanwhile a
-// kernel bound by memory takes 16 % longer.
+// The least rate at which the driver clears freed memory: an H100 took 33 ms for 12.8 GB.  In that
+// time a memory-bound kernel takes 16 % longer.
 constexpr double kClearedBytesPerSecond = 2.5e11;
-constexpr int64_t kKeptBytesMax = int64_t{1} << 30;  // Outputs that wait for their comparison.
-// A side that is slower than the other by more than this needs no precision.
+// The bound on outputs that wait for their comparison.
+constexpr int64_t kKeptBytesMax = int64_t{1} << 30;
+// The ratio of times above which precision is not needed.
 constexpr double kFarSlower = 10;
 constexpr int kRoundsOfFarSlower = 3;
-// An output may come with gaps, or inputs that were written.
+// Slack for outputs with gaps between elements, and for written inputs.
 constexpr int64_t kOutputsSlackBytes = int64_t{1} << 20;
-// The host's part counts where fewer calls than this were queued whole.
+// If fewer calls than this share were queued whole, host time counts.
 constexpr double kQueuedShareMin = 0.5;
 // The difference between processes, as a standard deviation of the logarithm.
 constexpr double kSpread = 0.0025;
 
-// Events are believed to so much of what the host's clock says.
+// An event time is accepted if it is at least this share of the host-clock time.
 constexpr double kHostShare = 0.9;
 constexpr double kHostSlack_us = 5;
 
@@ -58,7 +60,8 @@ int64_t bytes_of_call(int64_t inputs_bytes, int64_t outputs_bytes) {
 
 constexpr int kTreeDepthMax = 16;
 
-// Numbers in a candidate's value, beside its tensors: they come with the last call alone.
+// True if a candidate's return value has numbers beside its tensors; these are known only for the
+// last call.
 bool has_numbers(const nlohmann::json& tree, int depth = 0) {
   if (!tree.is_object() || depth > kTreeDepthMax) return false;
   const auto items = tree.find("items"), value = tree.find("value");
@@ -131,7 +134,7 @@ Result<CallComparison::EarlyOutcome> CallComparison::warm_up(const std::function
 Result<CallComparison::EarlyOutcome> CallComparison::run() {
   calls_of_round_ = calls_of_round();
   MC_TRY_VOID(make_room(calls_of_round_), "memory");
-  note_freed(shared_.nbytes);  // The warm-up's room.
+  note_freed(shared_.nbytes);  // The memory of the warm-up.
   counts_ = true;
   const int rounds =
       is_far_slower() ? std::min(options_.rounds, kRoundsOfFarSlower) : options_.rounds;
@@ -180,10 +183,11 @@ void CallComparison::measure_memory() {
   }
 }
 
-// A candidate that takes ten times as long as the baseline is known to be slow.
+// A candidate that takes ten times as long as the baseline needs no precise time.
 bool CallComparison::is_far_slower() const { return own_.call_us > kFarSlower * other_.call_us; }
 
-// The inputs of each batch are drawn once more, to where they were.
+// Compares the kept outputs.  The inputs of each batch are generated once more, at the same
+// address.
 Result<CallComparison::EarlyOutcome> CallComparison::check_kept(
     const std::function<void()>& pause) {
   int64_t drawn = number_;
@@ -197,7 +201,8 @@ Result<CallComparison::EarlyOutcome> CallComparison::check_kept(
   return EarlyOutcome();
 }
 
-// After all rounds: what the last of them left in caches and clocks is what they had, too.
+// Runs the call that is measured launch by launch.  It comes after all rounds, so that caches and
+// clocks are in the same state as in these.
 Result<CallComparison::EarlyOutcome> CallComparison::run_pieces() {
   if (own_.contender.device == nullptr) return EarlyOutcome();
   MC_TRY_VOID(draw(1), "inputs");
@@ -226,7 +231,7 @@ int64_t CallComparison::calls_that_fit() const {
   return batch_bytes(plan_.inputs_bytes, plan_.outputs_bytes, options_.batch_bytes_max) / call;
 }
 
-// The number that fits into the round's time, at the pace of the slower one, and into memory.
+// The number of calls that fit into a round's time, at the slower side's rate, and into memory.
 int64_t CallComparison::calls_of_round() const {
   const double call_us = std::max(own_.call_us, other_.call_us) + kBetweenCalls_us;
   const auto wanted = static_cast<int64_t>(options_.round_us / call_us);
@@ -273,7 +278,8 @@ Result<CallComparison::EarlyOutcome> CallComparison::run_candidate(Side& side, i
                           .written = plan_.written,
                           .address = side.address,
                           .frees_cache = is_itemised};
-  // The device is this candidate's alone, so who was fast before does not get all of the limit.
+  // Other evaluations wait for the device, so a side that was fast before does not get the whole
+  // limit.
   const double expected_s = static_cast<double>(calls) * (side.call_us + kBetweenCalls_us) * 1e-6;
   double limit_s = std::min(limits_.forward_s, options_.patience_s + kSlowerMax * expected_s);
   if (number_ == 1) limit_s += options_.first_s;
@@ -305,7 +311,7 @@ Result<CallComparison::EarlyOutcome> CallComparison::run_candidate(Side& side, i
     for (const int64_t launches : times.body.launches_own) {
       launches_own_least_ = std::min(launches_own_least_, launches);
     }
-    // The baseline has as many commands, and is to be queued in the same way.
+    // The baseline has as many commands, and must be queued in the same way.
     if (times.body.long_calls > 0) own_.is_long = true;
   }
   take(side, times.body.us, times.body.queued_whole);
@@ -334,7 +340,7 @@ Result<CallComparison::EarlyOutcome> CallComparison::verify(const Side& side, in
   auto* reply = std::get_if<Reply>(&taken);
   if (reply == nullptr) {
     const auto* refusal = std::get_if<ErrorReply>(&taken);
-    // The memory that others hold may be too much.
+    // Other evaluations may hold too much memory.
     if (refusal != nullptr && refusal->kind == "oom") {
       return Error{ErrorCode::kExhausted, refusal->exception.message};
     }
@@ -355,7 +361,7 @@ Result<CallComparison::EarlyOutcome> CallComparison::verify(const Side& side, in
 Result<CallComparison::EarlyOutcome> CallComparison::check(const Taken& taken) {
   const worker::JudgeTimeCheckQuestion question{taken.call, taken.outputs.body.outputs};
   MC_TRY(const auto checked, judge_.ask(question, limits_.judge_s, &taken.outputs.region), "check");
-  note_freed(plan_.outputs_bytes);  // The copy.
+  note_freed(plan_.outputs_bytes);  // The memory of the copy.
   ++verified_;
   if (checked.body.problem.empty()) return EarlyOutcome();
   return wrong_in_a_batch("call " + std::to_string(taken.call) + ": " + checked.body.problem);
@@ -418,7 +424,7 @@ CallComparison::EarlyOutcome CallComparison::wrong_in_a_batch(const std::string&
   return task::Wrong{0, false, {std::move(trial)}};
 }
 
-// A call takes no less than this by the host's clock, whatever the events say; 0 where no call was
+// The lower bound on a call's time by the host clock, regardless of the events; 0 where no call was
 // checked.
 double CallComparison::bound_us() const {
   if (own_.host_us.empty()) return 0;

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CallComparison: two contenders, timed call by call (device/cuda/timed_batch.h).
+// CallComparison: times two contenders call by call (device/cuda/timed_batch.h).
 //
-// While they warm up, others may use the device: a few calls of each show whether they can be
-// queued whole, and what they take.  Then follow rounds, alone: a batch of calls of each, in random
-// order, on the same fresh inputs; and one more call of the candidate, launch by launch.  Others
-// may use the device again while outputs are compared with the reference's.
+// Other evaluations may use the device during the warm-up: a few calls of each side show whether
+// they can be queued completely, and how long they take.  The rounds follow with exclusive use: a
+// batch of calls of each side, in random order, on the same fresh inputs; and one more call of the
+// candidate, measured launch by launch.  Other evaluations may use the device again while outputs
+// are compared with the reference's.
 //
-// A call's time is what the device's events say, in a process where none of a candidate's host code
-// runs.  The calls whose outputs are compared are drawn when a batch is over; their outputs are
-// copied away then, and compared later with those for the same inputs, which are drawn once more.
+// The time of a call is measured by the device's events, in a process that runs none of the
+// candidate's host code.  The calls whose outputs are compared are selected at random after a
+// batch; their outputs are copied then, and compared later with the reference's for the same
+// inputs, which are generated once more.
 #ifndef MC_TIMING_CALL_COMPARISON_H_
 #define MC_TIMING_CALL_COMPARISON_H_
 
@@ -33,61 +35,61 @@ namespace mc::timing {
 
 struct CallOptions {
   int rounds = 13;
-  double round_us = 20'000;  // The slower one's calls, with what lies between them.
-  int64_t batch_bytes_max = int64_t{4} << 30;  // A round's inputs and outputs.
-  int verified = 2;                            // Calls of each round, drawn when it is over.
+  double round_us = 20'000;  // The duration of the slower side's calls, with the time between them.
+  int64_t batch_bytes_max = int64_t{4} << 30;  // The bound on a round's inputs and outputs.
+  int verified = 2;                            // Checked calls of each round, selected after it.
   double budget_s = 6;
-  // Seconds that a batch may take, beside some times what its calls took before.
+  // The time limit of a batch, in seconds, in addition to a multiple of its expected duration.
   double patience_s = 5;
-  // Besides, for the first batch: kernels of Triton are compiled in their first call, and an
+  // Additional time for the first batch: Triton kernels are compiled in their first call, and an
   // autotuner times its configurations.
   double first_s = 0;
-  uint64_t seed = 0;  // It decides the order and the inputs.
-  bool tf32 = false;  // The judge's reference may use it.
+  uint64_t seed = 0;  // Determines the order and the inputs.
+  bool tf32 = false;  // True if the judge's reference may use TF32.
   Clock clock{};
 
-  // A reward's precision.
+  // Selects the precision of a reward.
   void make_quick() {
     rounds = 5;
     round_us = 5'000;
   }
 };
 
-// A candidate's process and the one that holds its device; or a baseline, which is believed: a
-// process of its own, or the judge.
+// A candidate's process and its device process; or a baseline, which is trusted: a process of its
+// own, or the judge.
 struct Contender {
   execute::Session* session = nullptr;       // Null for the judge's own reference.
   execute::DeviceProcess* device = nullptr;  // Null for a baseline.
 };
 
-// The memory of a round's calls, whose inputs are there twice and whose outputs once: at most
-// `bytes_max`, unless one call alone takes more.
+// The memory of a round's calls, with two copies of the inputs and one of the outputs: at most
+// `bytes_max`, unless a single call needs more.
 int64_t batch_bytes(int64_t inputs_bytes, int64_t outputs_bytes, int64_t bytes_max);
 
 class CallComparison {
  public:
   struct Timed {
-    task::Performance performance;        // Without floor, kernels and compiled baseline.
-    int64_t launches_own_least = 0;       // A call's.
-    int64_t calls = 0;                    // That the candidate made.
-    Work work;                            // One call's.
-    std::vector<worker::Kernel> kernels;  // One call's.
+    task::Performance performance;        // Without roofline, kernels and compiled baseline.
+    int64_t launches_own_least = 0;       // The least number in a call.
+    int64_t calls = 0;                    // The candidate's calls.
+    Work work;                            // The work of one call.
+    std::vector<worker::Kernel> kernels;  // The kernels of one call.
   };
 
-  // REQUIRES: what it refers to outlives it.
+  // REQUIRES: the referenced arguments outlive it.
   CallComparison(execute::Judge& judge, Contender candidate, Contender baseline,
                  const execute::StageLimits& limits, const CallOptions& options, const Nvml* nvml);
   CallComparison(const CallComparison&) = delete;
   CallComparison& operator=(const CallComparison&) = delete;
-  ~CallComparison();  // Gives back what memory the judge still has for it.
+  ~CallComparison();  // Releases the judge's memory for the comparison.
 
-  // All three decide `Wrong` where an output is wrong, and what else may happen to a running
-  // candidate.  Others may use the device during warm_up() and finish(), and not during run().
-  // `pause` is called between their steps; another one may then use the device alone.
+  // All three return `Wrong` where an output is wrong, and the other outcomes of a running
+  // candidate.  Other evaluations may use the device during warm_up() and finish(), and not during
+  // run().  `pause` is called between their steps; another evaluation may then get exclusive use.
   Result<std::optional<task::Outcome>> warm_up(const std::function<void()>& pause);
-  // REQUIRES: warm_up() decided nothing.
+  // REQUIRES: warm_up() returned no outcome.
   Result<std::optional<task::Outcome>> run();
-  // REQUIRES: run() decided nothing.
+  // REQUIRES: run() returned no outcome.
   execute::Stage<Timed> finish(const std::function<void()>& pause);
 
  private:
@@ -97,24 +99,24 @@ class CallComparison {
     int64_t stride = 0;
     int64_t nbytes = 0;
     Fd region;
-    int64_t calls = 0;  // For which there is room.
+    int64_t calls = 0;  // The number of calls that fit.
   };
   struct Side {
     explicit Side(Contender who) : contender(who) {}
     Contender contender;
-    int64_t address = 0;  // At which a candidate sees the inputs.
+    int64_t address = 0;  // The address of the inputs in the candidate's view.
     bool is_gated = true;
-    bool is_long = false;         // More commands than can wait behind a gate.
-    std::vector<double> us;       // Each call that counts.
-    std::vector<double> medians;  // Each round's.
-    // The least of each round's by the host's clock, where any was checked by it.
+    bool is_long = false;         // True for more commands than fit behind a gate.
+    std::vector<double> us;       // The time of each call that counts.
+    std::vector<double> medians;  // The median of each round.
+    // The least host-clock time of each round in which a call was checked by it.
     std::vector<double> host_us;
-    int64_t memory_bytes = 0;  // The most of the device's that a call had.
-    double call_us = std::numeric_limits<double>::infinity();  // The least batch's median.
+    int64_t memory_bytes = 0;                                  // The peak device memory of a call.
+    double call_us = std::numeric_limits<double>::infinity();  // The least median of a batch.
   };
-  // The outputs of a call, copied when its batch was over.
+  // The outputs of a call, copied after its batch.
   struct Taken {
-    int64_t number;  // The batch's.
+    int64_t number;  // The number of the batch.
     int64_t call;
     worker::Response<worker::DeviceTimeTakeQuestion> outputs;
   };
@@ -125,14 +127,14 @@ class CallComparison {
   Status draw(int64_t calls);
   Result<EarlyOutcome> run(Side& side, int64_t calls, bool is_itemised = false);
   Result<EarlyOutcome> run_candidate(Side& side, int64_t calls, bool is_itemised);
-  // Takes a call's outputs, and compares them now, or in finish() where they may wait.
+  // Copies a call's outputs, and compares them now, or in finish() if `may_wait`.
   Result<EarlyOutcome> verify(const Side& side, int64_t call, const worker::Tree& outputs,
                               bool may_wait);
   Result<EarlyOutcome> check(const Taken& taken);
   Result<EarlyOutcome> check_kept(const std::function<void()>& pause);
   Status draw_again(int64_t number);
   void measure_memory();
-  // The driver clears memory that was freed in the background, which slows down what runs then.
+  // Records freed memory: the driver clears it in the background, which slows down other work.
   void note_freed(int64_t bytes);
   void wait_until_cleared() const;
   bool is_far_slower() const;
@@ -151,11 +153,11 @@ class CallComparison {
   CallOptions options_;
   const Nvml* nvml_;
 
-  bool is_open_ = false;  // The judge has memory for it.
+  bool is_open_ = false;  // True if the judge holds memory for the comparison.
   std::mt19937_64 random_;
   worker::JudgeTimePlanAnswer plan_;
   Shared shared_;
-  Clock::TimePoint cleared_at_{};  // The time when all that was freed is cleared.
+  Clock::TimePoint cleared_at_{};  // The time when all freed memory has been cleared.
   Side own_;
   Side other_;  // The baseline's.
   std::vector<worker::Kernel> kernels_;
@@ -163,7 +165,7 @@ class CallComparison {
   std::vector<Taken> kept_;  // Outputs that are compared by finish().
   int64_t calls_of_round_ = 0;
   bool counts_ = false;
-  int64_t number_ = 0;  // The last batch's.
+  int64_t number_ = 0;  // The number of the last batch.
   int64_t calls_ = 0;
   int64_t verified_ = 0;
   int64_t launches_own_least_ = std::numeric_limits<int64_t>::max();

@@ -59,8 +59,8 @@ class CallComparisonTest : public testing::Test {
   TimedFakes fakes_;
   execute::StageLimits limits_;
   CallOptions options_;
-  bool is_compiled_ = false;       // Two baselines are compared.
-  size_t num_compared_early_ = 0;  // The outputs that were compared while the device was taken.
+  bool is_compiled_ = false;       // True if two baselines are compared.
+  size_t num_compared_early_ = 0;  // The number of outputs that were compared during exclusive use.
 };
 
 TEST_F(CallComparisonTest, IsTheRatioOfTheRoundsMedians) {
@@ -73,8 +73,8 @@ TEST_F(CallComparisonTest, IsTheRatioOfTheRoundsMedians) {
   EXPECT_EQ(found.launches_own_least, 2);
 }
 
-// A candidate that knew which calls are looked at could leave out the others.
-TEST_F(CallComparisonTest, ChecksCallsThatNobodyCanForesee) {
+// A candidate that could predict the checked calls could skip the work of the others.
+TEST_F(CallComparisonTest, ChecksCallsThatCannotBePredicted) {
   options_.seed = std::random_device()();
   timed();
   EXPECT_GE(fakes_.checked.size(), 10u);
@@ -87,15 +87,15 @@ TEST_F(CallComparisonTest, ChecksCallsThatNobodyCanForesee) {
   EXPECT_EQ(decided(), "wrong");
 }
 
-TEST_F(CallComparisonTest, ComparesOutputsWithTheirOwnInputsOnceOthersMayUseTheDevice) {
+TEST_F(CallComparisonTest, ComparesOutputsForTheirOwnInputsAfterExclusiveUse) {
   timed();
   EXPECT_EQ(num_compared_early_, 0u);
-  const auto& when = fakes_.drawn_when_checked;  // Three of the warm-up come first.
+  const auto& when = fakes_.drawn_when_checked;  // Three comparisons of the warm-up come first.
   EXPECT_EQ(std::vector<int64_t>(when.begin() + 3, when.end()),
             (std::vector<int64_t>{3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8}));
 }
 
-TEST_F(CallComparisonTest, ComparesAtOnceWhatIsLargeOrHasInputsThatCannotBeDrawnAgain) {
+TEST_F(CallComparisonTest, ComparesLargeOutputsAndThoseOfUnrepeatableInputsAtOnce) {
   fakes_.plan.draws_again = false;
   timed();
   EXPECT_EQ(num_compared_early_, 11u);
@@ -105,7 +105,7 @@ TEST_F(CallComparisonTest, ComparesAtOnceWhatIsLargeOrHasInputsThatCannotBeDrawn
   EXPECT_EQ(num_compared_early_, 9u);
 }
 
-TEST_F(CallComparisonTest, ComparesTheLastCallAloneWhereNumbersComeOnlyWithIt) {
+TEST_F(CallComparisonTest, ComparesOnlyTheLastCallWhereItAloneHasNumbers) {
   fakes_.candidates.say<Calls>(
       {.outputs = {
            R"({"t":"tuple","items":[{"t":"dict","items":[["x",{"t":"float","hex":"0x1p0"}]]}]})"}});
@@ -117,7 +117,7 @@ TEST_F(CallComparisonTest, ComparesTheLastCallAloneWhereNumbersComeOnlyWithIt) {
       << "a check for each round; the piecewise call comes last";
 }
 
-TEST_F(CallComparisonTest, WaitsUntilTheDriverHasClearedWhatWasFreed) {
+TEST_F(CallComparisonTest, WaitsUntilTheDriverHasClearedFreedMemory) {
   double slept_s = 0;
   const auto start = std::chrono::steady_clock::now();
   const auto now = [&] {
@@ -130,7 +130,8 @@ TEST_F(CallComparisonTest, WaitsUntilTheDriverHasClearedWhatWasFreed) {
   fakes_.checked.clear();
   fakes_.plan.outputs_bytes = int64_t{5} << 30;  // Compared at once.
   timed();
-  const auto copies = static_cast<double>(fakes_.checked.size() - 1);  // The last one is free.
+  // The last copy causes no wait.
+  const auto copies = static_cast<double>(fakes_.checked.size() - 1);
   EXPECT_NEAR(slept_s, copies * static_cast<double>(int64_t{5} << 30) / 2.5e11, 0.01);
 }
 
@@ -139,7 +140,7 @@ TEST_F(CallComparisonTest, TakesFewerRoundsOfACandidateThatIsFarSlower) {
   EXPECT_EQ(timed().performance.timing.batches, 3);
 }
 
-TEST_F(CallComparisonTest, FewerCallsOfASlowCandidate) {
+TEST_F(CallComparisonTest, TakesFewerCallsOfASlowCandidate) {
   timed();
   const int64_t calls = fakes_.room.back();
   fakes_.own_us = 1000;
@@ -148,7 +149,7 @@ TEST_F(CallComparisonTest, FewerCallsOfASlowCandidate) {
   EXPECT_GE(fakes_.room.back(), 3);
 }
 
-TEST_F(CallComparisonTest, OneCallARoundWhereACallIsLong) {
+TEST_F(CallComparisonTest, TakesOneCallARoundWhereACallIsLong) {
   fakes_.own_us = fakes_.eager_us = 20'000;
   const Timed found = timed();
   EXPECT_EQ(fakes_.room.back(), 1);
@@ -156,8 +157,9 @@ TEST_F(CallComparisonTest, OneCallARoundWhereACallIsLong) {
   EXPECT_EQ(fakes_.checked.size(), 1 + 1 + 5 + 1) << "a call is compared once";
 }
 
-TEST_F(CallComparisonTest, NoMoreCallsThanFitIntoMemory) {
-  options_.batch_bytes_max = 3 << 20;  // Two calls' outputs may be a MiB larger than expected.
+TEST_F(CallComparisonTest, TakesNoMoreCallsThanFitIntoMemory) {
+  // The outputs of two calls may be one MiB larger than expected.
+  options_.batch_bytes_max = 3 << 20;
   timed();
   EXPECT_EQ(fakes_.room, (std::vector<int64_t>{2, 2}));
   options_.batch_bytes_max = 1;
@@ -165,7 +167,7 @@ TEST_F(CallComparisonTest, NoMoreCallsThanFitIntoMemory) {
   EXPECT_EQ(fakes_.room.back(), 1);
 }
 
-TEST_F(CallComparisonTest, TellsTheCandidateWhereInputsAppearAndWhichItWrites) {
+TEST_F(CallComparisonTest, SendsTheCandidateTheAddressOfInputsAndTheWrittenOnes) {
   std::vector<int64_t> told;
   fakes_.candidates.on<Calls>([&](const Calls& asked, const Fd&) {
     told = {asked.address, asked.stride, asked.written.at(0)};
@@ -175,8 +177,9 @@ TEST_F(CallComparisonTest, TellsTheCandidateWhereInputsAppearAndWhichItWrites) {
   EXPECT_EQ(told, (std::vector<int64_t>{4096, 512, 1}));
 }
 
-TEST_F(CallComparisonTest, EventsThatAreForgedDoNotCountAgainstTheHostsClock) {
-  fakes_.host_us = {110, 90, 300};  // The least of a round counts, less what the clock is off by.
+TEST_F(CallComparisonTest, ForgedEventsAreOverruledByTheHostClock) {
+  // The least value of a round counts, less the clock's tolerance.
+  fakes_.host_us = {110, 90, 300};
   const task::Performance forged = timed().performance;
   EXPECT_DOUBLE_EQ(forged.time_us.median, 0.9 * 90 - 5);
   EXPECT_DOUBLE_EQ(forged.speedup_eager.median, 2 * 10 / (0.9 * 90 - 5));
@@ -185,8 +188,8 @@ TEST_F(CallComparisonTest, EventsThatAreForgedDoNotCountAgainstTheHostsClock) {
   EXPECT_DOUBLE_EQ(timed().performance.time_us.median, 10);
 }
 
-// Whoever waits for the device in a call is timed without a gate from then on.
-TEST_F(CallComparisonTest, ACandidateThatWaitsForTheDeviceIsTimedWithItsHost) {
+// A side that waits for the device in a call is timed without a gate from then on.
+TEST_F(CallComparisonTest, ACandidateThatWaitsForTheDeviceIsTimedWithHostTime) {
   fakes_.queued_whole = 0;
   EXPECT_EQ(timed().performance.timing.mode, "host_synchronous");
   EXPECT_EQ(fakes_.gated,
@@ -194,14 +197,14 @@ TEST_F(CallComparisonTest, ACandidateThatWaitsForTheDeviceIsTimedWithItsHost) {
   EXPECT_TRUE(fakes_.baseline_gated.back());
 }
 
-TEST_F(CallComparisonTest, ABaselineIsQueuedAsALongCandidateIs) {
+TEST_F(CallComparisonTest, ABaselineIsQueuedLikeALongCandidate) {
   fakes_.long_calls = 1;
   const task::Performance found = timed().performance;
   EXPECT_FALSE(fakes_.baseline_gated.back());
   EXPECT_EQ(found.timing.notes.size(), 1u);
 }
 
-TEST_F(CallComparisonTest, OneCallMoreTellsPieceByPieceWhatItDid) {
+TEST_F(CallComparisonTest, OneMoreCallIsMeasuredLaunchByLaunch) {
   const Timed found = timed();
   ASSERT_EQ(found.kernels.size(), 1u);
   EXPECT_EQ(found.kernels[0].name, "kernel");
@@ -212,14 +215,14 @@ TEST_F(CallComparisonTest, OneCallMoreTellsPieceByPieceWhatItDid) {
   EXPECT_EQ(found.performance.memory_eager_bytes, 2 * fakes_.memory_bytes);
 }
 
-TEST_F(CallComparisonTest, TheCallThatIsToldPieceByPieceIsVerifiedToo) {
+TEST_F(CallComparisonTest, TheCallThatIsMeasuredLaunchByLaunchIsVerifiedToo) {
   const Timed found = timed();
   EXPECT_EQ(fakes_.checked.back(), 0);
   EXPECT_EQ(found.performance.timing.calls_verified, static_cast<int64_t>(fakes_.checked.size()));
   EXPECT_EQ(fakes_.checked.size() % 2, 0) << "one of the first, two of each other, and that one";
 }
 
-TEST_F(CallComparisonTest, ABaselineWhoseMemoryIsNotMeasuredCostsANote) {
+TEST_F(CallComparisonTest, ABaselineWithoutMeasuredMemoryAddsANote) {
   fakes_.judges.fail<worker::JudgeTimeMemoryQuestion>(
       ErrorReply{"oom", "", {"OutOfMemoryError", "no room", {}, {}}});
   const task::Performance found = timed().performance;
@@ -229,7 +232,7 @@ TEST_F(CallComparisonTest, ABaselineWhoseMemoryIsNotMeasuredCostsANote) {
   EXPECT_NE(found.timing.notes[0].find("no room"), std::string::npos);
 }
 
-TEST_F(CallComparisonTest, BaselinesAreBelieved) {
+TEST_F(CallComparisonTest, BaselinesAreTrusted) {
   is_compiled_ = true;
   const Timed found = timed();
   EXPECT_DOUBLE_EQ(found.performance.time_us.median, 15);
@@ -237,7 +240,7 @@ TEST_F(CallComparisonTest, BaselinesAreBelieved) {
   EXPECT_TRUE(fakes_.checked.empty());
 }
 
-TEST_F(CallComparisonTest, WhatTheCandidateCausesIsItsOutcome) {
+TEST_F(CallComparisonTest, AFailureOfTheCandidateIsItsOutcome) {
   fakes_.devices.fail<Finish>(ErrorReply{"protocol", "", {"Refusal", "not all calls", {}, {}}});
   EXPECT_EQ(decided().find("error"), std::string::npos);
   fakes_.devices.say<Finish>({.us = {1}, .host_us = {}, .launches_own = {1}, .queued_whole = 1});
@@ -247,8 +250,8 @@ TEST_F(CallComparisonTest, WhatTheCandidateCausesIsItsOutcome) {
   EXPECT_EQ(decided(), "runtime");
 }
 
-// A candidate that was fast before is timed alone on the device, and others wait for it.
-TEST_F(CallComparisonTest, ABatchThatHangsDoesNotTakeAllOfTheLimit) {
+// A candidate that was fast before is timed with exclusive use, and others wait for it.
+TEST_F(CallComparisonTest, AHangingBatchDoesNotTakeTheWholeLimit) {
   options_.patience_s = 0.05;
   const auto limit = [&] {
     auto ran = compare();
@@ -271,7 +274,7 @@ TEST_F(CallComparisonTest, ABatchThatHangsDoesNotTakeAllOfTheLimit) {
   EXPECT_LT(limit(), 1);
 }
 
-TEST_F(CallComparisonTest, WhatTheMachineCausesIsAnError) {
+TEST_F(CallComparisonTest, AFailureOfTheMachineIsAnError) {
   fakes_.judges.fail<worker::JudgeTimeCallsQuestion>(worker::Reaction(execute::ProcessEnd{9, 0}));
   EXPECT_EQ(decided().find("error"), 0u);
   fakes_.devices.fail<Finish>(worker::Reaction(execute::ProcessEnd{9, 0}));

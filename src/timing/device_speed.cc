@@ -37,7 +37,7 @@ task::Floor floor_of(const DeviceSpeed& speed, const Work& work) {
 Result<DeviceSpeed> find_device_speed(const std::filesystem::path& file, execute::Judge& judge,
                                       double limit_s) {
   if (const auto text = read_file(file, kFileMax)) {
-    const auto said = Speeds::from_json(*text);  // The speeds that the judge reported once.
+    const auto said = Speeds::from_json(*text);  // The stored speeds.
     const auto speed = said ? speed_of(*said) : Result<DeviceSpeed>(said.error());
     if (speed) return *speed;
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DeviceSpeed: what a device can do at most, measured on it once
-// (python/harness/timing/device_speed.py), and the least time that a task can take there.
+// DeviceSpeed: the peak rates of a device, measured on it once
+// (python/harness/timing/device_speed.py), and the least time of a task on it.
 #ifndef MC_TIMING_DEVICE_SPEED_H_
 #define MC_TIMING_DEVICE_SPEED_H_
 
@@ -27,10 +27,11 @@ struct Work {
   bool is_half = false;   // True if outputs are fp16 or bf16.
 };
 
-// The larger of bytes over bandwidth and operations over the peak for the dtype.
+// The roofline time: the larger of bytes over bandwidth and operations over the peak for the dtype.
 task::Floor floor_of(const DeviceSpeed& speed, const Work& work);
 
-// From `file`, or measured by the judge and kept there.  The device must not be in use meanwhile.
+// The speed from `file`, or measured by the judge and stored there.  REQUIRES: nothing else uses
+// the device.
 Result<DeviceSpeed> find_device_speed(const std::filesystem::path& file, execute::Judge& judge,
                                       double limit_s);
 

@@ -21,7 +21,7 @@ TEST(FloorOf, IsBytesOverBandwidth) {
   EXPECT_DOUBLE_EQ(floor.time_us, 2);
 }
 
-TEST(FloorOf, OrOperationsOverThePeakOfTheDtype) {
+TEST(FloorOf, IsOperationsOverThePeakOfTheDtypeIfThatIsLarger) {
   const task::Floor single = floor_of(kSpeed, {6e6, 7e9, false});
   EXPECT_EQ(single.bound, "compute");
   EXPECT_DOUBLE_EQ(single.time_us, 140);
@@ -43,7 +43,7 @@ class FindDeviceSpeed : public testing::Test {
   execute::Judge judge_{fakes_.judges.session(), {}};
 };
 
-TEST_F(FindDeviceSpeed, MeasuresOnceAndKeepsIt) {
+TEST_F(FindDeviceSpeed, MeasuresOnceAndStoresIt) {
   for (int i = 0; i < 3; ++i) {
     const auto speed = find_device_speed(file_, judge_, 20);
     ASSERT_TRUE(speed) << speed.error().message;
@@ -54,7 +54,7 @@ TEST_F(FindDeviceSpeed, MeasuresOnceAndKeepsIt) {
   EXPECT_EQ(num_measured(), 1);
 }
 
-TEST_F(FindDeviceSpeed, MeasuresAgainWhereWhatWasKeptIsNoSpeed) {
+TEST_F(FindDeviceSpeed, MeasuresAgainWhereTheStoredFileIsInvalid) {
   const std::string odd[] = {"", "null", "[]", R"({"bandwidth_gbs": 3000, "fp32_tflops": 50})",
                              R"({"bandwidth_gbs": 3000, "fp32_tflops": 50, "half_tflops": 0})"};
   int64_t expected = 0;

@@ -12,7 +12,7 @@ constexpr int kClockSm = 1;
 constexpr int kClockMemory = 2;
 constexpr unsigned kTextBytes = 96;
 
-// nvmlClocksEventReasons*, as far as they are no mere consequence of idling or of settings.
+// Reasons from nvmlClocksEventReasons*, except consequences of idling and of settings.
 struct Reason {
   uint64_t bit;
   const char* name;
@@ -30,7 +30,7 @@ struct Nvml::Library {
   int (*clock)(void*, int, unsigned*) = nullptr;
   int (*reasons)(void*, unsigned long long*) = nullptr;
   int (*driver)(char*, unsigned) = nullptr;
-  int (*minor)(void*, unsigned*) = nullptr;  // Null in a library that lacks it.
+  int (*minor)(void*, unsigned*) = nullptr;  // Null in a library without the function.
   int (*shutdown)() = nullptr;
 
   template <typename Function>

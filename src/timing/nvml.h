@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Nvml: what the device's clocks do, asked of the driver's management library.  Looks at the device
-// from outside; no context is created.
+// Nvml: the state of the device's clocks, from the driver's management library.  It observes the
+// device from outside; no context is created.
 #ifndef MC_TIMING_NVML_H_
 #define MC_TIMING_NVML_H_
 
@@ -22,10 +22,10 @@ class Nvml {
   ~Nvml();
   Nvml(const Nvml&) = delete;
 
-  // Takes the clocks of this moment into account.
+  // Includes the current clocks in the minima and maxima of `clocks`.
   void look(task::Clocks& clocks) const;
 
-  // The number of its node below /dev: 3 of nvidia3.  Empty if NVML does not report it.
+  // The number of the device's node below /dev: 3 of nvidia3.  Empty if NVML does not report it.
   std::optional<int> minor_number() const;
 
   // "580.65.06"
@@ -37,7 +37,7 @@ class Nvml {
   std::unique_ptr<Library> library_;
 };
 
-// Names of the reasons in NVML's mask that lower clocks against the candidate's interest, sorted.
+// Sorted names of the reasons in NVML's mask that lower clocks unexpectedly.
 std::vector<std::string> throttling_of(uint64_t mask);
 
 }  // namespace mc::timing

@@ -16,9 +16,7 @@ TEST(Throttling, NamesWhatLowersTheClocks) {
   EXPECT_THAT(throttling_of(0x04 | 0x40), ElementsAre("hardware_thermal", "power_cap"));
 }
 
-TEST(Throttling, PassesOverIdlingAndSettings) {
-  EXPECT_THAT(throttling_of(0x01 | 0x02), IsEmpty());
-}
+TEST(Throttling, IgnoresIdlingAndSettings) { EXPECT_THAT(throttling_of(0x01 | 0x02), IsEmpty()); }
 
 TEST(Nvml, IsAbsentOrKnowsItsDevice) {
   const auto driver = execute::ask_cuda_driver();

@@ -10,10 +10,10 @@ namespace mc::timing {
 namespace {
 
 constexpr int64_t kWarpThreads = 32;
-constexpr int64_t kThreadsMax = 1024;      // The threads of a block.
-constexpr int64_t kRegistersUnit = 256;    // Registers are given to a warp in such units.
-constexpr int64_t kSharedUnit = 128;       // Shared memory is given to a block in such units.
-constexpr int64_t kSharedReserved = 1024;  // The bytes of each block that the system takes.
+constexpr int64_t kThreadsMax = 1024;      // The most threads of a block.
+constexpr int64_t kRegistersUnit = 256;    // The allocation unit of a warp's registers.
+constexpr int64_t kSharedUnit = 128;       // The allocation unit of a block's shared memory.
+constexpr int64_t kSharedReserved = 1024;  // The bytes of each block that the system reserves.
 
 int64_t rounded_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How many blocks and warps of a kernel a multiprocessor can hold at once.
-// CUDA C++ Programming Guide, "Compute Capabilities"; the limits are those of 9.0.
+// The number of blocks and warps of a kernel that a multiprocessor can hold at once.  Source: CUDA
+// C++ Programming Guide, "Compute Capabilities"; the limits are those of 9.0.
 #ifndef MC_TIMING_OCCUPANCY_H_
 #define MC_TIMING_OCCUPANCY_H_
 
@@ -20,22 +20,22 @@ inline constexpr int64_t kSharedBytesMax = 228 * 1024;
 struct Occupancy {
   int64_t blocks = 0;
   int64_t warps = 0;  // The warps of all these blocks.
-  std::string limit;  // "warps", "blocks", "registers" or "shared memory": the first that is least.
+  // "warps", "blocks", "registers" or "shared memory": the first of the scarcest.
+  std::string limit;
 };
 
-// The occupancy by a kernel with so many threads and bytes of shared memory a block, and registers
-// a thread.
-// REQUIRES: threads > 0 and shared_bytes >= 0.
+// The occupancy for a kernel with `threads` and `shared_bytes` for each block, and `registers` for
+// each thread.  REQUIRES: threads > 0 and shared_bytes >= 0.
 Occupancy occupancy_of(int64_t threads, int64_t registers, int64_t shared_bytes);
 
 struct BlockNeeds {
   std::array<int64_t, 3> block{};
-  int64_t registers = 0;     // A thread.
-  int64_t shared_bytes = 0;  // A block.
+  int64_t registers = 0;     // For each thread.
+  int64_t shared_bytes = 0;  // For each block.
 };
 
-// The warps that a multiprocessor holds of those that it could hold: from 0 (a block does not fit,
-// or has no threads) to 1.
+// The resident warps of a multiprocessor as a share of the most that it can hold: from 0 (a block
+// does not fit, or has no threads) to 1.
 double occupancy(const BlockNeeds& needs);
 
 }  // namespace mc::timing

@@ -12,7 +12,7 @@
 namespace mc::timing {
 namespace {
 
-const std::string kCandidate = "candidate";  // The owner of its own kernels.
+const std::string kCandidate = "candidate";  // The owner of the candidate's own kernels.
 
 bool is_transfer(const std::string& name) { return name == "[memcpy]" || name == "[memset]"; }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Provenance: whose kernels a call ran, and how long, as the device process tells piece by piece
-// (device/cuda/call_items.h).
+// Provenance: the owners of the kernels of a call, and their times, from the device process's
+// launch-by-launch record (device/cuda/call_items.h).
 #ifndef MC_TIMING_PROVENANCE_H_
 #define MC_TIMING_PROVENANCE_H_
 
@@ -13,7 +13,7 @@
 
 namespace mc::timing {
 
-// The facts about one kernel in a candidate's artifact.
+// A kernel in a candidate's artifact.
 struct OwnKernel {
   std::string name;  // Mangled.
   int64_t spill_bytes = 0;
@@ -21,7 +21,8 @@ struct OwnKernel {
 
 struct Provenance {
   std::vector<task::KernelTime> kernels;  // Longest first.
-  double own_share = 0;  // The share of the kernels' time; copies and fills left out.
+  // The own kernels' share of the kernels' time; copies and fills are excluded.
+  double own_share = 0;
 };
 
 Provenance find_owners(const std::vector<worker::Kernel>& kernels,

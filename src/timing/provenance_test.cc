@@ -22,7 +22,7 @@ worker::Kernel kernel(const char* name, const char* owner, double us) {
 
 const std::vector<OwnKernel> kOwn = {{"_Z4minev", 12}};
 
-TEST(FindOwners, TellsWhatIsTheCandidatesLongestFirst) {
+TEST(FindOwners, FindsTheCandidatesKernelsLongestFirst) {
   const auto found = find_owners(
       {kernel("_Z4minev", "", 6), kernel("_Z4copyv", "/lib/libtorch_cuda.so", 2)}, kOwn);
   ASSERT_EQ(found.kernels.size(), 2u);
@@ -43,7 +43,7 @@ TEST(FindOwners, AKernelOfALibraryIsNotOwnWhateverItsName) {
   EXPECT_EQ(found.own_share, 0);
 }
 
-TEST(FindOwners, CopiesAndFillsAreNobodys) {
+TEST(FindOwners, CopiesAndFillsHaveNoOwner) {
   const auto found =
       find_owners({kernel("[memcpy]", "runtime", 30), kernel("[memset]", "runtime", 30),
                    kernel("k", "", 20), kernel("[graph]", "", 20)},
@@ -52,7 +52,7 @@ TEST(FindOwners, CopiesAndFillsAreNobodys) {
   EXPECT_EQ(found.kernels.back().share, 0.2);
 }
 
-TEST(FindOwners, NothingHasNoShare) { EXPECT_EQ(find_owners({}, kOwn).own_share, 0); }
+TEST(FindOwners, WithoutKernelsTheShareIsZero) { EXPECT_EQ(find_owners({}, kOwn).own_share, 0); }
 
 }  // namespace
 }  // namespace mc::timing

@@ -13,7 +13,7 @@ namespace {
 constexpr double kOutside = 0.05;
 constexpr double kSigmas = 1.96;  // The quantile of a normal distribution, for the same share.
 
-// How many samples can be left out at each end: the most k with 2 P(Bin(n, 1/2) <= k) <= 5 %.
+// The number of samples to leave out at each end: the largest k with 2 P(Bin(n, 1/2) <= k) <= 5 %.
 size_t num_left_out(size_t n) {
   double term = std::pow(0.5, static_cast<double>(n));  // P(Bin = 0)
   double below = 0;

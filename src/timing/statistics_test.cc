@@ -20,7 +20,7 @@ TEST(EstimateMedian, TakesTheMeanOfTheMiddleTwoOfAnEvenNumber) {
   EXPECT_EQ(estimate_median(samples).median, 2.5);
 }
 
-// From tables of the binomial distribution: the ranks (from 1) that enclose the median with 95 %.
+// The ranks (from 1) that enclose the median with 95 %, from tables of the binomial distribution.
 TEST(EstimateMedian, LeavesOutAsManyAsTheBinomialDistributionAllows) {
   struct Case {
     int n, low, high;

@@ -40,7 +40,7 @@ void attach(msghdr& message, const std::vector<int>& fds, std::array<char, 256>&
   std::memcpy(CMSG_DATA(header), fds.data(), bytes);
 }
 
-// Keeps the first descriptor, closes what came beyond it.
+// Keeps the first descriptor and closes all others.
 void take_fds(msghdr& message, Fd& kept) {
   for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
        header = CMSG_NXTHDR(&message, header)) {

@@ -27,22 +27,22 @@ using TimePoint = std::chrono::steady_clock::time_point;
 
 struct Message {
   std::string json;
-  Fd region;  // Closed when none came.
+  Fd region;  // Closed when none was sent.
 };
 
 class Channel {
  public:
-  // Waits until the socket can go on: returns ok, or the reason to give up.  Lets a caller watch
-  // a child's life, limits and output while a message is under way.  `events` as for poll(2).
+  // Blocks until the socket is ready: returns ok, or the reason to give up.  A caller can watch a
+  // child's end, limits and output while a message is in transit.  `events` as for poll(2).
   using Wait = std::function<Status(int fd, short events)>;
 
-  // Both ends; the second is for the child.
+  // Both ends of a new socket pair; the second is for the child.
   static Result<std::pair<Channel, Fd>> create_pair();
 
   int fd() const { return fd_.get(); }
   Status send(std::string_view json, const std::vector<int>& fds, const Wait& wait) const;
   Result<Message> receive(const Wait& wait) const;
-  // True if something came that nobody received yet.
+  // True if there are bytes that were not received yet.
   bool has_unread() const;
 
  private:

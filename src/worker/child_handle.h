@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ChildHandle: what a session holds its child by: how it lives, waits and ends.  The product's is a
-// process in a sandbox (sandbox/child.h, which has the contracts); a test's is an object
-// (fakes/fake_worker.h).
+// ChildHandle: a session's interface to its child: waiting, stopping and ending it.  In production
+// it is a process in a sandbox (sandbox/child.h, which has the contracts); in a test it is an
+// object (fakes/fake_worker.h).
 #ifndef MC_WORKER_CHILD_HANDLE_H_
 #define MC_WORKER_CHILD_HANDLE_H_
 
@@ -22,7 +22,7 @@ class ChildHandle {
 
   virtual ~ChildHandle() = default;
   virtual std::optional<Ending> await(const Awaited& awaited) = 0;
-  // True if `channel` has something to be read, or the child has ended; waits that long for it.
+  // True if `channel` is readable or the child has ended; waits for at most `wait`.
   virtual bool has_news(int channel, std::chrono::milliseconds wait) = 0;
   virtual void stop() = 0;
   virtual void go_on() = 0;

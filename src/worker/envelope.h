@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The parts of every answer, whoever gave it: whether it is one, why it is none, how deeply it
-// nests, and the one question that every role answers first, about its protections.
+// The common parts of all responses: whether one is a reply or an error, how deeply it nests, and
+// the response to the first request that every role gets, about its protections.
 #ifndef MC_WORKER_ENVELOPE_H_
 #define MC_WORKER_ENVELOPE_H_
 
@@ -14,19 +14,19 @@
 
 namespace mc::worker {
 
-// A child's "ok": false.
+// A response with "ok": false.
 struct ErrorReply {
   std::string kind;  // "exception", "oom", "link", "unsupported", "protocol"
   std::string stage;
   task::Exception exception;
 };
 
-// True if arrays and objects stand deeper inside each other than in any honest message.  Such JSON
-// must not be parsed: nlohmann copies and writes values by recursion, and a stack has an end.
+// True if arrays and objects are nested more deeply than in any honest message.  Such JSON must not
+// be parsed: nlohmann copies and writes values recursively, and the stack is finite.
 bool nests_too_deeply(std::string_view json);
 
 bool is_ok(std::string_view answer);
-// Names of the protections that a child goes without; an unknown one is a protocol error.
+// The names of the protections that a child lacks; an unknown name is a protocol error.
 Result<std::vector<std::string>> decode_protections(std::string_view answer);
 Result<ErrorReply> decode_refusal(std::string_view answer);
 

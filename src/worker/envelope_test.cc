@@ -6,7 +6,7 @@
 namespace mc::worker {
 namespace {
 
-TEST(Envelope, TellsRepliesFromRefusals) {
+TEST(Envelope, DistinguishesRepliesFromErrorReplies) {
   EXPECT_TRUE(is_ok(R"({"ok": true})"));
   for (const char* text :
        {"", "[]", "{}", R"({"ok": 1})", R"({"ok": "true"})", R"({"ok": false})"}) {
@@ -14,7 +14,7 @@ TEST(Envelope, TellsRepliesFromRefusals) {
   }
 }
 
-TEST(Envelope, TellsHowDeeplyJsonNests) {
+TEST(Envelope, DetectsDeeplyNestedJson) {
   const auto nested = [](size_t depth, const std::string& inside) {
     return std::string(depth, '[') + inside + std::string(depth, ']');
   };
@@ -36,7 +36,7 @@ TEST(Envelope, ReadsTheNamesOfMissingProtections) {
   EXPECT_THAT(decode_protections(R"({"missing": []})").value(), ::testing::IsEmpty());
 }
 
-TEST(Envelope, DoesNotTakeSilenceOrNonsenseForFullProtection) {
+TEST(Envelope, RejectsAMissingOrMalformedListOfProtections) {
   for (const char* text :
        {"{}", R"({"missing": null})", R"({"missing": [{}]})", R"({"missing": [{"protection": 3}]})",
         R"({"missing": ["seccomp"]})", R"({"missing": [{"protection": "no_such_protection"}]})"}) {

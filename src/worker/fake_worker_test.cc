@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The fake that other rooms' tests stand on does what a session sees of a real child, and the
-// session itself what it promises of any.
+// The fake, which tests of other layers rely on, shows a session the same behaviour as a real
+// child, and the session keeps its contract with it.
 #include "worker/fakes/fake_worker.h"
 
 #include <gmock/gmock.h>
@@ -26,7 +26,7 @@ class FakeWorkerTest : public testing::Test {
   FakeWorker worker_{time_};
 };
 
-TEST_F(FakeWorkerTest, AnswersWhatItIsAskedByTheDefinition) {
+TEST_F(FakeWorkerTest, RespondsAccordingToTheDefinition) {
   worker_.on<Begin>([](const Begin& asked, const Fd&) {
     return JudgeBeginAnswer{{.call_memory = {.inputs = static_cast<int64_t>(asked.seed)}}};
   });
@@ -39,7 +39,7 @@ TEST_F(FakeWorkerTest, AnswersWhatItIsAskedByTheDefinition) {
   EXPECT_THAT(worker_.asked(), ElementsAre("begin"));
 }
 
-TEST_F(FakeWorkerTest, SendsMessagesThatNoSocketHasRoomFor) {
+TEST_F(FakeWorkerTest, SendsMessagesLargerThanASocketBuffer) {
   const std::string large(8 << 20, 'x');
   worker_.on<BaselineTimeCallsQuestion>([&](const auto& asked, const Fd& region) {
     EXPECT_EQ(asked.inputs.json.size(), large.size() + 2);
@@ -58,7 +58,7 @@ TEST_F(FakeWorkerTest, SendsMessagesThatNoSocketHasRoomFor) {
   EXPECT_TRUE(init->region.is_open());
 }
 
-TEST_F(FakeWorkerTest, RefusesAndLivesOn) {
+TEST_F(FakeWorkerTest, SendsAnErrorReplyAndStaysAlive) {
   worker_.fail<Begin>(ErrorReply{"oom", "", {"Error", "no room", {}, {}}});
   Session session = worker_.session();
   for (int i = 0; i < 2; ++i) {
@@ -92,10 +92,10 @@ TEST_F(FakeWorkerTest, IsEndedByTheSessionsLimitWhereItHangs) {
   EXPECT_EQ(worker_.num_alive(), 0);
 }
 
-TEST_F(FakeWorkerTest, IsEndedWhereAllAnswersTogetherTookTheirTime) {
+TEST_F(FakeWorkerTest, IsKilledWhenTheTimeForAllResponsesIsUsedUp) {
   AnswerTime time{std::chrono::milliseconds(100)};
   worker_.fail<Begin>(Hangs());
-  for (int i = 0; i < 2; ++i) {  // The second process finds nothing left.
+  for (int i = 0; i < 2; ++i) {  // The second process has no time left.
     Session session = worker_.session();
     session.charge(&time);
     const Answer answer = ask(session);
@@ -107,14 +107,14 @@ TEST_F(FakeWorkerTest, IsEndedWhereAllAnswersTogetherTookTheirTime) {
   EXPECT_EQ(worker_.num_alive(), 0);
 }
 
-TEST_F(FakeWorkerTest, SaysWhatIsNoMessageAndIsEnded) {
+TEST_F(FakeWorkerTest, IsKilledAfterAMalformedMessage) {
   worker_.say_raw<Begin>("no JSON");
   Session session = worker_.session();
   EXPECT_TRUE(std::holds_alternative<MalformedReply>(ask(session)));
   EXPECT_EQ(worker_.num_alive(), 0);
 }
 
-TEST_F(FakeWorkerTest, IsNotBelievedWhatItsDefinitionDoesNotAllow) {
+TEST_F(FakeWorkerTest, HasAResponseRejectedThatTheDefinitionForbids) {
   const std::string body = JudgeRestAnswer().to_json();
   for (const auto& [json, has_region] :
        {std::pair(body, true), {R"({"ok": true, "seed": 1})", false}}) {
@@ -132,7 +132,7 @@ TEST_F(FakeWorkerTest, IsNotBelievedWhatItsDefinitionDoesNotAllow) {
   EXPECT_FALSE(parse_response<Init>(std::get<Reply>(std::move(answer))));
 }
 
-TEST_F(FakeWorkerTest, AnswersLaterAndTimePassesMeanwhile) {
+TEST_F(FakeWorkerTest, RespondsLaterWhileFakeTimePasses) {
   bool is_ready = false;
   worker_.on<Begin>([&](const Begin&, const Fd&) -> Reaction {
     if (!is_ready) return Later();
@@ -150,7 +150,7 @@ TEST_F(FakeWorkerTest, AnswersLaterAndTimePassesMeanwhile) {
   EXPECT_TRUE(std::holds_alternative<Reply>(session.receive(kLimit)));
 }
 
-TEST_F(FakeWorkerTest, RestsUntilItIsAsked) {
+TEST_F(FakeWorkerTest, IsSuspendedUntilTheNextRequest) {
   worker_.say<Begin>({});
   Session session = worker_.session();
   session.rest();
@@ -159,7 +159,7 @@ TEST_F(FakeWorkerTest, RestsUntilItIsAsked) {
   EXPECT_FALSE(worker_.rests());
 }
 
-TEST_F(FakeWorkerTest, IsEndedWhereItRestsAndOwesAnAnswer) {
+TEST_F(FakeWorkerTest, IsKilledWhenSuspendedWhileItOwesAResponse) {
   worker_.say<Begin>({});
   Session session = worker_.session();
   session.send(Begin().to_json(), nullptr, kLimit);
@@ -177,7 +177,7 @@ TEST_F(FakeWorkerTest, LivesAsLongAsItsSession) {
   EXPECT_EQ(worker_.num_sessions(), 2);
 }
 
-TEST(Clock, SleepsOnATimeOfItsOwn) {
+TEST(Clock, SleepsInFakeTime) {
   const FakeTime time;
   const Clock clock = time.clock();
   const auto deadline = clock.in(3600);

@@ -10,7 +10,7 @@ namespace {
 
 using testing::ElementsAre;
 
-TEST(OneDevice, IsTheFirstThatIsVisible) {
+TEST(OneDevice, IsTheFirstVisibleOne) {
   ::unsetenv("CUDA_VISIBLE_DEVICES");
   ::unsetenv("CUDA_DEVICE_ORDER");
   EXPECT_THAT(environment_of_one_device(), ElementsAre("CUDA_VISIBLE_DEVICES=0"));
@@ -30,7 +30,7 @@ TEST(OneDevice, HasThePlatformsVariable) {
   ::unsetenv("MUSA_VISIBLE_DEVICES");
 }
 
-TEST(OneDevice, SeesItsOwnNodeAndThoseOfAll) {
+TEST(OneDevice, HasItsOwnNodeAndTheCommonOnes) {
   const std::vector<std::string> nodes = {"/dev/nvidia-uvm", "/dev/nvidia0", "/dev/nvidia1",
                                           "/dev/nvidia10", "/dev/nvidiactl"};
   EXPECT_THAT(nodes_of_one_device(nodes, 1),

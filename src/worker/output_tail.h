@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// OutputTail: drains a pipe and keeps its last bytes, so that a child that floods its output
-// neither blocks nor fills anything.
+// OutputTail: drains a pipe and keeps its last bytes, so that a child with endless output neither
+// blocks nor fills memory.
 #ifndef MC_WORKER_OUTPUT_TAIL_H_
 #define MC_WORKER_OUTPUT_TAIL_H_
 
@@ -16,7 +16,7 @@ namespace mc::worker {
 
 class OutputTail {
  public:
-  // The descriptor to hand to the child; the caller closes it once the child has it.
+  // The descriptor is for the child; the caller closes it once the child has it.
   static Result<std::pair<OutputTail, Fd>> create(size_t bytes_max);
   OutputTail(OutputTail&&) noexcept;
   OutputTail& operator=(OutputTail&&) noexcept;

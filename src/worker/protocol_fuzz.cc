@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Messages that any child may answer or be told: any text, and edited examples of each message that
-// protocol.json defines, of each role.
+// Any text, and edited examples of each message of protocol.json, as a response from or a request
+// to any role.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -14,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace mc::worker;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   if (size == 0) return 0;
-  size_t number = 0;  // The first byte says as which message the others are read.
+  size_t number = 0;  // The first byte selects the message type.
   for_each_message([&]<typename Message>() {
     if (number++ != data[0]) return;
     reads<Message>(text.substr(1));

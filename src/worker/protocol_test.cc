@@ -60,7 +60,7 @@ TEST(Protocol, RefusesAnAnswerWithOneMemberMore) {
 
 TEST(Protocol, RefusesAnAnswerWithOneMemberLess) {
   for (const auto& [name, value] : kRan.items()) {
-    if (name == "ok") continue;  // Looked at before (envelope.h).
+    if (name == "ok") continue;  // The envelope is checked separately (envelope.h).
     Json less = kRan;
     less.erase(name);
     EXPECT_FALSE(CandidateRunAnswer::from_json(less.dump())) << name;
@@ -91,7 +91,7 @@ TEST(Protocol, RefusesWhatIsNoMessage) {
   EXPECT_FALSE(CandidateRunAnswer::from_json(std::string(1000, '[')));
 }
 
-TEST(Protocol, WritesAsTextWhatJsonHasNoNumberFor) {
+TEST(Protocol, WritesNonFiniteNumbersAsText) {
   for (const double value : {double{INFINITY}, -double{INFINITY}, 1e300, -0.25}) {
     const auto told = JudgeTimeSpeedAnswer::from_json(JudgeTimeSpeedAnswer{1, value, 1}.to_json());
     ASSERT_TRUE(told);
@@ -107,7 +107,7 @@ TEST(Protocol, WritesAsTextWhatJsonHasNoNumberFor) {
   }
 }
 
-TEST(Protocol, IsAQuestionOfOneOperationAndAnAnswerThatIsOne) {
+TEST(Protocol, RequiresTheOperationOfARequestAndTheOkOfAResponse) {
   const std::string begin = JudgeBeginQuestion{7}.to_json();
   ASSERT_TRUE(JudgeBeginQuestion::from_json(begin));
   EXPECT_FALSE(JudgeTimePlanQuestion::from_json(begin));
@@ -115,11 +115,11 @@ TEST(Protocol, IsAQuestionOfOneOperationAndAnAnswerThatIsOne) {
   EXPECT_FALSE(JudgeRestAnswer::from_json("{}"));
 }
 
-// Every object in it.
+// Calls `visit` for every object in `json`.
 void for_each_object(Json& json, const std::function<void(Json&)>& visit) {
   if (json.is_object()) visit(json);
   for (Json& inner : json) {
-    // The inside of a tree is not of the definition.
+    // The definition does not describe the inside of a tree.
     if (inner.is_structured() && inner.dump() != example<Tree>().json) {
       for_each_object(inner, visit);
     }
@@ -137,7 +137,7 @@ TEST(EveryMessage, WithOneMemberMoreIsRefusedAtAnyDepth) {
   for_each_message([]<typename Message>() {
     Json message = Json::parse(example<Message>().to_json());
     for_each_object(message, [&](Json& object) {
-      if (object.contains("key")) return;  // A map, with any names.
+      if (object.contains("key")) return;  // A map, whose keys are free.
       object["trial_seed"] = 1;
       EXPECT_FALSE(reads<Message>(message.dump())) << message;
       object.erase("trial_seed");
@@ -146,7 +146,7 @@ TEST(EveryMessage, WithOneMemberMoreIsRefusedAtAnyDepth) {
   });
 }
 
-TEST(EveryMessage, WithOneMemberLessIsReadOnlyWhereItMayBeMissing) {
+TEST(EveryMessage, WithOneMemberLessIsReadOnlyWhereThatIsOptional) {
   for_each_message([]<typename Message>() {
     Message example_of_it = example<Message>();
     Message::for_each_member(example_of_it, [&]<typename Member>(const char* name, Member&) {
@@ -158,7 +158,7 @@ TEST(EveryMessage, WithOneMemberLessIsReadOnlyWhereItMayBeMissing) {
   });
 }
 
-TEST(EveryMessage, IsReadOrRefusedHoweverItIsGarbled) {
+TEST(EveryMessage, IsReadOrRejectedAfterAnyEdit) {
   std::mt19937 random(20);
   for_each_message([&]<typename Message>() {
     const std::string text = example<Message>().to_json();

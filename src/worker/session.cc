@@ -18,7 +18,7 @@ namespace {
 using sandbox::Child;
 using sandbox::Ending;
 
-// "trial 3" of a question; "" of those that are asked while calls are timed.
+// A short name of a request, such as "trial 3"; "" for requests while calls are timed.
 std::string summary_of(std::string_view question) {
   const auto json = nlohmann::json::parse(question, nullptr, false);
   const std::string operation = json.is_object() ? json.value("op", "") : "";
@@ -26,7 +26,7 @@ std::string summary_of(std::string_view question) {
   return json.contains("index") ? operation + " " + json["index"].dump() : operation;
 }
 
-// The limit of a wait, by what is left of the time for all answers.
+// The limit of a wait, reduced to the time that is left for all responses.
 std::chrono::duration<double> bounded(const Session::Impl& impl,
                                       std::chrono::duration<double> limit) {
   if (impl.time == nullptr) return limit;
@@ -47,7 +47,7 @@ struct ToAnswer {
   }
 };
 
-// Watches the child's life and limits while a message is under way.
+// Watches the child's end and limits while a message is in transit.
 class Watch {
  public:
   Watch(Session::Impl& impl, std::chrono::duration<double> limit)
@@ -64,9 +64,9 @@ class Watch {
     };
   }
 
-  // The answer after a message that failed.  The child is dead then.
+  // The result after a failed message.  The child is dead afterwards.
   Answer why_not(const Error& error) {
-    // A closed channel is how a death is often seen first.
+    // A closed channel is often the first sign of a death.
     if (!ending_ && error.code == ErrorCode::kUnavailable)
       ending_ = impl_.child->await({.deadline = deadline_});
     impl_.child->kill_tree();
@@ -108,7 +108,8 @@ void Session::send(std::string_view question, const Fd* region,
   impl_->owes_answer = true;
   impl_->asked = Child::Clock::now();
   if (spdlog::should_log(spdlog::level::debug)) impl_->question = summary_of(question);
-  // Nor may descriptors lie there meanwhile, which count against all children of this user.
+  // A child must not send anything before a request.  Unread descriptors would also count against
+  // all children of this user.
   if (impl_->channel.has_unread()) {
     impl_->child->kill_tree();
     impl_->unsent = MalformedReply{"it spoke before it was asked"};

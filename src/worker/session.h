@@ -2,10 +2,10 @@
 //
 // Session: the supervisor's side of one child of the zygote.
 //
-// A child serves one role for one candidate.  The supervisor asks, the child answers once for each
-// question; while it waits, the supervisor watches the child's life through a pidfd, its memory and
-// threads, the clock, and drains what it prints.  Destroying a session kills the child's whole pid
-// namespace.  Not thread-safe; one thread drives a session.
+// A child serves one role for one candidate.  The supervisor sends requests, and the child responds
+// once to each.  In the meantime the supervisor watches the child's end through a pidfd, its memory
+// and threads, and the time limit, and drains its output.  Destroying a session kills the child's
+// whole pid namespace.  Not thread-safe; one thread drives a session.
 #ifndef MC_WORKER_SESSION_H_
 #define MC_WORKER_SESSION_H_
 
@@ -29,7 +29,7 @@ inline constexpr size_t kOutputTailBytes = 4 << 10;
 
 enum class Limit { kWall, kAllCalls, kCpu, kMemory, kThreads };
 
-// The time by the clock that is left to a candidate for all its answers, of however many processes.
+// The wall-clock time that is left to a candidate for all its responses, of all its processes.
 struct AnswerTime {
   std::chrono::duration<double> left;
 };
@@ -38,26 +38,26 @@ struct Reply {  // "ok": true
   std::string json;
   Fd region;
 };
-struct ProcessEnd {  // The child ended without an answer.
+struct ProcessEnd {  // The child ended without a response.
   int signal = 0;
   int exit_code = 0;
 };
 struct LimitExceeded {
   Limit limit = Limit::kWall;
 };
-struct MalformedReply {  // It answered with what is no message.
+struct MalformedReply {  // The child sent something that is not a message.
   std::string why;
 };
 using Answer = std::variant<Reply, ErrorReply, ProcessEnd, LimitExceeded, MalformedReply>;
 
-// The answer to a question of protocol.json, and what came along.
+// The response to a request of protocol.json, with its region.
 template <typename Question>
 struct Response {
   typename Question::Answer body;
-  Fd region = {};  // Open where the definition says that one comes.
+  Fd region = {};  // Open where the definition demands a region.
 };
 
-// A protocol error for what is no answer to `Question`.
+// A protocol error for a reply that is not a response to `Question`.
 template <typename Question>
 Result<Response<Question>> parse_response(Reply reply) {
   using Said = typename Question::Answer;
@@ -78,36 +78,36 @@ class Session {
   Session& operator=(Session&&) noexcept;
   ~Session();
 
-  // Sends a question, with a region when `region` is not null, and waits for the answer.  After
-  // anything but Reply and ErrorReply the child is dead.
+  // Sends a request, with a region when `region` is not null, and waits for the response.  After
+  // any result but Reply and ErrorReply the child is dead.
   Answer ask(std::string_view question, const Fd* region, std::chrono::duration<double> limit);
 
-  // From now on the time until each answer is taken off `time`, at whose end the child ends by
-  // Limit::kAllCalls.  REQUIRES: `time` is null or outlives the session.
+  // From now on the time until each response is subtracted from `time`; when none is left, the
+  // child ends with Limit::kAllCalls.  REQUIRES: `time` is null or outlives the session.
   void charge(AnswerTime* time);
 
-  // The two halves of `ask`, for a question that the child answers later.  After a failed send,
-  // `receive` tells why.  REQUIRES: they alternate.
+  // The two halves of `ask`, for a request that the child answers later.  After a failed send,
+  // `receive` returns the reason.  REQUIRES: the calls alternate.
   void send(std::string_view question, const Fd* region, std::chrono::duration<double> limit);
   Answer receive(std::chrono::duration<double> limit);
-  // True if an answer, or the child's end, waits to be received; waits that long for it.
+  // True if a response can be received or the child has ended; waits for at most `wait`.
   bool has_news(std::chrono::milliseconds wait);
 
-  // Stops the child until it is woken or asked again, so that it uses neither processors nor a
-  // device meanwhile.  One that owes an answer, after a failure between `send` and `receive`, is
-  // ended: what it said later would be taken for the answer to the next question.
+  // Suspends the child until wake() or the next request, so that it uses neither processors nor a
+  // device.  A child that still owes a response, after a failure between `send` and `receive`, is
+  // killed: its late response would be taken for the response to the next request.
   void rest();
   void wake();
 
-  // Ends the child now, and so gives back what it holds of a device.
+  // Kills the child now, which releases its device memory.
   void end();
 
-  // Lets a candidate process read these libraries; their paths as it sees them.  Where the sandbox
-  // could not close its view, they are what they were.  REQUIRES: called once.
+  // Makes these libraries readable for a candidate process.  Returns their paths in its view; where
+  // the sandbox does not restrict the view, the paths are unchanged.  REQUIRES: called once.
   Result<std::vector<std::filesystem::path>> show(
       const std::vector<std::filesystem::path>& libraries);
 
-  // The last bytes of what the child printed.
+  // The last bytes of the child's output.
   std::string output_tail() const;
   int64_t memory_peak_bytes() const;
 

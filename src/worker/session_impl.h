@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The members of a Session; made by Zygote::spawn.  Members are destroyed bottom up: the child dies
-// before its output is waited for.
+// The members of a Session; made by Zygote::spawn.  Members are destroyed in reverse order: the
+// child dies before the session waits for the end of its output.
 #ifndef MC_WORKER_SESSION_IMPL_H_
 #define MC_WORKER_SESSION_IMPL_H_
 
@@ -24,15 +24,15 @@ struct Session::Impl {
   std::unique_ptr<ChildHandle> child;
   std::optional<ArtifactMount> shelf = std::nullopt;  // The mount of a candidate process.
   bool sees_shelf = false;
-  std::optional<Answer> unsent = std::nullopt;  // Why the last question did not get through.
+  std::optional<Answer> unsent = std::nullopt;  // The reason why the last request was not sent.
   bool rests = false;
-  bool owes_answer = false;    // It was asked, and the answer was not received yet.
-  bool was_shown = false;      // The libraries on its shelf were shown.
+  bool owes_answer = false;    // True from a request until its response is received.
+  bool was_shown = false;      // True once show() was called.
   AnswerTime* time = nullptr;  // The limit of all answers together, if any.
   sandbox::Child::Clock::time_point asked = {};  // The time of the last question.
   // For the log:
   std::string name = {};      // "judge 1234"
-  std::string question = {};  // The last one, where somebody reads of it.
+  std::string question = {};  // The last request, if debug messages are logged.
 };
 
 }  // namespace mc::worker

@@ -24,7 +24,7 @@ namespace {
 constexpr std::chrono::seconds kTestTimeMax{20};
 using Counter = std::atomic<uint64_t>;
 
-// Answers whatever it is asked, while a thread of its counts.
+// Responds to every request, while another thread of it counts.
 [[noreturn]] void serve(int socket, Counter& counter) {
   std::thread([&counter] {
     for (;;) ++counter;
@@ -93,7 +93,7 @@ class SessionAtRest : public testing::Test {
   pid_t init_ = 0;
 };
 
-TEST(Session, EndsOneThatSpeaksBeforeItIsAsked) {
+TEST(Session, KillsAChildThatSendsBeforeARequest) {
   auto ends = Channel::create_pair();
   auto output = OutputTail::create(kOutputTailBytes);
   ASSERT_TRUE(ends && output);
@@ -113,7 +113,7 @@ TEST(Session, EndsOneThatSpeaksBeforeItIsAsked) {
   EXPECT_EQ(std::get<MalformedReply>(answer).why, "it spoke before it was asked");
 }
 
-TEST_F(SessionAtRest, StandsStillUntilItIsAsked) {
+TEST_F(SessionAtRest, IsSuspendedUntilTheNextRequest) {
   for (int i = 0; i < 3; ++i) {
     session_->rest();
     session_->rest();
@@ -124,7 +124,7 @@ TEST_F(SessionAtRest, StandsStillUntilItIsAsked) {
   }
 }
 
-TEST_F(SessionAtRest, GoesOnWhenItIsWoken) {
+TEST_F(SessionAtRest, ContinuesAfterWake) {
   session_->rest();
   session_->wake();
   session_->wake();
@@ -132,14 +132,14 @@ TEST_F(SessionAtRest, GoesOnWhenItIsWoken) {
   EXPECT_TRUE(answers());
 }
 
-TEST_F(SessionAtRest, IsEndedWhereItOwesAnAnswer) {
+TEST_F(SessionAtRest, IsKilledWhereItOwesAResponse) {
   session_->send("{}", nullptr, kTestTimeMax);
   session_->rest();
   const Answer answer = session_->ask("{}", nullptr, kTestTimeMax);
   EXPECT_FALSE(std::holds_alternative<Reply>(answer)) << answer.index();
 }
 
-TEST_F(SessionAtRest, TellsThatItDied) {
+TEST_F(SessionAtRest, ReportsThatItDied) {
   session_->rest();
   kill(init_, SIGKILL);
   EXPECT_TRUE(session_->has_news(std::chrono::milliseconds(kTestTimeMax)));

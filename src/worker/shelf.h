@@ -3,8 +3,8 @@
 // ArtifactMount: a directory of the host in which one candidate process finds the libraries that
 // were compiled for its candidate, and nothing else.
 //
-// A candidate process may be in its sandbox before anybody knows its candidate, so it is shown an
-// empty directory, read-only; what is put there later has the paths that path_on_shelf() tells.
+// A candidate process may be in its sandbox before its candidate is known.  Therefore an empty
+// directory is mounted read-only; libraries that are added later have the paths of path_on_shelf().
 #ifndef MC_WORKER_SHELF_H_
 #define MC_WORKER_SHELF_H_
 
@@ -17,14 +17,14 @@
 
 namespace mc::worker {
 
-// The path of the library of this number, as a candidate process sees it; the file keeps its name,
-// by which findings and traces tell of it.
+// The path of the library with this index in a candidate process's view.  The file keeps its name,
+// which appears in findings and traces.
 std::filesystem::path path_on_shelf(size_t index, const std::filesystem::path& library);
 
 class ArtifactMount {
  public:
   static Result<ArtifactMount> create();
-  // Puts links (copies, from another file system) there.  To be called once.
+  // Adds links (copies, from another file system).  Called once.
   Status put(const std::vector<std::filesystem::path>& libraries) const;
   const std::filesystem::path& path() const { return directory_.path(); }
 

@@ -18,7 +18,8 @@ std::optional<Session> WarmPool::take_ready(std::vector<Session>& dead) {
   while (!ready_.empty()) {
     Session session = std::move(ready_.front());
     ready_.pop_front();
-    // Nothing was asked, so any news is bad: its end, or words out of turn.
+    // Without a request, any news means failure: the child has ended or has sent an unexpected
+    // message.
     if (!session.has_news(std::chrono::milliseconds(0))) return session;
     dead.push_back(std::move(session));
   }
@@ -47,7 +48,7 @@ Result<Session> WarmPool::wait() {
     return taken || num_failures_ != failures_before;
   });
   --num_waiting_;
-  changed_.notify_all();  // One more is wanted, to be kept.
+  changed_.notify_all();  // One more child is to be spawned, to be kept.
   if (taken) return std::move(*taken);
   return failure_.value_or(Error{ErrorCode::kUnavailable, "no process could be made ahead"});
 }

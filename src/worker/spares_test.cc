@@ -30,10 +30,10 @@ constexpr milliseconds kNoTime{0};
 
 struct Made {
   Session session;
-  pid_t init;  // Its process, to see whether it is still there.
+  pid_t init;  // The child's process, to test whether it exists.
 };
 
-// A child that serves nothing: it waits to be killed, or ends at once.
+// A child without a role: it waits to be killed, or ends at once.
 enum class Life { kLong, kOver };
 
 Result<Made> make(Life life) {
@@ -49,7 +49,7 @@ Result<Made> make(Life life) {
   return Made{std::move(session), init};
 }
 
-// Spawns, and remembers what; fails, or makes what is dead already, where it is told to.
+// Spawns children and records them; fails, or spawns dead children, on demand.
 class Spawner {
  public:
   WarmPool::Spawn spawn() {
@@ -75,7 +75,7 @@ class Spawner {
   }
 
  private:
-  // Constant once `spawn` was given away.
+  // Constant once `spawn` is in use.
   std::set<size_t> fails_;
   std::set<size_t> dies_;
 
@@ -84,7 +84,7 @@ class Spawner {
   std::vector<pid_t> inits_;  // Guarded by mutex_.
 };
 
-// True if `fact` comes to hold.
+// True if `fact` becomes true in time.
 bool comes_true(const std::function<bool()>& fact) {
   const auto deadline = std::chrono::steady_clock::now() + kTestTimeMax;
   while (!fact()) {
@@ -94,7 +94,7 @@ bool comes_true(const std::function<bool()>& fact) {
   return true;
 }
 
-// Takes one as soon as there is one.
+// Takes a child as soon as one is ready.
 std::optional<Session> take_soon(WarmPool& spares) {
   std::optional<Session> taken;
   comes_true([&] {
@@ -104,14 +104,14 @@ std::optional<Session> take_soon(WarmPool& spares) {
   return taken;
 }
 
-TEST(WarmPool, KeepsAsManyAsItIsTold) {
+TEST(WarmPool, KeepsTheGivenNumber) {
   Spawner spawner;
   WarmPool spares(2, spawner.spawn());
   EXPECT_TRUE(comes_true([&] { return spawner.num_running() == 2; }));
   EXPECT_EQ(spawner.num_calls(), 2u);
 }
 
-TEST(WarmPool, HandsOutWhatIsAliveAndMakesAnother) {
+TEST(WarmPool, ReturnsALiveChildAndSpawnsAnother) {
   Spawner spawner;
   WarmPool spares(1, spawner.spawn());
   auto first = take_soon(spares);
@@ -142,12 +142,12 @@ TEST(WarmPool, ReplacesOneThatDiedWhileItWaited) {
   EXPECT_GE(spawner.num_calls(), 3u);
 }
 
-TEST(WarmPool, TriesNoMoreAfterAFailureUntilOneIsAskedFor) {
+TEST(WarmPool, PausesAfterAFailureUntilTheNextCall) {
   Spawner spawner;
   spawner.fail_at({0});
   WarmPool spares(1, spawner.spawn());
   EXPECT_TRUE(comes_true([&] { return spawner.num_calls() == 1; }));
-  EXPECT_TRUE(make(Life::kOver));  // Longer than a second try would take.
+  EXPECT_TRUE(make(Life::kOver));  // Takes longer than a second attempt would.
   EXPECT_EQ(spawner.num_calls(), 1u);
   EXPECT_TRUE(take_soon(spares));
 }
@@ -199,7 +199,7 @@ TEST(WarmPool, ServesSeveralThreads) {
   EXPECT_LE(spawner.num_calls(), kThreads * kTakes + kKept);
 }
 
-TEST(WarmPool, MakesOneForEachWhoWaits) {
+TEST(WarmPool, SpawnsOneForEachWaitingCaller) {
   Spawner spawner;
   WarmPool spares(0, spawner.spawn());
   EXPECT_FALSE(spares.take()) << "none is kept";
@@ -215,7 +215,7 @@ TEST(WarmPool, MakesOneForEachWhoWaits) {
   EXPECT_EQ(spawner.num_calls(), 4U);
 }
 
-TEST(WarmPool, TellsThoseWhoWaitOfAFailure) {
+TEST(WarmPool, ReturnsAFailureToWaitingCallers) {
   Spawner spawner;
   spawner.fail_at({0});
   WarmPool spares(0, spawner.spawn());
@@ -225,7 +225,7 @@ TEST(WarmPool, TellsThoseWhoWaitOfAFailure) {
   EXPECT_TRUE(spares.wait()) << "who comes later has another try";
 }
 
-TEST(WarmPool, PassesOverADeadOneForWhoWaits) {
+TEST(WarmPool, SkipsADeadChildForAWaitingCaller) {
   Spawner spawner;
   spawner.die_at({0});
   WarmPool spares(1, spawner.spawn());

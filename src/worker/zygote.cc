@@ -28,7 +28,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr auto kStartLimit = std::chrono::seconds(120);  // The import of torch, from a cold disk.
+// Includes the import of torch from a cold disk.
+constexpr auto kStartLimit = std::chrono::seconds(120);
 constexpr auto kRoleLimit = std::chrono::seconds(30);
 constexpr size_t kErrorTailBytes = 4 << 10;
 
@@ -61,12 +62,12 @@ Channel::Wait wait_until(TimePoint deadline) {
   };
 }
 
-constexpr uint64_t kFilesMaxWithDevices = 1024;  // The CUDA driver opens some fifty.
-// How many descriptors may be on their way in sockets of this user when one is sent: what
-// candidates leave there must not keep a judge from sending its own.
+constexpr uint64_t kFilesMaxWithDevices = 1024;  // The CUDA driver opens about fifty.
+// The bound on this user's descriptors in flight in sockets, when a trusted role sends one:
+// candidates' descriptors there must not block a judge.
 constexpr uint64_t kFilesMaxOfTrusted = 1 << 16;
 
-// The memory of a device in software and its shadow, of which little is touched.
+// The address space of a device in software and its shadow memory, most of which is never touched.
 constexpr uint64_t kReservedByDevice = uint64_t{12} << 40;
 
 bool has_device(Role role, const ChildLimits& limits) {
@@ -74,8 +75,8 @@ bool has_device(Role role, const ChildLimits& limits) {
          (role != Role::kCandidate || limits.device_channel < 0);
 }
 
-// `files` are all that a process sees that runs candidate code, `artifacts` where it finds what was
-// compiled for it.
+// `files` are the only files that a process with candidate code sees; `artifacts` is the mount of
+// its compiled libraries.
 sandbox::Profile profile_for(Role role, const ChildLimits& limits,
                              const std::vector<std::string>& files, const std::string& artifacts) {
   sandbox::Profile profile;
@@ -93,7 +94,7 @@ sandbox::Profile profile_for(Role role, const ChildLimits& limits,
   profile.visible = profile.only_visible ? files : limits.visible;
   profile.artifacts = artifacts;
   profile.allow_exec = limits.runs_programs;
-  // A judge's diagnosis of a wrong output may crash (python/harness/judge/apart.py).
+  // A judge diagnoses wrong outputs in a fork, which may crash (python/harness/judge/apart.py).
   profile.allow_fork = limits.runs_programs || role == Role::kJudge;
   return limits.weak_sandbox ? sandbox::lenient(std::move(profile)) : profile;
 }
@@ -119,7 +120,7 @@ std::vector<std::string> arguments_for(const ZygoteOptions& options, int channel
   return argv;
 }
 
-// The text after --twin: its descriptors, and its command line without Python's part.
+// The argument of --twin: its descriptors, and its command line without Python's part.
 std::string twin_argument(const ZygoteOptions& options, const std::vector<int>& fds) {
   std::vector<std::string> argv = arguments_for(options, fds[0]);
   const auto script = std::ranges::find(argv, (options.harness / "worker/zygote.py").string());
@@ -134,7 +135,7 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
   return pointers;
 }
 
-// Nothing of the supervisor's environment reaches a candidate.
+// A fixed environment: no variable of the supervisor reaches a candidate.
 std::vector<std::string> environment(const ZygoteOptions& options) {
   std::vector<std::string> variables = {
       "PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/tmp", "TMPDIR=/tmp", "LC_ALL=C.UTF-8",
@@ -147,8 +148,8 @@ std::vector<std::string> environment(const ZygoteOptions& options) {
   return variables;
 }
 
-// Which protections a new child goes without.  It has run nothing but our code yet, and answers
-// once it serves, which is after its role was made.
+// The protections that a new child lacks.  It has run only our code so far, and responds after its
+// role was created.
 Result<std::vector<std::string>> ask_protections(Session& session) {
   const Answer answer = session.ask(R"({"op": "protections"})", nullptr, kRoleLimit);
   if (const auto* reply = std::get_if<Reply>(&answer)) return decode_protections(reply->json);
@@ -176,11 +177,11 @@ Result<pid_t> start_process(std::vector<std::string> argv, std::vector<std::stri
   return pid;
 }
 
-// One process, which answers one question after the other.
+// A zygote process, which handles one request at a time.
 struct Process {
   OutputTail output;
   Channel channel;
-  pid_t pid;  // 0: a twin that has not said hello; it ends when its channel closes.
+  pid_t pid;  // 0: a twin whose pid is not known yet; it ends when its channel closes.
 
   Process(OutputTail tail, Channel ours, pid_t process)
       : output(std::move(tail)), channel(std::move(ours)), pid(process) {}
@@ -198,16 +199,17 @@ struct Zygote::State {
   // Constant after construction.
   ZygoteOptions options;
 
-  mutable std::mutex mutex;  // One question at a time.
+  mutable std::mutex mutex;  // One request at a time.
   // Guarded by mutex.
-  std::unique_ptr<Process> process;  // Null where it was lost.
-  std::string pytorch_version;       // "" before it said hello.
+  std::unique_ptr<Process> process;  // Null where the process was lost.
+  std::string pytorch_version;       // "" until the process has reported it.
   std::vector<std::string> files;
 
   mutable std::mutex protections_mutex;
   std::set<std::string> protections_off;  // Guarded by protections_mutex.
 
-  // With `twin`, the process makes that one's as well, once it has imported torch.
+  // Starts the process.  With `twin`, it also forks that zygote's process, once it has imported
+  // torch.
   Status start(State* twin = nullptr) {
     MC_TRY_VOID(sandbox::become_reaper(), "PyTorch process");
     MC_TRY(auto pipe, OutputTail::create(kErrorTailBytes), "PyTorch process");
@@ -236,7 +238,7 @@ struct Zygote::State {
     return ok();
   }
 
-  // REQUIRES of this and what follows: `mutex` is held.
+  // REQUIRES: `mutex` is held, also for the functions below.
   Status await_start() {
     if (process == nullptr) MC_TRY_VOID(start(), "restart the PyTorch process");
     if (!pytorch_version.empty()) return ok();
@@ -247,8 +249,8 @@ struct Zygote::State {
     return ok();
   }
 
-  // A zygote that does not answer in time is ended: what it would say later would be taken for the
-  // answer to the next question.
+  // Sends a request.  A zygote that does not respond in time is killed: its late response would be
+  // taken for the response to the next request.
   Result<Json> ask(const Json& question, const std::vector<int>& fds, std::chrono::seconds limit) {
     MC_CHECK(process != nullptr);
     const auto wait = wait_until(std::chrono::steady_clock::now() + limit);
@@ -303,7 +305,8 @@ Result<std::unique_ptr<Zygote>> Zygote::start(const ZygoteOptions& options) {
 Result<ZygotePair> Zygote::start_pair(const ZygoteOptions& trusted,
                                       const ZygoteOptions& candidates) {
   MC_CHECK(trusted.python == candidates.python);
-  if (trusted.environment != candidates.environment) {  // The things that they load differ.
+  // Different environments may load different libraries.
+  if (trusted.environment != candidates.environment) {
     MC_TRY(auto judges, start(trusted), "PyTorch process");
     MC_TRY(auto others, start(candidates), "PyTorch process");
     return ZygotePair{std::move(judges), std::move(others)};

@@ -19,8 +19,8 @@ namespace {
 
 constexpr std::chrono::seconds kTestTimeMax{20};
 
-// A zygote without torch and sandbox.  Its children tell the number of the zygote that made them;
-// the first one answers late, where it is told to, and makes its child all the same.
+// A zygote without torch and sandbox.  Its children report the number of the zygote that forked
+// them.  On demand the first zygote responds late, but forks its child nevertheless.
 constexpr const char* kFake = R"(
 import array, json, os, socket, struct, sys, time
 folder = os.path.dirname(os.path.abspath(__file__))
@@ -103,7 +103,7 @@ class ZygoteTest : public testing::Test {
     ASSERT_TRUE(started) << started.error().message;
   }
 
-  // Which zygote made a new child; the error where there is none.
+  // The number of the zygote that forked a new child; the error where there is none.
   std::string maker() {
     auto session = zygote_->spawn(Role::kJudge, {});
     if (!session) return session.error().message;
@@ -126,7 +126,7 @@ TEST_F(ZygoteTest, ServesAsLongAsItLives) {
   EXPECT_EQ(zygote_->pytorch_version(), "fake judge");
 }
 
-TEST_F(ZygoteTest, MakesItsTwinAndEachIsReplacedByItself) {
+TEST_F(ZygoteTest, StartsItsTwinAndEachIsReplacedIndividually) {
   ZygoteOptions trusted;
   trusted.python = "python3";
   trusted.harness = folder_.path();
@@ -164,20 +164,20 @@ TEST_F(ZygoteTest, IsReplacedWhereItDied) {
   kill(zygote_->pid(), SIGKILL);
   EXPECT_EQ(maker(), kOfTheSecond);
   EXPECT_EQ(maker(), kOfTheSecond);
-  // A child that was made before goes on.
+  // An earlier child is still alive.
   const Answer answer = before->ask("{}", nullptr, kTestTimeMax);
   ASSERT_TRUE(std::holds_alternative<Reply>(answer));
   EXPECT_EQ(std::get<Reply>(answer).json, kOfTheFirst);
 }
 
-TEST_F(ZygoteTest, IsReplacedWhereItAnswersLateSoThatNoAnswerIsTakenForAnothers) {
+TEST_F(ZygoteTest, IsReplacedAfterALateResponse) {
   ASSERT_TRUE(write_file_atomically(folder_.path() / "worker/late", ""));
   start();
   EXPECT_EQ(maker(), kOfTheSecond);
   EXPECT_EQ(maker(), kOfTheSecond);
 }
 
-TEST_F(ZygoteTest, SaysThatItCannotStart) {
+TEST_F(ZygoteTest, ReportsThatItCannotStart) {
   ASSERT_TRUE(write_file_atomically(folder_.path() / "worker/zygote.py", "raise SystemExit(1)"));
   ZygoteOptions options;
   options.python = "python3";

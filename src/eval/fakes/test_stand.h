@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests: all that evaluations share, around fake workers (worker/fakes/fake_worker.h): no
-// child, no device, and a clock of its own.  Each role does what it is asked, and the judge finds
-// all right, until a test says otherwise.
+// For tests: the state that evaluations share, with fake workers (worker/fakes/fake_worker.h) in
+// place of child processes and a device, and with a clock of its own.  Each role answers every
+// request, and the judge finds everything right, unless a test configures it otherwise.
 #ifndef MC_EVAL_FAKES_TEST_STAND_H_
 #define MC_EVAL_FAKES_TEST_STAND_H_
 
@@ -25,16 +25,16 @@
 
 namespace mc::eval {
 
-inline constexpr const char* kLibrary = "/tmp/own.so";  // The candidate's.
+inline constexpr const char* kLibrary = "/tmp/own.so";  // The library of the candidate.
 
 class Stand {
  public:
   Stand();
 
   EvaluationContext context();
-  // A judge that has the task open, and begun.
+  // A judge that has opened the task and begun a candidate.
   execute::Judge judge();
-  // The requests that wait for the device.
+  // The number of requests that wait for the device.
   size_t num_waiting();
 
   worker::FakeWorker& judges() { return timed.judges; }

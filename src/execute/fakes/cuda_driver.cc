@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stands in for libcuda.so.1 in tests.  $MC_FAKE_CUDA says how it behaves.
+// A substitute for libcuda.so.1 in tests. $MC_FAKE_CUDA selects its behaviour.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

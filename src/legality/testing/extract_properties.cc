@@ -51,7 +51,7 @@ constexpr std::array kPieces = {
     "\xE2\x82\xAC"sv,
 };
 
-// Every line of the module is the end of some line of the answer.
+// Checks that every line of the module is the end of some line of the answer.
 void check_lines(std::string_view answer, std::string_view module) {
   std::size_t start = 0;
   while (start < module.size()) {

@@ -18,7 +18,7 @@ using mc::Result;
 using mc::sandbox::Profile;
 using mc::sandbox::SandboxHandle;
 
-// State of this process: a fork lies between the two calls, so it cannot pass through the caller.
+// State of this process: there is a fork between the two calls, so the caller cannot pass it.
 std::optional<SandboxHandle> g_threshold;
 std::string g_missing = "[]";
 

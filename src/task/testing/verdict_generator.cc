@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A third visitor of a verdict's fields, beside those of verdict_json.cc: it fills each with a
-// random value of its type, or of its name where the schema lists the values.
+// A third visitor of a verdict's fields, beside those of verdict_json.cc: it sets each field to a
+// random value of its type, or, where the schema lists the values, to one of these.
 #include "task/testing/verdict_generator.h"
 
 #include <array>
@@ -41,7 +41,7 @@ class Generator {
   }
 
  private:
-  // The values of a field that has only these.
+  // The values of a field that the schema restricts to a list.
   static const std::vector<std::string>* names_for(std::string_view field) {
     static const std::map<std::string_view, std::vector<std::string>> kNames = {
         {"inputs", input_sets()},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests: verdicts of every kind with every field set, the same for the same seed.
+// For tests: verdicts of every kind with every field set, determined by a seed.
 #ifndef MC_TASK_TESTING_VERDICT_GENERATOR_H_
 #define MC_TASK_TESTING_VERDICT_GENERATOR_H_
 
@@ -12,8 +12,8 @@
 namespace mc::task {
 
 // A verdict whose outcome is the alternative `outcome_index`.  All doubles are finite and all text
-// is UTF-8, so that it equals what its JSON reads back as.
-// REQUIRES: outcome_index < std::variant_size_v<Outcome>.
+// is UTF-8, so that parsing its JSON gives an equal verdict.  REQUIRES: outcome_index <
+// std::variant_size_v<Outcome>.
 Verdict generate_verdict(uint64_t seed, size_t outcome_index);
 
 }  // namespace mc::task

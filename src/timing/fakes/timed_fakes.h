@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests: all that timing asks, as fake workers (worker/fakes/fake_worker.h).  A call takes what
-// the fields say, on a clock that all of them share; the judge finds all right until a test says
-// otherwise.
+// For tests: the processes that timing uses, as fake workers (worker/fakes/fake_worker.h).  The
+// fields determine the times of calls, on a clock that all workers share; the judge finds
+// everything right unless a test configures it otherwise.
 //
 //   TimedFakes fakes;
 //   fakes.own_us = 10;
@@ -32,33 +32,34 @@ class TimedFakes {
   worker::FakeWorker compiled{time};  // Compiled baselines.
 
   double own_us = 10;
-  double eager_us = 20;  // The judge's.
+  double eager_us = 20;  // The time of the judge's reference.
   double compiled_us = 15;
-  std::vector<double> host_us;  // The checked calls', in each batch.
-  int64_t queued_whole = 1000;  // At most, in a gated batch.
-  int64_t launches_own = 2;     // A call's.
-  int64_t long_calls = 0;       // A batch's.
+  std::vector<double> host_us;  // The host-clock times of the checked calls in each batch.
+  int64_t queued_whole = 1000;  // The most calls that are queued whole in a gated batch.
+  int64_t launches_own = 2;     // In each call.
+  int64_t long_calls = 0;       // In each batch.
   std::vector<worker::Kernel> kernels{{.name = "kernel", .owner = "", .launches = 1, .us = 8}};
   worker::JudgeTimePlanAnswer plan{.inputs_bytes = 512,
                                    .outputs_bytes = 512,
                                    .operations = 1,
                                    .written = {1},
                                    .draws_again = true};
-  std::string problem;  // Every output's.
+  std::string problem;  // The problem of every output; "" where all are right.
 
   // ---- The events so far.
   // The calls whose outputs the judge compared.
   std::vector<int64_t> checked;
-  std::vector<int64_t> drawn;               // The number of each batch whose inputs were drawn.
-  std::vector<int64_t> drawn_when_checked;  // The last of these at each comparison.
-  // Three for each batch that a device process began.
+  std::vector<int64_t> drawn;               // The number of each batch with generated inputs.
+  std::vector<int64_t> drawn_when_checked;  // The last element of `drawn` at each comparison.
+  // One element of each for every batch that a device process started.
   std::vector<int64_t> calls;
   std::vector<bool> gated;
   std::vector<bool> itemised;
-  int64_t memory_bytes = int64_t{4} << 20;  // The candidate's; the baseline has twice as much.
-  // The number of calls that there was room for, each time.
+  // The candidate's memory; the baseline uses twice as much.
+  int64_t memory_bytes = int64_t{4} << 20;
+  // The number of calls in each request for memory.
   std::vector<int64_t> room;
-  // One for each of the eager baseline's batches.
+  // One element for each batch of the eager baseline.
   std::vector<bool> baseline_gated;
   int64_t num_speeds = 0;
 };

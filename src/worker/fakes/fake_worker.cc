@@ -23,9 +23,9 @@ namespace {
 
 using Json = nlohmann::json;
 
-// The size on the supervisor's side.
+// The size of the header in the channel's protocol.
 constexpr size_t kHeaderBytes = 4;
-// So often a question is asked again that is not answered, before it is taken for one that hangs.
+// The number of polls without a response after which a request counts as hanging.
 constexpr int kLooksMax = 1000;
 constexpr std::chrono::milliseconds kLook{50};
 
@@ -111,7 +111,7 @@ class FakeWorker::Handle final : public ChildHandle {
     --state_->num_alive;
   }
 
-  // Reads what has come, does what it is asked, and writes what there is room for.
+  // Reads the available bytes, reacts to a complete request, and writes as much as fits.
   void go_further() {
     if (ending_ || rests_) return;
     if (!question_) receive();
@@ -142,7 +142,7 @@ class FakeWorker::Handle final : public ChildHandle {
     uint32_t length = 0;
     std::memcpy(&length, received_.data(), sizeof length);
     if (received_.size() < kHeaderBytes + length) return;
-    MC_CHECK(received_.size() == kHeaderBytes + length);  // One question at a time.
+    MC_CHECK(received_.size() == kHeaderBytes + length);  // At most one request at a time.
     question_ = received_.substr(kHeaderBytes);
     received_.clear();
     operation_ = Json::parse(*question_).at("op");
@@ -200,12 +200,12 @@ class FakeWorker::Handle final : public ChildHandle {
 
   std::shared_ptr<State> state_;
   Fd socket_;
-  std::string received_;                 // The beginning of a question that is not complete.
-  Fd region_;                            // That came with it.
-  std::optional<std::string> question_;  // That is not answered yet,
-  std::string operation_;                // The operation that it asks for.
-  std::string unsent_;                   // The rest of an answer,
-  Fd shown_;                             // The descriptor that goes with the answer.
+  std::string received_;                 // The received part of an incomplete request.
+  Fd region_;                            // The region of that request.
+  std::optional<std::string> question_;  // The request without a response so far.
+  std::string operation_;                // The operation of that request.
+  std::string unsent_;                   // The unsent rest of a response.
+  Fd shown_;                             // The descriptor of that response.
   bool rests_ = false;
   bool hangs_ = false;
   std::optional<Ending> ending_;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FakeWorker: for tests, the other end of a Session as an object of the same process.  It reads
-// questions from a real channel, checks each against the one definition (protocol.json), and
-// answers from a script.  There is no thread, no sleep and no machine's clock: it goes on when its
-// session looks whether it did, and what hangs is over at once.
+// FakeWorker: for tests, the other end of a Session as an object in the same process.  It reads
+// requests from a real channel, checks each against the definition (protocol.json), and responds
+// according to a script.  It needs no thread, no sleep and no real clock: it makes progress when
+// its session polls it, and a hang ends immediately.
 //
 //   FakeWorker judge;
 //   judge.on<JudgeTrialQuestion>([](const auto& asked, const Fd&) {
@@ -31,28 +31,28 @@
 
 namespace mc::worker {
 
-// Time that passes where somebody waits for it, or says so.  All copies of `clock()` share it.
+// Time that advances only in waits and by pass().  All copies of `clock()` share it.
 class FakeTime {
  public:
   Clock clock() const;
   void pass(Clock::Seconds time) const;
 
  private:
-  // Owners: this and each clock that was made of it.
+  // The owners are this object and each clock that it made.
   std::shared_ptr<Clock::TimePoint> now_ = std::make_shared<Clock::TimePoint>();
 };
 
-struct Later {};  // It is not done yet: to be asked again at the next look.
+struct Later {};  // The response is not ready: the request is repeated at the next poll.
 struct Hangs {};
-// The reaction to a question: the answer's JSON, or why there is none.
+// The reaction to a request: the response's JSON, or the reason why there is none.
 using Reaction = std::variant<std::string, ErrorReply, Later, Hangs, ProcessEnd>;
 
 class FakeWorker {
  public:
   explicit FakeWorker(FakeTime time = {});
 
-  // Asked `Question` from now on, it does `react(question, region)`: an answer to it, or a
-  // Reaction.
+  // From now on the worker reacts to `Question` with `react(question, region)`: a response to it,
+  // or a Reaction.
   template <typename Question, typename React>
   void on(React react) {
     set(name_of<Question>(), {Question::Answer::kHasRegion,
@@ -63,7 +63,7 @@ class FakeWorker {
                                 return reaction_of(react(*asked, region));
                               }});
   }
-  // The same, for what answers always the same.
+  // The same for a constant response.
   template <typename Question>
   void say(typename Question::Answer answer) {
     on<Question>([answer](const Question&, const Fd&) { return answer; });
@@ -72,21 +72,21 @@ class FakeWorker {
   void fail(Reaction reaction) {
     on<Question>([reaction](const Question&, const Fd&) { return reaction; });
   }
-  // A message that no definition allows.
+  // Responds with a message that the definition does not allow.
   template <typename Question>
   void say_raw(const std::string& json, bool has_region = Question::Answer::kHasRegion) {
     set(name_of<Question>(), {has_region, [json](auto&, auto&) -> Reaction { return json; }});
   }
 
-  // A new child that plays this script; each has a life of its own.
+  // A new child that follows this script; each child has its own state.
   Session session() const;
 
-  // The operations that its children were asked, in order.
+  // The operations that its children were asked for, in order.
   const std::vector<std::string>& asked() const;
-  // How many of them there were, and those that are left.
+  // The number of children so far, and of those that are alive.
   int num_sessions() const;
   int num_alive() const;
-  // True if the one that was made last stands still.
+  // True if the newest child is stopped.
   bool rests() const;
 
  private:
@@ -114,7 +114,7 @@ class FakeWorker {
   }
   void set(const std::string& operation, Answering answering);
 
-  // Owners: this and each session's handle.
+  // The owners are this object and each session's handle.
   std::shared_ptr<State> state_;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests and the fuzz target: an example of each message of protocol.json, and what must hold of
-// any text that is read as one.
+// For tests and the fuzz target: an example of each message of protocol.json, and the properties of
+// any text that is parsed as one.
 #ifndef MC_WORKER_FAKES_PROTOCOL_ORACLE_H_
 #define MC_WORKER_FAKES_PROTOCOL_ORACLE_H_
 
@@ -23,7 +23,7 @@ namespace mc::worker {
 template <typename T>
 concept Record = requires(T& value) { T::for_each_member(value, [](auto&&...) {}); };
 
-// A value in every member, one item in every list, at every depth.
+// Sets every member to a value, and gives every list one item, at every depth.
 inline void fill(std::string& value) { value = "a"; }
 inline void fill(int64_t& value) { value = -3; }
 inline void fill(uint64_t& value) { value = std::numeric_limits<uint64_t>::max(); }
@@ -59,8 +59,8 @@ Message example() {
   return message;
 }
 
-// A message that can be read as the message is written, and read again, as the same; whether it can
-// be.
+// True if the text can be parsed as the message.  Then writing it and parsing it again gives the
+// same message.
 template <typename Message>
 bool reads(std::string_view text) {
   const auto message = Message::from_json(text);
@@ -72,7 +72,7 @@ bool reads(std::string_view text) {
   return true;
 }
 
-// The text with some bytes of it replaced, left out or doubled, as `edits` say: three bytes each.
+// The text with some bytes replaced, removed or duplicated; each edit is three bytes of `edits`.
 inline std::string edited(std::string text, std::string_view edits) {
   for (; edits.size() >= 3 && !text.empty(); edits.remove_prefix(3)) {
     const auto byte = [&](size_t i) { return static_cast<unsigned char>(edits[i]); };
