@@ -34,7 +34,7 @@ MC_INLINE T operand(T x) {
   return x;
 }
 
-// The flag of comparisons of halves that take subnormal numbers for zeros.
+// The flag of half comparisons that treat subnormal numbers as zeros.
 constexpr uint32_t kFlushed = 8;
 
 // A row of halves as floats; subnormal ones are zeros where the step flushes.
@@ -52,7 +52,7 @@ MC_INLINE Mask combined(LaneWarp& w, const Step* s, Mask holds) {
   return s->immediate == 1 ? holds & third : s->immediate == 2 ? holds | third : holds ^ third;
 }
 
-// K elements to a lane. The second result of one is the opposite of the first.
+// K elements per lane. If K is 1, the second result is the negation of the first.
 template <class T, Compare C, bool kFtz, int K>
 const Step* compare(Warp& base, const Step* s) {
   LaneWarp& w = lanes_of(base);

@@ -2,8 +2,9 @@
 //
 // Asynchronous copies, and loads of matrices from shared memory.
 //
-// A copy is done when its group is waited for, as late as a GPU may do it: a kernel that reads
-// before it waits reads what was there before. Writes of shared memory count from then on.
+// A copy takes effect when the kernel waits for its group, which is the latest time that a GPU
+// permits: a kernel that reads before it waits reads the old bytes. Its writes of shared memory
+// count from then on.
 #include "ptx/access.h"
 
 namespace mc::ptx::MC_PTX_VARIANT {
@@ -11,7 +12,7 @@ namespace {
 
 constexpr size_t kPendingMax = 1 << 12;
 
-// A part of each active lane's bytes from global memory. The row of a lane has `bytes` bytes.
+// A part of each active lane's bytes from global memory; each lane has `bytes` bytes in total.
 struct Piece {
   uint32_t at, size;
 };
@@ -55,7 +56,7 @@ bool fetch(LaneWarp& w, const Step* s, uint32_t bytes, PendingCopy& copy) {
   return is_inside;
 }
 
-// Room for one more copy, of which the launch has a limited amount.
+// True if the launch's limit permits one more pending copy.
 bool has_room(LaneWarp& w) {
   const size_t size = w.pending.size(), more = size < 16 ? 16 : size;
   if (size < w.pending.capacity()) return true;

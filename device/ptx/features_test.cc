@@ -67,7 +67,7 @@ class PlainText : public Kernels {
   }
 };
 
-// A block writes the register behind the read, which the next block must not see.
+// A block writes the register after the read; the next block must not see that value.
 TEST_F(PlainText, RegistersThatNothingSetAreNotZeroAndFollowFromTheLaunch) {
   const std::string body = "st.global.u64 [%out], %l1; mov.u64 %l1, 7; st.local.u64 [a], %l1;";
   const std::string local = ".local .align 8 .b8 a[8];\n";
@@ -134,7 +134,7 @@ TEST_F(PlainText, PredicatesThatNothingSetAreNotFalse) {
   EXPECT_THAT(get<int>(out, 32), testing::Contains(1));
 }
 
-// The caller sets its own register, the callee none of its.
+// The caller sets its register; the callee sets none.
 TEST_F(PlainText, RegistersOfAFunctionThatNothingSetAreNotZero) {
   open(std::string(".version 8.0\n.target sm_90\n.address_size 64\n") +
        ".func (.param .b64 r) f() { .reg .b64 %x; st.param.b64 [r], %x; ret; }\n" +
@@ -521,7 +521,7 @@ TEST_F(Features, TimeGoesOn) {
   EXPECT_THAT(get<int64_t>(out, 32), testing::Each(1));
 }
 
-// ---- Blocks that synchronise through words of global memory: no races.
+// ---- Blocks that synchronise through words of global memory have no races.
 TEST_F(Features, LastBlockReadsWhatAllHaveFenced) {
   const uint64_t sum = put(std::vector<float>(1), "sum");
   run("last_block", 64, Arguments().add(zeros(64 * 9)).add(zeros(1)).add(sum), 9);

@@ -52,7 +52,8 @@ class Faults : public Kernels {
 
 TEST_F(Faults, MissingBarrierIsARaceOfBothThreads) {
   const LaunchReport report = run("missing_barrier", 64, Arguments().add(zeros(64)));
-  // The first warp reads before the second one writes, and the second one what the first wrote.
+  // The first warp reads before the second warp writes, and the second warp reads what the first
+  // wrote.
   ASSERT_THAT(lines_of(report.findings),
               ElementsAre(HasSubstr("a thread writes what another thread read"),
                           HasSubstr("a thread reads what another thread wrote"),
@@ -174,7 +175,7 @@ TEST_F(Faults, AtomicWithoutAFencePublishesNothing) {
   EXPECT_EQ(race.count, 7);
 }
 
-// Kernels with partial masks read such lanes and do not use what they get.
+// Kernels with partial masks read absent lanes and do not use the value.
 TEST_F(Faults, ShuffleOfAnAbsentLaneGivesANan) {
   const uint64_t y = zeros(32);
   EXPECT_TRUE(run("absent_lane", 32, Arguments().add(y)).findings.empty());

@@ -24,7 +24,7 @@ struct Mark {
   std::string kind;  // "" for a kernel without a fault.
 };
 
-// The kernels of order.cu, and the lines with a comment that is no sentence.
+// The kernels of order.cu, and the lines whose comment names a finding.
 std::vector<Mark> marks() {
   std::vector<Mark> all;
   std::istringstream lines(read_testdata("order.cu"));
@@ -116,7 +116,7 @@ TEST_F(Kernels, WordsGiveWhatTheirKernelsSay) {
   EXPECT_EQ(values_of("ok_passed_on", 32, 32).back(), 7);
 }
 
-// In the plain order of blocks, where no pause and no late block helps.
+// The blocks run in numerical order, without a pause or a late block.
 TEST_F(Kernels, AnAtomicWhoseResultIsUnreadTellsItsThreadNothing) {
   open(read_testdata("order.ptx"));
   const std::vector<int> zeros(kWords);
@@ -129,7 +129,7 @@ TEST_F(Kernels, AnAtomicWhoseResultIsUnreadTellsItsThreadNothing) {
   EXPECT_THAT(lines_of(report.findings), Contains(testing::HasSubstr("global_race")));
 }
 
-// No rule of order is broken, and all blocks in turn give what was meant.
+// The kernel has no race, and in numerical order its result is right.
 TEST_F(Kernels, ABlockThatIsLateShowsThatItIsNotWaitedFor) {
   open(read_testdata("order.ptx"));
   const std::vector<int> zeros(kWords), ones(kWords, 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Races that a second run settles: copies of a value that Triton gives to several threads.
+// Apparent races that a second run dismisses: Triton lets several threads load the same value.
 #include "ptx/test_device.h"
 
 namespace mc::ptx {

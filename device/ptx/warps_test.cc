@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lanes together, in warps of 32 and of 128: testdata/warps.cu.
+// Collective operations in warps of 32 and of 128 lanes: testdata/warps.cu.
 #include <gmock/gmock.h>
 
 #include "ptx/test_device.h"

@@ -133,7 +133,7 @@ TEST(PtxDescription, CountsTheThreadsThatRegistersAreEnoughFor) {
   EXPECT_EQ(threads_by_registers(32), 2048);
   EXPECT_EQ(threads_by_registers(64), 1024);
   EXPECT_EQ(threads_by_registers(65), 896);
-  // An H200 says so, and launches no block of more threads.
+  // An H200 reports these values and refuses larger blocks.
   EXPECT_EQ(threads_by_registers(80), 768);
   EXPECT_EQ(threads_by_registers(96), 640);
   EXPECT_EQ(threads_by_registers(168), 384);
@@ -381,7 +381,7 @@ TEST_F(PtxCall, SaysWhoMadeTheOutputs) {
   EXPECT_THAT(call(y, 8, [&] { launch(y, 1); }), HasSubstr("\"kernel\":8"));
   EXPECT_THAT(call(y, 8, [&] { cuMemcpyHtoDAsync(y, value, 4, nullptr); }),
               HasSubstr("\"host\":8"));
-  // Nor may the host write by a fill that follows a kernel.
+  // The host may not write by a fill after a kernel, either.
   const auto fill_late = [&](uint8_t value) {
     launch(y, 2);
     cuMemsetD8Async(y, value, 1, nullptr);
@@ -422,7 +422,7 @@ TEST(PtxReport, NamesKernelsAndArraysAsTheSourceDoes) {
   EXPECT_THAT(line, HasSubstr("\"kernel\":\"sum<float>\""));
   EXPECT_THAT(line, HasSubstr("\\\"partial_2\\\": "));
   report.add(finding);
-  EXPECT_THAT(report.take(), IsEmpty());  // The place was reported.
+  EXPECT_THAT(report.take(), IsEmpty());  // The location was already reported.
 }
 
 TEST_F(PtxDriver, RefusesMoreStaticSharedMemoryThanABlockHas) {
@@ -439,7 +439,7 @@ TEST_F(PtxDriver, RefusesMoreStaticSharedMemoryThanABlockHas) {
   cuModuleUnload(module);
 }
 
-// Each test is a process of its own, so that the fault stays here.
+// Each test is its own process, so that the fault affects no other test.
 TEST_F(PtxDriver, AFaultIsReportedAndStays) {
   const CUdeviceptr x = map(40);
   EXPECT_EQ(launch(x, 11), CUDA_ERROR_ILLEGAL_ADDRESS);

@@ -94,7 +94,7 @@ TEST_F(StreamOrderTest, TheOrderGoesOnFromStreamToStream) {
   order_.wait(kSecond, order_.clock_of(kFirst));
   order_.wait(kBlocking, order_.clock_of(kSecond));
   EXPECT_FALSE(reads(kBlocking));
-  EXPECT_FALSE(reads(CU_STREAM_LEGACY));  // It waits for blocking streams.
+  EXPECT_FALSE(reads(CU_STREAM_LEGACY));  // The legacy stream waits for blocking streams.
 }
 
 TEST_F(StreamOrderTest, TheDefaultStreamAndBlockingOnesWaitForEachOther) {
@@ -120,7 +120,7 @@ TEST_F(StreamOrderTest, WhatTheHostWaitedForIsBeforeWhatItQueues) {
 TEST_F(StreamOrderTest, TheHostReadsWhatItWaitedForByAStream) {
   EXPECT_FALSE(writes(kFirst));
   order_.host_waits_for(nullptr);
-  order_.host_waits_for_all();  // The caller's, who then reads outputs.
+  order_.host_waits_for_all();  // The caller waits and then reads outputs.
   EXPECT_EQ(order_.host_reads(kBytes), "writer");
   EXPECT_EQ(order_.host_reads({0, 1000}), std::nullopt);
   order_.host_waits_for(nullptr);
