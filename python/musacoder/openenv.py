@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: disable-error-code="import-not-found,import-untyped,misc"
 # OpenEnv has no types, so its classes are Any to the checker.
-"""The environment as OpenEnv has them.  It needs openenv (`musacoder[openenv]`).
+"""The environment for OpenEnv.  It needs openenv (`musacoder[openenv]`).
 
     reset(task, turns=3)   the prompt that asks for a kernel
     step(answer)           the verdict's feedback as the next prompt, its reward, and the end
 
-An episode ends with an answer that passes, after `turns` answers, and where an answer cannot be
-judged: its reward is None then, and it is to be left out.  Rewards are those of verdicts, from -1
-to 1.5, or with reset(scaled=True) from 0 to 1.  The environment's rubric has the components
-correct and speed, which add up to the reward, and memory and general (components.py).
+An episode ends with an answer that passes, after `turns` answers, or with an answer that cannot be
+judged: its reward is then None, and the trainer must omit it.  Rewards are the verdicts', from -1
+to 1.5, or with reset(scaled=True) from 0 to 1.  The environment's rubric has the components correct
+and speed, which add up to the reward, and memory and general (components.py).
 
 Answers are judged by musacoder.evaluate: by the services of $MUSACODER_URL, or by a child of the
 server.
@@ -52,7 +52,7 @@ Replace the operators of this PyTorch module by CUDA kernels that are right for 
 ```
 """
 
-# The task where reset names none, so that the environment can be tried.
+# The default task of reset, for a first try of the environment.
 EXAMPLE = """\
 import torch
 import torch.nn as nn
@@ -79,7 +79,7 @@ class KernelAction(Action):
 
 
 class KernelObservation(Observation):
-    """What a model reads next; done and reward are OpenEnv's own."""
+    """The next prompt for a model; done and reward are OpenEnv's own."""
 
     prompt: str = Field(default="", description="The task at first, then the feedback")
     outcome: str = Field(default="", description='The verdict\'s kind; "" before the first answer')

@@ -2,7 +2,7 @@
 """The part of an optimized module that decides for each call: kernels, or the PyTorch original.
 
 Its text, from "import" on, is written behind the user's module by `module_text.py`, so it imports
-PyTorch and the standard library alone.
+only PyTorch and the standard library.
 """
 
 import dataclasses
@@ -46,7 +46,7 @@ class _Kernels:
             if type(self) is kernels._original:
                 self.__dict__["_built_with"] = (args, kwargs, frozenset(_places_of(self)))
                 if torch.cuda.is_available():
-                    kernels.of(self)  # Compiled here, and not in the first call.
+                    kernels.of(self)  # Compiles here, and not in the first call.
 
         @functools.wraps(forward)
         def new_forward(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -59,7 +59,7 @@ class _Kernels:
     # ---- Decision -------------------------------------------------------------------------------
 
     def why_not(self, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-        """The reason why a call goes to the PyTorch original; "" where kernels answer it."""
+        """The reason why a call uses the PyTorch original; "" if it uses kernels."""
         try:
             given = self.arguments(self._forward, args, kwargs)
         except TypeError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A patch that puts the optimized module in the place of the original, for `git apply`."""
+"""A patch that replaces the original by the optimized module, for `git apply`."""
 
 from __future__ import annotations
 
@@ -21,6 +21,6 @@ def patch_of(original: Path, module: str) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    """Lines as git has them: they end at a line feed alone."""
+    """The lines as in git, which end only at a line feed."""
     lines = text.split("\n")
     return [line + "\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])

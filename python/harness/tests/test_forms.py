@@ -73,7 +73,7 @@ def as_candidate(source: str, name: str = "Model") -> str:
 
 
 def setUpModule() -> None:
-    cost.warm_up()  # A zygote does so: PyTorch's imports must not meet the stand-ins for CUDA.
+    cost.warm_up()  # Like in a zygote: PyTorch's imports must precede the stand-ins for CUDA.
 
 
 class Forms(unittest.TestCase):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The inputs of timed batches, and what the judge makes of their outputs."""
+"""The inputs of timed batches, and the judge's checks of their outputs."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def get_init_inputs():
             self.assertEqual([one.stride() for one in shown], [(1, 4), (10, 3), (0, 1)])
 
     def twin(self, source: str, rig: Rig) -> list[bytes]:
-        """What batch 1's draw is, call by call."""
+        """The expected inputs of batch 1, call by call."""
         reference = Reference(Task(source), {}, 5)
         torch.manual_seed(derive_seed(rig.fresh.seed, "batch", 1))
         drawn = [reference.draw_more() for _ in range(rig.calls)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators that were taken away, in a process of its own: nothing brings them back."""
+"""Removed operators, each test in its own process: no code can restore them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _guarded(shim: str, results: Any) -> None:
     own.define("plus(Tensor x) -> Tensor")
     own.impl("same", torch.clone, "CompositeExplicitAutograd")
     own.impl("plus", lambda x: x + 1, "CPU")
-    for _ in range(2):  # Again is no error, and brings nothing back.
+    for _ in range(2):  # A repetition is not an error and restores nothing.
         guard.remove("CPU", ALLOWED, POLICY)
     cpu = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
     calls: dict[str, Callable[[], object]] = {
@@ -93,7 +93,7 @@ def _guarded(shim: str, results: Any) -> None:
 
 
 class _Case:
-    """How a constructor makes what forward uses, and the operators that it is charged with."""
+    """A constructor that computes results for forward, and the operators that count against it."""
 
     def __init__(
         self,

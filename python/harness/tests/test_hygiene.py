@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which tasks a judge finds trivial, weak or good, and what it asks of their candidates then."""
+"""The judge's grades (trivial, weak, good), and their effect on the trials of candidates."""
 
 from __future__ import annotations
 

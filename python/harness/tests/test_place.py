@@ -17,7 +17,7 @@ from harness.worker.backends import BACKENDS
 from harness.worker.cuda_place import CudaPlace
 
 ON_CUDA = CudaPlace(torch.device("cuda", 0), region.HOST, place.digest_by_sums)
-# Fails where importing the backends asks for a GPU, as cpp_extension does where CUDA_HOME is set.
+# Fails if importing the backends checks for a GPU, as cpp_extension does if CUDA_HOME is set.
 IMPORT = """
 import torch
 def is_available(): raise SystemExit("asked for a GPU")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each role is told what protocol.json says, and nothing else."""
+"""Each role accepts exactly the requests in protocol.json."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ def regions(parts: Json, way: str) -> list[int]:
 
 class EveryOperation(unittest.TestCase):
     def each(self) -> Any:
-        """(check of a body, a right body, the members defined), for both ways of each operation."""
+        """(check of a body, a valid body, its defined members), for request and response of each
+        operation.
+        """
         for role, op, parts in operations():
             asked = Question({"op": op, **members(parts["question"])}, regions(parts, "question"))
 

@@ -147,7 +147,7 @@ class RoundTripTest(unittest.TestCase):
 
 
 def spoil(node: Any, rng: random.Random, odd: list[Any]) -> None:
-    """Replaces something somewhere inside by an odd value."""
+    """Replaces a random part by an odd value."""
     keys: list[Any] = [*node] if isinstance(node, dict) else [*range(len(node))]
     if not keys:
         return
@@ -159,7 +159,7 @@ def spoil(node: Any, rng: random.Random, odd: list[Any]) -> None:
 
 
 class InPlaceTest(unittest.TestCase):
-    """Values that stay where they are in a region, and are read by another mapping of it."""
+    """Values that stay in a region and are read through another mapping."""
 
     def setUp(self) -> None:
         self.memory, self.descriptor = region.HOST.reserve(1 << 16)

@@ -114,7 +114,7 @@ class RolesTest(ZygoteTest):
         for seeds in ((8,), (9, 8)):
             with self.zygote.spawn("judge") as judge:
                 plan = self.begin(judge, TASK, seeds[0], {})
-                for seed in seeds[1:]:  # A judge that served another candidate before.
+                for seed in seeds[1:]:  # The judge served another candidate before.
                     judge.ask({"op": "trial", "index": 0})
                     plan = judge.ask({"op": "begin", "seed": seed})[0]["plan"]
                 digests.append((plan["trials"], self.digests(judge)))

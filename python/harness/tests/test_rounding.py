@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sums in sequence: their rounding, and that all else is what it was."""
+"""Sequential sums: their rounding changes, and no other result does."""
 
 from __future__ import annotations
 

@@ -336,7 +336,7 @@ class DistributionTest(unittest.TestCase):
             # Without the maximum subtracted, fp32 cannot hold the exponentials.
             large = distributions.apply(distributions.LARGE, [x])[0]
             self.assertTrue(bool(large.float().exp().isinf().any()))
-            # The task's own large values are not cut off.
+            # The task's own large values are not clamped.
             name = "negative" + distributions.WITHOUT_ZEROS
             far = distributions.apply(name, [100 * x])[0]
             self.assertEqual(far.min(), -(100 * x).abs().max())

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When an optimized module runs its kernels, and when the original.
+"""Tests when an optimized module runs its kernels, and when the original.
 
-There is no GPU here: tensors say that they are on one, and the "kernels" are PyTorch's operators
+There is no GPU here: tensors report that they are on a GPU, and the "kernels" are PyTorch operators
 that count their calls.
 """
 
@@ -78,7 +78,7 @@ class ModelNew(torch.nn.Module):
 '''
 
 
-# The depth was never another one.
+# The depth is the same in all trials.
 SIZES = {
     "native": {"rows": 6, "width": 8, "depth": 3},
     "ragged": {"rows": 5, "width": 7, "depth": 3, "get_inputs:9:30": 17},

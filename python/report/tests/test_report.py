@@ -44,7 +44,7 @@ HOSTILE = (
 
 
 class Page(HTMLParser):
-    """What a browser would see of a page: its elements, attributes and the text of each."""
+    """A page as a browser parses it: its elements, attributes and texts."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -107,7 +107,7 @@ def run_main(*arguments: str) -> tuple[int, str, str]:
 
 
 class Browsing(unittest.TestCase):
-    """What helps a reader to find an answer among many."""
+    """The features with which a reader finds an answer among many."""
 
     def test_an_answer_of_a_later_turn_shows_what_changed(self) -> None:
         document = every_outcome()
@@ -487,7 +487,7 @@ class CommandLine(unittest.TestCase):
 
 
 class BesideTest(unittest.TestCase):
-    """Times that others measured are shown with runs of their dialect, and named as such."""
+    """Published times are shown, marked as such, with runs of their dialect."""
 
     def page(self, dialect: list[str]) -> str:
         document = parse(json.dumps(Maker(1, [CANDIDATE] * 2).document(1, 1)))
