@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A resources server of NeMo Gym in front of the route /verify of `musacoder serve`.
 
-It belongs into resources_servers/musacoder of NeMo Gym's checkout.
+Copy it to resources_servers/musacoder in NeMo Gym's checkout.
 """
 
 import os
