@@ -181,7 +181,7 @@ TEST_F(Device, RunsAKernelOnWrittenMemory) {
   EXPECT_EQ(executor->use().bytes_to_host, 12u);
 }
 
-TEST_F(Device, CountsNoBytesThatTheHostHas) {
+TEST_F(Device, CountsNoBytesThatTheHostAlreadyHas) {
   use_add_one(5);
   const float given = 7;
   sender.send(Op::kWrite, Write{arena(), 4, 0}, {&given, 4});
@@ -344,7 +344,7 @@ TEST_F(Device, RefusesKernelsOfPyTorchThatThePolicyDoesNotName) {
   EXPECT_EQ(executor->use().forbidden, "fault");
 }
 
-TEST_F(Device, AFaultOfAKernelStaysAndSpoilsTheProcess) {
+TEST_F(Device, AKernelFaultIsStickyAndMakesTheProcessUnusable) {
   ASSERT_EQ(load("/artifacts/own.so", 64), 0u);
   FunctionFacts facts{};
   ASSERT_EQ(find("fault", 1, facts), 0u);
@@ -380,7 +380,7 @@ TEST_F(Device, DoesNotMakeALaunchThatTheClientRefused) {
 
 std::atomic<int> num_late{0};
 
-TEST_F(Device, ManyAnswersBehindLaunchesInACallAreLateByTimesThatNobodyKnows) {
+TEST_F(Device, ManyRepliesAfterLaunchesInACallAreDelayedAtRandom) {
   end();
   std::string why;
   executor = Executor::create({.arena_bytes = 256 * kMiB,
@@ -610,7 +610,7 @@ TEST_F(Timed, EachCallHasInputsOfItsOwnAndItsOutputsAreCopiedAway) {
   EXPECT_EQ(output(1), 20);
 }
 
-TEST_F(Timed, InputsAreNotThereBeforeTheirCall) {
+TEST_F(Timed, InputsAreHiddenBeforeTheirCall) {
   ASSERT_TRUE(executor->start_batch(inputs, kGranularity, 2, Manner::kUngated));
   begin_call(0);
   float got = 0;
@@ -631,7 +631,7 @@ TEST_F(Timed, ACallThatWaitsForTheDeviceIsNotQueuedWhole) {
   EXPECT_EQ(calls[1].was_queued_whole, 1u);
 }
 
-TEST_F(Timed, TheDeviceWorksInCallsAlone) {
+TEST_F(Timed, TheDeviceWorksOnlyInsideCalls) {
   ASSERT_TRUE(executor->start_batch(inputs, kGranularity, 2, Manner::kGated));
   begin_call(0);
   end_call(0, {});
@@ -673,7 +673,7 @@ TEST_F(Timed, OutputsAreInTheCandidatesMemoryAndFitTheirRoom) {
   }
 }
 
-TEST_F(Timed, TellsTheMostMemoryThatABatchHeld) {
+TEST_F(Timed, ReportsThePeakMemoryOfABatch) {
   for (const uint64_t units : {3u, 1u}) {  // The second batch must see no data of the first.
     ASSERT_TRUE(executor->start_batch(inputs, kGranularity, 1, Manner::kItemised));
     begin_call(0);
@@ -687,7 +687,7 @@ TEST_F(Timed, TellsTheMostMemoryThatABatchHeld) {
   }
 }
 
-TEST_F(Timed, TellsWhatACallDidPieceByPiece) {
+TEST_F(Timed, ReportsEachItemOfACall) {
   using testing::AllOf;
   using testing::Field;
   ASSERT_EQ(load("/artifacts/own.so", 64), 0u);
@@ -802,7 +802,7 @@ class Library : public Device {
   uint64_t last_object = 100;
 };
 
-TEST_F(Library, RefusesWhatIsOfAnotherKind) {
+TEST_F(Library, RefusesObjectsOfAnotherKind) {
   const uint64_t blas = handle("cublasCreate_v2"), dnn = handle("cudnnCreate");
   const uint64_t tensor = object("cudnnCreateTensorDescriptor");
   const uint64_t graph = object("cudnnBackendCreateDescriptor", {0});
@@ -872,7 +872,7 @@ TEST_F(Library, EndsADropoutWithTheCandidateForOthersReferToIt) {
 }
 
 // PyTorch requests the matrices of a recurrent layer without a descriptor and address for biases.
-TEST_F(Library, AResultThatIsNotWantedHasNoAddress) {
+TEST_F(Library, AnUnwantedResultHasNoAddress) {
   const uint64_t dnn = handle("cudnnCreate"), layer = object("cudnnCreateRNNDescriptor");
   const uint64_t matrix = object("cudnnCreateTensorDescriptor");
   const auto weights = [&](const std::vector<uint64_t>& wanted) {

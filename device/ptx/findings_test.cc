@@ -66,7 +66,7 @@ TEST_F(Faults, MissingBarrierIsARaceOfBothThreads) {
   EXPECT_EQ(race.thread->thread[0] + race.other->thread[0], 63U);
 }
 
-TEST_F(Faults, WriteOfWhatAnotherThreadReadIsARace) {
+TEST_F(Faults, WriteAfterAnotherThreadsReadIsARace) {
   const LaunchReport report = run("write_after_read", 64, Arguments().add(zeros(64)));
   ASSERT_EQ(report.findings.size(), 2U);
   EXPECT_EQ(report.findings[1].line, marked_line("write_after_read"));
@@ -143,7 +143,7 @@ TEST_F(Faults, ThreadsOfABlockRaceInGlobalMemory) {
   EXPECT_EQ(race.kind, FindingKind::kGlobalRace);
 }
 
-TEST_F(Faults, BlockThatWritesWhatAnEarlierOneReadRaces) {
+TEST_F(Faults, WriteAfterAnEarlierBlocksReadIsARace) {
   const LaunchReport report =
       run("read_before_write", 64, Arguments().add(zeros(64)).add(zeros(64)), 5);
   const Finding race = one("read_before_write", report);
@@ -184,7 +184,7 @@ TEST_F(Faults, ShuffleOfAnAbsentLaneGivesANan) {
   for (size_t k = 8; k < 16; ++k) EXPECT_NE(values[k], values[k]);
 }
 
-TEST_F(Faults, BarrierThatNobodyCompletesIsADeadlock) {
+TEST_F(Faults, IncompleteBarrierIsADeadlock) {
   const Finding found = one("deadlock", run("deadlock", 64, Arguments().add(zeros(64))));
   EXPECT_EQ(found.kind, FindingKind::kDeadlock);
 }
@@ -196,7 +196,7 @@ TEST_F(Faults, TrapEndsTheLaunch) {
   EXPECT_EQ(found.thread->thread[0], 2U);
 }
 
-TEST_F(Faults, ThreadsThatLeftDoNotCountAtABarrier) {
+TEST_F(Faults, ExitedThreadsDoNotCountAtABarrier) {
   const uint64_t y = zeros(300);
   EXPECT_THAT(lines_of(run("early_exit", 256, Arguments().add(y).add(300), 2).findings), IsEmpty());
   EXPECT_EQ(get<float>(y, 300)[299], 298);

@@ -136,7 +136,7 @@ TEST_F(HostileKernels, ThatPrintForEverAreEnded) {
 }
 
 // A field of 10^9 characters would take the host a second each time.
-TEST_F(HostileKernels, HaveFieldsOfFewCharacters) {
+TEST_F(HostileKernels, PrintFieldsOfLimitedWidth) {
   for (const char* format :
        {"%999999999d", "%.999999999f", "%999999999.999999999e", "%0999999999x"}) {
     const std::string body = "mov.u32 %r2, 0;\n$L:\n" + std::string(kPrint) +

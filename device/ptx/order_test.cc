@@ -70,7 +70,7 @@ class Words : public Kernels, public testing::WithParamInterface<Mark> {
   uint64_t y_ = 0;
 };
 
-TEST_P(Words, OrderWhatTheySaySo) {
+TEST_P(Words, FindingsAreTheMarkedRaces) {
   open(read_testdata("order.ptx"));
   const Mark& mark = GetParam();
   std::set<int> found;
@@ -90,7 +90,7 @@ TEST_P(Words, OrderWhatTheySaySo) {
 INSTANTIATE_TEST_SUITE_P(Kernels, Words, testing::ValuesIn(marks()),
                          [](const auto& one) { return one.param.kernel; });
 
-TEST_F(Kernels, WordsGiveWhatTheirKernelsSay) {
+TEST_F(Kernels, SynchronisedByWordsComputeTheExpectedValues) {
   open(read_testdata("order.ptx"));
   const std::vector<int> zeros(kWords), ones(kWords, 1);
   const auto values_of = [&](const char* kernel, uint32_t blocks, size_t count) {
@@ -117,7 +117,7 @@ TEST_F(Kernels, WordsGiveWhatTheirKernelsSay) {
 }
 
 // The blocks run in numerical order, without a pause or a late block.
-TEST_F(Kernels, AnAtomicWhoseResultIsUnreadTellsItsThreadNothing) {
+TEST_F(Kernels, AnAtomicWithAnUnusedResultAcquiresNothing) {
   open(read_testdata("order.ptx"));
   const std::vector<int> zeros(kWords);
   const LaunchReport report =
@@ -130,7 +130,7 @@ TEST_F(Kernels, AnAtomicWhoseResultIsUnreadTellsItsThreadNothing) {
 }
 
 // The kernel has no race, and in numerical order its result is right.
-TEST_F(Kernels, ABlockThatIsLateShowsThatItIsNotWaitedFor) {
+TEST_F(Kernels, ALateBlockRevealsAMissingWait) {
   open(read_testdata("order.ptx"));
   const std::vector<int> zeros(kWords), ones(kWords, 1);
   std::set<int> sums;

@@ -175,7 +175,7 @@ TEST_F(Refusals, CountWhereAThreadReachesThem) {
   EXPECT_EQ(get<int>(reached, 1)[0], 8);
 }
 
-TEST_F(Refusals, OfANameThatTheIsaHasNotAreErrors) {
+TEST_F(Refusals, OfUnknownOpcodesAreErrors) {
   const Error error = error_of("swish.approx.f32 %f1, %f2;");
   EXPECT_EQ(error.code, ErrorCode::kInvalidInput);
   EXPECT_THAT(error.message, HasSubstr("there is no such instruction"));

@@ -57,7 +57,7 @@ class Settle : public Kernels {
   uint64_t word_ = 0;
 };
 
-TEST_F(Settle, ALateCopyThatIsUsedForNothingIsNoRace) {
+TEST_F(Settle, AnUnusedLateCopyIsNoRace) {
   for (const uint64_t seed : {0, 1, 2, 3}) {
     EXPECT_THAT(lines_of(run(module_of("k.py", ""), 1, seed).findings), IsEmpty());
     EXPECT_EQ(get<int>(word_, 1)[0], 8);

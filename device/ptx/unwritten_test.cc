@@ -77,7 +77,7 @@ class UnwrittenMemory : public Kernels {
 
 class Readers : public UnwrittenMemory, public testing::WithParamInterface<Reader> {};
 
-TEST_P(Readers, HasAFindingWhereResultsFollow) {
+TEST_P(Readers, HasAFindingIfResultsDependOnTheRead) {
   open(read_testdata("unwritten.ptx"));
   for (const uint8_t byte : {0x00, 0x7F, 0xFF}) {
     const std::vector<Finding> found = run(GetParam().kernel, byte);
@@ -132,7 +132,7 @@ TEST_F(Following, EndsWhereBytesAreWritten) {
   EXPECT_EQ(device_->unwritten_read(result_, kBytes), nullptr);
 }
 
-TEST_F(Following, KnowsWhatAnOperatorWroteOfAView) {
+TEST_F(Following, TracksBytesThatAnOperatorWroteToAView) {
   const uint64_t x = padded(), result = fresh("result", 0);
   const uint64_t padding = x + kColumns * sizeof(float);
   std::memset(device_->host(padding, 16), 0, 16);

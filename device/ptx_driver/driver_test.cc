@@ -312,7 +312,7 @@ TEST_F(PtxDriver, ACopyOntoItselfIsAFinding) {
   EXPECT_THAT(Driver::get().report().take(), HasSubstr("source and target overlap"));
 }
 
-TEST_F(PtxDriver, CountsBytesThatCopiesPutIntoAnotherPlace) {
+TEST_F(PtxDriver, CountsBytesThatCopiesMove) {
   const CUdeviceptr x = map(40);
   const uint64_t before = Driver::get().bytes_moved;
   ASSERT_EQ(cuMemsetD8Async(x, 0, 40, nullptr), CUDA_SUCCESS);
@@ -322,7 +322,7 @@ TEST_F(PtxDriver, CountsBytesThatCopiesPutIntoAnotherPlace) {
   EXPECT_EQ(Driver::get().bytes_moved, before + 8);
 }
 
-TEST_F(PtxDriver, AGraphRunsWhatItsStreamGotWhileItWasCaptured) {
+TEST_F(PtxDriver, AGraphRunsTheCapturedWorkOfItsStream) {
   const CUdeviceptr x = map(4);
   ASSERT_EQ(cuMemsetD8Async(x, 0, 4, nullptr), CUDA_SUCCESS);
   CUstream stream = nullptr;
@@ -368,7 +368,7 @@ class PtxCall : public PtxDriver {
   static constexpr uint64_t kHalf = 32 << 20;
 };
 
-TEST_F(PtxCall, SaysWhoMadeTheOutputs) {
+TEST_F(PtxCall, ReportsTheOriginOfOutputs) {
   const CUdeviceptr y = map(8), x = give(8);
   const uint32_t value[] = {1, 2};
   const auto write = [&] { cuMemcpyHtoDAsync(y, value, 8, nullptr); };
@@ -394,7 +394,7 @@ TEST_F(PtxCall, SaysWhoMadeTheOutputs) {
   EXPECT_THAT(call(y, 8, [] {}), HasSubstr("\"given\":8"));
 }
 
-TEST_F(PtxCall, SaysWhetherKernelsReadInputs) {
+TEST_F(PtxCall, ReportsWhetherKernelsReadInputs) {
   const CUdeviceptr y = map(8), x = give(8);
   constexpr const char *kReads = "\"reads_given\":true", *kReadsNone = "\"reads_given\":false";
   EXPECT_THAT(call(y, 8, [&] { launch(y, 2); }), HasSubstr(kReadsNone));
@@ -440,7 +440,7 @@ TEST_F(PtxDriver, RefusesMoreStaticSharedMemoryThanABlockHas) {
 }
 
 // Each test is its own process, so that the fault affects no other test.
-TEST_F(PtxDriver, AFaultIsReportedAndStays) {
+TEST_F(PtxDriver, AFaultIsReportedAndIsSticky) {
   const CUdeviceptr x = map(40);
   EXPECT_EQ(launch(x, 11), CUDA_ERROR_ILLEGAL_ADDRESS);
   const std::string report = Driver::get().report().take();

@@ -123,7 +123,7 @@ class Diagnosing(unittest.TestCase):
     def setUp(self) -> None:
         self.enterContext(torch.no_grad())
 
-    def test_what_is_computed_in_place_of_an_operator_is_named(self) -> None:
+    def test_a_replaced_operator_is_named(self) -> None:
         for right, wrong, words in WRONG:
             with self.subTest(right=right, wrong=wrong):
                 case = Case(f"return {right}")
@@ -319,7 +319,7 @@ class Apart(unittest.TestCase):
         self.assertEqual(apart.text_made_apart(lambda: "words"), "words")
         self.assertEqual(len(apart.text_made_apart(lambda: "w" * 9000)), apart.TEXT_BYTES_MAX)
 
-    def test_a_crash_costs_the_text_alone(self) -> None:
+    def test_a_crash_only_loses_the_text(self) -> None:
         self.assertEqual(apart.text_made_apart(_crash), "")
         self.assertEqual(apart.text_made_apart(lambda: str(1 / 0)), "")
 

@@ -62,7 +62,7 @@ class Fused(unittest.TestCase):
     def test_the_host_and_small_tensors_are_left_to_the_operators(self) -> None:
         self.assertIsNone(mapped(torch.zeros(1 << 10), distributions._zeros))
 
-    def test_what_a_kernel_cannot_say_is_refused(self) -> None:
+    def test_unsupported_operations_are_refused(self) -> None:
         self.assertRaises(TypeError, text_of, torch.sin)  # No distribution uses this operator.
         self.assertRaises(AttributeError, text_of, lambda x: x.sort())
         self.assertEqual((Symbol("x") * math.inf).text, "(x * (1.0 / 0.0))")

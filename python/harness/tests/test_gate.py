@@ -51,7 +51,7 @@ class GateTest(unittest.TestCase):
             ["badly conditioned: large"],
         )
 
-    def test_native_values_are_told_of_first(self) -> None:
+    def test_native_values_are_reported_first(self) -> None:
         self.assertIn("badly conditioned", said_of("(x + 4096 * y) - 4096 * y + 0 * x"))
 
 

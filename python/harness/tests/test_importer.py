@@ -739,7 +739,7 @@ class Inputs(unittest.TestCase):
 class Results(unittest.TestCase):
     """The sandbox's result is untrusted data."""
 
-    def test_refuses_what_is_no_result(self) -> None:
+    def test_refuses_malformed_results(self) -> None:
         hostile: list[object] = [
             None,
             3,
@@ -772,7 +772,7 @@ class Graphs(unittest.TestCase):
         self.assertEqual(sorted(one.operators), sorted(other.operators))
         self.assertNotEqual(one.structure, other.structure)
 
-    def test_keeps_out_what_a_suite_has(self) -> None:
+    def test_refuses_tasks_of_the_suite(self) -> None:
         text = TASK.format(forward="torch.relu(self.linear(x)).sum(1)", rows=4)
         suite = Suite()
         suite.add("2/1", graph_of(text), "")
@@ -781,7 +781,7 @@ class Graphs(unittest.TestCase):
         self.assertEqual(suite.why_too_near(equal, ""), "overlap: the structure of 2/1")
         self.assertIsNone(suite.why_too_near(other, ""))
 
-    def test_keeps_out_what_is_one_operator_away(self) -> None:
+    def test_refuses_tasks_that_differ_in_one_operator(self) -> None:
         suite = Suite()
         known = "x.exp().tanh().relu().sum(1).sigmoid()"
         suite.add("2/2", graph_of(TASK.format(forward=known, rows=4)), "")

@@ -72,7 +72,7 @@ class Initials(unittest.TestCase):
             asked(TASK.replace("torch.zeros(2)", "object()"))
         self.assertEqual(caught.exception.kind, "unsupported")
 
-    def test_nobody_who_gets_them_can_change_them(self) -> None:
+    def test_no_receiver_can_change_them(self) -> None:
         answer = initials.answer(Question({"op": "initials", "source": TASK, "options": {}}))
         (descriptor,) = answer.descriptors
         self.addCleanup(os.close, descriptor)

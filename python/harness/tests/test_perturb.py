@@ -117,7 +117,7 @@ class PerturbTest(unittest.TestCase):
         self.assertGreater(min(found["one.running_var"]), 0.5)
         self.assertNotEqual(found["one.weight"], found["two.weight"])
 
-    def test_other_things_stay(self) -> None:
+    def test_other_values_are_unchanged(self) -> None:
         found = state(Net, 5)
         self.assertEqual(found["mask"], [1.0] * 3)
         self.assertEqual(found["count"], [1] * 3)

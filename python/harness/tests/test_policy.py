@@ -101,7 +101,7 @@ class PolicyTest(unittest.TestCase):
             entry = name + ("_" if schema.overload_name else "") + schema.overload_name
             self.assertEqual(_may_link(entry), name in OPERATORS, entry)
 
-    def test_they_are_made_of_each_other(self) -> None:
+    def test_allowed_operators_call_only_allowed_operators(self) -> None:
         context = multiprocessing.get_context("spawn")
         results = context.Queue()
         with tempfile.TemporaryDirectory() as folder:

@@ -41,7 +41,7 @@ class SettleMode(unittest.TestCase):
             settled = reference.settle_mode(inputs, Comparer(TOLERANCES))
         return settled, reference.model.training
 
-    def test_what_repeats_stays_in_training_mode(self) -> None:
+    def test_a_deterministic_reference_stays_in_training_mode(self) -> None:
         self.assertEqual(self.settle("x * 2"), (True, True))
 
     def test_sums_in_any_order_repeat(self) -> None:

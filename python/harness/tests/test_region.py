@@ -250,7 +250,7 @@ class HostileTreeTest(unittest.TestCase):
     def read(self, tree: Any) -> Any:
         return region.unpack(tree, region.Snapshot(self.descriptor, 1 << 20))
 
-    def test_the_good_one_is_read(self) -> None:
+    def test_a_valid_tree_is_read(self) -> None:
         self.assertEqual(self.read(self.GOOD).shape, (4,))
 
     def test_malformed_trees_are_refused(self) -> None:
@@ -329,7 +329,7 @@ class HostileTreeTest(unittest.TestCase):
         tree = {"t": "list", "items": [self.GOOD] * 10}
         self.assertRaises(Refusal, region.unpack, tree, region.Snapshot(self.descriptor, 100))
 
-    def test_what_is_not_data_cannot_be_packed(self) -> None:
+    def test_only_data_can_be_packed(self) -> None:
         class Lazy(torch.Tensor):
             pass
 

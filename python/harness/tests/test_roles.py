@@ -276,7 +276,7 @@ class RolesTest(ZygoteTest):
         self.assertNotIn("harness.judge", modules)
         self.assertNotIn("harness.timing", modules)
 
-    def test_a_candidate_that_is_told_more_than_its_definition_refuses(self) -> None:
+    def test_a_candidate_refuses_an_unknown_member(self) -> None:
         with self.zygote.spawn("candidate") as child:
             answer, _ = child.ask({**load_question("x = 1"), "seed": 7})
             self.assertEqual((answer["ok"], answer["error"]["kind"]), (False, "protocol"))

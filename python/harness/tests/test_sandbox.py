@@ -45,7 +45,7 @@ class SandboxTest(unittest.TestCase):
     def test_a_default_profile_lacks_at_most_what_it_makes_optional(self) -> None:
         self.assertLessEqual(set(self.missing("candidate", {})), {"process_limit"})
 
-    def test_one_child_says_nothing_of_the_next(self) -> None:
+    def test_one_child_does_not_affect_the_next(self) -> None:
         self.missing("judge", {"off": ["uts_namespace"]})
         self.assertNotIn("uts_namespace", self.missing("judge", {}))
 

@@ -77,7 +77,7 @@ class TaskFails(unittest.TestCase):
         lock = f"{kept}\n        self.lock = __import__('threading').Lock()"
         self.assertTrue(open_and_begin(TASK.replace(kept, lock))["trials"])
 
-    def test_memory_that_runs_out_stays_what_it_is(self) -> None:
+    def test_an_out_of_memory_error_is_passed_on(self) -> None:
         def exhausts() -> None:
             raise MemoryError
 

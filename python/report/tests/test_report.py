@@ -166,7 +166,7 @@ class Rendered(unittest.TestCase):
             GOLDEN.write_text(page)
         self.assertEqual(page, GOLDEN.read_text())
 
-    def test_says_what_is_left_of_a_run(self) -> None:
+    def test_reports_the_missing_samples_of_a_run(self) -> None:
         document = every_outcome()
         document["runs"][0]["unfinished"] = "unfinished: 28 of 47 samples, 19 <missing>"
         document["runs"][1]["unfinished"] = ""
