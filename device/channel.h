@@ -25,7 +25,7 @@ struct Page {
   // Positions only grow; a position modulo kRingBytes is an offset in the ring.
   alignas(64) std::atomic<uint64_t> written;
   alignas(64) std::atomic<uint64_t> read;
-  // Futexes: the receiver sleeps on `wake` where it is 0, the sender on `replies`.
+  // Futexes: the receiver sleeps on `wake` if it is 0, the sender on `replies`.
   alignas(64) std::atomic<uint32_t> wake;
   alignas(64) std::atomic<uint32_t> replies;  // The number of replies so far.
   uint32_t reply_status;

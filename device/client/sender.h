@@ -25,7 +25,7 @@ class Sender {
   // The Header::place of this thread's next commands.
   inline static thread_local uint64_t place = 0;
 
-  // Maps the channel behind the descriptor; false where that fails.
+  // Maps the channel behind the descriptor; false on failure.
   bool open(int descriptor);
   bool is_open() const { return page_ != nullptr; }
   // REQUIRES: is_open().

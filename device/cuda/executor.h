@@ -122,7 +122,7 @@ class Executor : private CallContext {
   static constexpr size_t kNotedBytesMax = 16;
   static constexpr uint64_t kRecordBytesMax = uint64_t{1} << 30;
   void record(int descriptor);
-  // False where a note could not be written, or there were more than kRecordBytesMax of them.
+  // False if a write failed, or the record exceeded kRecordBytesMax.
   bool is_recorded() const { return record_ >= 0; }
   // Executes a command as serve() would; false if there is no such command.  REQUIRES: serve() is
   // not running.

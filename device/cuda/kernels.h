@@ -13,7 +13,7 @@
 
 namespace mc::device {
 
-// A secret by which bytes are masked.
+// A secret that masks bytes.
 struct Mask {
   uint64_t words[2];
 };

@@ -266,7 +266,7 @@ MC_INLINE void check_read_runs(LaneWarp& w, const Step* s, uint32_t bytes,
   }
 }
 
-// Calls f with each line of a row of granules, and with those of the line that lanes touch.
+// Calls f with each line of a row of granules, and with the line's granules that lanes touch.
 template <class F>
 MC_INLINE void each_line(LaneWarp& w, uint64_t granule, uint32_t count, int shift_per, int lane,
                          F f) {

@@ -145,11 +145,11 @@ const Step* floats(Warp& base, const Step* s) {
   return s + 1;
 }
 
-// With .ftz a GPU rounds as if there were no least exponent and makes a zero of what is then below
-// the least normal number, even if subnormal numbers would round up to that number. An H100 gives 0
-// for mul.rn.ftz.f32 of 0.99999994 and 2^-126, and ptxas compiles cvt.ftz.f32.f64 to the same rule
-// in each mode; other float32 operations were not yet observed on a GPU. The host has two modes
-// that together are this rule; the barriers keep the arithmetic between the changes of the mode.
+// With .ftz a GPU rounds with unbounded exponent and flushes a result below the least normal number
+// to zero, even if subnormal numbers would round up to that number. An H100 gives 0 for
+// mul.rn.ftz.f32 of 0.99999994 and 2^-126, and ptxas compiles cvt.ftz.f32.f64 to the same rule in
+// each mode; other float32 operations were not yet observed on a GPU. The host has two modes that
+// together are this rule; the barriers keep the arithmetic between the changes of the mode.
 template <class O, int N>
 const Step* flushed_floats(Warp& base, const Step* s) {
   constexpr unsigned kFlushToZero = 0x8000, kDenormalsAreZeros = 0x0040;
@@ -257,7 +257,7 @@ Handler float_handler(const ArithmeticKey& key) {
   return floats<float, O, N, true>;
 }
 
-// Approximate operations have floats alone.
+// Approximate operations exist only for floats.
 template <class O, int N = 1>
 Handler approximate_handler(const ArithmeticKey& key) {
   if (key.type != Type::kF32) return nullptr;

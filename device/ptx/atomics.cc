@@ -83,7 +83,7 @@ bool update_far(LaneWarp& w, const Step* s, Space space) {
   Far far;
   if (!resolve_far(w, s, {sizeof(T), true}, address_operand(s), space, far)) return false;
   w.stamp = ++*w.block->now;
-  // An exchange whose result nobody reads is a store.
+  // An exchange with an unused result is a store.
   const bool is_store = O == Op::kExch && (s->flags & kUnread) != 0;
   if (far.has_unwritten && !is_store) note_unwritten_lanes(w, s, sizeof(T), far);
   for (int l = 0; l < kLanes; ++l) {

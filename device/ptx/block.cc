@@ -89,9 +89,9 @@ void lay_shadow(Block& block, BlockMemory& memory) {
   }
 }
 
-// The bytes do not depend on the blocks that ran before: those of kernels with calls, whose memory
-// would be large, run on one worker. All ones are NaN for every floating type, so that a sum into
-// an array that nobody cleared is wrong.
+// Clears local memory, so that the bytes do not depend on earlier blocks. Blocks of kernels with
+// calls, whose memory would be large, run on one worker. All ones are NaN for every floating type,
+// so that a sum into an uninitialised array is wrong.
 void clear_local(Block& block) {
   if (block.program->has_calls || block.local_stride == 0) return;
   const size_t bytes = size_t{block.threads} * block.local_stride;
@@ -353,7 +353,7 @@ void add(Block& block, Finding finding) {
   launch.log->add(std::move(finding));
 }
 
-// The shared array with an address, or the one that ends nearest before it.
+// The shared array that contains an address, or else the array that ends nearest before it.
 std::string array_at(const Program& program, uint64_t at) {
   std::string name;
   for (const SharedArray& array : program.shared_arrays) {

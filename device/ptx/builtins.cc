@@ -149,7 +149,7 @@ class Builtin {
     return 0;
   }
 
-  // Null where the heap of the launch is used up, as on a GPU.
+  // Null if the heap of the launch is used up, as on a GPU.
   uint64_t allocate() {
     const uint64_t size = argument(0);
     int64_t& left = block_.launch->heap_left;

@@ -37,7 +37,7 @@ MC_INLINE T operand(T x) {
 // The flag of half comparisons that treat subnormal numbers as zeros.
 constexpr uint32_t kFlushed = 8;
 
-// A row of halves as floats; subnormal ones are zeros where the step flushes.
+// A row of halves as floats; if the step flushes, subnormal numbers are zeros.
 template <class T>
 MC_INLINE void half_operands(LaneWarp& w, const Step* s, uint32_t place, float* to, int count) {
   widen_row(w.at<T>(place), to, count);
@@ -45,7 +45,7 @@ MC_INLINE void half_operands(LaneWarp& w, const Step* s, uint32_t place, float* 
   for (int k = 0; k < count; ++k) to[k] = __builtin_fabsf(to[k]) < 0x1p-14F ? 0 : to[k];
 }
 
-// A result, combined with a third predicate as the immediate says: 0 alone, 1 and, 2 or, 3 xor.
+// A result, combined with a third predicate by the immediate: 0 not at all, 1 and, 2 or, 3 xor.
 MC_INLINE Mask combined(LaneWarp& w, const Step* s, Mask holds) {
   if (s->immediate == 0) return holds;
   const Mask third = predicate(w, s, s->c, kNegated);

@@ -32,8 +32,8 @@ bool fetch_piece(LaneWarp& w, const Step* s, uint32_t bytes, Piece piece, Pendin
   return true;
 }
 
-// The lanes' bytes from global memory, read when the copy is issued. A lane may read fewer than the
-// copy has; those of such a lane are read in pieces whose size is a power of two.
+// The lanes' bytes from global memory, read when the copy is issued. A lane may read fewer bytes
+// than the copy has; these are read in pieces whose size is a power of two.
 bool fetch(LaneWarp& w, const Step* s, uint32_t bytes, PendingCopy& copy) {
   if (s->e == 0) return fetch_piece(w, s, bytes, {0, bytes}, copy);
   const uint32_t* sizes = w.at<uint32_t>(s->e);
@@ -93,7 +93,7 @@ const Step* commit(Warp& base, const Step* s) {
   return s + 1;
 }
 
-// A copy may read its source as late as it is waited for.
+// Checks that no thread wrote the source, since a copy may read it until the wait.
 void check_source(LaneWarp& w, const PendingCopy& copy) {
   for (Mask left = w.active; left != 0; left &= left - 1) {
     const int l = lowest(left);

@@ -35,7 +35,7 @@ enum class FindingKind : uint8_t {
   kDeadlock,          // No thread of the block can continue.
   kTrap,
   kAssertion,
-  kBadCall,      // An indirect call whose address is no function's.
+  kBadCall,      // An indirect call of an address that is not a function.
   kStepLimit,    // The launch ran for longer than its budget.
   kStackLimit,   // Calls are nested too deeply.
   kLaunchLimit,  // The launch's shape or parameters are invalid.
@@ -54,7 +54,7 @@ struct ThreadPlace {
 struct Finding {
   FindingKind kind = FindingKind::kTrap;
   std::string kernel;
-  std::string file;  // Empty where the module has no line of it.
+  std::string file;  // Empty if the module has no source line.
   int line = 0;
   std::string instruction;  // `st.shared.f32`
   std::string array;        // The variable or allocation, or empty.

@@ -17,7 +17,7 @@ namespace mc::ptx {
 struct BasicBlock {
   int begin = 0, end = 0;
   std::vector<int> next;
-  int join = -1;  // The immediate post-dominator; -1 where the exit cannot be reached.
+  int join = -1;  // The immediate post-dominator; -1 if the exit cannot be reached.
 };
 
 // Returns kUnsupported if the function is too large for the analysis.

@@ -243,7 +243,7 @@ Handler find_unsigned(const ArithmeticKey& key) {
   }
 }
 
-// Signed words alone saturate.
+// Only signed words saturate.
 Handler find_saturated(Op op) {
   switch (op) {
     MC_ROW(Op::kAdd, saturated<AddExact>)

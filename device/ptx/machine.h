@@ -136,7 +136,8 @@ struct Warp {
   uint32_t index = 0;
   uint32_t since = 1;  // The last time when all lanes of the warp met, a time of this warp alone.
   uint32_t stamp = 1;  // The time of its accesses; fences and releases advance it, too.
-  // For each lane and other lane the time when they met last; null: some lanes never met alone.
+  // For each lane and other lane the time when they met last; null if no part of the warp met
+  // separately.
   uint32_t* met = nullptr;
   WarpOrder order;
   int32_t turn = 0;  // Backward branches until other work runs.
@@ -160,7 +161,7 @@ struct Launch {
   FindingLog* log = nullptr;
   Order* orders = nullptr;  // One for each worker, like the next member.
   Counts* counts = nullptr;
-  UndoLog* undo = nullptr;      // Not null where the launch may be undone.
+  UndoLog* undo = nullptr;      // Not null if the launch may be undone.
   bool reads_by_words = false;  // Reads are recorded by words: shadow.h.
   std::atomic<bool> writes_what_it_read{false};
   const Unwritten* unwritten = nullptr;

@@ -30,7 +30,7 @@ namespace mc::ptx {
 
 enum class Space : uint8_t { kGeneric, kGlobal, kShared, kLocal, kConst, kParam };
 
-// A line of the source, from `.loc`: file is a key of Module::files, and 0 where none is known.
+// A line of the source, from `.loc`: file is a key of Module::files, and 0 if unknown.
 struct Location {
   int file = 0;
   int line = 0;
@@ -144,8 +144,8 @@ struct ParseLimits {
   int operands_max = 512;  // Operands of an instruction, or parts of a vector.
   int modifiers_max = 32;
   int64_t path_bytes_max = 4096;
-  // Instructions, operands, blocks, variables and functions of a module, each of which takes some
-  // 200 bytes.
+  // Instructions, operands, blocks, variables and functions of a module, which take about 200 bytes
+  // each.
   int64_t parts_max = 1 << 21;
 };
 

@@ -176,7 +176,7 @@ void Order::publish(Block& block, std::span<Warp* const> warps) {
   std::vector<uint32_t> row(num_warps);
   const uint32_t* before = block.order.published;
   if (before != nullptr) row.assign(before, before + num_warps);
-  // A fence covers its warp's accesses, and those of the block before the barrier that came last.
+  // A fence covers its warp's accesses, and accesses of the block before its last barrier.
   std::vector<bool> is_here(num_warps);
   uint32_t of_block = 0;
   for (const Warp* warp : warps) {

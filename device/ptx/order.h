@@ -18,8 +18,8 @@
 // its log, and a release what its warp had acquired: no copies. Only when two accesses would be a
 // race is this graph searched for a release of the first one.
 //
-// Blocks that synchronise through global words run on one worker, which has one Order. Those of
-// shared memory concern a block alone.
+// Blocks that synchronise through global words run on one worker, which has one Order.
+// Synchronisation through shared words concerns only one block.
 #ifndef MC_PTX_ORDER_H_
 #define MC_PTX_ORDER_H_
 
@@ -85,8 +85,7 @@ class Order {
   // True if no word was released, so that there is nothing to acquire.
   bool is_empty() const { return words_.empty(); }
   void acquire(Warp& warp, const WordKey& word);
-  // The lanes write a word; is_exchange: by an exchange.
-  // False where nothing is released.
+  // The lanes write a word; is_exchange: by an exchange. False if nothing is released.
   bool release(Block& block, Warp& warp, LaneSet lanes, const WordKey& word, bool is_exchange);
   // Notes that the warp read another block's plain write that was meant as a release.
   void learn(Warp& warp, uint32_t block, uint32_t before);

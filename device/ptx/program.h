@@ -168,7 +168,7 @@ struct Program {
   uint32_t shared_bytes = 0;               // Without the launch's dynamic part, behind them.
   uint32_t parameter_bytes = 0;
   uint32_t frame_bytes_max = 0;  // The largest of all codes.
-  int granule_shift = 2;  // Shadow memory has a word for so many bytes: the narrowest access.
+  int granule_shift = 2;         // Log2 of the bytes per shadow word: the narrowest access.
   int num_sites = 0;
   // A description of each instruction that the executor lacks; a thread that reaches it ends the
   // launch.

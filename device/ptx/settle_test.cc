@@ -36,7 +36,7 @@ std::string module_of(const std::string& file, const std::string& rest) {
          file + "\"\n";
 }
 
-// Each thread stores what it loaded behind the word.
+// Each thread stores its loaded value behind the word.
 constexpr const char* kStoresAll = R"(
   mul.wide.u32 %rd2, %r3, 4;
   add.u64 %rd3, %rd1, %rd2;

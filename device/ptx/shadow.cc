@@ -196,7 +196,7 @@ void touch_shared_strongly(Block& block, Warp& warp, const Step* step, uint32_t 
   }
   if (!changes && written >= block.begin) return;  // A read: a lock that was not taken.
   block.words->release(block, warp, lane, word, is_exchange);
-  // A plain write by the same thread stays what others race with, and as old as it is.
+  // After a plain write by the same thread, other threads still race with that write, at its time.
   const bool is_after_own = !is_strong && written >= block.since && thread_of(writer) == thread;
   if (!is_after_own) record_write(shadow, warp, granule, mine | kStrongWrite);
 }
@@ -539,7 +539,7 @@ void touch_global_strongly(Block& block, Warp& warp, const Step* step, uint64_t 
     return;
   }
   if (kind == Strong::kUpdate && !changes) return;  // A read: a lock that was not taken.
-  // A plain write by the same thread stays what others race with, and as old as it is.
+  // After a plain write by the same thread, other threads still race with that write, at its time.
   const bool is_after_own = kind == Strong::kUpdate && is_again && !(writer & kStrongWrite) &&
                             is_thread(block, writer, thread);
   if (!is_after_own) record_global(block, warp, granule, who_of(block, thread) | kStrongWrite);

@@ -24,9 +24,10 @@
 // Global memory has a Line for 32 granules, as most accesses of a warp are to whole lines: the last
 // touch of each kind, and the mask of granules that it is for. Where the accesses of a line differ,
 // its granules have words of their own. Reads are recorded to find writes of other blocks, whatever
-// the order in which the executor runs them. Reads of the writer's own block are told apart only in
-// kernels that wrote what their block read in an earlier launch: this costs a word for each read.
-// Each worker has its own shadow; undo_log.h says how the races of two workers' blocks are found.
+// the order in which the executor runs them. Reads of the writer's own block are recorded
+// separately only in kernels that, in an earlier launch, wrote what their block had read: this
+// costs a word for each read. Each worker has its own shadow; undo_log.h says how the races of two
+// workers' blocks are found.
 //
 // Strong accesses are atomics and volatile, relaxed, acquiring and releasing loads and stores. In
 // global memory they race with plain writes, and not with plain reads: many kernels read a word

@@ -67,7 +67,7 @@ class Unwritten {
     std::shared_ptr<const Finding> read;  // Shared by all bytes that follow from it.
   };
   Reserved bits_;
-  std::map<uint64_t, Follower> followers_;  // Valid where the bits are set.
+  std::map<uint64_t, Follower> followers_;  // Valid for bytes whose bits are set.
 };
 
 // The reads of unwritten bytes in a launch, by lines of the source.
@@ -97,7 +97,7 @@ class Aftermath {
 
   // The granules that at least one of two runs wrote and whose bytes differ afterwards.
   std::vector<Extent> differences(const Aftermath& other) const;
-  // Makes memory what it was after the launch, which was undone.
+  // Restores memory to its state after the launch, which was undone.
   void restore(const UndoLog& undo) const;
 
  private:

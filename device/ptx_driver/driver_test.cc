@@ -376,7 +376,7 @@ TEST_F(PtxCall, ReportsTheOriginOfOutputs) {
   EXPECT_THAT(call(y, 8, [&] { cuMemsetD8Async(y, 0, 8, nullptr); }), HasSubstr("\"fill\":8"));
   EXPECT_THAT(call(y, 8, write), HasSubstr("\"host\":8"));
   EXPECT_THAT(call(y, 8, [&] { cuMemcpyDtoDAsync(y, x, 8, nullptr); }), HasSubstr("\"given\":8"));
-  // A kernel may replace what the host wrote, but not what it writes afterwards.
+  // A kernel's write replaces an earlier write of the host, but not a later one.
   write();
   EXPECT_THAT(call(y, 8, [&] { launch(y, 1); }), HasSubstr("\"kernel\":8"));
   EXPECT_THAT(call(y, 8, [&] { cuMemcpyHtoDAsync(y, value, 4, nullptr); }),

@@ -81,7 +81,7 @@ std::string describe_difference(const Case& one, std::span<const uint8_t> expect
 // Runs the cases of one module by the executor and by the twin.
 class CaseRunner {
  public:
-  // kInvalidInput where the module does not parse.
+  // Returns kInvalidInput if the module does not parse.
   static Result<CaseRunner> create(const CaseModule& module, DeviceOptions options = {});
   // Returns the output, or an error if the executor refuses the kernel or finds a fault.
   Result<std::vector<uint8_t>> run_executor(const Case& one) const;

@@ -632,7 +632,7 @@ uint64_t random_value(char kind, Random& random) {
     return low | random_value(half, random) << 16;
   }
   if (is_float(type) && random.has_chance(60)) return ordinary_float(type, random);
-  // Integers of few bits are as likely as those of many.
+  // Small integers are as likely as large ones.
   const uint64_t bits = is_float(type) ? random.bits() : random.bits() >> random.below(64);
   return bits_as(bits, type);
 }

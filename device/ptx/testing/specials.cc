@@ -455,7 +455,7 @@ void add_matrices(Specials& list) {
     const char* element;          // The type of A and B.
     const char* sum;              // The type of C and D.
     int a, b, c;                  // Registers.
-    const char* other = nullptr;  // The type of B, where it is another.
+    const char* other = nullptr;  // The type of B, if it differs.
   };
   const Product products[] = {
       {"m16n8k16.row.col.f32.f16.f16.f32", "f16", "f32", 4, 2, 4},

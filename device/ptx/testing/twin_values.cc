@@ -368,7 +368,7 @@ uint64_t find_bit(const Instruction& one, Wide a, int width) {
   return 0xFFFFFFFF;
 }
 
-// A field's place or length as a GPU reads it: eight bits where the value has 32.
+// A field's position or length as a GPU reads it: eight bits for 32-bit values.
 int64_t field_bound(uint64_t word, int width) {
   return static_cast<int64_t>(width == 64 ? word : word & 0xFF);
 }
