@@ -13,7 +13,7 @@ from __future__ import annotations
 from musacoder.judged import Json
 
 NAMES = ("correct", "speed", "memory", "general")
-_RIGHT = 1.0  # The reward of a right answer that is no faster (src/reward/score.h).
+_RIGHT = 1.0  # The reward of a right answer without speed-up (src/reward/score.h).
 _LOWEST, _HIGHEST = -1.0, 1.5  # The reward of a failed answer, and of one three times as fast.
 
 
@@ -43,5 +43,5 @@ def others_of(verdict: Json) -> dict[str, float]:
 
 
 def scaled(reward: float) -> float:
-    """0 for a failed answer, 0.2 to 0.4 for one that is right in part, 0.8 to 1 for a right one."""
+    """0 for a failed answer, 0.2 to 0.4 for a partly right answer, 0.8 to 1 for a right answer."""
     return min(max((reward - _LOWEST) / (_HIGHEST - _LOWEST), 0.0), 1.0)

@@ -28,7 +28,7 @@ Message = dict[str, Any]
 def options_of(*places: Any) -> Options | None:
     """The verifier's options for a row whose members `places` may name its dialect.
 
-    A row without a dialect is judged in the one that the verifier was started with.
+    A row without a dialect is judged in the verifier's own dialect.
     """
     for place in places:
         if isinstance(place, Mapping) and place.get("dialect"):

@@ -151,7 +151,7 @@ def mirror_pop(
     counts = counted.sum(dim=-1)
     drift = magnitude.sum(dim=-1) / counts.clamp(min=1)
     is_known = 2 * counts > trained.sum(dim=-1)
-    kept = (drift <= delta) & is_known  # False where the trainer's log-probability is NaN.
+    kept = (drift <= delta) & is_known  # False if the trainer's log-probability is NaN.
     return kept, drift
 
 

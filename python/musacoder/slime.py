@@ -100,7 +100,7 @@ async def generate(
 async def _later_turns(
     args: Any, sample: Any, sampling_params: dict[str, Any], judged: list[Any], turns: int
 ) -> bool:
-    """Adds the turns after the first to `judged`; False where the engine aborted one.
+    """Adds the turns after the first to `judged`; False if the engine aborted a turn.
 
     The episode ends at a pass, at an answer without a score, or if a prompt leaves no room.
     """

@@ -5,9 +5,9 @@
     custom_reward_function.name=compute_score
 
 Rows are the forge's rl.jsonl: reward_model.ground_truth holds the task's code, and an answer is
-judged in the dialect that extra_info names.  verl hands this function the text alone, so it cannot
-know that an answer was cut at its limit; the agent loop of verl_hooks.py does.  That module has the
-rest of the method too: episodes, advantage, MirrorPop and Buffered Dynamic Retry.
+judged in the dialect that extra_info names.  verl passes only the text to this function, so it
+cannot know that an answer was cut at its limit; the agent loop of verl_hooks.py does.  That module
+has the rest of the method too: episodes, advantage, MirrorPop and Buffered Dynamic Retry.
 """
 
 from __future__ import annotations

@@ -110,7 +110,7 @@ class Episode(AgentLoopBase):
         turns: int,
         judged: list[tuple[str, Judged]],
     ) -> bool:
-        """Adds the turns after the first to `judged`; False where the engine aborted one."""
+        """Adds the turns after the first to `judged`; False if the engine aborted a turn."""
         while len(judged) < turns and episode.is_open(judged):
             messages = episode.next_messages(messages, judged[-1][0], judged[-1][1].feedback)
             # A prompt of ct_build_initial_tokens would be cut at rollout.prompt_length.

@@ -10,7 +10,7 @@ NO_NEWLINE = "\n\\ No newline at end of file\n"
 
 
 def patch_of(original: Path, module: str) -> str:
-    """The unified diff; its paths begin at the top of the repository, where there is one."""
+    """The unified diff; its paths begin at the top of the repository, if there is one."""
     path = original.resolve()
     tops = [folder for folder in path.parents if (folder / ".git").exists()]
     name = path.relative_to(tops[0] if tops else path.parent).as_posix()

@@ -266,7 +266,7 @@ def num_uncertain(group: Json, column: Column) -> int:
 
 
 def everything(run: Json) -> Json:
-    """The figures over all tasks of a run; None where the run has none."""
+    """The figures over all tasks of a run; None if the run has none."""
     return run["groups"].get("all")
 
 

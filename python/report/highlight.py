@@ -108,7 +108,7 @@ def _stop(*_: object) -> None:
 
 
 def marks(text: str) -> str:
-    """The marks of an answer: its fenced code, or all of it where it looks like Python."""
+    """The marks of an answer: its fenced code, or the whole answer if it looks like Python."""
     merged: list[Piece] = []
     signal.signal(signal.SIGVTALRM, _stop)
     signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS_MAX)

@@ -437,7 +437,7 @@ def _form_of(tensor: torch.Tensor) -> str:
 
 
 def copy_state(given: dict[str, Any], model: torch.nn.Module) -> None:
-    """Copies the reference's parameters and buffers where the candidate has them."""
+    """Copies the reference's parameters and buffers that the candidate has, too."""
     own = region.state_of(model)
     for name in set(given) & set(own):
         if region.are_alike(own[name], given[name]):

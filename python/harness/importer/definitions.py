@@ -187,7 +187,7 @@ class _Inputs:
 
     tensors: the names of forward's parameters.
     given: the arguments of run.
-    lines: those of get_inputs.
+    lines: the lines of get_inputs.
     checks: lines of forward that refuse other sizes of fixed axes.
     """
 

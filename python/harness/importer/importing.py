@@ -61,7 +61,7 @@ REQUEST = "Write a CUDA kernel for this PyTorch module.\n"
 class Options:
     out: Path
     suites: list[Path] = field(default_factory=list)
-    limit: int = 0  # A limit for each path; 0 for all.
+    limit: int = 0  # The limit for each path; 0: none.
 
 
 @dataclass(eq=False)
@@ -92,7 +92,7 @@ class Candidate:
     text: str = ""  # Self-contained; after `task` a whole task.
     licence: str = ""
     why: str = ""
-    module: Module | None = None  # None where the arguments are known.
+    module: Module | None = None  # None if the arguments are known.
     grade: str = ""
     graph: Graph | None = None
 

@@ -49,7 +49,7 @@ class Spec:
     sizes: tuple[int, ...] = ()
     bound: int = 0
     constant: str = ""  # The expression, if it is not a random tensor.
-    count: int = 0  # The length of a list of such tensors; 0 for one tensor alone.
+    count: int = 0  # The length of a list of such tensors; 0 for a single tensor.
 
     def text(self) -> str:
         if self.constant:

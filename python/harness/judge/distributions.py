@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Other values for a task's inputs than those that `get_inputs` draws.
+"""Distributions of input values that differ from those of `get_inputs`.
 
 Each distribution is a function of the value alone, applied to every element, so the structure of a
 task's inputs (symmetry, zeros, repeated rows) stays; a dimension that was sorted is sorted again.

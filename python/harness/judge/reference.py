@@ -173,7 +173,7 @@ class Reference:
         seed: int,
         with_doubt: bool = True,
     ) -> Outcome:
-        """One forward on `given` itself, of which `kept` is a copy and `draw` makes another one."""
+        """One forward on `given` itself, where `kept` is a copy and `draw` makes another copy."""
         before = {name: buffer.clone() for name, buffer in self.model.named_buffers()}
         checked = state_to_check(state_of(self.model))
         state = {name: one.detach().clone() for name, one in checked.items()}

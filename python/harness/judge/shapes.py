@@ -70,7 +70,7 @@ class Shape:
     label: str  # "native", "reduced", "ragged", "small"; `other` has more.
     bound: Mapping[str, int]  # The sizes that differ from the text.
     constants: Mapping[str, int]
-    cost: Cost | None  # None where the reference cannot run on the meta device.
+    cost: Cost | None  # None if the reference cannot run on the meta device.
     reason: str = ""
 
     def report(self, native: Mapping[str, int]) -> Json:
@@ -96,7 +96,7 @@ class ShapePlanner:
             if site.used_by and "Model" not in site.used_by and not _is_structural(site)
             if site.value not in kept
         ]
-        # Names of a size of the model and of one that divides it, with their ratio.
+        # Names of a size of the model and of a size that divides it, with their ratio.
         of_model = [
             site
             for site in task.sites
@@ -110,7 +110,7 @@ class ShapePlanner:
         ]
 
     def main(self) -> Shape:
-        """The native shape, or a reduced one. Raises Refusal("unsupported") where none fits."""
+        """The native shape, or a reduced one. Raises Refusal("unsupported") if none fits."""
         native = attempt(estimate, self._task, {})
         if native is None:
             return self._shape("native", {}, None)
@@ -255,7 +255,7 @@ class ShapePlanner:
         )
 
     def _cost_at(self, bound: Mapping[str, int]) -> Cost | None:
-        """The cost at these sizes; None where the reference cannot take them."""
+        """The cost at these sizes; None if the reference does not accept them."""
         cost = attempt(estimate, self._task, bound)
         # A kernel larger than its input gives nothing on the meta device and fails elsewhere.
         return None if cost is None or cost.has_empty and not self._may_be_empty else cost

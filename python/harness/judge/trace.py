@@ -110,7 +110,7 @@ def first_tensor(value: Any) -> torch.Tensor | None:
 
 
 class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Notes the steps of a forward; `seen` gets each step with its result as it is made."""
+    """Records the steps of a forward; calls `seen` with each step and its result."""
 
     def __init__(self, source: str, seen: Callable[[Step, torch.Tensor], None]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]

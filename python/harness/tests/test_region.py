@@ -285,7 +285,7 @@ class HostileTreeTest(unittest.TestCase):
                 self.assertRaises(Refusal, self.read, node)
 
     def test_a_dtype_is_named_without_importing_anything(self) -> None:
-        name = "_inductor"  # An attribute of torch that imports a package when it is asked for.
+        name = "_inductor"  # An attribute of torch that imports a package when read.
         with unittest.mock.patch.object(torch, "__getattr__", side_effect=AssertionError(name)):
             self.assertRaises(Refusal, self.read, {"t": "dtype", "name": name})
 

@@ -32,7 +32,7 @@ except ImportError:
 from musacoder.judged import Json  # noqa: E402
 from musacoder.ray.pool import Pool, connect, start, stop  # noqa: E402
 
-OPEN_MAX = 100_000  # No further line is read while so many requests are open.
+OPEN_MAX = 100_000  # The limit of open requests; reading stops there.
 
 
 def parse(words: list[str]) -> argparse.Namespace:

@@ -104,7 +104,7 @@ class Pool:
     ) -> Judged:
         """Judges one answer; arguments as of musacoder.evaluate.
 
-        Raises Refused where the question is wrong, Unreachable where no actor is left.
+        Raises Refused if the question is invalid, Unreachable if no actor is left.
         """
         return judged_of(await self.reply(question_of(task, answer, options)))
 
@@ -115,7 +115,7 @@ class Pool:
     ) -> list[Judged]:
         """Judges (task, answer) pairs; the results are in their order.
 
-        An invalid question has the outcome "refused", and no reward.  Raises Unreachable where no
+        An invalid question has the outcome "refused", and no reward.  Raises Unreachable if no
         actor is left.
         """
         asked = [question_of(task, answer, options) for task, answer in questions]
@@ -214,7 +214,9 @@ class Pool:
                     await self._wait(kind)
 
     async def _empty(self, kind: Kind, member: Member) -> bool:
-        """Reserves a member and waits for its other questions; False where it is lost meanwhile."""
+        """Reserves a member and waits for its other questions; False if it is lost during the
+        wait.
+        """
         member.is_reserved = True
         kind.has_place.notify()  # Passes on the place for which this question was woken.
         await kind.is_drained.wait_for(lambda: member.num_open == 0 or member.problem)

@@ -116,7 +116,7 @@ class Store:
         await self._do(lambda connection: connection.execute(delete, (job,)).rowcount)
 
     async def reply(self, job: str) -> Json | None:
-        """The reply of a finished job; None where the job is unknown."""
+        """The reply of a finished job; None if the job is unknown."""
         select = "SELECT reply FROM jobs WHERE id = ? AND reply IS NOT NULL"
         row = await self._do(lambda connection: connection.execute(select, (job,)).fetchone())
         return None if row is None else json.loads(row[0])
