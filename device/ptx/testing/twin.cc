@@ -34,9 +34,8 @@ struct Frame {
   const Function* function = nullptr;
   size_t next = 0;  // A position in Function::instructions.
   std::vector<uint64_t> registers;
-  std::map<std::string, std::vector<uint8_t>>
-      parameters;                          // Including calls' arguments and results.
-  std::map<std::string, uint64_t> locals;  // Offsets in the thread's local memory.
+  std::map<std::string, std::vector<uint8_t>> parameters;  // With calls' arguments and results.
+  std::map<std::string, uint64_t> locals;                  // Offsets in the thread's local memory.
   size_t local_top = 0;
   bool carry = false;
 };
