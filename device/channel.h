@@ -3,9 +3,9 @@
 // The shared memory between a candidate process and a device process: a page of words, a ring of
 // commands and room for one reply.
 //
-// There is one sender and one receiver.  Queueing a command takes no system call while the receiver
-// is awake.  The receiver trusts nothing in here: it copies a command out before it looks at it,
-// and keeps its own position.
+// There is one sender and one receiver.  The sender queues a command without a system call while
+// the receiver is awake.  The receiver trusts nothing in this memory: it copies a command out
+// before it reads its fields, and keeps its own read position.
 #ifndef MC_DEVICE_CHANNEL_H_
 #define MC_DEVICE_CHANNEL_H_
 
@@ -25,20 +25,20 @@ struct Page {
   // Positions only grow; a position modulo kRingBytes is an offset in the ring.
   alignas(64) std::atomic<uint64_t> written;
   alignas(64) std::atomic<uint64_t> read;
-  // Futexes: the receiver sleeps on `wake` where it is 0, the sender on `replies`.
+  // Futexes: the receiver sleeps on `wake` if it is 0, the sender on `replies`.
   alignas(64) std::atomic<uint32_t> wake;
-  alignas(64) std::atomic<uint32_t> replies;  // How many there were.
+  alignas(64) std::atomic<uint32_t> replies;  // The number of replies so far.
   uint32_t reply_status;
   uint32_t reply_bytes;
-  // The first error since it was taken, of a command without a reply: a CUresult.
+  // A CUresult: the first error of a command without a reply since the client last read this field.
   std::atomic<uint32_t> error;
   std::atomic<uint32_t> is_closed;  // The device process is gone.
 
-  // Facts of the device, constant from the time when the candidate process gets the channel.
+  // Properties of the device, constant once the candidate process has the channel.
   alignas(64) uint64_t arena;
   uint64_t arena_bytes;
   uint64_t memory_bytes_max;  // How much of the arena may be mapped at once.
-  uint64_t regions;           // The place of the memory of inputs, which others share.
+  uint64_t regions;           // The address of the inputs' memory, which other processes share.
   uint64_t regions_bytes;
   uint64_t total_bytes;
   int32_t driver_version;

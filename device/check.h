@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MC_CHECK: a fact that only a defect of ours can break, as in src/core/check.h, which the device's
-// two libraries do not have.  It prints the place and aborts, in every build.
+// MC_CHECK: asserts a condition that only a defect of this project can break.  If it is false, the
+// macro prints the source location and aborts, in every build.  The device's two libraries do not
+// link src/core, so they cannot use src/core/check.h.
 //
-// Both libraries serve a hostile candidate: what comes through the channel or from the candidate's
-// own calls is never checked with it, but refused with an error.
+// Both libraries serve a hostile candidate: bad data from the channel or from the candidate's calls
+// is never an assertion failure; it is refused with an error.
 #ifndef MC_DEVICE_CHECK_H_
 #define MC_DEVICE_CHECK_H_
 

@@ -5,13 +5,13 @@
 // A candidate process has no device.  Its host code calls a client (client/cudart.cc has the names
 // of libcudart), which sends these commands through shared memory (channel.h) to the device process
 // (cuda/executor.h), which holds the memory and runs the kernels.  Commands run in the order in
-// which they were sent.  Those marked "answered" make the client wait for a reply.
+// which they were sent.  The client waits for a reply to each command that is marked "answered".
 //
 // Handles of functions, modules, streams, events and graphs are numbers that the client chooses, so
-// that making one needs no answer.  The device process checks every field: the sender is hostile.
+// that creating one needs no reply.  The device process checks every field: the sender is hostile.
 //
 // Addresses are those of the device process.  The client divides [arena, arena + arena_bytes) of
-// the Page by itself, and asks for memory behind an address with kMap.
+// the Page by itself, and maps memory at an address with kMap.
 #ifndef MC_DEVICE_COMMANDS_H_
 #define MC_DEVICE_COMMANDS_H_
 
@@ -20,8 +20,8 @@
 namespace mc::device {
 
 enum class Op : uint32_t {
-  kPad,               // Nothing: the rest of the ring, before a command that begins at its start.
-  kMap,               // Map: memory is there from the reply on; the device may have no room.
+  kPad,               // Padding to the end of the ring; the next command begins at its start.
+  kMap,               // Map: answered; the device may have no memory left.
   kUnmap,             // Map
   kWrite,             // Write, then the bytes: host to device.
   kRead,              // Read; answered with the bytes: device to host.
@@ -44,8 +44,8 @@ enum class Op : uint32_t {
   kRecordEvent,       // StreamEvent
   kWaitEvent,         // StreamEvent
   kElapsed,           // Elapsed; answered with a float: milliseconds.
-  kQueryStream,       // Handle; answered: no data, CUDA_ERROR_NOT_READY as the status.
-  kQueryEvent,        // Handle; answered likewise.
+  kQueryStream,       // Handle; answered without data; CUDA_ERROR_NOT_READY as the status.
+  kQueryEvent,        // Handle; answered like kQueryStream.
   kSynchronize,       // Handle of a stream, or kWholeDevice; answered.
   kSynchronizeEvent,  // Handle; answered.
   kBeginCapture,      // Capture
@@ -59,17 +59,18 @@ enum class Op : uint32_t {
   kEndCall,           // Call, then an OutputPart for each tensor of its outputs.
   kLibraryCall,       // LibraryCall, then its words; where it says so, answered with words.
   kOperator,        // OperatorCall, then its bytes (operators/operators.h); answered with a reply.
-  kOperatorResult,  // OperatorResult: a result of it goes to an address.
-  kHostAccess,      // HostAccess; answered behind all work.
-  kUnsupported,     // A name: what the client was asked for and cannot do.
+  kOperatorResult,  // OperatorResult: copies a result of the last kOperator to an address.
+  kHostAccess,      // HostAccess; answered after all queued work.
+  kUnsupported,     // The name of a function that the client does not support.
 };
 constexpr uint32_t kOps = static_cast<uint32_t>(Op::kUnsupported) + 1;
 
-// Every command begins with one; `bytes` counts it, and is a multiple of kCommandAlignment.
+// Every command begins with a header; `bytes` includes the header and is a multiple of
+// kCommandAlignment.
 struct Header {
   Op op;
   uint32_t bytes;
-  uint64_t place;  // The caller's place in a checked program: bytes from where it is loaded; or 0.
+  uint64_t place;  // The caller's offset in a checked program's image; otherwise 0.
 };
 
 constexpr uint32_t kCommandAlignment = 16;
@@ -91,7 +92,7 @@ struct Handle {
 
 struct Map {
   uint64_t address;
-  uint64_t bytes;  // The candidate's wish, which the device rounds up to its own unit.
+  uint64_t bytes;  // The requested size; the device rounds it up to its own granularity.
 };
 
 struct Write {
@@ -100,7 +101,7 @@ struct Write {
   uint32_t stream;
 };
 
-// `rows` rows of `bytes`, at most kReplyBytesMax in all.
+// Reads `rows` rows of `bytes` bytes, at most kReplyBytesMax in total.
 struct Read {
   uint64_t source;
   uint64_t bytes;
@@ -112,7 +113,7 @@ struct Read {
 struct Copy {
   uint64_t target;
   uint64_t source;
-  uint64_t bytes;  // The bytes of a row.
+  uint64_t bytes;  // Per row.
   uint64_t rows;
   uint64_t target_pitch;
   uint64_t source_pitch;
@@ -130,22 +131,22 @@ struct Fill {
 };
 
 struct LoadModule {
-  uint64_t offset;  // The fat binary's place in its file.
+  uint64_t offset;  // The fat binary's offset in its file.
   uint32_t module;
 };
 
 // An access by a checked program's own code to the device's memory.
 struct HostAccess {
   uint64_t address;
-  uint32_t is_managed;  // 0: the host does not have this memory.
+  uint32_t is_managed;  // 0: this memory is not mapped on the host.
   uint32_t writes;
 };
 
 constexpr uint32_t kTextPartMax = 1u << 19;
-constexpr uint32_t kTextBytesMax = 64u << 20;  // A candidate's parts that wait for their last one.
+constexpr uint32_t kTextBytesMax = 64u << 20;  // Per candidate, for parts of incomplete modules.
 
-// A part of a text that a program has in its memory: Triton, NVRTC and CuPy make such.  The module
-// is there after the last part.
+// A part of a PTX module that a program has in memory, as Triton, NVRTC and CuPy compile it.  The
+// module is loaded after its last part.
 struct LoadText {
   uint32_t module;
   uint32_t bytes;  // That follow.
@@ -154,7 +155,7 @@ struct LoadText {
 
 struct Find {
   uint32_t module;
-  uint32_t function;  // The handle that the function gets; not used for variables.
+  uint32_t function;  // The handle that the client chose for the function; unused for variables.
 };
 
 // Values of CUfunction_attribute, by their numbers there.
@@ -198,7 +199,7 @@ struct TensorMap {
   uint32_t box[kTensorMapRankMax];
   uint32_t steps[kTensorMapRankMax];
   uint32_t rank;
-  int32_t kinds[5];  // Type of elements, interleave, swizzle, promotion to L2, fill.
+  int32_t kinds[5];  // Element type, interleave, swizzle, L2 promotion, fill.
 };
 
 struct Launch {
@@ -207,7 +208,7 @@ struct Launch {
   uint32_t block[3];
   uint32_t shared_bytes;
   uint32_t stream;
-  uint32_t cluster[3];  // Zeros: none is asked for.
+  uint32_t cluster[3];  // Zeros: no cluster.
   uint32_t is_cooperative;
   uint32_t argument_bytes;  // That follow.
 };
@@ -252,7 +253,7 @@ struct Graph {
 };
 
 struct LibraryCall {
-  uint32_t function;  // Its place in kLibraryFunctions.
+  uint32_t function;  // Index in kLibraryFunctions.
   uint32_t num_words;
   uint32_t is_answered;
   uint32_t unused = 0;
@@ -268,9 +269,9 @@ struct OperatorResult {
   uint32_t slot;
 };
 
-// ---- Timing (cuda/timed_batch.h).  While a batch runs, the device works in calls alone.
+// ---- Timing (cuda/timed_batch.h).  While a batch runs, the device works only inside timed calls.
 struct Call {
-  uint32_t call;  // 0 for the first of its batch.
+  uint32_t call;  // The index in its batch, from 0.
   uint32_t num_parts;
 };
 

@@ -181,7 +181,7 @@ TEST_F(Device, RunsAKernelOnWrittenMemory) {
   EXPECT_EQ(executor->use().bytes_to_host, 12u);
 }
 
-TEST_F(Device, CountsNoBytesThatTheHostHas) {
+TEST_F(Device, CountsNoBytesThatTheHostAlreadyHas) {
   use_add_one(5);
   const float given = 7;
   sender.send(Op::kWrite, Write{arena(), 4, 0}, {&given, 4});
@@ -293,11 +293,11 @@ TEST_F(Device, MapsNoMoreThanItsLimitAndNothingTwice) {
 
 TEST_F(Device, LoadsOnlyFilesThatItWasAllowed) {
   EXPECT_NE(load("/etc/passwd", 0), 0u);
-  EXPECT_NE(load(image_file().c_str(), 64), 0u);  // The path here is no name of it.
+  EXPECT_NE(load(image_file().c_str(), 64), 0u);  // The candidate must use its own path.
   EXPECT_NE(load("/artifacts/own.so", 0), 0u);    // No image begins there.
   EXPECT_NE(load("/artifacts/own.so", 1u << 20), 0u);
   EXPECT_EQ(load("/artifacts/own.so", 64), 0u);
-  EXPECT_NE(load("/artifacts/own.so", 64), 0u);  // The handle is taken.
+  EXPECT_NE(load("/artifacts/own.so", 64), 0u);  // The handle is in use.
 }
 
 // The fake device has the capability 9.0.
@@ -344,7 +344,7 @@ TEST_F(Device, RefusesKernelsOfPyTorchThatThePolicyDoesNotName) {
   EXPECT_EQ(executor->use().forbidden, "fault");
 }
 
-TEST_F(Device, AFaultOfAKernelStaysAndSpoilsTheProcess) {
+TEST_F(Device, AKernelFaultIsStickyAndMakesTheProcessUnusable) {
   ASSERT_EQ(load("/artifacts/own.so", 64), 0u);
   FunctionFacts facts{};
   ASSERT_EQ(find("fault", 1, facts), 0u);
@@ -360,7 +360,7 @@ TEST_F(Device, AFaultOfAKernelStaysAndSpoilsTheProcess) {
   EXPECT_FALSE(end());
 }
 
-// The launch of a kernel without parameters, which would end with a fault.
+// The refused launch is of a kernel without parameters, which would fault.
 TEST_F(Device, DoesNotMakeALaunchThatTheClientRefused) {
   ASSERT_EQ(load("/artifacts/own.so", 64), 0u);
   FunctionFacts facts{};
@@ -380,7 +380,7 @@ TEST_F(Device, DoesNotMakeALaunchThatTheClientRefused) {
 
 std::atomic<int> num_late{0};
 
-TEST_F(Device, ManyAnswersBehindLaunchesInACallAreLateByTimesThatNobodyKnows) {
+TEST_F(Device, ManyRepliesAfterLaunchesInACallAreDelayedAtRandom) {
   end();
   std::string why;
   executor = Executor::create({.arena_bytes = 256 * kMiB,
@@ -420,7 +420,7 @@ TEST_F(Device, LeavesNothingForTheNextCandidate) {
   uint32_t word = 0;
   EXPECT_NE(sender.call(Op::kRead, Read{arena(), 4, 4, 1, 0}, &word, 4), 0u);
   FunctionFacts facts{};
-  EXPECT_NE(find("add_one", 5, facts), 0u);  // The module of the one before is gone.
+  EXPECT_NE(find("add_one", 5, facts), 0u);  // The previous candidate's module is unloaded.
   EXPECT_NE(sender.call(Op::kQueryStream, Handle{10}), 0u);
 }
 
@@ -546,7 +546,8 @@ TEST_F(Device, SharesARegionOfTheJudgesAndCopiesOutputs) {
   close(memory);
 }
 
-// A judge's region with two calls' inputs of 512 bytes, whose first floats are 10 and 20.
+// A region of the judge with the inputs of two calls, 512 bytes each; the first floats are 10 and
+// 20.
 int two_inputs() {
   const int memory = memfd_create("inputs", MFD_CLOEXEC);
   EXPECT_EQ(ftruncate(memory, kGranularity), 0);
@@ -605,11 +606,11 @@ TEST_F(Timed, EachCallHasInputsOfItsOwnAndItsOutputsAreCopiedAway) {
   EXPECT_EQ(calls[0].was_queued_whole, 1u);
   EXPECT_GT(calls[1].host_us, 0);  // The last one is checked by the host's clock.
   EXPECT_EQ(FakeDriver::gates_waited_for(), 2 + 5);
-  EXPECT_EQ(output(0), 10);  // Although the second call wrote over it.
+  EXPECT_EQ(output(0), 10);  // The second call overwrote it afterwards.
   EXPECT_EQ(output(1), 20);
 }
 
-TEST_F(Timed, InputsAreNotThereBeforeTheirCall) {
+TEST_F(Timed, InputsAreHiddenBeforeTheirCall) {
   ASSERT_TRUE(executor->start_batch(inputs, kGranularity, 2, Manner::kUngated));
   begin_call(0);
   float got = 0;
@@ -630,7 +631,7 @@ TEST_F(Timed, ACallThatWaitsForTheDeviceIsNotQueuedWhole) {
   EXPECT_EQ(calls[1].was_queued_whole, 1u);
 }
 
-TEST_F(Timed, TheDeviceWorksInCallsAlone) {
+TEST_F(Timed, TheDeviceWorksOnlyInsideCalls) {
   ASSERT_TRUE(executor->start_batch(inputs, kGranularity, 2, Manner::kGated));
   begin_call(0);
   end_call(0, {});
@@ -641,7 +642,7 @@ TEST_F(Timed, TheDeviceWorksInCallsAlone) {
   end_call(1, {});
   EXPECT_EQ(synchronize(), 0u);
   EXPECT_FALSE(executor->finish_batch(calls));
-  // Nor between batches.
+  // The map is refused between batches, too.
   EXPECT_EQ(sender.call(Op::kMap, Map{arena() + 4 * kGranularity, kGranularity}), 800u);
 }
 
@@ -672,8 +673,8 @@ TEST_F(Timed, OutputsAreInTheCandidatesMemoryAndFitTheirRoom) {
   }
 }
 
-TEST_F(Timed, TellsTheMostMemoryThatABatchHeld) {
-  for (const uint64_t units : {3u, 1u}) {  // The second batch has nothing of the first one's.
+TEST_F(Timed, ReportsThePeakMemoryOfABatch) {
+  for (const uint64_t units : {3u, 1u}) {  // The second batch must see no data of the first.
     ASSERT_TRUE(executor->start_batch(inputs, kGranularity, 1, Manner::kItemised));
     begin_call(0);
     const Map more{arena() + 4 * kGranularity, units * kGranularity};
@@ -686,7 +687,7 @@ TEST_F(Timed, TellsTheMostMemoryThatABatchHeld) {
   }
 }
 
-TEST_F(Timed, TellsWhatACallDidPieceByPiece) {
+TEST_F(Timed, ReportsEachItemOfACall) {
   using testing::AllOf;
   using testing::Field;
   ASSERT_EQ(load("/artifacts/own.so", 64), 0u);
@@ -727,7 +728,7 @@ TEST_F(Timed, TellsWhatACallDidPieceByPiece) {
   EXPECT_TRUE(items.empty());
 }
 
-// A malformed command ends the channel, and nothing else.
+// A malformed command closes the channel and has no other effect.
 TEST_F(Device, ClosesTheChannelOnAMalformedCommand) {
   char* ring = static_cast<char*>(
                    mmap(nullptr, kChannelBytes, PROT_READ | PROT_WRITE, MAP_SHARED, channel, 0)) +
@@ -736,12 +737,12 @@ TEST_F(Device, ClosesTheChannelOnAMalformedCommand) {
   std::memcpy(ring, &header, sizeof header);
   sender.page().written.store(64);
   while (sender.page().is_closed.load() == 0) std::this_thread::yield();
-  EXPECT_EQ(executor->use().unsupported, "");  // No excuse.
+  EXPECT_EQ(executor->use().unsupported, "");  // Not a limitation of the device.
   EXPECT_TRUE(end());
   munmap(ring - kPageBytes, kChannelBytes);
 }
 
-// Whatever is in the ring, the executor survives it and the process can serve another candidate.
+// With any bytes in the ring, the executor survives and the process can serve another candidate.
 TEST_F(Device, SurvivesRandomCommands) {
   const uint32_t seed = std::random_device()();
   std::mt19937 random(seed);
@@ -753,7 +754,7 @@ TEST_F(Device, SurvivesRandomCommands) {
     if (random() % 2 == 0) std::memcpy(body.data(), &address, 8);
     sender.send(static_cast<Op>(random() % kOps), body);
   }
-  // Replies that nobody waited for are passed over.
+  // The test ignores replies for which no call waits.
   while (sender.page().read.load() != sender.page().written.load()) std::this_thread::yield();
   end();
   begin();
@@ -791,7 +792,7 @@ class Library : public Device {
     EXPECT_EQ(reply.words[0], 0u) << name;
     return reply.words[1];
   }
-  // An object, whose number goes behind the words.
+  // Creates an object, whose number is the last argument.
   uint64_t object(std::string_view name, std::vector<uint64_t> words = {}) {
     words.push_back(++last_object);
     EXPECT_EQ(call(name, words).status, 0u) << name;
@@ -801,7 +802,7 @@ class Library : public Device {
   uint64_t last_object = 100;
 };
 
-TEST_F(Library, RefusesWhatIsOfAnotherKind) {
+TEST_F(Library, RefusesObjectsOfAnotherKind) {
   const uint64_t blas = handle("cublasCreate_v2"), dnn = handle("cudnnCreate");
   const uint64_t tensor = object("cudnnCreateTensorDescriptor");
   const uint64_t graph = object("cudnnBackendCreateDescriptor", {0});
@@ -828,7 +829,7 @@ TEST_F(Library, RefusesAddressesThatAreNotTheDevices) {
   EXPECT_NE(product(host, kScalarIsNull).status, 0u);
   EXPECT_NE(product(arena(), host).status, 0u);
   EXPECT_NE(product(arena(), arena()).status, 0u);  // Scalars are on the host for this handle.
-  // The library would read another number than we do.
+  // The library would read a different (32-bit) number than the check.
   EXPECT_NE(call("cublasSetPointerMode_v2", {blas, uint64_t{1} << 32}).status, 0u);
   EXPECT_EQ(call("cublasSetPointerMode_v2", {blas, 1}).status, 0u);
   EXPECT_EQ(product(arena(), arena()).status, 0u);
@@ -870,8 +871,8 @@ TEST_F(Library, EndsADropoutWithTheCandidateForOthersReferToIt) {
   EXPECT_TRUE(end());
 }
 
-// PyTorch asks for the matrices of a recurrent layer with no descriptor and no address for biases.
-TEST_F(Library, AResultThatIsNotWantedHasNoAddress) {
+// PyTorch requests the matrices of a recurrent layer without a descriptor and address for biases.
+TEST_F(Library, AnUnwantedResultHasNoAddress) {
   const uint64_t dnn = handle("cudnnCreate"), layer = object("cudnnCreateRNNDescriptor");
   const uint64_t matrix = object("cudnnCreateTensorDescriptor");
   const auto weights = [&](const std::vector<uint64_t>& wanted) {
@@ -915,7 +916,7 @@ TEST_F(Library, SurvivesRandomCalls) {
   for (int i = 0; i < 20'000; ++i) {
     const auto function = static_cast<uint32_t>(random() % kNumLibraryFunctions);
     const std::string_view name = kLibraryFunctions[function].name;
-    // The fakes of these compute, and believe the sizes.
+    // The fakes of these functions compute, and trust the sizes.
     if (name == "cublasSgemm_v2" || name == "cudnnBatchNormalizationForwardInference") continue;
     std::vector<uint64_t> words(random() % 24);
     for (uint64_t& word : words) {

@@ -47,7 +47,7 @@ constexpr LibraryFunction kLibraryFunctions[] = {
 };
 constexpr uint32_t kNumLibraryFunctions = sizeof kLibraryFunctions / sizeof *kLibraryFunctions;
 
-// True for a call that says more than its status.
+// True for a call whose reply has more than its status.
 constexpr bool has_results(std::string_view marks) {
   return marks.find_first_of("HrRqeWO") != std::string_view::npos;
 }
@@ -62,16 +62,16 @@ constexpr bool may_launch(const LibraryFunction& function) {
   return true;
 }
 
-constexpr size_t kLibraryWordsMax = 24;          // A function's numbers and addresses.
-constexpr size_t kLibraryRealsMax = 2;           // A function's floats and doubles.
-constexpr uint64_t kLibraryElementsMax = 4096;   // An array's.
-constexpr uint64_t kLibraryArrayMax = 1u << 16;  // An array's of 32-bit numbers.
+constexpr size_t kLibraryWordsMax = 24;          // Integers and addresses per function.
+constexpr size_t kLibraryRealsMax = 2;           // Floats and doubles per function.
+constexpr uint64_t kLibraryElementsMax = 4096;   // Elements per array.
+constexpr uint64_t kLibraryArrayMax = 1u << 16;  // Elements per array of 32-bit numbers.
 constexpr size_t kScalarBytes = 16;
 // cublasLtMatmulAlgo_t, cublasLtMatmulHeuristicResult_t.
 constexpr size_t kAlgorithmBytes = 64;
 constexpr size_t kHeuristicBytes = 96;
 
-// A scalar's word, where it is not an address on the device.
+// Values of a scalar's word that are not device addresses.
 constexpr uint64_t kScalarIsNull = 0;
 constexpr uint64_t kScalarFollows = 1;
 

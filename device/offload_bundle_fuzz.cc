@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Images of MUSA that may be anything: what is found is within them.
+// Fuzzes the bundle reader with arbitrary images: code that it finds must be inside the image.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The main job in small: one candidate of each kind, judged through the command line.
+"""A small example of the main job: one candidate of each kind, judged through the command line.
 
-Takes honest candidates of the corpus and the mistakes and cheats made of them, writes them as a
-model's answers (JSON Lines of task, sample, response), and lets `musacoder eval` print the table
-and the feedback that a model would get.
+Writes honest candidates of the corpus, and mistakes and cheats derived from them, as a model's
+answers (JSON Lines of task, sample, response). `musacoder eval` then prints the table and the
+feedback that a model would get.
 """
 
 from __future__ import annotations

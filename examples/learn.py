@@ -21,8 +21,8 @@ Stages, each a program of its own that reads and writes files in one folder:
 
 With --seeds N the rungs after sft are done N times, under seeds of their own, in seed-2/, …
 
-A stage whose output is there is done; one that was cut short is taken up where it stopped. So the
-script can be killed at any moment and started again, and ends with the same table.
+A stage whose output exists is skipped; an interrupted stage continues where it stopped. So the
+script can be killed and restarted at any time, and ends with the same table.
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ BAD_INPUT = 2
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """All that the table depends on."""
+    """The settings that determine the table."""
 
-    model: str  # A pretrained one: a folder or a GGUF file. Empty: random weights.
+    model: str  # A pretrained model: a folder or GGUF file. Empty: random weights.
     tasks: int  # Tasks of the forge, for training and test.
     style: str  # The style of the forge's answers: compact or full.
     families: str
     dialect: str  # The dialect of the answers: cuda or musa.
-    operators: str  # Empty: all of these families.
+    operators: str  # The families of operators; empty: all.
     depth: int  # Operators of a task, at most.
-    test_share: float  # The share of the structures of operators.
-    shown_share: float  # The share of the others that solutions are shown for; the rest is for RL.
+    test_share: float  # The share of operator structures for the test set.
+    shown_share: float  # The share of the others with solutions for SFT; the rest is for RL.
     solutions: int  # Solutions of a task, at most.
     bugs_share: float  # The share of training tasks with repairs of failed answers, two rows each.
     vocabulary: int
@@ -66,11 +66,11 @@ class Settings:
     width: int
     heads: int
     steps: int
-    minutes: float  # The length of sft in place of its steps; 0: the steps decide.
-    processes: int  # The number for sft; each has a GPU, or its part of the cores.
+    minutes: float  # The duration of sft instead of steps; 0: steps.
+    processes: int  # For sft; each has a GPU, or a part of the cores.
     batch_tokens: int
     lr: float
-    rft_tasks: int  # 0: no such rung.
+    rft_tasks: int  # 0: no rung rft.
     rft_samples: int  # Answers to each of them.
     rft_steps: int  # Steps of fine-tuning on the answers that passed.
     rl_steps: int  # 0: no reinforcement learning.
@@ -82,10 +82,10 @@ class Settings:
     held_out: int  # Tasks of the benchmark.
     samples: int  # Answers to each at temperature 1, beside the greedy one; 0: none.
     tokens_max: int  # The length of an answer.
-    batch: int  # Answers made at once: what is beside one changes the last bits of its logits.
+    batch: int  # Answers generated at once; the batch changes the last bits of logits.
     device: str  # For training and sampling; only KernelBench's verdicts need it too.
     bench_device: str  # The device of greedy answers.
-    kernelbench: str  # A copy of it, whose level 1 is measured too. Empty: it is not.
+    kernelbench: str  # A copy of KernelBench, to measure level 1. Empty: none.
     kernelbench_samples: int  # Answers to each of its tasks; 1: the greedy one.
     seed: int
     seeds: int  # Runs of the rungs after sft.
@@ -205,17 +205,17 @@ def write_atomically(path: Path, text: str) -> None:
     part.replace(path)
 
 
-UNANSWERED = 4  # The exit code of bench where a prompt had no answer; its figures count that.
+UNANSWERED = 4  # The exit code of bench if a prompt had no answer; the figures count that.
 
 
 def run(program: str, *arguments: object) -> None:
-    """Runs one of our programs; its own line says what is wrong when it fails."""
+    """Runs one of our programs, which prints a line about its error if it fails."""
     done = subprocess.run([str(BIN / program), *map(str, arguments)], check=False)
     if done.returncode not in (0, UNANSWERED):
         fail(f"{program} {arguments[0]} ended with {done.returncode}")
 
 
-# A name, what is there once the stage is done, and how it is made.
+# A name, the output of the finished stage, and the function that makes it.
 Stage = tuple[str, Path, Callable[[], None]]
 
 
@@ -236,7 +236,7 @@ class Learning:
                 fail(f"{BIN / program} is not there: build it with ./run.sh build")
 
     def claim(self) -> None:
-        """The folder is this run's: made, or left by one with the same settings."""
+        """Creates the run's folder, or reuses the folder of a run with the same settings."""
         path = self.folder / "settings.json"
         text = json.dumps(dataclasses.asdict(self.settings), indent=2) + "\n"
         if path.exists() and path.read_text() != text:
@@ -301,13 +301,13 @@ class Learning:
         ]
 
     def rungs(self) -> list[str]:
-        """The models of the ladder, each made of the one before."""
+        """The models of the ladder, each trained from the previous one."""
         s = self.settings
         steps = {"rft": s.rft_tasks, "rl": s.rl_steps, "rl-multi": s.rl_multi_steps}
         return ["base", "sft"] + [name for name, size in steps.items() if size > 0]
 
     def home(self, rung: str, number: int) -> Path:
-        """Where a rung of the run of that number is; all runs have base and sft in common."""
+        """The folder of a rung in the run of that number; all runs share base and sft."""
         if number == 1 or rung in ("base", "sft"):
             return self.folder
         return self.folder / f"seed-{number}"
@@ -328,9 +328,10 @@ class Learning:
     # ---- Stages ------------------------------------------------------------------------------
 
     def forge(self) -> None:
-        """What was fine-tuned on is answered right every time: there is nothing to learn from it.
+        """Makes the data. A model answers fine-tuned tasks right every time, so RL cannot learn
+        from them.
 
-        So the structures that are not held out are for one of both: solutions to show, or tasks.
+        So each structure that is not held out has either solutions for SFT or tasks for RL.
         """
         s = self.settings
         limits = ["--operators", s.operators] if s.operators else []
@@ -361,7 +362,7 @@ class Learning:
         command = [sys.executable, str(script), "--text", str(self.folder / "sft.jsonl"),
                    "--vocab", str(s.vocabulary), "--split", "lines",
                    "--out", str(part)]  # fmt: skip
-        # One thread, so that the merges are the same every time.
+        # One thread makes the merges reproducible.
         environment = {**os.environ, "TOKENIZERS_PARALLELISM": "false"}
         if subprocess.run(command, check=False, env=environment).returncode != 0:
             fail("the tokenizer could not be made")
@@ -406,7 +407,9 @@ class Learning:
             "--seed", seed, "--resume")  # fmt: skip
 
     def rft(self, number: int) -> None:
-        """Answers that passed, with the forge's solutions beside them so that none is forgotten."""
+        """Fine-tunes on passing answers together with the forge's solutions, so that none is
+        forgotten.
+        """
         s = self.settings
         home = self.home("rft", number) / "rft"
         drawn, model = home / "drawn", self.model_before("rft", number)
@@ -421,10 +424,11 @@ class Learning:
                   ["--steps", s.rft_steps], s.lr / 10, self.seed(number))  # fmt: skip
 
     def rl_tasks(self, number: int, turns: int) -> Path:
-        """The tasks on which rft's answers say that there is something to learn.
+        """The tasks from which RL can learn, according to rft's answers.
 
-        With one turn those that were answered both right and wrong: a group without spread moves
-        nothing. With later turns and replays those always answered wrong as well.
+        With one turn these are tasks that were answered both right and wrong, since a group without
+        spread has no gradient. With later turns and replays, tasks that were always answered wrong
+        count, too.
         """
         new = self.folder / "new_tasks.jsonl"
         answers = self.home("rft", number) / "rft/drawn/episodes.jsonl"
@@ -473,7 +477,7 @@ class Learning:
         return ["--suite", suite, "--limit", s.held_out, "--backend", "cpu"]
 
     def kernelbench(self, rung: str, number: int) -> None:
-        """Its tensors are those of a GPU, where there is one to judge on."""
+        """Measures KernelBench, with GPU tensors if there is a GPU for judging."""
         s = self.settings
         drawn = ["--samples", s.kernelbench_samples, "--temperature", 1]
         self.measure(rung, number, "kernelbench", "--suite", s.kernelbench, "--level", 1,
@@ -530,7 +534,7 @@ class Learning:
         return lines
 
     def sampled_table(self) -> str:
-        """Avg@k and Pass@k of the sampled answers; of sft and up, since base answers nothing."""
+        """Avg@k and Pass@k of the sampled answers, from sft on, since base answers nothing."""
         k = str(self.settings.samples)
         lines = [f"\n| temperature 1 | Avg@{k} | Pass@{k} | Avg@{k} against sft, paired |"]
         lines += ["|---|---|---|---|"]
@@ -567,7 +571,7 @@ def with_seed(stage: str, number: int) -> str:
 
 
 def shares_of(folder: Path) -> dict[str, float]:
-    """Of each task of a benchmark, the share of its answers that passed."""
+    """The fraction of passing answers for each task of a benchmark."""
     passed: dict[str, list[bool]] = {}
     for line in (folder / "verdicts.jsonl").read_text().splitlines():
         row = json.loads(line)
@@ -587,10 +591,10 @@ def paired(
 def paired_runs(
     below: list[dict[str, float]], runs: list[dict[str, float]]
 ) -> tuple[float, float, float, list[float]]:
-    """The same for runs that each have another to compare with.
+    """The same for runs that each have their own run to compare with.
 
-    Both tasks and runs are drawn for the interval, so that it says what other tasks under other
-    seeds would give; answers are not.
+    The bootstrap for the interval resamples both tasks and runs, but not answers, so that it covers
+    other tasks and seeds.
     """
     tasks = [task for task in below[0] if all(task in one for one in (*below, *runs))]
     each = [[one[task] - other[task] for task in tasks] for one, other in zip(runs, below)]
@@ -628,7 +632,7 @@ def percent(group: dict[str, Any] | None) -> str:
 
 
 def table_of(summaries: dict[str, dict[str, Any]]) -> str:
-    """Markdown: Pass@1 of held-out tasks, of each model, with 95 % intervals."""
+    """Markdown table: Pass@1 of each model on held-out tasks, with 95 % intervals."""
     lines = [
         "| held-out tasks | number | " + " | ".join(f"{name} Pass@1" for name in summaries) + " |",
         "|---" * (2 + len(summaries)) + "|",
@@ -653,7 +657,7 @@ def table_of(summaries: dict[str, dict[str, Any]]) -> str:
 
 
 def diversity_of(drawn: dict[str, Any]) -> str:
-    """What rejection sampling found, and the diversity of kernels before and after drawing."""
+    """The results of rejection sampling, and the diversity of kernels before and after drawing."""
     return (
         f"RFT: {drawn['passed']} of {drawn['answers']} answers passed, {drawn['solved']} of "
         f"{drawn['tasks']} tasks solved, {drawn['targets']} targets; kernel structures a solved "

@@ -7,5 +7,5 @@ cmake --build --preset release --target ptx_bench musacoder
 build/release/bin/ptx_bench
 build/release/bin/musacoder setup
 "${MC_PYTHON:-python3}" tests/run_corpus.py --musacoder build/release/bin/musacoder --jobs 2 honest
-# Again: everything compiled is in the cache now, so this is the cost of judging alone.
+# The second run has all compiled code in the cache, so it measures only the judging.
 "${MC_PYTHON:-python3}" tests/run_corpus.py --musacoder build/release/bin/musacoder --jobs 2 honest

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lines of code by room, against their budgets in tools/code_lines.toml, which `tidy` checks.
 
-A line counts that holds code: no blank one, comment or docstring; no test, golden, fuzz target,
-benchmark, task, prompt or experiment of lab/. A room is a folder at the top, and in src, device
-and python one below them. What needs more lines than its budget becomes smaller, or moves the
-budget in the same change, which says why; a budget that is far above its room is lowered.
+Only lines with code count: no blank lines, comments or docstrings; no tests, golden files, fuzz
+targets, benchmarks, tasks, prompts or experiments of lab/. A room is a folder at the top, and in
+src, device and python a folder below them. A change that exceeds a budget must shorten the room, or
+raise the budget and give the reason; a budget far above its room is lowered.
 
 usage: python3 tools/code_lines.py [--write]     (a table; --write makes the budgets what is there)
 """
@@ -35,7 +35,7 @@ NOT_COUNTED = re.compile(
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 SPLIT = ("src", "device", "python")
 UNIT = 50  # Budgets are multiples of it.
-SLACK = 1.05  # A budget may be so much above its room, and a few lines.
+SLACK = 1.05  # The limit of a budget relative to its room, plus a few lines.
 SLACK_LINES = 2 * UNIT
 HEAD = """# SPDX-License-Identifier: Apache-2.0
 # Lines of code that each room may have (tools/code_lines.py).

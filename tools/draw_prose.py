@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Draws twenty sentences and thirty names of code and pages, for a reader who judges them.
+"""Draws twenty random sentences and thirty names from code and pages, for a reader to judge.
 
 python3 tools/draw_prose.py SEED
 """

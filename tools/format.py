@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The `format` test: every C++ and CUDA file of ours is as clang-format 19 would write it, and
-every Python file as black would.
+"""The `format` test: checks our C++ and CUDA files with clang-format 19, and Python files with
+black.
 
-Prints the files that differ and exits with 1 when there are any; exits with 77 (skipped) where one
-of the two is missing, because other versions break lines elsewhere.  --fix rewrites them.
+Prints the files that differ and exits with 1 when there are any; exits with 77 (skipped) if one of
+the two is missing, because other versions break lines differently.  --fix rewrites them.
 
 usage: python3 tools/format.py [--fix]     `./run.sh test` installs both
 """
@@ -20,7 +20,7 @@ import sys
 
 CLANG_FORMAT_VERSION = "19"
 CPP_SUFFIXES = {".cc", ".h", ".cu", ".cuh", ".hpp"}
-# These are kept as models write them.
+# These files are kept as models wrote them.
 ANSWERS = ("tests/corpus/", "src/reward/golden/", "tests/golden/", "lab/audit/errors/")
 SKIPPED = 77
 ROOT = pathlib.Path(__file__).parents[1]
@@ -44,7 +44,9 @@ def sources() -> list[str]:
 
 
 def unformatted_cpp(program: str, paths: list[str]) -> list[str]:
-    """One process for all files: the start of each would be most of the time."""
+    """Checks all files in one process, since starting a process per file would take most of the
+    time.
+    """
     command = [program, "--dry-run", "--ferror-limit=1", *paths]
     warned = subprocess.run(command, check=True, capture_output=True, text=True).stderr
     return sorted(set(re.findall(r"^(\S+?):\d+:\d+: warning: ", warned, re.MULTILINE)))

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes a Hugging Face folder of a GGUF file: weights, configuration, tokenizer, chat template.
+"""Converts a GGUF file to a Hugging Face folder: weights, configuration, tokenizer, chat template.
 
-Llama, Qwen2 and Qwen3 models with a byte-level BPE are read, in every quantisation that the gguf
-package decodes (Q4_0, Q4_1, Q8_0, F16, BF16 and others); the folder has float32 weights, whose
-values are those of the file.  What the folder could not express is refused by name.
+It supports Llama, Qwen2 and Qwen3 models with a byte-level BPE, in every quantisation that the gguf
+package decodes (Q4_0, Q4_1, Q8_0, F16, BF16 and others). The folder has float32 weights with the
+same values.  Features that the folder cannot express are refused by name.
 
 usage: import_gguf.py FILE.gguf --out FOLDER      (with the Python in use; needs the package gguf)
 """
@@ -223,7 +223,8 @@ def tokenizer_of(file: File) -> Json:
             "fuse_unk": False,
             "byte_fallback": False,
             "ignore_merges": splitter == "llama-bpe",
-            # Added tokens too: the tokenizers package gives another number to one that is not here.
+            # Added tokens are included, since the tokenizers package renumbers tokens that are not
+            # here.
             "vocab": {text: i for i, text in enumerate(texts)},
             "merges": [merge.split(" ", 1) for merge in file.needed("tokenizer.ggml.merges")],
         },
@@ -272,7 +273,7 @@ def name_of(name: str) -> str | None:
 
 
 def weights_of(file: File) -> Iterator[tuple[str, tuple[int, ...], Callable[[], Array]]]:
-    """Name, shape and values of each tensor; the values are decoded where they are asked for."""
+    """The name, shape and values of each tensor; values are decoded on demand."""
     heads, kv_heads, _ = heads_of(file)
     for tensor in file.tensors.values():
         if tensor.name == ROPE_FACTORS:
@@ -332,7 +333,7 @@ def main() -> int:
         print(f"import_gguf: {out} is there already; give another --out", file=sys.stderr)
         return 2
     part = out.with_name(out.name + ".part")
-    shutil.rmtree(part, ignore_errors=True)  # A run that was stopped left it.
+    shutil.rmtree(part, ignore_errors=True)  # Left by an interrupted run.
     try:
         write_folder(arguments.file, part)
     except (Refused, OSError) as wrong:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs single threads of the CUDA kernels of an answer, in Python, and records what they do.
+"""Runs single threads of an answer's CUDA kernels in Python, and records their accesses.
 
-This is the reader of tools/text_truth.py: it shares nothing with the code that writes the kernels.
-The host function runs with the shapes that the module's own Python gives, so a launch has the grid
-that it has on a GPU. Of a thread it records integer variables, loads and stores of tensors, and
-barriers; all floating values are 1. The subset of C is that of the forge's kernels.
+tools/text_truth.py uses it; it shares no code with the generator of the kernels. The host function
+runs with the shapes from the module's own Python, so a launch has the same grid as on a GPU. For a
+thread it records integer variables, loads and stores of tensors, and barriers; all floating values
+are 1. The subset of C is that of the forge's kernels.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Launch:
 
 @dataclass
 class Trace:
-    """What a thread did."""
+    """The record of a thread."""
 
     variables: dict[str, int] = field(default_factory=dict)  # Each by its first value.
     loads: list[tuple[str, int, int]] = field(default_factory=list)  # Tensor, element, bytes.
@@ -188,7 +188,7 @@ class Program:
         return self.code[name]
 
     def run_host(self, tensors: list[Tensor]) -> None:
-        """Collects the launches, with the sizes that the host had at each."""
+        """Runs the host function and collects its launches, with the sizes at each."""
         self.given = tensors
         variables: dict[str, int] = {}
         made = iter(range(100))
@@ -266,7 +266,7 @@ class Program:
         scope[self.host](*tensors)
 
     def run_thread(self, number: int, block: tuple[int, ...], thread: tuple[int, ...]) -> Trace:
-        """A thread of launch `number`: the indices have as many axes as grid and block have."""
+        """Runs a thread of launch `number`; the indices have the same axes as grid and block."""
         launch = self.launches[number]
         trace = Trace()
         budget = [STEPS_MAX]
@@ -353,7 +353,7 @@ class Program:
                 scope.setdefault(function, lambda *_: 1)
         arguments = []
         for (kind, name), value in zip(self.parameters[launch.kernel], launch.arguments):
-            # An index has to be small, and a float is 1 as every value.
+            # An index must be small, and a float is 1 like all values.
             element = 1 if not re.search(r"\bint|long", kind) else 0
             arguments.append(Pointer(trace, value, element) if "*" in kind else value)
         scope[launch.kernel](*arguments)

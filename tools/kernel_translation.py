@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of CUDA C++ as Python, for kernel_trace.py: the subset that the forge's kernels have.
+"""Translates functions of CUDA C++ to Python, for kernel_trace.py, in the subset of the forge's
+kernels.
 
 Assignments call named(), loops tick_(), blocks of the host scope_(); division and remainder are
 divide() and remainder(), since those of C depend on the types.
@@ -68,7 +69,7 @@ def tokens_of(text: str) -> list[tuple[str, str]]:
 
 
 class Translator:
-    """Statements of C as statements of Python."""
+    """Translates statements of C to Python."""
 
     def __init__(self, text: str) -> None:
         self.tokens = tokens_of(text)

@@ -5,9 +5,9 @@
 The special tokens are <|endoftext|>, <|im_start|> and <|im_end|>; the 256 bytes are always tokens,
 so every text can be written.  The same files give the same tokenizer.
 
-What no token crosses is a word's end, as other models' tokenizers have it, or with `--split lines`
-a line's end: then a line that every answer has becomes one token, which makes text of a narrow kind
-several times shorter.
+No token crosses the end of a word, as in other models' tokenizers, or with `--split lines` the end
+of a line.  Then a line that every answer has becomes one token, which makes repetitive text several
+times shorter.
 
 usage: make_tokenizer.py --text FILE... --vocab 500 [--split words|lines] --out tokenizer.json
 """
@@ -21,7 +21,7 @@ from collections.abc import Iterator
 import tokenizers
 
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
-# Digits one by one, so that a number is never a rare token of its own.
+# Digits are separate tokens, so that a number is never a rare token.
 PATTERNS = {
     "words": (
         r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A wheel of the Python package with the program in it.
+"""Makes a wheel of the Python package that contains the program.
 
     make_wheel.py BUNDLE OUT     # BUNDLE: a folder of `./run.sh bundle`
 

@@ -36,7 +36,7 @@ SKIPPED = 77
 
 
 def cell(text: str) -> str:
-    """Text for a row of a table."""
+    """Text for a cell of a table."""
     return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;").replace("{{", "{&#123;")
 
 
@@ -81,7 +81,7 @@ def help_as_markdown(text: str) -> str:
 
 
 def table_of_options(rows: list[tuple[str, str]]) -> str:
-    """The kind of an option's value, and its default, stand before what it means."""
+    """A table of options; the kind of value and the default come before the meaning."""
     kept = []
     for option, what in rows:
         name, _, kind = option.partition(" ")
@@ -223,7 +223,7 @@ def findings_page(program: Path, hints: str) -> str:
     for name in names:
         command = [str(program), "explain", name]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode == 0:  # Others are texts of compilers.
+        if done.returncode == 0:  # Otherwise it is a compiler's text.
             rows.append((code(name), cell(done.stdout.removeprefix(f"{name}: "))))
     head = "# Hints\n\nWhat a finding usually means: `musacoder explain NAME`.\n\n"
     return head + table("name", "hint", rows)
@@ -327,8 +327,8 @@ def pages(program: Path, root: Path = ROOT) -> dict[str, str]:
 
 
 def separated(markdown: str) -> str:
-    """What MkDocs wants and code hosts do not: tables and lists stand apart, and a bar in the code
-    of a table has no backslash.
+    """Adapts a page to MkDocs: blank lines before tables and lists, and no backslash before a bar
+    in a table's code.
     """
     lines: list[str] = []
     is_fenced = False

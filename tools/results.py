@@ -9,7 +9,7 @@ lab/results/*.jsonl has the figures, a file for each section of the page, a JSON
 
 - claim, value, unit: a sentence that the value completes; unit is "" or follows the value.
 - interval: null, or the ends of the 95 % interval in the unit of the value.
-- bar: the value that was wanted before it was measured; "" where none was.
+- bar: the target that was set before the measurement; "" if there was none.
 - machine, commit, date, kind: where and when the command printed it; kind is cpu or gpu.
 - command: that command. Its programs, subcommands, options and scripts must exist today.
 

@@ -31,7 +31,7 @@ case "$*" in
 esac
 """
 
-# A change of the row above, and words of the finding that it makes.
+# A change of the row above, and words of the resulting finding.
 FORMS: tuple[tuple[dict[str, object], str], ...] = (
     ({"value": "47"}, "value is a number"),
     ({"kind": "tpu"}, "kind: cpu or gpu"),

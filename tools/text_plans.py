@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 # The words of a plan and what it takes, as formulas over the sizes n, m, depth, batch and last, the
-# passes over a row, and the numbers in the words. They are written here anew, and not read from the
-# manifests of the templates. Without "threads" the words leave the size of a block open.
+# passes over a row, and the numbers in the words. They are written here independently of the
+# templates' manifests. Without "threads" the words do not determine the size of a block.
 Plan = dict[str, str]
 ITEM = "(?:row|output)"
 ROW: Plan = {"rows": "1", "busy": "n", "lane": "(lane, 0)"}
@@ -149,13 +149,13 @@ def log2(value: int) -> int:
 
 
 def covered(extent: int, tile: int, lanes: int) -> int:
-    """Lanes with an output along an axis whose tiles have several outputs a lane."""
+    """Lanes with an output along an axis whose tiles have several outputs per lane."""
     return extent // tile * lanes + min(lanes, extent % tile)
 
 
 @dataclass
 class Found:
-    """A plan with the sizes that its formulas are of."""
+    """A plan with the sizes for its formulas."""
 
     formulas: Plan
     facts: dict[str, int]

@@ -231,7 +231,7 @@ class Truth:
         return found
 
     def busy(self, k: str) -> set[int]:
-        """Threads with a load or a store, and those with a store alone."""
+        """Threads with a load or a store, and threads with only a store."""
         number = self.launch_of(k)
         launch = self.program().launches[number]
         blocks = places(launch.grid)
@@ -454,7 +454,7 @@ class Truth:
     def fewer_blocks(self, s: Slots) -> bool:
         plan = self.plan(s["other"], s["k"])
         ours, theirs = int(s["ours"]), int(s["theirs"])
-        sizes = (32, 64, 128, 256, 512)  # Sizes of a block where the words leave it open.
+        sizes = (32, 64, 128, 256, 512)  # Block sizes if the words do not determine it.
         is_true = theirs in {self.geometry_of(plan, size)[0] for size in sizes}
         return is_true and ours == self.geometry(s["k"])[0]
 

@@ -124,7 +124,7 @@ class TextTruth(unittest.TestCase):
         changed = 0
         for line in lines_of(truth_of(TEXT).text):
             for number in re.finditer(r"(?<![\w^-])\d+(?![\w^-])", line):
-                # The number of a thread is free, and a size of a block is in the words of a plan.
+                # The number of a thread is arbitrary, and a block size is part of a plan's words.
                 if line[: number.start()].endswith(("Thread ", "below 2^", "sectors of ")):
                     continue
                 wrong = line[: number.start()] + str(int(number[0]) + 3) + line[number.end() :]

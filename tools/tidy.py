@@ -30,11 +30,11 @@ THIRD_PARTY = ("nlohmann/", "fmt/", "sodium", "seccomp", "boost/", "CLI/", "hire
 # Candidates and ctypes include these.
 NEEDS_NO_INCLUDER = ("device/facade/include/",)
 
-# A file or folder of the source, as prose names it.
+# A file or folder of the source that prose names.
 SOURCE_PATH = re.compile(r"`((?:src|data|python|device|tools)/[\w./-]+)`")
 
-# Rooms in which any backend may be at work, and the files there that belong to one backend, name
-# all of them, or mean something else: the language, or the device on which models are trained.
+# Rooms whose code must work for every backend; and the files there that belong to one backend, list
+# all of them, or mean something else: the language, or the device for training.
 BACKEND_BLIND = re.compile(
     r"python/harness/.*\.py$|src/(cli|compile|core|eval|execute|reward|timing|worker)/"
 )
@@ -128,7 +128,7 @@ def has_its_guard(file: File) -> Iterator[Finding]:
 
 
 def asks_what_there_is(file: File) -> Iterator[Finding]:
-    """Not which backend it is: another one would have to be added everywhere."""
+    """Code must not branch on the backend: a new backend would have to be added everywhere."""
     if not BACKEND_BLIND.match(file.path) or OF_BACKENDS.search(file.path):
         return
     is_python = file.suffix == ".py"
@@ -176,7 +176,7 @@ def comments_begin_with_a_noun(file: File) -> Iterator[Finding]:
 
 
 def tables_have_headers(file: File) -> Iterator[Finding]:
-    """A row behind an empty line is no part of the table above it: pages show its bars as text."""
+    """A row after an empty line is not part of the table above: pages show its bars as text."""
     if file.suffix != ".md" or not file.is_ours:
         return
     is_fenced = False
@@ -254,7 +254,7 @@ def unrunnable_programs(files: list[File], root: pathlib.Path) -> Iterator[str]:
 
 
 def anchors_of(text: str) -> set[str]:
-    """What a link to a heading of a Markdown page may say, as GitHub makes it."""
+    """The anchors of a Markdown page's headings, as GitHub makes them."""
     headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
@@ -267,8 +267,8 @@ def generated_pages(files: list[File]) -> set[str]:
 
 
 def broken_links(files: list[File], root: pathlib.Path) -> Iterator[str]:
-    """Links between Markdown pages that lead nowhere, and source paths in `...` that are not there.
-    A decision is of its time: only its links are looked at.
+    """Broken links between Markdown pages, and source paths in `...` that do not exist. In a
+    decision only links are checked, since its text is of its time.
     """
     generated = generated_pages(files)
     for file in files:
@@ -322,8 +322,8 @@ def listed(root: pathlib.Path, *options: str) -> set[str]:
 
 
 def known_to_git(root: pathlib.Path) -> list[str]:
-    """What git tracks, and new files in the folders of the source.  The commands of the pages make
-    verdicts, prepared files and virtual environments beside them: these are the user's.
+    """The tracked files, and new files in the source folders.  The pages' commands create verdicts,
+    prepared files and virtual environments elsewhere: these are the user's.
     """
     tracked = listed(root)
     rooms = {pathlib.PurePath(path).parts[0] for path in tracked if "/" in path}

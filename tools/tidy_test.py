@@ -15,7 +15,7 @@ CC = "// " + tidy.SPDX + "\n"
 PY = "# " + tidy.SPDX + "\n"
 GUARD = CC + "#ifndef MC_CORE_X_H_\n#define MC_CORE_X_H_\n"
 
-# Path, text, and a part of what is to be said of it; "" = nothing.
+# Path, text, and a part of the expected finding; "" if none.
 TABLE = (
     ("src/core/x.cc", CC + '#include "core/x.h"\n', ""),
     ("src/core/x.cc", '#include "core/x.h"\n', "the first line is not"),

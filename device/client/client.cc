@@ -17,7 +17,7 @@
 namespace mc::device {
 namespace {
 
-// The place of an address of a mapped library in the library's file.
+// The file offset of an address in a mapped library.
 struct FilePlace {
   std::string path;
   uint64_t offset = 0;
@@ -28,7 +28,7 @@ struct Search {
   FilePlace place;
 };
 
-// The program itself has no name there.
+// The dynamic linker reports an empty name for the program itself.
 std::string name_of(const dl_phdr_info& info) {
   if (*info.dlpi_name != '\0') return info.dlpi_name;
   std::array<char, 4096> path{};
@@ -66,7 +66,8 @@ bool Client::open(int descriptor) {
   if (!sender_.open(descriptor)) return false;
   const Page& page = sender_.page();
   arena_.open(page.arena, page.arena_bytes, page.memory_bytes_max, ArenaMap::Order::kOldest);
-  // Nothing of this process shall come to lie there.  What lies there already stays.
+  // These addresses are the device's: the process must not map anything else there.  Existing
+  // mappings stay.
   for (const auto& [address, bytes] :
        {std::pair(page.arena, page.arena_bytes), std::pair(page.regions, page.regions_bytes)}) {
     mmap(reinterpret_cast<void*>(address), bytes, PROT_NONE,
@@ -243,7 +244,7 @@ cudaError_t Client::allocate(void** pointer, uint64_t bytes) {
     block = arena_.allocate(bytes);
   }
   if (!block) return cudaErrorMemoryAllocation;
-  // The device may be short of memory that others hold.
+  // Other processes may hold the device's memory.
   const uint32_t status = device.call(Op::kMap, Map{block->address, std::max<uint64_t>(bytes, 1)});
   if (status != 0) {
     arena_.release(block->address);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Client: what a candidate process knows of its device: the channel, what its libraries registered,
-// and which memory is allocated.  One a process; cudart.cc gives it the names of libcudart.
+// and which memory is allocated.  There is one client per process; cudart.cc exports it under the
+// names of libcudart.
 //
-// Libraries register kernels before there is a channel (PyTorch's as it is imported, in the
-// zygote), so nothing is sent for that: a module is loaded and a function is looked up when it is
-// first used.
+// Libraries register kernels before there is a channel (PyTorch registers its own when it is
+// imported, in the zygote).  So registration sends no command: a module is loaded, and a function
+// looked up, at its first use.
 #ifndef MC_DEVICE_CLIENT_CLIENT_H_
 #define MC_DEVICE_CLIENT_CLIENT_H_
 
@@ -27,10 +28,10 @@ namespace mc::device {
 // A fat binary that a library registered, or a text that a program loaded.
 struct Binary {
   const void* image = nullptr;  // In the library's file.
-  std::string text;             // PTX; then there is no image.
-  uint32_t module = 0;          // Its handle.
+  std::string text;             // PTX; `image` is then null.
+  uint32_t module = 0;          // The module's handle.
   bool is_loaded = false;
-  std::vector<void**> managed;  // The host's pointers to its managed variables.
+  std::vector<void**> managed;  // The host's pointers to the binary's managed variables.
 };
 
 struct Function {
@@ -52,12 +53,13 @@ class Client {
  public:
   static Client& get();
 
-  // The channel behind the descriptor serves this process from now on; false where it cannot.
+  // Maps the channel behind the descriptor for this process; false if that fails.
   bool open(int descriptor);
-  // The channel.  Ends the process where there is none: no answer could be right.
+  // The sending end of the channel.  Without a channel it ends the process, since no result could
+  // be right.
   Sender& sender();
   bool is_open() const { return sender_.is_open(); }
-  // The program is one of src/check: findings say where its code calls.
+  // The program is one that src/check runs: its findings name the calling source location.
   void set_checked() { is_checked_ = true; }
   bool is_checked() const { return is_checked_; }
   // A place in the program's code goes with the commands of this thread that follow.
@@ -66,17 +68,18 @@ class Client {
   // ---- What libraries register.
   Binary* add_binary(const void* image);
   void remove_binary(Binary* binary);
-  // Loads a module's PTX.
+  // Loads a module from its PTX.
   cudaError_t add_text(std::string text, Binary** binary);
-  // A function of it, by which find_function() finds it, too.
+  // Looks up a function of that module; find_function() accepts the result, too.
   cudaError_t add_function_of_text(Binary* binary, const char* name, Function** function);
   void add_function(Binary* binary, const void* host, const char* name);
   void add_variable(Binary* binary, const void* host, const char* name, uint64_t bytes);
-  // `host` is where its address goes, by which find_variable() finds it; by open_managed().
+  // Registers a managed variable.  open_managed() stores its device address in `*host`; that
+  // address is then a key for find_variable().
   void add_managed(Binary* binary, void** host, const char* name, uint64_t bytes);
   cudaError_t open_managed(Binary& binary);
-  // The function of a host's stub, or of what find_function() returned before; null for others.
-  // Looks it up in the device process where that has not been done; `status` tells why not.
+  // The function that belongs to a host stub, or to an earlier result of find_function(); null for
+  // any other pointer.  prepare() looks it up in the device process.
   Function* find_function(const void* host);
   cudaError_t prepare(Function& function);
   // Null for an address that no library registered.
@@ -86,7 +89,8 @@ class Client {
   // ---- Memory.
   cudaError_t allocate(void** pointer, uint64_t bytes);
   cudaError_t release(void* pointer);
-  // In the order of a stream: memory goes to later allocations of the same size and stream.
+  // Allocates in stream order: freed memory is used again for an allocation of the same size in the
+  // same stream.
   cudaError_t allocate_in_order(void** pointer, uint64_t bytes, cudaStream_t stream);
   cudaError_t release_in_order(void* pointer, cudaStream_t stream);
   bool is_on_device(const void* pointer);
@@ -95,7 +99,7 @@ class Client {
   bool is_allocated_host(const void* pointer);
   uint64_t bytes_used();
 
-  // The harness makes a call that the device process times, as it has made others before.
+  // True while the harness makes a timed call, after a first batch of timed calls.
   void set_in_timed_call(bool is_in_it) { is_in_timed_call_ = is_in_it; }
   bool is_in_timed_call() const { return is_in_timed_call_; }
 
@@ -121,13 +125,14 @@ class Client {
   std::unordered_map<const void*, Function*> functions_by_host_;
   std::unordered_map<const void*, std::unique_ptr<Variable>> variables_;
   ArenaMap arena_;
-  std::map<uint64_t, uint64_t> bytes_in_order_;  // The bytes of allocations of allocate_in_order().
-  std::multimap<uint64_t, Kept> kept_;           // Freed in the order of a stream, by their bytes.
+  std::map<uint64_t, uint64_t> bytes_in_order_;  // The sizes of allocate_in_order()'s blocks.
+  std::multimap<uint64_t, Kept> kept_;           // Blocks freed in stream order, by their size.
   std::map<const void*, uint64_t> host_blocks_;
   std::atomic<uint32_t> next_handle_{kFirstStream};
 };
 
-// For the verdict, that the program asked for what is not there; the result is its error.
+// Notes for the verdict that the program called an unsupported function; returns the error for the
+// caller.
 cudaError_t note_unsupported(const char* name);
 
 }  // namespace mc::device

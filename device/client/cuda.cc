@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The functions of libcuda that PyTorch asks for as it starts, and what programs look up by name.
-// The others (unsupported.inc) are for kernels that are compiled at run time, for memory that is
-// mapped by hand and for parts of a device.
+// The functions of libcuda that PyTorch looks up as it starts, and those that programs look up by
+// name. The remaining functions (unsupported.inc) are for kernels compiled at run time, for
+// virtual memory management and for parts of a device.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
@@ -22,17 +22,18 @@ namespace {
 using mc::device::Client;
 
 #define MC_TEXT(name) #name
-#define MC_NAME(name) MC_TEXT(name)  // The name as device/musa/names.py may have renamed it.
+#define MC_NAME(name) MC_TEXT(name)  // The name, which device/musa/names.py may have changed.
 constexpr std::string_view kInit = MC_NAME(cuInit);
 
-// A function of this library by its name, or null: no other library has the driver's.
+// Returns the function of this library with that name, or null. No other library of the process
+// has the driver's functions.
 void* driver_function(const char* name) {
   Dl_info self;
   if (dladdr(reinterpret_cast<void*>(&cuInit), &self) == 0) return nullptr;
   void* library = dlopen(self.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
   if (library == nullptr) return nullptr;
   void* function = dlsym(library, name);
-  dlclose(library);  // The count of its users; the library stays.
+  dlclose(library);  // Lowers the reference count; the library stays loaded.
   return function;
 }
 
@@ -113,8 +114,8 @@ CUresult cuGetErrorString(CUresult error, const char** text) {
 }
 
 #ifndef MC_DEVICE_MUSA  // MUSA has descriptors of another form.
-// A map for the tensor memory accelerator is bytes that the driver makes; it goes to kernels as an
-// argument.
+// A tensor map (for the tensor memory accelerator) is a block of bytes that the driver encodes;
+// kernels take it as an argument.
 CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank,
                                 void* address, const cuuint64_t* sizes, const cuuint64_t* strides,
                                 const cuuint32_t* box, const cuuint32_t* steps,

@@ -5,8 +5,9 @@
 //
 // The library takes libcudart's place (its SONAME and symbol version), so PyTorch and a candidate's
 // libraries bind to it without knowing.  Tensors are CUDA tensors like any others, and PyTorch's
-// own kernels (copies, fills, random numbers) cross as launches, as the candidate's do.  What it
-// does not have is in unsupported.cc: an error, and a note for the verdict.
+// own kernels (copies, fills, random numbers) cross as launches, as the candidate's do.  The
+// functions that it lacks are in unsupported.cc: each returns an error and leaves a note for the
+// verdict.
 #include <link.h>
 #include <unistd.h>
 
@@ -43,12 +44,13 @@ cudaError_t note(uint32_t status) { return note(static_cast<cudaError_t>(status)
 
 Sender& device() { return Client::get().sender(); }
 
-// For findings: the program called one of the functions below. The address is a byte behind.
+// Notes the caller of one of the functions below, for findings.  A return address is one byte
+// behind the call.
 void note_caller(const void* return_address) {
   Client::get().note_place(static_cast<const char*>(return_address) - 1);
 }
 
-// The host has waited.
+// Notes that the host has waited for the device.
 template <typename Status>
 Status end_work(Status status) {
   Managed::get().end_work();
@@ -82,8 +84,8 @@ struct Configuration {
 thread_local std::array<Configuration, kConfigurationsMax> configurations;
 thread_local int num_configurations = 0;
 
-// Attributes of a launch that change no result: work is done in the order of its stream, and so
-// what may begin earlier need not.
+// Launch attributes that change no result: they permit an earlier start, and work here runs in
+// stream order.
 constexpr cudaLaunchAttributeID kHints[] = {
     cudaLaunchAttributeIgnore,
     cudaLaunchAttributePriority,
@@ -101,7 +103,7 @@ struct LaunchOptions {
   bool is_cooperative = false;
 };
 
-// The error that cudart finds before it launches.
+// The error that libcudart itself would report before the launch.
 cudaError_t check(const Function& function, const Configuration& c) {
   const auto& facts = *function.facts;
   const uint64_t threads = uint64_t{c.block.x} * c.block.y * c.block.z;
@@ -197,7 +199,7 @@ cudaError_t move_rows(const Rows& r, cudaStream_t stream) {
 
 cudaError_t copy_rows(const Rows& r, cudaMemcpyKind kind, cudaStream_t stream) {
   if (r.bytes == 0 || r.rows == 0) return cudaSuccess;
-  // A copy of managed memory is in the order of its stream, whatever the program calls it.
+  // A copy to or from managed memory runs in stream order, whatever direction the program names.
   Managed& managed = Managed::get();
   const bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice ||
                            (kind == cudaMemcpyDefault && Client::get().is_on_device(r.source)) ||
@@ -216,7 +218,7 @@ cudaError_t copy_rows(const Rows& r, cudaMemcpyKind kind, cudaStream_t stream) {
     const cudaError_t status = send(Op::kCopy, command);
     const bool is_seen = managed.has(r.source) || managed.has(r.target);
     if (status != cudaSuccess || !is_seen) return status;
-    // The host may use either at once.
+    // The host may use either memory right after this call.
     return static_cast<cudaError_t>(device().call(Op::kSynchronize, Handle{handle_of(stream)}));
   }
   if (r.source == nullptr || r.target == nullptr) return cudaErrorInvalidValue;
@@ -359,7 +361,7 @@ cudaError_t note_unsupported(const char* name) {
   return note(cudaErrorNotSupported);
 }
 
-// For unsupported.cc.
+// The function that unsupported.cc calls.
 int note_unsupported_name(const char* name) { return note_unsupported(name); }
 
 }  // namespace mc::device
@@ -368,10 +370,10 @@ using namespace mc::device;  // NOLINT: the functions below are libcudart's, in 
 
 extern "C" {
 
-// For the harness: the channel behind the descriptor serves this process; 0, or 1 where it cannot.
+// Opens the channel behind the descriptor, for the harness: 0, or 1 if that fails.
 int mc_device_open(int descriptor) { return Client::get().open(descriptor) ? 0 : 1; }
 
-// True of a program that was linked with this library; false where one loads it later on.
+// True if the program was linked with this library; false if it loaded the library later.
 static bool is_linked_with_us() {
   const char* names = nullptr;
   for (const ElfW(Dyn)* entry = _r_debug.r_map->l_ld; entry->d_tag != DT_NULL; ++entry) {
@@ -384,7 +386,7 @@ static bool is_linked_with_us() {
   return false;
 }
 
-// Begins the program anew, in the sandbox and with a device (src/check/command.h).
+// Restarts the program in the sandbox, with a device (src/check/command.h).
 static void run_checked(const char* checker, int argc, char** argv) {
   char program[PATH_MAX] = {};
   if (::readlink("/proc/self/exe", program, sizeof program - 1) <= 0) return;
@@ -396,8 +398,8 @@ static void run_checked(const char* checker, int argc, char** argv) {
   _exit(1);
 }
 
-// In a program of its own (src/check) the environment names the descriptor.  What the program
-// launched and did not wait for is done before it ends.
+// For a standalone program (src/check) the environment names the descriptor.  At exit the program
+// waits for work that it launched and did not wait for.
 __attribute__((constructor)) static void open_by_environment(int argc, char** argv) {
   const char* const descriptor = std::getenv("MC_DEVICE_CHANNEL");
   if (descriptor == nullptr) {
@@ -415,8 +417,8 @@ __attribute__((constructor)) static void open_by_environment(int argc, char** ar
   std::atexit([] { cudaDeviceSynchronize(); });
 }
 
-// For the harness: a timed call begins, and ends with these outputs (commands.h).
-// An operator of PyTorch's (operators/operators.h): its reply, of at most `reply_max` bytes.
+// Functions for the harness: a PyTorch operator (operators/operators.h), whose reply has at most
+// `reply_max` bytes; and the begin and end of a timed call (commands.h).
 int mc_device_operator(const void* call, size_t bytes, void* reply, size_t reply_max) {
   if (bytes > kOperatorBytesMax) return cudaErrorInvalidValue;
   const mc::device::OperatorCall command{bytes};
@@ -428,7 +430,8 @@ void mc_device_operator_result(uint32_t slot, uint64_t address, uint64_t bytes) 
 }
 
 void mc_device_begin_call(uint32_t call) {
-  // Calls of the first batch may be the process's first ones, in which libraries may refuse things.
+  // The first batch may contain the process's first calls, in which libraries may still return
+  // errors.
   static uint32_t batches = 0;
   batches += call == 0 ? 1 : 0;
   Client::get().set_in_timed_call(batches > 1);
@@ -620,7 +623,8 @@ cudaError_t cudaMalloc(void** pointer, size_t bytes) {
 }
 
 cudaError_t cudaFree(void* pointer) {
-  // A kernel under way may use it: the device frees behind it, and so does the host.
+  // A running kernel may use the memory: the host frees it only after that kernel, as the device
+  // does.
   if (Managed::get().has(pointer)) cudaDeviceSynchronize();
   Managed::get().release(pointer);
   return note(Client::get().release(pointer));
@@ -946,7 +950,7 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
   return cudaSuccess;
 }
 
-// PyTorch warns where a graph is empty; how many nodes it has is not asked for.
+// PyTorch calls this only to warn about an empty graph; it does not need the number of nodes.
 cudaError_t cudaGraphGetNodes(cudaGraph_t, cudaGraphNode_t*, size_t* num_nodes) {
   *num_nodes = 1;
   return cudaSuccess;
@@ -954,8 +958,8 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t, cudaGraphNode_t*, size_t* num_nodes) 
 
 // ---- The device ---------------------------------------------------------------------------------
 
-// Before there is a channel there is no device: a recorder, which only looks at what a candidate
-// would compile, has none at all.
+// Without a channel there is no device.  The process that only records which extensions a candidate
+// would compile never has a channel.
 cudaError_t cudaGetDeviceCount(int* count) {
   *count = Client::get().is_open() ? 1 : 0;
   return *count > 0 ? cudaSuccess : note(cudaErrorNoDevice);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The functions of cuBLAS, cuBLASLt and cuDNN that cross to the device process (library_calls.h),
-// under their own names: they are found before the real ones, which stay loaded behind them.
+// under their own names: the dynamic linker finds them before the real functions, whose libraries
+// stay loaded.
 //
 // A handle is an address that nothing lies at, so one of the real functions that is given it by a
 // function which does not cross faults there, and the verdict names the library.
@@ -27,16 +28,16 @@ int note_unsupported_name(const char* name);
 
 namespace {
 
-constexpr uint64_t kHandleRoom = 1u << 30;  // Addresses; a handle takes kHandleStep of them.
+constexpr uint64_t kHandleRoom = 1u << 30;  // In addresses; a handle takes kHandleStep of them.
 constexpr uint64_t kHandleStep = 16;
-constexpr uint64_t kFirstObject = 1u << 20;  // Handles have the numbers before.
-constexpr int kFailed = 14;  // CUBLAS_STATUS_INTERNAL_ERROR; an error of cuDNN, too.
+constexpr uint64_t kFirstObject = 1u << 20;  // Lower numbers are handles.
+constexpr int kFailed = 14;  // CUBLAS_STATUS_INTERNAL_ERROR; also an error of cuDNN.
 constexpr uint64_t kPageBytes = 4096;
 
 struct sigaction action_before;
-uintptr_t handles = 0;  // The first of their addresses; 0 until one is needed.
+uintptr_t handles = 0;  // The address of the first handle; 0 until a handle is needed.
 
-// A fault at a handle's address.
+// Handles SIGSEGV: reports a fault at a handle's address.
 void on_fault(int signal, siginfo_t* info, void* context) {
   const auto address = reinterpret_cast<uintptr_t>(info->si_addr);
   if (address >= handles && address - handles < kHandleRoom) {
@@ -49,7 +50,7 @@ void on_fault(int signal, siginfo_t* info, void* context) {
     note_unsupported_name(slash == nullptr ? path : slash + 1);
     _exit(1);
   }
-  // It was another one's fault, which occurs again as this returns.
+  // The fault is elsewhere: it occurs again when this handler returns.
   sigaction(signal, &action_before, nullptr);
 }
 
@@ -81,7 +82,7 @@ struct Arguments {
   double reals[kLibraryRealsMax];
 };
 
-// A command's arguments in the making, and where its results go.
+// Builds a command's arguments and remembers where its results go.
 class Crossing {
  public:
   Crossing(uint32_t function, const Arguments& arguments)
@@ -101,7 +102,7 @@ class Crossing {
     uint64_t target;
     size_t bytes;
     bool is_handle;
-    size_t element_bytes;  // 0, or as many of them are there as the result before says.
+    size_t element_bytes;  // If not 0, the previous result is the number of elements.
   };
 
   void word(uint64_t value) { packed_.push_back(value); }
@@ -116,7 +117,7 @@ class Crossing {
     results_.push_back({target, size, is_handle, element_bytes});
   }
 
-  // A new object's number is chosen here, so that making one needs no answer.
+  // The client chooses a new object's number, so that creating it needs no reply.
   void object(uint64_t target) {
     static std::atomic<uint64_t> last{kFirstObject};
     const uint64_t number = ++last;
@@ -129,14 +130,14 @@ class Crossing {
     if (address == 0) return word(kScalarIsNull);
     if (Client::get().is_on_device(reinterpret_cast<const void*>(address))) return word(address);
     word(kScalarFollows);
-    // It may be shorter, and does not cross the end of its page.
+    // The scalar may be shorter; the copy must not read past the end of its page.
     char value[kScalarBytes] = {};
     const uint64_t left = kPageBytes - address % kPageBytes;
     std::memcpy(value, reinterpret_cast<const void*>(address), std::min(kScalarBytes, left));
     bytes(reinterpret_cast<uint64_t>(value), kScalarBytes);
   }
 
-  // Elements whose kind and number are two arguments.
+  // Attribute elements, whose kind and count are two other arguments.
   void elements(uint64_t address, uint32_t kind, uint64_t count) {
     if (kind != kAttributeHandle && kind != kAttributeDescriptor) {
       return bytes(address, count * attribute_bytes(kind));
@@ -205,7 +206,7 @@ class Crossing {
         const auto kind = static_cast<uint32_t>(given_.words[index - 3]);
         word(value == 0 ? 0 : count);
         if (value == 0) return;
-        // Descriptors are filled; other elements are results.
+        // A descriptor is an input that the call fills; other elements are results.
         if (kind == kAttributeDescriptor) return elements(value, kind, count);
         return result(value, count * attribute_bytes(kind), false, attribute_bytes(kind));
       }
@@ -225,7 +226,7 @@ class Crossing {
     const Tail tail{packed_.data(), packed_.size() * 8};
     int own_status = 0;
     if (command.is_answered == 0) {
-      // The same call of an earlier trial succeeded.
+      // The same call succeeded in an earlier trial, so no reply is needed.
       Client::get().sender().send(Op::kLibraryCall, command, tail);
     } else {
       size_t reply_words = 1;
@@ -248,7 +249,7 @@ class Crossing {
     uint64_t before = 0;
     for (const Result& one : results_) {
       const uint64_t handle = one.is_handle ? handle_of(*next) : 0;
-      // A caller may want more elements than it has room for, and knows how many there are.
+      // The reported count may exceed the caller's room: only what fits is copied.
       const size_t size = one.element_bytes == 0
                               ? one.bytes
                               : std::min<uint64_t>(one.bytes, before * one.element_bytes);
@@ -266,7 +267,7 @@ class Crossing {
   size_t num_reals_ = 0;
   std::vector<uint64_t> packed_;
   std::vector<Result> results_;
-  uint64_t made_ = 0;  // The new object, and where it is wanted.
+  uint64_t made_ = 0;  // The new object's number and target address.
   uint64_t made_at_ = 0;
 };
 
@@ -281,9 +282,10 @@ enum FunctionIndex : uint32_t {
 }  // namespace
 }  // namespace mc::device
 
-// Each function has as many parameters as any of them: what a caller did not pass is not looked at.
-// Calling conventions of x86-64 and AArch64 allow that, since numbers and addresses have places of
-// their own, in their order, and so have floats and doubles.
+// Every function here is declared with the most parameters that any of them has; those that a
+// caller did not pass are not read. The calling conventions of x86-64 and AArch64 allow this:
+// integers and pointers have their own registers and stack slots, in order, and so have floats and
+// doubles.
 extern "C" {
 #define MC_LIBRARY_CALL(name, marks)                                                              \
   int name(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f, uint64_t g,    \

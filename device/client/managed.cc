@@ -23,14 +23,14 @@ HostAccess access_of(const void* address, const ucontext_t& context) {
           .writes = (context.uc_mcontext.gregs[REG_ERR] & kWrites) != 0 ? 1U : 0U};
 }
 
-// The program's own code has no right to the memory. It holds none of our locks.
+// Handles SIGSEGV: the program's own code accessed protected memory, and holds none of our locks.
 void on_fault(int number, siginfo_t* info, void* data) {
   const auto& context = *static_cast<const ucontext_t*>(data);
   if (Client::get().is_on_device(info->si_addr)) {
     Client::get().note_place(reinterpret_cast<const void*>(context.uc_mcontext.gregs[REG_RIP]));
     if (Managed::get().touch(info->si_addr, access_of(info->si_addr, context))) return;
   }
-  signal(number, SIG_DFL);  // The access is done again, and ends the program.
+  signal(number, SIG_DFL);  // The access is repeated and ends the program.
 }
 }  // namespace
 
@@ -50,7 +50,7 @@ void Managed::open(const char* text) {
 cudaError_t Managed::allocate(void** pointer, uint64_t bytes) {
   const uint64_t whole = (bytes + kPage - 1) / kPage * kPage;
   if (const cudaError_t error = Client::get().allocate(pointer, whole)) return error;
-  // The host may read it at once, and to kernels the host has written it.
+  // The host may read the memory at once; to kernels it counts as written by the host.
   cudaError_t error = cudaMemset(*pointer, 0, whole);
   if (error == cudaSuccess) error = cudaStreamSynchronize(nullptr);
   const auto offset = static_cast<off_t>(reinterpret_cast<uint64_t>(*pointer) - base_);
@@ -84,7 +84,7 @@ bool Managed::release(void* pointer) {
   const std::lock_guard lock(mutex_);
   const auto found = bytes_.find(static_cast<const char*>(pointer));
   if (found == bytes_.end()) return false;
-  // The addresses stay the device's, and hold nothing of the host's.
+  // The range stays reserved for the device, without access from the host.
   mmap(pointer, found->second, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
        -1, 0);
   bytes_.erase(found);
@@ -145,7 +145,7 @@ cudaError_t cudaMallocManaged(void** pointer, size_t bytes, unsigned) {
   return Managed::get().allocate(pointer, bytes);
 }
 
-// Memory that the host has pinned is on the device where it was asked for as mapped.
+// Pinned host memory has a device address only if it was allocated as mapped.
 cudaError_t cudaHostGetDevicePointer(void** pointer, void* host, unsigned) {
   if (!Managed::get().has(host)) return note_unsupported("cudaHostGetDevicePointer");
   *pointer = host;

@@ -2,9 +2,10 @@
 //
 // Managed: memory that host and kernels both use, for programs that are trusted (src/check).
 //
-// There the device's memory is a file that this process has too, and a part of it is mapped at its
-// address on the device.  While work may be under way the host cannot touch it: its first access to
-// a page is a fault, by which the device process learns of it (HostAccess) behind that work.
+// For such a program the device's memory is a file that both processes share; managed memory is
+// mapped at the same address in both. While kernels may be running, the host's pages are
+// protected: the first access to a page faults, and the handler reports it to the device process
+// (HostAccess) in order after the queued work.
 #ifndef MC_DEVICE_CLIENT_MANAGED_H_
 #define MC_DEVICE_CLIENT_MANAGED_H_
 
@@ -26,24 +27,24 @@ class Managed {
   void open(const char* text);
   bool is_open() const { return descriptor_ >= 0; }
 
-  // Bytes that are zero.  REQUIRES: is_open().
+  // Allocates zeroed memory. REQUIRES: is_open().
   cudaError_t allocate(void** pointer, uint64_t bytes);
-  // Bytes of the device's memory are the host's, too. False: they cannot be mapped.
+  // Makes a part of the device's memory accessible to the host; false if it cannot be mapped.
   bool map(const void* pointer, uint64_t bytes);
   // False unless an allocation of this kind begins there; then the caller frees it on the device.
   bool release(void* pointer);
   bool has(const void* pointer);
 
-  // Work was queued; the host waited for it.
+  // Call these after work was queued and after the host waited for it.
   void begin_work();
   void end_work();
-  // The program's accesses to the device's memory are noted from now on.
+  // Reports the program's accesses to the device's memory from now on.
   void watch();
-  // An access that had no right to the memory. False: it has none now.
+  // Reports an access that faulted and, for managed memory, permits it; false if it stays a fault.
   bool touch(const void* address, const HostAccess& access);
 
  private:
-  int descriptor_ = -1;  // Constant after open(), like the next.
+  int descriptor_ = -1;  // Constant after open(), like base_.
   uint64_t base_ = 0;
   std::mutex mutex_;
   bool is_closed_ = false;   // Pages were made inaccessible; likewise guarded, as the next.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The functions of libcuda for modules that a program has in its memory, as Triton and NVRTC make
-// them.  Their images are PTX: machine code is of one device, and nobody can tell whose it is.
+// The functions of libcuda for modules that a program has in its memory, as Triton and NVRTC
+// compile them. The images are PTX: machine code fits one device only, and nothing in it shows who
+// wrote it.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
@@ -38,7 +39,7 @@ Function* function_of(CUfunction function) {
 
 extern "C" {
 
-// Notes a lack of this device that a compiler in Python finds
+// Notes a feature that this device lacks, for a compiler in Python that needs it
 // (python/harness/candidate/triton_driver.py).
 void mc_device_note_unsupported(const char* what) { unsupported(what); }
 

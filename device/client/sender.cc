@@ -14,7 +14,7 @@
 namespace mc::device {
 namespace {
 
-constexpr int kSpins = 2000;            // Some 20 us: most replies come sooner.
+constexpr int kSpins = 2000;            // About 20 us: most replies arrive sooner.
 constexpr uint32_t kDeinitialized = 4;  // CUDA_ERROR_DEINITIALIZED: the device process is gone.
 
 void pause_cpu() { __builtin_ia32_pause(); }
@@ -42,7 +42,7 @@ bool Sender::open(int descriptor) {
   return true;
 }
 
-// The ring's next `bytes`, contiguous; waits for room.
+// The ring's next contiguous `bytes` bytes; waits until there is room.
 char* Sender::reserve(uint32_t bytes) {
   const uint64_t left = kRingBytes - written_ % kRingBytes;
   const uint64_t skipped = left < bytes ? left : 0;

@@ -22,10 +22,10 @@ struct Tail {
 
 class Sender {
  public:
-  // Header::place of this thread's commands.
+  // The Header::place of this thread's next commands.
   inline static thread_local uint64_t place = 0;
 
-  // Maps the channel behind the descriptor; false where that fails.
+  // Maps the channel behind the descriptor; false on failure.
   bool open(int descriptor);
   bool is_open() const { return page_ != nullptr; }
   // REQUIRES: is_open().
@@ -39,8 +39,8 @@ class Sender {
     put(op, &command, sizeof command, tail);
   }
 
-  // Queues a command and waits for its reply: at most `bytes` of it go to `data`.  The status, a
-  // CUresult, is the return value.
+  // Queues a command and waits for its reply, of which at most `bytes` bytes are copied to `data`.
+  // Returns the status, a CUresult.
   template <typename Command>
   uint32_t call(Op op, const Command& command, void* data = nullptr, size_t bytes = 0,
                 Tail tail = {}) {

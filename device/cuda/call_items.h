@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CallItems: what a call gave the device to do, piece by piece, with the time that each took: two
-// events around it, in the stream that it is queued in.  A piece is a kernel, a copy, a fill, a
-// graph, or a library's function.
+// CallItems: the work that a call queued on the device, item by item, with the time of each, from
+// two events around it in its stream.  An item is a kernel, a copy, a fill, a graph or a library
+// function.
 #ifndef MC_DEVICE_CUDA_CALL_ITEMS_H_
 #define MC_DEVICE_CUDA_CALL_ITEMS_H_
 
@@ -15,14 +15,14 @@
 namespace mc::device {
 
 struct CallItem {
-  std::string name;   // A kernel's is mangled; others are "[memcpy]", "[memset]", "[graph]".
-  std::string owner;  // The file that holds the kernel, here; "runtime"; empty for the candidate's.
+  std::string name;   // A kernel's mangled name, "[memcpy]", "[memset]" or "[graph]".
+  std::string owner;  // The kernel's file on this side; "runtime"; empty for the candidate.
   uint32_t grid[3] = {};
   uint32_t block[3] = {};
-  uint32_t registers = 0;     // A thread.
-  uint32_t shared_bytes = 0;  // A block.
+  uint32_t registers = 0;     // Per thread.
+  uint32_t shared_bytes = 0;  // Per block.
   uint32_t launches = 1;
-  double us = 0;  // All launches.
+  double us = 0;  // Total time of all launches.
 };
 
 class CallItems {
@@ -34,17 +34,16 @@ class CallItems {
   CallItems(const CallItems&) = delete;
   CallItems& operator=(const CallItems&) = delete;
 
-  // Forgets all, and takes what follows where `is_on`.
+  // Clears all items, and records the following ones if `is_on`.
   void start(bool is_on);
   bool is_on() const { return is_on_; }
-  // The next command queues its work in the stream.  Before it does.
+  // Call this before a command queues its work in the stream.
   CUresult begin(CUstream stream);
-  // It did not: the begin() is void.
+  // The command queued nothing: undoes begin().
   void cancel() { has_begun_ = false; }
-  // It has: this is what.  Nothing happens without a begin().
+  // The command queued `item`.  Does nothing without a begin().
   CUresult end(CallItem item);
-  // The pieces since start(), alike ones together, the longest first.  REQUIRES: the device is
-  // done.
+  // The items since start(), equal ones merged, the longest first.  REQUIRES: the device is idle.
   CUresult take(std::vector<CallItem>& items);
 
  private:
@@ -52,9 +51,9 @@ class CallItems {
 
   bool is_on_ = false;
   bool has_begun_ = false;
-  CUstream stream_ = nullptr;  // The begun one's.
+  CUstream stream_ = nullptr;  // The stream of the current item.
   std::vector<CallItem> items_;
-  std::vector<CUevent> events_;  // Two for each.
+  std::vector<CUevent> events_;  // Two events per item.
 };
 
 }  // namespace mc::device

@@ -44,7 +44,7 @@ void copy_text(const std::string& text, char* target, size_t bytes) {
 
 extern "C" {
 
-// A process's executor; null with the reason in `why` where the driver refuses.
+// Creates a process's executor; null if the driver fails, with the reason in `why`.
 void* mc_executor_create(uint64_t memory_bytes_max, char* why, size_t why_bytes) {
   auto process = std::make_unique<Process>();
   std::string reason;
@@ -93,7 +93,7 @@ void mc_executor_record(void* process, int descriptor) {
 int mc_executor_is_recorded(void* process) {
   return static_cast<Process*>(process)->executor->is_recorded() ? 1 : 0;
 }
-// The places of the candidate's memory and of its inputs, and the compute capability, such as 90;
+// The addresses of the candidate's memory and of its inputs, the compute capability, such as 90,
 // and the device's name.
 void mc_executor_facts(void* process, uint64_t* facts, char* name, size_t name_bytes) {
   const Executor& executor = *static_cast<Process*>(process)->executor;
@@ -103,8 +103,8 @@ void mc_executor_facts(void* process, uint64_t* facts, char* name, size_t name_b
   copy_text(executor.name(), name, name_bytes);
 }
 
-// Executor::run_alone: the status, or -1 where there is no such command.  At most `reply_max` bytes
-// of a reply go to `reply`, and `is_reply` says whether there was one.
+// Executor::run_alone: the status, or -1 if there is no such command.  At most `reply_max` bytes of
+// a reply go to `reply`, and `is_reply` says whether there was one.
 int mc_executor_run_alone(void* process, uint32_t op, const char* body, uint32_t bytes,
                           int* is_reply, char* reply, size_t reply_max) {
   Executor::Outcome outcome;
@@ -162,7 +162,7 @@ int mc_executor_start_batch(void* process, int descriptor, uint64_t bytes, uint3
                                                                                                : 1;
 }
 
-// How many calls there were, at most `calls_max` of which are told; -1 where the batch failed.
+// Returns the number of calls, of which at most `calls_max` are copied; -1 if the batch failed.
 int mc_executor_finish_batch(void* process, Executor::TimedCall* calls, uint32_t calls_max) {
   std::vector<Executor::TimedCall> found;
   if (!static_cast<Process*>(process)->executor->finish_batch(found)) return -1;
@@ -170,7 +170,8 @@ int mc_executor_finish_batch(void* process, Executor::TimedCall* calls, uint32_t
   return static_cast<int>(found.size());
 }
 
-// The pieces of an itemised batch, of which at most `items_max` are told; -1 for a failure.
+// Returns the number of items of an itemised batch, of which at most `items_max` are copied; -1 on
+// failure.
 int mc_executor_take_items(void* process, PlainItem* items, uint32_t items_max) {
   std::vector<CallItem> found;
   if (!static_cast<Process*>(process)->executor->take_items(found)) return -1;
@@ -198,8 +199,8 @@ int mc_executor_export_outputs(void* process, uint32_t call, const uint64_t* byt
   return static_cast<Process*>(process)->executor->export_outputs(call, bytes, num_parts);
 }
 
-// A stopwatch of the current context for a process that runs calls itself; null where the driver
-// refuses.
+// Creates a stopwatch in the current context, for a process that runs calls itself; null if the
+// driver fails.
 void* mc_stopwatch_create() {
   std::string why;
   CUdevice device = 0;
@@ -217,8 +218,8 @@ int mc_stopwatch_end(void* watch, uint64_t stream) {
   return static_cast<Stopwatch*>(watch)->end(reinterpret_cast<CUstream>(stream));
 }
 
-// How many calls there were, at most `calls_max` of which are told; -1 for a failure.  Waits for
-// the device.
+// Waits for the device.  Returns the number of calls, of which at most `calls_max` are copied; -1
+// on failure.
 int mc_stopwatch_times(void* watch, double* us, int* was_queued_whole, uint32_t calls_max) {
   std::vector<Stopwatch::Call> calls;
   if (cuCtxSynchronize() != CUDA_SUCCESS) return -1;
@@ -230,8 +231,8 @@ int mc_stopwatch_times(void* watch, double* us, int* was_queued_whole, uint32_t 
   return static_cast<int>(calls.size());
 }
 
-// Launches, own launches and bytes to the host so far; the first thing that was not supported, and
-// the first kernel that was forbidden, each in a buffer of `bytes`.
+// The candidate's launches, launches of its own kernels and bytes to the host so far; the first
+// unsupported feature and the first forbidden kernel, each in a buffer of `bytes` bytes.
 void mc_executor_use(void* process, uint64_t* counts, char* unsupported, char* forbidden,
                      size_t bytes) {
   const Use use = static_cast<Process*>(process)->executor->use();
@@ -242,7 +243,7 @@ void mc_executor_use(void* process, uint64_t* counts, char* unsupported, char* f
   copy_text(use.forbidden, forbidden, bytes);
 }
 
-// 0 where the process may serve another candidate.
+// Returns 0 if the process may serve another candidate.
 int mc_executor_detach(void* process) {
   auto* p = static_cast<Process*>(process);
   p->is_over = true;

@@ -19,13 +19,14 @@
 namespace mc::device {
 namespace {
 
-// Answers behind launches in one call that come at once; those that come a little later.
+// Per call, the number of replies after launches that are sent at once, and the number that are
+// sent after a short delay (blur_answer()).
 constexpr uint64_t kClearAnswers = 64, kFewAnswers = 256;
 constexpr int kShortDelayUs = 2'000, kLongDelayUs = 10'000;
-constexpr size_t kObjectsMax = 1u << 14;  // Streams, events and graphs, each.
+constexpr size_t kObjectsMax = 1u << 14;  // For streams, for events and for graphs.
 constexpr size_t kFilesMax = 64;
-// The candidate tells by an address whether it is the device's, so its own must be others: those of
-// a process lie near the ends of the 47 bits.
+// The client recognises device memory by its address, so device addresses must differ from those of
+// the candidate process, which are near the ends of the 47-bit range.
 constexpr CUdeviceptr kFarFromTheHosts = uint64_t{1} << 44;
 constexpr uint64_t kGapBytes = uint64_t{1} << 30;
 constexpr uint64_t kPositionChecks = 4000;  // Looks at the ring before the receiver sleeps.
@@ -51,7 +52,7 @@ const char* text_in(const char* data, uint32_t bytes) {
   return ends ? data : nullptr;
 }
 
-// CUDA 12 has no data of edges.
+// CUDA 12 has no edge data.
 template <typename Stream>
 CUresult capture_info(Stream stream, CUstreamCaptureStatus* status, cuuint64_t* id) {
   if constexpr (requires {
@@ -63,7 +64,7 @@ CUresult capture_info(Stream stream, CUstreamCaptureStatus* status, cuuint64_t* 
   }
 }
 
-// Reserves addresses, at `wanted` and above where those are free.
+// Reserves an address range, at `wanted` if it is free there, otherwise above.
 CUresult reserve(CUdeviceptr wanted, uint64_t bytes, uint64_t& address) {
   CUdeviceptr found = 0;
   CUresult status = cuMemAddressReserve(&found, bytes, kGranularity, wanted, 0);
@@ -129,7 +130,7 @@ bool Executor::attach(int descriptor) {
   use_ = {};
   page_->arena = arena_;
   page_->arena_bytes = options_.arena_bytes;
-  // The client counts whole units of addresses, the executor the bytes of the device.
+  // The client counts in units of kGranularity, the executor in the device's granularity.
   const bool counts_alike = granularity_ == kGranularity;
   page_->memory_bytes_max = counts_alike ? options_.memory_bytes_max : options_.arena_bytes;
   page_->regions = regions_;
@@ -166,7 +167,7 @@ void Executor::allow_foreign_kernels(std::string pattern) {
   foreign_allowed_.push_back(std::move(pattern));
 }
 
-// A kernel, or a library's function.
+// True if the candidate may run this kernel or library function, which is not its own.
 bool Executor::may_run_foreign(const char* name) {
   const auto matches = [&](const std::string& pattern) {
     return fnmatch(pattern.c_str(), name, 0) == 0;
@@ -184,7 +185,7 @@ bool Executor::detach() {
   const auto also = [&](CUresult next) {
     if (status == CUDA_SUCCESS) status = next;
   };
-  // A hostile argument may have misled an operator, which ran in this process.
+  // An operator ran in this process, where a hostile argument may have corrupted memory.
   if (use_.operators > 0) also(CUDA_ERROR_UNKNOWN);
   if (status == CUDA_SUCCESS && !libraries_.reset()) status = CUDA_ERROR_UNKNOWN;
   for (const auto& [handle, exec] : graph_execs_) also(cuGraphExecDestroy(exec.exec));
@@ -287,7 +288,7 @@ void Executor::serve(const std::atomic<bool>& is_over) {
 void Executor::blur_answer() {
   const bool is_behind_launches = use_.launches != launches_answered_;
   launches_answered_ = use_.launches;
-  // Timed calls are the device's alone, and a program of its own (src/check) has no inputs.
+  // A timed call is measured by the device, and a standalone program (src/check) has no inputs.
   if (!is_behind_launches || is_timed_ || imports_ == 0) return;
   if (++answers_ <= kClearAnswers) return;
   const int us_max = answers_ <= kFewAnswers ? kShortDelayUs : kLongDelayUs;
@@ -326,7 +327,7 @@ bool Executor::stream_of(uint32_t handle, CUstream& stream) {
   const bool is_in_call = batch_ != nullptr && batch_->is_in_call();
   if (is_in_call && stream != CU_STREAM_LEGACY &&
       std::ranges::find(streams_used_, stream) == streams_used_.end()) {
-    // Nothing of the call may run before its time begins.
+    // No work of the call may run before its timing begins.
     const bool is_held = cuStreamWaitEvent(stream, batch_->start_event(), 0) == CUDA_SUCCESS;
     has_failed_ = has_failed_ || !is_held;
     streams_used_.push_back(stream);
@@ -593,7 +594,8 @@ void Executor::execute(Op op, const char* body, uint32_t bytes) {
       if (!take(command) || !stream_of(command.stream, stream) || command.mode > 2) {
         return fail(CUDA_ERROR_INVALID_VALUE);
       }
-      // The receiver serves all threads of the candidate, so a mode of one thread means nothing.
+      // The receiver's one thread serves all threads of the candidate, so a capture mode per thread
+      // has no effect.
       const CUresult status = cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED);
       if (status == CUDA_SUCCESS) ++num_captures_;
       return fail(status);

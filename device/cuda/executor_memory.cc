@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory: what a candidate maps, writes, reads and copies, and what the judge shares with it.
+// Memory: the candidate's maps, writes, reads and copies, and the memory that the judge shares with
+// it.
 #include <algorithm>
 #include <cstring>
 #include <iterator>
@@ -12,11 +13,12 @@
 namespace mc::device {
 namespace {
 
-// The bytes of fresh memory, by turns of the calls: large numbers, NaN and zeros, so that no sum,
-// minimum or maximum into it is right in all calls (python/harness/candidate/process.py).
+// The fill bytes of fresh memory, which change from call to call: large numbers, NaN and zeros. So
+// no sum, minimum or maximum into uninitialised memory is right in all calls
+// (python/harness/candidate/process.py).
 constexpr uint8_t kFreshBytes[] = {0x7F, 0xFF, 0x00};
 
-// Small copies from the host that are remembered, and the largest of them.
+// The maximum number and size of the small copies from the host that are remembered.
 constexpr size_t kGivenMax = 64;
 constexpr uint64_t kGivenBytesMax = 256;
 
@@ -52,11 +54,11 @@ CUresult Executor::map(const Map& command) {
   Block block{bytes, 0};
   if (const CUresult status = cuMemCreate(&block.handle, bytes, &properties, 0)) return status;
   if (const CUresult status = map_at(command.address, bytes, block.handle)) return status;
-  // Streams that do not wait for the default one may use the memory next.
+  // The memory may be used next in a stream that does not wait for the default stream.
   const uint8_t fresh = kFreshBytes[imports_ % std::size(kFreshBytes)];
   CUresult status = cuMemsetD8Async(command.address, fresh, bytes, CU_STREAM_PER_THREAD);
   if (status == CUDA_SUCCESS) status = cuStreamSynchronize(CU_STREAM_PER_THREAD);
-  if (status != CUDA_SUCCESS) {  // It may hold what others left in it.
+  if (status != CUDA_SUCCESS) {  // The memory may contain another candidate's data.
     unmap_block(command.address, block);
     return status;
   }
@@ -66,7 +68,7 @@ CUresult Executor::map(const Map& command) {
   return CUDA_SUCCESS;
 }
 
-// Takes the handle: it is released where the memory cannot be mapped.
+// Takes ownership of the handle: if the memory cannot be mapped, it is released.
 CUresult Executor::map_at(uint64_t address, uint64_t bytes, CUmemGenericAllocationHandle handle) {
   const CUresult status = map_part(address, {0, bytes}, handle);
   if (status != CUDA_SUCCESS) cuMemRelease(handle);
@@ -86,7 +88,7 @@ CUresult Executor::map_part(uint64_t address, Extent part, CUmemGenericAllocatio
   return status;
 }
 
-// Takes the block's handle, as map_at() does.
+// Takes ownership of the block's handle, as map_at() does.
 CUresult Executor::map_extents(uint64_t address, std::span<const Extent> extents,
                                const Block& block) {
   for (const Extent& part : extents) {
@@ -131,7 +133,7 @@ CUresult Executor::write(const Write& command, const char* data, uint32_t bytes)
     if (given_by_host_.size() >= kGivenMax) given_by_host_.clear();
     given_by_host_[command.target].assign(data, command.bytes);
   }
-  // The driver has copied pageable memory before it returns.
+  // The driver copies pageable memory before it returns.
   return cuMemcpyHtoDAsync(command.target, data, command.bytes, stream);
 }
 
@@ -211,7 +213,7 @@ uint64_t Executor::import_region(int descriptor, uint64_t bytes, std::span<const
   cuCtxSetCurrent(context_);
   if (bytes == 0 || bytes % granularity_ != 0) return 0;
   Block block{bytes, 0};
-  // The driver takes the descriptor's number in place of a pointer.
+  // The driver expects the descriptor's number in the pointer argument.
   void* source = reinterpret_cast<void*>(static_cast<intptr_t>(descriptor));
   if (cuMemImportFromShareableHandle(&block.handle, source,
                                      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != CUDA_SUCCESS) {
@@ -258,7 +260,7 @@ int Executor::export_parts(const Part* parts, size_t num_parts, uint64_t bytes) 
       return -1;
     }
   }
-  // The candidate's queued work ends first; then it writes nothing until it has new inputs.
+  // Wait for the candidate's queued work; afterwards it cannot write until it has new inputs.
   CUresult status = cuCtxSynchronize();
   is_taken_ = true;
   Block block;
@@ -272,7 +274,7 @@ int Executor::export_parts(const Part* parts, size_t num_parts, uint64_t bytes) 
   return exported(place, block, status);
 }
 
-// Ends the mapping; -1 if the commands that filled the memory failed.
+// Unmaps the block and exports its descriptor; -1 if the commands that filled the memory failed.
 int Executor::exported(uint64_t place, const Block& block, CUresult status) {
   int descriptor = -1;
   const CUresult done = cuCtxSynchronize();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Records of what a candidate sends, and such commands without a candidate (docs/replay.md).
+// Recording of a candidate's commands, and their execution without a candidate (docs/replay.md).
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -37,7 +37,7 @@ void Executor::note(Note kind, const void* first, size_t first_bytes, const void
                                     {const_cast<void*>(second), second_bytes}}};
   const size_t whole = sizeof header + first_bytes + second_bytes;
   recorded_bytes_ += whole;
-  // The notes so far are worth nothing without the rest.
+  // An incomplete record is useless.
   if (recorded_bytes_ > kRecordBytesMax ||
       writev(record_, parts.data(), parts.size()) != static_cast<ssize_t>(whole)) {
     record_ = -1;
@@ -77,7 +77,7 @@ bool Executor::run_alone(Op op, const char* body, uint32_t bytes, Outcome& outco
   return true;
 }
 
-// The device process's own stream orders nothing for the candidate.
+// This copy does not order the candidate's streams.
 bool Executor::read_bytes(uint64_t address, uint64_t bytes, void* target) {
   if (bytes == 0) return true;
   const std::lock_guard lock(mutex_);

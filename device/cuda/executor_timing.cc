@@ -10,9 +10,10 @@
 namespace mc::device {
 namespace {
 
-// Entries of a call in the device's queue that wait behind a gate; it has room for some 800.
+// The maximum number of a call's queue entries behind a gate; the device's queue has room for about
+// 800.
 constexpr uint32_t kEntriesMax = 600;
-constexpr uint32_t kStagedBytesMax = 64u << 10;  // More from the host waits for the stream.
+constexpr uint32_t kStagedBytesMax = 64u << 10;  // A larger copy waits for the stream.
 
 }  // namespace
 
@@ -39,7 +40,7 @@ bool Executor::start_batch(int descriptor, uint64_t bytes, uint32_t calls, Manne
   bool is_started = false;
   {
     const std::lock_guard lock(mutex_);
-    // Kernels that were queued before may still run, and see what is unmapped again below.
+    // Kernels that were queued before may still run and read the memory that is unmapped below.
     if (batch_ != nullptr && cuCtxSynchronize() == CUDA_SUCCESS &&
         calls * call_bytes_.inputs <= bytes) {
       has_failed_ = false;
@@ -53,10 +54,9 @@ bool Executor::start_batch(int descriptor, uint64_t bytes, uint32_t calls, Manne
   return is_started;
 }
 
-// A candidate that is timed has the device in calls alone.  A command that waits for the device
-// opens the gate of the call that is under way; one that asks whether it is done does not, as
-// PyTorch's allocator does after record_stream(), and who asks again and again waits for it to
-// open.
+// A timed candidate may use the device only inside calls.  A command that waits for the device
+// opens the gate of the current call.  A command that only queries (as PyTorch's allocator does
+// after record_stream()) does not: a candidate that polls waits until the gate opens by itself.
 bool Executor::is_allowed_now(Op op, uint32_t bytes) {
   const bool writes = op == Op::kLaunch || op == Op::kRefusedLaunch || op == Op::kLaunchGraph ||
                       op == Op::kCopy || op == Op::kFill || op == Op::kWrite ||
@@ -98,7 +98,7 @@ bool Executor::is_allowed_now(Op op, uint32_t bytes) {
   }
 }
 
-// A call with more work than the device's queue has room for is let go.
+// Opens the gate of a call with more work than the device's queue has room for.
 void Executor::count_entries(uint32_t number) {
   entries_ += number;
   if (entries_ > kEntriesMax) batch_->open_gate();
@@ -114,7 +114,7 @@ CUresult Executor::begin_call(const Call& command) {
   return batch_->begin_call();
 }
 
-// Whatever the call queued in the stream belongs to its time.
+// All work that the call queued in the stream counts in its time.
 CUresult Executor::join(CUstream stream) {
   if (joins_.size() <= num_joins_) {
     CUevent event = nullptr;

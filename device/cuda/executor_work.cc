@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Modules, kernels and calls of libraries.
+// Modules, kernels and library calls.
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -14,13 +14,13 @@ namespace {
 
 constexpr uint32_t kHandlesMax = 1u << 20;
 constexpr uint32_t kEntriesOfLibraryCall = 3;
-// The first byte of a reply of operators/operators.h, and the place of its text.
+// The first byte of a reply of operators/operators.h, and the offset of its text.
 constexpr char kLackingOperator = 2;
 constexpr size_t kOperatorTextAt = 5;
 
 }  // namespace
 
-// The name that MUSA has for the device's architecture.
+// MUSA's name of the device's architecture.
 std::string Executor::architecture() const {
   int major = 0;
   int minor = 0;
@@ -52,8 +52,8 @@ CUresult Executor::load_module(const LoadModule& command, std::string_view path)
   return CUDA_SUCCESS;
 }
 
-// A text is the candidate's own: libraries bring their images in files.  The driver would take
-// machine code for one, so that a text has to be one.
+// Such a module is the candidate's own, since libraries have their images in files.  It must be PTX
+// text, because the driver would accept machine code, too.
 CUresult Executor::load_text(const LoadText& command, std::string_view part) {
   if (command.module > kHandlesMax || modules_.contains(command.module)) {
     return CUDA_ERROR_INVALID_VALUE;
@@ -126,12 +126,12 @@ CUresult Executor::set_attribute(const SetAttribute& command) {
                             static_cast<CUfunction_attribute>(command.attribute), command.value);
 }
 
-// The next candidate loads PyTorch's module anew, since this one may change it.
+// This candidate may change PyTorch's module, so the next candidate loads it again.
 void Executor::forget_after_this(const Module& module) {
   if (!module.is_own) changed_modules_.emplace(module.path, module.offset);
 }
 
-// False: a handle is unknown.
+// False if a handle is unknown.
 bool Executor::configure(const Launch& command, Configuration& configuration) {
   auto& [config, attributes, entry] = configuration;
   const auto function = functions_.find(command.function);
@@ -158,7 +158,7 @@ bool Executor::configure(const Launch& command, Configuration& configuration) {
   return true;
 }
 
-// The candidate process has the error already, which is also all that a GPU has of it.
+// The client already returned the error; a GPU would do no more.
 CUresult Executor::note_refused(const Launch& command) {
   Configuration configuration;
   if (!is_in_software()) return CUDA_SUCCESS;
@@ -171,7 +171,7 @@ CUresult Executor::launch(const Launch& command, const char* arguments) {
   Configuration configuration;
   if (!configure(command, configuration)) return CUDA_ERROR_INVALID_HANDLE;
   const auto& [config, attributes, function] = configuration;
-  // The driver would read on behind a block that is too short.
+  // The driver would read beyond the end of an argument block that is too short.
   if (command.argument_bytes < function->argument_bytes) return CUDA_ERROR_INVALID_VALUE;
   size_t bytes = command.argument_bytes;
   void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, const_cast<char*>(arguments),
@@ -189,12 +189,12 @@ CUresult Executor::launch(const Launch& command, const char* arguments) {
   return status;
 }
 
-// Ends the piece that a command queued last, in a batch that is told piece by piece.
+// Ends the item that a command queued last, in an itemised batch.
 void Executor::end_item(CallItem item) {
   has_failed_ = items_.end(std::move(item)) != CUDA_SUCCESS || has_failed_;
 }
 
-// A library's function counts as one launch, whatever it launches.
+// A library call counts as one launch, however many kernels it launches.
 CUresult Executor::call_library(const LibraryCall& command, const char* data, uint32_t bytes,
                                 std::vector<uint64_t>& answer) {
   if (command.function >= kNumLibraryFunctions || command.num_words > bytes / 8) {
@@ -219,7 +219,7 @@ CUresult Executor::call_library(const LibraryCall& command, const char* data, ui
   return CUDA_SUCCESS;
 }
 
-// The device's work ends first.
+// The device's queued work must end first.
 void Executor::run_operator(const OperatorCall& command, const char* call, uint32_t bytes) {
   if (operators_.run == nullptr) return reply(CUDA_ERROR_NOT_SUPPORTED);
   if (command.bytes > bytes) return reply(CUDA_ERROR_INVALID_VALUE);
@@ -241,7 +241,8 @@ CUresult Executor::fetch_result(const OperatorResult& command) {
   return is_there ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-// An answer is a byte, of which a candidate that asks until it is done has one.
+// The reply counts as one byte of information; a candidate that polls until the work is done
+// receives one.
 void Executor::answer_query(CUresult status) {
   if (status == CUDA_SUCCESS) ++use_.bytes_to_host;
   reply(status);

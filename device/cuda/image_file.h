@@ -12,13 +12,13 @@ namespace mc::device {
 // A file whose images may be loaded, mapped read-only: fat binaries of CUDA, bundles of MUSA.
 class ImageFile {
  public:
-  // Null where it cannot be mapped.
+  // Returns null if the file cannot be mapped.
   static std::unique_ptr<ImageFile> open(const std::string& path);
   ~ImageFile();
   ImageFile(const ImageFile&) = delete;
   ImageFile& operator=(const ImageFile&) = delete;
-  // The image at the offset, of a bundle the code for the architecture, such as "mp_22"; null where
-  // there is none.
+  // The image at the offset, or null. For a bundle it is the code for the architecture, such as
+  // "mp_22".
   const void* image_at(uint64_t offset, std::string_view architecture) const;
 
  private:

@@ -10,7 +10,7 @@ namespace mc::device {
 namespace {
 
 constexpr size_t kObjectsMax = 1u << 16;
-constexpr size_t kHandlesMax = 64;  // Each takes memory of the device, and is kept.
+constexpr size_t kHandlesMax = 64;  // Each handle takes device memory and is kept.
 constexpr uint64_t kAlgorithmsKept = 4096;
 
 using Entry = int (*)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
@@ -18,8 +18,8 @@ using Entry = int (*)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t
                       uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
                       uint64_t, uint64_t, uint64_t, double, double);
 
-// Numbers and addresses have places of their own, in their order, and so have floats and doubles:
-// a function does not see what it has no parameters for.
+// Integers and pointers have their own registers and stack slots, in order, and so have floats and
+// doubles: a function ignores arguments for which it has no parameters.
 int invoke(void* entry, const uint64_t* w, const double* r) {
   return reinterpret_cast<Entry>(entry)(w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8], w[9],
                                         w[10], w[11], w[12], w[13], w[14], w[15], w[16], w[17],
@@ -28,7 +28,7 @@ int invoke(void* entry, const uint64_t* w, const double* r) {
 
 std::string_view name_of(uint32_t function) { return kLibraryFunctions[function].name; }
 
-// The function whose name has another word in the place of "Create", or "Set".
+// The related function's name, with `other` in the place of `word`, such as "Destroy" for "Create".
 const char* relative(uint32_t function, std::string_view word, std::string_view other,
                      std::string& name) {
   name = name_of(function);
@@ -45,20 +45,20 @@ Family family_of(uint32_t function) {
   return name_of(function).starts_with("cublasLt") ? Family::kBlasLt : Family::kBlas;
 }
 
-// A handle of cuBLAS is one of cuBLASLt, too.
+// A cuBLAS handle is also valid for cuBLASLt.
 bool takes(Family function, Family handle) {
   return function == handle || (function == Family::kBlasLt && handle == Family::kBlas);
 }
 
 }  // namespace
 
-// The arguments of one call, as the library has them.
+// The arguments of one call in the form that the library takes.
 class Libraries::Arguments {
  public:
   Arguments(Libraries& libraries, uint32_t function, const std::vector<uint64_t>& given)
       : libraries_(libraries), function_(function), given_(given) {}
 
-  // False where they are malformed.
+  // False if the arguments are malformed.
   bool read() {
     for (const char* mark = kLibraryFunctions[function_].marks; *mark != 0; ++mark) {
       const bool has_letter = std::strchr("onxaq", *mark) != nullptr;
@@ -70,7 +70,7 @@ class Libraries::Arguments {
 
   int invoke(void* entry) const { return device::invoke(entry, words_, reals_); }
 
-  // After the call.  `status` is the function's.
+  // Call this after the function, with its status.
   void conclude(int status, std::vector<uint64_t>& reply) {
     if (handle_ != nullptr && status == 0) note_setting();
     if (ended_ != 0 && status == 0) libraries_.objects_.erase(ended_);
@@ -86,7 +86,7 @@ class Libraries::Arguments {
 
  private:
   struct Result {
-    std::vector<uint64_t> data;  // Its memory does not move.
+    std::vector<uint64_t> data;  // Never resized: the library has its address.
     bool are_heuristics = false;
   };
   struct Scalar {
@@ -99,7 +99,7 @@ class Libraries::Arguments {
     return true;
   }
 
-  // Bytes that follow in the command.
+  // The next bytes of the command.
   bool next_bytes(size_t bytes, const void*& data) {
     const size_t words = words_of(bytes);
     if (words > given_.size() - next_) return false;
@@ -131,9 +131,9 @@ class Libraries::Arguments {
       return false;
     }
     handle_ = &found->second;
-    // The old one may be gone.
+    // The old stream may be destroyed.
     if (is_set_stream()) return add(handle_->pointer);
-    // The stream is used again: whoever times it has to know.
+    // The handle's stream is used again, so timing must include it.
     CUstream stream = nullptr;
     return libraries_.context_.stream_of(handle_->stream, stream) && add(handle_->pointer);
   }
@@ -157,12 +157,12 @@ class Libraries::Arguments {
       std::memcpy(scalars_.emplace_back().bytes, data, kScalarBytes);
       return add(scalars_.back().bytes);
     }
-    // cuBLASLt has a mode of its own, in an attribute.
+    // cuBLASLt has its own pointer mode, as an attribute.
     return handle_ != nullptr && handle_->is_on_device && family_of(function_) == Family::kBlas &&
            is_address(word) && add(word);
   }
 
-  // The number of elements that an argument before says, as far as it may be.
+  // Reads an element count from an earlier argument; false if it is above `most`.
   bool count_at(size_t index, uint64_t& count, uint64_t most = kLibraryElementsMax) const {
     if (index >= num_words_) return false;
     count = words_[index];
@@ -185,7 +185,7 @@ class Libraries::Arguments {
     return true;
   }
 
-  // Elements of an attribute, with what they refer to in place of its numbers.
+  // Reads an attribute's elements, and replaces the numbers of objects by the objects.
   bool take_elements(uint32_t kind, uint64_t count) {
     const size_t bytes = attribute_bytes(kind);
     const void* data = nullptr;
@@ -242,7 +242,7 @@ class Libraries::Arguments {
         made_kind_ = letter;
         return add(&made_pointer_);
       case 'b':
-        // The next argument says the same to the function.
+        // The next argument passes the same count to the function.
         return next(count) && count <= kLibraryElementsMax && next_bytes(count, data) &&
                next_ < given_.size() && given_[next_] == count && add(data);
       case 'a': {
@@ -329,7 +329,7 @@ class Libraries::Arguments {
   Handle* handle_ = nullptr;
   uint32_t stream_ = 0;
   uint64_t ended_ = 0;
-  uint64_t made_ = 0;  // The new object.
+  uint64_t made_ = 0;  // The number of the new object.
   char made_kind_ = 0;
   void* made_pointer_ = nullptr;
   std::deque<std::vector<uint64_t>> elements_;

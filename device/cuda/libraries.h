@@ -3,9 +3,9 @@
 // Libraries: calls of cuBLAS, cuBLASLt and cuDNN that a candidate process sends (library_calls.h),
 // made in the device process with its own handles and objects.
 //
-// The sender is hostile: handles and objects are numbers of which each has a kind, algorithms of
-// products are numbers too, addresses must be the device's, and lengths are checked against what
-// came.  What is left to a sender are numbers, of which the libraries check most.
+// The sender is hostile: handles, objects and algorithms of products are numbers that are looked up
+// by kind, addresses must be the device's, and lengths are checked against the command.  The other
+// arguments are plain numbers, most of which the libraries check.
 #ifndef MC_DEVICE_CUDA_LIBRARIES_H_
 #define MC_DEVICE_CUDA_LIBRARIES_H_
 
@@ -27,7 +27,7 @@ namespace mc::device {
 // a device in software has a few functions of its own (ptx_driver/blas.cc).
 void* find_library_function(const char* name);
 
-// Facts about a call that only the executor knows.
+// Information about a call that only the executor has.
 class CallContext {
  public:
   virtual ~CallContext() = default;
@@ -46,8 +46,7 @@ class Libraries {
   // Makes a call, whose arguments are `words`; false where they are malformed or name what is not
   // there.  The reply's words follow: kLacking alone where the library lacks the function.
   bool call(uint32_t function, const std::vector<uint64_t>& words, std::vector<uint64_t>& reply);
-  // Ends all objects; handles are kept for the next candidate, as new ones.
-  // False where that failed.
+  // Destroys all objects, and resets the handles for the next candidate.  False on failure.
   bool reset();
 
  private:
@@ -55,7 +54,7 @@ class Libraries {
     uint32_t maker = 0;  // The function that made it.
     void* pointer = nullptr;
     uint32_t stream = 0;
-    bool is_on_device = false;  // Its scalars.
+    bool is_on_device = false;  // The handle's pointer mode: scalars are on the device.
   };
   struct Object {
     uint32_t maker = 0;
@@ -72,10 +71,10 @@ class Libraries {
   uint64_t next_ = 1;  // The number of the next handle.
   std::unordered_map<uint64_t, Handle> handles_;
   std::unordered_map<uint64_t, Object> objects_;
-  std::vector<Object> ended_;            // For the candidate; others may refer to them.
+  std::vector<Object> ended_;            // Ended by the candidate; other objects may refer to them.
   std::multimap<uint32_t, void*> kept_;  // Handles, by the function that made them.
   std::vector<Algorithm> algorithms_;
-  uint64_t num_algorithms_ = 0;  // Ever: the last ones are in algorithms_.
+  uint64_t num_algorithms_ = 0;  // In total; algorithms_ has the most recent ones.
 };
 
 }  // namespace mc::device

@@ -12,7 +12,7 @@ void* find_library_function(const char* name) {
   const char* library = text.starts_with("cudnn")      ? "libcudnn.so.9"
                         : text.starts_with("cublasLt") ? "libcublasLt.so.13"
                                                        : "libcublas.so.13";
-  // PyTorch has loaded it, from a folder that the linker does not know.
+  // PyTorch has loaded the library from a folder that is not in the linker's path.
   void* handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
   return handle == nullptr ? nullptr : dlsym(handle, name);
 }

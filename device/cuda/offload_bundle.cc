@@ -12,7 +12,7 @@ constexpr std::string_view kMagic = "__CLANG_OFFLOAD_BUNDLE__";
 constexpr std::string_view kKind = "musa-";
 constexpr uint64_t kEntriesOfBundleMax = 64;  // One for each architecture, and the host's.
 
-// Reads numbers and texts one after the other; all that is not there is 0 or empty.
+// Reads numbers and texts in order; a value beyond the end is 0 or empty.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : rest_(bytes) {}

@@ -13,11 +13,11 @@
 
 namespace mc::device {
 
-// True where the bytes begin with a bundle, whatever it holds.
+// True if the bytes begin with a bundle's magic; its contents are not checked.
 bool is_offload_bundle(std::string_view bytes);
 
-// The code for the architecture, such as "mp_22", in the bundle that `bytes` begins with; empty
-// where it has none, or where a part of it is not within `bytes`.
+// The code for the architecture, such as "mp_22", in the bundle that `bytes` begins with; empty if
+// it has none, or if a part of it is outside `bytes`.
 std::string_view code_in_bundle(std::string_view bytes, std::string_view architecture);
 
 }  // namespace mc::device

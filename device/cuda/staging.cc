@@ -13,7 +13,7 @@
 
 namespace {
 
-// The copies of one operator's call, by their addresses on the device.
+// The host copies for one operator call, by device address.
 std::map<uint64_t, std::unique_ptr<std::vector<char>>>& copies() {
   static auto* const all = new std::map<uint64_t, std::unique_ptr<std::vector<char>>>;
   return *all;
@@ -23,7 +23,7 @@ std::map<uint64_t, std::unique_ptr<std::vector<char>>>& copies() {
 
 extern "C" {
 
-// A copy of bytes of the device; null where they cannot be read.
+// A host copy of device memory; null if the memory cannot be read.
 void* mc_executor_host(uint64_t address, uint64_t bytes) {
   auto copy = std::make_unique<std::vector<char>>(bytes);
   if (cuMemcpyDtoHAsync(copy->data(), address, bytes, CU_STREAM_PER_THREAD) != CUDA_SUCCESS ||
@@ -35,7 +35,7 @@ void* mc_executor_host(uint64_t address, uint64_t bytes) {
   return place->data();
 }
 
-// An operator wrote within `extent` bytes of a copy.
+// Copies back what an operator wrote, within `extent` bytes of a copy.
 void mc_executor_note_operator(uint64_t target, uint64_t, uint64_t extent, const uint64_t*,
                                size_t) {
   auto next = copies().upper_bound(target);
@@ -43,12 +43,12 @@ void mc_executor_note_operator(uint64_t target, uint64_t, uint64_t extent, const
   --next;
   const uint64_t offset = target - next->first;
   if (offset > next->second->size() || extent > next->second->size() - offset) return;
-  // The operator has replied by then: an error is left to what uses the memory next.
+  // The operator has already replied: an error appears at the next use of the memory.
   cuMemcpyHtoDAsync(target, next->second->data() + offset, extent, CU_STREAM_PER_THREAD);
   cuStreamSynchronize(CU_STREAM_PER_THREAD);
 }
 
-// No operator uses the copies any more.
+// Frees the copies when no operator uses them.
 void mc_executor_end_operator() { copies().clear(); }
 
 }  // extern "C"

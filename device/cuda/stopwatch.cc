@@ -9,10 +9,10 @@
 namespace mc::device {
 namespace {
 
-constexpr uint64_t kFlushFactor = 2;  // Times the cache.
+constexpr uint64_t kFlushFactor = 2;  // A multiple of the cache's size.
 constexpr uint64_t kFlushBytesMin = 32u << 20;
-constexpr uint64_t kSharedBytes = 128;  // The gate, and from its middle on the word.
-// A call that takes longer than this is not waited for: whoever asks for its times waits.
+constexpr uint64_t kSharedBytes = 128;  // The gate; the word begins in the middle.
+// The check waits no longer than this for a call; times() then waits for it.
 constexpr std::chrono::seconds kCheckLimit{2};
 
 }  // namespace
@@ -57,7 +57,7 @@ Stopwatch::~Stopwatch() {
   if (gate_ != nullptr) cuMemFreeHost(gate_);
 }
 
-// A call that waits for the device in a way that nobody foresaw would wait for ever.
+// Otherwise a call that waits for the device in an unforeseen way would wait for ever.
 void Stopwatch::open_at_last() {
   std::unique_lock lock(mutex_);
   while (!is_over_) {
@@ -99,7 +99,7 @@ CUresult Stopwatch::begin(CUstream stream, bool is_gated) {
     const std::lock_guard lock(mutex_);
     opened_at_ = Clock::now();
   }
-  // Behind the gate: while the cache is emptied, the device fetches what was queued.
+  // This is behind the gate: while the cache is flushed, the device fetches the queued work.
   if (status == CUDA_SUCCESS) status = read_through(flush_, flush_bytes_, sink_, stream);
   return status == CUDA_SUCCESS ? cuEventRecord(start_event(), stream) : status;
 }

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kEmptyCalls = 5;
 constexpr uint64_t kCheckedOneIn = 4;
-constexpr double kLeastHostUs = 0.01;  // A checked call's: 0 is for the others.
+constexpr double kLeastHostUs = 0.01;  // For a checked call; 0 means not checked.
 
 uint64_t random_word() {
   uint64_t word = 0;
@@ -112,12 +112,12 @@ CUresult TimedBatch::begin_call() {
   const CUdeviceptr slot = slots_ + (call % 2) * bytes_.inputs;
   CUresult status = copy_masked(slot, waiting_ + call * bytes_.inputs, bytes_.inputs,
                                 masks_[3 * call], 0, CU_STREAM_LEGACY);
-  // The last call of a batch is checked, and others that nobody can foresee.  The device does
-  // nothing else meanwhile: the host's clock would count that, too.
+  // The last call of a batch is checked, and other calls at random.  The device must do nothing
+  // else during a check, because the host's clock would count that, too.
   is_checked_ = call + 1 == calls_ || masks_[3 * call + 2].words[0] % kCheckedOneIn == 0;
   if (status == CUDA_SUCCESS && is_checked_) status = cuStreamSynchronize(CU_STREAM_LEGACY);
   if (status == CUDA_SUCCESS) status = watch_->begin(CU_STREAM_LEGACY, is_gated_);
-  // A call that did not begin has no end, and a batch with a hole in it no times.
+  // After a failed begin the call cannot end, and an incomplete batch has no times.
   if (status != CUDA_SUCCESS) is_running_ = is_in_call_ = false;
   return status;
 }

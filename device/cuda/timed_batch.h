@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TimedBatch: calls of a candidate, one behind the other, each on inputs of its own and timed
-// (stopwatch.h).
+// TimedBatch: calls of a candidate in sequence, each timed (stopwatch.h) and on its own inputs.
 //
-// Kernels of the candidate share this process's memory: one that knew the inputs of later calls
-// could compute ahead, one that found earlier outputs could fill them in late.  So inputs wait
-// masked, each call's by a secret of its own, and are unmasked to where the candidate sees them
-// when all of the call before is over; and outputs are copied away, masked, behind each call's end.
+// Kernels of the candidate share this process's memory: a kernel that knew a later call's inputs
+// could compute ahead, and one that found an earlier call's outputs could fill them in late.  So
+// inputs are stored masked, each call's with its own secret, and unmasked to the candidate's
+// address only when the previous call is over.  Outputs are copied away, masked, after each call.
 //
-// It is of the current context, and used by one thread at a time.
+// A batch belongs to the current context; one thread uses it at a time.
 #ifndef MC_DEVICE_CUDA_TIMED_BATCH_H_
 #define MC_DEVICE_CUDA_TIMED_BATCH_H_
 
@@ -41,32 +40,32 @@ class TimedBatch {
   TimedBatch(const TimedBatch&) = delete;
   TimedBatch& operator=(const TimedBatch&) = delete;
 
-  // Room for batches of at most so many calls.
+  // Allocates memory for batches of at most `calls` calls.
   CUresult prepare(uint32_t calls, const CallBytes& bytes);
-  // Gives the room back.  REQUIRES: the device has nothing to do.
+  // Frees that memory.  REQUIRES: the device is idle.
   void release();
-  // A batch of calls begins, whose inputs lie at `inputs` one call's after another's.  They appear
-  // at `slots`, where there is room for two calls: by turns in the first and in the second.
-  // REQUIRES: nothing of the candidate's runs until this returns.
+  // Begins a batch, whose inputs are at `inputs`, call after call.  They appear at `slots`, which
+  // has room for two calls and is used alternately.  REQUIRES: the candidate runs nothing until
+  // this returns.
   CUresult start(uint32_t calls, CUdeviceptr inputs, CUdeviceptr slots, bool is_gated);
 
   bool is_in_call() const { return is_in_call_; }
   uint32_t calls_begun() const { return begun_; }
   CUevent start_event() const { return watch_->start_event(); }
-  // False for a call that is not the next one.
+  // True if `call` is the next call.
   bool may_begin(uint32_t call) const {
     return is_running_ && !is_in_call_ && call == begun_ && call < calls_;
   }
-  // Both are queued in the legacy default stream.
+  // Both functions queue their work in the legacy default stream.
   CUresult begin_call();
   CUresult end_call(const std::vector<OutputPart>& parts);
   void open_gate() { watch_->open_gate(); }
 
-  // Ends the batch; its times, of which those by the host's clock are without what an empty call
-  // takes.  REQUIRES: the device is done.
+  // Ends the batch and returns its times; those by the host's clock exclude the time of an empty
+  // call.  REQUIRES: the device is idle.
   CUresult finish(std::vector<Stopwatch::Call>& times);
-  // The bytes of a finished call's outputs, each part from a multiple of kAlignment on, and a copy
-  // of them.
+  // The sizes of a finished call's outputs, and a copy of their bytes, in which each part begins at
+  // a multiple of kAlignment.
   const std::vector<OutputPart>* parts_of(uint32_t call) const;
   CUresult copy_outputs(uint32_t call, CUdeviceptr target);
 
@@ -85,16 +84,16 @@ class TimedBatch {
   CUdeviceptr kept_ = 0;     // Outputs, masked.
   uint32_t room_ = 0;        // Calls.
 
-  // The batch's:
+  // State of the batch:
   CUdeviceptr slots_ = 0;
   uint32_t calls_ = 0;
   uint32_t begun_ = 0;
   bool is_gated_ = false;
   bool is_running_ = false;
   bool is_in_call_ = false;
-  bool is_checked_ = false;  // The call that is under way, by the host's clock.
-  double empty_us_ = 0;      // An empty call by the host's clock.
-  std::vector<Mask> masks_;  // Three for each call: its inputs', its outputs', its check's.
+  bool is_checked_ = false;  // The host's clock checks the current call.
+  double empty_us_ = 0;      // The time of an empty call by the host's clock.
+  std::vector<Mask> masks_;  // Three for each call: for inputs, outputs and the check.
   std::vector<std::vector<OutputPart>> parts_;
 };
 

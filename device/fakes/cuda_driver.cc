@@ -3,7 +3,7 @@
 // A CUDA driver for tests without a GPU: device memory is this process's memory, streams do their
 // work at once, and kernels are functions of this file, known by their names.
 //
-// An address that is reserved and not mapped is inaccessible, as on a device; here using it is a
+// An address that is reserved and not mapped is inaccessible, as on a device; an access here is a
 // fault of the test's process.
 #include "fakes/cuda_driver.h"
 
@@ -26,7 +26,7 @@
 
 namespace {
 
-// How a test makes the next calls fail.
+// The failures that a test requests for the next calls.
 CUresult pending_fault = CUDA_SUCCESS;
 int num_live = 0;
 int gates = 0;
@@ -68,7 +68,7 @@ std::map<CUmemGenericAllocationHandle, size_t> allocations;
 std::map<CUdeviceptr, size_t> mappings;
 alignas(64) float device_variable[16];
 
-// A graph is what was launched while its stream was captured.
+// A graph is the work that was launched while its stream was captured.
 using Graph = std::vector<std::function<void()>>;
 std::map<CUstream, Graph> captures;
 
@@ -108,7 +108,7 @@ CUresult cuDriverGetVersion(int* version) {
   return CUDA_SUCCESS;
 }
 #ifndef MC_DEVICE_MUSA
-// The fake's map is what it was asked for.
+// The fake's tensor map is a copy of its arguments.
 CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType, cuuint32_t rank,
                                 void* address, const cuuint64_t* sizes, const cuuint64_t*,
                                 const cuuint32_t*, const cuuint32_t*, CUtensorMapInterleave,
@@ -173,7 +173,8 @@ CUresult cuMemAddressReserve(CUdeviceptr* address, size_t bytes, size_t, CUdevic
                              unsigned long long) {
   constexpr size_t kAlignment = 2u << 20;
   constexpr int kTries = 64;
-  // A test may hold several device processes in one, and none may get addresses near hosts' own.
+  // A test process may contain several device processes, whose addresses must not be near the
+  // host's.
   void* memory = MAP_FAILED;
   for (int i = 0; i < kTries && memory == MAP_FAILED; ++i) {
     memory = mmap(reinterpret_cast<void*>(wanted + i * bytes), bytes + kAlignment, PROT_NONE,
@@ -313,7 +314,7 @@ CUresult cuMemsetD2D8Async(CUdeviceptr target, size_t pitch, unsigned char value
 
 // ---- Modules and launches -----------------------------------------------------------------------
 
-// A driver takes the code for a device, and no bundle of several.
+// A driver accepts code for one device, not a bundle for several.
 CUresult cuModuleLoadData(CUmodule* module, const void* image) {
   if (*static_cast<const char*>(image) == '_') return CUDA_ERROR_INVALID_IMAGE;
   *module = reinterpret_cast<CUmodule>(const_cast<void*>(image));
@@ -368,7 +369,7 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, voi
     return CUDA_SUCCESS;
   }
   kernel->run(arguments, config->gridDimX, config->blockDimX);
-  return CUDA_SUCCESS;  // A fault shows in the next call that waits.
+  return CUDA_SUCCESS;  // The next call that waits reports a fault.
 }
 
 // ---- Streams, events, graphs --------------------------------------------------------------------

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The requests of tests to the CUDA driver that cuda_driver.cc stands in for.
+// The controls with which tests change the fake CUDA driver of cuda_driver.cc.
 #ifndef MC_DEVICE_FAKES_CUDA_DRIVER_H_
 #define MC_DEVICE_FAKES_CUDA_DRIVER_H_
 
@@ -9,14 +9,14 @@
 namespace mc::device {
 
 struct FakeDriver {
-  // Forgets faults and what is alive, for the next test.
+  // Forgets faults and live objects, for the next test.
   static void reset();
   static size_t mapped_ranges();
   // Allocations, modules, streams and events that were made and not destroyed.
   static int live_objects();
-  // Since reset().
+  // The gates that calls waited for since reset().
   static int gates_waited_for();
-  // The next fill of memory is refused.
+  // Makes the next fill of memory fail.
   static void fail_next_fill();
 };
 

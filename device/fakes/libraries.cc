@@ -37,7 +37,7 @@ int get_mode(FakeHandle* handle, int* mode) {
   return 0;
 }
 
-// Column-major, neither matrix transposed: else CUBLAS_STATUS_NOT_SUPPORTED.
+// Supports column-major matrices without transposition; otherwise CUBLAS_STATUS_NOT_SUPPORTED.
 int sgemm(void*, int trans_a, int trans_b, int m, int n, int k, const float* alpha, const float* a,
           int lda, const float* b, int ldb, const float* beta, float* c, int ldc) {
   constexpr int kNotSupported = 15;
@@ -89,7 +89,7 @@ int get_attribute(Descriptor* descriptor, int, int kind, int64_t wanted, int64_t
   return 0;
 }
 
-// Adds up what it is given, from all places in which arguments lie.
+// Adds up its arguments, from all registers and stack slots in which they are passed.
 int add_up(void*, int mode, const float* alpha, const float* beta, Descriptor*, const float* x,
            Descriptor*, float* y, Descriptor*, const float* scale, const float* bias,
            const float* mean, const float* variance, double epsilon) {

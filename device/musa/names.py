@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the headers by which the sources of device/ become those of MUSA.
+"""Writes the headers with which the sources of device/ compile for MUSA.
 
   names.py DEVICE OUT
 
-Every name of CUDA in DEVICE's sources gets a macro with the name that MUSA has for it, by its
-prefix. OUT gets names.h, which a compiler reads before each source (-include), and one header
-under each name of CUDA's that the sources include. No name has been tried on MUSA hardware.
+For every CUDA name in DEVICE's sources there is a macro that renames it to MUSA's name, by prefix.
+OUT receives names.h, which the compiler includes before each source (-include), and one header
+under each CUDA header's name that the sources include. No name was tried on MUSA hardware.
 """
 
 from __future__ import annotations

@@ -2,18 +2,19 @@
 //
 // Functions of a warp for device code of MUSA where warps have 128 threads, on the ptx device.
 //
-// The compiler nvcc knows warps of 32, and so do CUDA's headers: their instructions act on each 32
-// lanes of a warp. The functions here act on the whole warp. The backend puts this text before the
+// The compiler nvcc and CUDA's headers assume warps of 32: their instructions act on groups of 32
+// lanes. The functions here act on the whole warp. The backend puts this text before the
 // candidate's device code, and writes "mc" for the two underscores of __shfl_sync() and the others
-// there (src/eval/musa_warps.h). Their instructions are those of CUDA's functions, with the mask in
-// a register that is called mc_warp_mask: so the device knows that they are for the whole warp
-// (device/ptx/program.h). A full mask names all lanes, any other one the first 32.
+// there (src/eval/musa_warps.h). They use the same instructions as CUDA's functions, with the mask
+// in a register named mc_warp_mask, from which the device recognises that they act on the whole
+// warp (device/ptx/program.h). A full mask selects all lanes, any other mask selects among the
+// first 32.
 #define MC_WARP_FUNCTION static __device__ __forceinline__
 #define MC_WARP_MASK(operand) ".reg .b32 mc_warp_mask; mov.b32 mc_warp_mask, " operand "; "
 
 namespace mc_warp {
 
-// The integer of so many bytes.
+// The integer type with `bytes` bytes.
 template <int bytes>
 struct Integer;
 template <>
@@ -38,7 +39,7 @@ MC_WARP_FUNCTION To as(From from) {
   return to;
 }
 
-// ---- Shuffles. The last operand but the mask has numbers of lanes with seven bits.
+// ---- Shuffles. The operand before the mask has 7-bit lane numbers.
 MC_WARP_FUNCTION unsigned segments(int width) { return static_cast<unsigned>(128 - width) << 8; }
 constexpr unsigned kLastLane = 127;
 
@@ -98,7 +99,7 @@ MC_WARP_MATCH(unsigned long long, "l", b64)
 
 }  // namespace mc_warp
 
-// The results of CUDA's own functions decide which types these take, and which they return.
+// The parameter and return types follow CUDA's own functions.
 template <class T>
 MC_WARP_FUNCTION auto mcshfl_sync(unsigned mask, T value, int lane, int width = warpSize)
     -> decltype(__shfl_sync(mask, value, lane)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The candidate process's end (operators.h).
+// The candidate process's side (operators.h).
 #ifndef NDEBUG
 #define NDEBUG  // PyTorch's libraries are built so.
 #endif
@@ -19,7 +19,8 @@
 #include "operators/values.h"
 
 // Functions of the client (device/client/cudart.cc), which the device process does not load.  The
-// first sends a call and waits for the reply, whose beginning is written to `reply`; a cudaError_t.
+// first sends a call, waits for the reply, copies its beginning to `reply` and returns a
+// cudaError_t.
 extern "C" [[gnu::weak]] int mc_device_operator(const void* call, size_t bytes, void* reply,
                                                 size_t reply_max);
 extern "C" [[gnu::weak]] void mc_device_operator_result(uint32_t slot, uint64_t address,
@@ -30,9 +31,9 @@ namespace {
 
 constexpr size_t kReplyMax = 1 << 20;
 constexpr size_t kHostBytesMax = 512 << 10;
-constexpr uint64_t kOffsetStep = 4;  // The generator's, for each draw.
+constexpr uint64_t kOffsetStep = 4;  // The generator's offset grows by this for each draw.
 
-// Operators that PyTorch has for CUDA and that need no kernel.
+// PyTorch's CUDA operators that need no kernel.
 const std::set<std::string>& kept_operators() {
   static const auto* const names = new std::set<std::string>{"empty.memory_format",
                                                              "empty_strided",
@@ -71,7 +72,7 @@ void put_generator(Writer& out, const std::optional<at::Generator>& given) {
   out.put(offset);
 }
 
-// The tensors of a call, in their order.
+// The tensors of a call, in order.
 using Given = std::vector<at::Tensor>;
 
 void put_tensor(Writer& out, const at::Tensor& tensor, Given& given) {
@@ -176,7 +177,7 @@ at::Tensor get_resized(Reader& in, const Given& given) {
   const auto slot = in.get<uint32_t>();
   TORCH_CHECK(in.get<at::ScalarType>() == tensor.scalar_type(), "an output has another type");
   tensor.resize_(in.get_list());
-  in.get_list();  // Its strides, which are those of its sizes.
+  in.get_list();  // Strides, which follow from the sizes.
   mc_device_operator_result(slot, reinterpret_cast<uint64_t>(tensor.data_ptr()), tensor.nbytes());
   return tensor;
 }
@@ -295,13 +296,13 @@ void copy_down(const at::Tensor& target, const at::Tensor& source) {
   target.copy_(host.expand(target.sizes()));
 }
 
-// Equal bytes in equal order, which are copied as on a GPU.
+// True if a copy moves the bytes unchanged and in order, so that a plain copy does, as on a GPU.
 bool are_alike(const at::Tensor& target, const at::Tensor& source) {
   return target.scalar_type() == source.scalar_type() && target.sizes() == source.sizes() &&
          target.strides() == source.strides() && is_packed(target) && is_packed(source);
 }
 
-// Between two tensors on the device it is an operator like the others, where they differ in form.
+// A copy between two device tensors of different dtype or layout is an operator like the others.
 void copy(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const auto arguments = torch::jit::last(*stack, 3);
   const at::Tensor target = arguments[0].toTensor(), source = arguments[1].toTensor();
@@ -325,7 +326,7 @@ at::Tensor with_bias(const at::Tensor& gates, const std::optional<at::Tensor>& b
   return bias && bias->defined() ? gates + *bias : gates;
 }
 
-// The cell of an LSTM; the third result is for the gradient alone.
+// The LSTM cell; only the gradient uses the third result.
 Cell lstm_cell(const at::Tensor& input_gates, const at::Tensor& hidden_gates, const at::Tensor& cx,
                const std::optional<at::Tensor>& input_bias,
                const std::optional<at::Tensor>& hidden_bias) {
@@ -338,7 +339,7 @@ Cell lstm_cell(const at::Tensor& input_gates, const at::Tensor& hidden_gates, co
   return {output * cy.tanh(), cy, at::cat({input, forget, cell, output}, 1)};
 }
 
-// The cell of a GRU.
+// The GRU cell.
 std::tuple<at::Tensor, at::Tensor> gru_cell(const at::Tensor& input_gates,
                                             const at::Tensor& hidden_gates, const at::Tensor& hx,
                                             const std::optional<at::Tensor>& input_bias,
@@ -350,7 +351,7 @@ std::tuple<at::Tensor, at::Tensor> gru_cell(const at::Tensor& input_gates,
   return {fresh + update * (hx - fresh), at::cat({reset, update, fresh, hx, h[2]}, 1)};
 }
 
-// PyTorch says once that a kernel is replaced, which nobody needs to know here.
+// Drops PyTorch's warning that a kernel is replaced, which is intended here.
 class Quiet : public c10::WarningHandler {
  public:
   void process(const c10::Warning&) override {}
@@ -365,7 +366,7 @@ int mc_operators_install() {
   constexpr std::string_view kAten = "aten::";
   mc::operators::Quiet quiet;
   const c10::WarningUtils::WarningHandlerGuard while_quiet(&quiet);
-  // They stay for the whole of the process.
+  // The registrations stay until the process ends.
   auto* library =
       new torch::Library(torch::Library::IMPL, "aten", c10::DispatchKey::CUDA, __FILE__, __LINE__);
   auto& dispatcher = c10::Dispatcher::singleton();

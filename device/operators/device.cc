@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The device process's end (operators.h).
+// The device process's side (operators.h).
 #ifndef NDEBUG
 #define NDEBUG  // PyTorch's libraries are built so.
 #endif
@@ -23,9 +23,9 @@ namespace {
 constexpr uint32_t kArgumentsMax = 64;
 constexpr size_t kErrorBytesMax = 4000;
 constexpr uint32_t kItemsMax = 1 << 14;
-constexpr size_t kResultsMax = 1 << 10;  // That wait; threads of a candidate fetch their own.
+constexpr size_t kResultsMax = 1 << 10;  // Results that wait to be fetched.
 
-// A result, and the tensors of the device that it was made of.
+// A result, and the device tensors from which it was computed.
 struct Result {
   at::Tensor tensor;
   std::vector<uint64_t> sources;
@@ -35,7 +35,7 @@ struct State {
   void* (*host)(uint64_t address, uint64_t bytes) = nullptr;
   void (*note)(uint64_t target, uint64_t bytes, uint64_t extent, const uint64_t* sources,
                size_t count) = nullptr;
-  std::map<uint32_t, Result> results;  // They wait for an address, the oldest first.
+  std::map<uint32_t, Result> results;  // Results without an address, the oldest first.
   uint32_t next_slot = 0;
 };
 
@@ -44,18 +44,18 @@ State& state() {
   return *instance;
 }
 
-// A tensor of the device that is written: its bytes, and the first to the last of them.
+// A device tensor that is written: its number of bytes, and its extent from the first to the last.
 struct Written {
   uint64_t begin = 0, bytes = 0, extent = 0;
 };
 
-// One call's arguments.
+// The arguments of one call.
 struct Call {
-  std::vector<uint64_t> sources;  // The tensors of the device that are read.
+  std::vector<uint64_t> sources;  // The device tensors that the call reads.
   std::vector<Written> written;
-  bool is_written = false;  // The argument that is being read is.
+  bool is_written = false;  // The argument that is being read is an output.
   std::vector<at::Tensor> tensors;
-  std::vector<std::vector<int64_t>> sizes;  // Theirs, before the operator ran.
+  std::vector<std::vector<int64_t>> sizes;  // The tensors' sizes before the operator ran.
   std::map<std::pair<uint64_t, uint64_t>, c10::Storage> storages;
 };
 
@@ -64,7 +64,7 @@ c10::Storage storage_at(Call& call, uint64_t address, uint64_t bytes) {
   if (known != call.storages.end()) return known->second;
   void* data = bytes == 0 ? nullptr : state().host(address, bytes);
   TORCH_CHECK(data != nullptr || bytes == 0, "a tensor's memory is not the candidate's");
-  // An operator gives a form to an output that has none, and memory of this process.
+  // An operator resizes an empty output, in this process's memory.
   const bool may_grow = bytes == 0;
   c10::Storage storage(c10::Storage::use_byte_size_t(), bytes, at::DataPtr(data, at::kCPU),
                        may_grow ? c10::GetAllocator(at::kCPU) : nullptr, may_grow);
@@ -121,7 +121,7 @@ at::Tensor get_host_tensor(Reader& in, Call& call) {
   return tensor;
 }
 
-// Draws depend on the seed and on how many there were before.
+// Random numbers depend on the seed and on the number of draws before.
 at::Generator get_generator(Reader& in) {
   const auto seed = in.get<uint64_t>(), offset = in.get<uint64_t>();
   return at::make_generator<at::CPUGeneratorImpl>(seed ^ (offset * 0x9E3779B97F4A7C15));
@@ -207,7 +207,7 @@ void put_form(Writer& out, const at::Tensor& tensor) {
   out.put_list(tensor.strides());
 }
 
-// A tensor that waits for its address.
+// Writes a new tensor, which waits for its address.
 void put_new(Writer& out, const at::Tensor& tensor, const Call& call) {
   out.put(state().next_slot);
   out.put(tensor.scalar_type());
@@ -313,7 +313,7 @@ void run(Reader& in, Writer& out) {
   for (const c10::IValue& value : stack) put_result(out, value, call);
 }
 
-// The text of an exception without the places in PyTorch's sources.
+// An exception's text without PyTorch's source locations.
 std::string text_of(const std::exception& error) {
   const auto* known = dynamic_cast<const c10::Error*>(&error);
   return known == nullptr ? error.what() : known->what_without_backtrace();

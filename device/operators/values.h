@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The bytes of a call of an operator, and of its results (operators.h has their order).
+// The serialised form of an operator call and of its results (operators.h has their order).
 //
-// Both ends are on one machine, so numbers are as they are in memory.  The reader of a call trusts
-// nothing: what is too short or malformed throws.
+// Both sides are on one machine, so numbers have their form in memory.  The reader of a call trusts
+// nothing: it throws if the data is too short or malformed.
 #ifndef MC_DEVICE_OPERATORS_VALUES_H_
 #define MC_DEVICE_OPERATORS_VALUES_H_
 
@@ -32,20 +32,20 @@ enum class Tag : uint8_t {
   kDouble,
   kComplex,
   kString,
-  kDevice,      // Which one is for the device process to say.
+  kDevice,      // Without an index: the device process has one device.
   kGenerator,   // Seed and offset.
   kTensor,      // On the device.
-  kHostTensor,  // With its bytes.
-  kInts,        // The lists, with the number of their items.
+  kHostTensor,  // A tensor on the host, with its bytes.
+  kInts,        // The lists begin with their number of items.
   kDoubles,
   kBools,
   kTensors,
   kOptionalTensors,
   kScalars,
-  kSame,     // A result: that tensor of the call.
-  kResized,  // The same, which has another form now and a new memory.
-  kView,     // A result in the memory of that tensor of the call.
-  kNew,      // A result that waits in the device process.
+  kSame,     // A result that is a tensor of the call.
+  kResized,  // Like kSame, but resized, in new memory.
+  kView,     // A result that is a view of a tensor of the call.
+  kNew,      // A new result, which waits in the device process.
 };
 
 class Writer {

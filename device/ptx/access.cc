@@ -6,7 +6,7 @@ namespace {
 
 // ---- Addresses.
 
-// Bytes from an address on that an access may begin at: none where it has no room at all.
+// The number of bytes from an address on at which an access may begin; 0 if none fits.
 template <class T>
 struct Room {
   T begin = 0, bytes = 0;
@@ -15,7 +15,7 @@ struct Room {
       : begin(end < access.bytes ? ~T{0} : 0), bytes(end < access.bytes ? 0 : end - access.bytes) {}
 };
 
-// Reports the first lane that is outside. False if there is one.
+// Reports the first lane that is out of bounds; false if there is one.
 template <class T>
 bool check_inside(LaneWarp& w, const Step* s, Access access, const T* at, Space space, T end) {
   const Room<T> room(end, access);
@@ -35,7 +35,7 @@ bool is_inside(LaneWarp& w, const SiteRange& range, uint32_t bytes, const Far& f
   return !any_outside<uint64_t>(w, far.at, range.begin, range.end - range.begin - bytes, bytes - 1);
 }
 
-// Lanes in several allocations, or outside of all.
+// Resolves lanes that are in several allocations, or in none.
 bool resolve_each(LaneWarp& w, const Step* s, Access access, const Far& far) {
   for (int l = 0; l < kLanes; ++l) {
     if (!has(w.active, l)) continue;
@@ -53,7 +53,7 @@ bool resolve_each(LaneWarp& w, const Step* s, Access access, const Far& far) {
 
 // ---- Shared memory.
 
-// A read of a word that was written before the last barrier. False where it needs a closer look.
+// A read of a word that was written before the last barrier; false if it needs the full check.
 MC_INLINE bool read_plain(const LaneWarp& w, uint32_t granule, uint32_t mine, bool many_lanes) {
   const Block& block = *w.block;
   const SharedShadow& shadow = block.shared_shadow;
@@ -82,7 +82,7 @@ MC_INLINE void by_count(uint32_t per, F f) {
   per == 8 ? f(std::integral_constant<uint32_t, 8>()) : f(std::integral_constant<uint32_t, 16>());
 }
 
-// Reads by a thread, and by another one of its warp if that is not negative.
+// Reads by a thread, and by a second thread of its warp if that number is not negative.
 void read_words(LaneWarp& w, const Step* s, uint32_t granule, uint32_t per, int thread, int other) {
   for (const uint32_t end = granule + per; granule < end && !w.block->stopped; ++granule) {
     if (read_plain(w, granule, static_cast<uint32_t>(thread), other >= 0)) continue;
@@ -91,8 +91,8 @@ void read_words(LaneWarp& w, const Step* s, uint32_t granule, uint32_t per, int 
   }
 }
 
-// Reads of a row of words that were all written before the last barrier, and since then not read,
-// or only by other warps. False where some are others.
+// Reads of a row of words that were all written before the last barrier and since then read, if at
+// all, only by other warps. False if a word is different.
 MC_INLINE bool read_row(LaneWarp& w, uint32_t granule, uint32_t count, int shift, int thread,
                         bool repeats) {
   const Block& block = *w.block;
@@ -124,7 +124,7 @@ MC_INLINE bool read_row(LaneWarp& w, uint32_t granule, uint32_t count, int shift
   return true;
 }
 
-// Writes of a row of words that no thread touched since the last barrier. False where one did.
+// Writes of a row of words that no thread touched since the last barrier; false if one did.
 MC_INLINE bool write_row(LaneWarp& w, uint32_t granule, uint32_t count, int shift, int thread) {
   const SharedShadow& shadow = w.block->shared_shadow;
   const uint32_t since = w.block->since, now = w.stamp;
@@ -144,7 +144,7 @@ MC_INLINE bool write_row(LaneWarp& w, uint32_t granule, uint32_t count, int shif
 
 // ---- Global memory.
 
-// Writes of a row by lanes that no other thread touched in this launch. False where one did.
+// Writes of a row that no other thread touched in this launch; false if one did.
 MC_INLINE bool write_global_row(LaneWarp& w, uint64_t address, uint32_t bytes, int lane,
                                 int lanes) {
   Block& block = *w.block;
@@ -328,7 +328,7 @@ void store_near(LaneWarp& w, const Step* s, uint32_t bytes, const Near& near,
   }
   by_count(per, [&](auto count) {
     constexpr uint32_t kPer = decltype(count)::value;
-    // Most accesses have words as granules, and so a known number of bytes.
+    // Most accesses have granules of a word, so their number of bytes is a constant.
     if (bytes == 4 * kPer) return store_each<kPer>(w, s, 4 * kPer, near, values);
     store_each<kPer>(w, s, bytes, near, values);
   });
@@ -355,7 +355,7 @@ void check_read_far(LaneWarp& w, const Step* s, uint32_t bytes, const Far& far) 
   const bool is_strong = (s->flags & kStrong) != 0;
   for (Mask left = w.active; left != 0;) {
     const int l = lowest(left);
-    // Lanes whose bytes are in a row are looked at together, and of equal addresses one.
+    // Lanes with consecutive bytes are checked together, and lanes with equal addresses once.
     int lanes = 1, same = 1;
     while (l + lanes < kLanes && has(left, l + lanes) && !is_strong &&
            far.at[l + lanes] == far.at[l] + static_cast<uint64_t>(lanes) * bytes) {

@@ -2,8 +2,8 @@
 //
 // Accesses of a warp to memory, for handlers: addresses of the lanes, bounds, races.
 //
-// If all lanes take part, and the addresses of each Run of lanes follow one another or are all the
-// same, one look at the run does for all its lanes. Other accesses are looked at lane by lane.
+// If all lanes are active, and the addresses of each Run of lanes are consecutive or all equal, one
+// check covers the run. Other accesses are checked lane by lane.
 #ifndef MC_PTX_ACCESS_H_
 #define MC_PTX_ACCESS_H_
 
@@ -12,7 +12,7 @@
 
 namespace mc::ptx::MC_PTX_VARIANT {
 
-// The addresses that the lanes of a step name, before they are checked.
+// The addresses of a step's lanes, before they are checked.
 struct Operand64 {
   uint32_t place = 0;
   int64_t offset = 0;
@@ -25,7 +25,7 @@ MC_INLINE Operand64 address_operand(const Step* s) {
 
 MC_INLINE Space space_of(const Step* s) { return static_cast<Space>(s->flags & kSpaceMask); }
 
-// Addresses of other spaces than the shared one, and what makes them those of this process.
+// Addresses outside shared memory, and the offset from device to process addresses.
 struct Far {
   alignas(32) uint64_t at[kLanes];
   uint64_t base = 0;
@@ -73,10 +73,10 @@ constexpr int kRun = 16, kRuns = kLanes / kRun;
 template <class T>
 struct Run {
   T base = 0;
-  bool is_row = false;  // Each lane's bytes are behind those of the lane before; else all the same.
+  bool is_row = false;  // Consecutive addresses; otherwise all are equal.
 };
 
-// False if the addresses have no such order.
+// False if the addresses are neither consecutive nor equal.
 template <class T>
 MC_INLINE bool find_runs(const T* at, uint32_t bytes, Run<T> (&runs)[kRuns]) {
   constexpr int kParts = 32 / sizeof(T);
@@ -122,7 +122,7 @@ MC_INLINE bool is_one_row(const Run<T> (&runs)[kRuns], uint32_t bytes) {
   return is_row;
 }
 
-// The addresses of a whole warp, if they have runs where the code hit last.
+// The addresses of a whole warp, if they form runs in the range that this code hit last.
 MC_INLINE bool find_global_runs(LaneWarp& w, const Step* s, uint32_t bytes,
                                 Run<uint64_t> (&runs)[kRuns]) {
   const SiteRange& range = w.block->sites[s->site];
@@ -132,9 +132,9 @@ MC_INLINE bool find_global_runs(LaneWarp& w, const Step* s, uint32_t bytes,
   return are_inside(runs, range.begin, range.end, bytes);
 }
 
-// ---- Addresses within memory and aligned. False: the launch ended.
+// ---- Checks that addresses are in memory and aligned. False: the launch ended.
 
-// Out of line: reports the first lane that is outside, and is false.
+// Out of line: reports the first lane that is out of bounds, and returns false.
 bool report_outside(LaneWarp& w, const Step* s, Access access, const Near& near);
 bool resolve_global(LaneWarp& w, const Step* s, Access access, Far& far);
 // Local memory and parameters.
@@ -212,9 +212,9 @@ MC_INLINE bool are_quiet(const LaneWarp& w, uint32_t granule, uint32_t count) {
 
 // Out of line: strong reads.
 void read_near_strongly(LaneWarp& w, const Step* s, uint32_t bytes, const Near& near);
-// Reads of words that are not quiet, by lanes.
+// Reads, lane by lane, of words that are not quiet (shadow.h).
 void read_lanes(LaneWarp& w, const Step* s, uint32_t bytes, const Near& near, Mask lanes);
-// The same of a run; repeats: the next run reads the same words.
+// The same for a run; `repeats`: the next run reads the same words.
 void read_run(LaneWarp& w, const Step* s, uint32_t bytes, Run<uint32_t> run, int first_lane,
               bool repeats);
 
@@ -240,13 +240,13 @@ MC_INLINE void check_read_near(LaneWarp& w, const Step* s, uint32_t bytes, Near&
   if (!w.block->checks_races) return;
   if (s->flags & kStrong) return read_near_strongly(w, s, bytes, near);
   if (!w.is_full()) {
-    // Lanes that do not take part have no address that could be looked at.
+    // Inactive lanes have no valid address.
     const uint32_t first = near.at[lowest(w.active)];
     MC_LANES near.at[l] = w.chosen[l] ? near.at[l] : first;
   }
   const int shift = w.block->program->granule_shift;
   const uint32_t per = granules(bytes, shift);
-  // Four words, as in ldmatrix, are worth a loop of their own.
+  // Four words, as in ldmatrix, have a specialised loop.
   const Mask loud = per == 4 ? loud_lanes(w, 4, shift, near) : loud_lanes(w, per, shift, near);
   if (loud != 0) read_lanes(w, s, bytes, near, loud);
 }
@@ -266,7 +266,7 @@ MC_INLINE void check_read_runs(LaneWarp& w, const Step* s, uint32_t bytes,
   }
 }
 
-// Calls f with each line of a row of granules, and with those of the line that lanes touch.
+// Calls f with each line of a row of granules, and with the line's granules that lanes touch.
 template <class F>
 MC_INLINE void each_line(LaneWarp& w, uint64_t granule, uint32_t count, int shift_per, int lane,
                          F f) {
@@ -288,7 +288,7 @@ MC_INLINE uint64_t global_granule(const Block& block, uint64_t address) {
   return (address - kGlobalBase) >> block.program->granule_shift;
 }
 
-// Reads of bytes in a row from an address on, by a lane and those behind it.
+// Reads of consecutive bytes from an address on, by a lane and the lanes after it.
 MC_INLINE void check_read_row(LaneWarp& w, const Step* s, uint64_t address, uint32_t bytes,
                               int lane, int lanes) {
   Block& block = *w.block;
@@ -325,11 +325,11 @@ void check_read_far(LaneWarp& w, const Step* s, uint32_t bytes, const Far& far);
 void touch_far(LaneWarp& w, const Step* s, uint32_t bytes, const Far& far, int lane, Strong kind,
                bool changes);
 
-// Stores values, bytes a lane, with the checks of the space.
+// Stores values of `bytes` bytes per lane, with the checks of the space.
 void store_near(LaneWarp& w, const Step* s, uint32_t bytes, const Near& near,
                 const uint8_t* values);
 void store_far(LaneWarp& w, const Step* s, uint32_t bytes, const Far& far, const uint8_t* values);
-// A row of the whole warp. False, and nothing is stored, where other threads touched it.
+// Stores a row of the whole warp. False, without storing, if other threads touched it.
 bool store_row(LaneWarp& w, uint32_t bytes, uint64_t address, const uint8_t* values);
 
 }  // namespace mc::ptx::MC_PTX_VARIANT

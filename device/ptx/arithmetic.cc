@@ -24,8 +24,7 @@ MC_ELEMENT(Add, (T a, T b), a + b)
 MC_ELEMENT(Sub, (T a, T b), a - b)
 MC_ELEMENT(Mul, (T a, T b), a* b)
 MC_ELEMENT(Div, (T a, T b), a / b)
-// A div.approx has no quotients for finite divisors above 2^126: it gives zeros, and a NaN for an
-// infinity.
+// For finite divisors above 2^126, div.approx gives zeros, and a NaN if the dividend is infinite.
 struct DivApprox {
   MC_INLINE static float of(float a, float b) {
     const float size = __builtin_fabsf(b);
@@ -48,7 +47,7 @@ struct CopySign {
   MC_INLINE static double of(double a, double b) { return __builtin_copysign(b, a); }
 };
 
-// -0 is less than +0. A number wins against a NaN, but for the forms with .NaN.
+// -0 is less than +0. A number wins against a NaN, except with .NaN.
 template <class T>
 MC_INLINE T lesser(T a, T b) {
   using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
@@ -146,10 +145,10 @@ const Step* floats(Warp& base, const Step* s) {
   return s + 1;
 }
 
-// With .ftz a GPU rounds as if there were no least exponent and makes a zero of what is then below
-// the least normal number, even if subnormal numbers would round up to that number. An H100 gives 0
-// for mul.rn.ftz.f32 of 0.99999994 and 2^-126, and what ptxas makes of cvt.ftz.f32.f64 is the same
-// in each mode; for the others of float32 a GPU has not shown it yet. The host has two modes that
+// With .ftz a GPU rounds with unbounded exponent and flushes a result below the least normal number
+// to zero, even if subnormal numbers would round up to that number. An H100 gives 0 for
+// mul.rn.ftz.f32 of 0.99999994 and 2^-126, and ptxas compiles cvt.ftz.f32.f64 to the same rule in
+// each mode; other float32 operations were not yet observed on a GPU. The host has two modes that
 // together are this rule; the barriers keep the arithmetic between the changes of the mode.
 template <class O, int N>
 const Step* flushed_floats(Warp& base, const Step* s) {
@@ -258,7 +257,7 @@ Handler float_handler(const ArithmeticKey& key) {
   return floats<float, O, N, true>;
 }
 
-// Approximate operations have floats alone.
+// Approximate operations exist only for floats.
 template <class O, int N = 1>
 Handler approximate_handler(const ArithmeticKey& key) {
   if (key.type != Type::kF32) return nullptr;

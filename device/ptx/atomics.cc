@@ -7,7 +7,7 @@
 namespace mc::ptx::MC_PTX_VARIANT {
 namespace {
 
-// Pairs of halves are added each.
+// Each half of a pair is added separately.
 template <class T>
 struct Pair {
   T low, high;
@@ -24,7 +24,7 @@ MC_INLINE Pair<T> sum(Pair<T> a, Pair<T> b) {
   return {sum(a.low, b.low), sum(a.high, b.high)};
 }
 
-// A float's sum in global memory has no subnormal numbers, on either side.
+// A float atomic add in global memory flushes subnormal operands and results.
 MC_INLINE float flushed(float x) {
   return __builtin_fabsf(x) < 0x1p-126F ? __builtin_copysignf(0.0F, x) : x;
 }
@@ -83,7 +83,7 @@ bool update_far(LaneWarp& w, const Step* s, Space space) {
   Far far;
   if (!resolve_far(w, s, {sizeof(T), true}, address_operand(s), space, far)) return false;
   w.stamp = ++*w.block->now;
-  // An exchange whose result nobody reads is a store.
+  // An exchange with an unused result is a store.
   const bool is_store = O == Op::kExch && (s->flags & kUnread) != 0;
   if (far.has_unwritten && !is_store) note_unwritten_lanes(w, s, sizeof(T), far);
   for (int l = 0; l < kLanes; ++l) {

@@ -55,7 +55,8 @@ const Step* prmt(Warp& base, const Step* s) {
                [&](uint32_t a, uint32_t b, uint32_t c) { return permuted(a, b, rows[c & 3]); });
 }
 
-// A GPU takes the low eight bits of a field's place and length for 32 bits, and all for 64.
+// For 32-bit values a GPU uses the low eight bits of a field's position and length, for 64-bit
+// values all bits.
 template <class T>
 constexpr uint32_t kFieldMask = sizeof(T) == 8 ? ~uint32_t{0} : 255;
 
@@ -81,7 +82,7 @@ const Step* bfe(Warp& base, const Step* s) {
   return s + 1;
 }
 
-// The low e bits of a go into b, at bit c.
+// Inserts the low e bits of a into b, at bit c.
 template <class T>
 const Step* bfi(Warp& base, const Step* s) {
   LaneWarp& w = lanes_of(base);
@@ -97,7 +98,7 @@ const Step* bfi(Warp& base, const Step* s) {
   return s + 1;
 }
 
-// Ones from bit a on, b of them. The flag 1 holds both to 32; without it they wrap.
+// A mask of b ones from bit a on. Flag 1 clamps both to 32; without it they wrap.
 const Step* mask(Warp& base, const Step* s) {
   LaneWarp& w = lanes_of(base);
   const bool clamps = s->flags & 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A block's memory, its time and its reports: what handlers call, compiled once.
+// A block's memory, its time and its reports: the functions that handlers call, compiled once.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -21,8 +21,8 @@ namespace mc::ptx {
 
 constexpr size_t kVector = 64;    // Frames and memory begin at multiples of it.
 constexpr uint32_t kSlack = 256;  // Words and bytes behind a row, which vectors may touch.
-constexpr uint32_t kStackBytes = 32 << 10;  // Local memory for the functions that are called.
-constexpr size_t kBytesOfTurn = 128 << 10;  // Local memory that costs as much as a turn.
+constexpr uint32_t kStackBytes = 32 << 10;  // Local memory of called functions.
+constexpr size_t kBytesOfTurn = 128 << 10;  // Clearing this much local memory costs one turn.
 constexpr size_t kNameMax = 200;
 constexpr uint64_t kNearBytes = uint64_t{1} << 32;  // Accesses beyond an array's end name it.
 constexpr size_t kCallFramesBytesMax = 256 << 20;
@@ -51,7 +51,7 @@ uint64_t mix(uint64_t seed) {
 
 size_t rounded_up(size_t bytes) { return (bytes + kVector - 1) / kVector * kVector; }
 
-// Zeros that take room when they are touched, aligned for vectors.
+// Zeroed memory, committed on first touch and aligned for vectors.
 template <class T>
 std::unique_ptr<T, Freed> zeros(size_t count) {
   const size_t bytes = rounded_up(count * sizeof(T) + kVector);
@@ -89,9 +89,9 @@ void lay_shadow(Block& block, BlockMemory& memory) {
   }
 }
 
-// The bytes do not depend on the blocks that ran before: those of kernels with calls, whose memory
-// would be large, run on one worker. All ones are NaN for every floating type, so that a sum into
-// an array that nobody cleared is wrong.
+// Clears local memory, so that the bytes do not depend on earlier blocks. Blocks of kernels with
+// calls, whose memory would be large, run on one worker. All ones are NaN for every floating type,
+// so that a sum into an uninitialised array is wrong.
 void clear_local(Block& block) {
   if (block.program->has_calls || block.local_stride == 0) return;
   const size_t bytes = size_t{block.threads} * block.local_stride;
@@ -208,7 +208,7 @@ void save_bytes(Block& block, uint64_t address, uint64_t bytes) {
 void fence(Block& block, Warp& warp, LaneSet lanes, bool is_device) {
   warp.stamp = ++*block.now;
   const auto add_lanes = [&](Fence& last) {
-    // The lanes of a warp may come one after the other.
+    // The lanes of a warp may arrive one after the other.
     const bool is_with_last = last.own > warp.since;
     const LaneSet before = is_with_last ? last.lanes : LaneSet{};
     last = {lanes, warp.stamp, warp.since, block.since};
@@ -222,8 +222,8 @@ void fence(Block& block, Warp& warp, LaneSet lanes, bool is_device) {
 
 namespace {
 
-// Knowledge of those that met: rows have the times of members, and the members take the latest of
-// all; F: f(k) is a member and its time.
+// Merges the knowledge of lanes or warps that met: each member's row takes the latest times of all
+// members; f(k) is a member and its time.
 template <class F>
 void join_rows(uint32_t* rows, size_t members, size_t width, F f) {
   std::vector<uint32_t> joined(width);
@@ -273,7 +273,7 @@ void open_part(Block& block, std::span<Warp* const> waiting, std::span<const War
   auto& parts = block.memory->parts;
   if (block.parts == nullptr) parts.assign(width * width, 0);
   block.parts = parts.data();
-  // Those that only arrived learn nothing.
+  // Warps that only arrived (bar.arrive) learn nothing.
   std::vector<uint32_t> kept;
   for (const WarpTime& one : arrived) {
     const uint32_t* row = block.parts + one.warp->index * width;
@@ -347,13 +347,13 @@ void add(Block& block, Finding finding) {
     block.stopped = true;
     launch.stopped = true;
   }
-  // Findings of several workers are found again by one.
+  // A launch with several workers is repeated with one, which finds them again.
   if (launch.workers > 1) return;
   finding.array.resize(std::min(finding.array.size(), kNameMax));
   launch.log->add(std::move(finding));
 }
 
-// The shared array with an address, or the one that ends nearest before it.
+// The shared array that contains an address, or else the array that ends nearest before it.
 std::string array_at(const Program& program, uint64_t at) {
   std::string name;
   for (const SharedArray& array : program.shared_arrays) {
@@ -366,7 +366,7 @@ std::string bytes_text(uint64_t bytes) {
   return std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes");
 }
 
-// The place of an access of global memory, in words without addresses.
+// Describes the location of a global access without addresses.
 std::string global_detail(const Block& block, uint64_t address, uint64_t bytes,
                           std::string& array) {
   const GlobalMemory& memory = *block.launch->memory;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Functions that CUDA's runtime brings to kernels: vprintf, __assertfail, malloc and free.
+// Functions that CUDA's runtime gives to kernels: vprintf, __assertfail, malloc and free.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -37,7 +37,7 @@ class Builtin {
     return value;
   }
 
-  // The bytes at an address of the generic space, null if they are outside of memory.
+  // The bytes at a generic address; null if they are outside of memory.
   const uint8_t* bytes_at(uint64_t address, size_t size) const {
     const uint64_t offset = address & ((uint64_t{1} << kWindowShift) - 1);
     switch (address >> kWindowShift) {
@@ -149,7 +149,7 @@ class Builtin {
     return 0;
   }
 
-  // Null where the heap of the launch is used up, as on a GPU.
+  // Null if the heap of the launch is used up, as on a GPU.
   uint64_t allocate() {
     const uint64_t size = argument(0);
     int64_t& left = block_.launch->heap_left;
@@ -161,7 +161,7 @@ class Builtin {
     return *address;
   }
 
-  // The heap orders what its last owner did before all that the next one does.
+  // The heap orders the last owner's accesses before the next owner's.
   void forget_accesses(uint64_t address, uint64_t size) {
     // Allocations begin and end between lines of the shadow.
     const int shift = block_.program->granule_shift + kLineShift;

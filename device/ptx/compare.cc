@@ -34,10 +34,10 @@ MC_INLINE T operand(T x) {
   return x;
 }
 
-// The flag of comparisons of halves that take subnormal numbers for zeros.
+// The flag of half comparisons that treat subnormal numbers as zeros.
 constexpr uint32_t kFlushed = 8;
 
-// A row of halves as floats; subnormal ones are zeros where the step flushes.
+// A row of halves as floats; if the step flushes, subnormal numbers are zeros.
 template <class T>
 MC_INLINE void half_operands(LaneWarp& w, const Step* s, uint32_t place, float* to, int count) {
   widen_row(w.at<T>(place), to, count);
@@ -45,14 +45,14 @@ MC_INLINE void half_operands(LaneWarp& w, const Step* s, uint32_t place, float* 
   for (int k = 0; k < count; ++k) to[k] = __builtin_fabsf(to[k]) < 0x1p-14F ? 0 : to[k];
 }
 
-// A result, combined with a third predicate as the immediate says: 0 alone, 1 and, 2 or, 3 xor.
+// A result, combined with a third predicate by the immediate: 0 not at all, 1 and, 2 or, 3 xor.
 MC_INLINE Mask combined(LaneWarp& w, const Step* s, Mask holds) {
   if (s->immediate == 0) return holds;
   const Mask third = predicate(w, s, s->c, kNegated);
   return s->immediate == 1 ? holds & third : s->immediate == 2 ? holds | third : holds ^ third;
 }
 
-// K elements to a lane. The second result of one is the opposite of the first.
+// K elements per lane. If K is 1, the second result is the negation of the first.
 template <class T, Compare C, bool kFtz, int K>
 const Step* compare(Warp& base, const Step* s) {
   LaneWarp& w = lanes_of(base);

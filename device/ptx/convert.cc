@@ -35,8 +35,8 @@ const Step* narrow_lanes(Warp& base, const Step* s) {
   return s + 1;
 }
 
-// Floats to integers, in the mode that a step before this one sets: NaN is 0, and what is too
-// large is the largest.
+// Floats to integers, in the rounding mode that an earlier step sets. NaN becomes 0, and values
+// out of range saturate.
 template <class D>
 const Step* to_integer(Warp& base, const Step* s) {
   LaneWarp& w = lanes_of(base);
@@ -119,7 +119,7 @@ uint64_t integer_of_float(double given, const ConvertKey& key) {
   const double x = __builtin_rint(given);
   const int bits = 8 * bytes_of(key.to);
   const bool is_signed_type = is_signed(key.to);
-  // NaN is 0 from a narrow type to a narrow one, else the highest bit.
+  // A NaN becomes 0 between narrow types, and otherwise the highest bit.
   if (x != x) {
     const bool is_narrow = key.from != Type::kF64 && bits < 64;
     return is_narrow ? 0 : extended(uint64_t{1} << (bits - 1), key.to);

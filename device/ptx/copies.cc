@@ -2,8 +2,9 @@
 //
 // Asynchronous copies, and loads of matrices from shared memory.
 //
-// A copy is done when its group is waited for, as late as a GPU may do it: a kernel that reads
-// before it waits reads what was there before. Writes of shared memory count from then on.
+// A copy takes effect when the kernel waits for its group, which is the latest time that a GPU
+// permits: a kernel that reads before it waits reads the old bytes. Its writes of shared memory
+// count from then on.
 #include "ptx/access.h"
 
 namespace mc::ptx::MC_PTX_VARIANT {
@@ -11,7 +12,7 @@ namespace {
 
 constexpr size_t kPendingMax = 1 << 12;
 
-// A part of each active lane's bytes from global memory. The row of a lane has `bytes` bytes.
+// A part of each active lane's bytes from global memory; each lane has `bytes` bytes in total.
 struct Piece {
   uint32_t at, size;
 };
@@ -31,8 +32,8 @@ bool fetch_piece(LaneWarp& w, const Step* s, uint32_t bytes, Piece piece, Pendin
   return true;
 }
 
-// The lanes' bytes from global memory, read when the copy is issued. A lane may read fewer than the
-// copy has; those of such a lane are read in pieces whose size is a power of two.
+// The lanes' bytes from global memory, read when the copy is issued. A lane may read fewer bytes
+// than the copy has; these are read in pieces whose size is a power of two.
 bool fetch(LaneWarp& w, const Step* s, uint32_t bytes, PendingCopy& copy) {
   if (s->e == 0) return fetch_piece(w, s, bytes, {0, bytes}, copy);
   const uint32_t* sizes = w.at<uint32_t>(s->e);
@@ -55,7 +56,7 @@ bool fetch(LaneWarp& w, const Step* s, uint32_t bytes, PendingCopy& copy) {
   return is_inside;
 }
 
-// Room for one more copy, of which the launch has a limited amount.
+// True if the launch's limit permits one more pending copy.
 bool has_room(LaneWarp& w) {
   const size_t size = w.pending.size(), more = size < 16 ? 16 : size;
   if (size < w.pending.capacity()) return true;
@@ -92,7 +93,7 @@ const Step* commit(Warp& base, const Step* s) {
   return s + 1;
 }
 
-// A copy may read its source as late as it is waited for.
+// Checks that no thread wrote the source, since a copy may read it until the wait.
 void check_source(LaneWarp& w, const PendingCopy& copy) {
   for (Mask left = w.active; left != 0; left &= left - 1) {
     const int l = lowest(left);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Steps that count. The decoder puts them before the steps that they count, where a device counts.
+// Steps that count. If the device counts, the decoder puts each before the step that it counts.
 #include "ptx/counts.h"
 
 #include "ptx/access.h"
@@ -38,7 +38,8 @@ void count_far(RequestCounts& counts, const uint64_t* at, Mask lanes) {
   counts.sectors += static_cast<uint64_t>(sectors.size);
 }
 
-// The passes for some lanes. Lanes that read one word share it, and its atomics take turns.
+// The passes for some lanes. Lanes that read the same word share a pass; atomics on it take one
+// each.
 int passes_of(const uint64_t* at, Mask lanes, uint32_t bytes, bool is_atomic) {
   Distinct words;
   int most = 0, in_bank[kBanks] = {};
@@ -72,8 +73,8 @@ const Step* count_instruction(Warp& base, const Step* s) {
   return s + 1;
 }
 
-// The access of the step behind it: c bytes a lane, of the kind e; b: of so many lanes, 0: of those
-// that are active.
+// Counts the next step's access: c bytes per lane, of kind e, by b lanes, or by the active lanes if
+// b is 0.
 const Step* count_access(Warp& base, const Step* s) {
   LaneWarp& w = lanes_of(base);
   Counts& counts = *w.block->counts;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Counts: what the warps of a launch did, as far as it decides how fast a GPU would be. Devices
-// count where DeviceOptions ask for it.
+// Counts: the work of a launch's warps that determines its speed on a GPU.  A device counts if
+// DeviceOptions::counts is set.
 #ifndef MC_PTX_COUNTS_H_
 #define MC_PTX_COUNTS_H_
 

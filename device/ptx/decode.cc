@@ -8,12 +8,12 @@
 namespace mc::ptx {
 namespace {
 
-// Bytes between shared arrays that belong to none, to see accesses beyond an end.
+// Unused bytes between shared arrays, so that an access beyond an array's end is detected.
 constexpr uint32_t kSharedGap = 64;
 constexpr int64_t kSharedBytesMax = 256 << 10;
 constexpr size_t kTextMax = 300;  // The limit of a part of a message.
 
-// Opcodes whose lanes may wait, so that a guard on one of them is a branch around it.
+// Opcodes at which lanes may wait. A guard on such an instruction is decoded as a branch.
 constexpr std::string_view kMayWait[] = {"bar",   "barrier",  "call",    "shfl", "vote",
                                          "match", "redux",    "elect",   "trap", "mma",
                                          "wmma",  "ldmatrix", "stmatrix"};
@@ -125,7 +125,7 @@ bool is_memory(const Instruction& one) {
          one.opcode == "cp" || one.opcode == "ldu" || one.opcode == "wmma";
 }
 
-// Facts that the whole program needs before its first step.
+// Notes properties that the whole program needs before its first step.
 void note(Program& program, const Instruction& one) {
   const bool is_fence =
       one.opcode == "fence" || one.opcode == "membar" || one.has("release") || one.has("acq_rel");
@@ -214,7 +214,7 @@ Status Decoder::run() {
   find_compared();
   for (size_t index = 0; index + 1 < graph_.size() && !error_; ++index) block(index);
   if (error_) return *error_;
-  // Lanes that run over the end return.
+  // Lanes that run past the last instruction return.
   block_steps_.push_back(code_.steps.size());
   present_ = nullptr;
   emit(function_.is_kernel ? variant_.plain.leave : variant_.plain.give_back).flags = kAlways;
@@ -250,7 +250,7 @@ void Decoder::instruction(const Instruction& one) {
   }
 }
 
-// A lack counts where a thread reaches it.
+// An unsupported instruction is reported only if a thread reaches it.
 void Decoder::decode_one(const Instruction& one) {
   const size_t steps = code_.steps.size(), lists = code_.lists.size();
   const size_t links = links_.size(), step_links = step_links_.size();
@@ -313,7 +313,7 @@ void Decoder::list(std::vector<uint32_t> places) {
   code_.lists.push_back(std::move(places));
 }
 
-// Pointers between steps, once there are no more.
+// Resolves links between steps to pointers, once all steps exist.
 void Decoder::resolve() {
   std::vector<Step>& steps = code_.steps;
   auto step_of = [&](int block) { return &steps[block_steps_[static_cast<size_t>(block)]]; };

@@ -20,11 +20,11 @@ using Addresses = std::map<std::string, uint64_t>;
 // The address of a function, for tables of pointers: its position among the module's functions.
 inline uint64_t function_address(size_t position) { return kFunctionBase + position; }
 
-// Programs that count have a step for that before each other one (counts.h).
+// With kOn, a counting step comes before each other step (counts.h).
 enum class Counting : uint8_t { kOff, kOn };
 
-// kInvalidInput for PTX that is wrong, kUnsupported for what this executor lacks; the message has
-// the line of the text and the instruction.
+// Returns kInvalidInput for wrong PTX and kUnsupported for PTX that this executor does not support;
+// the message has the line of the text and the instruction.
 Result<std::unique_ptr<Program>> decode(std::shared_ptr<const Module> module,
                                         const Function& kernel, const Addresses& addresses,
                                         const Variant& variant, Counting counting);

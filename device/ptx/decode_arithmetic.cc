@@ -72,7 +72,7 @@ bool is_half(Type type) {
   return type == Type::kF16 || type == Type::kF16x2 || type == Type::kBf16 || type == Type::kBf16x2;
 }
 
-// The value of a type that set gives where its comparison holds.
+// The value with which `set` represents true in a type.
 uint64_t true_of(Type type) {
   if (type == Type::kF32) return 0x3F800000;
   if (type == Type::kF16 || type == Type::kF16x2) return 0x3C00;
@@ -81,7 +81,7 @@ uint64_t true_of(Type type) {
 
 bool is_pair(Type type) { return type == Type::kF16x2 || type == Type::kBf16x2; }
 
-// The part of the product that mul, mad, mul24 and mad24 name.
+// The part of the product (lo, hi, wide) that mul, mad, mul24 and mad24 select.
 Op part_of_product(const Instruction& one, Op op) {
   if (one.has("wide")) return op == Op::kMul ? Op::kMulWide : Op::kMadWide;
   if (one.has("hi") && op == Op::kMul) return Op::kMulHi;
@@ -214,8 +214,8 @@ void Decoder::convert_fp8(const Instruction& one) {
 // `setp.lt{.and}.f32 p{|q}, a, b {, c}`
 void Decoder::set_predicate(const Instruction& one) { compare(one, "dp|ep"); }
 
-// `set.lt{.and}.u32.f32 d, a, b{, c}`: all bits, or 1.0, where it holds. Pairs of halves have two
-// results, one in each half of d.
+// `set.lt{.and}.u32.f32 d, a, b{, c}`: all bits set, or 1.0, if it is true. Pairs of halves have
+// two results, one in each half of d.
 void Decoder::set_value(const Instruction& one) {
   if (one.types.size() != 2) return lack("this form of set is not supported");
   const Type to = one.types[0];
@@ -237,7 +237,7 @@ void Decoder::set_value(const Instruction& one) {
   emit(variant_.arithmetic({Op::kOr, Type::kB32}), {.d = d, .a = d, .b = rest});
 }
 
-// A comparison with results of a form.
+// Decodes a comparison whose results have the form `results`.
 Step& Decoder::compare(const Instruction& one, const std::string& results) {
   const int64_t combination = position_of(one, kCombinations) + 1;
   const ArithmeticKey key{Op::kSetp, one.type(), compare_of(one), one.has("ftz"), false};

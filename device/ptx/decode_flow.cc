@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Flow of control, and what lanes and threads do together.
+// Control flow, and collective operations of lanes and threads.
 #include <algorithm>
 
 #include "ptx/decoder.h"

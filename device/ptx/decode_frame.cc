@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Places in the frame, and the operands that they are for.
+// The layout of the frame, and the offsets of operands in it.
 #include <algorithm>
 #include <bit>
 
@@ -47,7 +47,7 @@ constexpr SpecialName kSpecials[] = {
     {"%envreg2", Source::kGridWorkspaceLow},
 };
 
-// Registers that say where the thread runs.
+// Registers about the thread's location on the GPU, which are zero here.
 constexpr std::string_view kZeroSpecials[] = {
     "%gridid",      "%cluster_ctarank", "%clusterid.x",     "%clusterid.y",
     "%clusterid.z", "%cluster_ctaid.x", "%cluster_ctaid.y", "%cluster_ctaid.z"};
@@ -59,7 +59,7 @@ int register_width(Type type) {
   return bytes == 1 ? 2 : bytes;
 }
 
-// Rows of the frame have elements of these bytes.
+// True for the element sizes that rows of the frame have.
 bool is_lane_width(int width) { return width == 2 || width == 4 || width == 8; }
 
 template <size_t N>
@@ -83,7 +83,7 @@ uint32_t Decoder::row(int width) {
 }
 
 void Decoder::lay_out_frame() {
-  top_ = 32;  // Place 0 means that the variable has no place.
+  top_ = 32;  // Offset 0 means that the variable has none.
   zeros_ = row(8);
   discarded_ = row(8);
   places_.assign(function_.registers.size(), 0);
@@ -121,8 +121,8 @@ void Decoder::lay_out_variables() {
   }
 }
 
-// Moves of constants, parameters and special registers need no step where the register has no
-// other value.
+// A move of a constant, parameter or special register needs no step if the register has no other
+// value.
 void Decoder::fold_values() {
   for (const Instruction& one : function_.instructions) {
     if (one.guard >= 0 || one.operands.size() != 2) continue;
@@ -174,7 +174,7 @@ bool Decoder::folds(const Instruction& one, FrameValue& value) {
   return true;
 }
 
-// Linear scan: a register takes a place whose last one's life is over.
+// Linear scan: a register takes the offset of a register whose live range has ended.
 void Decoder::share_places() {
   std::vector<int> order;
   for (size_t id = 0; id < lives_.size(); ++id) {
@@ -184,7 +184,7 @@ void Decoder::share_places() {
     return lives_[static_cast<size_t>(x)].first < lives_[static_cast<size_t>(y)].first;
   });
   std::map<int, std::vector<uint32_t>> spare;  // The key is a width.
-  std::set<std::pair<int, int>> active;        // Ends of lives and registers.
+  std::set<std::pair<int, int>> active;        // Ends of live ranges, and their registers.
   for (const int id : order) {
     const Life& life = lives_[static_cast<size_t>(id)];
     while (!active.empty() && active.begin()->first < life.first) {

@@ -152,7 +152,7 @@ void Decoder::fragment_access(const Instruction& one, const Shape& shape, size_t
 void Decoder::fragment_product(const Instruction& one) {
   if (!one.has("mma")) return lack("this form of wmma is not supported");
   std::vector<Type> types = one.types;
-  // Products of halves name the types of d and c alone.
+  // Products of halves name only the types of d and c.
   if (types.size() == 2) types = {types[0], Type::kF16, Type::kF16, types[1]};
   if (types.size() != 4) return fail("it names a wrong number of types");
   constexpr char kParts[] = {'d', 'a', 'b', 'c'};

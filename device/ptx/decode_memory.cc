@@ -8,7 +8,7 @@
 namespace mc::ptx {
 namespace {
 
-// A limit for modules that are made to take long: a value is moved once or twice.
+// A limit against modules made to be slow: compilers move a value once or twice.
 constexpr int kMovesMax = 8;
 
 struct AtomicName {
@@ -29,7 +29,7 @@ Space space_of(const Instruction& one) {
   return Space::kGeneric;
 }
 
-// The caches of these loads may have what the word was before.
+// These loads use a cache that may contain the word's old value.
 bool is_read_only(const Instruction& one) {
   return one.has("nc") || one.has("const") || one.opcode == "ldu";
 }
@@ -121,7 +121,7 @@ void Decoder::access(const Instruction& one, size_t data, size_t memory) {
   Step step = memory_step(one, operand(one, memory));
   step.d = places[0];
   count_access(one, step, static_cast<uint32_t>(key.bytes * key.elements));
-  // The first look of a loop around atom.cas is no plain read: only the atomic acts on it.
+  // The first read of an atom.cas loop does not count as a plain read: only the atomic acts on it.
   const bool is_look = is_load && space_of(one) == Space::kShared && is_compared(operand(one, 0));
   if (is_look) step.flags |= kStrong;
   emit(is_load ? variant_.load(key) : variant_.store(key), step);
@@ -159,7 +159,7 @@ bool Decoder::is_compared(const Operand& data) const {
   return data.id >= 0 && compared_[static_cast<size_t>(data.id)];
 }
 
-// The caches of constants move no sectors.
+// Constant accesses are cached and move no sectors.
 void Decoder::count_access(const Instruction& one, Step access, uint32_t bytes, uint32_t lanes) {
   if (builder_.counting == Counting::kOff || one.has("const")) return;
   const bool is_store = one.opcode == "st" || one.opcode == "stmatrix";
@@ -182,7 +182,7 @@ Step Decoder::memory_step(const Instruction& one, const Operand& memory) {
   return step;
 }
 
-// A kernel's parameter at a known place is a value of the frame.
+// A kernel's parameter at a constant offset is a value of the frame.
 void Decoder::parameter_load(const Instruction& one, const Variable& parameter) {
   const Operand& from = operand(one, 1);
   int width = 0;
@@ -273,7 +273,7 @@ void Decoder::copy_async(const Instruction& one) {
   const bool is_size = bytes.kind == Operand::Kind::kInteger &&
                        (bytes.value == 4 || bytes.value == 8 || bytes.value == 16);
   if (!is_size) return fail("a copy has 4, 8 or 16 bytes");
-  // The last operand is the policy of a cache, where there is one.
+  // The last operand is the cache policy, if there is one.
   const size_t hint = one.has("L2::cache_hint") ? 1 : 0;
   const bool has_size = one.operands.size() > 3 + hint;
   if (has_size && operand(one, 3).type == Type::kPred) return lack("ignore-src is not supported");

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Decoder: one function of a program. Its parts: the frame and the operands (decode_frame.cc),
-// arithmetic (decode_arithmetic.cc), memory (decode_memory.cc), matrices (decode_matrix.cc), flow
-// of control and what lanes do together (decode_flow.cc).
+// arithmetic (decode_arithmetic.cc), memory (decode_memory.cc), matrices (decode_matrix.cc),
+// control flow and collective operations of lanes (decode_flow.cc).
 //
-// The first error is kept, and nothing is decoded after it; until then a wrong operand has the
-// place of the zeros, so no part needs to look at each step of its own.
+// Only the first error is kept, and decoding stops at the next instruction. Until then a wrong
+// operand refers to the row of zeros, so the functions need no check after each operand.
 #ifndef MC_PTX_DECODER_H_
 #define MC_PTX_DECODER_H_
 
@@ -26,13 +26,12 @@
 
 namespace mc::ptx {
 
-// False for a modifier that may mean something that no handler does.
+// False for a modifier whose effect no handler may implement.
 bool is_known_modifier(std::string_view modifier);
 
-// The name of a shared variable of a function's body among those of all functions.
-// True for loads and stores that order threads: volatile, relaxed, acquiring and releasing ones.
+// True for loads and stores that order threads: volatile, relaxed, acquiring and releasing.
 bool is_strong(const Instruction& one);
-// True for stores and atomics before which other blocks may have a turn.
+// True for stores and atomics before which the scheduler may run other blocks.
 bool may_pause(const Instruction& one);
 std::string shared_key(const Function& function, const std::string& variable);
 
@@ -50,7 +49,7 @@ struct ProgramBuilder {
   Code* code_of(const Function& function);
 };
 
-// Which of the names a modifier of the instruction is, -1 if none.
+// The index of the name that is a modifier of the instruction; -1 if there is none.
 template <size_t N>
 int64_t position_of(const Instruction& one, const std::string_view (&names)[N]) {
   for (size_t k = 0; k < N; ++k) {
@@ -97,19 +96,20 @@ class Decoder {
 
   // ---- Operands: decode_frame.cc
   const Operand& operand(const Instruction& one, size_t index);
-  // A step with the places of an instruction's operands, of which the form has a word each: the
-  // field (a to e, or i for the immediate) and the width, in bytes or `w` for the type's, `x` for
-  // twice that; `p` is a predicate, and `n` a constant. A field d, or behind a `|`, is a result.
+  // A step with the frame offsets of an instruction's operands. The form has one word per operand:
+  // the field (a to e, or i for the immediate) and the width, which is a number of bytes, `w` for
+  // the type's width or `x` for twice that; `p` is a predicate, and `n` a constant. The field d,
+  // or one after a `|`, is a result.
   Step operands(const Instruction& one, std::string_view form);
   Step operands(const Instruction& one, std::string_view form, Type type);
   void place(Step& step, std::string_view word, const Operand& operand, int width);
-  // The place of an operand of a width. Registers of another width are an error.
+  // The frame offset of an operand. A register of another width is an error.
   uint32_t source(const Operand& operand, int width);
   uint32_t source(const Instruction& one, size_t index, int width);
   uint32_t register_source(const Operand& operand, int width);
   uint32_t special_source(const std::string& name, int width);
   uint32_t symbol_source(const std::string& name, int64_t offset, int width);
-  // The place of a result. A discarded one has a row of its own.
+  // The frame offset of a result. Discarded results share one row.
   uint32_t result(const Operand& operand, int width);
   uint32_t predicate_source(const Operand& operand);
   uint32_t predicate_result(const Operand& operand);
@@ -139,7 +139,7 @@ class Decoder {
   void guarded(const Instruction& one, Handler handler);
   void call(const Instruction& one);
   void call_arguments(Step& step, const Operand& results, const Operand& arguments);
-  // kWholeWarp where the instruction's last operand, its mask, is called so.
+  // kWholeWarp if the instruction's last operand, its mask, is the register kWarpMask.
   uint32_t whole_warp(const Instruction& one) const;
   void barrier(const Instruction& one);
   void shuffle(const Instruction& one);
@@ -155,11 +155,11 @@ class Decoder {
   std::vector<uint32_t> register_row(const Instruction& one, const Operand& data, bool is_result,
                                      int& width);
   void access(const Instruction& one, size_t data, size_t memory);
-  // A step that counts an access, whose address `access` has, where the program counts.
+  // Adds a step that counts the access at the address of `access`, if the program counts.
   void count_access(const Instruction& one, Step access, uint32_t bytes, uint32_t lanes = 0);
-  // The same of ldmatrix and stmatrix.
+  // The same for ldmatrix and stmatrix.
   void count_rows(const Instruction& one, Step access);
-  // A step with an address, its space and a site of its own.
+  // A step with an address, its space and a new site number.
   Step memory_step(const Instruction& one, const Operand& memory);
   void find_compared();
   // True for a register whose value atom.cas compares with memory.
@@ -196,7 +196,7 @@ class Decoder {
   std::vector<uint32_t> fragment(const Instruction& one, size_t operand, int width, bool is_result);
 
   // ---- Steps
-  // Adds a step, whose fields but the handler and the instruction are those of `step`.
+  // Adds a step with the fields of `step`, this handler and the current instruction.
   Step& emit(Handler handler, Step step = {});
   void list(std::vector<uint32_t> places);
   void resolve();

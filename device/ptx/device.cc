@@ -29,8 +29,8 @@ constexpr uint32_t kGridMaxX = 0x7FFFFFFF, kGridMaxYZ = 65535;
 constexpr uint32_t kSharedStaticMax = 48 << 10, kSharedMax = 227 << 10;
 constexpr size_t kContextsBytesMax = size_t{512} << 20;
 constexpr size_t kContextsMax = 32 * kMultiprocessors;    // A cooperative grid of the largest size.
-constexpr size_t kCooperativeBytesMax = size_t{4} << 30;  // For the contexts of a launch.
-constexpr uint32_t kLocalMax = 512 << 10;  // Bytes of a thread, of every compute capability.
+constexpr size_t kCooperativeBytesMax = size_t{4} << 30;  // Memory for the contexts of a launch.
+constexpr uint32_t kLocalMax = 512 << 10;  // Bytes per thread, for every compute capability.
 // Two words that are zero when a launch begins: cooperative_groups/details/driver_abi.h.
 constexpr size_t kGridWorkspaceBytes = 8;
 constexpr int64_t kLaunchBytesMax = 1 << 30;             // Frames of calls and copies under way.
@@ -38,11 +38,11 @@ constexpr int64_t kHeapBytes = 64 << 20;                 // For malloc of kernel
 constexpr uint64_t kNoiseOfLaunch = 0x9FB21C651E98DF25;  // Odd, so that launches differ.
 constexpr uint64_t kLatePauses = 3;
 constexpr uint64_t kTicksOfLaunch = 50'000;      // The time from one launch to the next.
-constexpr size_t kUnwrittenSitesMax = 4;         // Those whose bytes are changed.
-constexpr uint64_t kFollowedBytesMax = 1 << 30;  // An undone launch takes their room once more.
-// Large numbers, NaN and zeros, in place of bytes that nothing wrote.
+constexpr size_t kUnwrittenSitesMax = 4;         // Read sites that are tested with other bytes.
+constexpr uint64_t kFollowedBytesMax = 1 << 30;  // Undoing a launch needs as much memory again.
+// The bytes that replace unwritten memory: large numbers, NaN and zeros.
 constexpr uint8_t kOtherBytes[] = {0x7F, 0xFF, 0x00};
-// The same of shared memory; large negative numbers too, so that no maximum hides them.
+// The same for shared memory, with large negative numbers, so that no maximum hides them.
 constexpr uint8_t kSharedBytes[] = {0x7F, 0xFF, 0x00, 0xFE};
 
 // Triton's modules name the file of the kernel.
@@ -62,7 +62,7 @@ std::string triple(const std::array<uint32_t, 3>& three) {
          std::to_string(three[2]);
 }
 
-// The rule that a launch's shape breaks, or nothing.
+// The rule that a launch's shape breaks, or an empty text.
 std::string shape_fault(const LaunchOptions& options, const Program& program) {
   const auto& [x, y, z] = options.block;
   const uint64_t threads = uint64_t{x} * y * z;
@@ -106,7 +106,7 @@ void place_value(std::vector<uint8_t>& bytes, const Relocation& relocation, uint
   }
 }
 
-// Memory of this process for a block that is under way.
+// The memory of this process that a running block needs.
 size_t context_bytes(const Launch& launch, int lanes) {
   const Program& program = *launch.program;
   const size_t warps = launch.threads / static_cast<uint32_t>(lanes) + 1;
@@ -168,11 +168,11 @@ struct Device::Impl {
   std::vector<std::unique_ptr<ShadowMemory>> shadows;  // One for each worker.
   std::unique_ptr<UndoLog> undo;
   std::vector<Counts> counts;              // Each worker's, in the last run.
-  std::set<const Program*> in_place;       // Those that wrote what their blocks read.
-  std::set<const Program*> reads_written;  // Those that read nothing unwritten so far.
+  std::set<const Program*> in_place;       // Kernels that wrote what their blocks read.
+  std::set<const Program*> reads_written;  // Kernels that read nothing unwritten so far.
   uint64_t grid_workspace = 0;             // Memory of cooperative launches.
   uint64_t launches = 0;
-  std::atomic<Clock::time_point> begun{Clock::time_point()};  // The launch under way; or none.
+  std::atomic<Clock::time_point> begun{Clock::time_point()};  // The running launch; or none.
   std::atomic<bool> is_cancelled{false};
 
   Status place_variables(Loaded& loaded);
@@ -424,7 +424,7 @@ Result<KernelFacts> Device::decode(ModuleId module, std::string_view kernel) {
 
 Result<KernelFacts> Device::facts(ModuleId module, std::string_view kernel) {
   MC_TRY(const Program* program, impl_->program(module, kernel), "decode");
-  // The program has gaps between arrays, which a GPU has not.
+  // A GPU has no gaps between the arrays, as the program does.
   uint32_t shared_bytes = 0;
   for (const SharedArray& one : program->shared_arrays) {
     if (one.end != UINT32_MAX) shared_bytes += (one.end - one.begin + 3) / 4 * 4;
@@ -515,7 +515,7 @@ void Device::Impl::run(Launch& launch, const Overlay& overlay) {
   if (launch.writes_what_it_read) in_place.insert(launch.program);
 }
 
-// True for blocks of several workers whose results depend on the order in which they ran.
+// True if the results of a launch with several workers depend on the order of the blocks.
 bool Device::Impl::depends_on_order(const Launch& launch) const {
   return launch.workers > 1 && (launch.stopped || launch.reads_unwritten ||
                                 undo->workers_conflict(shadows, launch.program->granule_shift));
@@ -532,7 +532,7 @@ void Device::Impl::run_again(Launch& launch, const LaunchOptions& given, const O
   run(launch, overlay);
 }
 
-// The launch wrote bytes of allocations that it touched.
+// Marks the bytes that the launch wrote as written.
 void Device::Impl::note_writes_of(const Launch& launch) {
   const int shift = launch.program->granule_shift;
   for (const auto& [begin, allocation] : memory->allocations()) {
@@ -544,7 +544,7 @@ void Device::Impl::note_writes_of(const Launch& launch) {
   }
 }
 
-// The lines of a worker's shadow have what its blocks touched last.
+// The bytes that the launch touched, from the lines of the workers' shadows.
 TouchedBytes Device::Impl::touched_by(const Launch& launch) const {
   TouchedBytes touched;
   const auto add = [](std::vector<Extent>& extents, uint64_t begin, uint64_t end) {
@@ -578,7 +578,7 @@ TouchedBytes Device::Impl::touched_by(const Launch& launch) const {
   return touched;
 }
 
-// Words by which blocks communicate, and what malloc of a kernel gave, cannot be undone.
+// A launch whose blocks communicate, or that calls malloc, cannot be undone.
 bool Device::Impl::may_settle(const LaunchOptions& given, const Launch& launch) const {
   const Program& program = *launch.program;
   if (program.blocks_communicate || !given.checks_races) return false;
@@ -590,8 +590,8 @@ bool Device::Impl::may_settle(const LaunchOptions& given, const Launch& launch) 
   return bytes <= kFollowedBytesMax;
 }
 
-// A launch is undone only where its kernel may read what nothing wrote: in its first launch, and
-// where it did so in another one. What malloc of a kernel gave cannot be undone.
+// A launch is undone only if its kernel may read unwritten memory: in its first launch, and after
+// an earlier launch did. A kernel's malloc cannot be undone.
 bool Device::Impl::may_follow(const LaunchOptions& given, const Program& program) const {
   if (!given.checks_races || reads_written.contains(&program)) return false;
   if (program.module->find_function("malloc") != nullptr) return false;
@@ -604,8 +604,8 @@ bool Device::Impl::may_follow(const LaunchOptions& given, const Program& program
   return has_unwritten && bytes <= kFollowedBytesMax;
 }
 
-// True if a launch failed because of the bytes that a read had. A value that only follows from
-// unwritten bytes may have limits that others have not.
+// True if a launch failed because of the bytes that a read returned. A value that is only derived
+// from unwritten bytes may have bounds that replaced bytes do not respect.
 bool is_fault_of(const UnwrittenReads::Site& site, const FindingLog& log) {
   const std::vector<Finding> found = log.findings();
   return !site.has_followers && std::ranges::none_of(found, [](const Finding& one) {
@@ -613,7 +613,7 @@ bool is_fault_of(const UnwrittenReads::Site& site, const FindingLog& log) {
   });
 }
 
-// Finds what follows from bytes that nothing wrote (unwritten.h). The launch was the last one.
+// Finds the bytes that depend on unwritten memory (unwritten.h). `launch` is the last launch.
 void Device::Impl::follow(Launch& launch, const LaunchOptions& given, UnwrittenReads& reads) {
   const int shift = launch.program->granule_shift;
   const Aftermath first(*undo, *shadows[0], shift, *unwritten);
@@ -621,7 +621,7 @@ void Device::Impl::follow(Launch& launch, const LaunchOptions& given, UnwrittenR
   FindingLog& log = *launch.log;
   launch.unwritten_reads = nullptr;
   reads.sites.resize(std::min(reads.sites.size(), kUnwrittenSitesMax));
-  // Bytes that follow from several reads have the finding of the first one.
+  // Bytes that depend on several reads get the finding of the first read.
   for (const UnwrittenReads::Site& site : std::views::reverse(reads.sites)) {
     for (const uint8_t byte : kOtherBytes) {
       if (byte == site.byte && !site.has_followers) continue;
@@ -649,9 +649,9 @@ bool Device::Impl::is_settled(Launch& launch, const LaunchOptions& given, const 
   return is_race_settled(launch, given, log) || is_unwritten_settled(launch, given, log);
 }
 
-// A compiler may load a word of shared memory that nothing wrote and select another value. So where
-// such reads are all that was found, the launch runs again with other bytes in shared memory, and
-// they are none if all bytes that it writes are equal.
+// A compiler may load an unwritten word of shared memory and then select another value. So if such
+// reads are the only findings, the launch runs again with other bytes in shared memory; if it
+// writes the same bytes, the findings are dropped.
 bool Device::Impl::is_unwritten_settled(Launch& launch, const LaunchOptions& given,
                                         const FindingLog& log) {
   const auto is_doubtful = [](const Finding& one) {
@@ -671,10 +671,9 @@ bool Device::Impl::is_unwritten_settled(Launch& launch, const LaunchOptions& giv
 }
 
 // Triton gives a value that is smaller than a block to several threads: all of them load it, and
-// one stores its successor. The loads that come late use their value for nothing. So where races of
-// reads and writes of the same block are all that was found, warps run once more in the opposite
-// order, in which each read comes on the other side of its write: the race is none if all bytes are
-// equal.
+// one stores its successor. A load that comes late does not use its value. So if the only findings
+// are races of reads and writes in the same block, the warps run once more in the opposite order,
+// which swaps each read and write: if all bytes are equal, the findings are dropped.
 bool Device::Impl::is_race_settled(Launch& launch, const LaunchOptions& given,
                                    const FindingLog& log) {
   const auto is_doubtful = [](const Finding& finding) {

@@ -5,7 +5,7 @@
 // It holds memory, loads modules of PTX text and runs their kernels, all blocks and threads, warp
 // by warp. Each access is checked: bounds, alignment, races, words that no thread wrote. A kernel
 // cannot touch memory other than the device's, and a kernel that never ends is ended by its budget.
-// It is no sandbox for what it computes, and no model of a GPU's time.
+// It is not a sandbox for this process, and does not model a GPU's time.
 //
 //   MC_TRY(const std::unique_ptr<Device> device, Device::create({}), "device");
 //   MC_TRY(const uint64_t x, device->allocate(4 * n, "x"), "x");
@@ -46,14 +46,14 @@ inline constexpr int kMultiprocessors = 132;
 inline constexpr int kWorkersMax = 256;
 
 struct DeviceOptions {
-  size_t memory_bytes = size_t{4} << 30;  // Reserved, taken when touched.
+  size_t memory_bytes = size_t{4} << 30;  // Reserved; committed on first touch.
   int lanes = 32;                         // 32, or 128 as on MUSA's mp_21.
   int workers = 1;                        // Threads that run a launch's blocks.
   bool counts = false;                    // Launches have LaunchReport::counts.
-  int memory_descriptor = -1;             // A file for the memory, that others map too; or none.
+  int memory_descriptor = -1;  // A file for the memory, shared with other processes; -1: none.
 };
 
-// The arguments of a kernel, one after the other, each aligned to its size.
+// The arguments of a kernel in sequence, each aligned to its size.
 class Arguments {
  public:
   template <class T>
@@ -77,11 +77,11 @@ struct LaunchOptions {
   std::array<uint32_t, 3> block = {1, 1, 1};
   uint32_t shared_bytes = 0;  // Dynamic shared memory.
   Arguments arguments = {};
-  bool is_cooperative = false;    // All blocks are under way at once, and have a grid barrier.
-  int workers_max = kWorkersMax;  // Those of the device's that run the launch.
+  bool is_cooperative = false;    // All blocks run at once, with a grid barrier.
+  int workers_max = kWorkersMax;  // The maximum number of workers for this launch.
   bool checks_races = true;
-  bool records_touched = false;  // With checks_races alone.
-  // The order in which blocks and warps have their turns; 0 is that of their numbers.
+  bool records_touched = false;  // Requires checks_races.
+  // The seed of the random order of blocks and warps; 0 is numerical order.
   uint64_t seed = 0;
   // Backward branches of warps, in thousands, until a launch is ended.
   int64_t steps_max = 2'000'000;
@@ -101,13 +101,13 @@ struct LaunchReport {
   Counts counts;                  // Zeros unless DeviceOptions asked for it.
 };
 
-// The place of a parameter among a kernel's arguments.
+// The offset and size of a parameter among a kernel's arguments.
 struct ParameterPlace {
   uint32_t offset = 0;
   uint32_t bytes = 0;
 };
 
-// Facts that a launch of a kernel needs.
+// Properties of a kernel that a launch needs.
 struct KernelFacts {
   std::vector<ParameterPlace> parameters;
   uint32_t parameter_bytes = 0;
@@ -124,34 +124,34 @@ class Device {
 
   // A device address, aligned to 256 bytes. The name is for findings.
   Result<uint64_t> allocate(size_t bytes, std::string name);
-  // Addresses that allocate() leaves alone, from a multiple of 2 MiB on, for allocate_at().
+  // Reserves an address range for allocate_at(), aligned to 2 MiB, which allocate() does not use.
   Result<uint64_t> reserve(size_t bytes, uint64_t wanted = 0);
   // kInvalidInput unless all bytes are in a range of reserve() and in no other allocation.
   Status allocate_at(uint64_t address, size_t bytes, std::string name);
   // kInvalidInput if no allocation begins there.
   Status release(uint64_t address);
-  // The place of these bytes in this process, until their allocation is released. Null unless one
-  // allocation holds them all.
+  // The address of these bytes in this process, valid until their allocation is released. Null
+  // unless one allocation contains them all.
   uint8_t* host(uint64_t address, size_t bytes) const;
-  // Bytes of one allocation. kInvalidInput where they are not in one.
+  // Copies bytes of one allocation; kInvalidInput if they are not in one allocation.
   Status copy_in(uint64_t to, std::span<const uint8_t> bytes);
   Status copy_out(uint64_t from, std::span<uint8_t> bytes) const;
   Status fill(uint64_t to, uint8_t byte, size_t size);
 
-  // The origins of the allocation that holds the address, bits of Origin; 0 where nothing wrote it.
-  // Copies and fills by way of host() are noted by the caller alone, kernels' accesses by launch().
+  // The origins (bits of Origin) of the allocation that contains the address; 0 if it is unwritten.
+  // launch() notes kernels' accesses; the caller must note its own copies and fills through host().
   uint8_t origins(uint64_t address) const;
   void note_origins(uint64_t address, size_t bytes, uint8_t origins);
-  // Bytes were written, as far as findings of unwritten memory are concerned.
+  // Marks bytes as written, for findings of unwritten memory.
   void note_write(uint64_t address, size_t bytes);
-  // A copy within the device.
+  // Notes a copy within the device.
   void note_copy(uint64_t to, uint64_t from, size_t bytes);
-  // A finding for bytes that reach the host or an output, and that follow from a kernel's read of
-  // bytes that nothing wrote since they were allocated; null where none do (unwritten.h).
+  // The finding for bytes that reach the host or an output and depend on a kernel's read of
+  // unwritten memory; null if there is none (unwritten.h).
   std::shared_ptr<const Finding> unwritten_read(uint64_t address, size_t bytes) const;
   // True if nothing wrote some of the bytes.
   bool has_unwritten(uint64_t address, size_t bytes) const;
-  // True: since the last call kernels read what is kGiven.
+  // True if kernels read memory of origin kGiven since the last take_given_read().
   bool take_given_read();
 
   // Parses and checks a module, and places its variables. Kernels are decoded when they are first
@@ -162,18 +162,19 @@ class Device {
   std::vector<std::string> kernels(ModuleId module) const;
   // The address of a variable.
   Result<uint64_t> variable(ModuleId module, std::string_view name) const;
-  // Its bytes.
+  // The size of a variable.
   Result<size_t> variable_bytes(ModuleId module, std::string_view name) const;
-  // kUnsupported where the kernel cannot be launched at all.
+  // Returns kUnsupported if the kernel cannot be launched.
   Result<KernelFacts> facts(ModuleId module, std::string_view kernel);
-  // Likewise, and with the line and the instruction where the executor lacks one of a kernel that
-  // can be launched: a launch ends where a thread reaches it.
+  // Like facts(), but also returns an error, with line and instruction, if the executor lacks an
+  // instruction of the kernel. Such a kernel can be launched; the launch ends if a thread reaches
+  // it.
   Result<KernelFacts> decode(ModuleId module, std::string_view kernel);
 
-  // Runs a kernel to its end. What the kernel did wrong is in the report; an Error is for a launch
-  // that could not begin: an unknown kernel, unsupported instructions.
+  // Runs a kernel to its end. The report has the kernel's faults; an Error means that the launch
+  // could not begin, for example because of an unknown kernel.
   Result<LaunchReport> launch(const LaunchOptions& options);
-  // Ends a launch that has run for so long already. Any thread may call it.
+  // Ends the running launch if it is older than `older_than`. Thread-safe.
   void cancel(std::chrono::duration<double> older_than);
 
  private:

@@ -67,8 +67,8 @@ class PlainText : public Kernels {
   }
 };
 
-// A block writes the register behind the read, which the next block must not see.
-TEST_F(PlainText, RegistersThatNothingSetAreNotZeroAndFollowFromTheLaunch) {
+// A block writes the register after the read; the next block must not see that value.
+TEST_F(PlainText, UnsetRegistersAreNotZeroAndDependOnTheLaunch) {
   const std::string body = "st.global.u64 [%out], %l1; mov.u64 %l1, 7; st.local.u64 [a], %l1;";
   const std::string local = ".local .align 8 .b8 a[8];\n";
   const std::vector<uint64_t> first = run(local + body);
@@ -81,7 +81,7 @@ TEST_F(PlainText, RegistersThatNothingSetAreNotZeroAndFollowFromTheLaunch) {
 }
 
 // A compiler loads before it knows whether it needs the value.
-TEST_F(PlainText, SharedWordsThatNothingWroteCountWhereResultsFollowFromThem) {
+TEST_F(PlainText, UnwrittenSharedWordsAreReportedIfResultsDependOnThem) {
   const auto findings = [this](const std::string& value) {
     open(
         kernel_with(".shared .align 4 .b8 words[64];\nld.shared.u32 %r1, [words];\n"
@@ -115,7 +115,7 @@ TEST_F(PlainText, MasksOfBitsAreClampedOrWrap) {
   EXPECT_EQ(mask("wrap", 4, 33), 0x10U);
 }
 
-TEST_F(PlainText, SumsFromARegisterThatNothingSetAreWrong) {
+TEST_F(PlainText, SumsFromAnUnsetRegisterAreWrong) {
   for (uint64_t seed = 0; seed < 10; ++seed) {
     const auto sums =
         run("mov.u32 %r1, 0;\n$L: add.f32 %f1, %f1, 0f3F800000; add.u32 %r1, %r1, 1;\n"
@@ -125,7 +125,7 @@ TEST_F(PlainText, SumsFromARegisterThatNothingSetAreWrong) {
   }
 }
 
-TEST_F(PlainText, PredicatesThatNothingSetAreNotFalse) {
+TEST_F(PlainText, UnsetPredicatesAreNotFalse) {
   open(
       kernel_with("mov.u32 %r1, %tid.x; mul.wide.u32 %l1, %r1, 4; add.u64 %l2, %out, %l1;\n"
                   "selp.u32 %r2, 1, 0, %p1; st.global.u32 [%l2], %r2;\n"));
@@ -134,8 +134,8 @@ TEST_F(PlainText, PredicatesThatNothingSetAreNotFalse) {
   EXPECT_THAT(get<int>(out, 32), testing::Contains(1));
 }
 
-// The caller sets its own register, the callee none of its.
-TEST_F(PlainText, RegistersOfAFunctionThatNothingSetAreNotZero) {
+// The caller sets its register; the callee sets none.
+TEST_F(PlainText, UnsetRegistersOfAFunctionAreNotZero) {
   open(std::string(".version 8.0\n.target sm_90\n.address_size 64\n") +
        ".func (.param .b64 r) f() { .reg .b64 %x; st.param.b64 [r], %x; ret; }\n" +
        kernel_with(".param .b64 got; call (got), f, (); ld.param.b64 %l1, [got];\n"
@@ -153,7 +153,7 @@ TEST_F(PlainText, MultiprocessorsAreThoseOfTheDescription) {
   EXPECT_EQ(both[133], uint64_t{132} << 32 | 1);
 }
 
-TEST_F(PlainText, TimeGoesOnUnevenlyAndWhileThreadsSleep) {
+TEST_F(PlainText, ClocksAdvanceUnevenlyAndWhileThreadsSleep) {
   const std::string differences =
       "mov.u64 %l1, %clock64; mov.u64 %l2, %clock64; mov.u64 %l3, %clock64;\n"
       "sub.u64 %l4, %l2, %l1; sub.u64 %l5, %l3, %l2; sub.u64 %l6, %l4, %l5;\n"
@@ -365,7 +365,7 @@ TEST_F(Features, BlocksThatWaitForOthersAllRun) {
   EXPECT_THAT(get<int>(out, kBlocks), testing::Each(static_cast<int>(kBlocks)));
 }
 
-TEST_F(Features, PartsOfAWarpMeetWhereTheyAre) {
+TEST_F(Features, PartsOfAWarpSynchroniseAtTheirOwnInstruction) {
   const uint64_t y = zeros(32);
   run("partial_meetings", 32, Arguments().add(y));
   const std::vector<float> results = get<float>(y, 32);
@@ -412,7 +412,7 @@ TEST_F(Features, AtomicsOfAllBlocksAddUp) {
   EXPECT_THAT(get<uint64_t>(wide, 1), ElementsAre(uint64_t{192} << 33));
 }
 
-TEST_F(Features, AsynchronousCopiesArriveWhenTheyAreWaitedFor) {
+TEST_F(Features, AsynchronousCopiesTakeEffectAtTheWait) {
   const std::vector<float> x = random(128, 1);
   const uint64_t y = zeros(128);
   run("copies", 32, Arguments().add(put(x, "x")).add(y));
@@ -420,7 +420,7 @@ TEST_F(Features, AsynchronousCopiesArriveWhenTheyAreWaitedFor) {
   for (int k = 0; k < 128; ++k) EXPECT_EQ(results[k], x[127 - k]);
 }
 
-TEST_F(Features, CopyThatNobodyWaitsForIsUnwritten) {
+TEST_F(Features, CopyWithoutAWaitIsUnwritten) {
   const uint64_t x = zeros(32), y = zeros(32);
   const LaunchReport report = run_badly("copies_without_wait", 32, Arguments().add(x).add(y));
   ASSERT_EQ(report.findings.size(), 1U);
@@ -521,8 +521,8 @@ TEST_F(Features, TimeGoesOn) {
   EXPECT_THAT(get<int64_t>(out, 32), testing::Each(1));
 }
 
-// ---- Blocks that synchronise through words of global memory: no races.
-TEST_F(Features, LastBlockReadsWhatAllHaveFenced) {
+// ---- Blocks that synchronise through words of global memory have no races.
+TEST_F(Features, LastBlockReadsFencedWritesOfAllBlocks) {
   const uint64_t sum = put(std::vector<float>(1), "sum");
   run("last_block", 64, Arguments().add(zeros(64 * 9)).add(zeros(1)).add(sum), 9);
   EXPECT_EQ(get<float>(sum, 1)[0], 9 * 63 * 32);

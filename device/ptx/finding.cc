@@ -8,7 +8,7 @@ namespace {
 
 constexpr size_t kFindingsMax = 1000;
 constexpr size_t kPrintedMax = 1 << 20;
-// In the order of FindingKind.
+// The names are in the order of FindingKind.
 constexpr std::string_view kNames[] = {"shared_race",
                                        "global_race",
                                        "stream_race",

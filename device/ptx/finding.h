@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finding: what a kernel did wrong, or why it could not go on, with its place in the source.
+// Finding: a kernel's fault, or the reason why it could not continue, with the source location.
 //
 // Findings hold no addresses and no times, so that the same launch gives the same text each time.
-// Equal faults at one place are one finding with a count; the threads are those of the first.
+// Equal faults at one source location are one finding with a count, and the threads of the first.
 #ifndef MC_PTX_FINDING_H_
 #define MC_PTX_FINDING_H_
 
@@ -15,35 +15,35 @@
 namespace mc::ptx {
 
 enum class FindingKind : uint8_t {
-  // The kernel goes on.
+  // The kernel continues after these findings.
   kSharedRace,  // Two threads touch a word, one writes, and no barrier is between them.
-  // The same of global memory, within a block or between blocks; and loads for read-only data of
-  // words that the launch wrote, by any thread.
+  // The same in global memory, within a block or between blocks; also a read-only (non-coherent)
+  // load of a word that any thread of the launch wrote.
   kGlobalRace,
   kStreamRace,       // Work of two streams touches a word, one writes, and nothing orders them.
   kHostRace,         // The host touches managed memory that a kernel may still use.
   kHostAccess,       // The host touches memory that only the device has.
-  kUnwrittenCopy,    // A copy to the host of bytes that nothing wrote.
+  kUnwrittenCopy,    // A copy of unwritten bytes to the host.
   kUnwrittenShared,  // A read of shared memory that no thread of the block wrote.
-  kUnwrittenGlobal,  // A read of global memory that nothing wrote, and from which results follow.
+  kUnwrittenGlobal,  // A read of unwritten global memory that affects results.
   kShuffleSource,    // A thread is not in the mask of its own instruction, or lanes are missing.
-  // The launch ends.
+  // These findings end the launch.
   kOutOfBoundsRead,
   kOutOfBoundsWrite,
-  kMisaligned,        // The address is no multiple of the access's bytes.
+  kMisaligned,        // The address is not a multiple of the access size.
   kDivergentBarrier,  // Threads of a block wait at different barriers.
-  kDeadlock,          // No thread of the block can go on.
+  kDeadlock,          // No thread of the block can continue.
   kTrap,
   kAssertion,
-  kBadCall,      // An indirect call whose address is no function's.
+  kBadCall,      // An indirect call of an address that is not a function.
   kStepLimit,    // The launch ran for longer than its budget.
   kStackLimit,   // Calls are nested too deeply.
-  kLaunchLimit,  // The launch's shape or parameters are not possible.
+  kLaunchLimit,  // The launch's shape or parameters are invalid.
   kLacking,      // A thread reached an instruction that the executor lacks; no fault of a kernel.
 };
 
 std::string_view name_of(FindingKind kind);
-// The launch ended where it was found.
+// True if a finding of this kind ends the launch.
 bool ends_launch(FindingKind kind);
 
 struct ThreadPlace {
@@ -54,7 +54,7 @@ struct ThreadPlace {
 struct Finding {
   FindingKind kind = FindingKind::kTrap;
   std::string kernel;
-  std::string file;  // Empty where the module has no line of it.
+  std::string file;  // Empty if the module has no source line.
   int line = 0;
   std::string instruction;  // `st.shared.f32`
   std::string array;        // The variable or allocation, or empty.

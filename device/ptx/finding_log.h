@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FindingLog: the findings of one launch, and what its threads printed.
+// FindingLog: the findings of one launch, and the text that its threads printed.
 #ifndef MC_PTX_FINDING_LOG_H_
 #define MC_PTX_FINDING_LOG_H_
 
@@ -15,8 +15,8 @@ namespace mc::ptx {
 
 class FindingLog {
  public:
-  // Equal findings are counted, and the threads are those of the first. Those beyond kFindingsMax
-  // are dropped.
+  // Adds a finding; equal findings are counted and keep the threads of the first. Findings beyond
+  // kFindingsMax are dropped.
   void add(Finding finding);
   // Adds to the printed text, of which kPrintedMax bytes are kept.
   void print(std::string_view text);

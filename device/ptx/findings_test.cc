@@ -52,7 +52,8 @@ class Faults : public Kernels {
 
 TEST_F(Faults, MissingBarrierIsARaceOfBothThreads) {
   const LaunchReport report = run("missing_barrier", 64, Arguments().add(zeros(64)));
-  // The first warp reads before the second one writes, and the second one what the first wrote.
+  // The first warp reads before the second warp writes, and the second warp reads what the first
+  // wrote.
   ASSERT_THAT(lines_of(report.findings),
               ElementsAre(HasSubstr("a thread writes what another thread read"),
                           HasSubstr("a thread reads what another thread wrote"),
@@ -65,7 +66,7 @@ TEST_F(Faults, MissingBarrierIsARaceOfBothThreads) {
   EXPECT_EQ(race.thread->thread[0] + race.other->thread[0], 63U);
 }
 
-TEST_F(Faults, WriteOfWhatAnotherThreadReadIsARace) {
+TEST_F(Faults, WriteAfterAnotherThreadsReadIsARace) {
   const LaunchReport report = run("write_after_read", 64, Arguments().add(zeros(64)));
   ASSERT_EQ(report.findings.size(), 2U);
   EXPECT_EQ(report.findings[1].line, marked_line("write_after_read"));
@@ -142,7 +143,7 @@ TEST_F(Faults, ThreadsOfABlockRaceInGlobalMemory) {
   EXPECT_EQ(race.kind, FindingKind::kGlobalRace);
 }
 
-TEST_F(Faults, BlockThatWritesWhatAnEarlierOneReadRaces) {
+TEST_F(Faults, WriteAfterAnEarlierBlocksReadIsARace) {
   const LaunchReport report =
       run("read_before_write", 64, Arguments().add(zeros(64)).add(zeros(64)), 5);
   const Finding race = one("read_before_write", report);
@@ -174,7 +175,7 @@ TEST_F(Faults, AtomicWithoutAFencePublishesNothing) {
   EXPECT_EQ(race.count, 7);
 }
 
-// Kernels with partial masks read such lanes and do not use what they get.
+// Kernels with partial masks read absent lanes and do not use the value.
 TEST_F(Faults, ShuffleOfAnAbsentLaneGivesANan) {
   const uint64_t y = zeros(32);
   EXPECT_TRUE(run("absent_lane", 32, Arguments().add(y)).findings.empty());
@@ -183,7 +184,7 @@ TEST_F(Faults, ShuffleOfAnAbsentLaneGivesANan) {
   for (size_t k = 8; k < 16; ++k) EXPECT_NE(values[k], values[k]);
 }
 
-TEST_F(Faults, BarrierThatNobodyCompletesIsADeadlock) {
+TEST_F(Faults, IncompleteBarrierIsADeadlock) {
   const Finding found = one("deadlock", run("deadlock", 64, Arguments().add(zeros(64))));
   EXPECT_EQ(found.kind, FindingKind::kDeadlock);
 }
@@ -195,7 +196,7 @@ TEST_F(Faults, TrapEndsTheLaunch) {
   EXPECT_EQ(found.thread->thread[0], 2U);
 }
 
-TEST_F(Faults, ThreadsThatLeftDoNotCountAtABarrier) {
+TEST_F(Faults, ExitedThreadsDoNotCountAtABarrier) {
   const uint64_t y = zeros(300);
   EXPECT_THAT(lines_of(run("early_exit", 256, Arguments().add(y).add(300), 2).findings), IsEmpty());
   EXPECT_EQ(get<float>(y, 300)[299], 298);

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Flow of control: branches, joins, calls and returns of a part of a warp's lanes.
+// Control flow: branches, joins, calls and returns of a part of a warp's lanes.
 //
 // A warp is a tree of leaves (lanes.h). A branch that divides the lanes of a leaf turns it into a
-// parent with a child for each side, and the parent goes on when its children have arrived at the
+// parent with a child for each side, and the parent continues when its children have arrived at the
 // join: the branch's immediate post-dominator. Lanes that leave a loop one after the other arrive
-// at the loop's join without new leaves. A leaf that spins gives the others a turn.
+// at the loop's join without new leaves. A spinning leaf lets the other leaves run.
 #include "ptx/lanes.h"
 
 namespace mc::ptx::MC_PTX_VARIANT {
 namespace {
 
 constexpr int kDepthMax = 1000;
-constexpr uint64_t kTicksMin = 17;  // Time from one look at a clock to the next.
+constexpr uint64_t kTicksMin = 17;  // The time between two reads of a clock.
 constexpr uint64_t kGlobalTime = 1'764'000'000'000'000'000;  // %globaltimer when %clock is 0.
 constexpr int kBuiltinPrice = 8;  // In backward branches, for each thread.
 
@@ -28,7 +28,7 @@ int new_leaf(LaneWarp& w) {
   return static_cast<int>(w.leaves.size()) - 1;
 }
 
-// A child's lanes have arrived or left. The parent goes on when those of all its children have.
+// Called when a child's lanes have arrived or left. The parent continues after its last child.
 const Step* child_done(LaneWarp& w, int parent) {
   while (parent >= 0) {
     Leaf& p = w.leaves[static_cast<size_t>(parent)];
@@ -48,7 +48,7 @@ const Step* child_done(LaneWarp& w, int parent) {
   return nullptr;
 }
 
-// Some of the present lanes are gone. The others go on.
+// Removes some of the present lanes; the others continue.
 const Step* without(LaneWarp& w, const Step* s, Mask gone) {
   const Mask rest = w.active & ~gone;
   if (rest != 0) {
@@ -73,8 +73,8 @@ int become_parent(LaneWarp& w, const Step* at) {
   return w.current;
 }
 
-// A part of the present lanes, as a child of the leaf that they were. Lanes that are at the join
-// already have arrived.
+// Makes a part of the present lanes a child of their leaf. Lanes that are already at the join
+// count as arrived.
 void divide(LaneWarp& w, int parent, const Step* at, Mask lanes) {
   if (at == w.leaves[static_cast<size_t>(parent)].at) {
     w.leaves[static_cast<size_t>(parent)].arrived |= lanes;
@@ -149,7 +149,7 @@ bool begin_turn(LaneWarp& w, const Step* s) {
   return false;
 }
 
-// Others may have to go on for the present lanes to leave their loop.
+// The present lanes may spin until other lanes make progress.
 const Step* end_turn(LaneWarp& w, const Step* s, const Step* next) {
   if (!begin_turn(w, s)) return stop_warp(w);
   wait(w, Leaf::State::kRuns, next);
@@ -175,7 +175,7 @@ Mask equal_lanes(const LaneWarp& w, const T* values) {
   return same & w.active;
 }
 
-// Some lanes go on at a step; the others execute the present one again.
+// Some lanes continue at a step; the others execute the current step again.
 const Step* divide_off(LaneWarp& w, const Step* s, const Step* join, const Step* to, Mask lanes) {
   const Mask others = w.active & ~lanes;
   const int me = become_parent(w, join);
@@ -184,7 +184,7 @@ const Step* divide_off(LaneWarp& w, const Step* s, const Step* join, const Step*
   return resume(w, w.current);
 }
 
-// The lanes of each target part one after the other.
+// The lanes of each target are split off one group after the other.
 const Step* indexed_branch(Warp& base, const Step* s) {
   LaneWarp& w = lanes_of(base);
   const auto& targets = w.code->targets[s->c];
@@ -202,7 +202,7 @@ const Step* indexed_branch(Warp& base, const Step* s) {
   return target;
 }
 
-// Lanes that wait for others look again whether all are here, as nobody waits for lanes that left.
+// Waiting lanes check again whether all lanes are here, since they do not wait for lanes that left.
 void look_again(LaneWarp& w) {
   for (Leaf& leaf : w.leaves) {
     if (leaf.state == Leaf::State::kAtMeeting) leaf.state = Leaf::State::kRuns;
@@ -233,7 +233,7 @@ void copy_params(const LaneWarp& w, Mask lanes, const uint8_t* from, const Param
 // A call's list: places and bytes of its results, then of its arguments, two words each.
 ParamArea area(const Step* s, size_t index) { return {s->list[2 * index], s->list[2 * index + 1]}; }
 
-// At ret of a function the lanes arrive at the leaf that called, with their results.
+// At a function's ret, the lanes return to the leaf that called, with their results.
 const Step* give_back(Warp& base, const Step* s) {
   LaneWarp& w = lanes_of(base);
   const Mask gone = condition(w, s) & w.active;
@@ -293,7 +293,8 @@ const Step* enter(LaneWarp& w, const Step* s, const Code& callee) {
 
 const Step* call(Warp& base, const Step* s) { return enter(lanes_of(base), s, *s->callee); }
 
-// Lanes that call different functions do so one after the other: the step runs again for the rest.
+// Lanes that call different functions run one group after the other: the step is repeated for the
+// rest.
 const Step* indirect_call(Warp& base, const Step* s) {
   LaneWarp& w = lanes_of(base);
   const uint64_t* address = w.at<uint64_t>(s->a);
@@ -320,9 +321,8 @@ const Step* fence_step(Warp& base, const Step* s) {
   return s + 1;
 }
 
-// Before a strong store, and before an atomic that may tell others that they can go on, others have
-// a turn: so updates that nothing orders are lost, and what only seems to be a lock opens, as on a
-// GPU.
+// Other blocks run before a strong store, and before an atomic that may release waiting threads.
+// So unordered updates are lost, and an incorrect lock fails, as they would on a GPU.
 const Step* pause(Warp& base, const Step* s) {
   LaneWarp& w = lanes_of(base);
   Block& block = *w.block;
@@ -349,8 +349,8 @@ const Step* lacking(Warp& base, const Step* s) {
   return stop_warp(w);
 }
 
-// Time: a number that grows with each question, so that loops that wait for it end, and unevenly,
-// as on a GPU.
+// Reads a clock, which advances by an uneven amount at each read, so that loops that wait for a
+// time end, as on a GPU.
 const Step* clock(Warp& base, const Step* s) {
   LaneWarp& w = lanes_of(base);
   uint64_t& time = w.block->clock;
@@ -370,7 +370,7 @@ const Step* sleep(Warp& base, const Step* s) {
   return s + 1;
 }
 
-// Functions that the runtime brings: printf, malloc and others.
+// Calls a function of the runtime: printf, malloc and others.
 const Step* builtin_call(Warp& base, const Step* s) {
   LaneWarp& w = lanes_of(base);
   w.turn -= kBuiltinPrice * count(w.active);

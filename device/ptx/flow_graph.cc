@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Post-dominators: Cooper, Harvey and Kennedy, "A Simple, Fast Dominance Algorithm", on the
-// reversed graph. Lives: the usual equations of liveness, one bit a register in each block.
+// reversed graph. Live ranges: the usual liveness equations, with one bit per register in each
+// block.
 #include "ptx/flow_graph.h"
 
 #include <algorithm>
@@ -45,7 +46,7 @@ size_t count_targets(const Function& function) {
   return count;
 }
 
-// Beginnings of blocks: targets, and what follows a branch.
+// The beginnings of blocks: branch targets and instructions after a branch.
 std::vector<int> block_starts(const Function& function) {
   const int size = static_cast<int>(function.instructions.size());
   std::set<int> starts = {0};
@@ -78,7 +79,7 @@ void link(const Function& function, Graph& graph, const std::vector<int>& starts
   }
 }
 
-// Blocks in an order in which each comes after those that it leads to, as far as they are no loop.
+// The blocks in postorder: apart from loops, each block comes after its successors.
 std::vector<int> order_from_exit(const Graph& graph) {
   std::vector<std::vector<int>> before(graph.size());
   for (size_t b = 0; b < graph.size(); ++b) {
@@ -216,7 +217,7 @@ class Liveness {
         ++lives_[static_cast<size_t>(id)].reads;
       }
       for (const int id : use.writes) {
-        // A guarded write leaves the other lanes' values.
+        // A guarded write keeps the other lanes' values.
         if (one.guard < 0) writes[id / 64] |= uint64_t{1} << (id % 64);
         touch(id, i);
         ++lives_[static_cast<size_t>(id)].writes;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The flow of control of a function, and the lives of its registers.
+// The control flow graph of a function, and the live ranges of its registers.
 #ifndef MC_PTX_FLOW_GRAPH_H_
 #define MC_PTX_FLOW_GRAPH_H_
 
@@ -12,15 +12,15 @@
 
 namespace mc::ptx {
 
-// Instructions that run one after the other, from begin to end. The last block of a graph is the
-// exit, which has none.
+// Instructions that run in sequence, from begin to end. The last block of a graph is the exit,
+// which has no instructions.
 struct BasicBlock {
   int begin = 0, end = 0;
   std::vector<int> next;
-  int join = -1;  // The immediate post-dominator; -1 where the exit cannot be reached.
+  int join = -1;  // The immediate post-dominator; -1 if the exit cannot be reached.
 };
 
-// kUnsupported where the function is larger than the analysis is made for.
+// Returns kUnsupported if the function is too large for the analysis.
 Result<std::vector<BasicBlock>> flow_graph(const Function& function);
 
 // Registers that an instruction reads and writes, by their positions in Function::registers.
@@ -33,7 +33,7 @@ RegisterUse register_use(const Instruction& instruction);
 struct Life {
   int first = INT32_MAX, last = -1;
   int reads = 0, writes = 0;
-  bool is_unset = false;  // Some way leads to a read without a write before it.
+  bool is_unset = false;  // Some path reads it without an earlier write.
 };
 Result<std::vector<Life>> lives_of(const Function& function, const std::vector<BasicBlock>& graph);
 

@@ -52,7 +52,7 @@ TEST(PtxFlowGraph, FollowsIndexedBranchesToAllTheirTargets) {
   EXPECT_EQ(graph[0].join, 2);
 }
 
-// The slow twin: a block is joined at the nearest block that each way to the exit passes.
+// The slow twin: a block's join is the nearest block on every path to the exit.
 std::set<int> reachable(const std::vector<BasicBlock>& graph, int from, int without) {
   std::set<int> seen;
   std::vector<int> todo;

@@ -47,7 +47,7 @@ MC_INLINE void widen_fp8_row(const T* from, float* to, int count) {
   }
 }
 
-// The nearest number, of two the even one; what is beyond the largest finite one becomes that.
+// Rounds to nearest even; a value beyond the largest finite number becomes that number.
 template <class T>
 MC_INLINE T narrow_fp8(float x) {
   constexpr int kDropped = 23 - T::kMantissa;

@@ -237,7 +237,7 @@ TEST_F(Fp8, HalvesAreRoundedAsTheirFloats) {
   }
 }
 
-// A lane that takes no part keeps its register.
+// An inactive lane keeps its register's value.
 TEST_F(Fp8, ConversionsOfSomeLanesLeaveTheOthers) {
   std::vector<Record> records(32);
   const std::vector<Words> out =

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fragments of matrices, for wmma, whose places in registers are the executor's own choice, as PTX
-// leaves them open. The slots of a fragment, lane after lane, hold the elements in the order of
+// Matrix fragments for wmma. PTX does not define their layout in registers, so this one is the
+// executor's choice. The slots of a fragment, lane after lane, hold the elements in the order of
 // rows; a fragment with more slots than elements holds them several times.
 #include "ptx/access.h"
 #include "ptx/halves.h"

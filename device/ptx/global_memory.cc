@@ -13,7 +13,7 @@ namespace mc::ptx {
 namespace {
 
 constexpr size_t kAlign = 256;
-// Between allocations, so that an access beyond the end of one is not in the next.
+// The gap between allocations, so that an access beyond an allocation's end is not in the next.
 constexpr size_t kGap = 256;
 constexpr size_t kRangeAlign = 2 << 20;
 constexpr size_t kPage = 4096;
@@ -135,7 +135,7 @@ const Allocation* GlobalMemory::find(uint64_t address) const {
   return before != nullptr && address < before->end ? before : nullptr;
 }
 
-// Workers that meet here store the same.
+// Workers that write here concurrently store the same value.
 void GlobalMemory::note_access(const Allocation& allocation, bool is_write) {
   const std::atomic_ref<uint8_t> origins(allocation.origins);
   const uint8_t known = origins.load(std::memory_order_relaxed);
@@ -155,7 +155,7 @@ uint8_t* GlobalMemory::host(uint64_t address, size_t bytes) const {
 }
 
 uint8_t* GlobalMemory::origin() const {
-  // Not an address of any object; what is added to it makes it one.
+  // The result is not itself a valid address; adding a device address makes it one.
   return reinterpret_cast<uint8_t*>(reinterpret_cast<uint64_t>(bytes_.data()) - kGlobalBase);
 }
 
@@ -177,7 +177,7 @@ void ShadowMemory::begin_launch() {
   launch_since_ = ++now_;
 }
 
-// Kernels of each granule have shadows of their own. Between launches none of them is needed.
+// There is a shadow for each granule size. Between launches no shadow is needed.
 void ShadowMemory::forget(size_t begin, size_t end) {
   for (int shift = 0; shift <= 2; ++shift) {
     const size_t first = begin >> shift, last = end >> shift;

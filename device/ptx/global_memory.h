@@ -3,8 +3,8 @@
 // GlobalMemory: the memory of a device. ShadowMemory: a worker's shadow of it (shadow.h).
 //
 // Device addresses begin at kGlobalBase and grow with each allocation, so that they are the same in
-// each run. The memory and its shadows are reserved at once and take room when they are touched.
-// Not thread-safe but for find() and note_access().
+// each run. The memory and its shadows are reserved at the start and committed on first touch.
+// Only find() and note_access() are thread-safe.
 #ifndef MC_PTX_GLOBAL_MEMORY_H_
 #define MC_PTX_GLOBAL_MEMORY_H_
 
@@ -28,18 +28,18 @@ struct Allocation {
   mutable bool has_unwritten = false;  // Some of its bytes are unwritten: unwritten.h.
 };
 
-// Bytes that the kernel gives when they are touched, given back at the end.
+// An RAII mapping, which the operating system commits on first touch.
 class Reserved {
  public:
-  // With a descriptor: the bytes of that file, which other processes may map too.
+  // With a descriptor, maps that file, which other processes may map, too.
   static Result<Reserved> create(size_t bytes, int descriptor = -1);
   Reserved(Reserved&& other) noexcept;
   Reserved& operator=(Reserved&&) = delete;
   ~Reserved();
   uint8_t* data() const { return data_; }
-  // All bytes are zero again.
+  // Zeroes all bytes.
   void clear();
-  // Whole pages between the two are zero again, and take no room.
+  // Zeroes the whole pages between the two offsets and frees their memory.
   void clear(size_t begin, size_t end);
 
  private:
@@ -58,26 +58,26 @@ class GlobalMemory {
 
   // A device address, aligned to 256 bytes. kExhausted if there is no room.
   Result<uint64_t> allocate(size_t bytes, std::string name);
-  // Addresses for allocate_at() alone, from a multiple of 2 MiB on: from `wanted` on, unless all up
-  // to there are taken. kExhausted if there is no room.
+  // Reserves an address range for allocate_at(), aligned to 2 MiB, at or after `wanted` if that is
+  // still free.  kExhausted if there is no room.
   Result<uint64_t> reserve(size_t bytes, uint64_t wanted = 0);
   // kInvalidInput unless all bytes are in a reserved range and in no other allocation.
   Status allocate_at(uint64_t address, size_t bytes, std::string name);
-  // False if no allocation begins there. Bytes of reserved ranges are given back to the system.
+  // False if no allocation begins there. Memory in reserved ranges is returned to the system.
   bool release(uint64_t address);
   // The allocation that holds the address, or null.
   const Allocation* find(uint64_t address) const;
   // The allocation that begins nearest before the address, or null.
   const Allocation* find_before(uint64_t address) const;
   const std::map<uint64_t, Allocation>& allocations() const { return allocations_; }
-  // A kernel reads or writes bytes of an allocation.
+  // Notes that a kernel reads or writes bytes of an allocation.
   void note_access(const Allocation& allocation, bool is_write);
-  // True: since the last call kernels read what the judge gave.
+  // True if kernels read the judge's memory since the last take_given_read().
   bool take_given_read() { return reads_given_.exchange(false); }
   // The bytes at a device address, null unless one allocation holds them all.
   uint8_t* host(uint64_t address, size_t bytes) const;
 
-  // The place in this process where device address 0 would be.
+  // The address in this process that device address 0 would have.
   uint8_t* origin() const;
   size_t size() const { return size_; }
 
@@ -90,7 +90,7 @@ class GlobalMemory {
   size_t size_ = 0;
   std::map<uint64_t, Allocation> allocations_;  // The key is their begin.
   std::map<uint64_t, uint64_t> reserved_;       // Ends of reserved ranges by their begins.
-  std::multimap<size_t, uint64_t> spare_;       // Released places by their bytes.
+  std::multimap<size_t, uint64_t> spare_;       // Released allocations, by size.
   std::atomic<bool> reads_given_{false};
   uint64_t used_ = 0;
 };
@@ -99,9 +99,9 @@ class ShadowMemory {
  public:
   static Result<std::unique_ptr<ShadowMemory>> create(size_t memory_bytes);
 
-  // The clock goes on, and what is older than this time is of earlier launches.
+  // Begins a launch: earlier times of the clock belong to earlier launches.
   void begin_launch();
-  // Gives pages back that are for memory in a range of offsets, which was released.
+  // Frees the shadow's pages for a released range of offsets.
   void forget(size_t begin, size_t end);
   uint32_t launch_since() const { return launch_since_; }
   uint32_t* now() { return &now_; }
@@ -109,7 +109,7 @@ class ShadowMemory {
   // The granules of a line that the launch wrote and read.
   uint32_t written_in(uint64_t line) const { return touched(line_at(line).written); }
   uint32_t read_in(uint64_t line) const { return touched(line_at(line).read); }
-  // Those of the written ones whose last write was a strong access.
+  // The written granules of a line whose last write was a strong access.
   uint32_t updated_in(uint64_t line) const;
 
  private:

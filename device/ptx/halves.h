@@ -62,7 +62,7 @@ MC_INLINE float to_odd(double x) {
   return is_exact ? near : __builtin_bit_cast(float, bits | 1);
 }
 
-// The same for a sum, given that of the nearest mode and what it lost.
+// The same for a sum, from the sum rounded to nearest and its rounding error.
 MC_INLINE float sum_to_odd(double a, double b) {
   const double sum = a + b, part = sum - a;
   const double lost = (a - (sum - part)) + (b - part);
@@ -77,13 +77,13 @@ MC_INLINE uint16_t flush_half(uint16_t bits) {
   return static_cast<uint16_t>(bits & 0x7C00 ? bits : bits & 0x8000);
 }
 
-// .relu: what is not above 0 gives +0, -0 too; a NaN remains one.
+// Implements .relu: values not above 0, including -0, become +0; a NaN stays a NaN.
 template <class T>
 MC_INLINE T rectified(T x) {
   return x > 0 || x != x ? x : T(0);
 }
 
-// Rows of a multiple of eight.
+// Functions on rows whose length is a multiple of eight.
 template <class T>
 MC_INLINE void widen_row(const T* from, float* to, int count) {
   if constexpr (std::is_same_v<T, F16>) {

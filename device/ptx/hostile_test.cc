@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Hostile kernels and modules: each is ended by its budget or refused, with kernel and line, and
-// neither time nor memory grows beyond what its limits say.
+// stays within its limits of time and memory.
 #include <gmock/gmock.h>
 
 #include <sys/resource.h>
@@ -136,7 +136,7 @@ TEST_F(HostileKernels, ThatPrintForEverAreEnded) {
 }
 
 // A field of 10^9 characters would take the host a second each time.
-TEST_F(HostileKernels, HaveFieldsOfFewCharacters) {
+TEST_F(HostileKernels, PrintFieldsOfLimitedWidth) {
   for (const char* format :
        {"%999999999d", "%.999999999f", "%999999999.999999999e", "%0999999999x"}) {
     const std::string body = "mov.u32 %r2, 0;\n$L:\n" + std::string(kPrint) +
@@ -238,7 +238,7 @@ TEST_F(HostileKernels, ThatLeaveTheirMemoryAreEnded) {
   }
 }
 
-// The second turn's addresses are in a row that ends behind 2^64, after a first turn in bounds.
+// In the second iteration the row of addresses ends behind 2^64; the first is in bounds.
 TEST_F(HostileKernels, WhoseRowsOfAddressesWrapAroundAreEnded) {
   for (const char* start : {"-128", "-64", "0x7fffffffff00"}) {
     const std::string body =
@@ -257,7 +257,7 @@ TEST_F(HostileKernels, WithoutTheirArgumentsDoNotStart) {
   EXPECT_EQ(report.findings.at(0).kind, FindingKind::kLaunchLimit);
 }
 
-// Two functions may have shared variables of one name.
+// Two functions may have shared variables with the same name.
 TEST_F(HostileKernels, HaveSharedVariablesOfTheirOwn) {
   const std::string function =
       ".func f() {\n.shared .align 4 .b32 s;\nst.shared.b32 [s], 2;\nret; }\n";

@@ -61,7 +61,7 @@ struct Rem {
     return static_cast<T>(a % b);
   }
 };
-// Exact results of words, given as 64 bits, for .sat.
+// Exact 64-bit results of word operations, for .sat.
 MC_ELEMENT(AddExact, (T a, T b, T), a + b)
 MC_ELEMENT(SubExact, (T a, T b, T), a - b)
 MC_ELEMENT(MadHiExact, (T a, T b, T c), (a * b >> 32) + c)
@@ -170,7 +170,7 @@ const Step* choose_by_sign(Warp& base, const Step* s) {
   return s + 1;
 }
 
-// The place of the highest bit that is no sign (bfind), or the shift that moves it to the top.
+// The position of the highest non-sign bit (bfind), or the shift that moves it to the top.
 template <class T>
 const Step* find_bit(Warp& base, const Step* s) {
   LaneWarp& w = lanes_of(base);
@@ -243,7 +243,7 @@ Handler find_unsigned(const ArithmeticKey& key) {
   }
 }
 
-// Signed words alone saturate.
+// Only signed words saturate.
 Handler find_saturated(Op op) {
   switch (op) {
     MC_ROW(Op::kAdd, saturated<AddExact>)

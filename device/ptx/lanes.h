@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A warp with its lanes, for handlers alone.
+// A warp with its lanes, for handlers only.
 //
 // This header is compiled once for each variant, which MC_PTX_VARIANT names and MC_PTX_LANES gives
 // the width: all that it defines is in the variant's own namespace, so that templates of two
@@ -64,8 +64,8 @@ MC_INLINE int count(Mask mask) {
 MC_INLINE Mask bit(int lane) { return Mask{1} << lane; }
 MC_INLINE bool has(Mask mask, int lane) { return (mask >> lane & 1) != 0; }
 
-// A set of lanes with a place in the code. A leaf that diverges waits as a parent until its
-// children met at the join, or left; a call makes a child with a frame of its own.
+// A set of lanes with a position in the code. A leaf that diverges waits as a parent until its
+// children meet at the join or leave; a call makes a child with its own frame.
 struct Leaf {
   enum class State : uint8_t { kFree, kRuns, kWaitsForChildren, kAtBarrier, kAtMeeting };
   State state = State::kFree;
@@ -86,7 +86,7 @@ struct Near {
   alignas(32) uint32_t at[kLanes];
 };
 
-// A copy that was issued and not waited for.
+// A copy that was issued and for which no wait has completed.
 struct PendingCopy {
   const Step* step = nullptr;
   Mask lanes = 0;
@@ -182,14 +182,14 @@ void work(Launch& launch, int worker);
 
 // ---- Leaves: flow.cc.
 
-// The present lanes wait in a state at a step.
+// Puts the present lanes into a waiting state at a step.
 void wait(LaneWarp& w, Leaf::State state, const Step* at);
-// Another leaf of the warp goes on.
+// Continues with another leaf of the warp.
 const Step* resume(LaneWarp& w, int leaf);
 // Ends a warp whose block was stopped.
 const Step* stop_warp(LaneWarp& w);
-// Lanes that wait for those in a loop go on without them: one may hold what the others wait for.
-// False if there are none.
+// Lets lanes that wait at a join for lanes in a loop continue alone, since they may hold the lock
+// for which the loop waits. False if there are no such lanes.
 bool part(LaneWarp& w);
 // Fills the arrays of constants, parameters and special registers.
 void fill_frame(const LaneWarp& w, const Code& code, uint8_t* frame);

@@ -27,7 +27,7 @@ class Lexer {
   // The character that follows the next token directly or after blanks, 0 at the end.
   char character_after() const;
   Token next();
-  // Skips what is left of the present line of the last token.
+  // Skips the rest of the line of the last token.
   void skip_line(int line);
 
  private:

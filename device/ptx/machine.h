@@ -41,12 +41,12 @@ struct LaneSet {
 // ---- The parts of order.h that warps and blocks have.
 struct Knowledge;
 
-// A fence: the accesses before it that a release behind it covers, by times that are exclusive.
+// A fence: the accesses before it that a later release covers, as exclusive end times.
 struct Fence {
-  LaneSet lanes;       // Those that executed it.
+  LaneSet lanes;       // The lanes that executed it.
   uint32_t own = 0;    // Accesses of these lanes.
-  uint32_t warp = 0;   // Those of all lanes of the warp.
-  uint32_t block = 0;  // Those of all threads of the block.
+  uint32_t warp = 0;   // Accesses of all lanes of the warp.
+  uint32_t block = 0;  // Accesses of all threads of the block.
 };
 
 // A word that threads synchronise through, as a warp read it: who wrote it last, and when.
@@ -64,7 +64,7 @@ struct WarpOrder {
   uint32_t next_flag = 0;
 };
 
-// A read of a word by a block, for writes that follow from it.
+// A read of a word by a block, for writes that depend on it.
 struct SeenWord {
   uint64_t granule = 0;
   uint32_t since = 0;
@@ -81,7 +81,7 @@ struct BlockOrder {
   uint32_t next_seen = 0;
 };
 
-// The range that an access of the code hit last, so that the next need not search for it.
+// The range that an access site hit last, which spares the next access a search.
 struct SiteRange {
   uint64_t begin = 1, end = 0;
   bool has_unwritten = false;  // Reads of bytes that nothing wrote are noted: unwritten.h.
@@ -111,9 +111,9 @@ struct Block {
   uint32_t threads = 0, num_warps = 0;
   // Times of its worker's clock: shadow.h.
   uint32_t* now = nullptr;
-  uint32_t launch_since = 1;  // The launch began.
-  uint32_t begin = 1;         // The block began.
-  uint32_t since = 1;         // The last barrier.
+  uint32_t launch_since = 1;  // The time at which the launch began.
+  uint32_t begin = 1;         // The time at which the block began.
+  uint32_t since = 1;         // The time of the last barrier.
   // For each warp and other warp the time before which barriers of a part of the block order the
   // other's accesses; null: there was none.
   uint32_t* parts = nullptr;
@@ -122,8 +122,8 @@ struct Block {
   bool reads_by_words = false;       // Reads are recorded by words: shadow.h.
   bool writes_what_it_read = false;  // A thread wrote what its block read.
   int pauses_left = 0;
-  int pauses_until_late = -1;  // The pause that lasts until the other blocks wait or ended.
-  bool is_paused = false;      // Other blocks have their turn.
+  int pauses_until_late = -1;  // The pause that lasts until all other blocks wait or have ended.
+  bool is_paused = false;      // Other blocks run.
   bool is_late = false;
   bool checks_races = true;
   bool stopped = false;
@@ -135,16 +135,17 @@ struct Warp {
   Block* block = nullptr;
   uint32_t index = 0;
   uint32_t since = 1;  // The last time when all lanes of the warp met, a time of this warp alone.
-  uint32_t stamp = 1;  // The time of its accesses, which fences and releases advance besides.
-  // For each lane and other lane the time when they met last; null: some lanes never met alone.
+  uint32_t stamp = 1;  // The time of its accesses; fences and releases advance it, too.
+  // For each lane and other lane the time when they met last; null if no part of the warp met
+  // separately.
   uint32_t* met = nullptr;
   WarpOrder order;
-  int32_t turn = 0;  // Backward branches until others have their turn.
+  int32_t turn = 0;  // Backward branches until other work runs.
   uint32_t local_base = 0;
   const Code* code = nullptr;
 };
 
-// The order in which blocks, or the warps of a block, have their turns.
+// The order in which blocks, or the warps of a block, run.
 struct Turns {
   uint64_t count = 1, factor = 1, offset = 0;
 };
@@ -158,16 +159,16 @@ struct WarpTime {
 struct Launch {
   GlobalMemory* memory = nullptr;
   FindingLog* log = nullptr;
-  Order* orders = nullptr;  // One for each worker, as the next.
+  Order* orders = nullptr;  // One for each worker, like the next member.
   Counts* counts = nullptr;
-  UndoLog* undo = nullptr;      // Not null where the launch may be undone.
+  UndoLog* undo = nullptr;      // Not null if the launch may be undone.
   bool reads_by_words = false;  // Reads are recorded by words: shadow.h.
   std::atomic<bool> writes_what_it_read{false};
   const Unwritten* unwritten = nullptr;
   UnwrittenReads* unwritten_reads = nullptr;  // Null where they are not noted.
   std::atomic<bool> reads_unwritten{false};
   bool may_undo = false;
-  bool may_settle = false;   // Doubtful findings are settled by other runs: device.cc.
+  bool may_settle = false;   // Uncertain findings are checked by further runs: device.cc.
   bool is_reversed = false;  // The warps of a block have their turns in the opposite order.
   int shared_byte = -1;      // The byte that fills shared memory before each block, or none.
   const std::unique_ptr<ShadowMemory>* shadows = nullptr;  // One for each worker.
@@ -184,19 +185,19 @@ struct Launch {
   uint64_t began = 0;  // The time of the device's clock.
   Turns turns;
   int32_t turn = kTurn;
-  // A block that is late, in launches with a seed: others that count on it without waiting for it
-  // have wrong values.
+  // The block that runs late, in launches with a seed: blocks that depend on it without waiting for
+  // it get wrong values.
   uint64_t late_block = UINT64_MAX;
   int late_pause = 0;
-  bool starts_all = false;  // Blocks begin before those that wait have another turn.
+  bool starts_all = false;  // All blocks begin before a waiting block runs again.
   int workers = 1;
-  size_t contexts_max = 1;  // Blocks that a worker may have under way.
+  size_t contexts_max = 1;  // Blocks that a worker may run concurrently.
   uint64_t blocks = 1;
   int64_t heap_left = 0;  // Bytes for malloc; kernels that call it have one worker.
   std::atomic<uint64_t> next_block{0};
   std::atomic<int64_t> turns_left{0};
   const std::atomic<bool>* is_cancelled = nullptr;
-  std::atomic<int64_t> bytes_left{0};  // Memory of this process that kernels may still take.
+  std::atomic<int64_t> bytes_left{0};  // Memory of this process that kernels may still use.
   std::atomic<bool> stopped{false};
 };
 
@@ -205,19 +206,18 @@ struct Launch {
 // The allocation that holds the address, for an access of its origins (origin.h). False if no
 // allocation does.
 bool find_allocation(Block& block, uint64_t address, bool is_write, SiteRange& range);
-// Notes the bytes that nothing wrote before this launch or in it, of a row that threads read, so
-// many bytes each.
+// Notes unwritten bytes in a row that threads read, each a number of bytes.
 void note_unwritten(Block& block, const Warp& warp, const Step* step, uint64_t address,
                     uint32_t bytes, int thread, int threads);
 // Saves the bytes from an address on, which a store is about to overwrite.
 void save_bytes(Block& block, uint64_t address, uint64_t bytes);
-// A fence by lanes; is_device: of the device's scope, else of the block's.
+// A fence by lanes, of the device's scope if is_device, otherwise of the block's.
 void fence(Block& block, Warp& warp, LaneSet lanes, bool is_device);
-// A barrier of all threads of a block that live; all warps are its warps. One of a part of them,
-// some of which may only have arrived.
+// A barrier of all live threads of a block, whose warps are `warps`. The second form is a barrier
+// of a part of them, some of which may only have arrived.
 void open_barrier(Block& block, std::span<Warp* const> warps);
 void open_part(Block& block, std::span<Warp* const> waiting, std::span<const WarpTime> arrived);
-// Some lanes of a warp met.
+// Notes that some lanes of a warp met.
 void meet(Block& block, Warp& warp, LaneSet lanes);
 
 // ---- A block's memory and time: block.cc.
@@ -227,19 +227,19 @@ BlockMemory* open_block(Block& block, Launch& launch, int worker, int lanes);
 void release_memory(BlockMemory* memory);
 uint8_t* frame_of_warp(BlockMemory* memory, uint32_t warp);
 void start_block(Block& block, uint64_t number);
-// Seed 0 is the order of their numbers.
+// Seed 0 is numerical order.
 Turns turns_of(uint64_t count, uint64_t seed);
 uint64_t number_at(const Turns& turns, uint64_t turn);
-// Numbers that follow from the launch, for bytes that nobody set and for time.
+// A pseudo-random number that depends on the launch, for unset bytes and for clocks.
 uint64_t noise_at(const Launch& launch, uint64_t number);
-// False: the launch's budget is used up, or it is cancelled.
+// False if the launch's budget is used up or the launch is cancelled.
 bool take_turns(Block& block, int64_t count);
-// Words for the finding that is then due.
+// The text of the finding for that case.
 const char* why_out_of_turns(const Block& block);
-// False: the launch has used its share of this process's memory.
+// False if the launch has used its share of this process's memory.
 bool take_bytes(Block& block, size_t bytes);
 
-// A thread is its number in its block. The launch ends where ends_launch(kind) says so.
+// Reports a finding; threads are numbers in the block. Ends the launch if ends_launch(kind).
 void report(Block& block, const Warp& warp, const Step* step, FindingKind kind, int thread,
             const char* detail, int other = -1);
 void report_access(Block& block, const Warp& warp, const Step* step, bool is_write, int thread,
@@ -253,8 +253,8 @@ void report_global(Block& block, const Warp& warp, const Step* step, uint64_t ad
 uint64_t call_builtin(Block& block, const Warp& warp, const Step* step, int thread,
                       const uint8_t* arguments);
 
-// A frame for a call, of the program's largest size. Null where the block has used its share, to
-// which the bytes of the callee's local variables count.
+// Allocates a frame for a call, of the program's largest size. Null if the block has used its
+// share, which includes the callee's local variables.
 uint8_t* allocate_frame(Block& block, size_t local_bytes);
 
 }  // namespace mc::ptx

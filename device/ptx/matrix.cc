@@ -13,7 +13,7 @@
 namespace mc::ptx::MC_PTX_VARIANT {
 namespace {
 
-// ---- Elements. Each type says how many are in a word, and gives the number of one.
+// ---- Elements. Each element type has its number per word, and returns an element's value.
 struct HalfWords {
   using Number = float;
   static constexpr int kPer = 2;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lanes of a warp together: shuffles, votes, matches, sums, and barriers.
+// Collective operations of a warp's lanes: shuffles, votes, matches, sums and barriers.
 //
-// A step with a mask of members waits until all of them that live have come, be it in several
-// leaves. The last leaf to come does the work for all.
+// A step with a member mask waits until all live members have arrived, possibly in several leaves.
+// The last leaf to arrive does the work for all.
 #include "ptx/lanes.h"
 
 namespace mc::ptx::MC_PTX_VARIANT {
@@ -59,9 +59,9 @@ MC_INLINE const Step* together(LaneWarp& w, const Step* s, Mask mask, F f) {
   return s + 1;
 }
 
-// The lanes that a mask of lane l names. In a warp of 128 lanes they are of its own 32, so that the
-// headers of CUDA have there what they were written for; a mask of the whole warp (kWholeWarp)
-// names all of it if it is full, and else of the first 32.
+// The lanes that lane l's mask selects. In a warp of 128 lanes they are among the lane's own group
+// of 32, which is what CUDA's headers expect. A mask of the whole warp (kWholeWarp) selects all
+// lanes if it is full, otherwise lanes among the first 32.
 MC_INLINE Mask named(const Step* s, uint32_t mask, int l) {
   if constexpr (kLanes == 32) return mask;
   if ((s->flags & kWholeWarp) == 0) return Mask{mask} << (l & ~31);
@@ -74,7 +74,7 @@ MC_INLINE uint32_t mask_for(const Step* s, Mask lanes, int l) {
   return static_cast<uint32_t>(is_of_warp ? lanes : lanes >> (l & ~31));
 }
 
-// The lanes that masks name, those of the present lanes together.
+// The union of the lanes that the present lanes' masks select.
 Mask members(const LaneWarp& w, const Step* s, const uint32_t* masks) {
   if constexpr (kLanes == 32) {
     uint32_t all = 0;
@@ -92,7 +92,7 @@ Mask members(const LaneWarp& w, const Step* s, const uint32_t* masks) {
   return all;
 }
 
-// The lanes whose own mask does not name them.
+// The lanes that are not in their own mask.
 Mask unnamed(const LaneWarp& w, const Step* s, const uint32_t* masks) {
   Mask lanes = 0;
   for (int l = 0; l < kLanes; ++l) {

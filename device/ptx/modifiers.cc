@@ -7,7 +7,7 @@
 namespace mc::ptx {
 namespace {
 
-// The modifiers that handlers obey, or that change nothing here (caches, scopes), each between
+// The modifiers that handlers implement, or that have no effect here (caches, scopes), each between
 // blanks.
 constexpr std::string_view kKnown =
     " L1 L1::evict_first L1::evict_last L1::evict_normal L1::evict_unchanged L1::no_allocate "

@@ -2,10 +2,10 @@
 //
 // Module: the text of a PTX module, parsed.
 //
-// PTX is what NVIDIA's and Triton's compilers make for any GPU. A module comes from a process that
-// may be hostile, so parse() checks all that can be checked without deciding how instructions run:
-// brackets, counts, sizes, that each register and label that is named is declared. Names of
-// variables and functions, and what an instruction does with its operands, are the decoder's part.
+// PTX is the assembly language that NVIDIA's and Triton's compilers generate. A module comes from a
+// process that may be hostile, so parse() checks all that can be checked without deciding how
+// instructions run: brackets, counts, sizes, and that each register and label is declared. The
+// decoder checks names of variables and functions, and the operands of instructions.
 //
 //   MC_TRY(const Module module, parse(text), "load a module");
 //   const Function* kernel = module.find_function("add");
@@ -30,7 +30,7 @@ namespace mc::ptx {
 
 enum class Space : uint8_t { kGeneric, kGlobal, kShared, kLocal, kConst, kParam };
 
-// A line of the source, from `.loc`: file is a key of Module::files, and 0 where none is known.
+// A line of the source, from `.loc`: file is a key of Module::files, and 0 if unknown.
 struct Location {
   int file = 0;
   int line = 0;
@@ -62,7 +62,7 @@ struct Instruction {
   std::string opcode;
   // "global", "v2" and "f32" of `ld.global.v2.f32`, in their order.
   std::vector<std::string> modifiers;
-  // Those of the modifiers that name types, in their order.
+  // The types among the modifiers, in order.
   std::vector<Type> types;
   std::vector<Operand> operands;
   int guard = -1;  // A position in Function::registers, or -1.
@@ -131,7 +131,7 @@ struct Module {
   // Positions of functions with a body, or of declarations where there is no body.
   std::map<std::string, size_t, std::less<>> function_index;
 
-  // A function with a body, or else a declaration of it, or null.
+  // The function with a body, otherwise its declaration, or null.
   const Function* find_function(std::string_view function) const;
   const Variable* find_variable(std::string_view variable) const;
 };
@@ -144,8 +144,8 @@ struct ParseLimits {
   int operands_max = 512;  // Operands of an instruction, or parts of a vector.
   int modifiers_max = 32;
   int64_t path_bytes_max = 4096;
-  // Instructions, operands, blocks, variables and functions of a module, each of which takes some
-  // 200 bytes.
+  // Instructions, operands, blocks, variables and functions of a module, which take about 200 bytes
+  // each.
   int64_t parts_max = 1 << 21;
 };
 

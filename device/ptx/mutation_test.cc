@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hostile text: modules of the tests with some characters, words and lines changed. Whatever comes
-// of them is an error, a finding or a result, and ends. The seed is in the test's output; more of
-// them run with MC_PTX_MUTATIONS=count.
+// Hostile text: modules of the tests with some characters, words and lines changed. Each must end,
+// with an error, a finding or a result. The seed is in the test's output; more of them run with
+// MC_PTX_MUTATIONS=count.
 #include <gmock/gmock.h>
 
 #include <cstdlib>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Operations: what the decoder asks a variant of the handlers for.
+// Operations: the keys by which the decoder finds handlers in a variant.
 //
 // Handlers are compiled for 32 and for 128 lanes, with AVX2. Each variant is a table of functions
-// that find the handler of an operation, null where there is none. The keys are plain values, so
-// that the variants share no code with the rest of the library, which any processor can run.
+// that find the handler of an operation, or null. The keys are plain values, so that the variants
+// share no code with the rest of the library, which any processor can run.
 #ifndef MC_PTX_OPERATIONS_H_
 #define MC_PTX_OPERATIONS_H_
 

@@ -32,7 +32,7 @@ bool covers(const Fence& fence, uint32_t warp, const PastAccess& access) {
   return access.since < fence.warp || (has(fence.lanes, access.lane) && access.since < fence.own);
 }
 
-// A search of what is known, the nearest first.
+// A breadth-first search of the knowledge graph.
 class Search {
  public:
   Search(const PastAccess& access, uint32_t reader) : access_(access), reader_(reader) {}
@@ -130,7 +130,7 @@ bool Order::release(Block& block, Warp& warp, LaneSet lanes, const WordKey& key,
                          last.known == one.known && last.block_known == one.block_known &&
                          last.published == one.published && are_equal(last.device, one.device) &&
                          are_equal(last.here, one.here);
-    if (is_same) return true;  // A warp that spins adds nothing.
+    if (is_same) return true;  // A spinning warp adds no new knowledge.
   }
   word.log.push_back(one);
   return true;
@@ -176,7 +176,7 @@ void Order::publish(Block& block, std::span<Warp* const> warps) {
   std::vector<uint32_t> row(num_warps);
   const uint32_t* before = block.order.published;
   if (before != nullptr) row.assign(before, before + num_warps);
-  // A fence covers its warp's accesses, and those of the block before the barrier that came last.
+  // A fence covers its warp's accesses, and accesses of the block before its last barrier.
   std::vector<bool> is_here(num_warps);
   uint32_t of_block = 0;
   for (const Warp* warp : warps) {

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Order: what threads of a launch know of one another through words: atomics, volatile and other
-// strong accesses, and fences. Barriers and meetings of a warp are in shadow.h.
+// Order: the happens-before order that words create between threads of a launch, by atomics,
+// volatile and other strong accesses, and fences. Barriers and meetings of a warp are in shadow.h.
 //
 // A write of such a word *releases*, and a read of the word *acquires* its releases so far. A word
-// that nobody reads afterwards orders nothing, and a release covers only what came before it:
+// that no thread reads afterwards orders nothing, and a release covers only these earlier accesses:
 // - accesses of the lanes that executed the warp's last fence, before that fence; those of the
 //   other lanes before the warp met last, and those of the block before its last barrier. A fence
 //   that lanes executed before they met, or any warp before a barrier, serves all of them.
 // - Without a fence of the device's scope it covers nothing for other blocks. Within a block a
 //   fence of the block's scope suffices, and an exchange of a shared word (a lock) needs none.
-// A warp acquires as a whole, and its block at the next barrier. A fence behind a read is not asked
-// for: many kernels that count blocks have none there. So errors are on the silent side.
+// A warp acquires as a whole, and its block at the next barrier. A fence after a read is not
+// required, since many kernels that count blocks have none there. So the analysis errs by missing a
+// race.
 //
 // Each word has a log of its releases. A warp that acquires remembers the word and the length of
 // its log, and a release what its warp had acquired: no copies. Only when two accesses would be a
 // race is this graph searched for a release of the first one.
 //
-// Blocks that synchronise through global words run on one worker, which has one Order. Those of
-// shared memory concern a block alone.
+// Blocks that synchronise through global words run on one worker, which has one Order.
+// Synchronisation through shared words concerns only one block.
 #ifndef MC_PTX_ORDER_H_
 #define MC_PTX_ORDER_H_
 
@@ -81,13 +82,12 @@ struct SyncWord {
 
 class Order {
  public:
-  // True if no word was released: there is nothing to acquire.
+  // True if no word was released, so that there is nothing to acquire.
   bool is_empty() const { return words_.empty(); }
   void acquire(Warp& warp, const WordKey& word);
-  // The lanes write a word; is_exchange: by an exchange.
-  // False where nothing is released.
+  // The lanes write a word; is_exchange: by an exchange. False if nothing is released.
   bool release(Block& block, Warp& warp, LaneSet lanes, const WordKey& word, bool is_exchange);
-  // The warp read a plain write of another block that was meant as a release.
+  // Notes that the warp read another block's plain write that was meant as a release.
   void learn(Warp& warp, uint32_t block, uint32_t before);
   // A strong write of a word of global memory was done; is_block_wide: with the scope of a block.
   void note_write(const Block& block, const Warp& warp, uint64_t granule, Strong kind,
@@ -96,11 +96,11 @@ class Order {
   // an atomic wrote it last: such words are data more often than flags.
   std::optional<uint32_t> fence_before(uint64_t granule) const;
   bool is_block_wide(uint64_t granule) const { return block_wide_.contains(granule); }
-  // The knowledge of the warps that a barrier lets go on, and of those that arrived at it.
+  // The combined knowledge of the warps that pass a barrier and of those that only arrived.
   const Knowledge* join(const Knowledge* a, const Knowledge* b);
-  // A barrier makes the fences that came before it those of the block.
+  // A barrier makes the fences before it count for the whole block.
   void publish(Block& block, std::span<Warp* const> warps);
-  // True if an access happened before what the warp does now, by a release.
+  // True if a release orders the access before the warp's next access.
   bool is_ordered(const Block& block, Warp& warp, const PastAccess& access);
 
  private:

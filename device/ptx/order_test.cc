@@ -24,7 +24,7 @@ struct Mark {
   std::string kind;  // "" for a kernel without a fault.
 };
 
-// The kernels of order.cu, and the lines with a comment that is no sentence.
+// The kernels of order.cu, and the lines whose comment names a finding.
 std::vector<Mark> marks() {
   std::vector<Mark> all;
   std::istringstream lines(read_testdata("order.cu"));
@@ -70,7 +70,7 @@ class Words : public Kernels, public testing::WithParamInterface<Mark> {
   uint64_t y_ = 0;
 };
 
-TEST_P(Words, OrderWhatTheySaySo) {
+TEST_P(Words, FindingsAreTheMarkedRaces) {
   open(read_testdata("order.ptx"));
   const Mark& mark = GetParam();
   std::set<int> found;
@@ -90,7 +90,7 @@ TEST_P(Words, OrderWhatTheySaySo) {
 INSTANTIATE_TEST_SUITE_P(Kernels, Words, testing::ValuesIn(marks()),
                          [](const auto& one) { return one.param.kernel; });
 
-TEST_F(Kernels, WordsGiveWhatTheirKernelsSay) {
+TEST_F(Kernels, SynchronisedByWordsComputeTheExpectedValues) {
   open(read_testdata("order.ptx"));
   const std::vector<int> zeros(kWords), ones(kWords, 1);
   const auto values_of = [&](const char* kernel, uint32_t blocks, size_t count) {
@@ -116,8 +116,8 @@ TEST_F(Kernels, WordsGiveWhatTheirKernelsSay) {
   EXPECT_EQ(values_of("ok_passed_on", 32, 32).back(), 7);
 }
 
-// In the plain order of blocks, where no pause and no late block helps.
-TEST_F(Kernels, AnAtomicWhoseResultIsUnreadTellsItsThreadNothing) {
+// The blocks run in numerical order, without a pause or a late block.
+TEST_F(Kernels, AnAtomicWithAnUnusedResultAcquiresNothing) {
   open(read_testdata("order.ptx"));
   const std::vector<int> zeros(kWords);
   const LaunchReport report =
@@ -129,8 +129,8 @@ TEST_F(Kernels, AnAtomicWhoseResultIsUnreadTellsItsThreadNothing) {
   EXPECT_THAT(lines_of(report.findings), Contains(testing::HasSubstr("global_race")));
 }
 
-// No rule of order is broken, and all blocks in turn give what was meant.
-TEST_F(Kernels, ABlockThatIsLateShowsThatItIsNotWaitedFor) {
+// The kernel has no race, and in numerical order its result is right.
+TEST_F(Kernels, ALateBlockRevealsAMissingWait) {
   open(read_testdata("order.ptx"));
   const std::vector<int> zeros(kWords), ones(kWords, 1);
   std::set<int> sums;

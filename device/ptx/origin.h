@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Origin: the makers of the bytes of an allocation, as bits of one number.
+// Origin: the writers of an allocation's bytes (kernels, host, judge), as bits.
 //
-// They are known for allocations, not for bytes, which costs a look at each instruction's first
-// access to an allocation in a launch. A write of a whole allocation replaces what it had, and a
-// write of a part adds to it. A kernel's write is taken to replace what the host wrote before: it
-// is not known which part that was.
+// Origins are recorded per allocation, not per byte, so that only an instruction's first access to
+// an allocation in a launch costs time. A write of a whole allocation replaces its origins, and a
+// write of a part adds to them. A kernel's write is assumed to replace the host's, since it is not
+// known which part the host wrote.
 #ifndef MC_PTX_ORIGIN_H_
 #define MC_PTX_ORIGIN_H_
 

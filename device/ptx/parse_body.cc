@@ -12,7 +12,7 @@ constexpr int64_t kOffsetMax = int64_t{1} << 40;
 constexpr int64_t kParametersMax = 4096;
 constexpr int64_t kParameterBytesMax = 32 << 10;
 
-// Bytes of the parameters up to one, which gets its place behind those before it.
+// Assigns each parameter its offset behind the previous parameters.
 void place_parameters(std::vector<Variable>& parameters) {
   int64_t at = 0;
   for (Variable& one : parameters) {
@@ -150,10 +150,9 @@ void Parser::body_item() {
 
 // `.loc 1 12 5, function_name $L__info_string0, inlined_at 1 40 3`
 //
-// Code that is inlined from another file than the function's own (a header of CUDA) is placed
-// where it was inlined.
-// Code of a header that was inlined into the main file has the line of the main file, also through
-// several functions of headers: a compiler writes the outer ones first.
+// Code from a header that was inlined into the main file gets the line of the main file where it
+// was inlined, also through several functions of headers: a compiler writes the outer functions
+// first.
 void Parser::location_directive() {
   const Token directive = next();
   const Location previous = location_;

@@ -3,8 +3,8 @@
 // Parser: what parse() in module.h runs. Its two halves are the module's declarations (parse.cc)
 // and the bodies of functions (parse_body.cc).
 //
-// Errors are kept in place of exceptions: the first one is stored, the lexer then stands at the end
-// for each later question, and so all loops stop. Every loop therefore ends at an empty token.
+// The parser throws no exceptions: it stores the first error, after which each token is empty, as
+// at the end of the text. Every loop must therefore end at an empty token.
 #ifndef MC_PTX_PARSER_H_
 #define MC_PTX_PARSER_H_
 
@@ -111,7 +111,7 @@ class Parser {
   int last_line_ = 1;
   int64_t num_parts_ = 0;
 
-  // The function at hand.
+  // The function that is being parsed.
   struct Branch {
     size_t instruction;
     int scope;

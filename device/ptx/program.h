@@ -24,13 +24,13 @@
 
 namespace mc::ptx {
 
-// Backward branches of a warp until other lanes, warps and blocks have their turn.
+// Backward branches of a warp until other lanes, warps and blocks run.
 constexpr int kTurn = 256;
 // The same in a cooperative launch, most of whose blocks spin at the grid's barrier.
 constexpr int kCooperativeTurn = 16;
 
-// So many steps of a loop, a function or a block cost as much as a backward branch, so that few
-// turns of a long loop use up a budget as many turns of a short one do.
+// This many steps of a loop, a function or a block cost as much as one backward branch, so that
+// iterations of long and short loops use the budget in proportion to their length.
 constexpr int64_t kStepsOfBranch = 64;
 
 struct Warp;
@@ -48,7 +48,7 @@ struct Step {
   int64_t immediate = 0;
   const Step* target = nullptr;  // The target of a branch.
   const Step* join = nullptr;    // The place where the lanes of a branch meet again; null: the end.
-  const uint32_t* list = nullptr;  // Further places: parts of a vector, fragments of a matrix.
+  const uint32_t* list = nullptr;  // More frame offsets: vector parts, matrix fragments.
   const Code* callee = nullptr;
   int site = 0;         // An access's number in its program.
   int instruction = 0;  // A position in Function::instructions.
@@ -59,11 +59,12 @@ constexpr uint32_t kSpaceMask = 7;
 constexpr uint32_t kWideAddress = 8;  // The register of the address has 64 bits.
 constexpr uint32_t kStrong = 16;      // Accesses that are volatile, relaxed, acquire or release.
 constexpr uint32_t kReadOnly = 32;    // Loads of words that nothing writes during the launch.
-constexpr uint32_t kBlockScope = 64;  // Strong accesses that concern a block alone.
-constexpr uint32_t kUnread = 512;     // Atomics whose result nobody reads, so that nobody learns.
-constexpr uint32_t kVolatile = 256;   // Strong accesses that are no atomic ones of the language.
+constexpr uint32_t kBlockScope = 64;  // Strong accesses of block scope.
+constexpr uint32_t kUnread = 512;     // Atomics with an unused result, which acquire nothing.
+constexpr uint32_t kVolatile = 256;   // Volatile accesses, which are not atomic in C++.
 
-// Flag of asynchronous copies: that of the source's address, beside kWideAddress of the target's.
+// A flag of asynchronous copies: kWideAddress for the source; kWideAddress itself is for the
+// target.
 constexpr uint32_t kFromWide = 128;
 
 // Flags of steps with a predicate.
@@ -71,8 +72,8 @@ constexpr uint32_t kAlways = 1;
 constexpr uint32_t kNegated = 2;
 constexpr uint32_t kNegatedSecond = 4;
 
-// A flag of steps of a warp's lanes together, in warps of more than 32: their masks are of the
-// whole warp. Its registers are called kWarpMask, which makes the instruction one of MUSA's:
+// A flag of collective steps in warps of more than 32 lanes: the mask is of the whole warp. The
+// decoder sets it for MUSA's instructions, whose mask register is named kWarpMask:
 // device/musa/warps_of_128.cuh.
 constexpr uint32_t kWholeWarp = 64;
 constexpr const char* kWarpMask = "mc_warp_mask";
@@ -122,7 +123,7 @@ enum class Source : uint8_t {
   kGridWorkspaceHigh,  // The upper half of an address: Launch::grid_workspace.
   kGridWorkspaceLow,
   kLocalAddress,  // The bits are an offset among the function's local variables.
-  kUnset,         // Bytes that follow from the launch; a width of 0 is a predicate's.
+  kUnset,         // Pseudo-random bytes; width 0 is a predicate.
 };
 
 // An array of the frame that is filled before the code runs.
@@ -167,9 +168,10 @@ struct Program {
   uint32_t shared_bytes = 0;               // Without the launch's dynamic part, behind them.
   uint32_t parameter_bytes = 0;
   uint32_t frame_bytes_max = 0;  // The largest of all codes.
-  int granule_shift = 2;  // Shadow memory has a word for so many bytes: the narrowest access.
+  int granule_shift = 2;         // Log2 of the bytes per shadow word: the narrowest access.
   int num_sites = 0;
-  // Words for each instruction that the executor lacks; a thread that reaches it ends the launch.
+  // A description of each instruction that the executor lacks; a thread that reaches it ends the
+  // launch.
   std::vector<std::string> lacks;
   bool blocks_communicate = false;  // Global memory has atomics or strong accesses.
   bool has_strong_words = false;    // Loads or stores are strong, or words are exchanged.

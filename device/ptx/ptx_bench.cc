@@ -130,7 +130,7 @@ void RegisterMatmulMultiplyAdds(benchmark::State& state) {
 }
 
 void MmaMatmulMultiplyAdds(benchmark::State& state) {
-  // Halves whose bits are those of small floats: what they are does not matter.
+  // The halves have the bits of small floats; their values do not matter.
   static Bench bench("matrix.ptx", 0.5F);
   Arguments arguments;
   arguments.add(bench.a).add(bench.b).add(bench.c).add(kSide);
@@ -142,7 +142,7 @@ void MmaMatmulMultiplyAdds(benchmark::State& state) {
             int64_t{kSide} * kSide * kSide);
 }
 
-// The argument is whether races are looked for.
+// The argument enables the race checks.
 BENCHMARK(ElementwiseElements)->Arg(1)->Arg(0)->MeasureProcessCPUTime();
 BENCHMARK(NewOutputElements)->Arg(1)->Arg(0)->MeasureProcessCPUTime();
 BENCHMARK(ReductionElements)->Arg(1)->Arg(0)->MeasureProcessCPUTime();

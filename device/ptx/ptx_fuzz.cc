@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Modules of PTX that may be anything. Half of the mutations change words and lines, so that the
-// texts often parse.
+// Fuzzes the executor with arbitrary PTX modules. Half of the mutations change words and lines, so
+// that the texts often parse.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

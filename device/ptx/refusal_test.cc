@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The decoder's refusals: PTX that is wrong, and what the executor lacks, by name and line.
+// The decoder's refusals: wrong PTX and unsupported instructions, by name and line.
 #include <gmock/gmock.h>
 
 #include "ptx/test_device.h"
@@ -156,7 +156,7 @@ TEST_F(Refusals, OfMemoryKeepItsBounds) {
   EXPECT_EQ(put(std::vector<int>(4), "again"), x);
 }
 
-// A branch of another architecture that no thread takes is no lack.
+// An unsupported instruction in a branch that no thread takes is not reported.
 TEST_F(Refusals, CountWhereAThreadReachesThem) {
   open(
       text_with("ld.param.u64 %l1, [p];\nld.global.u32 %r1, [%l1];\nsetp.eq.u32 %p1, %r1, 7;\n"
@@ -175,11 +175,11 @@ TEST_F(Refusals, CountWhereAThreadReachesThem) {
   EXPECT_EQ(get<int>(reached, 1)[0], 8);
 }
 
-TEST_F(Refusals, OfANameThatTheIsaHasNotAreErrors) {
+TEST_F(Refusals, OfUnknownOpcodesAreErrors) {
   const Error error = error_of("swish.approx.f32 %f1, %f2;");
   EXPECT_EQ(error.code, ErrorCode::kInvalidInput);
   EXPECT_THAT(error.message, HasSubstr("there is no such instruction"));
-  // An instruction of the ISA that this executor lacks is no error.
+  // An instruction of the ISA that this executor lacks is unsupported, not invalid.
   EXPECT_EQ(error_of("vadd.s32.s32.s32 %r1, %r2, %r3;").code, ErrorCode::kUnsupported);
 }
 

@@ -2,9 +2,9 @@
 //
 // The order of work: blocks over workers, and the warps of a block in turn.
 //
-// A warp runs until its lanes wait. A block whose warps only spin is put aside with all its state,
-// so that the block for which it waits can run: grid barriers and locks between blocks work on one
-// worker. The flags of a barrier's step are in program.h.
+// A warp runs until its lanes wait. A block whose warps only spin is suspended with all its state,
+// so that the block for which it waits can run. So grid barriers and locks between blocks work on
+// one worker. The flags of a barrier's step are in program.h.
 #include <iterator>
 #include <memory>
 #include <span>
@@ -17,13 +17,14 @@ namespace mc::ptx::MC_PTX_VARIANT {
 namespace {
 
 constexpr int kIdleTurnsMax = 2;
-// Barriers of a block before others have a turn: it may wait for them by a barrier in a loop.
+// The number of barriers of a block before other blocks run, since a loop with a barrier may wait
+// for them.
 constexpr int kBarriersOfTurn = 256;
 // The price of a block without its steps, in backward branches.
 constexpr uint64_t kBlockPrice = 16;
 constexpr int kBarriers = 16;
 constexpr size_t kPausedMax = 3;
-// Turns in which no block ended, until a late one goes on: the others may wait for it.
+// Rounds without a finished block until the late block runs, since the others may wait for it.
 constexpr int kTurnsOfLate = 3;
 
 // Lanes of a warp that arrived at a barrier and went on.
@@ -38,11 +39,11 @@ struct LaneBlock : Block {
   std::vector<Arrival> arrived;
 };
 
-// One block that is under way, and its memory; reused for the next block.
+// One running block and its memory, which the next block reuses.
 struct Context {
   LaneBlock block;
   std::vector<LaneWarp> warps;
-  std::vector<const FrameValue*> of_block;  // Those that differ between blocks.
+  std::vector<const FrameValue*> of_block;  // Values that differ between blocks.
   BlockMemory* memory = nullptr;
   ~Context() { release_memory(memory); }
 };
@@ -117,8 +118,8 @@ bool is_of_block(Source source) {
          source == Source::kUnset;
 }
 
-// A register that nothing set. None of these bytes is right for a sum, and none for both a maximum
-// and a minimum: they are NaN, or a large number of either sign, as any type.
+// Fills an unset register with bytes that give a wrong sum, and a wrong maximum or minimum: NaN or
+// a large number of either sign, in any type.
 void fill_unset(const LaneWarp& w, const FrameValue& value, uint8_t* row) {
   constexpr uint8_t kBytes[] = {0xFF, 0x7B, 0xFB};
   const uint64_t noise = noise_at(*w.block->launch, value.place);
@@ -198,7 +199,7 @@ void start(Context& context, uint64_t number) {
 // ---- Barriers.
 struct Waiting {
   uint32_t threads = 0;
-  uint32_t expected = 0;  // 0: all that live.
+  uint32_t expected = 0;  // 0: all live threads.
   int64_t reduced = 0;    // Threads whose predicate holds.
   const Step* place = nullptr;
   const LaneWarp* warp = nullptr;
@@ -328,7 +329,7 @@ int runnable(const LaneWarp& w, bool rotates) {
   return -1;
 }
 
-// Runs a warp until its lanes wait or spin. Counts in idle the turns in which they only span.
+// Runs a warp until its lanes wait or spin. `idle` counts the turns in which they only spun.
 bool run_warp(LaneWarp& w, int& idle) {
   Block& block = *w.block;
   bool ran = false;
@@ -368,7 +369,7 @@ void report_deadlock(LaneBlock& block) {
   }
 }
 
-// Lanes that wait at a join for those at a barrier: they may have to leave first.
+// Lets lanes that wait at a join for lanes at a barrier continue: they may have to leave first.
 bool part_any(LaneBlock& block) {
   for (LaneWarp& w : block.warps) {
     if (part(w)) return true;
@@ -376,7 +377,7 @@ bool part_any(LaneBlock& block) {
   return false;
 }
 
-// False: the block only spins or pauses, and others run first.
+// False if the block only spins or pauses, so that other blocks run first.
 bool run_block(LaneBlock& block) {
   int barriers_left = kBarriersOfTurn;
   for (int idle = 0; !block.stopped;) {
@@ -437,7 +438,7 @@ class Worker {
       do {
         if (more && waiting_.size() < launch_.contexts_max) more = take();
       } while (more && waiting_.size() < (launch_.starts_all ? launch_.contexts_max : paused_max_));
-      // Those that wait have a turn each, in their order.
+      // Each waiting block runs one turn, in order.
       std::vector<Context*> turn;
       turn.swap(waiting_);
       for (Context* context : turn) advance(context);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Races that a second run settles: copies of a value that Triton gives to several threads.
+// Apparent races that a second run dismisses: Triton lets several threads load the same value.
 #include "ptx/test_device.h"
 
 namespace mc::ptx {
@@ -36,7 +36,7 @@ std::string module_of(const std::string& file, const std::string& rest) {
          file + "\"\n";
 }
 
-// Each thread stores what it loaded behind the word.
+// Each thread stores its loaded value behind the word.
 constexpr const char* kStoresAll = R"(
   mul.wide.u32 %rd2, %r3, 4;
   add.u64 %rd3, %rd1, %rd2;
@@ -57,7 +57,7 @@ class Settle : public Kernels {
   uint64_t word_ = 0;
 };
 
-TEST_F(Settle, ALateCopyThatIsUsedForNothingIsNoRace) {
+TEST_F(Settle, AnUnusedLateCopyIsNoRace) {
   for (const uint64_t seed : {0, 1, 2, 3}) {
     EXPECT_THAT(lines_of(run(module_of("k.py", ""), 1, seed).findings), IsEmpty());
     EXPECT_EQ(get<int>(word_, 1)[0], 8);

@@ -46,7 +46,7 @@ LaneSet lane_set(uint32_t lane) {
   return lanes;
 }
 
-// An access of this block at a time is ordered before those of a thread now, by barriers.
+// True if barriers order an earlier access of this block before a thread's next access.
 bool is_before(const Block& block, const Warp& warp, int thread, uint32_t since, uint32_t who) {
   const uint32_t other = warp_of(block, who);
   if (other != warp.index) {
@@ -58,7 +58,7 @@ bool is_before(const Block& block, const Warp& warp, int thread, uint32_t since,
   return warp.met != nullptr && since < warp.met[lane * lanes_of(block) + lane_of(block, who)];
 }
 
-// The same, by words.
+// True if a release of a word orders it (order.h).
 bool is_released(const Block& block, Warp& warp, uint32_t since, uint32_t who, uint32_t of_block) {
   return block.words->is_ordered(block, warp,
                                  {of_block, warp_of(block, who), lane_of(block, who), since});
@@ -66,12 +66,12 @@ bool is_released(const Block& block, Warp& warp, uint32_t since, uint32_t who, u
 
 void race(Block& block, const Warp& warp, const Step* step, uint32_t granule, int thread,
           uint32_t word, const char* detail) {
-  // One of several readers is known, which may be the thread itself.
+  // Only one of several readers is recorded, which may be the thread itself.
   const int known = thread_of(word), other = known == thread ? -1 : known;
   report_shared(block, warp, step, FindingKind::kSharedRace, granule, thread, other, detail);
 }
 
-// True if the granule is in no array, which is reported.
+// Reports a granule that is in no array; true if so.
 bool is_outside(Block& block, const Warp& warp, const Step* step, uint32_t granule, int thread,
                 bool is_write) {
   if (block.shared_shadow.read[granule] != kNoArray) return false;
@@ -105,7 +105,7 @@ bool reads_race(const Block& block, Warp& warp, uint32_t granule, int thread) {
          !is_released(block, warp, read, reader, block.name);
 }
 
-// A write is recorded, and reads before it need no longer be.
+// Records a write; earlier reads are no longer needed.
 void record_write(SharedShadow& shadow, const Warp& warp, uint32_t granule, uint32_t writer) {
   shadow.written[granule] = warp.stamp;
   shadow.writer[granule] = writer;
@@ -113,7 +113,7 @@ void record_write(SharedShadow& shadow, const Warp& warp, uint32_t granule, uint
   shadow.quiet[granule] = 0;
 }
 
-// An access that tells its thread what the word was.
+// True for an access that returns the word's old value to its thread.
 bool learns(const Step* step, Strong kind) {
   return kind != Strong::kWrite && !(step->flags & kUnread);
 }
@@ -188,7 +188,7 @@ void touch_shared_strongly(Block& block, Warp& warp, const Step* step, uint32_t 
   }
   if (is_outside(block, warp, step, granule, thread, true)) return;
   if (written < block.begin && !is_exchange) {
-    read_shared(block, warp, step, granule, thread);  // Nobody wrote the word.
+    read_shared(block, warp, step, granule, thread);  // No thread wrote the word.
   } else if (!is_strong && writes_race(block, warp, granule, thread)) {
     race(block, warp, step, granule, thread, writer, kUpdateOfWritten);
   } else if (changes && reads_race(block, warp, granule, thread)) {
@@ -196,7 +196,7 @@ void touch_shared_strongly(Block& block, Warp& warp, const Step* step, uint32_t 
   }
   if (!changes && written >= block.begin) return;  // A read: a lock that was not taken.
   block.words->release(block, warp, lane, word, is_exchange);
-  // A plain write by the same thread stays what others race with, and as old as it is.
+  // After a plain write by the same thread, other threads still race with that write, at its time.
   const bool is_after_own = !is_strong && written >= block.since && thread_of(writer) == thread;
   if (!is_after_own) record_write(shadow, warp, granule, mine | kStrongWrite);
 }
@@ -220,7 +220,7 @@ void each_bit(uint32_t mask, F f) {
   for (; mask != 0; mask &= mask - 1) f(static_cast<uint32_t>(std::countr_zero(mask)));
 }
 
-// Words take the touches of a line.
+// Copies a line's touches to its words.
 void add_words(GlobalShadow& shadow, uint64_t line, const Touch& touch) {
   each_bit(touch.mask, [&](uint32_t k) {
     shadow.written[(line << kLineShift) + k] = touch.since;
@@ -256,9 +256,9 @@ bool is_unordered(const Block& block, Warp& warp, uint32_t since, uint32_t who, 
   return !is_released(block, warp, since, who, block_of(who));
 }
 
-// The same of reads, of which the last one is known.
+// The same for reads, of which only the last is recorded.
 bool are_reads_unordered(const Block& block, Warp& warp, uint32_t since, uint32_t who, int thread) {
-  // The readers of other blocks are not known, so that all that was acquired counts.
+  // The readers of other blocks are not recorded, so all acquired releases count.
   if (is_own(block, who) && who & kManyBlocks) {
     return warp.order.known == nullptr && block.order.known == nullptr;
   }
@@ -267,12 +267,12 @@ bool are_reads_unordered(const Block& block, Warp& warp, uint32_t since, uint32_
 
 void race_global(Block& block, const Warp& warp, const Step* step, uint64_t granule, int thread,
                  uint32_t who, const char* detail) {
-  const bool is_unknown = is_thread(block, who, thread);  // One of several is known.
+  const bool is_unknown = is_thread(block, who, thread);  // Only one of several is recorded.
   report_global(block, warp, step, kGlobalBase + (granule << block.program->granule_shift), thread,
                 block_of(who), is_unknown ? -1 : thread_of(who), detail);
 }
 
-// A flag that the warp read before, written by the writer of this word after it without a fence.
+// Reports a flag that the warp read earlier and that this word's writer set later without a fence.
 void check_flags(Block& block, const Warp& warp, const Step* step, uint64_t granule, int thread,
                  uint32_t since, uint32_t writer) {
   for (const SeenFlag& flag : warp.order.flags) {
@@ -283,8 +283,8 @@ void check_flags(Block& block, const Warp& warp, const Step* step, uint64_t gran
   }
 }
 
-// The languages' atomics race with plain accesses alone. Volatile accesses are meant as such where
-// a word is waited for, and are otherwise plain ones that the compiler leaves alone.
+// True for C++ atomics, which race only with plain accesses. Volatile accesses act like atomics if
+// a thread waits for the word, and otherwise like plain accesses.
 bool is_atomic(const Step* step) { return (step->flags & (kStrong | kVolatile)) == kStrong; }
 
 // A read of a word that a strong access wrote.
@@ -355,7 +355,7 @@ void record_reads(GlobalShadow& shadow, uint64_t line, const Touch& read) {
   touch.mask |= read.mask;
 }
 
-// A read of one granule, with its time.
+// Records a read of one granule, with its time.
 void record_word(Block& block, const Warp& warp, uint64_t granule, uint32_t who, bool is_known) {
   uint32_t &since = block.global_shadow.read[granule],
            &reader = block.global_shadow.reader[granule];
@@ -384,7 +384,7 @@ void record_words(Block& block, const Warp& warp, uint64_t line, const Touch& re
   touch = {read.since, known | read.mask, kByWords, 0};
 }
 
-// A write of what threads of the same block read.
+// True if a write races with earlier reads by threads of the same block.
 bool races_in_block(const Block& block, Warp& warp, uint64_t granule, int thread) {
   const uint32_t since = block.global_shadow.read[granule];
   const uint32_t reader = block.global_shadow.reader[granule];
@@ -443,7 +443,7 @@ bool is_written(Block& block, uint64_t granule) {
   return (line.written.mask >> (granule & 31) & 1) != 0;
 }
 
-// False where nothing is released.
+// False if nothing is released.
 bool release_global(Block& block, Warp& warp, uint64_t granule, int thread, Strong kind,
                     bool is_block_wide) {
   const uint32_t lane = lane_of(block, static_cast<uint32_t>(thread));
@@ -512,12 +512,12 @@ void write_global(Block& block, Warp& warp, const Step* step, uint64_t granule, 
   } else if (changes) {
     check_reads_of_written(block, warp, step, granule, thread);
   }
-  // A plain store into a word of strong accesses is meant as one, if a fence comes before: it may
-  // open a lock.
+  // A plain store to a word of strong accesses counts as a strong store if a fence precedes it,
+  // since it may open a lock.
   const bool opens =
       is_strong && release_global(block, warp, granule, thread, Strong::kWrite, false);
   record_global(block, warp, granule, who_of(block, thread) | (opens ? kStrongWrite : 0));
-  // Reads before a write of other bytes need no longer be known.
+  // Reads before a write that changes the bytes are no longer needed.
   if (changes) shadow.lines[granule >> kLineShift].read.mask &= ~(1U << (granule & 31));
 }
 
@@ -539,7 +539,7 @@ void touch_global_strongly(Block& block, Warp& warp, const Step* step, uint64_t 
     return;
   }
   if (kind == Strong::kUpdate && !changes) return;  // A read: a lock that was not taken.
-  // A plain write by the same thread stays what others race with, and as old as it is.
+  // After a plain write by the same thread, other threads still race with that write, at its time.
   const bool is_after_own = kind == Strong::kUpdate && is_again && !(writer & kStrongWrite) &&
                             is_thread(block, writer, thread);
   if (!is_after_own) record_global(block, warp, granule, who_of(block, thread) | kStrongWrite);

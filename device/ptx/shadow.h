@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shadow memory: which thread touched which word when, so that races are found.
+// Shadow memory: records which thread touched which word at what time, to find races.
 //
 // A worker has a clock, which ticks when a barrier of a block opens, when lanes of a warp meet, and
 // at fences and writes that order threads (order.h). `block.since` is the time of the block's last
@@ -10,30 +10,31 @@
 // thread of the block if its time is before `block.since`, and before one of the same warp if it is
 // before `warp.since`. Barriers of a part of a block, and of a part of a warp, have times of their
 // own for each pair of warps, and of lanes. Two accesses of different threads race if one of them
-// writes, not both are atomic, and neither this nor order.h orders them. A write that leaves the
-// bytes as they are races with nothing: flags that many threads set are common.
+// writes, not both are atomic, and neither this nor order.h orders them. A write that does not
+// change the bytes never races: flags that many threads set are common.
 //
 //   `clock`   1    2    3    4    5    6    7
 //             |    warp.since of warps 0, 1     |
 //             block.since      __syncwarp of warp 1, a barrier, warps 0, 1
 //
 // Shared memory has rows with a word for each granule: the last write and the last reads. The row
-// `quiet` makes checks of reads cheap: a time there says that one more read changes nothing, as
-// several warps read the word since that barrier, or several lanes of a warp since they met.
+// `quiet` makes checks of reads cheap: its time means that one more read changes nothing, because
+// several warps have read the word since that barrier, or several lanes of a warp since they met.
 //
 // Global memory has a Line for 32 granules, as most accesses of a warp are to whole lines: the last
 // touch of each kind, and the mask of granules that it is for. Where the accesses of a line differ,
 // its granules have words of their own. Reads are recorded to find writes of other blocks, whatever
-// the order in which the executor runs them. Reads of the writer's own block are told apart only in
-// kernels that wrote what their block read in an earlier launch: this costs a word for each read.
-// Each worker has its own shadow; undo_log.h says how the races of two workers' blocks are found.
+// the order in which the executor runs them. Reads of the writer's own block are recorded
+// separately only in kernels that, in an earlier launch, wrote what their block had read: this
+// costs a word for each read. Each worker has its own shadow; undo_log.h says how the races of two
+// workers' blocks are found.
 //
 // Strong accesses are atomics and volatile, relaxed, acquiring and releasing loads and stores. In
-// global memory they race with plain writes, and not with plain reads: many kernels look at a word
-// before they update it. In shared memory a plain read is such a look only where atom.cas compares
-// its value. Relaxed, acquiring and releasing accesses do not race with each other; volatile ones
-// do where an update is lost. A plain write of a word that atomics wrote is a strong one behind a
-// fence, as it may open a lock.
+// global memory they race with plain writes, and not with plain reads: many kernels read a word
+// before they update it. In shared memory such a plain read is permitted only if atom.cas compares
+// its value. Relaxed, acquiring and releasing accesses do not race with each other; volatile
+// accesses do if an update is lost. A plain write of a word that atomics wrote counts as strong
+// after a fence, since it may open a lock.
 #ifndef MC_PTX_SHADOW_H_
 #define MC_PTX_SHADOW_H_
 
@@ -64,7 +65,7 @@ constexpr uint32_t kManyLanes = 1U << 30;
 constexpr uint32_t kThreadMask = 0x3FF;
 // The time of reads of bytes between arrays, which no thread may access.
 constexpr uint32_t kNoArray = 0xFFFFFFFF;
-// A launch ends at this time, and a shadow begins anew where a launch would begin beyond the other.
+// A launch ends at kTimesEnd; if one would begin after kTimesFull, the shadow is cleared first.
 constexpr uint32_t kTimesEnd = 0xF0000000, kTimesFull = 0x70000000;
 
 // Accesses of granules of a line, whose threads follow one another: one for each `1 << shift`.
@@ -76,7 +77,7 @@ struct Touch {
 };
 
 constexpr int kBlockShift = 10;
-constexpr uint64_t kBlocksNamed = (1 << 19) - 1;  // Others have the names of these.
+constexpr uint64_t kBlocksNamed = (1 << 19) - 1;  // Block numbers are taken modulo this.
 // Flags beside a thread and its block: of readers, and of a writer.
 constexpr uint32_t kManyBlocks = 1U << 31;
 constexpr uint32_t kManyWarpsOfBlock = 1U << 30;
@@ -102,14 +103,14 @@ enum class Strong : uint8_t { kRead, kWrite, kUpdate };
 
 // A read of a granule by a thread. Finds races and unwritten words, and records the read.
 void read_shared(Block& block, Warp& warp, const Step* step, uint32_t granule, int thread);
-// A write, before it is done; changes: the bytes will be others.
+// Called before a write; `changes`: the write changes the bytes.
 void write_shared(Block& block, Warp& warp, const Step* step, uint32_t granule, int thread,
                   bool changes);
-// A strong access; is_exchange: by an exchange, which may be a lock's.
+// Called for a strong access; is_exchange: by an exchange, which may take a lock.
 void touch_shared_strongly(Block& block, Warp& warp, const Step* step, uint32_t granule, int thread,
                            Strong kind, bool changes, bool is_exchange);
 
-// A read of granules of a line by threads that follow one another.
+// Called for a read of a line's granules by consecutive threads.
 void read_global(Block& block, Warp& warp, const Step* step, uint64_t line, const Touch& touch);
 // Records writes of granules of a line that the launch did not write before.
 void add_writes(GlobalShadow& shadow, uint64_t line, const Touch& touch);

@@ -12,7 +12,7 @@ struct Row {
   bool is_integer;
 };
 
-// Rows stand in the order of the enumerators.
+// The rows are in the order of the enumerators.
 constexpr Row kRows[] = {
     {Type::kNone, "", 0, false, false},     {Type::kPred, "pred", 0, false, false},
     {Type::kB1, "b1", 0, false, true},      {Type::kU4, "u4", 0, false, true},

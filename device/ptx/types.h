@@ -51,7 +51,7 @@ int bytes_of(Type type);
 bool is_signed(Type type);
 // Integers include bit types such as kB32.
 bool is_integer(Type type);
-// 8-bit floats, alone as mma names them, or in pairs as cvt does.
+// True for 8-bit floats, single (as in mma) or in pairs (as in cvt).
 bool is_fp8(Type type);
 bool is_fp8_pair(Type type);
 

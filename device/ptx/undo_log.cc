@@ -11,7 +11,7 @@
 namespace mc::ptx {
 namespace {
 
-// Room for these lines is kept from launch to launch.
+// Memory for this many lines is kept from launch to launch.
 constexpr size_t kLinesKept = 1 << 19;
 
 }  // namespace

@@ -3,10 +3,11 @@
 // UndoLog: the bytes that a launch of several workers overwrote.
 //
 // Blocks of a correct kernel do not depend on one another, so workers may run them in any order.
-// Where one fails, or one writes what another one touches, the results depend on the order: the
+// If a block fails, or writes what another block touches, the results depend on the order: the
 // launch is undone and runs again on one worker, whose order is always the same. A worker copies a
-// line of memory before its first write in a launch; of several copies that of the worker that
-// marks the line first is kept, and no worker writes before a mark. Thread-safe where it says so.
+// line of memory before its first write in a launch. If several workers copy a line, the copy of
+// the worker that marks the line first is kept; no worker writes before a mark. Only save() is
+// thread-safe.
 #ifndef MC_PTX_UNDO_LOG_H_
 #define MC_PTX_UNDO_LOG_H_
 
@@ -26,9 +27,9 @@ class UndoLog {
   static Result<std::unique_ptr<UndoLog>> create(const GlobalMemory& memory, int workers);
 
   void begin_launch();
-  // To be called before a write by a worker. Thread-safe.
+  // Call this before a worker's write. Thread-safe.
   void save(int worker, uint64_t address, uint64_t bytes);
-  // True if a granule that a worker wrote was touched by another one.
+  // True if another worker touched a granule that a worker wrote.
   bool workers_conflict(std::span<const std::unique_ptr<ShadowMemory>> shadows,
                         int granule_shift) const;
   void restore();
@@ -44,7 +45,8 @@ class UndoLog {
   uint8_t* place_of(uint64_t line) const;
   // The lines that the launch wrote, as they are now.
   std::vector<Saved> written() const;
-  // True if memory is as another launch left it, which began with the same bytes and was undone.
+  // True if memory equals the result of another launch, which began with the same bytes and was
+  // undone.
   bool is_as(const std::vector<Saved>& written) const;
 
  private:

@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kFollowersMax = 1 << 20;
 
-// Adds bytes to a row of extents, to the last one if they are behind it.
+// Appends bytes to a list of extents, or extends the last extent if they are adjacent.
 void append(std::vector<Extent>& extents, Extent bytes) {
   if (!extents.empty() && extents.back().end == bytes.begin) {
     extents.back().end = bytes.end;
@@ -95,7 +95,7 @@ void Unwritten::copy(uint64_t to, Extent from) {
   if (!has_any(from)) return remove(target);
   for (uint64_t k = 0; k < size; ++k) set({to + k, to + k + 1}, has(from.begin + k));
   if (!has_followers) return;
-  // Those that begin before the source are cut off.
+  // Extents that begin before the source are cut off.
   std::vector<std::pair<uint64_t, Follower>> copies;
   auto one = followers_.upper_bound(from.begin);
   if (one != followers_.begin()) --one;
@@ -166,7 +166,7 @@ const Aftermath::Line* Aftermath::find(uint64_t number) const {
 }
 
 // The bytes of one line of memory that differ after two runs, added to `found`.  `mine` or `other`
-// (not both) is null where its run wrote nothing in that line.
+// (not both) is null if that run wrote nothing in the line.
 void Aftermath::add_differences(const Line* mine, const Line* other,
                                 std::vector<Extent>& found) const {
   const Line& any = mine != nullptr ? *mine : *other;
@@ -178,7 +178,7 @@ void Aftermath::add_differences(const Line* mine, const Line* other,
   const size_t granule = size_t{1} << granule_shift_;
   for (size_t at = 0; at < kLine; at += granule) {
     if (!written[at] && !written_other[at]) continue;
-    // Bytes that one run alone wrote are unwritten after the other one, whatever they are.
+    // Bytes that only one run wrote are unwritten after the other run, whatever their values.
     const bool is_of_one = written[at] != written_other[at] && any.unwritten[at];
     if (!is_of_one && std::memcmp(&after[at], &after_other[at], granule) == 0) continue;
     const uint64_t begin = kGlobalBase + (any.number << UndoLog::kLineShift) + at;

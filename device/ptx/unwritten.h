@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Unwritten memory: the bytes of global memory that nothing wrote, and what follows from them.
+// Unwritten memory: the bytes of global memory that no code wrote, and results that depend on them.
 //
 // A correct kernel may read such bytes: it copies padding, or loads a whole vector past the end of
-// a row. They are a fault only where something follows from them. So a launch that read some is
-// undone and runs again with other bytes there. What it leaves otherwise then *follows* from them,
-// and is as good as unwritten itself. The device reports the first read (device.h) where such
-// bytes reach the host or an output, and where the launch fails with the other bytes.
+// a row. They are a fault only if a result depends on them. So a launch that read such bytes is
+// undone and runs again with other bytes there. Bytes that then have different values *follow*
+// from unwritten memory, and count as unwritten themselves. The device reports the first read
+// (device.h) if such bytes reach the host or an output, or if the launch fails with the other
+// bytes.
 //
 //   `y`, launched with its padding unwritten      read, and equal in all runs: nothing follows
 //   `sum[0]`, of a row and its padding            differs: it follows from the read in line 12
 //
-// Only bytes that differ count, so that a value that is loaded and not used, multiplied away by a
-// select, or copied into other padding is none. A launch whose bytes are the same by chance with
-// zeros, large numbers and NaN is not found.
+// Only bytes that differ count: a value that is loaded and not used, dropped by a select, or copied
+// into other padding is not reported. A launch whose results are equal by chance with zeros, large
+// numbers and NaN is missed.
 #ifndef MC_PTX_UNWRITTEN_H_
 #define MC_PTX_UNWRITTEN_H_
 
@@ -34,26 +35,26 @@
 
 namespace mc::ptx {
 
-// The bytes of a device that nothing wrote, by bits. Addresses are the device's.
+// The unwritten bytes of a device, as one bit per byte. Addresses are device addresses.
 class Unwritten {
  public:
   static Result<std::unique_ptr<Unwritten>> create(size_t memory_bytes);
 
-  // New memory, or bytes that were written.
+  // add() marks new memory as unwritten; remove() marks bytes as written.
   void add(Extent bytes);
   void remove(Extent bytes);
-  // The granules of these bytes that a launch wrote, the last one in the shadow.
+  // Marks the granules in these bytes that the last launch wrote, by its shadow, as written.
   void remove_written(const ShadowMemory& shadow, Extent bytes, int granule_shift);
-  // Memory that was released.
+  // Forgets released memory.
   void forget(Extent bytes);
-  // A copy takes the bits with it, and what the bytes follow from.
+  // Copies the bits, and the reads on which the bytes depend.
   void copy(uint64_t to, Extent from);
   bool has(uint64_t address) const;
   bool has_any(Extent bytes) const;
 
-  // The bytes follow from a read of unwritten ones.
+  // Notes that the bytes depend on a read of unwritten memory.
   void add_followers(Extent bytes, const std::shared_ptr<const Finding>& read);
-  // The read that some of the bytes follow from, null where none do.
+  // The read on which some of the bytes depend; null if there is none.
   std::shared_ptr<const Finding> read_before(Extent bytes) const;
 
  private:
@@ -66,7 +67,7 @@ class Unwritten {
     std::shared_ptr<const Finding> read;  // Shared by all bytes that follow from it.
   };
   Reserved bits_;
-  std::map<uint64_t, Follower> followers_;  // Valid where the bits are set.
+  std::map<uint64_t, Follower> followers_;  // Valid for bytes whose bits are set.
 };
 
 // The reads of unwritten bytes in a launch, by lines of the source.
@@ -76,9 +77,9 @@ struct UnwrittenReads {
     std::shared_ptr<const Finding> first;
     std::vector<Extent> extents;
     uint8_t byte = 0;            // The first byte that it read.
-    bool has_followers = false;  // It read what follows from unwritten bytes.
+    bool has_followers = false;  // It read bytes that depend on unwritten memory.
 
-    // Those beyond kExtentsMax are not kept.
+    // Adds an extent; extents beyond kExtentsMax are dropped.
     void add(Extent bytes);
   };
   static constexpr size_t kExtentsMax = 1 << 16;
@@ -90,13 +91,13 @@ struct UnwrittenReads {
 // The lines of memory that a launch wrote, before and after it.
 class Aftermath {
  public:
-  // The launch is the last one in the log and in the shadow.
+  // Reads the last launch from the log and the shadow.
   Aftermath(const UndoLog& undo, const ShadowMemory& shadow, int granule_shift,
             const Unwritten& unwritten);
 
-  // The granules that one of two runs of a launch wrote, and whose bytes differ after them.
+  // The granules that at least one of two runs wrote and whose bytes differ afterwards.
   std::vector<Extent> differences(const Aftermath& other) const;
-  // Makes memory what it was after the launch, which was undone.
+  // Restores memory to its state after the launch, which was undone.
   void restore(const UndoLog& undo) const;
 
  private:

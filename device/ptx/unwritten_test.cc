@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kernels of testdata/unwritten.cu: those that read unwritten memory and are right, and those
-// from whose marked reads results follow.
+// The kernels of testdata/unwritten.cu: correct kernels that read unwritten memory, and kernels
+// whose results depend on marked reads.
 #include "ptx/unwritten.h"
 
 #include <cstring>
@@ -37,7 +37,7 @@ std::vector<Reader> readers() {
 
 class UnwrittenMemory : public Kernels {
  protected:
-  // New memory, of bytes that nobody meant.
+  // New memory with arbitrary bytes.
   uint64_t fresh(const std::string& name, uint8_t byte) {
     const uint64_t address = device_->allocate(kBytes, name).value();
     std::memset(device_->host(address, kBytes), byte, kBytes);
@@ -56,7 +56,7 @@ class UnwrittenMemory : public Kernels {
     return x;
   }
 
-  // Findings of a launch, and the one of its result.
+  // The findings of a launch and of its result.
   std::vector<Finding> run(const std::string& kernel, uint8_t byte) {
     result_ = fresh("result", byte);
     const LaunchReport report = launch({.kernel = kernel,
@@ -77,7 +77,7 @@ class UnwrittenMemory : public Kernels {
 
 class Readers : public UnwrittenMemory, public testing::WithParamInterface<Reader> {};
 
-TEST_P(Readers, HasAFindingWhereResultsFollow) {
+TEST_P(Readers, HasAFindingIfResultsDependOnTheRead) {
   open(read_testdata("unwritten.ptx"));
   for (const uint8_t byte : {0x00, 0x7F, 0xFF}) {
     const std::vector<Finding> found = run(GetParam().kernel, byte);
@@ -132,7 +132,7 @@ TEST_F(Following, EndsWhereBytesAreWritten) {
   EXPECT_EQ(device_->unwritten_read(result_, kBytes), nullptr);
 }
 
-TEST_F(Following, KnowsWhatAnOperatorWroteOfAView) {
+TEST_F(Following, TracksBytesThatAnOperatorWroteToAView) {
   const uint64_t x = padded(), result = fresh("result", 0);
   const uint64_t padding = x + kColumns * sizeof(float);
   std::memset(device_->host(padding, 16), 0, 16);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lanes together, in warps of 32 and of 128: testdata/warps.cu.
+// Collective operations in warps of 32 and of 128 lanes: testdata/warps.cu.
 #include <gmock/gmock.h>
 
 #include "ptx/test_device.h"
@@ -66,7 +66,7 @@ TEST_P(Warps, CoalescedThreadsAreLanesOf32) {
   for (int t = 0; t < kLanes; ++t) EXPECT_EQ(y[t], t % 4 == 1) << t;
 }
 
-TEST_P(Warps, LanesThatLeftAreNotWaitedFor) {
+TEST_P(Warps, BarriersDoNotWaitForExitedLanes) {
   const std::vector<int> y = run("some_lanes_left", kLanes, kLanes, Arguments().add(16));
   for (int t = 0; t < kLanes; ++t) {
     if (t % 32 == 15) continue;  // It reads a lane that left.
@@ -118,7 +118,7 @@ TEST_F(LongWarps, KernelsHaveTheSize) { EXPECT_THAT(run("sizes", 1, 2), Elements
 
 TEST_F(LongWarps, VotesOfAllLanesCount) { EXPECT_THAT(run("long_votes", kLanes, kLanes), Each(1)); }
 
-TEST_F(LongWarps, MasksThatAreReturnedHaveTheFirst32Lanes) {
+TEST_F(LongWarps, ReturnedMasksHaveTheFirst32Lanes) {
   EXPECT_THAT(run("long_masks", kLanes, kLanes), Each(1));
 }
 

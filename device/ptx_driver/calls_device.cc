@@ -77,7 +77,7 @@ CUresult cuDeviceGetName(char* name, int bytes, CUdevice) {
   return CUDA_SUCCESS;
 }
 
-// No two devices have the same.
+// No two devices have the same UUID.
 CUresult cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice) {
   static const uint64_t numbers[] = {std::random_device()(), std::random_device()(),
                                      std::random_device()(), std::random_device()()};

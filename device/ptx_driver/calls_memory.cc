@@ -2,9 +2,9 @@
 //
 // The driver's calls about memory.
 //
-// A handle of an allocation that another process exported holds a file, whose bytes are copied when
-// they are mapped, and copied back when they are unmapped; one that is exported becomes a new file
-// with the bytes.  So no memory is shared with a process that is not the device's.
+// An allocation that another process exported is a file: its bytes are copied when the allocation
+// is mapped, and copied back when it is unmapped.  Exporting an allocation creates a new file with
+// its bytes.  So the device process shares no memory with other processes.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -43,14 +43,15 @@ bool write_all(int descriptor, const uint8_t* source, uint64_t bytes, uint64_t o
   return true;
 }
 
-// The bytes at the address in this process; null unless one allocation holds them.
+// The address in this process of device memory; null unless one allocation contains all bytes.
 uint8_t* host(CUdeviceptr address, size_t bytes) {
   return Driver::get().device().host(address, bytes);
 }
 
 mc::ptx::Extent extent(CUdeviceptr begin, size_t bytes) { return {begin, begin + bytes}; }
 
-// A fill or copy that leaves its allocation.  A GPU would find none of it within two megabytes.
+// Reports a fill or copy that leaves its allocation.  A GPU would not detect it within its 2 MiB
+// granularity.
 CUresult refuse(const char* what, mc::ptx::FindingKind kind, size_t bytes,
                 const char* why = "are not within one allocation") {
   mc::ptx::Finding finding;
@@ -61,8 +62,8 @@ CUresult refuse(const char* what, mc::ptx::FindingKind kind, size_t bytes,
   return CUDA_ERROR_INVALID_VALUE;
 }
 
-// The executor of commands fills new memory with bytes on which no program may rely. So the first
-// fill of all of it writes nothing, as far as findings are concerned.
+// The executor of commands fills new memory with arbitrary bytes.  So the first fill of a whole
+// allocation does not count as a write in findings.
 bool is_first_fill(CUdeviceptr target, size_t bytes) {
   const auto mapping = Driver::get().mappings.find(target);
   if (mapping == Driver::get().mappings.end()) return false;
@@ -81,7 +82,7 @@ CUresult fill(CUdeviceptr target, unsigned char value, size_t pitch, size_t widt
     const int fresh = Driver::get().fresh_byte;
     std::memset(bytes, is_first && fresh >= 0 ? fresh : value, width);
     if (is_first) continue;
-    // Bytes chosen after a kernel wrote there are a message of the host's.
+    // Bytes that the host chooses after a kernel wrote there count as the host's.
     const bool is_late = value != 0 && (device.origins(target) & mc::ptx::kByKernel) != 0;
     Driver::get().note_stream_access("[memset]", {{}, {extent(target + row * pitch, width)}, {}});
     device.note_origins(target + row * pitch, width,
@@ -90,7 +91,7 @@ CUresult fill(CUdeviceptr target, unsigned char value, size_t pitch, size_t widt
   return CUDA_SUCCESS;
 }
 
-// The place of an address in its allocation.
+// The offset of an address in its allocation.
 uint64_t offset_of(CUdeviceptr address) {
   const auto& mappings = Driver::get().mappings;
   const auto next = mappings.upper_bound(address);

@@ -43,13 +43,13 @@ bool is_cooperative(const CUlaunchConfig& config) {
   });
 }
 
-// No number above 1025, which is one too many.
+// The threads of a block, at most 1025, which is one above the limit.
 int threads_of(const CUlaunchConfig& config) {
   const uint64_t threads = uint64_t{config.blockDimX} * config.blockDimY * config.blockDimZ;
   return static_cast<int>(std::min<uint64_t>(threads, 1025));
 }
 
-// Resident threads of a multiprocessor, as a share of the possible ones.
+// The occupancy: resident threads of a multiprocessor as a fraction of the maximum.
 double occupancy_of(const mc::ptx_driver::Description& device, int threads,
                     const Function& function, uint32_t dynamic) {
   const int blocks = device.resident_blocks(
@@ -74,7 +74,7 @@ int registers_of(const Module& module, std::string_view kernel) {
   return found == module.registers.end() ? mc::ptx_driver::kRegisters : found->second;
 }
 
-// The arguments as cuLaunchKernelEx has them in `extra`: a pointer behind its name, and a size.
+// Reads the arguments from cuLaunchKernelEx's `extra`: keys, each followed by a pointer or a size.
 ptx::Arguments arguments_in(void** extra) {
   ptx::Arguments arguments;
   if (extra != nullptr) arguments.add_bytes(extra[1], *static_cast<size_t*>(extra[3]), 1);
@@ -236,7 +236,7 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, voi
     driver.report_refusal(known->name, "a cooperative grid whose blocks are not all resident");
     return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
   }
-  // A kernel without a loop waits for memory, whose old bytes several workers would have to keep.
+  // A kernel without a loop is limited by memory, and each worker would have to save old bytes.
   ptx::LaunchOptions options{.module = known->module,
                              .kernel = known->name,
                              .grid = {config->gridDimX, config->gridDimY, config->gridDimZ},

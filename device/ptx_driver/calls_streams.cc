@@ -28,12 +28,12 @@ CUresult cuStreamDestroy_v2(CUstream stream) {
   return CUDA_SUCCESS;
 }
 
-// The executor's own stream, of which programs know nothing, orders nothing for them.
+// Programs do not know the executor's own stream, so it does not order their work.
 CUresult cuStreamSynchronize(CUstream stream) {
   if (stream != CU_STREAM_PER_THREAD) Driver::get().order.host_waits_for(stream);
   return Driver::get().fault();
 }
-// A query says that all is done, so what a program queues then comes behind it.
+// A query reports that all work is done, so it orders later work like a wait.
 CUresult cuStreamQuery(CUstream stream) { return cuStreamSynchronize(stream); }
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
   const auto* known = reinterpret_cast<Event*>(event);
@@ -81,7 +81,7 @@ CUresult cuEventSynchronize(CUevent event) {
 }
 CUresult cuEventQuery(CUevent event) { return cuEventSynchronize(event); }
 
-// The time of this machine's clock, which is no time of a GPU.
+// The time by this machine's clock, which says nothing about a GPU.
 CUresult cuEventElapsedTime_v2(float* ms, CUevent start, CUevent end) {
   const auto* first = reinterpret_cast<Event*>(start);
   const auto* last = reinterpret_cast<Event*>(end);

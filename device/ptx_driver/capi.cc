@@ -26,9 +26,9 @@ void mc_executor_set_warp_threads(int threads) {
   mc::ptx_driver::Driver::get().warp_threads = threads;
 }
 
-// The device's memory is that of the file, of which a program that is trusted maps parts at their
-// addresses on the device (client/managed.cc); the result is the address of the file's first byte.
-// REQUIRES: no executor was created, and the file has as many bytes as there are addresses.
+// Uses the file as the device's memory; a trusted program maps parts of it at their device
+// addresses (client/managed.cc). Returns the device address of the file's first byte. REQUIRES:
+// no executor was created, and the file is as large as the address range.
 uint64_t mc_executor_share_memory(int descriptor) {
   mc::ptx_driver::Driver::get().memory_descriptor = descriptor;
   mc::ptx_driver::Driver::get().order.record();
@@ -37,10 +37,10 @@ uint64_t mc_executor_share_memory(int descriptor) {
 
 uint64_t mc_executor_memory_bytes() { return mc::ptx_driver::kAddresses + (1 << 20); }
 
-// The name that programs read of the device.
+// Sets the device name that programs read.
 void mc_executor_set_device_name(const char* name) { mc::ptx_driver::Driver::get().name = name; }
 
-// The candidate's device has these attributes in the place of an H100's.
+// Replaces these attributes of the H100 for the candidate's device.
 void mc_executor_describe(const int* attributes, const int* values, size_t count) {
   std::map<CUdevice_attribute, int> others;
   for (size_t i = 0; i < count; ++i) {
@@ -49,17 +49,17 @@ void mc_executor_describe(const int* attributes, const int* values, size_t count
   mc::ptx_driver::Driver::get().description = mc::ptx_driver::Description(std::move(others));
 }
 
-// A candidate begins: its findings are new, and its launches take turns by its own seed.
+// Begins a candidate: clears findings, and seeds the random order of blocks and warps.
 void mc_executor_begin_candidate(uint64_t seed) {
   mc::ptx_driver::Driver::get().begin_candidate(seed);
 }
 
-// The budget of a launch's steps, as a multiple of what a candidate's has.
+// Sets the step limit of a launch, as a multiple of a candidate's limit.
 void mc_executor_allow_steps(int64_t factor) {
   mc::ptx_driver::Driver::get().steps_factor = factor;
 }
 
-// Text that kernels print goes to this process's standard output from now on.
+// Sends text that kernels print to this process's standard output from now on.
 void mc_executor_show_printed() { mc::ptx_driver::Driver::get().shows_printed = true; }
 
 void mc_executor_begin_call(uint64_t given_bytes) {
@@ -70,8 +70,8 @@ void mc_executor_end_call(const mc::ptx_driver::OutputPart* outputs, size_t coun
   mc::ptx_driver::Driver::get().end_call({outputs, count});
 }
 
-// An operator wrote bytes of a tensor, from those of the sources; from none: it filled them. They
-// lie within an extent from the target on.
+// Notes that an operator computed a tensor's bytes from the sources, or filled it if there are
+// none. The bytes are within `extent` bytes from the target on.
 void mc_executor_note_operator(uint64_t target, uint64_t bytes, uint64_t extent,
                                const uint64_t* sources, size_t count) {
   mc::ptx::Device& device = mc::ptx_driver::Driver::get().device();
@@ -81,10 +81,10 @@ void mc_executor_note_operator(uint64_t target, uint64_t bytes, uint64_t extent,
   device.note_write(target, extent);
 }
 
-// Threads that run a launch's blocks. REQUIRES: no executor was created.
+// Sets the number of threads that run a launch's blocks. REQUIRES: no executor was created.
 void mc_executor_use_workers(int workers) { mc::ptx_driver::Driver::get().workers = workers; }
 
-// Launches are counted. REQUIRES: no executor was created.
+// Counts the launches. REQUIRES: no executor was created.
 void mc_executor_count() { mc::ptx_driver::Driver::get().counts = true; }
 
 // The counts since the last call, as lines of JSON; valid until the next call.
@@ -94,21 +94,21 @@ const char* mc_executor_take_profile() {
   return lines.c_str();
 }
 
-// Driver::checks_copies and fresh_byte. REQUIRES: no executor was created.
+// Sets Driver::checks_copies and fresh_byte. REQUIRES: no executor was created.
 void mc_executor_check_copies(int fresh_byte) {
   mc::ptx_driver::Driver::get().checks_copies = true;
   mc::ptx_driver::Driver::get().fresh_byte = fresh_byte;
 }
 
-// Ends a launch that has run for so many seconds.
+// Ends a launch that has run for more than `older_than_s` seconds.
 void mc_executor_cancel(double older_than_s) {
   mc::ptx_driver::Driver::get().device().cancel(std::chrono::duration<double>(older_than_s));
 }
 
-// Driver::bytes_moved.
+// Returns Driver::bytes_moved.
 uint64_t mc_executor_moved_bytes() { return mc::ptx_driver::Driver::get().bytes_moved; }
 
-// The place of bytes of the device in this process; null where they are not in one allocation.
+// The address in this process of device memory; null if the bytes are not in one allocation.
 void* mc_executor_host(uint64_t address, uint64_t bytes) {
   return mc::ptx_driver::Driver::get().device().host(address, bytes);
 }

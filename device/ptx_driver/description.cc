@@ -7,10 +7,10 @@
 namespace mc::ptx_driver {
 namespace {
 
-constexpr int kWarp = 32;  // The unit of registers, whatever a candidate's warps are.
+constexpr int kWarp = 32;  // For register allocation, whatever the candidate's warp size.
 constexpr int kRegistersOfMultiprocessor = 64 << 10;
-constexpr int kRegistersUnit = 256;  // A warp has a multiple of these.
-constexpr int kParts = 4;  // A multiprocessor's, each with warps and registers of its own.
+constexpr int kRegistersUnit = 256;  // Registers of a warp are a multiple of this.
+constexpr int kParts = 4;            // Per multiprocessor, each with its own warps and registers.
 
 struct Attribute {
   CUdevice_attribute name;

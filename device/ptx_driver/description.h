@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The device that the driver describes: what programs read of it, and the limits of launches.
+// The properties of the device that programs read, and the limits of launches.
 //
-// It is that of an H100, so that programs do here what they do there: compute capability 9.0, the
-// limits of table "Technical Specifications per Compute Capability" of the CUDA C++ Programming
-// Guide, and the name, clocks and memory that deviceQuery of CUDA's samples prints on one.  A
-// candidate for another device may get some of that one's attributes in their place.
+// They are an H100's, so that programs behave as on an H100: compute capability 9.0, the limits of
+// table "Technical Specifications per Compute Capability" of the CUDA C++ Programming Guide, and
+// the name, clocks and memory that deviceQuery of CUDA's samples prints on an H100. For a
+// candidate for another device, some attributes may be that device's.
 #ifndef MC_PTX_DRIVER_DESCRIPTION_H_
 #define MC_PTX_DRIVER_DESCRIPTION_H_
 
@@ -21,13 +21,13 @@ namespace mc::ptx_driver {
 
 inline constexpr const char* kName = "NVIDIA H100 80GB HBM3";
 inline constexpr int kArchitecture = 90;
-inline constexpr uint64_t kMemoryBytes = 85'029'158'912;  // The bytes that programs read.
-// The limit of what is mapped: it is the memory of this machine.
+inline constexpr uint64_t kMemoryBytes = 85'029'158'912;  // The memory size that programs read.
+// The limit of mapped memory, which is memory of this machine.
 inline constexpr uint64_t kMappedBytesMax = uint64_t{16} << 30;
-// The registers of a thread where no machine code says them; a common number.
+// The registers of a thread if there is no machine code; a common value.
 inline constexpr int kRegisters = 32;
 
-// A kernel's needs.
+// The resources that a kernel's blocks need.
 struct BlockNeeds {
   int threads = 0;
   int registers = kRegisters;  // The registers of one thread.
@@ -37,11 +37,11 @@ struct BlockNeeds {
 class Description {
  public:
   Description() = default;
-  // The attributes in `others` are of another device than an H100.
+  // `others` has the attributes that differ from an H100's.
   explicit Description(std::map<CUdevice_attribute, int> others) : others_(std::move(others)) {}
-  // 0 for what the device does not have. The size of a warp is the driver's.
+  // Returns 0 for a feature that the device lacks. Driver has the warp size.
   int at(CUdevice_attribute attribute) const;
-  // Bytes of shared memory of a block whose kernel asks for no more, and of one that does.
+  // The maximum shared memory of a block without opt-in, and with opt-in.
   int shared_bytes_default() const { return at(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK); }
   int shared_bytes_max() const { return at(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN); }
   // Blocks that a multiprocessor holds at once.
@@ -51,7 +51,7 @@ class Description {
   std::map<CUdevice_attribute, int> others_;
 };
 
-// Threads of a block that the registers of a multiprocessor are enough for; a multiple of a warp.
+// The largest block that the registers of a multiprocessor permit, a multiple of a warp.
 int threads_by_registers(int registers);
 
 }  // namespace mc::ptx_driver

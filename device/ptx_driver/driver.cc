@@ -23,10 +23,10 @@ uint64_t processor_us() {
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000 + static_cast<uint64_t>(now.tv_nsec) / 1000;
 }
 
-// Backward branches of warps, in thousands: some seconds of one core, and more than one thread
-// makes that does all of the largest task that is judged (JudgeOptions::cost_max).
+// The step limit of a launch, in thousands of backward branches of warps: a few seconds of one
+// core. One thread that computes all of the largest task needs fewer (JudgeOptions::cost_max).
 constexpr int64_t kStepsMax = 100'000;
-// Smaller launches are over before another thread has begun.
+// Smaller launches end before another worker thread would start.
 constexpr uint64_t kThreadsOfWorkers = 1 << 14;
 
 CUresult fault_of(ptx::FindingKind kind) {
@@ -91,7 +91,7 @@ std::string line_of(const std::string& kernel, const KernelProfile& profile) {
 }  // namespace
 
 Driver& Driver::get() {
-  static auto* driver = new Driver;  // Calls may come while the process ends.
+  static auto* driver = new Driver;  // Never freed: calls may come while the process ends.
   return *driver;
 }
 
@@ -167,7 +167,7 @@ void Driver::check_unwritten(uint64_t address, uint64_t bytes) {
 }
 
 void Driver::note_host_access(const device::HostAccess& access) {
-  if (!checks_copies) return;  // A candidate's process has no such memory.
+  if (!checks_copies) return;  // The program is not a checked one.
   const std::string what = access.writes != 0 ? "the host writes " : "the host reads ";
   if (access.is_managed == 0) {
     return report_.add(fault_of_host(ptx::FindingKind::kHostAccess, "[host]",
@@ -210,7 +210,7 @@ CUresult Driver::launch(ptx::LaunchOptions options, double occupancy) {
   options.steps_max = kStepsMax * steps_factor;
   options.records_touched = order.is_recording();
   if (volume(options.grid) * volume(options.block) < kThreadsOfWorkers) options.workers_max = 1;
-  // Every other launch runs in the order of numbers.
+  // Every other launch runs blocks and warps in numerical order.
   if (++launches_ % 2 == 0) options.seed = seed + launches_;
   const uint64_t begun_us = processor_us();
   auto report = device_->launch(options);
@@ -231,7 +231,7 @@ CUresult Driver::launch(ptx::LaunchOptions options, double occupancy) {
       report->findings, [](const ptx::Finding& one) { return ptx::ends_launch(one.kind); });
   if (ending == report->findings.end()) return fault_ = CUDA_ERROR_LAUNCH_FAILED;
   if (ending->kind == ptx::FindingKind::kLacking) return CUDA_ERROR_NOT_SUPPORTED;
-  // A launch that could not begin does no harm.
+  // A launch that could not begin is not a sticky error.
   if (ending->kind == ptx::FindingKind::kLaunchLimit) return CUDA_ERROR_INVALID_VALUE;
   return fault_ = fault_of(ending->kind);
 }

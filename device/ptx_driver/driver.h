@@ -7,13 +7,13 @@
 // device process are the same as on a GPU.  The calls are in calls_device.cc, calls_memory.cc,
 // calls_modules.cc and calls_streams.cc; all of them act on the one Driver of the process.
 //
-// Work is done when it is queued: streams keep their order, and nothing runs beside the caller.
-// Which work might run at once on a GPU, stream_order.h says.
-// Memory is allocated by the byte (cuMemGetAllocationGranularity returns 1), so that an access past
-// the end of a tensor is one past the end of its allocation.
+// Work runs when it is queued: streams keep their order, and nothing runs concurrently with the
+// caller.  stream_order.h finds out which work might run concurrently on a GPU.  Memory is
+// allocated by the byte (cuMemGetAllocationGranularity returns 1), so that an access past the end
+// of a tensor is past the end of its allocation.
 //
-// It does not have what only timing needs (gates, memory of the host), textures, tensor maps and
-// clusters: CUDA_ERROR_NOT_SUPPORTED.
+// It returns CUDA_ERROR_NOT_SUPPORTED for features that only timing needs (gates, host memory),
+// textures, tensor maps and clusters.
 #ifndef MC_PTX_DRIVER_DRIVER_H_
 #define MC_PTX_DRIVER_DRIVER_H_
 
@@ -36,33 +36,33 @@
 
 namespace mc::ptx_driver {
 
-// Memory that has a handle: new, or what another process exported.
+// Memory with a handle: new, or exported by another process.
 struct Allocation {
   uint64_t bytes = 0;
-  // A file with another process's bytes, which are copied when they are mapped, and back when they
-  // are unmapped; -1 where there is none.
+  // A file with another process's bytes, which are copied at mapping and copied back at unmapping;
+  // -1 for new memory.
   int descriptor = -1;
-  CUdeviceptr mapped = 0;  // 0: not yet.
+  CUdeviceptr mapped = 0;  // The address; 0: not mapped.
 };
 
 struct Mapping {
   uint64_t bytes = 0;
   uint64_t offset = 0;  // In the allocation.
   CUmemGenericAllocationHandle handle = 0;
-  bool is_new = true;  // Nothing was filled yet.
+  bool is_new = true;  // No fill has written to it.
 };
 
 struct Function {
   ptx::ModuleId module = 0;
   std::string name;
   ptx::KernelFacts facts;
-  int registers = 0;  // The registers of a thread; kRegisters where no machine code says them.
+  int registers = 0;  // Per thread; kRegisters if there is no machine code.
   int dynamic_bytes_max = 0;
 };
 
 struct Module {
   ptx::ModuleId id = 0;
-  std::map<std::string, int, std::less<>> registers;  // Those that machine code says.
+  std::map<std::string, int, std::less<>> registers;  // From machine code.
   std::map<std::string, std::unique_ptr<Function>, std::less<>> functions;
 };
 
@@ -75,13 +75,13 @@ struct KernelProfile {
   ptx::Counts counts;
 };
 
-// An output of a candidate's.
+// An output of the candidate.
 struct OutputPart {
   uint64_t address = 0;
   uint64_t bytes = 0;
 };
 
-// Does its work; CUDA_SUCCESS where it could.
+// Runs queued work; returns CUDA_SUCCESS or an error.
 using Work = std::function<CUresult()>;
 using Graph = std::vector<Work>;
 
@@ -97,63 +97,64 @@ inline constexpr uint64_t kAddresses = uint64_t{520} << 30;
 
 class Driver {
  public:
-  // The one of this process, since functions of the driver's API name none.
+  // The process's one driver, since functions of the driver API have no parameter for it.
   static Driver& get();
 
-  // Makes the device, once.
+  // Creates the device; called once.
   CUresult start();
   // REQUIRES: start() succeeded.
   ptx::Device& device() { return *device_; }
   Report& report() { return report_; }
 
-  // Does the work now, or notes it where the stream is being captured.  A fault of a kernel makes
-  // each later call fail.
+  // Runs the work now, or records it if the stream is being captured.  After a kernel's fault each
+  // later call fails.
   CUresult queue(CUstream stream, Work work);
-  // A call of forward begins, which was given so many bytes.
+  // Begins a call of forward, whose inputs have `given_bytes` bytes.
   void begin_call(uint64_t given_bytes);
-  // It is over: a line of the report says who made its outputs (src/execute/decode.h reads it).
+  // Ends the call: a line of the report says what wrote its outputs (src/execute/decode.h reads
+  // it).
   void end_call(std::span<const OutputPart> outputs);
-  // Bytes reach the host or the judge: a finding where they follow from unwritten memory.
+  // Reports bytes that reach the host or the judge and depend on unwritten memory.
   void check_unwritten(uint64_t address, uint64_t bytes);
-  // A checked program's own code touches memory: a finding where work under way may touch it too.
+  // Reports an access by a checked program's own code to memory that queued work may use.
   void note_host_access(const device::HostAccess& access);
-  // The host wrote: weights before the first call, a value of its own during one.
+  // Notes a write by the host: of weights before the first call, of its own values during a call.
   void note_host_write(uint64_t address, uint64_t bytes);
-  // Work of the stream that began last touched these: a finding where another stream's may do so
-  // at the same time (stream_order.h).
+  // Notes an access by the stream that began last; reports it if another stream may access the same
+  // bytes concurrently (stream_order.h).
   void note_stream_access(const std::string& work, ptx::TouchedBytes bytes);
-  // The next candidate: its findings and calls are new.
+  // Begins the next candidate: clears findings and calls.
   void begin_candidate(uint64_t new_seed);
   CUresult fault() const { return fault_; }
   CUresult launch(ptx::LaunchOptions options, double occupancy = 0);
-  // A line of JSON for each kernel that was launched since the last call, where the device counts.
+  // A line of JSON for each kernel launched since the last take_profile(), if `counts` is true.
   std::string take_profile();
-  // A copy to or from what is not the device's memory.
+  // Reports a copy to or from memory that is not the device's.
   void report_refused_copy(uint64_t bytes);
-  // A launch that does not begin. The device goes on.
+  // Reports a refused launch, after which the device continues.
   void report_refusal(const std::string& kernel, std::string why);
-  // A kernel of which no machine code could be made: nothing of its module works on a GPU.
+  // Reports a kernel for which there is no machine code: a GPU could not load its module.
   CUresult refuse(const std::string& kernel, std::string why);
 
-  // Threads of a warp: 32, or 128 where a candidate is for MUSA's mp_21 or mp_22. It is constant
-  // from start() on.
+  // Threads of a warp: 32, or 128 where a candidate is for MUSA's mp_21 or mp_22. Constant after
+  // start().
   int warp_threads = 32;
-  int memory_descriptor = -1;  // DeviceOptions; constant from start() on, too.
-  bool counts = false;         // DeviceOptions; likewise, as the next.
+  int memory_descriptor = -1;  // DeviceOptions; constant after start().
+  bool counts = false;         // DeviceOptions; likewise, as the next member.
   int workers = 1;
-  bool checks_copies = false;  // Bytes that nothing wrote are a finding where the host copies them.
-  int fresh_byte = -1;         // The byte of new memory; -1: the executor's.
-  int64_t steps_factor = 1;    // The budget of a launch, in those of a candidate's.
+  bool checks_copies = false;  // Reports unwritten bytes that the host copies.
+  int fresh_byte = -1;         // The fill byte of new memory; -1: the executor's.
+  int64_t steps_factor = 1;    // A launch's step limit, as a multiple of a candidate's.
   bool shows_printed = false;  // Text that kernels print goes to standard output.
   // The name that programs read.
   std::string name = kName;
   // The attributes that the candidate's device has.
   Description description;
-  // The turns of blocks and warps follow from it in every other launch.
+  // The seed of the random order of blocks and warps in every other launch.
   uint64_t seed = 1;
-  // Bytes that copies on the device put into another place of their allocation, in all.
+  // The total of bytes that copies on the device moved to another offset in the allocation.
   uint64_t bytes_moved = 0;
-  // Memory that is mapped, in all.
+  // The total of mapped memory.
   uint64_t bytes_used = 0;
   std::map<CUmemGenericAllocationHandle, Allocation> allocations;
   CUmemGenericAllocationHandle next_allocation = 1;
@@ -171,10 +172,10 @@ class Driver {
   std::map<std::string, KernelProfile> profiles_;
   bool is_in_call_ = false;
   bool is_given_nothing_ = false;  // The call has no inputs.
-  uint64_t calls_ = 0;             // The calls that are over, of this candidate.
+  uint64_t calls_ = 0;             // The candidate's finished calls.
   uint64_t launches_before_ = 0;   // The launches before the call.
   uint64_t kernel_us_ = 0;         // The processor time of its launches.
-  uint64_t sectors_ = 0;           // Those that they moved, where the device counts.
+  uint64_t sectors_ = 0;           // Sectors that they moved, if `counts` is true.
   CUresult fault_ = CUDA_SUCCESS;
 };
 

@@ -133,7 +133,7 @@ TEST(PtxDescription, CountsTheThreadsThatRegistersAreEnoughFor) {
   EXPECT_EQ(threads_by_registers(32), 2048);
   EXPECT_EQ(threads_by_registers(64), 1024);
   EXPECT_EQ(threads_by_registers(65), 896);
-  // An H200 says so, and launches no block of more threads.
+  // An H200 reports these values and refuses larger blocks.
   EXPECT_EQ(threads_by_registers(80), 768);
   EXPECT_EQ(threads_by_registers(96), 640);
   EXPECT_EQ(threads_by_registers(168), 384);
@@ -312,7 +312,7 @@ TEST_F(PtxDriver, ACopyOntoItselfIsAFinding) {
   EXPECT_THAT(Driver::get().report().take(), HasSubstr("source and target overlap"));
 }
 
-TEST_F(PtxDriver, CountsBytesThatCopiesPutIntoAnotherPlace) {
+TEST_F(PtxDriver, CountsBytesThatCopiesMove) {
   const CUdeviceptr x = map(40);
   const uint64_t before = Driver::get().bytes_moved;
   ASSERT_EQ(cuMemsetD8Async(x, 0, 40, nullptr), CUDA_SUCCESS);
@@ -322,7 +322,7 @@ TEST_F(PtxDriver, CountsBytesThatCopiesPutIntoAnotherPlace) {
   EXPECT_EQ(Driver::get().bytes_moved, before + 8);
 }
 
-TEST_F(PtxDriver, AGraphRunsWhatItsStreamGotWhileItWasCaptured) {
+TEST_F(PtxDriver, AGraphRunsTheCapturedWorkOfItsStream) {
   const CUdeviceptr x = map(4);
   ASSERT_EQ(cuMemsetD8Async(x, 0, 4, nullptr), CUDA_SUCCESS);
   CUstream stream = nullptr;
@@ -397,7 +397,7 @@ class PtxCall : public PtxDriver {
   static constexpr uint64_t kHalf = 32 << 20;
 };
 
-TEST_F(PtxCall, SaysWhoMadeTheOutputs) {
+TEST_F(PtxCall, ReportsTheOriginOfOutputs) {
   const CUdeviceptr y = map(8), x = give(8);
   const uint32_t value[] = {1, 2};
   const auto write = [&] { cuMemcpyHtoDAsync(y, value, 8, nullptr); };
@@ -405,7 +405,7 @@ TEST_F(PtxCall, SaysWhoMadeTheOutputs) {
   EXPECT_THAT(call(y, 8, [&] { cuMemsetD8Async(y, 0, 8, nullptr); }), HasSubstr("\"fill\":8"));
   EXPECT_THAT(call(y, 8, write), HasSubstr("\"host\":8"));
   EXPECT_THAT(call(y, 8, [&] { cuMemcpyDtoDAsync(y, x, 8, nullptr); }), HasSubstr("\"given\":8"));
-  // A kernel may replace what the host wrote, but not what it writes afterwards.
+  // A kernel's write replaces an earlier write of the host, but not a later one.
   write();
   EXPECT_THAT(call(y, 8, [&] { launch(y, 1); }), HasSubstr("\"kernel\":8"));
   EXPECT_THAT(call(y, 8, [&] { cuMemcpyHtoDAsync(y, value, 4, nullptr); }),
@@ -423,7 +423,7 @@ TEST_F(PtxCall, SaysWhoMadeTheOutputs) {
   EXPECT_THAT(call(y, 8, [] {}), HasSubstr("\"given\":8"));
 }
 
-TEST_F(PtxCall, SaysWhetherKernelsReadInputs) {
+TEST_F(PtxCall, ReportsWhetherKernelsReadInputs) {
   const CUdeviceptr y = map(8), x = give(8);
   constexpr const char *kReads = "\"reads_given\":true", *kReadsNone = "\"reads_given\":false";
   EXPECT_THAT(call(y, 8, [&] { launch(y, 2); }), HasSubstr(kReadsNone));
@@ -451,7 +451,7 @@ TEST(PtxReport, NamesKernelsAndArraysAsTheSourceDoes) {
   EXPECT_THAT(line, HasSubstr("\"kernel\":\"sum<float>\""));
   EXPECT_THAT(line, HasSubstr("\\\"partial_2\\\": "));
   report.add(finding);
-  EXPECT_THAT(report.take(), IsEmpty());  // The place was reported.
+  EXPECT_THAT(report.take(), IsEmpty());  // The location was already reported.
 }
 
 TEST_F(PtxDriver, RefusesMoreStaticSharedMemoryThanABlockHas) {
@@ -468,8 +468,8 @@ TEST_F(PtxDriver, RefusesMoreStaticSharedMemoryThanABlockHas) {
   cuModuleUnload(module);
 }
 
-// Each test is a process of its own, so that the fault stays here.
-TEST_F(PtxDriver, AFaultIsReportedAndStays) {
+// Each test is its own process, so that the fault affects no other test.
+TEST_F(PtxDriver, AFaultIsReportedAndIsSticky) {
   const CUdeviceptr x = map(40);
   EXPECT_EQ(launch(x, 11), CUDA_ERROR_ILLEGAL_ADDRESS);
   const std::string report = Driver::get().report().take();

@@ -16,14 +16,14 @@ struct Header {
   uint32_t magic;
   uint16_t version;
   uint16_t header_bytes;
-  uint64_t bytes;  // All entries together.
+  uint64_t bytes;  // The size of all entries.
 };
 
 struct Entry {
   uint16_t kind;
   uint16_t unknown;
   uint32_t header_bytes;
-  uint64_t bytes;  // Behind its header.
+  uint64_t bytes;  // The size without the header.
   uint32_t compressed_bytes;
   uint32_t options_offset;
   uint16_t minor;
@@ -40,7 +40,7 @@ struct Best {
   std::string_view bytes;
 };
 
-// Takes the entry where it is for a newer architecture than the one before.
+// Keeps the entry if its architecture is newer than the best entry's.
 void take(const Entry& entry, std::string_view bytes, std::optional<Best>& best) {
   if (best && entry.architecture <= best->architecture) return;
   best = {entry.architecture, (entry.flags & kCompressed) != 0, bytes};

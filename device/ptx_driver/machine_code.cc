@@ -38,7 +38,7 @@ std::string_view text_at(std::string_view names, uint64_t at) {
   return names.substr(at, names.find('\0', at) - at);
 }
 
-// None where one of them is beyond the end.
+// Empty if a section is beyond the end.
 std::vector<Elf64_Shdr> sections_of(std::string_view elf, const Elf64_Ehdr& header) {
   std::vector<Elf64_Shdr> sections;
   if (header.e_shoff > elf.size()) return sections;

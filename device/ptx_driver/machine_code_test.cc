@@ -78,7 +78,7 @@ TEST(RegistersInMachineCode, AreNoneInOtherBytes) {
   EXPECT_THAT(registers_in(elf), IsEmpty());
 }
 
-// Each read is of a copy of its own on the heap, so that AddressSanitizer sees one past the end.
+// Each read is from its own heap copy, so that AddressSanitizer detects a read past the end.
 TEST(RegistersInMachineCode, OfHostileFilesAreReadWithinTheirBytes) {
   const std::string whole = elf_of({{"many", 12, 168, 168}, {"few", 13, 8, 8}});
   for (size_t size = 0; size < whole.size(); ++size) {

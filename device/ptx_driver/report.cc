@@ -18,7 +18,7 @@ using ptx::FindingKind;
 
 constexpr size_t kLinesBytesMax = 1 << 18;
 
-// The words of verdicts (docs/verdict.md), which the emulator has too.
+// The names of findings in verdicts (docs/verdict.md), which the emulator uses, too.
 std::string_view kind_in_verdicts(FindingKind kind) {
   switch (kind) {
     case FindingKind::kUnwrittenShared:
@@ -39,7 +39,7 @@ std::string_view kind_in_verdicts(FindingKind kind) {
   }
 }
 
-// "row" of "_ZZ3sumPfE3row", a variable of a function; of others what demangle() makes of them.
+// Returns "row" for "_ZZ3sumPfE3row", a function's variable; other symbols are demangled.
 std::string array_name(const std::string& symbol) {
   if (!symbol.starts_with("_ZZ")) return demangle(symbol);
   for (size_t at = symbol.size(); at-- > 0;) {
@@ -85,7 +85,7 @@ void Report::add(const ptx::Finding& finding) {
     line["thread"] = triple(finding.thread->thread);
   }
   const std::lock_guard lock(mutex_);
-  // Whichever byte was read, what follows from a line's reads is one fault.
+  // All reads of unwritten bytes in one line are one finding.
   const std::string_view detail =
       finding.kind == FindingKind::kUnwrittenGlobal ? "" : std::string_view(finding.detail);
   const std::string place = std::string(kind) + " " + finding.kernel + " " + finding.file + ":" +

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Report: what the executor found in kernels, as lines of JSON for the supervisor
-// (src/execute/decode.h reads them).  A finding is reported once for each place and each thing that
-// went wrong there.  Thread-safe.
+// Report: the executor's findings in kernels, as lines of JSON for the supervisor
+// (src/execute/decode.h reads them).  A finding is reported once for each source location and kind.
+// Thread-safe.
 #ifndef MC_PTX_DRIVER_REPORT_H_
 #define MC_PTX_DRIVER_REPORT_H_
 
@@ -16,14 +16,14 @@
 
 namespace mc::ptx_driver {
 
-// The makers of a call's outputs, in bytes. Where an allocation has several, the host counts before
-// kernels, and these before what was given.
+// The origins of a call's outputs, in bytes.  If an allocation has several, the host takes
+// precedence over kernels, and kernels over the inputs.
 struct CallRecord {
   uint64_t number = 0;
   uint64_t launches = 0;
   uint64_t kernel_us = 0;    // The processor time of its launches.
-  uint64_t sectors = 0;      // Those that its kernels moved, where the device counts.
-  bool reads_given = false;  // A kernel read what the judge gave.
+  uint64_t sectors = 0;      // Sectors that its kernels moved, if the device counts.
+  bool reads_given = false;  // A kernel read the judge's inputs.
   uint64_t by_host = 0, by_kernels = 0, given = 0, by_fills = 0, by_none = 0;
 
   // Adds an output whose allocation has these origins.
@@ -34,13 +34,13 @@ class Report {
  public:
   void add(const ptx::Finding& finding);
   void add(const CallRecord& record);
-  // A construct that the executor lacks; each time that a kernel meets it.
+  // Adds an unsupported construct; called each time that a kernel reaches it.
   void add_unsupported(const std::string& kernel, const std::string& detail);
-  // The place in the program of the call that work follows from: Header::place.
+  // Sets the Header::place of the host call that queued the work.
   void set_place(uint64_t place) { place_ = place; }
-  // The lines since the last call.
+  // Returns the lines since the last take().
   std::string take();
-  // The next candidate's findings are new.
+  // Forgets all findings, for the next candidate.
   void forget();
 
  private:
@@ -48,7 +48,7 @@ class Report {
 
   std::atomic<uint64_t> place_{0};
   std::mutex mutex_;
-  std::string lines_;           // Guarded by mutex_, as the next.
+  std::string lines_;           // Guarded by mutex_, like the next member.
   std::set<std::string> seen_;  // Kinds and places.
 };
 

@@ -9,8 +9,8 @@ namespace {
 
 using Ranges = std::vector<ptx::Extent>;
 
-// A history takes 64 MiB at most: of a program that never waits, or that touches every other word
-// of much memory, the oldest work is forgotten.
+// A history takes at most 64 MiB.  If a program never waits, or touches every other word of much
+// memory, the oldest work is forgotten.
 constexpr size_t kRecordsMax = 4096, kExtentsMax = size_t{1} << 22;
 
 size_t extents_of(const ptx::TouchedBytes& bytes) {
@@ -38,7 +38,7 @@ bool overlap(const Ranges& some, const Ranges& others) {
   return false;
 }
 
-// Updates by atomics conflict with all but updates.
+// Atomic updates conflict with all accesses except other atomic updates.
 bool conflict(const ptx::TouchedBytes& a, const ptx::TouchedBytes& b) {
   const auto is_hurt = [](const ptx::TouchedBytes& one, const ptx::TouchedBytes& other) {
     return overlap(one.written, other.written) || overlap(one.written, other.read) ||
@@ -49,7 +49,7 @@ bool conflict(const ptx::TouchedBytes& a, const ptx::TouchedBytes& b) {
 
 }  // namespace
 
-// The null stream is the legacy one: nothing is compiled with another default.
+// The null stream is the legacy default stream: no code here is compiled with per-thread streams.
 CUstream StreamOrder::usual(CUstream stream) {
   return stream == nullptr ? CU_STREAM_LEGACY : stream;
 }
@@ -83,7 +83,7 @@ Clock StreamOrder::clock_of(CUstream stream) const {
 }
 
 std::optional<std::string> StreamOrder::access(StreamWork work) {
-  // Work before the host's last wait for a stream is before all that comes.
+  // Work before the host's last wait for a stream is ordered before all later work.
   std::erase_if(history_, [this](const Record& one) {
     const bool is_before = one.tick <= tick_in(host_by_stream_, one.stream);
     if (is_before) num_extents_ -= extents_of(one.work.bytes);
@@ -135,7 +135,7 @@ void StreamOrder::wait(CUstream stream, const Clock& event) { join(known_[usual(
 
 void StreamOrder::host_waits(const Clock& event) { join(host_, event); }
 
-// Work that is ordered now stays in the history until the host has read its outputs.
+// Work that this wait orders stays in the history until the host has read its outputs.
 void StreamOrder::host_waits_for(CUstream stream) {
   join(host_, clock_of(stream));
   host_by_stream_ = host_;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StreamOrder: which work of one stream may run at the same time as another stream's, by vector
-// clocks, and whether both touch the same bytes, at least one of them writing.
+// StreamOrder: finds races between streams.  Vector clocks show which work of two streams may run
+// concurrently; a race is concurrent work on the same bytes with at least one write.
 //
-// The device does all work when it is queued, so such a fault never shows in values here; on a GPU
-// it may, now and then.  CUDA's rules (programming guide, "Streams", "Events"): the legacy default
-// stream waits for the blocking streams and they for it; an event carries the order of its stream;
-// what the host waited for is before all that it queues later.
+// The device runs all work when it is queued, so such a race never changes values here; on a GPU it
+// sometimes does.  CUDA's rules (programming guide, "Streams", "Events"): the legacy default stream
+// waits for the blocking streams and they for it; an event carries the order of its stream; work
+// for which the host waited is before all that it queues later.
 //
 // The use:
 //   order.begin(stream);                                  // The next work is this stream's.
@@ -32,7 +32,7 @@
 
 namespace mc::ptx_driver {
 
-// The number of the last work of each stream that comes before.
+// For each stream, the number of its last work that is ordered before.
 using Clock = std::map<CUstream, uint64_t>;
 
 // The bytes that a kernel, a copy or a fill touched.
@@ -47,19 +47,19 @@ class StreamOrder {
   bool is_recording() const { return is_recording_; }
   void record() { is_recording_ = true; }
 
-  // The next access is by work of this stream.
+  // Sets the stream of the next access.
   void begin(CUstream stream);
   // The earlier work of another stream that is not ordered before it and touches the same bytes,
   // if there is one.  REQUIRES: is_recording(), and begin().
   std::optional<std::string> access(StreamWork work);
-  // The same for the host, which waited last for the whole of one stream, and now reads.
+  // The same for a read by the host after its last wait for one whole stream.
   std::optional<std::string> host_reads(const ptx::Extent& range) const;
 
-  // The work that the host did not wait for and that uses the word which it now touches, if there
-  // is one. A word that both use by atomics orders what comes later.
+  // The queued work, if any, that uses the word which the host touches without a wait.  If both use
+  // the word atomically, the access orders later work.
   std::optional<std::string> host_touches(const device::HostAccess& access);
 
-  Clock clock_of(CUstream stream) const;  // For an event.
+  Clock clock_of(CUstream stream) const;  // The clock that an event records.
   void wait(CUstream stream, const Clock& event);
   void host_waits(const Clock& event);
   void host_waits_for(CUstream stream);
@@ -81,12 +81,12 @@ class StreamOrder {
   bool is_recording_ = false;
   std::map<CUstream, bool> is_blocking_;  // The program's own streams.
   Clock ticks_;                           // The last work of each stream.
-  std::map<CUstream, Clock> known_;       // The work before the next of a stream.
+  std::map<CUstream, Clock> known_;       // Work ordered before a stream's next work.
   Clock host_;                            // The work that the host waited for.
-  Clock host_by_stream_;                  // The same when it last waited for a stream.
+  Clock host_by_stream_;                  // The same, at its last wait for each stream.
   CUstream current_ = nullptr;
   std::deque<Record> history_;  // Work that the host has not waited for, oldest first.
-  size_t num_extents_ = 0;      // The extents of the history, which are bounded.
+  size_t num_extents_ = 0;      // In history_; at most kExtentsMax.
 };
 
 }  // namespace mc::ptx_driver

@@ -39,7 +39,7 @@ TEST_F(StreamOrderTest, RecordsOnceThereIsAnotherStream) {
   EXPECT_FALSE(StreamOrder().is_recording());
 }
 
-TEST_F(StreamOrderTest, TheHostWaitsBeforeItTouchesWhatWorkUses) {
+TEST_F(StreamOrderTest, TheHostMustWaitBeforeItTouchesMemoryInUse) {
   const device::HostAccess read{1500, 1, 0}, write{1500, 1, 1}, other{2500, 1, 1};
   writes(kFirst);
   EXPECT_EQ(order_.host_touches(read), "writer");
@@ -51,7 +51,7 @@ TEST_F(StreamOrderTest, TheHostWaitsBeforeItTouchesWhatWorkUses) {
   EXPECT_EQ(order_.host_touches(write), "reader");
 }
 
-TEST_F(StreamOrderTest, AWordThatWorkUpdatesOrdersTheHostThatLooksAtIt) {
+TEST_F(StreamOrderTest, AnAtomicallyUpdatedWordOrdersTheHostThatReadsIt) {
   writes(kFirst, {3000, 4000});
   updates(kFirst);
   EXPECT_TRUE(order_.host_touches({3000, 1, 0}));
@@ -94,7 +94,7 @@ TEST_F(StreamOrderTest, TheOrderGoesOnFromStreamToStream) {
   order_.wait(kSecond, order_.clock_of(kFirst));
   order_.wait(kBlocking, order_.clock_of(kSecond));
   EXPECT_FALSE(reads(kBlocking));
-  EXPECT_FALSE(reads(CU_STREAM_LEGACY));  // It waits for blocking streams.
+  EXPECT_FALSE(reads(CU_STREAM_LEGACY));  // The legacy stream waits for blocking streams.
 }
 
 TEST_F(StreamOrderTest, TheDefaultStreamAndBlockingOnesWaitForEachOther) {
@@ -105,7 +105,7 @@ TEST_F(StreamOrderTest, TheDefaultStreamAndBlockingOnesWaitForEachOther) {
   EXPECT_TRUE(writes(nullptr));
 }
 
-TEST_F(StreamOrderTest, WhatTheHostWaitedForIsBeforeWhatItQueues) {
+TEST_F(StreamOrderTest, AHostWaitOrdersEarlierWorkBeforeLaterWork) {
   EXPECT_FALSE(writes(kFirst));
   order_.host_waits_for(kFirst);
   EXPECT_FALSE(reads(kSecond));
@@ -117,10 +117,10 @@ TEST_F(StreamOrderTest, WhatTheHostWaitedForIsBeforeWhatItQueues) {
   EXPECT_FALSE(writes(kSecond));
 }
 
-TEST_F(StreamOrderTest, TheHostReadsWhatItWaitedForByAStream) {
+TEST_F(StreamOrderTest, TheHostMayReadOutputsAfterItsWaitForTheStream) {
   EXPECT_FALSE(writes(kFirst));
   order_.host_waits_for(nullptr);
-  order_.host_waits_for_all();  // The caller's, who then reads outputs.
+  order_.host_waits_for_all();  // The caller waits and then reads outputs.
   EXPECT_EQ(order_.host_reads(kBytes), "writer");
   EXPECT_EQ(order_.host_reads({0, 1000}), std::nullopt);
   order_.host_waits_for(nullptr);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A block shifts its values by one place.  Fault: threads behind the end leave before the barrier.
+// A block shifts its values by one place.  Fault: threads beyond the end return before the barrier.
 #include <cstdio>
 
 __global__ void shift(const int* x, int* out, int n) {

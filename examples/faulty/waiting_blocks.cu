@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Blocks take turns by a counter.  Fault: the value that is handed on has no fence behind it.
+// Blocks take turns by a counter.  Fault: there is no fence after the value that a block passes on.
 #include <cstdio>
 
 __global__ void in_turn(int* values, int* turn) {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MooreEval's verdict and reward where Python programs can call them (docs/serve.md).
+"""MooreEval's verdict and reward for Python programs (docs/serve.md).
 
     evaluate, evaluate_async   by a service ($MUSACODER_URL), or by a child of this process
     Client, AsyncClient        one or more services
@@ -13,7 +13,7 @@
     musacoder.mcp              tools for coding agents (`musacoder mcp`)
     musacoder.server           the service itself (`musacoder serve`; needs aiohttp)
 
-Evaluation, Client and Program need the standard library alone.
+Evaluation, Client and Program need only the standard library.
 """
 
 from musacoder.async_client import AsyncClient

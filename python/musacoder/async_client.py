@@ -34,7 +34,7 @@ _SOCKET_SLACK_S = 30.0
 class AsyncClient:
     """Client for one event loop; its arguments are Client's.
 
-    connections: the most that are open at once; other questions wait here.
+    connections: the maximum that are open at once; further questions wait here.
     """
 
     def __init__(

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A client of `musacoder serve`, by the standard library alone.
+"""A client of `musacoder serve` that needs only the standard library.
 
     client = musacoder.Client(["http://judge-1:8377", "http://judge-2:8377"])
     judged = client.evaluate(task=open("1_Square.py").read(), answer=completion)
-    judged.reward      # None where the verdict says nothing of the answer (infra, unsupported)
+    judged.reward      # None if the verdict does not judge the answer (infra, unsupported)
 
-The services' addresses are $MUSACODER_URL, with spaces or commas between them, else
-http://127.0.0.1:8377; their bearer token, where they ask for one, is $MUSACODER_TOKEN.
+The services' addresses are in $MUSACODER_URL, separated by spaces or commas; the default is
+http://127.0.0.1:8377.  If they need a bearer token, it is $MUSACODER_TOKEN.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ DEFAULT_URL = "http://127.0.0.1:8377"
 TIMEOUT_S = 3600.0
 RETRY_S = 30.0
 _ASYNC_THREADS = 256  # The requests of evaluate_async in flight; the others wait.
-_SOCKET_SLACK_S = 30.0  # A reply later than the service's own limit means that it is lost.
+_SOCKET_SLACK_S = 30.0  # After the service's own limit and this, a reply is lost.
 
 
 def urls_of(given: str | Sequence[str] | None) -> list[str]:
@@ -74,7 +74,7 @@ def retry_after_of(value: str | None) -> float | None:
 
 
 def reply_of(url: str, status: int, retry_after: str | None, body: bytes) -> Reply:
-    """Raises Refused where the body is not the service's."""
+    """The reply in a body.  Raises Refused if the body is not a service's."""
     try:
         data = json.loads(body)
     except ValueError:
@@ -90,9 +90,9 @@ class Client:
     """Connections to one or more equal services.  Safe for calls from several threads.
 
     url: an address or several (urls_of).
-    timeout: the seconds that a verdict may take, with all waiting and asking again.
+    timeout: the seconds for a verdict, including waits and retries.
     token: the bearer token; None: $MUSACODER_TOKEN.
-    retry_s: the seconds for which no service may be reached.
+    retry_s: the seconds for which all services may be unreachable.
     """
 
     def __init__(
@@ -119,16 +119,16 @@ class Client:
         """Judges one answer: the whole completion, or a module.
 
         task: the code of a KernelBench-format module, the name of a task that the service knows
-        ("kernelbench:1/19"), or {"id", "code"}.
-        options: how this answer is judged where that differs from the service's own options, such
-        as {"precision": "bf16"}; docs/serve.md has the names.
-        Raises Refused (the task is no task) and Unreachable.
+            ("kernelbench:1/19"), or {"id", "code"}.
+        options: options for this answer that differ from the service's own, such as
+            {"precision": "bf16"}; docs/serve.md has the names.
+        Raises Refused (the task is invalid) and Unreachable.
         """
         question = question_of(task, answer, options)
         return judged_of(self.post("/v1/evaluate", question))
 
     def post(self, path: str, body: Json) -> Json:
-        """The reply to a question that may be asked again.  Raises Refused and Unreachable."""
+        """The reply to a question, which is repeated if needed.  Raises Refused and Unreachable."""
         text = json.dumps(body).encode()
         tries = Tries(self._services, self._timeout, self._retry_s)
         while True:
@@ -182,12 +182,12 @@ class Client:
 
 
 _lock = threading.Lock()
-_client: Client | None = None  # Guarded by _lock, as the next one.
+_client: Client | None = None  # Guarded by _lock, like the next variable.
 _threads: ThreadPoolExecutor | None = None
 
 
 def shared_client() -> Client:
-    """The client of $MUSACODER_URL that all of this process use."""
+    """This process's shared client for $MUSACODER_URL."""
     global _client
     with _lock:
         if _client is None or (_client.urls, _client.token) != (urls_of(None), token_of(None)):
@@ -211,7 +211,7 @@ def evaluate(task: str | dict[str, str], answer: str, options: Options | None = 
 async def evaluate_async(
     task: str | dict[str, str], answer: str, options: Options | None = None
 ) -> Judged:
-    """The same for asyncio, by threads; AsyncClient is for more than some hundred at once."""
+    """The same for asyncio, with threads; use AsyncClient for more than a few hundred at once."""
     judge: Any = functools.partial(shared_client().evaluate, task, answer, options=options)
     judged: Judged = await asyncio.get_running_loop().run_in_executor(shared_threads(), judge)
     return judged

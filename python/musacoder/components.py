@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of a reward, and what else a verdict measures, as named numbers for other projects.
+"""The parts of a reward, and a verdict's other measures, as named numbers for other projects.
 
     parts_of(reward)     correct and speed, which add up to the reward
     others_of(verdict)   memory and general, each from 0 to 1, which the reward does not count
     scaled(reward)       the reward from 0 to 1
 
-NeMo RL refuses components that do not add up to the reward; hence the two groups.
+NeMo RL refuses components that do not add up to the reward, so there are two groups.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from __future__ import annotations
 from musacoder.judged import Json
 
 NAMES = ("correct", "speed", "memory", "general")
-_RIGHT = 1.0  # The reward of a right answer that is no faster (src/reward/score.h).
-_LOWEST, _HIGHEST = -1.0, 1.5  # That of a failed one, and of one that is three times as fast.
+_RIGHT = 1.0  # The reward of a right answer without speed-up (src/reward/score.h).
+_LOWEST, _HIGHEST = -1.0, 1.5  # The reward of a failed answer, and of one three times as fast.
 
 
 def parts_of(reward: float, *, is_scaled: bool = False) -> dict[str, float]:
@@ -28,9 +28,10 @@ def parts_of(reward: float, *, is_scaled: bool = False) -> dict[str, float]:
 
 
 def others_of(verdict: Json) -> dict[str, float]:
-    """memory: the share of eager PyTorch's that is saved; general: of trials at other sizes passed.
+    """memory: the fraction of eager PyTorch's memory that is saved; general: the fraction of trials
+    at other sizes that passed.
 
-    Both are 0 for an answer that did not pass, and memory where none was measured.
+    Both are 0 for an answer that did not pass; memory is 0 if it was not measured.
     """
     outcome = verdict["outcome"]
     if outcome["kind"] != "pass":
@@ -42,5 +43,5 @@ def others_of(verdict: Json) -> dict[str, float]:
 
 
 def scaled(reward: float) -> float:
-    """0 for a failed answer, 0.2 to 0.4 for one that is right in part, 0.8 to 1 for a right one."""
+    """0 for a failed answer, 0.2 to 0.4 for a partly right answer, 0.8 to 1 for a right answer."""
     return min(max((reward - _LOWEST) / (_HIGHEST - _LOWEST), 0.0), 1.0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An episode's answers, once for slime, verl and TRL: how they are judged and asked again.
+"""An episode's answers, shared by slime, verl and TRL: how they are judged and repaired.
 
     options_of       the verifier's options for a row: its dialect
     cut_off          the verdict on an answer that was cut at its limit of tokens
@@ -8,7 +8,7 @@
     replay_messages  a replay of a failed answer (BDR), as a prompt
     turns_of         the answers with their verdicts, for BDR
 
-The modules of the hosts bring what differs: how an engine is asked, and how it says that an answer
+The hosts' modules add the differences: how an engine is called, and how it reports that an answer
 was cut.
 """
 
@@ -28,7 +28,7 @@ Message = dict[str, Any]
 def options_of(*places: Any) -> Options | None:
     """The verifier's options for a row whose members `places` may name its dialect.
 
-    A row without a dialect is judged in the one that the verifier was started with.
+    A row without a dialect is judged in the verifier's own dialect.
     """
     for place in places:
         if isinstance(place, Mapping) and place.get("dialect"):
@@ -42,10 +42,10 @@ def key_of(task: str, options: Options | None) -> str:
 
 
 def cut_off(num_tokens: int) -> Judged:
-    """The verdict on an answer that reached its limit of tokens, which no verifier is asked about.
+    """The verdict on an answer that reached its token limit, without a call of a verifier.
 
-    Whatever its beginning holds, it is no answer: else a right kernel with endless text behind it
-    would have the score of a right kernel.
+    Such an answer always fails: otherwise a right kernel followed by endless text would have the
+    score of a right kernel.
     """
     feedback = (
         f"The answer was cut off after {num_tokens} tokens, before its end.  Write a shorter one.\n"
@@ -65,7 +65,7 @@ def is_unsupported(judged: Judgements) -> bool:
 
 
 def next_messages(messages: Sequence[Message], answer: str, feedback: str) -> list[Message]:
-    """The conversation with the answer, less its reasoning, and the request to repair it."""
+    """The conversation with the answer, without its reasoning, and the request to repair it."""
     return [
         *(dict(message) for message in messages),
         {"role": "assistant", "content": rules.visible(answer)},

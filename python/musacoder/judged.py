@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a question and its result look like to Python, whoever judges: a service or a child."""
+"""A question and its result in Python, for services and child processes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Json = dict[str, Any]
 
 
 class Refused(ValueError):
-    """The question is wrong; asking again does not help."""
+    """The question is invalid; a repetition does not help."""
 
 
 class Unreachable(ConnectionError):
@@ -23,8 +23,8 @@ class Unreachable(ConnectionError):
 class Judged:
     """MooreEval's result for one answer.
 
-    reward: None where the verdict says nothing of the answer (infra, unsupported), and where the
-        answer is right and the task so trivial that a constant would be right as well.
+    reward: None if the verdict does not judge the answer (infra, unsupported), or if the answer is
+        right but the task so trivial that a constant would be right, too.
     outcome: the kind of the verdict's outcome, such as "pass" or "wrong".
     feedback: text for a model's next turn.
     seconds: the time that judging took.
@@ -43,7 +43,7 @@ class Judged:
 
 
 def task_of(task: str | dict[str, str]) -> str | dict[str, str]:
-    """The task as the protocol wants it.  Line breaks distinguish code from a name."""
+    """The task in the protocol's form.  A text with line breaks is code, otherwise a name."""
     return {"code": task} if isinstance(task, str) and "\n" in task else task
 
 
@@ -58,7 +58,7 @@ def question_of(task: str | dict[str, str], answer: str, options: Options | None
 def judged_of(reply: Json) -> Judged:
     """The result in a reply.
 
-    Raises Refused where the reply is an error, Unreachable where the question has no fault in it.
+    Raises Refused if the reply is an error of the question, Unreachable for other errors.
     """
     if "error" in reply and "kind" in reply:
         raise Unreachable(str(reply["error"]))

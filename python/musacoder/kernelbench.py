@@ -14,7 +14,7 @@ from typing import Any
 from musacoder.judged import Judged
 from musacoder.local import evaluate
 
-# Outcomes of answers that did not get as far as a module that loads.
+# The outcomes of answers that failed before a module was built.
 _NOT_COMPILED = ("extraction", "compile")
 _NOT_JUDGED = ("infra", "unsupported")
 _PRECISIONS = {
@@ -29,7 +29,7 @@ _PRECISIONS = {
 
 @dataclass
 class KernelExecResult:
-    """KernelBench's fields; runtimes are milliseconds, -1 where nothing was timed."""
+    """KernelBench's fields; runtimes are milliseconds, -1 if not timed."""
 
     compiled: bool = False
     correctness: bool = False
@@ -43,12 +43,12 @@ class KernelExecResult:
 def eval_kernel_against_ref(
     original_model_src: str, custom_model_src: str, *, precision: Any = None, **_: Any
 ) -> KernelExecResult | None:
-    """Judges custom_model_src; None, as KernelBench has it, where it could not be judged.
+    """Judges custom_model_src; None, as in KernelBench, if it could not be judged.
 
-    precision is a torch.dtype or its name: inputs and models are cast to it. Without it they stay
-    as the task has them, or as the service was told. KernelBench's other arguments (seeds, numbers
-    of trials, build folder, device) are taken and left aside: these are the service's.
-    Raises ValueError for another precision than fp32, fp16 and bf16.
+    precision is a torch.dtype or its name: inputs and models are cast to it. Without it they keep
+    the task's types, or the service's option applies. KernelBench's other arguments (seeds, numbers
+    of trials, build folder, device) are accepted and ignored: the service decides about them.
+    Raises ValueError for a precision other than fp32, fp16 and bf16.
     """
     options = {} if precision is None else {"precision": _precision_name(precision)}
     return _result_of(evaluate(original_model_src, custom_model_src, options))

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A verifier of this process's own: `musacoder eval --stream` as a child.
+"""This process's own verifier: `musacoder eval --stream` as a child process.
 
     judged = musacoder.evaluate(task=open("1_Square.py").read(), answer=completion)
 
-musacoder.evaluate asks the services of $MUSACODER_URL where that is set.  Otherwise it starts the
-program itself with the first question, and the program ends with the interpreter.  The program is
-$MUSACODER, else the one that came with this package, else `musacoder` on PATH; $MUSACODER_OPTIONS
-are its options, such as `--backend cpu --jobs 2`.
+musacoder.evaluate calls the services of $MUSACODER_URL if that is set.  Otherwise it starts the
+program with the first question, and the program ends with the interpreter.  The program is
+$MUSACODER, otherwise the package's own, otherwise `musacoder` on PATH; $MUSACODER_OPTIONS has its
+options, such as `--backend cpu --jobs 2`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Reply = concurrent.futures.Future[Json]
 
 
 def find_program() -> str:
-    """The program's path.  Raises Unreachable, which says what to do."""
+    """The program's path.  Raises Unreachable with advice."""
     given = os.environ.get(PROGRAM_VARIABLE, "").strip()
     own = None if given else program.own_program()
     found = own or shutil.which(given or "musacoder")
@@ -51,11 +51,11 @@ def find_program() -> str:
 
 
 class Child:
-    """One process of the program, and the replies that are waited for."""
+    """One process of the program, and its pending replies."""
 
     def __init__(self, command: list[str]) -> None:
         is_own = command[0] == program.own_program()
-        # Ctrl-C in a terminal is for the interpreter.
+        # The child ignores Ctrl-C, which is for the interpreter.
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
             env=program.environment() if is_own else None,
@@ -140,7 +140,7 @@ class Program:
         atexit.register(self.close)
 
     def ask(self, question: Json) -> Reply:
-        """The reply, as soon as it is there."""
+        """Waits for the reply."""
         with self._lock:
             # A forked process has its parent's child, whose pipes it must not use.
             is_forked = self._owner != os.getpid()
@@ -175,7 +175,7 @@ _program: Program | None = None
 
 
 def shared_program() -> Program:
-    """The program that all of this process use."""
+    """This process's shared program."""
     global _program
     with _lock:
         if _program is None:
@@ -192,9 +192,9 @@ def evaluate(task: str | dict[str, str], answer: str, options: Options | None = 
 
     task: the code of a KernelBench-format module, a task's name ("kernelbench:1/19"), or
         {"id", "code"}.
-    options: how this answer is judged where that differs, such as {"precision": "bf16"}.
-    The services of $MUSACODER_URL judge, or where it is not set a child of this process.
-    Raises Refused (the question is wrong) and Unreachable (nothing can judge it).
+    options: options that differ from the verifier's own, such as {"precision": "bf16"}.
+    The services of $MUSACODER_URL judge, or a child of this process if it is not set.
+    Raises Refused (the question is invalid) and Unreachable (no verifier can judge it).
     """
     if has_service():
         return client.evaluate(task, answer, options)

@@ -2,11 +2,11 @@
 """The judge as tools of coding agents, over the Model Context Protocol (docs/mcp.md).
 
 `musacoder mcp` starts this file by its path (src/cli/mcp.cc).  Messages are JSON-RPC 2.0, one a
-line, on standard input and output.  Of the protocol it has what tools need: initialize, ping,
-tools/list, tools/call, and cancelled calls, which get no reply.  Calls run side by side.
+line, on standard input and output.  It implements the methods that tools need: initialize, ping,
+tools/list, tools/call, and cancelled calls, which get no reply.  Calls run concurrently.
 
-A call that is wrong is a result with isError and one line that says what is wrong, so that the
-model reads it; a message that is wrong is an error of JSON-RPC.
+The reply to an invalid call is a result with isError and a one-line reason, so that the model reads
+it; the reply to an invalid message is a JSON-RPC error.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-# This folder would hide other packages of the same names.  Under -P it is not on the path.
+# This folder would hide other packages of the same names.  With -P it is not on the path.
 if __package__ in (None, ""):
     sys.path[: 0 if sys.flags.safe_path else 1] = [str(Path(__file__).resolve().parents[1])]
 
@@ -33,7 +33,7 @@ from musacoder.server.questions import QUESTION_BYTES_MAX, Wrong, parse_question
 from musacoder.version import VERSION  # noqa: E402
 
 PROTOCOLS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
-LINE_BYTES_MAX = 2 * QUESTION_BYTES_MAX  # A character of a text may be two of JSON.
+LINE_BYTES_MAX = 2 * QUESTION_BYTES_MAX  # JSON may need two characters for one.
 CALLS_MAX = 64  # Calls that run or wait at once.
 THREADS = 8
 CHECK_S = 60  # The time of a program in `check`.
@@ -97,7 +97,7 @@ TOOLS: dict[str, tuple[str, Json]] = {
 class Tools:
     """The tools: each takes checked arguments and returns a text.
 
-    They raise Wrong and ValueError (the call is wrong), OSError (the machine).
+    They raise Wrong and ValueError for an invalid call, OSError for a fault of the machine.
     """
 
     def __init__(self, program: str, options: list[str]) -> None:
@@ -163,7 +163,7 @@ class Tools:
 
 
 def manual_on(word: str) -> list[str]:
-    """The paragraphs and rows of the manual that have the word as code, with their pages."""
+    """The manual's paragraphs and rows that contain the word as code, with their pages."""
     found = []
     for page in PAGES:
         text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
@@ -172,7 +172,7 @@ def manual_on(word: str) -> list[str]:
 
 
 def parts_of(page: str) -> list[str]:
-    """Paragraphs, and the rows of tables and lists, a part each."""
+    """The parts of a page: paragraphs, and rows of tables and lists."""
     return [line.strip() for line in page.splitlines() if line.strip()]
 
 
@@ -205,7 +205,7 @@ def has_type(value: Any, schema: Json) -> bool:
 
 
 class Malformed(Exception):
-    """A message that is none of the protocol's."""
+    """The message does not follow the protocol."""
 
     def __init__(self, code: int, text: str) -> None:
         super().__init__(text)
@@ -331,7 +331,7 @@ def parse(line: bytes) -> Json:
 
 
 def lines_of(stream: Any) -> Any:
-    """Lines; one that is too long is cut behind the limit, so that parse() refuses it."""
+    """The lines; a line that is too long is cut behind the limit, so that parse() refuses it."""
     while line := stream.readline(LINE_BYTES_MAX + 1):
         rest = line
         while not rest.endswith(b"\n") and (rest := stream.readline(1 << 20)):

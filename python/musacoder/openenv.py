@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: disable-error-code="import-not-found,import-untyped,misc"
 # OpenEnv has no types, so its classes are Any to the checker.
-"""The environment as OpenEnv has them.  It needs openenv (`musacoder[openenv]`).
+"""The environment for OpenEnv.  It needs openenv (`musacoder[openenv]`).
 
     reset(task, turns=3)   the prompt that asks for a kernel
     step(answer)           the verdict's feedback as the next prompt, its reward, and the end
@@ -53,7 +53,7 @@ Replace the operators of this PyTorch module by CUDA kernels that are right for 
 ```
 """
 
-# The task where reset names none, so that the environment can be tried.
+# The default task of reset, for a first try of the environment.
 EXAMPLE = """\
 import torch
 import torch.nn as nn
@@ -80,7 +80,7 @@ class KernelAction(Action):
 
 
 class KernelObservation(Observation):
-    """What a model reads next; done and reward are OpenEnv's own."""
+    """The next prompt for a model; done and reward are OpenEnv's own."""
 
     prompt: str = Field(default="", description="The task at first, then the feedback")
     outcome: str = Field(default="", description='The verdict\'s kind; "" before the first answer')

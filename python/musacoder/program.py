@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The program, where it came with this package: in a wheel of `./run.sh wheel` (docs/serve.md).
+"""The program in this package, if it is from a wheel of `./run.sh wheel` (docs/serve.md).
 
 It runs with this interpreter's PyTorch, unless $MC_PYTHON names another interpreter.
 """
@@ -21,7 +21,7 @@ def own_program() -> str | None:
 
 
 def environment() -> dict[str, str]:
-    """The variables of this process, with the interpreter that the program is to use."""
+    """This process's environment, with the interpreter that the program must use."""
     return {PYTHON_VARIABLE: sys.executable, **os.environ}
 
 

@@ -35,7 +35,7 @@ _TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[A-Za-z_]\w*|\d[\w.]*|\S')
 
 
 def native_source(answer: str) -> str:
-    """The quoted texts of the answer that hold kernels; the answer itself where there are none."""
+    """The answer's quoted texts with kernels; the whole answer if there are none."""
     quoted = ["".join(found) for found in _QUOTED.findall(answer)]
     return "".join(text for text in quoted if "__global__" in text) or answer
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules of the method, once for slime, verl and TRL (slime.py, verl_hooks.py, trl_trainer.py).
+"""The rules of the method, shared by slime, verl and TRL (slime.py, verl_hooks.py, trl_trainer.py).
 
     PrimeEcho        the reward R of an episode of several turns
     with_minimum     an unsupported answer gets the least reward of its group
@@ -34,7 +34,7 @@ DELTA = 0.05  # MirrorPop's bound on mean |log rho|.
 _EPSILON = 1e-6
 _SPEED_LAMBDA = 0.25
 
-Reward = float | None  # None: the verdict says nothing of the answer (infra, unsupported).
+Reward = float | None  # None: the verdict does not judge the answer (infra, unsupported).
 
 
 # ---- Reward of an episode -----------------------------------------------------------------------
@@ -60,8 +60,8 @@ def prime_echo(
 ) -> Reward:
     """R = alpha s_1 + (1 - alpha) max_t s_t + early[first turn that passed].
 
-    `scores` are those of the episode's turns in order.  None where a turn has no score: the turns
-    after it would have been others.
+    `scores` are those of the episode's turns in order.  None if a turn has no score, since the
+    later turns would have been different.
     """
     known = [score for score in scores if score is not None]
     if not scores or len(known) < len(scores):
@@ -72,7 +72,7 @@ def prime_echo(
 
 
 def reward_of_episode(scores: Sequence[Reward], turns: int) -> Reward:
-    """The episode's reward: PrimeEcho's R, or s where the run has one turn only."""
+    """The episode's reward: PrimeEcho's R, or s if the run has only one turn."""
     if turns == 1 and scores:
         return scores[0]
     return prime_echo(scores)
@@ -82,7 +82,7 @@ def reward_of_episode(scores: Sequence[Reward], turns: int) -> Reward:
 
 
 def with_minimum(rewards: Sequence[Reward], is_unsupported: Sequence[bool]) -> list[Reward]:
-    """A group's rewards, where unsupported answers get the least of the others' rewards.
+    """A group's rewards, with the least of the other rewards for unsupported answers.
 
     Otherwise an answer that the verifier does not support would fare better than a failure, and a
     policy would learn to write such answers.  None stays None where no sample has a reward.
@@ -138,9 +138,9 @@ def mirror_pop(
 
     log rho = logp_old - logp_rollout of the trained tokens (mask != 0), all [sequences, tokens].
     Both log-probabilities are of the same weights, by the trainer and by the generator.  A token
-    whose log-probability the generator does not know (NaN) is not counted; a sequence of which it
-    knows no more than half of the tokens is rejected, and so is one without trained tokens.  Masked
-    tokens are never read; NaN there is harmless.
+    with an unknown generator log-probability (NaN) is not counted; a sequence with at most half of
+    its tokens known, or without trained tokens, is rejected.  Masked tokens are never read; NaN
+    there is harmless.
     """
     import torch
 
@@ -151,7 +151,7 @@ def mirror_pop(
     counts = counted.sum(dim=-1)
     drift = magnitude.sum(dim=-1) / counts.clamp(min=1)
     is_known = 2 * counts > trained.sum(dim=-1)
-    kept = (drift <= delta) & is_known  # False where the trainer's log-probability is NaN.
+    kept = (drift <= delta) & is_known  # False if the trainer's log-probability is NaN.
     return kept, drift
 
 
@@ -169,8 +169,8 @@ _MODEL_NEW = re.compile(r"^[ \t]*class ModelNew\b", re.MULTILINE)
 def visible(answer: str) -> str:
     """The answer without its reasoning (docs/legality.md): what the next turn shows of it.
 
-    Chat templates differ in what they show of the reasoning of an earlier turn.  All hosts drop it
-    before the template sees the answer, so that all of them ask the same.
+    Chat templates differ in how they show the reasoning of an earlier turn.  All hosts drop it
+    before the template sees the answer, so that their prompts are the same.
     """
     closed = [found.end() for found in _CLOSED.finditer(answer)]
     begin = closed[-1] if closed else 0
@@ -211,12 +211,12 @@ def _blocks(text: str) -> list[str]:
 
 # ---- Buffered Dynamic Retry ---------------------------------------------------------------------
 
-# How far a candidate came before it failed, in order.
+# The stages at which a candidate can fail, in order.
 STAGES = ("extraction", "legality", "record", "compile", "load", "init", "forward", "comparison")
 
 
 def failed_stage(outcome: dict[str, Any]) -> str | None:
-    """The stage of STAGES at which a verdict's `outcome` failed; None for what is no failure."""
+    """The stage of STAGES at which a verdict's `outcome` failed; None if it is not a failure."""
     kind = outcome["kind"]
     if kind in ("extraction", "compile"):
         return str(kind)
@@ -242,7 +242,7 @@ def retry_request(code: str, feedback: str) -> str:
     return f"An answer that failed:\n{answer}\n{repair_request(feedback)}"
 
 
-# Marks with which a special token of a chat template may begin: angles, brackets (each with its
+# The marks with which a special token of a chat template may begin: angles, brackets (each with its
 # full-width form) and the "]~" of MiniMax.
 _MARK = re.compile(rb"(<|\xef\xbc\x9c)|(\[|\xef\xbc\xbb)|\](?=~)")
 _BAR = (b"|", b"\xef\xbd\x9c")
@@ -309,9 +309,9 @@ def is_all_failed(samples: Iterable[Sequence[Reward]]) -> bool:
 
 
 def choose_failure(failures: Sequence[Failure]) -> Failure:
-    """The one of a group to keep: highest s, then furthest stage, shortest code, least hash.
+    """The failure of a group to keep: highest s, then furthest stage, shortest code, least hash.
 
-    The hash is another one than that of src/rl, so of two codes of equal length another may win.
+    The hash differs from src/rl's, so between codes of equal length the choice may differ.
     """
 
     def rank(failure: Failure) -> tuple[float, int, int, str]:
@@ -341,10 +341,10 @@ class _Item:
 
 
 class RetryBuffer:
-    """A queue of failed answers, one a task, oldest out first (src/rl/bdr.h).
+    """A queue of failed answers, one per task, first in, first out (src/rl/bdr.h).
 
     A prompt slot replays the oldest ready item with `probability`.  An item is not drawn in the
-    step that brought it, nor twice in a step; it stays until it is solved, replaced by a newer
+    step that added it, nor twice in a step; it stays until it is solved, replaced by a newer
     failure of its task, or replayed for the `replays_max`th time.  `state` and `restore` are for
     checkpoints.  Not for use from several threads at once.
     """
@@ -374,7 +374,7 @@ class RetryBuffer:
         return [item.failure for item in self._items.values()]
 
     def insert(self, failures: Iterable[Failure]) -> None:
-        """Takes the failures of one step, in any order: they go in by (step, group)."""
+        """Inserts the failures of one step, given in any order, sorted by (step, group)."""
         for failure in sorted(failures, key=lambda f: (f.step, f.group)):
             self._insert(failure)
 
@@ -393,8 +393,9 @@ class RetryBuffer:
             self._items[failure.task] = _Item(failure, max(failure.step + 1, old.ready_at))
 
     def solved(self, task: str) -> None:
-        """An answer to the task passed, a replay's or a fresh prompt's: its item goes, and its
-        replays are forgotten."""
+        """Removes the item of a task with a passing answer (of a replay or a fresh prompt), and its
+        count of replays.
+        """
         self._items.pop(task, None)
         self._replays.pop(task, None)
 
@@ -442,7 +443,7 @@ class RetryBuffer:
         return self._replays.get(task, 0) >= self._replays_max
 
     def state(self) -> dict[str, Any]:
-        """All of the buffer but its options, as plain values."""
+        """The buffer without its options, as plain values."""
         items = [
             {"ready_at": item.ready_at, **dataclasses.asdict(item.failure)}
             for item in self._items.values()
@@ -462,12 +463,12 @@ class RetryBuffer:
 
 @dataclass(frozen=True)
 class Turn:
-    """One answer of an episode with what its verdict says, as the hosts hand it to BDR."""
+    """One answer of an episode with its verdict's data, as the hosts pass it to BDR."""
 
     answer: str
     s: Reward
     feedback: str
-    stage: str | None  # None for an answer that is no failure.
+    stage: str | None  # None for an answer that did not fail.
 
 
 @dataclass(frozen=True)
@@ -491,7 +492,7 @@ def failure_of_group(
     group: int,
     fits: Callable[[Failure], bool] = lambda _: True,
 ) -> Failure | None:
-    """The failure that a group leaves in the buffer; None where an answer passed or none fits."""
+    """The failure that a group adds to the buffer; None if an answer passed or none fits."""
     if not is_all_failed([[turn.s for turn in turns] for turns in episodes]):
         return None
     failures = [

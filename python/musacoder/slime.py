@@ -67,7 +67,7 @@ async def _judge_first(sample: Any) -> Judged:
 async def generate(
     args: Any, sample: Any, sampling_params: dict[str, Any], evaluation: bool = False
 ) -> Any:
-    """An episode: slime's engine answers, the service judges, its feedback is the next turn.
+    """Runs an episode: slime's engine answers, the service judges, its feedback is the next turn.
 
     Only the first turn is in sample.tokens and is trained; sample.reward is PrimeEcho's R.  In an
     evaluation there is one turn, and sample.reward is its score.
@@ -79,7 +79,7 @@ async def generate(
     if first_status is None:
         sample = await sglang_rollout.generate(args, sample, dict(sampling_params))
     else:
-        # The episode was aborted in a later turn and was issued again: its first turn is whole.
+        # The episode was aborted in a later turn and restarted: its first turn is complete.
         sample.status = Status(first_status)
     if sample.status == Status.ABORTED:
         return sample
@@ -100,9 +100,9 @@ async def generate(
 async def _later_turns(
     args: Any, sample: Any, sampling_params: dict[str, Any], judged: list[Any], turns: int
 ) -> bool:
-    """Adds the turns after the first to `judged`; False where the engine aborted one.
+    """Adds the turns after the first to `judged`; False if the engine aborted a turn.
 
-    The episode ends at a pass, at an answer without a score, and where a prompt leaves no room.
+    The episode ends at a pass, at an answer without a score, or if a prompt leaves no room.
     """
     from slime.rollout import sglang_rollout
 
@@ -210,7 +210,7 @@ def _settle(sample: Any, judged: list[tuple[str, Judged]], value: Reward) -> flo
 
 
 def _reward_of(args: Any, sample: Any) -> Reward:
-    """None for a sample without a reward: unscored, or aborted by the engine."""
+    """The sample's reward; None if it is unscored or was aborted by the engine."""
     if sample.remove_sample or sample.reward is None:
         return None
     key = getattr(args, "reward_key", None)

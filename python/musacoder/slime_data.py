@@ -33,9 +33,9 @@ from musacoder import episode
 from musacoder.rules import Failure, Group, RetryBuffer, Turn
 from musacoder.slime import KEY, post_process_rewards, replay_prompt, setting
 
-REPLAY = "musacoder_replay"  # In the metadata of a replay: the task's prompt without it.
+REPLAY = "musacoder_replay"  # In a replay's metadata: the task's prompt without the replay.
 
-# The functions of slime's arguments get no data source in fully asynchronous mode.
+# In fully asynchronous mode, slime passes no data source to the functions of its arguments.
 _current: weakref.ref[RetryDataSource] | None = None
 
 
@@ -81,7 +81,7 @@ class RetryDataSource(RolloutDataSourceWithBuffer):  # type: ignore[misc]
         return self.retries.draw(self._step, self._slot - 1)
 
     def _give_back_dropped(self) -> None:
-        """After a rollout: replays of groups that are neither captured nor to be issued again."""
+        """After a rollout, returns replays of groups that were neither captured nor restarted."""
         if not self._is_rollout_over:
             return
         self._is_rollout_over = False

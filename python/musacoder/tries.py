@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which service is asked, and whether a question is asked again.  Pure rules, no input or output.
+"""Chooses the service for a question, and whether to repeat it.  Pure rules, without I/O.
 
-A question may be asked again at any service, since a verdict is a function of the question.  Both
+A question may be repeated at any service, since a verdict is a function of the question.  Both
 clients follow the same loop:
 
     tries = Tries(services, timeout=3600, retry_s=60)
@@ -18,10 +18,10 @@ from dataclasses import dataclass
 
 from musacoder.judged import Json, Refused, Unreachable
 
-WAIT_S = 60.0  # A service replies with a job after this time, and the client asks for the job.
+WAIT_S = 60.0  # After this time a service replies with a job, which the client polls.
 PAUSE_S_MIN = 0.5  # The pause after a first failure; it doubles with each further one.
 PAUSE_S_MAX = 16.0
-ENDED_MAX = 3  # A question at which the verifier ended so often may be the cause.
+ENDED_MAX = 3  # After this many ends, the question may be the cause.
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,11 @@ class Lost:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One request to be sent: the question, or a look at the job that it became."""
+    """One request: the question, or a query of the job that it became."""
 
     url: str
-    pause_s: float  # Before it is sent.
-    job: str  # "": the question itself.
+    pause_s: float  # The pause before it is sent.
+    job: str  # "" for the question itself.
 
 
 class Services:
@@ -61,7 +61,7 @@ class Services:
         self._failures = dict.fromkeys(self.urls, 0)
 
     def choose(self, now: float) -> tuple[str, float]:
-        """The least loaded service of those that may be asked, and the seconds until then."""
+        """The least loaded available service, and the seconds until it is available."""
 
         def order(url: str) -> tuple[float, int, int]:
             return (max(self._ready_at[url] - now, 0), self._in_flight[url], self._asked[url])
@@ -83,7 +83,7 @@ class Services:
         self._failures[url] = 0
 
     def failed(self, url: str, now: float, retry_after_s: float | None) -> None:
-        """Sets a service aside: for as long as it asks for, or longer with each failure."""
+        """Sets a service aside, for its Retry-After, or for longer with each failure."""
         self._failures[url] = min(self._failures[url] + 1, 10)
         pause = min(PAUSE_S_MIN * 2.0 ** (self._failures[url] - 1), PAUSE_S_MAX)
         if retry_after_s is not None:
@@ -132,9 +132,10 @@ class Tries:
             self._attempt = None
 
     def settle(self, found: Reply | Lost) -> Json | None:
-        """The reply's body; None: the question is to be asked again.
+        """The reply's body; None if the question must be repeated.
 
-        Raises Refused (the question is wrong) and Unreachable (no service gives a verdict in time).
+        Raises Refused (the question is invalid) and Unreachable (no service gives a verdict in
+        time).
         """
         assert self._attempt is not None
         url = self._attempt.url

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reward as TRL's trainers call it. It needs the standard library alone.
+"""The reward function for TRL's trainers. It needs only the standard library.
 
     trainer = GRPOTrainer(model, reward_funcs=musacoder.trl.reward, train_dataset=rows, ...)
 
@@ -25,12 +25,12 @@ Completion = str | Sequence[dict[str, Any]]
 
 
 def reward(completions: Sequence[Completion], **columns: Any) -> list[float | None]:
-    """The reward of each completion; None, which TRL leaves out, where a verdict has none.
+    """The reward of each completion; None, which TRL omits, if a verdict has no reward.
 
     An unsupported answer gets the least reward among the answers of this call to its prompt.
     completions: texts, or conversations of which the last message counts.
-    columns: those of the data set, a value for each completion, and what else TRL passes.
-    Raises Refused where no column has a task, and Unreachable where nothing can judge.
+    columns: the data set's columns, a value for each completion, and TRL's further arguments.
+    Raises Refused if no column has a task, and Unreachable if no verifier can judge.
     """
     tasks = _tasks(columns)
     answers = [_text(completion) for completion in completions]
@@ -95,7 +95,7 @@ def _log(
     log_extra: Callable[[str, list[str]], None] | None,
     log_metric: Callable[[str, float], None] | None,
 ) -> None:
-    """The outcomes into TRL's table of completions, and two shares into its metrics."""
+    """Logs the outcomes to TRL's table of completions, and two fractions to its metrics."""
     if log_extra is not None:
         log_extra("outcome", [one.outcome for one in judged])
     if log_metric is not None and judged:

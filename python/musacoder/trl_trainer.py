@@ -104,7 +104,7 @@ class Trainer(GRPOTrainer):
     ) -> torch.Tensor:
         """[sequences, 1]: 1 keeps.  TRL asks before it reads the reference's log-probabilities.
 
-        The policy before the update is compared, where TRL has it, not the one that moves.
+        It compares the policy before the update if TRL has it, not the current one.
         """
         inputs = self._loss_inputs
         current = per_token_logps.detach()
@@ -130,7 +130,7 @@ class Trainer(GRPOTrainer):
 
 
 def _with_minimum(rewards: torch.Tensor, size: int) -> torch.Tensor:
-    """The table of rewards with the least of its group for UNSUPPORTED, function by function."""
+    """The rewards with UNSUPPORTED replaced by the group's least reward, for each function."""
     table = rewards.clone()
     for begin in range(0, len(table), size):
         for column in table[begin : begin + size].unbind(dim=1):
@@ -144,7 +144,7 @@ def _with_minimum(rewards: torch.Tensor, size: int) -> torch.Tensor:
 
 
 def _weighed(rewards: torch.Tensor, weights: torch.Tensor) -> list[Reward]:
-    """The weighted sum of each row; None where no function has a reward."""
+    """The weighted sum of each row; None if no function has a reward."""
     sums = (rewards * weights.to(rewards.device).unsqueeze(0)).nansum(dim=1).tolist()
     unscored = torch.isnan(rewards).all(dim=1).tolist()
     return [None if missing else value for value, missing in zip(sums, unscored)]
@@ -217,7 +217,7 @@ class _Episode:
 
 
 def _is_cut(trainer: Any, ids: list[int]) -> bool:
-    """Whether an answer ended at a limit: with no token that ends one, as TRL's metrics count."""
+    """Whether an answer ended at a limit, without an end token, as in TRL's metrics."""
     ends = (*trainer.eos_token_ids, trainer.processing_class.pad_token_id)
     return not ids or ids[-1] not in ends
 
@@ -252,7 +252,7 @@ def _take_turn(trainer: Any, episodes: list[_Episode]) -> None:
         if not asked:
             return
     else:
-        # An episode without room keeps its place with a prompt that fits.
+        # An episode without room for a prompt gets a short prompt as a placeholder.
         short = min(prompt_ids, key=len)
         prompt_ids = [ids if one.has_room else short for one, ids in zip(asked, prompt_ids)]
     found, _ = trainer._generate_single_turn(prompt_ids, images, fields, 1)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reward as verl loads it:
+"""The reward function for verl:
 
     custom_reward_function.path=.../python/musacoder/verl.py
     custom_reward_function.name=compute_score
 
 Rows are the forge's rl.jsonl: reward_model.ground_truth holds the task's code, and an answer is
-judged in the dialect that extra_info names.  verl hands this function the text alone, so it cannot
-know that an answer was cut at its limit; the agent loop of verl_hooks.py does.  That module has the
-rest of the method too: episodes, advantage, MirrorPop and Buffered Dynamic Retry.
+judged in the dialect that extra_info names.  verl passes only the text to this function, so it
+cannot know that an answer was cut at its limit; the agent loop of verl_hooks.py does.  That module
+has the rest of the method too: episodes, advantage, MirrorPop and Buffered Dynamic Retry.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if str(Path(__file__).resolve().parents[1]) not in sys.path:
 from musacoder import episode  # noqa: E402
 from musacoder.client import Judged, evaluate, evaluate_async  # noqa: E402
 
-# The reward of an answer whose verdict says nothing of it.  verl's own estimators cannot leave a
+# The reward of an answer that its verdict does not judge.  verl's own estimators cannot leave a
 # sample out, so the number lies between answers that fail (below 0) and those that pass (at least
-# 1).  The estimator of verl_hooks.py knows it by its exact value, which no episode earns.
+# 1).  The estimator of verl_hooks.py recognises it by its exact value, which no episode earns.
 UNSCORED = 2.0**-30
 # The same for an unsupported answer, which that estimator gives the least reward of its group.
 UNSUPPORTED = 2.0**-29
@@ -39,7 +39,7 @@ def reward_of(value: float | None, is_unsupported: bool) -> float:
 
 
 def _scores(judged: Judged) -> dict[str, Any]:
-    """The same keys for every sample, as verl wants them."""
+    """The same keys for every sample, as verl requires."""
     return {
         "score": reward_of(judged.reward, judged.outcome == "unsupported"),
         "scored": float(judged.reward is not None),
@@ -66,6 +66,6 @@ async def compute_score_async(
     extra_info: dict[str, Any] | None = None,
     **_: Any,
 ) -> dict[str, Any]:
-    """The same for reward loops that take coroutines."""
+    """The same for reward loops with coroutines."""
     options = episode.options_of(extra_info)
     return _scores(await evaluate_async(ground_truth, solution_str, options))

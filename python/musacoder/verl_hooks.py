@@ -4,7 +4,7 @@
 
     VERL_USE_EXTERNAL_MODULES=musacoder.verl_hooks
 
-is set for every process, those of Ray's workers too.  Then these options have a meaning:
+is set for every process, including Ray's workers.  Then these options are available:
 
     actor_rollout_ref.rollout.agent.default_agent_loop=musacoder      episodes, PrimeEcho
     algorithm.adv_estimator=musacoder              advantage without samples that have no reward
@@ -54,7 +54,7 @@ def _setting(name: str, default: float) -> float:
 
 @register("musacoder")
 class Episode(AgentLoopBase):
-    """An episode: verl's engine answers, the service judges, its feedback is the next turn.
+    """Runs an episode: verl's engine answers, the service judges, its feedback is the next turn.
 
     Only the first turn is in the output and is trained; the reward is PrimeEcho's R.  A row of an
     evaluation (`extra_info.split` is "test" or the like, which RetryDataset sets for the validation
@@ -110,7 +110,7 @@ class Episode(AgentLoopBase):
         turns: int,
         judged: list[tuple[str, Judged]],
     ) -> bool:
-        """Adds the turns after the first to `judged`; False where the engine aborted one."""
+        """Adds the turns after the first to `judged`; False if the engine aborted a turn."""
         while len(judged) < turns and episode.is_open(judged):
             messages = episode.next_messages(messages, judged[-1][0], judged[-1][1].feedback)
             # A prompt of ct_build_initial_tokens would be cut at rollout.prompt_length.
@@ -261,7 +261,7 @@ def rejection_mask(
         return found
     if rollout_rs_threshold is None:
         raise ValueError("rollout_rs=mirror_pop: set rollout_rs_threshold to delta, such as 0.05")
-    # A NaN in the ratio is taken for one of the generator's: it counts no token, rejects nothing.
+    # A NaN in the ratio counts as an unknown generator log-probability: the token is not counted.
     zero = torch.zeros_like(log_ratio)
     kept, drift = rules.mirror_pop(zero, -log_ratio, response_mask, float(rollout_rs_threshold))
     has_tokens = response_mask.sum(dim=-1) > 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A module of the user's as a task, and its best kernel as a module (docs/optimize.md).
+"""Makes a task from a user's module, and a module from its best kernel (docs/optimize.md).
 
-Nothing here runs code of the user's or of a model's: texts are parsed and written.
+This package never runs code of the user or of a model: it parses and writes texts.
 """

@@ -2,7 +2,7 @@
 """The part of an optimized module that decides for each call: kernels, or the PyTorch original.
 
 Its text, from "import" on, is written behind the user's module by `module_text.py`, so it imports
-PyTorch and the standard library alone.
+only PyTorch and the standard library.
 """
 
 import dataclasses
@@ -46,7 +46,7 @@ class _Kernels:
             if type(self) is kernels._original:
                 self.__dict__["_built_with"] = (args, kwargs, frozenset(_places_of(self)))
                 if torch.cuda.is_available():
-                    kernels.of(self)  # Compiled here, and not in the first call.
+                    kernels.of(self)  # Compiles here, and not in the first call.
 
         @functools.wraps(forward)
         def new_forward(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -59,7 +59,7 @@ class _Kernels:
     # ---- Decision -------------------------------------------------------------------------------
 
     def why_not(self, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-        """The reason why a call goes to the PyTorch original; "" where kernels answer it."""
+        """The reason why a call uses the PyTorch original; "" if it uses kernels."""
         try:
             given = self.arguments(self._forward, args, kwargs)
         except TypeError:
@@ -201,7 +201,7 @@ def _form(value: Any, others: list[Any]) -> Any:
 
 
 def _unlike(given: Any, verified: Any) -> str:
-    """How an argument differs from the verified form; "" where it does not."""
+    """How an argument differs from the verified form; "" if it does not."""
     if isinstance(verified, _Form):
         if not isinstance(given, torch.Tensor) or given.dtype != verified.dtype:
             return f"another dtype than the verified {verified.dtype}"
@@ -272,7 +272,7 @@ class _Built:
 
     def __init__(self, model_new: Any, model: Any) -> None:
         self.model_new = model_new
-        self.device: Any = None  # The device of what ModelNew alone has.
+        self.device: Any = None  # The device of tensors that only ModelNew has.
         theirs, places = _places_of(model), _places_of(model_new)
         self.ties = [
             (mine, theirs[path][0], name, mine[name].detach().to("meta"))
@@ -289,7 +289,7 @@ class _Built:
         ]
 
     def move_to(self, device: torch.device) -> None:
-        """Moves what ModelNew alone has; the rest is where the object is."""
+        """Moves the tensors that only ModelNew has; the others are on the object's device."""
         for store, name in self._own:
             moved = store[name].detach().to(device)
             is_parameter = isinstance(store[name], torch.nn.Parameter)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A patch that puts the optimized module in the place of the original, for `git apply`."""
+"""A patch that replaces the original by the optimized module, for `git apply`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ NO_NEWLINE = "\n\\ No newline at end of file\n"
 
 
 def patch_of(original: Path, module: str) -> str:
-    """The unified diff; its paths begin at the top of the repository, where there is one."""
+    """The unified diff; its paths begin at the top of the repository, if there is one."""
     path = original.resolve()
     tops = [folder for folder in path.parents if (folder / ".git").exists()]
     name = path.relative_to(tops[0] if tops else path.parent).as_posix()
@@ -21,6 +21,6 @@ def patch_of(original: Path, module: str) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    """Lines as git has them: they end at a line feed alone."""
+    """The lines as in git, which end only at a line feed."""
     lines = text.split("\n")
     return [line + "\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The user's file as a task: the text as it is, and behind it what a task needs and it lacks.
+"""The user's file as a task: the unchanged text, followed by definitions that a task needs.
 
 text, name = task_text(Path("rms_norm.py"), Wanted(init="64", inputs="f32[32,64]"))
 """
@@ -31,7 +31,7 @@ class BadModule(Exception):
 
 @dataclass(frozen=True)
 class Wanted:
-    """The user's options; "" where one was not given."""
+    """The user's options; "" if an option was not given."""
 
     class_name: str = ""
     init: str = ""
@@ -119,7 +119,7 @@ class _Sizes:
         self._names: dict[int, str] = {}
 
     def add(self, value: int) -> str:
-        """The constant's name; the number itself for 0 and 1, which are no sizes to vary."""
+        """The constant's name; for 0 and 1, which are not varied as sizes, the number itself."""
         if value <= 1:
             return str(value)
         name = f"size_{value}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Times of eager PyTorch that others measured on hardware which is not here, to show beside a run.
+"""Published times of eager PyTorch on other hardware, to show beside a run.
 
 Each file of baselines/ has the hardware, the dialect of the runs that it is shown with, and a time
 for each task. No figure of a run depends on them.
@@ -23,7 +23,7 @@ class Baseline:
 
 
 def baselines_for(document: Json) -> list[Baseline]:
-    """Those with a time for a task of a run in their dialect."""
+    """The baselines that have a time for a task of a run in their dialect."""
     settings = [run["settings"].get("dialect") for run in document["runs"]]
     dialects = {one[0] for one in settings if isinstance(one, list) and one}  # And architectures.
     tasks = {task["id"] for task in document["tasks"]}

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A data card: what data sets of `musacoder forge` and `musacoder import` hold, as one HTML file.
+"""A data card: the contents of data sets of `musacoder forge` and `musacoder import`, as one HTML
+file.
 
   python -m report.card FOLDER… [--out CARD.html] [--parquet FOLDER] [--manifest FILE.json]
 
@@ -34,7 +35,7 @@ PARQUET_ROWS = 2000  # Rows of a group.
 
 @dataclass
 class Tally:
-    """What the rows of all folders hold."""
+    """The statistics of the rows of all folders."""
 
     rows: Counter[str] = field(default_factory=Counter)  # Counts by file.
     kinds: Counter[str] = field(default_factory=Counter)
@@ -190,8 +191,9 @@ def write_parquet(folders: list[Path], target: Path) -> list[Path]:
 
 
 def _flat(row: Json) -> Json:
-    """Messages and lists stay; a member that is an object becomes JSON text: its members differ
-    from kind to kind, and a column has one type."""
+    """Keeps messages and lists; an object becomes JSON text, since a column has one type and an
+    object's members differ between kinds.
+    """
     return {key: json.dumps(one) if isinstance(one, dict) else one for key, one in row.items()}
 
 

@@ -27,7 +27,7 @@ class Curves:
 
 
 def curves(runs: list[Json]) -> Curves | None:
-    """None where no run was timed."""
+    """The curves; None if no run was timed."""
     timed = [(index, run["fast_curve"]) for index, run in enumerate(runs) if run["fast_curve"]]
     p_max = max((p for _, points in timed for p, _ in points), default=0)
     if p_max <= 0:
@@ -61,7 +61,7 @@ class Histogram:
 
 
 def speedup_histograms(runs: list[Json], member: str) -> dict[int, Histogram]:
-    """Of each run that has speed-ups, in bins of half a doubling, all on one scale."""
+    """The histograms of runs with speed-ups, in bins of half a doubling, all on one scale."""
     values = {
         index: [sample[member]["value"] for sample in run["samples"] if sample[member]]
         for index, run in enumerate(runs)
@@ -99,7 +99,7 @@ def _doubling(value: float) -> float:
 
 
 def score_histograms(runs: list[Json]) -> dict[int, Histogram]:
-    """Of the SOL scores of each run that has some."""
+    """The histograms of runs with SOL scores."""
     counts = {}
     for index, run in enumerate(runs):
         found = [s["sol_score"] for s in run["samples"] if s["sol_score"] is not None]

@@ -6,7 +6,7 @@ by models, so `load` makes each one safe to show: no text reaches a page with a 
 half of a surrogate pair, or a character that reverses the direction of writing. Escaping is left
 to the format that is written.
 
-The shapes below list the members. Those whose names do not say what they hold:
+The shapes below list the members. These members need an explanation:
 
 - `tasks[].sol_us`: the device's bound for the task in µs; null where nothing was timed.
 - `paired[]`: two runs with tasks in common; `a` and `b` are their places in `runs`, `better` and
@@ -36,9 +36,9 @@ from typing import Any
 Json = Any  # A value that JSON has, checked against a shape below.
 
 SCHEMA = 3
-TEXT_CHARACTERS_MAX = 100_000  # Longer texts are cut, and say so.
+TEXT_CHARACTERS_MAX = 100_000  # Longer texts are cut, with a note.
 
-# Each outcome with the character that stands for it where space is short, and what it means.
+# Each outcome with its one-character symbol and its meaning.
 OUTCOMES = {
     "pass": ("✓", "every trial that counts agrees"),
     "wrong": ("≠", "ran, and not every trial agrees"),
@@ -53,8 +53,8 @@ OUTCOMES = {
 }
 
 # ---- Shapes -------------------------------------------------------------------------------------
-# A type; (shape, None) for what may be null; [shape] for a list; {str: shape} for a map; a dict of
-# names for an object.
+# A shape is a type; (shape, None) for a nullable value; [shape] for a list; {str: shape} for a map;
+# a dict of names for an object.
 
 FIGURE = ({"value": float, "low": float, "high": float, "tasks": int}, None)
 FIGURES = {
@@ -210,7 +210,7 @@ def load(path: Path) -> Json:
 
 
 def findings_of(verdict: Json) -> list[str]:
-    """The kinds of what was found, each once: a race, a rule, an exception, a wrong value."""
+    """The kinds of the findings, each once: a race, a rule, an exception, a wrong value."""
     outcome = verdict["outcome"]
     trials = outcome.get("trials") or []
     kinds = [
@@ -259,14 +259,14 @@ def figure(group: Json, column: Column) -> Json:
 
 
 def num_uncertain(group: Json, column: Column) -> int:
-    """The samples of a speed's figure whose interval has the threshold in it."""
+    """The number of samples of a speed figure whose interval contains the threshold."""
     _, member, key = column
     thresholds = {"fast": key, "faster_rate": "1.1"}
     return int(group["uncertain"].get(thresholds.get(member), 0))
 
 
 def everything(run: Json) -> Json:
-    """The figures over all tasks of a run; None where the run has none."""
+    """The figures over all tasks of a run; None if the run has none."""
     return run["groups"].get("all")
 
 
@@ -282,7 +282,7 @@ def leaderboard(runs: list[Json]) -> list[int]:
 
 
 def two_runs(document: Json) -> Json:
-    """Of exactly two runs: their order in time, and the tasks at which they differ; else None.
+    """For exactly two runs, their order in time and the tasks at which they differ; otherwise None.
 
     A row has its task, for each run the text "2 of 4", and the difference of the shares."""
     runs = document["runs"]

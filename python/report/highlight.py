@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Highlighting of what a model answered, as marks beside the text.
+"""Highlighting of a model's answer, as marks beside the text.
 
 Marks are pairs of a length (base 36, in UTF-16 units as JavaScript counts) and a letter of CLASSES
 or "." for plain: `6K.1 4F` without the blank. They take a tenth of the same text in spans, and the
@@ -18,7 +18,7 @@ from typing import Any
 from pygments.lexers import get_lexer_by_name  # type: ignore[import-untyped]
 from pygments.token import Token  # type: ignore[import-untyped]
 
-# The letters are CSS classes of style.css; the first kind of token that holds one names it.
+# The letters are CSS classes of style.css; a token has the class of its first matching kind.
 CLASSES = [
     (Token.Comment.Preproc, "P"),
     (Token.Comment, "C"),
@@ -100,7 +100,7 @@ def _pieces(text: str) -> Iterator[Piece]:
 
 
 class _TooSlow(Exception):
-    """The lexers have had their time."""
+    """The lexers exceeded their time limit."""
 
 
 def _stop(*_: object) -> None:
@@ -108,7 +108,7 @@ def _stop(*_: object) -> None:
 
 
 def marks(text: str) -> str:
-    """The marks of an answer: its fenced code, or all of it where it looks like Python."""
+    """The marks of an answer: its fenced code, or the whole answer if it looks like Python."""
     merged: list[Piece] = []
     signal.signal(signal.SIGVTALRM, _stop)
     signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS_MAX)

@@ -39,15 +39,15 @@ from report.highlight import marks
 
 HERE = Path(__file__).resolve().parent
 CHUNK = 64  # Entries a blob.
-NUM_COLOURS = 8  # Runs have as many colours in style.css.
-MANY_TEXTS = 200  # From which on highlighting uses several processes.
+NUM_COLOURS = 8  # The number of run colours in style.css.
+MANY_TEXTS = 200  # From this number on, highlighting uses several processes.
 
 
 # ---- Filters ------------------------------------------------------------------------------------
 
 
 def number(value: object, digits: int = 3) -> str:
-    """A number with `digits` significant digits, a text as it is, and a dash for None."""
+    """A number with `digits` significant digits, a text unchanged, and a dash for None."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return "–" if value is None else str(value)
     if isinstance(value, int) or abs(value) >= 10**digits:
@@ -135,7 +135,7 @@ def _groups(runs: list[Json], kind: str) -> list[str]:
 
 
 def _number_entries(document: Json) -> list[Json]:
-    """All that a reader can open, each with its number: samples by run, then tasks."""
+    """Numbers everything that a reader can open: samples by run, then tasks."""
     entries = []
     for index, run in enumerate(document["runs"]):
         entries += [{**sample, "run": index} for sample in run["samples"]]
@@ -146,7 +146,7 @@ def _number_entries(document: Json) -> list[Json]:
 
 
 def _changes(samples: list[Json]) -> dict[int, str]:
-    """By the entry of an answer that follows another one: the lines that differ."""
+    """The changed lines of each answer that follows another, by the answer's entry."""
     by_turn = {(s["run"], s["task"], s["sample"], s["turn"]): s for s in samples}
     found = {}
     for (run, task, sample, turn), after in by_turn.items():
@@ -161,7 +161,7 @@ def _changes(samples: list[Json]) -> dict[int, str]:
 
 
 def _waiting(found: list[Json], run: Json) -> int:
-    """How many samples of a task have no verdict at all."""
+    """The number of samples of a task without a verdict."""
     wanted = run["settings"].get("samples")
     is_count = isinstance(wanted, int) and run["wanted"] > run["judged"]
     return max(0, wanted - len({s["sample"] for s in found})) if is_count else 0

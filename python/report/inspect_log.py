@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A run of the document as a log of inspect-ai: `inspect view`, or its `read_eval_log`.
 
-A sample is one conversation, its epoch the number of the sample.  Its score is C where an answer
-passes, else I; a sample without a score has an error in its place.
+A sample is one conversation, its epoch the number of the sample.  Its score is C if an answer
+passes, otherwise I; a sample without a score has an error instead.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The document as JUnit's XML, which continuous integration shows: a case for each sample.
 
-A failed answer is a failure, one that the machine could not judge an error, and one that the
-verdict says nothing of is skipped.
+A failed answer is a failure, an answer that the machine could not judge is an error, and an answer
+that the verdict does not judge is skipped.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ COLUMNS = [
     ("seed", "int64", "the seed of the forge"),
     ("time_us", "float64", "the time of the last answer where bench measured it, else null"),
 ]
-# Shares of a mix for supervised training; those of kinds that are not there go to the others.
+# The fractions of a mix for supervised training; missing kinds' fractions go to the others.
 MIX = {
     "generation": 0.42,
     "repair": 0.2,
@@ -58,8 +58,8 @@ MIX = {
 }
 VALIDATION_SHARE = 0.02
 SKETCH = 128  # Hashes of a text that are kept.
-PROBES = 8  # The first of them are those by which neighbours are found.
-NEAR_DUPLICATE = 0.9  # The Jaccard index from which on one of two texts goes.
+PROBES = 8  # Hashes with which neighbours are found.
+NEAR_DUPLICATE = 0.9  # The Jaccard index at which one of two texts is removed.
 DIGITS = str.maketrans("0123456789", "abcdefghij")
 FENCE = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
@@ -72,14 +72,14 @@ def sketch_of(text: str) -> list[int]:
 
 
 def likeness(one: list[int], other: list[int]) -> float:
-    """The Jaccard index as the sketches have it."""
+    """The Jaccard index, estimated from sketches."""
     both = sorted(set(one) | set(other))[:SKETCH]
     shared = set(one) & set(other)
     return sum(value in shared for value in both) / len(both) if both else 1.0
 
 
 class Seen:
-    """Texts that were taken, to find near duplicates."""
+    """The accepted texts, to find near duplicates."""
 
     def __init__(self) -> None:
         self.sketches: list[list[int]] = []
@@ -121,7 +121,7 @@ def row_of(row: Json, seed: int) -> Json:
 
 
 def overlapping(folder: Path, musacoder: Path, kernelbench: Path) -> set[str]:
-    """Tasks that are too near to one of KernelBench, as `musacoder import` decides."""
+    """The tasks that are too similar to one of KernelBench, as `musacoder import` decides."""
     with tempfile.TemporaryDirectory() as made:
         out = Path(made) / "overlap"
         command = [
@@ -151,7 +151,7 @@ def split_of(task: str) -> str:
 def taken(
     folder: Path, seed: int, dropped: set[str], counts: Counter[str]
 ) -> Iterator[tuple[str, Json]]:
-    """(split, row) of all that is published."""
+    """The published rows as (split, row)."""
     seen: dict[tuple[str, str], Seen] = defaultdict(Seen)
     for name in ("sft.jsonl", "rl.jsonl", "test.jsonl"):
         for made in rows_of(folder / name):
@@ -160,7 +160,8 @@ def taken(
             if row["task"] in dropped:
                 counts["rows of tasks that overlap with KernelBench"] += 1
                 continue
-            # The last message alone: prompts of one task are alike.  Questions differ by numbers.
+            # Only the last message counts: prompts of one task are similar, and questions differ by
+            # numbers.
             text = row["messages"][-1]["content"]
             if row["kind"] == "question":
                 text = (row["messages"][0]["content"] + text).translate(DIGITS)

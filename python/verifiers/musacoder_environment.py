@@ -6,9 +6,9 @@
     vf-eval musacoder-environment -n 20 --env.taskset.tasks kernelbench --env.turns 3
 
 Answers are judged by musacoder.evaluate: by the services of $MUSACODER_URL, or by a child of this
-process.  The reward is that of the last answer.  An answer that the verdict says nothing of makes
-the rollout an error, so that trainers leave it out: verifiers would count a missing reward as 0,
-which is more than a failed answer has.
+process.  The reward is that of the last answer.  If the verdict does not judge the answer, the
+rollout is an error, so that trainers omit it: verifiers would count a missing reward as 0, which is
+more than a failed answer gets.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from musacoder.rules import repair_request
 from pydantic import Field
 
 FORGE = "forge"
-CHUNK = 12  # Tasks that one run of the forge makes; it makes the next ones meanwhile.
+CHUNK = 12  # Tasks of one run of the forge, which makes the next ones in parallel.
 
 __all__ = ["KernelEnv", "KernelTaskset"]
 
 
 class Unscored(Exception):
-    """The verdict says nothing of the answer."""
+    """The verdict does not judge the answer."""
 
 
 class KernelData(vf.TaskData):
@@ -59,7 +59,7 @@ class KernelTaskConfig(vf.TaskConfig):
 
 class KernelTask(vf.Task[KernelData, KernelState, KernelTaskConfig]):
     async def judge(self, trace: vf.Trace) -> dict[str, Any]:
-        """The verdict on the last answer of a trace, which is asked for once."""
+        """The verdict on the last answer of a trace, requested once."""
         state = trace.state
         if state.turn != trace.num_turns:
             judged = await self._judged(trace)

@@ -46,7 +46,7 @@ IN_HEADERS = (
 # Without optimisation tiles read where reserved shared memory is, a register that is lacking here.
 IN_RESERVED_MEMORY = ("*.TilesHaveMasksOfTheirOwn/*", "*.ATileNeedsNoOtherOne/*")
 # Without optimisation the result of every atomic is copied, hence read.
-COPIES_RESULTS = ("Kernels.AnAtomicWhoseResultIsUnreadTellsItsThreadNothing",)
+COPIES_RESULTS = ("Kernels.AnAtomicWithAnUnusedResultAcquiresNothing",)
 UNOPTIMISED = IN_HEADERS + IN_RESERVED_MEMORY + COPIES_RESULTS
 
 

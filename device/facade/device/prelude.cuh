@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Names that device code finds in headers of the host (src/lex/split.h): limits, constants, fixed
-// widths; and namespaces that it may name in a using directive.  NVRTC has no such headers.
+// Names that host headers give to device code (src/lex/split.h): limits, constants, integer types,
+// and namespaces for using directives.  NVRTC has no such headers.
 #pragma once
 
 namespace c10 {}
@@ -23,7 +23,7 @@ using namespace c10;
 #include <type_traits>
 #else
 
-// Macros, since headers of CUDA may have declared the names, of other types than the host has.
+// Macros, because CUDA's headers may declare these names with types that differ from the host's.
 typedef signed char mc_at_int8;
 typedef short mc_at_int16;
 typedef int mc_at_int32;

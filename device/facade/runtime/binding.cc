@@ -47,7 +47,7 @@ struct Function {
 
 constexpr const char* kCapsuleName = "mc_bind.function";
 
-// Sorts what was given into the overload's slots; false when it does not fit.
+// Assigns the arguments to the overload's parameters; false if they do not fit.
 bool match(const Overload& overload, PyObject* args, PyObject* kwargs,
            std::vector<McShimObject*>* slots) {
   const size_t given = static_cast<size_t>(PyTuple_GET_SIZE(args));
@@ -111,7 +111,7 @@ PyObject* make_callable(Function* function) {
   return callable;
 }
 
-// The function of this name that the module has from us already, or null.
+// The function with this name that a candidate's binding already added to the module, or null.
 Function* find_function(PyObject* module, const char* name) {
   PyObject* existing = PyDict_GetItemString(PyModule_GetDict(module), name);
   if (existing == nullptr || !PyCFunction_Check(existing)) return nullptr;
@@ -172,7 +172,7 @@ int mc_shim_module_def(McShimObject* module, const McShimFunction* description) 
     existing->overloads.push_back(make_overload(*description));
     return 1;
   }
-  // Lives as long as the process: the module may be kept by anyone.
+  // Never freed: any code may keep the module.
   auto* function = new Function{description->name, description->doc, {}, {}};
   function->overloads.push_back(make_overload(*description));
   PyObject* callable = make_callable(function);

@@ -22,7 +22,7 @@ void* mc_at_cuda_default_stream(int32_t device) {
 void* mc_at_cuda_pool_stream(int high_priority, int32_t device) {
   return c10::cuda::getStreamFromPool(high_priority != 0, index(device)).stream();
 }
-// Streams of PyTorch's own are found again by what they are made of; others are external.
+// PyTorch's own streams are recognised by their fields; other streams are external.
 void mc_at_cuda_set_stream(void* stream, int32_t device) {
   const auto given = static_cast<cudaStream_t>(stream);
   const auto standard = c10::cuda::getDefaultCUDAStream(index(device));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Operators that a candidate may not use get a kernel that refuses, for every key of a backend, in
-// the dispatcher.  Every call (from Python, C++, TorchScript, autograd, another operator) comes
-// through the dispatcher's table and meets it.  Operators that PyTorch composes of others need
-// none: their parts refuse.
+// For each operator that a candidate may not use, the dispatcher gets a kernel that throws, for
+// every dispatch key of a backend.  Every call (from Python, C++, TorchScript, autograd, another
+// operator) goes through the dispatcher's table and reaches that kernel.  An operator that PyTorch
+// composes of others needs no such kernel: the operators that it calls throw.
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/util/Exception.h>
 
@@ -28,8 +28,8 @@ struct Guard {
   std::mutex mutex;
   // Guarded by mutex.
   std::string policy;
-  std::set<DispatchKey> guarded;  // The keys that operators were taken from.
-  std::vector<c10::RegistrationHandleRAII> registrations;  // Never given back.
+  std::set<DispatchKey> guarded;  // The dispatch keys whose operators were replaced.
+  std::vector<c10::RegistrationHandleRAII> registrations;  // Never released.
   std::map<std::string, uint64_t> refused;
   std::string json;
   // Constant once candidate code runs.
@@ -46,7 +46,7 @@ std::string full_name(const c10::OperatorName& name) {
   return name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
 }
 
-// All kernels of the operator, one a line, also those that another one replaced.
+// All kernels of the operator, one per line, including replaced kernels.
 std::string kernels_of(const c10::OperatorHandle& op) { return op.dumpState(); }
 
 [[noreturn]] void refuse_boxed(const c10::OperatorHandle& op, torch::jit::Stack*) {
@@ -60,7 +60,7 @@ class Allowed {
     for (std::string line; std::getline(stream, line);) names_.insert(line);
   }
 
-  // An operator of PyTorch's, by its name or one of its overloads.
+  // True for an operator that the list has by name or by overload.
   bool holds(const c10::OperatorName& name) const {
     constexpr std::string_view kAten = "aten::";
     if (name.name.compare(0, kAten.size(), kAten) != 0) return false;
@@ -72,7 +72,7 @@ class Allowed {
   std::set<std::string> names_;
 };
 
-// The backend's own key, and those of its sparse, quantized and nested tensors.
+// The keys of the backend's dense, sparse, quantized and nested tensors.
 std::vector<DispatchKey> keys_of(DispatchKey dense) {
   std::vector<DispatchKey> keys;
   for (const DispatchKey kind : {DispatchKey::Dense, DispatchKey::Sparse, DispatchKey::SparseCsr,
@@ -83,7 +83,7 @@ std::vector<DispatchKey> keys_of(DispatchKey dense) {
   return keys;
 }
 
-// A call for this key would run a kernel; false where the operator is composed of others.
+// True if a call for this key would run a kernel; false if the operator is composed of others.
 bool computes(const c10::OperatorHandle& op, DispatchKey key) {
   if (op.hasKernelForDispatchKey(key)) return true;
   const bool is_dense = c10::toFunctionalityKey(key) == DispatchKey::Dense;
@@ -92,7 +92,7 @@ bool computes(const c10::OperatorHandle& op, DispatchKey key) {
           op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutogradNonFunctional));
 }
 
-// PyTorch says once that a kernel is replaced, which nobody needs to know here.
+// Drops PyTorch's warning that a kernel is replaced, which is intended here.
 class Quiet : public c10::WarningHandler {
  public:
   void process(const c10::Warning&) override {}

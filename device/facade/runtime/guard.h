@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that a candidate calls and may not, and those that it defines itself.
+// Forbidden operators that a candidate calls, and operators that it defines itself.
 #ifndef MC_FACADE_RUNTIME_GUARD_H_
 #define MC_FACADE_RUNTIME_GUARD_H_
 
@@ -17,10 +17,10 @@ namespace mc::shim {
 // its namespace and no overload, "mine::swish".
 bool is_own(const std::string& name);
 
-// A candidate may register kernels for PyTorch's operators, and what the shim does with device
-// memory would then run code of the candidate.  The first remembers which kernels the operator has;
-// the second refuses the operator where it has others by now.  An operator that was not remembered
-// is not refused.
+// A candidate may register kernels for PyTorch's operators, and the shim's own use of the operator
+// would then run the candidate's code.  remember_kernels() stores which kernels the operator has;
+// the second function throws if they have changed since.  It does not check an operator that was
+// not remembered.
 void remember_kernels(const c10::OperatorHandle& op);
 void require_same_kernels(const c10::OperatorHandle& op);
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which operators run, whoever calls them; how much of what they copy in forward they rearrange;
-// and what they compute while a module is imported and its model constructed.
+// Records which operators run, whoever calls them; how many bytes of the copies in forward are
+// rearranged; and what operators compute while a module is imported and its model constructed.
 //
-// An operator that computes counts when it is called, whatever becomes of its result, since a
-// result can leave PyTorch by many ways.  One kind has mercy: a draw or a constant that is scaled
-// (`torch.randn(n) * 0.02`) is a way to initialise what the reference's parameters overwrite.  Its
-// storage is marked; a copy of a marked one is marked, one that is overwritten by something else is
-// not, and one that is gone does not count.
+// An operator that computes counts when it is called, even if its result is dropped, since a result
+// can leave PyTorch in many ways.  There is one exception: a scaled random draw or constant
+// (`torch.randn(n) * 0.02`) initialises memory that the reference's parameters will overwrite.  Its
+// storage is marked.  A copy of a marked storage is marked, a storage that is overwritten loses its
+// mark, and a storage that is freed does not count.
 #ifndef NDEBUG
 #define NDEBUG  // PyTorch's libraries are built so, and the form of RecordFunction depends on it.
 #endif
@@ -44,17 +44,17 @@ Recording& recording() {
   return *instance;
 }
 
-// The facts of a call when it begins: PyTorch has its inputs then alone.
+// The state of a call at its begin, the only time at which PyTorch provides the inputs.
 struct Begun : at::ObserverContext {
   uint64_t moved_bytes = 0;
-  std::string cast;  // "Float Int" of a copy that changes values; or "".
+  std::string cast;  // "Float Int" for a copy that changes values; otherwise "".
   bool is_counted = false;
   std::vector<at::Tensor> given;
 };
 
 // ---- Casts --------------------------------------------------------------------------------------
 
-// The numbers that a type holds: `digits` of them binary, with an exponent of so many bits.
+// The numbers that a type represents: the binary digits and the bits of the exponent.
 struct Precision {
   int digits = 0, exponent = 0;
 };
@@ -80,7 +80,7 @@ Precision precision_of(at::ScalarType type) {
   }
 }
 
-// True where each value of `from` is one of `to`.
+// True if `to` can represent each value of `from`.
 bool keeps_values(at::ScalarType from, at::ScalarType to) {
   if (c10::isComplexType(from) && !c10::isComplexType(to)) return false;
   if (c10::isComplexType(from)) from = c10::toRealValueType(from);
@@ -93,14 +93,15 @@ bool keeps_values(at::ScalarType from, at::ScalarType to) {
   return fits_sign && mine.digits <= theirs.digits && mine.exponent <= theirs.exponent;
 }
 
-// "Float Int" of a copy by which values change; "" of all others.  Indices may become shorter.
+// Returns "Float Int" for a copy that changes values, "" for other copies.  Indices may be
+// narrowed.
 std::string cast_by(const at::Tensor& target, const at::Tensor& source) {
   const at::ScalarType from = source.scalar_type(), to = target.scalar_type();
   if (keeps_values(from, to) || (from == at::kLong && to == at::kInt)) return "";
   return std::string(c10::toString(from)) + ' ' + c10::toString(to);
 }
 
-// The target and the source of a copy; null where the call is none.
+// The target and the source of a copy; null if the call is not a copy.
 std::pair<const at::Tensor*, const at::Tensor*> copied_by(const at::RecordFunction& function) {
   const auto operation = function.operator_name();
   const auto inputs = function.inputs();
@@ -114,7 +115,7 @@ bool is_whole(const at::Tensor& tensor) {
   return tensor.is_contiguous() && tensor.nbytes() == tensor.storage().nbytes();
 }
 
-// The bytes that a copy on the device puts into another order or place, or rounds.
+// The bytes that a copy on the device reorders, moves within memory or rounds.
 uint64_t moved_by(const at::Tensor& target, const at::Tensor& source) {
   if (!target.has_storage() || !source.has_storage() || target.is_cpu() || source.is_cpu())
     return 0;
@@ -133,13 +134,12 @@ std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& function
   return begun;
 }
 
-// Frames without an operator, such as those of autograd.Function, bear names that anyone may
-// choose.  An operator that ends by an exception, as one that was taken away does (shim_guard.cc),
-// has computed nothing for anybody.
+// Frames without an operator, such as those of autograd.Function, have names that any code may
+// choose.  An operator that throws, as a forbidden one does (guard.cc), has computed nothing.
 void on_end(const at::RecordFunction& function, at::ObserverContext* context) {
   const auto operation = function.operator_name();
   if (!operation || std::uncaught_exceptions() > 0) return;
-  if (mc::shim::is_own(operation->name)) return;  // Its parts are counted.
+  if (mc::shim::is_own(operation->name)) return;  // The operators that it calls are counted.
   const std::lock_guard lock(recording().mutex);
   ++recording().calls[operation->name];
   if (context == nullptr) return;
@@ -167,7 +167,7 @@ std::string to_json(const std::map<std::string, uint64_t>& calls) {
 
 // ---- Before the first call of forward -----------------------------------------------------------
 
-// A draw or a constant, or such a one scaled.
+// A random draw or a constant, possibly scaled.
 struct Mark {
   c10::weak_intrusive_ptr<c10::StorageImpl> storage;
   std::string scaled_by;  // "mul.Tensor[300]" of the call that scaled it; "" before.
@@ -178,9 +178,9 @@ struct Construction {
   std::mutex mutex;
   // Guarded by mutex.
   std::unordered_set<std::string> allowed;
-  // Those that compute, since the last build: "mul.Tensor[300][300]", or "cast Float Int".
+  // Calls that compute, since the last build: "mul.Tensor[300][300]", or "cast Float Int".
   std::map<std::string, uint64_t> calls;
-  std::map<std::string, uint64_t> elements;  // Those of their results.
+  std::map<std::string, uint64_t> elements;  // The elements of the calls' results.
   std::map<const c10::StorageImpl*, Mark> marks;
   uint64_t build = 0;
   bool is_paused = false;
@@ -193,9 +193,9 @@ Construction& construction() {
   return *instance;
 }
 
-constexpr int64_t kScalarsMax = 16;  // Elements of a result that is no table.
+constexpr int64_t kScalarsMax = 16;  // A larger result may be a precomputed table.
 
-// "mul" of aten::mul_.
+// Returns "mul" for aten::mul_.
 std::string short_name(const std::string& name) {
   std::string text = name.substr(name.find("::") + 2);
   if (text.size() > 1 && text.back() == '_' && text[text.size() - 2] != '_') text.pop_back();
@@ -217,7 +217,7 @@ std::vector<at::Tensor> tensors_of(c10::ArrayRef<const c10::IValue> values) {
   return found;
 }
 
-// True for an operator whose result holds nothing of the tensors that it is given.
+// True for an operator whose result does not depend on its tensors' values.
 bool ignores_values(const std::string& name) {
   constexpr size_t kLike = 5;
   return name.compare(0, kLike, "empty") == 0 || name.compare(0, 4, "new_") == 0 ||
@@ -229,7 +229,7 @@ bool is_made_of_others(const c10::OperatorName& name) {
   return op && op->hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
 }
 
-// True for an operator that scales what it is given, or brings it into another distribution.
+// True for an operator that scales its argument or changes its distribution.
 bool scales(const std::string& name) {
   static const std::set<std::string> kNames = {"add", "sub", "mul", "div", "erfinv", "clamp"};
   return kNames.count(name) != 0;
@@ -242,7 +242,7 @@ bool makes_draws(const std::string& name) {
   return kNames.count(name) != 0;
 }
 
-// Products of weights count inside of other operators too.
+// Products of weights count inside other operators, too.
 bool is_product(const std::string& name) {
   static const std::set<std::string> kNames = {"mm", "bmm",   "addmm", "baddbmm", "addbmm",
                                                "mv", "addmv", "dot",   "vdot",    "convolution"};
@@ -253,7 +253,8 @@ bool is_number(const at::Tensor& tensor) {
   return tensor.unsafeGetTensorImpl()->is_wrapped_number();
 }
 
-// "mul.Tensor[300][300]": python/harness/judge/operators.py names the calls of a reference so.
+// Returns "mul.Tensor[300][300]": python/harness/judge/operators.py gives a reference's calls the
+// same names.
 std::string signature_of(const std::string& name, const std::string& overload,
                          const std::vector<at::Tensor>& given) {
   std::string text = name + "." + overload;
@@ -268,7 +269,8 @@ std::string signature_of(const std::string& name, const std::string& overload,
   return text;
 }
 
-// Computing operators that are under way in this thread: what they call is a part of them.
+// The number of nested computing operators in this thread: an operator that they call is not
+// counted.
 thread_local int num_computing = 0;
 
 std::unique_ptr<at::ObserverContext> on_construction_start(const at::RecordFunction& function) {
@@ -287,7 +289,7 @@ std::unique_ptr<at::ObserverContext> on_construction_start(const at::RecordFunct
   return begun;
 }
 
-// The mark of a draw that is all that the operator is given, besides numbers; or null.
+// The mark of a draw if that is the operator's only argument besides numbers; otherwise null.
 const Mark* draw_among(const std::vector<at::Tensor>& given) {
   const Mark* found = nullptr;
   for (const at::Tensor& one : given) {
@@ -299,7 +301,7 @@ const Mark* draw_among(const std::vector<at::Tensor>& given) {
   return found;
 }
 
-// Marks what draws, scaled draws and copies of them are in.  REQUIRES: the mutex is held.
+// Marks the storages of draws, scaled draws and their copies.  REQUIRES: the mutex is held.
 void follow_draws(const c10::OperatorName& operation, const std::string& name,
                   const std::string& scaled_by, const std::vector<at::Tensor>& given,
                   const at::Tensor& result) {

@@ -2,8 +2,8 @@
 // Tensors, operators and errors for candidates that were compiled by the facade, compiled against
 // PyTorch's full headers.
 //
-// Operators are called boxed: one generic function serves all of them, PyTorch's dispatcher decides
-// what runs, and its refusals hold.
+// Operators are called boxed: one generic function calls all of them through PyTorch's dispatcher,
+// where the guard's refusals apply.
 #include <ATen/ATen.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/core/UndefinedTensorImpl.h>
@@ -36,7 +36,7 @@ static_assert(static_cast<int>(at::MemoryFormat::Contiguous) == 0 &&
 
 c10::TensorImpl* impl_of(void* tensor) { return static_cast<c10::TensorImpl*>(tensor); }
 
-// A handle lies in memory as an at::Tensor does.
+// A handle has the same memory layout as an at::Tensor.
 const at::Tensor& as_tensor(void* const& handle) {
   return *reinterpret_cast<const at::Tensor*>(&handle);
 }

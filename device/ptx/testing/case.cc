@@ -21,7 +21,7 @@ uint64_t value_at(std::span<const uint8_t> bytes, const Column& column, int64_t 
   return value;
 }
 
-// The position of a float among all floats of its type: -0 and +0 are neighbours of none.
+// The position of a float among all floats of its type; -0 and +0 have no neighbours.
 int64_t rank_of(uint64_t bits, Type type) {
   const int width = 8 * bytes_of(type);
   const uint64_t sign = 1ULL << (width - 1);

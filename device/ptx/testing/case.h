@@ -26,7 +26,7 @@
 
 namespace mc::ptx {
 
-// How far two results may be from each other. One of the two bounds suffices.
+// The permitted difference of two results; satisfying one of the two bounds suffices.
 struct Tolerance {
   int64_t ulp = 0;
   double absolute = 0;
@@ -73,17 +73,17 @@ class Random {
   uint64_t state_;
 };
 
-// Empty where both outputs are equal within the tolerances, or else the first difference, with its
-// operands, and the number of records that differ.
+// Empty if both outputs are equal within the tolerances; otherwise the first difference, with its
+// operands, and the number of differing records.
 std::string describe_difference(const Case& one, std::span<const uint8_t> expected,
                                 std::span<const uint8_t> actual);
 
 // Runs the cases of one module by the executor and by the twin.
 class CaseRunner {
  public:
-  // kInvalidInput where the module does not parse.
+  // Returns kInvalidInput if the module does not parse.
   static Result<CaseRunner> create(const CaseModule& module, DeviceOptions options = {});
-  // The output. An error where the executor refuses the kernel or finds a fault.
+  // Returns the output, or an error if the executor refuses the kernel or finds a fault.
   Result<std::vector<uint8_t>> run_executor(const Case& one) const;
   Result<std::vector<uint8_t>> run_twin(const Case& one) const;
 
@@ -105,8 +105,8 @@ struct GenerateOptions {
   std::vector<std::string> without;
 };
 
-// Random kernels, the same ones for a seed. Results of the ISA's approximations reach the output
-// only, so that all other values are exact.
+// Random kernels, determined by the seed. Results of approximate instructions only go to the
+// output, so that all other values are exact.
 std::vector<CaseModule> generate_cases(const GenerateOptions& options);
 
 }  // namespace mc::ptx

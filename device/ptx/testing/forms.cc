@@ -24,7 +24,7 @@ constexpr KindTraits kTraits[] = {
     {'N', ".b32", ".b32", Type::kF16x2},
 };
 
-// The bounds of approximations: those of the ISA, or what GPUs show where that is less.
+// The error bounds of approximations: the ISA's, or a GPU's observed error if that is smaller.
 constexpr Tolerance kOneUlp = {1, 0}, kTwoUlp = {2, 0};
 constexpr Tolerance kSine = {0, 1.7e-5}, kLogarithm = {4, 2.4e-7}, kTanh = {512, 0};
 constexpr Tolerance kHalfTanh = {2, 6e-4}, kHalfPower = {2, 0};
@@ -296,7 +296,7 @@ void add_approximations(List& list) {
   }
 }
 
-// Saturation is legal where not each value of one type is one of the other.
+// Saturation is legal if one type cannot represent each value of the other.
 bool may_saturate(const std::string& to, const std::string& from) {
   const Type a = type_of(to), b = type_of(from);
   if (is_signed(a) == is_signed(b)) return bytes_of(b) > bytes_of(a);
@@ -500,8 +500,8 @@ std::vector<uint64_t> fp8_pairs() {
   return edges;
 }
 
-// Floats where rounding to 8 bits changes: each number of both formats, the middle between it and
-// the next one, and the neighbours of that, all of either sign; and what is saturated.
+// Floats at which rounding to 8 bits changes: each number of both formats, the middle between it
+// and the next number, the middle's neighbours, all with both signs; and values that saturate.
 std::vector<uint64_t> fp8_edges(Type type) {
   std::vector<uint64_t> edges;
   auto put = [&](long double value, uint64_t step) {
@@ -632,7 +632,7 @@ uint64_t random_value(char kind, Random& random) {
     return low | random_value(half, random) << 16;
   }
   if (is_float(type) && random.has_chance(60)) return ordinary_float(type, random);
-  // Integers of few bits are as likely as those of many.
+  // Small integers are as likely as large ones.
   const uint64_t bits = is_float(type) ? random.bits() : random.bits() >> random.below(64);
   return bits_as(bits, type);
 }

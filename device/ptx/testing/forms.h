@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Forms: the instructions without memory or control flow, one entry for each opcode, modifiers and
-// type. The table makes a kernel of each, the generator draws from them.
+// type. The table has a kernel for each; the generator chooses from them at random.
 //
 //   {"mad.lo.s32 $0, $1, $2, $3;", "rrrr"}
 //
@@ -42,7 +42,7 @@ const KindTraits& traits_of(char kind);
 
 std::vector<Form> instruction_forms();
 
-// Values of a kind at which results change, and a random one of either sort.
+// Edge values of a kind; and a random value, edge or ordinary.
 const std::vector<uint64_t>& edges_of(char kind);
 uint64_t random_value(char kind, Random& random);
 

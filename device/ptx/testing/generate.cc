@@ -419,7 +419,7 @@ class Kernel {
     }
   }
 
-  // The thread's own 32 bytes behind its record: 16 for integers and 16 for floats.
+  // Accesses the thread's own 32 bytes behind its record: 16 for integers and 16 for floats.
   void global_memory() {
     switch (random_.below(has_atomics_ ? 9 : 6)) {
       case 0:
@@ -488,7 +488,7 @@ class Kernel {
     }
   }
 
-  // The operations that all threads of the block do together.
+  // The collective operations of all threads of the block.
   void together() {
     const uint64_t roll = random_.below(10);
     if (roll < 3 || !warps_are_full_) return roll == 1 ? barrier_vote() : exchange();

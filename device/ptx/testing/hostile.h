@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hostile modules: texts that may be anything, and how far each of them is run.
+// Hostile modules: arbitrary texts, and a function that runs them as far as possible.
 //
-// Whatever is in a text, the result is an error, a finding or an output. Fuzzing and the tests of
+// For any text the result must be an error, a finding or an output. Fuzzing and the tests of
 // mutations share this file, so that each input that the fuzzer finds is a test as well.
 #ifndef MC_PTX_TESTING_HOSTILE_H_
 #define MC_PTX_TESTING_HOSTILE_H_

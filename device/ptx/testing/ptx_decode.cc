@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ptx_decode: what the executor makes of modules of PTX, without running them.
+// ptx_decode: parses and decodes PTX modules without running them.
 //
 //   ptx_decode FILE...            a line for each module or kernel that is refused, and the counts
 //   ptx_decode --forms FILE...    the forms of their instructions (`ld.global.f32`) by frequency
 //
-// The exit status is 1 where a module or a kernel is refused, 2 for a file that cannot be read.
+// The exit status is 1 if a module or a kernel is refused, 2 if a file cannot be read.
 #include <algorithm>
 #include <cstdio>
 #include <fstream>

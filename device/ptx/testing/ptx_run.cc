@@ -6,9 +6,9 @@
 //       [--lanes 32|128] ARGUMENT...
 //
 // An argument is i32:5, i64:5, f32:0.5 or array:PATH, a pointer to the file's bytes, which are
-// written back after the launch, or null:, a null pointer. What the kernel prints goes to the
-// standard output, findings follow there, a line each. The exit status is 1 where there are
-// findings, 2 where the launch could not begin.
+// written back after the launch, or null:, a null pointer. The kernel's text goes to the standard
+// output, followed by the findings, one per line. The exit status is 1 if there are findings, 2 if
+// the launch could not begin.
 #include <array>
 #include <cstdio>
 #include <cstdlib>

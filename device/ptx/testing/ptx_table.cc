@@ -9,8 +9,8 @@
 //
 // --seed N and --count N choose the generated kernels (1 and 1000), each --without TEXT a form that
 // they do not have, --only TEXT the cases whose names or modules contain a text. --write and
-// --compare need the same options. The exit status is 1 where results differ, 2 for a wrong command
-// line or files that cannot be used.
+// --compare need the same options. The exit status is 1 if results differ, 2 for a wrong command
+// line or unusable files.
 //
 // Inputs and outputs of a module's kernels follow one another in NAME.in and NAME.out, each at the
 // offset that index.json gives, which is a multiple of 256.
@@ -105,7 +105,7 @@ int write(const std::vector<CaseModule>& modules, const std::filesystem::path& d
   return 0;
 }
 
-// Counts and prints what two machines disagree about.
+// Counts and prints the differences between two machines.
 class Comparison {
  public:
   explicit Comparison(std::string name) : name_(std::move(name)) {}

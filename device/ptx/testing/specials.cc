@@ -2,9 +2,8 @@
 //
 // Each kernel has two blocks of 64 threads. A thread has its inputs in %a and %b (b32), %l (b64)
 // and %f (f32, finite), its numbers in %thread (in the block) and %gid (in the grid), and the
-// addresses of its input and output record in %in and %out. It leaves 64 bits in %o, which are the
-// output.
-// `@` in a text is the kernel's name, for names of variables that no other kernel has.
+// addresses of its input and output record in %in and %out. Its output is the 64 bits in %o. `@` in
+// a text is the kernel's name, for names of variables that no other kernel has.
 #include "ptx/testing/specials.h"
 
 #include <cstring>
@@ -456,7 +455,7 @@ void add_matrices(Specials& list) {
     const char* element;          // The type of A and B.
     const char* sum;              // The type of C and D.
     int a, b, c;                  // Registers.
-    const char* other = nullptr;  // The type of B, where it is another.
+    const char* other = nullptr;  // The type of B, if it differs.
   };
   const Product products[] = {
       {"m16n8k16.row.col.f32.f16.f16.f32", "f16", "f32", 4, 2, 4},
@@ -528,8 +527,8 @@ void add_matrices(Specials& list) {
     }
     list.add(std::string("mma.") + one.name, body);
   }
-  // Fractions, whose sums machines round in different places. The low and high half of the output
-  // are two of the results.
+  // Fractions, whose sums different machines round at different points. The low and high half of
+  // the output are two of the results.
   const std::pair<const char*, const char*> rounded[] = {
       {"m16n8k16.row.col.f32.f16.f16.f32", "f16"},
       {"m16n8k16.row.col.f32.bf16.bf16.f32", "bf16"},
@@ -563,7 +562,7 @@ void add_matrices(Specials& list) {
     for (int k = 0; k < 4; ++k) fraction("%C" + number(k));
     body += std::string("mma.sync.aligned.") + name + " " + names("D", 4) + ", " + names("A", 4) +
             ", " + names("B", 2) + ", " + names("C", 4) + ";\nmov.b64 %o, {%D1, %D2};\n";
-    const Tolerance tolerance = {0, is_small ? 1e-5 : 4e-6};  // A small one's sum is twice as long.
+    const Tolerance tolerance = {0, is_small ? 1e-5 : 4e-6};  // The small shape adds twice as many.
     list.add(std::string("mma.rounded.") + name, body, {kThreads, 1, 1},
              {{name, Type::kF32, 0, 8, tolerance}, {name, Type::kF32, 4, 8, tolerance}});
   }

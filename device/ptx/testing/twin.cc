@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Theory of operation: a block is a row of Threads, each with a stack of Frames. step() executes
-// one instruction of one thread. An instruction at which threads meet leaves its thread in the
-// state kWaits, with its place unchanged; meet() looks for groups of waiting threads that are
-// complete, executes the instruction for all of them and lets them go on behind it.
+// one instruction of one thread. At a collective instruction a thread enters the state kWaits
+// without advancing; meet() finds complete groups of waiting threads, executes the instruction for
+// all of them and lets them continue after it.
 #include "ptx/testing/twin.h"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ struct Frame {
   const Function* function = nullptr;
   size_t next = 0;  // A position in Function::instructions.
   std::vector<uint64_t> registers;
-  std::map<std::string, std::vector<uint8_t>> parameters;  // Also those of calls and results.
+  std::map<std::string, std::vector<uint8_t>> parameters;  // With calls' arguments and results.
   std::map<std::string, uint64_t> locals;                  // Offsets in the thread's local memory.
   size_t local_top = 0;
   bool carry = false;
@@ -55,7 +55,7 @@ bool is_matrix(const Instruction& one) {
   return one.opcode == "mma" || one.opcode == "ldmatrix" || one.opcode == "stmatrix";
 }
 
-// Instructions at which a thread waits for others of its warp.
+// True for instructions at which a thread waits for other threads of its warp.
 bool is_warp_meeting(const Instruction& one) {
   const std::string& op = one.opcode;
   return op == "shfl" || op == "vote" || op == "match" || op == "redux" || op == "activemask" ||
@@ -889,11 +889,11 @@ class Twin {
   const Instruction* present_ = nullptr;
   int64_t steps_ = 0;
 
-  // The present block's.
+  // State of the current block.
   uint32_t block_ = 0;
   std::vector<Thread> threads_;
   std::vector<uint8_t> shared_;
-  std::map<uint64_t, uint64_t> arrived_;  // Threads that a barrier does not hold.
+  std::map<uint64_t, uint64_t> arrived_;  // Threads of bar.arrive, which do not wait.
 };
 
 }  // namespace

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The twin: a second executor of PTX, slow and obvious, that tests compare the first one with.
+// The twin: a second, slow and obvious executor of PTX, with which tests compare the first.
 //
 // It interprets one thread at a time over the parsed Module and shares nothing else with the
-// executor. The threads of a block run one after the other, each until it ends or comes to an
-// instruction at which threads meet (a barrier, a shuffle, a vote). When no thread can go on, the
-// meetings whose threads are all there take place. It checks nothing but that each access is inside
-// the memory that it was given, and it does not find races. An example, where `memory` has the
+// executor. The threads of a block run one after the other, each until it ends or reaches a
+// collective instruction (a barrier, a shuffle, a vote). When no thread can continue, each
+// collective instruction that all its threads have reached is executed. The twin checks only that
+// each access is inside its memory; it does not find races. An example, where `memory` has the
 // input at 0x100000 and the output at 0x200000:
 //
 //   MC_TRY_VOID(run_twin({.module = module, .kernel = "k", .block = {64, 1, 1},
@@ -42,8 +42,8 @@ struct TwinMemory {
   std::vector<uint8_t> bytes;
 };
 
-// Runs a kernel to its end and changes memory. kInvalidInput with the instruction where the kernel
-// goes wrong, kUnsupported where the twin lacks an instruction.
+// Runs a kernel to its end and changes memory.  kInvalidInput, with the instruction, if the kernel
+// has a fault; kUnsupported if the twin lacks an instruction.
 Status run_twin(const TwinLaunch& launch, std::vector<TwinMemory>& memory);
 
 }  // namespace mc::ptx

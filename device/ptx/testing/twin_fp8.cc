@@ -8,7 +8,7 @@
 namespace mc::ptx {
 namespace {
 
-// .relu gives 0 for what is not above it.
+// The operand; .relu replaces values not above 0 by 0.
 long double operand_of(const Instruction& one, uint64_t bits, Type type) {
   const long double value = float_as(bits, type);
   return one.has("relu") && !std::isnan(value) && !(value > 0) ? 0 : value;
@@ -25,7 +25,7 @@ uint64_t nearest_fp8(long double value, Type type) {
   for (uint64_t code = 1; code < 0x7F; ++code) {
     const long double other = float_as(code, type);
     if (!std::isfinite(other)) break;
-    // Differences of what is beyond the largest number would be rounded.
+    // Beyond the largest number, differences would be rounded.
     const long double gain = (size - float_as(best, type)) - (other - size);
     if (size >= other || gain > 0 || (gain == 0 && code % 2 == 0)) best = code;
   }

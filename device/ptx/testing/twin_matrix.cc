@@ -35,8 +35,8 @@ int bits_of(Type type) {
   return is_fp8(type) ? 8 : 8 * bytes_of(type);
 }
 
-// The place of a lane's element of A. A register holds as many neighbours of a row as fit; then
-// come the rows 8 below, and then the columns behind those of the first registers.
+// The row and column of a lane's element of A.  A register holds as many neighbours of a row as
+// fit; then come the rows 8 below, and then the next columns.
 Element element_of_a(const Shape& shape, Type type, int lane, int index) {
   const int group = lane / 4, in_group = lane % 4, per_register = std::max(1, 32 / bits_of(type));
   const int reg = index / per_register, part = index % per_register;
@@ -45,14 +45,14 @@ Element element_of_a(const Shape& shape, Type type, int lane, int index) {
   return {group + 8 * (reg % halves), (in_group + 4 * block) * per_register + part};
 }
 
-// The place of a lane's element of B, which is that of A with rows and columns exchanged.
+// The row and column of a lane's element of B, which are A's exchanged.
 Element element_of_b(Type type, int lane, int index) {
   const int group = lane / 4, in_group = lane % 4, per_register = std::max(1, 32 / bits_of(type));
   const int reg = index / per_register, part = index % per_register;
   return {(in_group + 4 * reg) * per_register + part, group};
 }
 
-// The place of a lane's element of C and D: pairs of a row, then the pair 8 rows below.
+// The row and column of a lane's element of C and D: pairs of a row, then the pair 8 rows below.
 Element element_of_c(int lane, int index) {
   return {lane / 4 + 8 * (index / 2), lane % 4 * 2 + index % 2};
 }

@@ -4,7 +4,7 @@
 //
 // Each lane has fragments of the matrices A (rows x depth), B (depth x columns) and C; the ISA's
 // figures show which elements these are. Sums of floats are exact until their one rounding, so that
-// a GPU, which rounds more often, agrees where all sums are exact, as those of small integers.
+// a GPU, which rounds more often, agrees if all sums are exact, such as sums of small integers.
 #ifndef MC_PTX_TESTING_TWIN_MATRIX_H_
 #define MC_PTX_TESTING_TWIN_MATRIX_H_
 
@@ -21,7 +21,7 @@ struct Fragments {
   std::vector<uint64_t> a, b, c, d;
 };
 
-// Fills d of all lanes. False where the twin does not know the shape or the types.
+// Fills d of all lanes. False if the twin does not support the shape or the types.
 bool multiply_matrices(const Instruction& one, std::array<Fragments, 32>& lanes);
 
 }  // namespace mc::ptx

@@ -24,7 +24,7 @@ uint64_t number_of_environment(const char* name, uint64_t otherwise) {
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
-// The difference of the executor from the twin's output, an error included; or empty.
+// The difference between the executor's and the twin's output, or an error; empty if equal.
 std::string difference_of(const CaseRunner& runner, const Case& one,
                           const std::vector<uint8_t>& expected) {
   const Result<std::vector<uint8_t>> actual = runner.run_executor(one);
@@ -63,7 +63,7 @@ TEST(GeneratedKernels, AreTheSameForASeed) {
   EXPECT_NE(a.at(0).text(), generate_cases({8, 5, {}}).at(0).text());
 }
 
-// A result of an H100.
+// A result that was observed on an H100.
 struct Fact {
   std::string instruction;
   std::vector<const char*> sources;

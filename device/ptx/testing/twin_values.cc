@@ -111,9 +111,9 @@ uint64_t flush(uint64_t bits, Type type) {
   return exponent == 0 ? bits & (1ULL << (f.bits() - 1)) : bits;
 }
 
-// .ftz of a result: it is zero if rounding as if there were no least exponent leaves it below the
-// least normal number. On an H100, mul.rn.ftz.f32 gives 0 for 0.99999994 * 2^-126, and fma.rn.ftz
-// of halves gives 0 for 2^-14 * (1 - 1.06 * 2^-12), but 2^-14 for 2^-14 * (1 - 2^-14).
+// Implements .ftz of a result: it becomes zero if rounding with an unbounded exponent leaves it
+// below the least normal number. On an H100, mul.rn.ftz.f32 gives 0 for 0.99999994 * 2^-126, and
+// fma.rn.ftz of halves gives 0 for 2^-14 * (1 - 1.06 * 2^-12), but 2^-14 for 2^-14 * (1 - 2^-14).
 // The code that ptxas makes of cvt.ftz.f32.f64 has the limits of this rule, in each mode.
 enum class Flush : uint8_t { kNothing, kTiny };
 
@@ -185,7 +185,7 @@ long double least_or_most(const Instruction& one, long double a, long double b) 
   return a_is_less == (one.opcode == "min") ? a : b;
 }
 
-// Functions whose results the ISA bounds only. False for another opcode.
+// Functions for which the ISA only bounds the error. False for another opcode.
 bool approximate(const std::string& op, long double a, long double& result) {
   if (op == "rcp") {
     result = 1 / a;
@@ -368,7 +368,7 @@ uint64_t find_bit(const Instruction& one, Wide a, int width) {
   return 0xFFFFFFFF;
 }
 
-// A field's place or length as a GPU reads it: eight bits where the value has 32.
+// A field's position or length as a GPU reads it: eight bits for 32-bit values.
 int64_t field_bound(uint64_t word, int width) {
   return static_cast<int64_t>(width == 64 ? word : word & 0xFF);
 }

@@ -30,8 +30,8 @@ enum class RoundingMode : uint8_t { kNearest, kZero, kDown, kUp, kAway };
 // are not among the types.
 uint64_t encode(long double value, Type type, RoundingMode mode);
 
-// The result of an instruction that reads its sources and nothing else. False where the twin does
-// not know the instruction. The carry is the flag CC.CF.
+// The result of an instruction that reads only its sources. False if the twin does not know it.
+// The carry is the flag CC.CF.
 bool compute(const Instruction& one, std::span<const uint64_t> sources, bool& carry,
              uint64_t& result);
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An environment for skyrl-gym 0.4.0: a kernel a task, with turns of feedback."""
+"""An environment for skyrl-gym 0.4.0: one kernel per task, with turns of feedback."""
 
 import musacoder
 from musacoder.rules import repair_request
@@ -11,7 +11,7 @@ class KernelEnv(BaseTextEnv):
         super().__init__()
         self.task = extras["reward_model"]["ground_truth"]
         self.max_turns = extras.get("max_turns", 1)
-        self.reward = 0.0  # The last answer's: the rewards of the steps add up to it.
+        self.reward = 0.0  # The last answer's reward, the sum of the steps' rewards.
 
     def step(self, action: str) -> BaseTextEnvStepOutput:
         self.turns += 1

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Settings of all stages: a Qwen3-8B on one node of eight GPUs. Sizes are starting points.
-# With DRY_RUN=1 the stages print their command and need neither slime nor a GPU; all else is checked.
+# Settings of all stages: a Qwen3-8B on one node of eight GPUs. Sizes are starting points. With
+# DRY_RUN=1 the stages check everything else and print their command, without slime or a GPU.
 set -eo pipefail  # Not -u: scripts of slime are read below.
 : "${SLIME:?the checkout of slime}" "${MEGATRON:?the checkout of Megatron-LM}" "${MODEL:?a folder with the Hugging Face checkpoint}"
 data=$(realpath "${DATA:-forge}")  # The folder of `musacoder forge`.

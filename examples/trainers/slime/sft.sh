@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Stage 1, supervised fine-tuning; of the rows of RFT with SFT=rft.jsonl. Then to_hf.sh.
+# Stage 1, supervised fine-tuning; with SFT=rft.jsonl on the rows of RFT. Afterwards run to_hf.sh.
 . "$(dirname "$0")/common.sh"
 need_rows "${SFT:-$data/sft.jsonl}"
 run train.py "${COMMON[@]}" --load "${MODEL}_torch_dist" --save sft --save-interval 500 \

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The last checkpoint of sft.sh as a Hugging Face folder, which slime's generator loads, and for
+# Converts sft.sh's last checkpoint to a Hugging Face folder, for slime's generator, and for
 # Megatron: to_hf.sh NEW_MODEL. The next stages then run with MODEL=NEW_MODEL.
 . "$(dirname "$0")/common.sh"
 new=${1:?a folder for the new model}

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which ATen operators run: PyTorch's record-function callback, set from C++.
 
-In forward all count, and so do casts by which values change. Before it, a model may be made of
-random draws, constants and copies, in any order, and of what the reference's own constructor
-computes. What PyTorch computes beside that counts, whatever becomes of it.
+In forward all operators count, and so do casts that change values. Before it, a model may be made
+of random draws, constants and copies, in any order, and of operators that the reference's own
+constructor calls. Any other operator that computes counts, even if its result is dropped.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import Any
 from harness.worker import perturb
 from harness.worker.wire import Json, Refusal
 
-ELEMENTS_MAX = 16  # That operators may compute in a construction: scalars.
+ELEMENTS_MAX = 16  # Larger results of operators in a constructor count.
 
-# Their results of weights are products of layers, however small these are.
+# Their products of weights count, however small the results are.
 _PRODUCTS = frozenset("mm bmm addmm baddbmm addbmm mv addmv dot vdot convolution".split())
 
 
@@ -27,9 +27,9 @@ class AtenRecorder:
     """Counts the operators of one process between `start` and `stop`."""
 
     def __init__(self, library: Any) -> None:
-        """`library` has what facade's runtime.h declares. REQUIRES: no candidate ran."""
+        """`library` has the functions of the facade's runtime.h. REQUIRES: no candidate ran."""
         self.library = library
-        library.mc_guard_know()  # Later ones are a candidate's own.
+        library.mc_guard_know()  # Operators defined later are a candidate's own.
         library.mc_shim_record_start.restype = None
         library.mc_shim_record_stop.restype = ctypes.c_char_p
         library.mc_shim_moved_bytes.restype = ctypes.c_uint64
@@ -44,16 +44,16 @@ class AtenRecorder:
         self.library.mc_shim_record_start()
 
     def stop(self) -> Json:
-        """The operators called since `start`, from wherever: {"aten::empty": 3}."""
+        """The calls of operators since `start`, by any caller: {"aten::empty": 3}."""
         calls: Json = json.loads(self.library.mc_shim_record_stop())
         return calls
 
     def moved_bytes(self) -> int:
-        """How much was copied on the device into another order or place, since `start`."""
+        """The bytes that copies on the device reordered or moved since `start`."""
         return int(self.library.mc_shim_moved_bytes())
 
     def watch_construction(self, allowed: Iterable[str]) -> None:
-        """Until `computed`; `allowed` are operators that only bring things into place."""
+        """Counts operators until `computed`; `allowed` are operators that only move data."""
         self.library.mc_init_watch("\n".join(allowed).encode())
         perturb.unnoticed = self._unnoticed
 
@@ -66,8 +66,8 @@ class AtenRecorder:
             self.library.mc_init_pause(0)
 
     def end_build(self, reference: Mapping[str, int]) -> list[str]:
-        """A model is constructed. The operators that computed more than the reference's
-        constructor, which makes these calls so often, if they made more than a few scalars.
+        """Call this when a model is constructed. Returns the operators that were called more often
+        than by the reference's constructor and computed more than a few scalars.
         """
         calls, elements = json.loads(self.library.mc_init_calls())
         excess = {
@@ -81,7 +81,7 @@ class AtenRecorder:
         return sorted({_name_of(call) for call, num in excess.items() if num})
 
     def computed(self) -> list[str]:
-        """The operators that scaled draws that are still there; ends the watch."""
+        """Ends the watch; returns the operators whose scaled random draws still exist."""
         return sorted({_name_of(call) for call in json.loads(self.library.mc_init_computed())})
 
 
@@ -106,10 +106,10 @@ def without_free_casts(calls: Mapping[str, int], reference: Mapping[str, int]) -
 
 
 def _is_free_cast(call: str, reference: Mapping[str, int]) -> bool:
-    """True for a cast to a floating type that the task's own tensors have, or between floating
-    types where the reference makes no such cast: there a rounding is no part of the task. To
-    another type the reference has to make it too (python/harness/judge/operators.py). A part of a
-    complex number is none of these.
+    """True for a cast to a floating type that the task's tensors have, or between floating types if
+    the reference makes no such cast, since the rounding is then not a part of the task. A cast to
+    another type is free only if the reference makes it, too (python/harness/judge/operators.py). A
+    cast to a part of a complex number is not free.
     """
     if not call.startswith(_CAST):
         return False
@@ -128,14 +128,14 @@ def _types_of(call: str) -> list[str]:
 
 
 def _name_of(call: str) -> str:
-    """ "mul" of "mul.Tensor[300]", "cast float32 to int32" of "cast Float Int"."""
+    """ "mul" for "mul.Tensor[300]", "cast float32 to int32" for "cast Float Int"."""
     if call.startswith(_CAST):
         return _CAST + " to ".join(_types_of(call))
     return call.split("[")[0].split(".")[0]
 
 
 def require_none(names: list[str], policy: str) -> None:
-    """Raises Refusal for operators that computed before forward what forward would use."""
+    """Raises Refusal for operators that computed results for forward in advance."""
     if names:
         shown = ", ".join(name if name.startswith(_CAST) else f"aten::{name}" for name in names[:8])
         raise Refusal(

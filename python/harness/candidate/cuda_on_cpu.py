@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CUDA in Python, on the CPU: what lets a module that says `device="cuda"` run where no device is.
+"""CUDA in Python, on the CPU: lets a module with `device="cuda"` run on a machine without a device.
 
-A TorchFunctionMode rewrites cuda devices in arguments to another device and makes its tensors say
-that they are on cuda:0; `torch.cuda` gets the answers of one GPU whose work is always finished. The
-recorder, for which the host's memory is the device's, installs this for good; a judge on the CPU
-stands in for a device while a task's own code runs.
+A TorchFunctionMode rewrites cuda devices in arguments to another device, whose tensors report that
+they are on cuda:0; `torch.cuda` behaves like one GPU whose work is always finished. The recorder
+installs this permanently, with the host's memory as the device's; a judge on the CPU uses it while
+a task's own code runs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _claimed_device(tensor: torch.Tensor, *_: Any) -> torch.device:
     return _claimed if device == _stand_in else device
 
 
-# Answers of a tensor about itself.
+# The properties with which a tensor reports its device.
 _CLAIMS: dict[Any, Callable[..., Any]] = {
     _TRUE_DEVICE: _claimed_device,
     torch.Tensor.is_cuda.__get__: _is_cuda,  # type: ignore[attr-defined]
@@ -62,7 +62,7 @@ PROPERTIES = SimpleNamespace(
 
 
 def describe(described: Mapping[str, int]) -> None:
-    """A device with these attributes (worker/described.py), for the rest of this process."""
+    """Reports a device with these attributes (worker/described.py) from now on."""
     vars(PROPERTIES).update(described)
     if "shared_memory_per_block" in described:
         PROPERTIES.shared_memory_per_block_optin = PROPERTIES.shared_memory_per_block
@@ -70,14 +70,14 @@ def describe(described: Mapping[str, int]) -> None:
 
 
 def claim_capability(described: Mapping[str, int]) -> None:
-    """The capability that the recorder had, where a GPU of another kind runs the candidate."""
+    """Reports the recorder's compute capability if a GPU of another kind runs the candidate."""
     if described:
         capability = described["major"], described["minor"]
         setattr(torch.cuda, "get_device_capability", lambda *_args, **_kwargs: capability)
 
 
 def to_stand_in(value: Any) -> Any:
-    """A cuda device (or its name) as its stand-in; anything else as it is."""
+    """Replaces a cuda device (or its name) by its stand-in; returns any other value unchanged."""
     name = _claimed.type
     if isinstance(value, str) and (value == name or value.startswith(name + ":")):
         return _stand_in
@@ -87,7 +87,7 @@ def to_stand_in(value: Any) -> Any:
 
 
 class CudaOnCpu(TorchFunctionMode):
-    """Rewrites devices; see the module's text."""
+    """Rewrites devices; see the module's docstring."""
 
     def __torch_function__(
         self, function: Any, types: Any, args: Any = (), kwargs: Any = None
@@ -95,7 +95,7 @@ class CudaOnCpu(TorchFunctionMode):
         claim = _CLAIMS.get(function)
         if claim is not None:
             return claim(*args, **(kwargs or {}))
-        if function is torch.device:  # It is the device's use that counts.
+        if function is torch.device:  # Only the use of the device is rewritten.
             return function(*args, **(kwargs or {}))
         kwargs = {name: to_stand_in(value) for name, value in (kwargs or {}).items()}
         kwargs.pop("pin_memory", None)  # Pinned memory needs a driver.
@@ -169,7 +169,7 @@ class _DeviceScope:
 
 
 class Generator(torch.Generator):
-    """torch.Generator on the CPU, whatever device is asked for."""
+    """torch.Generator, always on the CPU."""
 
     def __new__(cls, device: Any = None) -> Generator:
         return super().__new__(cls, "cpu")  # type: ignore[call-arg]
@@ -189,14 +189,14 @@ def install(device: torch.device, claimed: torch.device = _CUDA) -> None:
 
 
 def standing_in_for(text: str, device: torch.device) -> contextlib.AbstractContextManager[None]:
-    """`standing_in` where a program says cuda and `device` is none of CUDA's."""
+    """`standing_in` if a program uses cuda and `device` is not a CUDA device."""
     is_needed = "cuda" in text and device.type != "cuda"
     return standing_in(device) if is_needed else contextlib.nullcontext()
 
 
 @contextlib.contextmanager
 def standing_in(device: torch.device) -> Iterator[None]:
-    """A context in which cuda is `device`, which may be the meta device."""
+    """A context in which cuda means `device`, which may be the meta device."""
     global _stand_in
     before, _stand_in = _stand_in, device
     patches = _patches()
@@ -216,7 +216,7 @@ def standing_in(device: torch.device) -> Iterator[None]:
 
 
 def _patches() -> list[tuple[Any, str, Any]]:
-    """Replacements of what torch has, as owner, name and replacement."""
+    """The replacements of torch's attributes, as owner, name and replacement."""
     default_device = torch.set_default_device
     default_type = torch.set_default_tensor_type
     scope_init: Callable[..., None] = _device.DeviceContext.__init__

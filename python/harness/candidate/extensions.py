@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a candidate asks of `load_inline` and `load`, in one normal form with a content key.
+"""The calls of `load_inline` and `load` in one normal form with a content key.
 
-The recorder reports it and the candidate process looks the compiled artifact up by the same key, so
-a module that asks for other source while it is judged than while it was recorded finds nothing.
+The recorder reports each call, and the candidate process looks up the compiled artifact by the same
+key. So a module that requests a different source in judging than in recording finds no artifact.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from harness.worker.wire import Json, Refusal
 
 FILE_BYTES_MAX = 4 << 20
 FILES_MAX = 64
-NAME_MAX = 150  # Characters of a header's name, as it is passed on.
+NAME_MAX = 150  # Characters of a header's name in the tree.
 _CUDA_SUFFIXES = {".cu", ".cuh", ".mu"}
 _INCLUDE = re.compile(
     r'^([ \t]*#[ \t]*include[ \t]*)(?:"([^"\n]{1,200})"|<([^>\n]{1,200})>)', re.MULTILINE
 )
 _FOLDER_FLAGS = ("-I", "-isystem")
 _LIBRARY_OF_THE_EXTENSION = re.compile(r"\b(TORCH_LIBRARY\w*\s*\(\s*)TORCH_EXTENSION_NAME\b")
-_INSTALLED = re.compile(r"/usr/|.*/site-packages/|.*/dist-packages/")  # Headers of others.
+_INSTALLED = re.compile(r"/usr/|.*/site-packages/|.*/dist-packages/")  # Installed.
 
 _INLINE = inspect.signature(
     lambda name, cpp_sources, cuda_sources=None, sycl_sources=None, functions=None,
@@ -64,7 +64,8 @@ _SIGNATURES = {"torch_musa.utils.musa_extension": (_INLINE_OF_MUSA, _LOAD_OF_MUS
 def replace_builders(
     module: ModuleType, provide: Callable[[Json], object], is_musa: bool = False
 ) -> None:
-    """Replaces what builds extensions in torch.utils.cpp_extension, or its twin for MUSA.
+    """Replaces the functions that build extensions in torch.utils.cpp_extension, or in its MUSA
+    twin.
 
     `provide` gets each extension in normal form and returns the module that the candidate sees.
     `is_musa`: the candidate's own text calls the twin.
@@ -161,7 +162,7 @@ def _finish(given: Mapping[str, Any], **parts: Any) -> Json:
     if not given.get("is_python_module", True):
         extension["functions"] = None  # Only a module binds functions.
         extension["is_python_module"] = False
-    # A source with half a character is no file: PyTorch raises UnicodeEncodeError, and we do.
+    # A lone surrogate cannot be written to a file: PyTorch raises UnicodeEncodeError, as here.
     canonical = json.dumps(extension, sort_keys=True, ensure_ascii=False).encode()
     extension["key"] = hashlib.blake2b(canonical, digest_size=32).hexdigest()
     extension["name"] = str(given["name"])
@@ -169,7 +170,7 @@ def _finish(given: Mapping[str, Any], **parts: Any) -> Json:
 
 
 def _with_namespace(text: str, name: str) -> str:
-    """TORCH_LIBRARY(TORCH_EXTENSION_NAME, …) means the name that the candidate gave.
+    """Makes TORCH_LIBRARY(TORCH_EXTENSION_NAME, …) use the name that the candidate gave.
 
     Libraries are compiled under a name made of their key, so that equal ones are shared.
     """
@@ -210,8 +211,8 @@ class _Headers:
     """The candidate's own headers, found as a compiler finds them: a quoted name beside the file
     that includes it, then any name in the folders of -I.
 
-    They are passed on in one tree of folders. A directive that would find another file there, or
-    none, gets the name by which it finds its own.
+    The headers are copied into one tree of folders. An include directive that would not find its
+    file there is rewritten.
     """
 
     def __init__(self, folders: Sequence[Path]) -> None:
@@ -219,7 +220,7 @@ class _Headers:
         self._names: dict[Path, str] = {}  # In the tree, in the order in which they were found.
 
     def resolved(self, text: str, beside: Sequence[Path], folder: str = "") -> str:
-        """A text whose directives find their files from a folder of the tree."""
+        """The text with include directives that are valid in a folder of the tree."""
 
         def directive(found: re.Match[str]) -> str:
             written = found[2] or found[3]
@@ -247,7 +248,9 @@ class _Headers:
         return [{"name": name, "text": text} for name, text in sorted(texts.items())]
 
     def _name_of(self, path: Path, wanted: str) -> str | None:
-        """The file's name in the tree; None where it belongs to others, or is one too many."""
+        """The file's name in the tree; None for an installed header, or beyond the limit of
+        headers.
+        """
         if path not in self._names:
             if _INSTALLED.match(str(path)) or len(self._names) == FILES_MAX:
                 return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Takes operators out of a candidate's dispatcher (device/facade/runtime/guard.cc)."""
+"""Removes operators from a candidate's dispatcher (device/facade/runtime/guard.cc)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class OperatorGuard:
-    """Removes operators for good, and tells which were called all the same."""
+    """Removes operators permanently, and reports which were called nevertheless."""
 
     def __init__(self, library: Any) -> None:
         """`library` has mc_guard_remove and mc_guard_refused (device/facade/runtime/runtime.h)."""
@@ -18,7 +18,9 @@ class OperatorGuard:
         library.mc_guard_refused.restype = ctypes.c_char_p
 
     def remove(self, dispatch_key: str, allowed: Iterable[str], policy: str) -> None:
-        """All operators of a backend but those that are allowed, named without "aten::"."""
+        """Removes all operators of a backend except the allowed ones, which are named without
+        "aten::".
+        """
         words = (dispatch_key, "\n".join(allowed), policy)
         if self._library.mc_guard_remove(*(word.encode() for word in words)) < 0:
             raise RuntimeError(f"operators cannot be removed for {dispatch_key!r}")

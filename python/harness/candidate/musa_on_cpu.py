@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The package torch_musa for a recorder, which has no device: MUSA's names for cuda_on_cpu.py.
 
-A recorder of the MUSA backend runs modules that import torch_musa. That needs a driver, so this
-stands in for it even where it is installed.
+A recorder of the MUSA backend runs modules that import torch_musa. The package needs a driver, so
+this stand-in replaces it even if it is installed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _PACKAGE = "torch_musa"
 
 
 def builder_named(name: str) -> ModuleType:
-    """The module that builds extensions, with the stand-in for its package where it has one."""
+    """The module that builds extensions, with a stand-in for its package if there is one."""
     if name.partition(".")[0] == _PACKAGE:
         _install(name)
     return importlib.import_module(name)

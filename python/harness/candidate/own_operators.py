@@ -33,10 +33,11 @@ _library_impl: Callable[..., Any] = Library.impl
 
 
 def _impl(library: Library, op_name: Any, fn: Any, dispatch_key: str = "", **options: Any) -> Any:
-    """Library.impl, with the stand-in for CUDA in force while `fn` runs."""
+    """Library.impl, with the stand-in for CUDA active while `fn` runs."""
 
     def kernel(*args: Any, **kwargs: Any) -> Any:
-        # A kernel for autograd calls the one for the device; two stand-ins would undo each other.
+        # A kernel for autograd calls the device's kernel; two active stand-ins would undo each
+        # other.
         modes = _get_current_function_mode_stack()  # type: ignore[no-untyped-call]
         if any(isinstance(mode, CudaOnCpu) for mode in modes):
             return fn(*args, **kwargs)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The candidate process: runs a ModelNew on the inputs that it is given, and returns data.
+"""The candidate process: runs a ModelNew on given inputs, and returns its outputs as data.
 
-Nothing here protects the verdict: the candidate shares this process and may change all of it. What
-is returned is data, which the judge reads as such.
+No code here protects the verdict: the candidate shares this process and may change all of it. The
+judge treats whatever this process returns as untrusted data.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ class _Built:
     model: torch.nn.Module
     state: dict[str, Any]
     reference: Json  # Calls of the reference's own code (python/harness/judge/operators.py).
-    found: Json  # The answer to `build`.
+    found: Json  # The response to `build`.
 
 
 @dataclass
 class _Policy:
-    """What is left of PyTorch once the models are built."""
+    """The operators of PyTorch that remain once the models are built."""
 
     name: str = ""
     device_allowed: list[str] = field(default_factory=list)
@@ -74,16 +74,15 @@ class _Policy:
         return "*" in self.device_allowed
 
 
-# The bytes of memory that nothing wrote, by turns of the calls: NaN, zeros, and large numbers, so
+# The bytes of unwritten memory, which alternate from call to call: NaN, zeros and large numbers, so
 # that no sum, minimum or maximum into it is right in all calls. The device process has the same.
 _FRESH_BYTES = (0xFF, 0x00, 0x7F)
 
 
 class CandidateProcess:
-    """Answers `load`, then `build` for each shape, then `run` in any number.
+    """Responds to `load`, then to `build` for each shape, then to any number of `run` requests.
 
-    The first `run` ends what `__init__` may do: from then on the host has only the operators that
-    moving data needs.
+    From the first `run` on, the host has only the operators that move data; `__init__` may use all.
     """
 
     def __init__(self, place: Place = HOST_PLACE, recorder: AtenRecorder | None = None) -> None:
@@ -93,9 +92,9 @@ class CandidateProcess:
         self._built: dict[int, _Built] = {}
         self._policy = _Policy()
         self._guard = None if recorder is None else OperatorGuard(recorder.library)
-        self._watch: AtenRecorder | None = None  # It follows operators until the first call.
+        self._watch: AtenRecorder | None = None  # Watches operators until the first call.
         self._class_name = "ModelNew"
-        self._outputs: list[torch.Tensor] = []  # They live until the device process copied them.
+        self._outputs: list[torch.Tensor] = []  # Kept until the device process has copied them.
         self._artifacts: Json = {}
         self._modules: dict[str, ModuleType | str] = {}
         self._tuner: Tuner | None = None  # The tuner of Triton, if it is used.
@@ -121,7 +120,9 @@ class CandidateProcess:
             raise self._charged(error)
 
     def _charged(self, error: BaseException) -> BaseException:
-        """What ends a candidate that called operators that it does not have is that."""
+        """A candidate that fails after it called forbidden operators fails because of these
+        calls.
+        """
         if self._tuner is not None and (failed := triton_driver.compile_error(error)) is not None:
             set_stage(failed, getattr(error, "mc_stage", "forward"))
             return failed.with_traceback(error.__traceback__)
@@ -162,9 +163,9 @@ class CandidateProcess:
         return Answer()
 
     def _end_library_calls(self) -> None:
-        """From now on a device has only the operators that the policy allows.
+        """Removes all operators of the device that the policy does not allow.
 
-        The device process refuses the kernels of others too.
+        The device process refuses these operators' kernels, too.
         """
         if self._guard is None or self._policy.allows_everything:
             return
@@ -173,7 +174,7 @@ class CandidateProcess:
         self._place.disable_vendor_libraries()
 
     def _find(self, extension: Json) -> ModuleType | str:
-        """The compiled module of an extension that the candidate asks for, or its path."""
+        """The compiled module of an extension that the candidate loads, or its path."""
         key = str(extension["key"])
         if key not in self._artifacts:
             raise RuntimeError(
@@ -195,7 +196,7 @@ class CandidateProcess:
         return self._build_from(question.body, source)
 
     def _build_there(self, question: Question) -> Answer:
-        """As `build`, where the device process has the region mapped."""
+        """Like `build`, if the device process has the region mapped."""
         return self._build_from(question.body, self._remote(question))
 
     def _remote(self, question: Question) -> region.Source:
@@ -218,7 +219,7 @@ class CandidateProcess:
             model_class = getattr(self._module, self._class_name)
 
             def make() -> torch.nn.Module:
-                self._end_build(reference)  # A constructor that failed on the device began before.
+                self._end_build(reference)  # A constructor that failed on the device ran before.
                 return construct(model_class, init, seed, Constants(body["constants"]))
 
             draws_on_host = self._place.draws_on_host
@@ -253,7 +254,7 @@ class CandidateProcess:
         return self._call(built, inputs, question.body)
 
     def _run_there(self, question: Question) -> Answer:
-        """As `run`, where the device process has the inputs mapped and will copy the outputs."""
+        """Like `run`, if the device process has the inputs mapped and will copy the outputs."""
         built = self._built.get(question.body["shape"])
         if built is None:
             raise Refusal("protocol", "run before build")
@@ -264,7 +265,7 @@ class CandidateProcess:
         self._poison(inputs)
         self._place.finish()
         answer = self._call(built, inputs, question.body)
-        self._place.trim()  # The judge is next.
+        self._place.trim()  # The judge uses the device next.
         return answer
 
     def _poison(self, inputs: Any) -> None:
@@ -286,7 +287,7 @@ class CandidateProcess:
             raise
 
     def _call(self, built: _Built, inputs: Any, asked: Json) -> Answer:
-        """One call of forward, and its outputs in a region, with the inputs that it is to write."""
+        """One call of forward; returns a region with its outputs and the inputs that it writes."""
         model, reference = built.model, built.reference
         written: list[int] = asked["written"]
         if self._tuner is not None:
@@ -306,7 +307,7 @@ class CandidateProcess:
             set_stage(error, "forward")
             raise
         returned = region.tensors_of(outputs)
-        # An input in another order is first brought into the usual one.
+        # An input that is not contiguous is first copied into row-major order.
         moved -= sum(tensor.nbytes for tensor in given if not tensor.is_contiguous())
         moved += sum(one.nbytes for one in returned if is_moving_view(one, given))
         percent = 100 * max(0, moved) // max(1, sum(one.nbytes for one in returned))
@@ -332,7 +333,7 @@ class CandidateProcess:
             self._guard.remove("CPU", self._policy.host_allowed, self._policy.name)
 
     def _pack(self, outputs: object, built: _Built, body: Json) -> Answer:
-        """Outputs and state in one region, and what else is told of the call."""
+        """Outputs and state in one region, and the other facts about the call."""
         named: list[tuple[str, object]] = [("", outputs)]
         buffers = region.buffers_of(built.model)
         named += [(name, one.detach()) for name, one in buffers.items()]
@@ -355,7 +356,7 @@ class CandidateProcess:
 def _import(name: str, compiled_as: str, path: str) -> ModuleType:
     """The module that the candidate calls `name`.
 
-    Its library says PyInit_<compiled_as>, or PyInit_<name> where the candidate wrote it by hand.
+    Its library defines PyInit_<compiled_as>, or PyInit_<name> if the candidate wrote it by hand.
     """
     loader = ExtensionFileLoader(compiled_as, path)
     spec = spec_from_file_location(compiled_as, path, loader=loader)
@@ -386,15 +387,17 @@ def _load_library(path: str) -> str:
 
 
 def _raise_if_undefined(error: BaseException) -> None:
-    """The linker leaves open what PyTorch and Python may define."""
+    """Raises ImportError for undefined symbols: the linker leaves those open that PyTorch may
+    define.
+    """
     _, is_undefined, symbol = str(error).partition("undefined symbol: ")
     if is_undefined:
         raise Refusal("link", symbol) from None
 
 
 def is_moving_view(output: torch.Tensor, given: list[torch.Tensor]) -> bool:
-    """True for an output whose elements are where a view puts them, and not where a kernel would:
-    in the memory of an input, or in an order that is not the usual one.
+    """True for an output that looks like a view and not like a kernel's result: it is in an input's
+    memory, or not in row-major order.
     """
     if output.layout != torch.strided:
         return False
@@ -405,9 +408,9 @@ def is_moving_view(output: torch.Tensor, given: list[torch.Tensor]) -> bool:
 
 
 def match_state(given: dict[str, Any], model: torch.nn.Module) -> Json:
-    """Which parameters and buffers of the reference the candidate has by name.
+    """Compares the parameters and buffers of reference and candidate by name.
 
-    `missing` are those that it lacks, `unmatched` those that have another shape or dtype there,
+    `missing` are names that the candidate lacks, `unmatched` have another shape or dtype there, and
     `own` are parameters of the candidate that get no value.
     """
     own = region.state_of(model)
@@ -434,7 +437,7 @@ def _form_of(tensor: torch.Tensor) -> str:
 
 
 def copy_state(given: dict[str, Any], model: torch.nn.Module) -> None:
-    """Copies the reference's parameters and buffers where the candidate has them."""
+    """Copies the reference's parameters and buffers that the candidate has, too."""
     own = region.state_of(model)
     for name in set(given) & set(own):
         if region.are_alike(own[name], given[name]):

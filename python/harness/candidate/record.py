@@ -24,11 +24,11 @@ EXTENSIONS_MAX = 8
 _REGISTRATIONS = [
     name for name in vars(torch.library) if name == "impl" or name.startswith("register_")
 ]
-_SEED = 0  # For the models that are built only to see what they compile.
+_SEED = 0  # For models that are built only to find what they compile.
 
 
 class Recorder:
-    """Answers `record`, once."""
+    """Responds to `record`, once."""
 
     def __init__(self, builder: str) -> None:
         """`builder` is the Place's: the module that candidates call to build extensions."""
@@ -62,7 +62,7 @@ class Recorder:
         except Exception as error:
             set_stage(error, "load")
             raise
-        for number, init in enumerate(initials):  # Sources may be made of sizes.
+        for number, init in enumerate(initials):  # Sources may depend on sizes.
             try:
                 _built(module, init)
             except Stop:
@@ -71,11 +71,14 @@ class Recorder:
                 if number == 0 and not self._found:
                     set_stage(error, "init")
                     raise
-                # The extensions are stand-ins; the true construction will show what is wrong.
+                # The extensions are stand-ins, so an error here says little; the real construction
+                # repeats it.
         return module
 
     def _run_forward(self, module: ModuleType, initials: list[list[Any]]) -> None:
-        """Finds what is only compiled by the first call of forward, if its beginning shows it."""
+        """Finds extensions that only the first call of forward compiles, as far as forward can
+        run.
+        """
         self._in_forward = True
         with contextlib.suppress(Stop, Exception):
             model = _built(module, initials[0])

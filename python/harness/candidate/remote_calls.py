@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Timed calls of a candidate whose device is another process's (device/cuda/timed_batch.h)."""
+"""Timed calls of a candidate whose device another process holds (device/cuda/timed_batch.h)."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class _Part(ctypes.Structure):
 
 
 def make(model: torch.nn.Module, body: Json, place: Place) -> Json:
-    """Calls the model so often; the tree of the last call's outputs, with the inputs that it wrote.
+    """Makes the timed calls; returns the tree of the last call's outputs and the inputs that it
+    wrote.
 
-    The device process puts each call's inputs, by turns, into the first and the second of two
-    places, when the call begins.
+    When a call begins, the device process writes its inputs to one of two buffers in alternation.
     """
     client = ctypes.CDLL(None)  # The client is preloaded.
     assert isinstance(place.memory, RemoteMemory)
@@ -51,7 +51,7 @@ def make(model: torch.nn.Module, body: Json, place: Place) -> Json:
 
 
 def _plain(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
-    """The tensor itself, where its bytes lie together on the device, or a copy."""
+    """The tensor itself if its bytes are contiguous on the device, otherwise a copy."""
     plain = tensor.detach().to(device).resolve_conj().resolve_neg()
     extent = sum((size - 1) * step for size, step in zip(plain.shape, plain.stride()))
     return plain if extent + 1 == plain.numel() else plain.contiguous()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the recorder puts in the place of things that do not exist yet."""
+"""Stand-ins for objects that do not exist yet while the recorder runs."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-USES_MAX = 10_000  # A candidate's loop over stand-ins ends.
+USES_MAX = 10_000  # Bounds a candidate's loop over stand-ins.
 _UNPACK = dis.opmap["UNPACK_SEQUENCE"]
 
 
 class Stop(BaseException):
-    """The recording ends: the candidate needs something that is not built yet."""
+    """Ends the recording: the candidate needs an extension that is not built yet."""
 
 
 class StandIn:
     """Stands for an extension, an operator, or an argument of `forward`.
 
-    Calling one ends the recording, unless `lasts`: then everything that is done with it gives
-    another one, and what a candidate would check of an argument is true.
+    Calling a stand-in ends the recording. With `lasts`, every operation on it returns another
+    stand-in instead, and every check of an argument is true.
     """
 
     def __init__(self, lasts: bool = False) -> None:
@@ -80,7 +80,7 @@ class StandIn:
     __hash__ = None  # type: ignore[assignment]
 
     def __iter__(self) -> Iterator[StandIn]:
-        """As many as `a, b = x.shape` wants; one for other loops."""
+        """Yields as many items as `a, b = x.shape` needs, and one item in other loops."""
         frame = sys._getframe(1)
         code, at = frame.f_code.co_code, frame.f_lasti
         count = code[at + 1] if code[at] == _UNPACK else 1

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Triton in a candidate process: its compiler as it is, and a driver whose device is the client's.
+"""Triton in a candidate process: its own compiler, and a driver that uses the client's device.
 
 Triton's own driver compiles C, starts ptxas and opens libcuda, none of which a candidate may do.
-This one stops at PTX, loads it by the driver's functions that the client has (device/client), and
-launches kernels by them (triton_launch.py).
+This backend stops at PTX, and loads and launches it with the client's driver functions
+(device/client, triton_launch.py).
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from harness.candidate.triton_launch import WARP, Cuda, Launcher, TensorMap
 from harness.worker.cuda_names import Names
 from harness.worker.wire import CANDIDATE_FILE, Refusal
 
-# Versions of PTX: the first one with products of 8-bit floats and with descriptors of tensors that
-# kernels make; and that of compute capabilities beyond 9.0.
+# PTX versions: the first with 8-bit float products and with tensor descriptors that kernels make;
+# and the version for compute capabilities beyond 9.0.
 _OLD, _NEW = 84, 86
 _MAX_THREADS, _LOCAL_BYTES, _REGISTERS, _DYNAMIC_BYTES_MAX = 0, 3, 4, 8  # CUfunction_attribute
 _PROMOTION_128_BYTES = 2  # CU_TENSOR_MAP_L2_PROMOTION_L2_128B
@@ -32,9 +32,9 @@ _FLUSH_BYTES = 64 << 20
 
 
 def install(names: Names, capability: int, selection: int) -> triton_tuner.Tuner:
-    """Makes this the only driver of Triton's in this process. Triton's passes plan for `capability`
-    (90), and the last ones select instructions for `selection`, which is the same or a later one,
-    and which programs see.
+    """Makes this the only Triton driver in this process. Triton's passes optimise for `capability`
+    (90). The last passes select instructions for `selection`, which is the same or a later
+    capability and the one that programs see.
     """
     os.environ["TRITON_CACHE_DIR"] = tempfile.mkdtemp(prefix="triton")
     from triton.backends import Backend, backends
@@ -48,7 +48,7 @@ def install(names: Names, capability: int, selection: int) -> triton_tuner.Tuner
 
 
 def compile_error(error: BaseException | None) -> Refusal | None:
-    """What Triton's compiler objected to first, at the kernel's line; None if it did not object."""
+    """The first error of Triton's compiler, with the kernel's line; None if there was none."""
     from triton.compiler.errors import CompilationError
 
     found = None
@@ -99,7 +99,7 @@ def _compiler(capability: int, selection: int) -> Any:
 
 
 class _Utils:
-    """What Triton calls a driver's utils."""
+    """The object that Triton calls a driver's utils."""
 
     def __init__(self, cuda: Cuda, names: Names) -> None:
         self._cuda, self._names = cuda, names
@@ -107,7 +107,7 @@ class _Utils:
     def get_device_properties(self, _device: int) -> dict[str, int]:
         properties = self._names.module.get_device_properties(0)
         return {
-            # The device's own, also where Triton compiles for an older one that has less.
+            # The device's own limit, even if Triton compiles for an older device that has less.
             "max_shared_mem": int(properties.shared_memory_per_block_optin),
             "max_num_regs": 65536,
             "multiprocessor_count": properties.multi_processor_count,
@@ -137,7 +137,7 @@ class _Utils:
         self, address: int, swizzle: int, element_bytes: int, kind: int, block: Any, shape: Any,
         strides: Any, padding: int,
     ) -> TensorMap:  # fmt: skip
-        """A map for the tensor memory accelerator; Triton lists dimensions from the slowest."""
+        """Encodes a tensor map (TMA); Triton lists dimensions from the slowest."""
         rank = len(block)
         wide, narrow = ctypes.c_uint64 * rank, ctypes.c_uint32 * rank
         steps = [element_bytes * int(step) for step in reversed(strides[:-1])]
@@ -152,7 +152,9 @@ class _Utils:
 
 
 class CudaDriver:
-    """A driver as Triton asks for it (triton.backends.driver.DriverBase), named as its own."""
+    """A driver with Triton's interface (triton.backends.driver.DriverBase), named like Triton's
+    own.
+    """
 
     __module__ = "triton.backends.nvidia.driver"
 
@@ -176,7 +178,7 @@ class CudaDriver:
         return 0
 
     def set_current_device(self, _device: int) -> None:
-        """There is one."""
+        """Does nothing: there is one device."""
 
     def get_current_stream(self, _device: int = 0) -> int:
         return int(getattr(self._names.module.current_stream(), self._names.stream))
@@ -191,7 +193,7 @@ class CudaDriver:
         return divmod(self._capability, 10)
 
     def get_empty_cache_for_benchmark(self) -> Any:
-        """What is written between timed calls, so that nothing of a call is in a cache."""
+        """The buffer that is written between timed calls to flush the cache."""
         return torch.empty(_FLUSH_BYTES, dtype=torch.int8, device=self._names.torch_device)
 
     @staticmethod

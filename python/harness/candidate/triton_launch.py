@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Launches of Triton's kernels: arguments by the signature that was compiled, and attributes."""
+"""Launches of Triton's kernels: arguments by the compiled signature, and launch attributes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 WARP = 32
 _MAP_BYTES, _MAP_ALIGNMENT = 128, 64
 _CLUSTER, _COOPERATIVE, _SERIALIZATION = 4, 2, 6  # CUlaunchAttributeID
-# Triton's numbers of element types in a map, where CUtensorMapDataType has another one.
+# Triton's numbers of element types in a tensor map that differ from CUtensorMapDataType.
 _MAP_KINDS = {8: 10, 9: 8, 10: 9}
 _INTEGERS: dict[str, Any] = {
     "i1": ctypes.c_int8,
@@ -36,7 +36,7 @@ _FLOATS: dict[str, Any] = {
 
 
 class Cuda:
-    """The driver's functions, which raise where they fail."""
+    """The driver's functions, which raise on failure."""
 
     def __init__(self) -> None:
         self._client = ctypes.CDLL(None)  # The client is preloaded.
@@ -55,7 +55,7 @@ class Cuda:
 
 
 class TensorMap:
-    """Room for a CUtensorMap, aligned as the driver wants it."""
+    """Memory for a CUtensorMap, with the driver's alignment."""
 
     def __init__(self) -> None:
         self._room = (ctypes.c_uint8 * (_MAP_BYTES + _MAP_ALIGNMENT))()
@@ -83,7 +83,7 @@ class _Config(ctypes.Structure):
 
 
 def _leaves(kind: Any, value: Any) -> Iterator[tuple[str, Any]]:
-    """Types and values that are not constants, with tuples taken apart."""
+    """The types and values that are not constants, with tuples flattened."""
     if isinstance(kind, tuple):
         for inner, one in zip(kind, value, strict=True):
             yield from _leaves(inner, one)
@@ -120,7 +120,7 @@ class Launcher:
         scratch = self._scratch(x * y * z, stream)
         held = list(self._arguments(values))
         held += [ctypes.c_uint64(scratch.data_ptr() if scratch is not None else 0)]
-        held += [ctypes.c_uint64(0)]  # Memory of profilers.
+        held += [ctypes.c_uint64(0)]  # The profiler's scratch memory: none.
         places = (ctypes.c_void_p * len(held))(*(_address(one) for one in held))
         if enter is not None:
             enter(launch_metadata)
@@ -146,8 +146,8 @@ class Launcher:
                     yield _packed(*leaf)
 
     def _descriptor(self, kind: str, value: Any, form: dict[str, Any] | None) -> Iterator[Any]:
-        """A map, where the kernel was compiled for one, or base, sizes, strides and padding; sizes
-        and strides come once more behind either.
+        """The arguments for a descriptor: a tensor map if the kernel was compiled for one,
+        otherwise base, sizes, strides and padding; then sizes and strides again.
         """
         sizes = [ctypes.c_int64(int(size)) for size in value.shape]
         strides = [ctypes.c_int64(int(step)) for step in value.strides]
@@ -171,7 +171,7 @@ class Launcher:
         yield from strides
 
     def _scratch(self, programs: int, stream: int) -> Any:
-        """Memory that the kernel asks for, from the allocator that the candidate set."""
+        """Scratch memory for the kernel, from the allocator that the candidate set."""
         if not self._metadata.global_scratch_size:
             return None
         from triton.runtime import _allocation
@@ -193,6 +193,6 @@ class Launcher:
 
 
 def _address(argument: Any) -> int | None:
-    """The place of what a kernel gets by value."""
+    """The address of an argument that is passed by value."""
     place = getattr(argument, "place", None)
     return ctypes.addressof(argument) if place is None else place.value

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which configuration Triton's autotuners take, and what they and the compiler did in a call.
+"""Controls which configuration Triton's autotuners use, and records what they did in a call.
 
-In a trial the configuration is named by its number, so that the judge can compare the values of
-each. In timed calls an autotuner measures by the device's events, and takes the fastest, as it
-does anywhere.
+In a trial the judge chooses the configuration by number, so that it can compare the results of
+each. In timed calls an autotuner measures with the device's events and takes the fastest, as usual.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Any
 
 from harness.worker.wire import Json
 
-TAKEN_MAX = 400  # The characters of a call's configurations in words.
+TAKEN_MAX = 400  # Characters of a call's description of configurations.
 _RUNS, _RUNS_MS = 20, 25.0
 
 
@@ -29,11 +28,11 @@ class Tuner:
         self._compile_s = 0.0
 
     def begin(self, choice: int | None) -> None:
-        """For the calls to come: a configuration's number, or None to take the fastest one."""
+        """Sets the configuration for the next calls: its number, or None for the fastest."""
         self._choice, self._most, self._taken = choice, 1, {}
 
     def found(self) -> Json:
-        """What happened since `begin` (the record "triton" of protocol.json)."""
+        """What happened since `begin`, as the record "triton" of protocol.json."""
         words = "; ".join(f"{name}: {taken}" for name, taken in self._taken.items())
         compile_s, self._compile_s = self._compile_s, 0.0
         return {"configurations": self._most, "taken": words[:TAKEN_MAX], "compile_s": compile_s}
@@ -42,7 +41,7 @@ class Tuner:
         self._compile_s += microseconds / 1e6
 
     def run(self, tune: Callable[..., Any], autotuner: Any, *args: Any, **kwargs: Any) -> Any:
-        """In the place of Autotuner.run, which is `tune`."""
+        """Replaces Autotuner.run, which is `tune`."""
         if self._choice is None or len(autotuner.configs) < 2:
             return tune(autotuner, *args, **kwargs)
         from triton.compiler.errors import CompileTimeAssertionFailure
@@ -52,7 +51,7 @@ class Tuner:
         configs = autotuner.prune_configs(kwargs)
         self._most = max(self._most, len(configs))
         failure: Exception | None = None
-        for number in range(len(configs)):  # Those that do not fit are no choice.
+        for number in range(len(configs)):  # A configuration that does not fit is skipped.
             config = configs[(self._choice + number) % len(configs)]
             try:
                 return self._run_with(config, autotuner, args, kwargs)
@@ -88,12 +87,12 @@ def install() -> Tuner:
 
 
 def benchmarker(module: ModuleType) -> Callable[..., list[float]]:
-    """Milliseconds of a call by events of `module`, the device's, at each of some quantiles."""
+    """The milliseconds of a call by events of the device's `module`, at some quantiles."""
 
     def measure(
         call: Callable[[], Any], quantiles: Sequence[float] = (0.5,), **_: Any
     ) -> list[float]:
-        call()  # It is compiled.
+        call()  # The first call compiles.
         first = _timed(module, call)
         runs = max(1, min(_RUNS, int(_RUNS_MS / max(first, 1e-3))))
         times = sorted(_timed(module, call) for _ in range(runs))

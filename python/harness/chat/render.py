@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Renders conversations by a model's own chat template, in the way of transformers.
+"""Renders conversations with a model's own chat template, as transformers does.
 
 musacoder-learn starts it and writes one JSON object a line.  The first is {"template": Jinja
 source, "variables": {"bos_token": ..., ...}}; the reply is {"text": ""} once the template compiles.
@@ -27,7 +27,7 @@ SECONDS_MAX = 60
 
 
 class GenerationTag(jinja2.ext.Extension):
-    """{% generation %}: marks what an assistant wrote, for other programs; the text is the same."""
+    """{% generation %}: marks the assistant's text for other programs; the text is unchanged."""
 
     tags = {"generation"}
 
@@ -41,7 +41,7 @@ def raise_exception(message: str) -> None:
 
 
 def to_json(value: object, indent: int | None = None, **more: Any) -> str:
-    """Without the escapes for HTML that Jinja's own filter makes."""
+    """JSON without the HTML escapes of Jinja's own filter."""
     return json.dumps(value, ensure_ascii=False, indent=indent, **more)
 
 
@@ -72,7 +72,7 @@ def reply(compute: Callable[[], str]) -> None:
     try:
         signal.alarm(SECONDS_MAX)
         answer["text"] = compute()
-    except Exception as failure:  # A template may do anything; its failure is the answer.
+    except Exception as failure:  # A template may raise anything; the error is the reply.
         lines = str(failure).splitlines() or [type(failure).__name__]
         answer["error"] = lines[0]
     signal.alarm(0)

@@ -2,9 +2,9 @@
 """The device process: holds the device for a candidate process that has none.
 
 A candidate's commands arrive in shared memory and are executed by a thread of the native library
-(device/cuda/executor.h). The supervisor's requests, answered here, say whom the process serves,
-bring inputs and take outputs. One process serves candidate after candidate; each starts with
-memory that holds nothing of the one before.
+(device/cuda/executor.h). The supervisor's requests, handled here, attach a candidate, bring inputs
+and take outputs. One process serves many candidates in sequence; each starts with memory without
+data of earlier candidates.
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ class _Item(ctypes.Structure):
 
 
 class DeviceProcess:
-    """Answers `open`, then `put`, `take`, `release`, `used` and timing's questions in any number,
-    then `close`.
+    """Responds to `open`, then to any number of `put`, `take`, `release`, `used` and timing
+    requests, then to `close`.
     """
 
     def __init__(
@@ -100,10 +100,10 @@ class DeviceProcess:
         counts: bool = False,
     ) -> None:
         """`kernels` is the Place's: the files of PyTorch's own kernels. `operators` is the library
-        that runs PyTorch's operators, where the device cannot run those kernels.
+        that runs PyTorch's operators on a device that cannot run those kernels.
         """
         native = ctypes.CDLL(library)
-        if warp_size != 32:  # A device in software alone has others (device/ptx_driver/capi.cc).
+        if warp_size != 32:  # Only the device in software has others (device/ptx_driver/capi.cc).
             native.mc_executor_set_warp_threads(warp_size)
         if name:
             native.mc_executor_set_device_name(name.encode())
@@ -117,14 +117,14 @@ class DeviceProcess:
         native.mc_executor_host.restype = ctypes.c_void_p
         native.mc_executor_prepare_batches.restype = ctypes.c_uint64
         native.mc_executor_batch_memory_bytes.restype = ctypes.c_uint64
-        # A device in software reports what it finds in kernels (device/ptx_driver/capi.cc).
+        # A device in software reports findings in kernels (device/ptx_driver/capi.cc).
         self._take_report = getattr(native, "mc_executor_take_report", None)
         if self._take_report is not None:
             self._take_report.restype = ctypes.c_char_p
             native.mc_executor_moved_bytes.restype = ctypes.c_uint64
         self._moved_before = 0
         self._native = native
-        self._recorder: Recorder | None = None  # While a candidate is recorded.
+        self._recorder: Recorder | None = None  # Set while a candidate is recorded.
         self._import = native.mc_executor_import
         why = ctypes.create_string_buffer(500)
         handle = native.mc_executor_create(ctypes.c_uint64(0), why, ctypes.c_size_t(len(why)))
@@ -139,11 +139,11 @@ class DeviceProcess:
             self._open_operators(operators)
 
     def _open_operators(self, path: str) -> None:
-        """The library's functions (device/operators/operators.h) go to the executor."""
+        """Passes the library's functions (device/operators/operators.h) to the executor."""
         library, native = ctypes.CDLL(path), self._native
         library.mc_operators_open(native.mc_executor_host, native.mc_executor_note_operator)
         functions = library.mc_operators_run, library.mc_operators_fetch
-        end = getattr(native, "mc_executor_end_operator", None)  # A GPU's (cuda/staging.cc).
+        end = getattr(native, "mc_executor_end_operator", None)  # Only for a GPU (cuda/staging.cc).
         native.mc_executor_set_operators(self._handle, *functions, end)
 
     def answer(self, question: Question) -> Answer:
@@ -165,7 +165,7 @@ class DeviceProcess:
         return operations[question.body["op"]](question)
 
     def _open(self, question: Question) -> Answer:
-        """A channel for a new candidate; its descriptor goes to the candidate process."""
+        """Creates a channel for a new candidate; its descriptor goes to the candidate process."""
         described = question.body.get("described", {})
         descriptor = self._attach(described)
         if question.body.get("is_recorded"):
@@ -182,10 +182,10 @@ class DeviceProcess:
         return Answer({}, [descriptor])
 
     def _attach(self, described: dict[str, int]) -> int:
-        """The descriptor of a new channel, from whose commands the executor would read."""
+        """The descriptor of a new channel, from which the executor reads commands."""
         descriptor = os.memfd_create("device", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         os.ftruncate(descriptor, self._native.mc_executor_channel_bytes())
-        # A shorter file would end whoever reads behind its end.
+        # The seals prevent a shorter file, where a read behind the end would kill the process.
         seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
         fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, seals)
         self._describe(attributes_of(described))
@@ -195,7 +195,7 @@ class DeviceProcess:
         return descriptor
 
     def _describe(self, attributes: dict[int, int]) -> None:
-        """A device in software has these attributes; any other one has its own."""
+        """Sets these attributes for a device in software; a GPU keeps its own."""
         if self._take_report is None:
             return
         count = len(attributes)
@@ -204,7 +204,7 @@ class DeviceProcess:
         self._native.mc_executor_describe(numbers, values, ctypes.c_size_t(count))
 
     def _allow(self, question: Question) -> Answer:
-        """Files of the candidate's own, by their paths as it sees them, before it is loaded."""
+        """Permits the candidate's own files, by their paths in its view, before it is loaded."""
         if self._take_report is not None:
             seed = ctypes.c_uint64(int(question.body["schedule_seed"]))
             self._native.mc_executor_begin_candidate(seed)
@@ -220,7 +220,7 @@ class DeviceProcess:
         self._native.mc_executor_allow_file(self._handle, *paths, ctypes.c_int(is_own))
 
     def _put(self, question: Question) -> Answer:
-        """Maps memory of the judge; the address that it has here."""
+        """Maps memory of the judge and returns its address here."""
         nodes = [node for tree in question.body["trees"] for node in region.tensor_nodes(tree)]
         nbytes = int(nodes[0]["region_bytes"]) if nodes else GRANULARITY
         extents = (_Extent * max(1, len(nodes)))(
@@ -248,7 +248,7 @@ class DeviceProcess:
 
     @contextmanager
     def _paused(self) -> Iterator[None]:
-        """The candidate's commands wait."""
+        """A context in which the candidate's commands wait."""
         self._native.mc_executor_pause(self._handle)
         try:
             yield
@@ -256,7 +256,7 @@ class DeviceProcess:
             self._native.mc_executor_resume(self._handle)
 
     def _end_call(self, outputs: list[Json]) -> None:
-        """A device in software reports who made the outputs."""
+        """Ends a call on a device in software, which reports what wrote the outputs."""
         if self._take_report is None:
             return
         parts = (_Output * max(1, len(outputs)))(
@@ -266,7 +266,7 @@ class DeviceProcess:
             self._native.mc_executor_end_call(parts, ctypes.c_size_t(len(outputs)))
 
     def _moved_bytes(self) -> int:
-        """How much copies on the device put into another place, as far as it is counted."""
+        """The bytes that copies on the device moved, if the device counts them."""
         return 0 if self._take_report is None else int(self._native.mc_executor_moved_bytes())
 
     def _release(self, question: Question) -> Answer:
@@ -276,7 +276,7 @@ class DeviceProcess:
         return Answer()
 
     def _take(self, question: Question) -> Answer:
-        """Copies what a candidate says are its outputs into a region for the judge."""
+        """Copies the candidate's outputs, as it describes them, into a region for the judge."""
         body = question.body
         entries: list[Json] = [{"name": "", "tree": body["outputs"]}, *body["buffers"]]
         nodes = _nodes_of([entry["tree"] for entry in entries])
@@ -313,7 +313,7 @@ class DeviceProcess:
         self._recorder.note({"op": op, **body}, data)
 
     def _recording(self, _question: Question) -> Answer:
-        """What the candidate sent so far, compressed."""
+        """Everything that the candidate sent so far, compressed."""
         if self._recorder is None:
             raise Refusal("protocol", "no candidate is recorded")
         with self._paused():
@@ -322,7 +322,7 @@ class DeviceProcess:
             return Answer({"device": self._name}, [self._recorder.finish()])
 
     def _replay(self, question: Question) -> Answer:
-        """A recording on this device, and how its outputs compare."""
+        """Replays a recording on this device and compares its outputs."""
         file = question.descriptors[0]
         data = os.pread(file, os.fstat(file).st_size, 0)
         found = replay(self, data, question.body)
@@ -331,14 +331,14 @@ class DeviceProcess:
         return Answer({**found, "report": used["report"]})
 
     def begin_replay(self, described: dict[str, int], images: str) -> None:
-        """Nobody is served; modules come from the file of images."""
+        """Starts a replay without a candidate; modules come from the file of images."""
         os.close(self._attach(described))
         self._allow_file("images", images, is_own=True)
-        if self._take_report is None:  # The inputs are in a file of the host's.
+        if self._take_report is None:  # The inputs are in a file of the host.
             self._import = self._native.mc_executor_place
 
     def run(self, op: int, body: bytes) -> Ran | None:
-        """Executes a command; None where there is no such command."""
+        """Executes a command; None if there is no such command."""
         is_reply, reply = ctypes.c_int(), ctypes.create_string_buffer(16)
         arguments = (ctypes.c_uint32(op), body, ctypes.c_uint32(len(body)))
         status = self._native.mc_executor_run_alone(
@@ -365,7 +365,9 @@ class DeviceProcess:
     # ---- Timing (device/cuda/timed_batch.h) -----------------------------------------------------
 
     def _time_prepare(self, question: Question) -> Answer:
-        """Room for batches of at most so many calls; the address at which their inputs appear."""
+        """Allocates memory for batches of calls; returns the address at which their inputs
+        appear.
+        """
         body = question.body
         sizes = (ctypes.c_uint64(_round_up(body[name], ALIGNMENT)) for name in _CALL_BYTES)
         address = self._native.mc_executor_prepare_batches(
@@ -376,7 +378,7 @@ class DeviceProcess:
         return Answer({"address": address})
 
     def _time_start(self, question: Question) -> Answer:
-        """A batch begins, whose inputs lie in the region that comes along."""
+        """Begins a batch, whose inputs are in the attached region."""
         body = question.body
         descriptor = ctypes.c_int(question.descriptors[0])
         numbers = ctypes.c_uint64(body["nbytes"]), ctypes.c_uint32(body["calls"])
@@ -386,7 +388,7 @@ class DeviceProcess:
         return Answer()
 
     def _time_finish(self, _question: Question) -> Answer:
-        """What each call of the batch took; how many were queued whole before they began."""
+        """The time of each call of the batch, and the number of calls that were queued whole."""
         calls = (_TimedCall * CALLS_MAX)()
         count = self._native.mc_executor_finish_batch(self._handle, calls, len(calls))
         if count < 0:
@@ -405,7 +407,7 @@ class DeviceProcess:
         )
 
     def _items(self) -> list[Json]:
-        """What the calls of an itemised batch did; nothing after another one."""
+        """The items of an itemised batch; empty after any other batch."""
         items = (_Item * ITEMS_MAX)()
         count = self._native.mc_executor_take_items(self._handle, items, len(items))
         if count < 0:
@@ -425,7 +427,7 @@ class DeviceProcess:
         ]
 
     def _time_take(self, question: Question) -> Answer:
-        """The outputs of one of the batch's calls, in the form of which the candidate told."""
+        """The outputs of one of the batch's calls, in the form that the candidate described."""
         tree = question.body["outputs"]
         nodes = _nodes_of([tree])
         sizes = (ctypes.c_uint64 * max(1, len(nodes)))()
@@ -467,7 +469,7 @@ class DeviceProcess:
 
 
 def _nodes_of(trees: list[Any]) -> list[Json]:
-    """The tensors' nodes of trees that a candidate made, which may be malformed."""
+    """The tensor nodes of a candidate's trees, which may be malformed."""
     nodes: list[Json] = []
     waiting: list[tuple[Any, int]] = [(tree, 0) for tree in trees]
     for count, (tree, depth) in enumerate(waiting):
@@ -494,7 +496,7 @@ def _round_up(number: int, unit: int) -> int:
 
 
 def _check(descriptor: int, what: str) -> None:
-    """Raises where an export failed: for lack of memory, or for the reason `what`."""
+    """Raises if an export failed, for lack of memory or for the reason `what`."""
     if descriptor == _NO_ROOM:
         raise MemoryError("the device has no room for a copy of the outputs")
     if descriptor < 0:

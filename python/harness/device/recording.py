@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A recording: what a candidate sent to a device process, and what else it was given.
+"""A recording: a candidate's commands to a device process, and the supervisor's requests.
 
-It is a list of frames: a kind, a number of bytes, and these. The native code notes commands,
-replies and errors (device/cuda/executor.h, Note); `act` adds what the supervisor asked for, in the
-same order. `docs/replay.md` has the format of the file around it.
+It is a list of frames, each a kind, a number of bytes, and the bytes. The native code writes
+commands, replies and errors (device/cuda/executor.h, Note); `act` adds the supervisor's requests,
+in the same order. `docs/replay.md` has the format of the file around it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WRITE, READ, COPY, FILL, LOAD_MODULE, LOAD_TEXT = 3, 4, 5, 6, 7, 8
 FIND_FUNCTION, FIND_VARIABLE, TENSOR_MAP, LAUNCH = 10, 11, 14, 15
 ELAPSED, QUERY_STREAM, QUERY_EVENT = 23, 24, 25
 LAUNCH_BYTES = 56  # The size of a Launch, which the arguments follow.
-ARCHITECTURE = 90  # The newest one whose PTX is taken: the ptx device's.
+ARCHITECTURE = 90  # The newest architecture whose PTX is used: the ptx device's.
 
 _HEADER = struct.Struct("<II")
 _FAT_HEADER = struct.Struct("<IHHQ")
@@ -37,14 +37,14 @@ _NAMES_SHOWN = 3
 
 
 class Malformed(Refusal):
-    """Bytes that are no recording."""
+    """The bytes are not a recording."""
 
     def __init__(self, what: str) -> None:
         super().__init__("recording", f"no recording: {what}")
 
 
 def act(body: Json, data: bytes = b"") -> bytes:
-    """A frame with a request of the supervisor's, and bytes that came along."""
+    """A frame with a request of the supervisor and its attached bytes."""
     text = json.dumps(body).encode()
     nbytes = 4 + len(text) + len(data)
     if nbytes > BYTES_MAX:
@@ -82,7 +82,7 @@ def frames(body: memoryview) -> Iterator[tuple[int, memoryview]]:
 
 @dataclass(frozen=True)
 class Command:
-    """One command of the candidate's."""
+    """One command of the candidate."""
 
     op: int
     body: bytes
@@ -117,15 +117,17 @@ def nodes_of(trees: Any) -> list[Json]:
 
 
 class Recorder:
-    """Notes what the supervisor asks for, in the file to which the native code adds the rest."""
+    """Writes the supervisor's requests to the file to which the native code adds the other
+    frames.
+    """
 
     def __init__(self) -> None:
         self.descriptor = os.memfd_create("recording", os.MFD_CLOEXEC)
-        self._files: dict[str, str] = {}  # The candidate's own, by the paths that it sees.
-        self._is_lost = False  # A note had no room.
+        self._files: dict[str, str] = {}  # The candidate's own files, by their paths in its view.
+        self._is_lost = False  # A frame exceeded the limit.
 
     def note(self, body: Json, data: bytes = b"") -> None:
-        """The verdict goes on where there is no room for it."""
+        """Writes a frame; if there is no room, the recording is lost and the verdict continues."""
         try:
             frame = memoryview(act(body, data))
             while frame and not self._is_lost:
@@ -134,11 +136,11 @@ class Recorder:
             self._is_lost = True
 
     def note_outputs(self, told: Json, read: Callable[[int, int], bytes]) -> None:
-        """Outputs and buffers where a candidate says that they are, and their bytes."""
+        """Writes the candidate's outputs and buffers, as it describes them, with their bytes."""
         try:
             trees = [told["outputs"], *(entry["tree"] for entry in told["buffers"])]
             nodes = nodes_of(trees)
-        except Malformed:  # The judge refuses them, too.
+        except Malformed:  # The judge refuses these outputs, too.
             self._is_lost = True
             return
         self.note(told, b"".join(read(node["offset"], node["nbytes"]) for node in nodes))
@@ -147,8 +149,8 @@ class Recorder:
         self._files.update(files)
 
     def finish(self) -> int:
-        """A descriptor of the compressed recording. Raises Refusal for what cannot be replayed
-        elsewhere, with its name.
+        """A descriptor of the compressed recording. Raises Refusal, with a name, if a kernel or
+        call cannot be replayed on another device.
         """
         size = os.fstat(self.descriptor).st_size
         if self._is_lost or size > BYTES_MAX:
@@ -168,7 +170,7 @@ class Recorder:
         os.close(self.descriptor)
 
     def _with_images(self, notes: memoryview) -> Iterator[bytes]:
-        """The frames, with the image itself in the place of its file and offset."""
+        """The frames, with images in place of their files and offsets."""
         kernels = _kernels_of(notes)
         for kind, payload in frames(notes):
             command = Command.parse(payload) if kind == COMMAND else None
@@ -211,7 +213,7 @@ def _image_at(path: str, offset: int) -> bytes:
 
 
 def require_ptx(image: bytes, kernels: list[str]) -> None:
-    """Raises Refusal, with the kernels' names, where only one kind of device could run them."""
+    """Raises Refusal, with the kernels' names, if only one kind of device could run them."""
     if ptx_of(image) is None:
         names = ", ".join(kernels[:_NAMES_SHOWN]) or "no kernel that was used"
         raise Refusal("unsupported", f"the image of {names} has no PTX: it runs on its device only")

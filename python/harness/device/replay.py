@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Replays a recording on this process's device, without the candidate, and compares the outputs.
 
-The commands go to the executor that would serve the candidate, and the supervisor's requests to
-this process, as they came when the recording was made (docs/replay.md).
+The executor receives the commands and this process the supervisor's requests, in the order of the
+recording (docs/replay.md).
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from harness.worker.wire import Answer, Json, Question, Refusal
 TEXTS_MAX = 20  # Differences and errors that are reported.
 _ALIGNMENT = 16  # The alignment of each tensor that is compared.
 _TEXT_PART = 1 << 19  # kTextPartMax of device/commands.h
-# Their answers depend on the time.
+# The replies to these commands depend on time.
 _UNCERTAIN = {recording.ELAPSED, recording.QUERY_STREAM, recording.QUERY_EVENT}
-# Commands that begin with one or two addresses, and the bytes that those take.
+# The commands that begin with one or two addresses, and the bytes of these addresses.
 _ADDRESSES = {
     recording.WRITE: 8, recording.READ: 8, recording.COPY: 16, recording.FILL: 8,
     recording.TENSOR_MAP: 8,
@@ -43,7 +43,7 @@ class Ran:
 
 
 class Device(Protocol):
-    """What a replay needs of a DeviceProcess."""
+    """The part of DeviceProcess that a replay needs."""
 
     capability: int
     places: tuple[int, int]
@@ -55,7 +55,7 @@ class Device(Protocol):
 
 
 class Bytes:
-    """Tensors one behind the other in a buffer (a region.Source)."""
+    """Consecutive tensors in a buffer (a region.Source)."""
 
     device = region.CPU
 
@@ -83,10 +83,10 @@ class Replay:
     errors: list[str] = field(default_factory=list)
     _images: dict[int, tuple[int, bytes]] = field(default_factory=dict)
     _moved: list[tuple[int, int, int]] = field(default_factory=list)  # Begin, bytes, distance.
-    _last: tuple[Command, Ran] | None = None  # Its note is expected next.
+    _last: tuple[Command, Ran] | None = None  # The next frame should be its reply or error.
 
     def run(self, body: memoryview) -> None:
-        """Raises Refusal for what is no recording, or cannot be replayed here."""
+        """Raises Refusal if the bytes are not a recording or it cannot be replayed here."""
         frames = list(recording.frames(body))
         first = recording.parse_act(frames[0][1]) if frames and frames[0][0] == 4 else None
         if first is None or first[0]["op"] != "open":
@@ -145,7 +145,9 @@ class Replay:
         self._last = command, ran
 
     def _expect(self, note: bytes | None) -> None:
-        """Compares how the last command ended with a note, or with none, which is success."""
+        """Compares the last command's result with the recorded one; no recorded frame means
+        success.
+        """
         if self._last is None:
             if note is not None:
                 raise Malformed("a reply has no command")
@@ -165,7 +167,9 @@ class Replay:
         )
 
     def _note_variable(self, recorded: bytes, reply: bytes) -> None:
-        """A variable of a module is at another address: arguments that point to it change."""
+        """Notes a module variable's address on this device; arguments that point to it are
+        adjusted.
+        """
         if len(reply) < 16:
             return
         (old, nbytes), (new, _) = (struct.unpack_from("<QQ", text) for text in (recorded, reply))
@@ -173,7 +177,7 @@ class Replay:
             self._moved.append((old, max(1, nbytes), new - old))
 
     def _relocated(self, command: Command) -> bytes:
-        """The body, with addresses of variables as they are here."""
+        """The command's body with the addresses of variables on this device."""
         begin, end = 0, _ADDRESSES.get(command.op, 0)
         if command.op == recording.LAUNCH:
             begin, end = recording.LAUNCH_BYTES, len(command.body) & ~7
@@ -204,7 +208,7 @@ class Replay:
         self._ask({"op": "allow", "files": {}, "schedule_seed": seed})
 
     def _image(self, body: Json, _: memoryview) -> None:
-        """On the architecture that it was compiled for as it is, elsewhere as PTX."""
+        """The image itself on the architecture for which it was compiled, otherwise its PTX."""
         module = _int(body, "module") & 0xFFFFFFFF
         offset, image = self._images[module] if module in self._images else (0, b"")
         if self.device.capability == recording.ARCHITECTURE:
@@ -223,7 +227,7 @@ class Replay:
                 self._expect(None)
 
     def _put(self, body: Json, data: memoryview) -> None:
-        """The inputs' bytes, at the place that they had."""
+        """Places the inputs' bytes at their recorded address."""
         trees, nbytes = body.get("trees"), _int(body, "nbytes")
         nodes = recording.nodes_of(trees)
         if not 0 < nbytes <= recording.BYTES_MAX:
@@ -293,7 +297,7 @@ def _int(body: Any, name: str) -> int:
 
 
 def _value(tree: Json, data: memoryview | bytes, sizes: list[int]) -> Any:
-    """The value of a tree whose tensors are one behind the other."""
+    """The value of a tree whose tensors are consecutive."""
     spaced, offsets, at = bytearray(), [], 0
     for size in sizes:
         offsets.append(len(spaced))
@@ -304,7 +308,7 @@ def _value(tree: Json, data: memoryview | bytes, sizes: list[int]) -> Any:
 
 
 def replay(device: Device, data: bytes, tolerances: dict[str, float]) -> Json:
-    """The answer to `replay`, but for what the device reports."""
+    """The response to `replay`, without the device's findings."""
     table = {
         **TOLERANCES,
         "float32": tolerances["tolerance_fp32"],

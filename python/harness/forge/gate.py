@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The validity gate: whether a task is worth being asked (docs/forge.md).
+"""The validity gate: decides whether a task is good enough to be used (docs/forge.md).
 
-Everything is measured on the reference as the judge runs it, under the judge's own comparison.
+All checks run the reference as the judge does, with the judge's own comparison.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from harness.worker.wire import Json
 
 STD_MIN = 0.01
 PROBE_TOLERANCE = 1e-6  # The interpreter against PyTorch, both in double precision.
-DOUBT_SHARE = 0.1  # The part of the tolerance that the reference's own error may take.
+DOUBT_SHARE = 0.1  # The fraction of the tolerance that the reference's own error may use.
 _NOISE_SEED = 7
 _SCALES = (16.0, 32.0)  # Between the native values and the large ones.
 _SCALE_SEEDS = (1, 2)
-OWN_SHARE = 0.25  # The part of a unit test's tolerance that the reference's rounding may take.
-STEP = 0.5  # A move of an input or a parameter, to which the output must answer.
+OWN_SHARE = 0.25  # The fraction of a unit test's tolerance for the reference's rounding.
+STEP = 0.5  # A change of an input or parameter that must change the output.
 
 
 def complaints(judge: Judge, probe: Json | None) -> list[str]:
-    """Why the task of an opened judge is none; empty when it is one."""
+    """The reasons to reject the task of an opened judge; empty for a valid task."""
     case = judge._opened
     assert case is not None
     reference = _reference(case, 0)
@@ -79,7 +79,7 @@ def _parts(outputs: Any) -> list[Any]:
 
 
 def _of_output(case: Any, inputs: Any, output: torch.Tensor, doubt: Any) -> list[str]:
-    """One tensor of the outputs; a single number has no spread of its own."""
+    """The reasons about one output tensor; a single number has no spread of its own."""
     found = []
     if output.numel() > 1:
         if float(output.double().std()) < STD_MIN:
@@ -110,16 +110,17 @@ def _is_badly_conditioned(case: Any, output: torch.Tensor, doubt: Any) -> bool:
     wide = torch.where(wide.isfinite(), wide, 0.0)
     scale = torch.maximum(wide.abs(), wide.square().mean().sqrt())
     name = str(output.dtype).removeprefix("torch.")
-    # The error of a half is that of its rounding, which no kernel avoids.
+    # The error of a half is its rounding error, which no kernel avoids.
     share = DOUBT_SHARE if name == "float32" else 1.0
     allowed = share * case.comparer.tolerances[name] * scale
     return bool((doubt.to(scale) > allowed).any())
 
 
 def complaints_of_other_values(judge: Judge) -> list[str]:
-    """The condition under the other values that candidates are judged by, such as large ones.
+    """The conditioning under the other values with which candidates are judged, such as large ones.
 
-    The forge draws another task instead; a task that someone wrote is left to the judge's doubt.
+    The forge then draws another task; for a task written by a person the judge's error bound
+    decides.
     """
     case = judge._opened
     assert case is not None
@@ -142,8 +143,8 @@ def _other_inputs(case: Any, reference: Any) -> Iterator[tuple[str, Any]]:
         yield name, reference.draw_inputs(1, name)
     if distributions.LARGE not in names:
         return
-    # Outputs that saturate hide at large values, in a small tensor, what one element of millions
-    # shows; at values in between they do not.
+    # With large values, saturated outputs of a small tensor hide an ill-conditioned element, which
+    # one of millions would show; intermediate values do not.
     for seed, factor in itertools.product(_SCALE_SEEDS, _SCALES):
         drawn = reference.draw_inputs(seed, distributions.NATIVE)
         yield distributions.LARGE, map_tensors(drawn, functools.partial(_scaled, factor))
@@ -154,9 +155,9 @@ def _scaled(factor: float, tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _of_answers(case: Any, reference: Any, first: Outcome) -> list[str]:
-    """Inputs and parameters to which the output does not answer."""
+    """The inputs and parameters that do not change the output."""
     found = []
-    # A generator of its own: noise that repeats the inputs' numbers is undone by a normalisation.
+    # The noise has its own generator: a normalisation would undo noise that repeats the inputs.
     noise = torch.Generator().manual_seed(_NOISE_SEED)
 
     def moved_by(tensor: torch.Tensor) -> torch.Tensor:
@@ -173,7 +174,7 @@ def _of_answers(case: Any, reference: Any, first: Outcome) -> list[str]:
         moved = tensors_of(inputs)[number]
         if tensor.is_floating_point():
             moved.add_(moved_by(tensor))
-        else:  # Indices change places: others may not exist.
+        else:  # Indices are permuted, since other indices may not exist.
             moved.copy_(moved.flatten().roll(1).reshape(moved.shape))
         if is_deaf():
             found.append(f"input {number} does not matter")
@@ -190,7 +191,9 @@ def _of_answers(case: Any, reference: Any, first: Outcome) -> list[str]:
 
 
 def passes_unit_test(task: Task, test: Json) -> bool:
-    """True if the test's outputs are PyTorch's, in double precision and in the task's own types."""
+    """True if the test's outputs equal PyTorch's, in double precision and in the task's own
+    types.
+    """
     if complaints_of_probe(task, test):
         return False
     model, _ = made(task.run(test["sizes"]))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Passes the forge's own tasks through the gate, and prepares their solutions (src/forge/batch.h).
+"""Checks the forge's own tasks with the gate, and prepares their solutions (src/forge/batch.h).
 
-One process imports torch once and answers JSON lines on its standard input, a line each:
+One process imports torch once and responds to each JSON line on its standard input with one line:
 
   {"source", "seed", "probe", "tests", "modules": [text]}
   -> {"gate": [text], "tests": [the reference passes], "recorded": [what the recorder finds]}
@@ -28,9 +28,9 @@ signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends it, too, and without
 import torch  # noqa: E402
 
 torch.set_num_threads(1)
-# The other one also asks where it was called from, for a GPU that might come: a third of the time.
+# PyTorch's own function also records its caller for a future GPU, which takes a third of the time.
 setattr(torch, "manual_seed", torch.default_generator.manual_seed)
-logging.getLogger("torch.utils.cpp_extension").setLevel(logging.ERROR)  # No CUDA is no news.
+logging.getLogger("torch.utils.cpp_extension").setLevel(logging.ERROR)  # No CUDA.
 
 from torch.utils import cpp_extension  # noqa: E402
 
@@ -64,7 +64,7 @@ def answer(body: Json) -> Json:
 
 
 def recorded(module: str) -> Json:
-    """The recorder's answer (harness.candidate.record): the extensions that a module builds."""
+    """The recorder's response (harness.candidate.record): the extensions that a module builds."""
     found: list[Json] = []
 
     def provide(extension: Json) -> object:
@@ -78,7 +78,7 @@ def recorded(module: str) -> Json:
 
 def main() -> int:
     gc.collect()
-    gc.freeze()  # Modules that were imported are no garbage to be looked for after each task.
+    gc.freeze()  # Keeps imported modules out of each later collection.
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     for line in sys.stdin:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tasks from code that others wrote: `musacoder import` and `musacoder task operators`."""
+"""Tasks from existing code: `musacoder import` and `musacoder task operators`."""

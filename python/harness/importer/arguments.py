@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a class may be built from and called with, read from text alone.
+"""Proposes constructor arguments and inputs for a class, from source text only.
 
 `proposals` are pairs of constructor arguments and inputs as expressions of Python, the likeliest
 first: examples in the repository (a `__main__` block, a test, a page, a function that builds the
@@ -41,11 +41,11 @@ class _Body:
 
 
 class Examples:
-    """Where the files and pages of a repository build its classes and call what they built."""
+    """The places where a repository's files and pages build and call its classes."""
 
     def __init__(self, files: Iterable[SourceFile], pages: Iterable[ast.Module] = ()) -> None:
         self._where: dict[str, list[_Body]] = {}
-        self._defined: Counter[str] = Counter()  # How many files define a class of a name.
+        self._defined: Counter[str] = Counter()  # Files with a class of that name.
         self._imported: dict[Path, set[str]] = {}  # The last words of the modules, by file.
         self.settings: dict[str, str] = {}  # Options of command lines, and their defaults.
         trees: list[tuple[SourceFile | None, ast.Module]] = [(one, one.tree) for one in files]
@@ -70,8 +70,9 @@ class Examples:
                 self.settings.setdefault(name, "0.0" if "drop" in name else ast.unparse(default))
 
     def of(self, name: str, own: SourceFile | None) -> Iterator[Proposal]:
-        """The calls of a class, and what its instances are called with: those of its own file
-        first, and scripts before functions and methods."""
+        """The constructor calls of a class, and the calls of its instances: its own file's first,
+        and scripts before functions and methods.
+        """
         found: dict[str, tuple[int, Proposal]] = {}
         bodies = [one for one in self._where.get(name, []) if self._is_same(name, own, one.file)]
         built: dict[str, list[Proposal]] = {}
@@ -89,7 +90,7 @@ class Examples:
             yield proposal
 
     def _is_same(self, name: str, own: SourceFile | None, other: SourceFile | None) -> bool:
-        """True where `other` means by the name the class of that name in `own`."""
+        """True if the name in `other` means the class of that name in `own`."""
         if self._defined[name] < 2 or own is None or other is None or other is own:
             return True
         home = own.path.parent.name if own.path.stem == "__init__" else own.path.stem
@@ -114,7 +115,7 @@ class Examples:
                 for one in self._built(call, name, values, body.file, made)
             ]
             if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
-                if ast.unparse(statement.value) not in ("[]", "{}", "None"):  # Those are filled.
+                if ast.unparse(statement.value) not in ("[]", "{}", "None"):  # Filled later.
                     values[statement.targets[0].id] = statement.value
                 if built:
                     instances[statement.targets[0].id] = built[:3]
@@ -144,8 +145,9 @@ class Examples:
     def _resolved(
         self, node: ast.expr, values: dict[str, ast.expr], file: SourceFile | None
     ) -> str:
-        """The expression, where names that only the block knows are replaced by what they are; ""
-        for a name of which it does not show what it is."""
+        """The expression with the block's own names replaced by their values; "" if the block does
+        not show the value of a name.
+        """
         known = _Values(values, file, self.settings)
         unknown = known.name_of_unknown(node)
         return self.settings.get(unknown, "") if unknown else ast.unparse(known.resolved(node))
@@ -156,7 +158,7 @@ def _called(call: ast.Call) -> str:
 
 
 def _calls(statements: Iterable[ast.stmt]) -> list[ast.Call]:
-    """The calls in statements, in the order of their text; those of inner definitions are not."""
+    """The calls in statements, in text order, without those in inner definitions."""
     found: list[ast.Call] = []
     waiting: list[ast.AST] = list(statements)
     waiting.reverse()
@@ -188,7 +190,7 @@ def _bodies(file: SourceFile | None, tree: ast.Module) -> Iterator[_Body]:
 
 
 def _first_rounds(function: ast.FunctionDef) -> dict[str, ast.expr]:
-    """What the counters of loops hold in the first round."""
+    """The values of loop variables in the first iteration."""
     found: dict[str, ast.expr] = {}
     for one in ast.walk(function):
         if not isinstance(one, (ast.For, ast.comprehension)) or not isinstance(one.iter, ast.Call):
@@ -221,7 +223,7 @@ class _Values(ast.NodeTransformer):
         self._depth = 0
 
     def resolved(self, node: ast.expr) -> ast.expr:
-        """A copy of the expression; the names that it binds itself stay."""
+        """A copy of the expression; names that it binds itself are kept."""
         copied = ast.parse(ast.unparse(node), mode="eval").body
         self._bound |= {
             one.arg if isinstance(one, ast.arg) else one.id
@@ -231,7 +233,7 @@ class _Values(ast.NodeTransformer):
         return self.visit(copied)  # type: ignore[no-any-return]
 
     def name_of_unknown(self, node: ast.expr) -> str:
-        """The name of a variable or an attribute of which the block shows no value, else ""."""
+        """The name of a variable or attribute whose value the block does not show, otherwise ""."""
         root = node
         while isinstance(root, ast.Attribute):
             root = root.value
@@ -255,13 +257,15 @@ class _Values(ast.NodeTransformer):
         return self._guess(unknown) if unknown else self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        """A method of something unknown, such as `options.get("width", 64)`: its last argument."""
+        """Replaces a call on an unknown object, such as `options.get("width", 64)`, by its last
+        argument.
+        """
         if not self.name_of_unknown(node.func):
             return self.generic_visit(node)
         return self.resolved(node.args[-1]) if len(node.args) > 1 else self._guess("")
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
-        """An item of something unknown is what things of that name usually hold."""
+        """Replaces an item of an unknown object by a usual value for its name."""
         unknown = self.name_of_unknown(node.value)
         return self._guess(unknown) if unknown else self.generic_visit(node)
 
@@ -285,7 +289,7 @@ def _names_of(tree: ast.Module, kinds: tuple[type, ...] = (ast.stmt,)) -> set[st
 def proposals(
     name: str, tree: ast.Module, file: SourceFile | None, examples: Examples
 ) -> Iterator[Proposal]:
-    """What to try for the class `name` of a self-contained text, the likeliest first."""
+    """The proposals for the class `name` of a self-contained text, the likeliest first."""
     signature = Signature(tree, name, configs_of(tree, *([file.tree] if file is not None else [])))
     usual = signature.usual()
     places = list(usual.values())

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs in the sandbox: constructor arguments and inputs are tried until a forward runs, and a
-task is graded by the judge.
+"""The functions that run in the sandbox: they try constructor arguments and inputs until a forward
+runs, and grade a task with the judge.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _settings(known: Mapping[str, str], names: Names) -> SimpleNamespace:
 
     class Settings(SimpleNamespace):
         def __getattr__(self, name: str) -> Any:
-            # Other names are asked for by hasattr or getattr, which have a default.
+            # The code reads other names by hasattr or getattr, which have a default.
             if name.startswith("__") or name not in names.attributes:
                 raise AttributeError(name)
             setattr(self, name, _setting(name, known, names))
@@ -66,9 +66,9 @@ def _setting(name: str, known: Mapping[str, str], names: Names) -> Any:
 
 def find_arguments(asked: Json) -> Json:
     """{"text", "name", "proposals", "settings"} to {"init": […], "named": {…}, "inputs": […]} as
-    expressions, "number" of the proposal, "is_plain" where the judge can pass the
-    constructor's on, and "seen" with the arguments of the modules that it is made of; or
-    {"error": why}."""
+    expressions, "number" of the proposal, "is_plain" if the judge can pass the constructor's
+    arguments on, and "seen" with the arguments of its submodules; or {"error": why}.
+    """
     torch.manual_seed(SEED)
     warnings.simplefilter("ignore")
     settings.provide()
@@ -92,7 +92,7 @@ def find_arguments(asked: Json) -> Json:
         if "error" not in found:
             return {**found, "number": number}
         errors.append(found["error"])
-    # The reason of the likeliest proposal that came furthest says most.
+    # The most useful reason is the likeliest proposal's among those that came furthest.
     errors.sort(key=lambda why: why.startswith("not constructed"))
     return {"error": errors[0] if errors else "no constructor arguments are known"}
 
@@ -141,7 +141,7 @@ def _with_observed(
     given: tuple[list[Any], dict[str, Any]],
     observer: Observer,
 ) -> Json:
-    """The result of a proposal that ran: it runs once more, observed."""
+    """The result of a proposal that ran, with the calls observed in a second run."""
     init, named = proposal["init"], proposal["named"]
     try:
         form_of([*given[0], *given[1].values()])

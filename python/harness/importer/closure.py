@@ -3,9 +3,9 @@
 
 A name that a definition reads is looked up among the statements of its own file; an import from the
 same repository, or from another one of those that are imported, is followed to the statement there,
-and any other import is kept. Where files give one name to two things, the second gets another name.
-A package beyond Python, PyTorch, NumPy and einops is a reason to refuse the text where a definition
-needs it; where only a function's body mentions it, trying shows whether that is reached.
+and any other import is kept. If two files use the same name, the second definition is renamed. A
+text is refused if a definition needs a package other than Python, PyTorch, NumPy and einops; if
+only a function's body mentions the package, running the text shows whether the body is reached.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ class _Statement:
 
 @dataclass
 class _Closure:
-    folders: Sequence[Folder]  # Those whose files may be followed; the class's own is the first.
-    taken: dict[str, str] = field(default_factory=dict)  # Names of the text, and what they mean.
+    folders: Sequence[Folder]  # Folders whose imports are followed; the class's own is first.
+    taken: dict[str, str] = field(default_factory=dict)  # Names of the text, and their meanings.
     lines: set[str] = field(default_factory=set)  # Imports.
-    missing: dict[str, str] = field(default_factory=dict)  # Names of packages that are not there.
+    missing: dict[str, str] = field(default_factory=dict)  # Names of packages that are missing.
     statements: list[_Statement] = field(default_factory=list)
     # The names in the text, by file and by the names there.
     names: dict[Path, dict[str, str]] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class _Closure:
         return known[name]
 
     def _name_for(self, name: str, meant: str) -> str:
-        """The name, or one like it where the text has another meaning for it."""
+        """The name, or a similar one if the text uses the name for another definition."""
         found, number = name, 2
         while self.taken.setdefault(found, meant) != meant:
             found, number = f"{name}_{number}", number + 1
@@ -117,7 +117,7 @@ class _Closure:
         return found
 
     def _file_of(self, file: SourceFile, module: str, level: int) -> SourceFile | None:
-        """The repository's file of a module; packages may begin at any folder above the file."""
+        """The repository's file of a module; a package may begin at any folder above the file."""
         parts = [part for part in module.split(".") if part]
         if level:
             base = file.path.parent
@@ -139,7 +139,9 @@ class _Closure:
         return next(one for one in self.folders if one.root == file.root)
 
     def text(self) -> str:
-        """Imports, then the definitions, each behind those that it needs when it is defined."""
+        """The imports, then the definitions, each behind those that it needs when it is
+        executed.
+        """
         ordered: list[_Statement] = []
         for statement in self.statements:
             self._emit(statement, ordered, set())
@@ -176,10 +178,12 @@ class Text:
 
     text: str
     owners: dict[str, SourceFile]  # The files of the names that it defines as they do.
-    missing: dict[str, str]  # Names that it mentions and lacks: those of packages.
+    missing: dict[str, str]  # Names of missing packages that it mentions.
 
     def defined(self) -> str:
-        """The text for arguments that do not reach what is missing: a name for each of it."""
+        """The text for arguments that do not reach missing packages; each missing name is set to
+        None.
+        """
         head, _, rest = self.text.partition("\n\n\n")
         mentioned = [name for name in self.missing if re.search(rf"\b{name}\b", rest)]
         lines = [
@@ -189,7 +193,7 @@ class Text:
         return "\n".join([head, *lines]) + "\n\n\n" + rest if lines else self.text
 
     def why_undefined(self, error: str) -> str | None:
-        """The reason to refuse the text where an error shows that a package is needed."""
+        """The reason to refuse the text if an error shows that a package is needed."""
         found = re.search(r"NameError: name '(\w+)' is not defined", error)
         package = self.missing.get(found.group(1)) if found else None
         return f"not self-contained: needs the package {package}" if package else None
@@ -201,7 +205,9 @@ def self_contained(
     name: str,
     also: Iterable[tuple[SourceFile, str]] = (),
 ) -> Text:
-    """The class `name` of `file` and the names in `also` with all that they use. Raises Refused."""
+    """The class `name` of `file` and the names in `also` with everything that they use. Raises
+    Refused.
+    """
     closure = _Closure(folders)
     try:
         for where, wanted in [(file, name), *also]:
@@ -228,7 +234,7 @@ def _at(folder: Folder, base: Path, parts: list[str]) -> SourceFile | None:
 
 
 def _renamed(statement: _Statement, names: dict[str, str]) -> str:
-    """The statement as its author wrote it, comments included, with the names of the text."""
+    """The statement with its comments, under the names of the text."""
     node = statement.node
     lines = [line.encode() for line in statement.file.text.splitlines()]
     changed = {old: new for old, new in names.items() if old != new}
@@ -246,7 +252,9 @@ def _renamed(statement: _Statement, names: dict[str, str]) -> str:
 
 
 def _global_names(node: ast.AST, wanted: set[str]) -> Iterator[ast.Name]:
-    """Where a statement reads or binds these names of its file, not names of a function's own."""
+    """The positions where a statement reads or binds these names of its file, without a function's
+    locals.
+    """
     if not wanted:
         return
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
@@ -300,7 +308,7 @@ def _bound(node: ast.stmt) -> Iterator[str]:
 
 
 def _read(node: ast.AST) -> set[str]:
-    """All names that a statement reads, those of its annotations in quotes included."""
+    """All names that a statement reads, including those in quoted annotations."""
     found = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
     for one in ast.walk(node):
         annotation = getattr(one, "annotation", None) or getattr(one, "returns", None)
@@ -317,7 +325,7 @@ def _words(text: str) -> Iterator[str]:
 
 
 def _read_when_defined(node: ast.stmt) -> set[str]:
-    """The names that a statement reads as it is executed, not when its functions are called."""
+    """The names that a statement reads when it is executed, not when its functions are called."""
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
         arguments = node.args
         parts: list[ast.AST] = [*node.decorator_list, *arguments.defaults]

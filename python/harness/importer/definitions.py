@@ -3,9 +3,9 @@
 
 A definition is a JSON file with axes, inputs, outputs and the text of a reference with `run`.  Its
 workloads are the lines of workload.jsonl beside it, or of a file with its name elsewhere in the
-folder; the one of median size is taken.  Axes that workloads set become constants of the task, so
-that the judge tries other sizes; the model refuses others of axes that the definition fixes.
-Texts are parsed here, and nothing is run.
+folder; the workload of median size is taken.  Axes that workloads set become constants of the task,
+so that the judge tries other sizes; for axes that the definition fixes, the model refuses other
+sizes.  Texts are parsed here, and nothing is run.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Definition:
 
 
 def definitions_of(folder: Path) -> Iterator[Row | tuple[str, str]]:
-    """The tasks of a folder; (origin, reason) for each definition that is none."""
+    """The tasks of a folder; (origin, reason) for each definition that is not a task."""
     for definition in all_definitions(folder):
         name = re.sub(r"\W+", "_", str(definition.body["name"]))
         origin = f"{name}:{definition.path.relative_to(folder)}"
@@ -187,7 +187,7 @@ class _Inputs:
 
     tensors: the names of forward's parameters.
     given: the arguments of run.
-    lines: those of get_inputs.
+    lines: the lines of get_inputs.
     checks: lines of forward that refuse other sizes of fixed axes.
     """
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The operators of a module as PyTorch dispatches them, and how they are connected.
 
-The forward runs on the meta device, which has no data, under a TorchDispatchMode; so surface form
-and sizes do not count. Views, copies and constants are not operators: a value is known by the
-operator that made it. `structure` is equal for graphs that are equal but for sizes and literals.
+The forward runs on the meta device, which has no data, under a TorchDispatchMode; so the style of
+the source and the sizes do not matter. Views, copies and constants are not operators: a value is
+known by the operator that made it. `structure` is equal for graphs that differ only in sizes and
+literals.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class Graph:
 
 
 def family_of(operator: str) -> str:
-    """The class of an aten operator, "elementwise" for those that no other has."""
+    """The family of an aten operator; "elementwise" if no other family has it."""
     for family, starts in FAMILIES:
         if any((operator + ".").startswith(start) for start in starts):
             return family
@@ -79,7 +80,9 @@ def family_of(operator: str) -> str:
 
 @dataclass(frozen=True)
 class _Value:
-    """What made a tensor: its operator, the operators before that, and a hash of all above."""
+    """The origin of a tensor: its operator, the operators before it, and a hash of the graph
+    above.
+    """
 
     digest: str
     chains: frozenset[tuple[str, ...]]  # Chains of one or two operators that end here.
@@ -94,7 +97,7 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.operators: list[str] = []
         self.paths: set[str] = set()
         self._values: dict[int, _Value] = {}
-        self._alive: list[torch.Tensor] = []  # So that no two tensors have one id.
+        self._alive: list[torch.Tensor] = []  # Keeps tensors alive, so that ids are unique.
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -108,7 +111,7 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if not made:
             return
         if not given or name in _COPIES or (func is not None and is_view(func)):
-            # `copy_` gives its target what it copies; a factory makes a constant.
+            # After `copy_` the target has the source's origin; a factory's result is a constant.
             source = given[-1] if name == "copy" and given else (given or [_GIVEN])[0]
             self._keep(made, source)
             return
@@ -140,7 +143,7 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
 def graph_of(source: str, device: str = "meta") -> Graph:
     """The graph of a task's forward. Raises whatever its program raises on the device.
 
-    A program that looks at values needs "cpu", where it costs what its sizes cost.
+    A program that reads values needs "cpu", where its cost depends on its sizes.
     """
     task, place, recorder = Task(source), torch.device(device), _Recorder()
     with warnings.catch_warnings(), torch.no_grad(), task.running(place):

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`musacoder import`: from paths to tasks, and a table of what was taken and what was refused.
+"""`musacoder import`: makes tasks from paths, and prints a table of accepted and refused
+candidates.
 
 A candidate passes these steps; the first that it fails is its row's reason:
 
   its text        self-contained (closure.py), or a row's own
-  its arguments   those that its text makes, or those that the sandbox found (attempt.py); in a
-                  second round those with which another class that was found builds and calls it
+  its arguments   the text's own, or arguments that the sandbox found (attempt.py); in a second
+                  round the arguments with which another imported class builds and calls it
   its grade       by the judge (harness.judge.hygiene), in the sandbox; a trivial task is refused
-  overlap         with --kernelbench (overlap.py), and with what was taken before
+  overlap         with --kernelbench (overlap.py), and with tasks taken before
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ DATA_SETS = (".jsonl", ".parquet")
 SECONDS_OF_SEARCH = 60
 NOTHING_TAKEN = 3  # The exit code; src/cli/commands.h calls it kExitFound.
 SECONDS_OF_GRADE = 90
-SEEN_MAX = 4  # A limit for what others show of one class.
-SAME_STRUCTURE_MAX = 4  # A limit for tasks of one operator; of others one is enough.
+SEEN_MAX = 4  # Examples from other classes per class.
+SAME_STRUCTURE_MAX = 4  # For tasks of one operator; otherwise one.
 TEXT_BYTES_MAX = 200_000
 REQUEST = "Write a CUDA kernel for this PyTorch module.\n"
 
@@ -60,7 +61,7 @@ REQUEST = "Write a CUDA kernel for this PyTorch module.\n"
 class Options:
     out: Path
     suites: list[Path] = field(default_factory=list)
-    limit: int = 0  # A limit for each path; 0 for all.
+    limit: int = 0  # The limit for each path; 0: none.
 
 
 @dataclass(eq=False)
@@ -71,27 +72,27 @@ class Module:
     folders: list[Folder] = field(default_factory=list)  # Empty for a row's own text.
     file: SourceFile | None = None
     contained: closure.Text = closure.Text("", {}, {})
-    with_arguments: closure.Text = closure.Text("", {}, {})  # And what its arguments need.
-    why_fewer: str = ""  # The reason for which an example was not tried.
+    with_arguments: closure.Text = closure.Text("", {}, {})  # For its arguments.
+    why_fewer: str = ""  # Why one example failed.
     seen: list[Proposal] = field(default_factory=list)  # Arguments that other classes give it.
-    proposals: list[Proposal] = field(default_factory=list)  # Those that were tried last.
+    proposals: list[Proposal] = field(default_factory=list)  # The proposals that were tried last.
     found: Arguments | None = None  # Arguments with which a forward ran.
     used: Proposal = Proposal()  # The proposal of `found`.
-    seen_inside: Json = field(default_factory=dict)  # Arguments that it gives other classes.
-    why: str = ""  # The reason for which nothing was found.
+    seen_inside: Json = field(default_factory=dict)  # Arguments that it passes to other classes.
+    why: str = ""  # The reason why nothing was found.
 
 
 @dataclass
 class Candidate:
-    """One class or row on its way; `why` is set where it was refused."""
+    """One class or row that is being imported; `why` is set if it was refused."""
 
-    path: str  # The path of the command line that it is from.
+    path: str  # Its path on the command line.
     origin: str
-    name: str  # The class; "" where the text says it.
-    text: str = ""  # Self-contained, and from `task` on a whole task.
+    name: str  # The class; "" if the text determines it.
+    text: str = ""  # Self-contained; after `task` a whole task.
     licence: str = ""
     why: str = ""
-    module: Module | None = None  # None where the arguments are known.
+    module: Module | None = None  # None if the arguments are known.
     grade: str = ""
     graph: Graph | None = None
 
@@ -341,7 +342,7 @@ def _text_for(one: Candidate, proposals: list[Proposal]) -> closure.Text:
 
 
 def _take_result(module: Module, result: object) -> None:
-    """Takes what the sandbox made of the proposals; what was found before stays where it failed."""
+    """Stores the sandbox's result for the proposals; if it failed, the earlier result is kept."""
     try:
         found = Arguments.of(result)
         number = result["number"]  # type: ignore[index]
@@ -356,12 +357,12 @@ def _take_result(module: Module, result: object) -> None:
 
 
 def _is_to_be_shown(module: Module) -> bool:
-    """True where nothing was found, or only with a module that does nothing as an argument."""
+    """True if nothing was found, or only arguments with a module that does nothing."""
     return module.found is None or "nn.Identity" in repr((module.used.init, module.used.named))
 
 
 def _shown_by_others(modules: list[Candidate]) -> list[Module]:
-    """Notes with each class how others build and call it; returns those that are shown anew."""
+    """Notes for each class how others build and call it; returns classes with new examples."""
     by_place = {
         (one.module.file.root, one.module.file.path, one.name): one.module
         for one in modules
@@ -420,7 +421,7 @@ def tasks_of(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def graph_from(result: object) -> Graph | None:
-    """The graph of an inspection; None where there is none, or where it is something else."""
+    """The graph of an inspection; None if there is none or it is malformed."""
     given = result.get("graph") if isinstance(result, dict) else None
     if not isinstance(given, dict):
         return None
@@ -450,7 +451,7 @@ def _take_inspection(one: Candidate, result: object) -> None:
 
 
 def _prompt_row(one: Candidate, row: Json) -> Json:
-    """A row of rl.jsonl, in the form of the forge's."""
+    """A row of rl.jsonl, in the forge's format."""
     assert one.graph is not None
     extra = {"task": row["task"], "split": "train", "families": sorted(row["families"])}
     extra |= {"operators": row["operators"], "depth": len(row["operators"])}
@@ -470,7 +471,7 @@ def _write_lines(path: Path, rows: list[Json]) -> None:
 
 
 def _table(rows: list[Json]) -> list[Json]:
-    """For each path its counts, and its refusals by the kind of their reason."""
+    """A table with the counts for each path, and its refusals by kind of reason."""
     tables = []
     for path in dict.fromkeys(row["path"] for row in rows):
         own = [row for row in rows if row["path"] == path]

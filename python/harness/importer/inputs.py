@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inputs that no example shows, found by trying. This runs in the sandbox.
+"""Finds inputs by trial if no example shows them. This runs in the sandbox.
 
-A first guess has the rank and the channels of the first layer. A forward that fails names sizes and
-ranks: those of the layer in which it failed, and those in the text of the error. The next guesses
-have them in place of what was tried; the guesses nearest to the first one are tried first.
+A first guess has the rank and the channels of the first layer. A forward that fails suggests sizes
+and ranks: the failing layer's, and those in the error's text. The next guesses use these instead;
+guesses nearest to the first one are tried first.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _INTEGERS = {"index", "indice", "idx", "id", "label", "target"}
 _GRIDS = ("h", "w", "height", "width")
 _PAIRS = ("size", "x_size", "hw", "hw_shape", "shape", "resolution", "input_size", "spatial_size")
 _BATCHES = ("b", "bs", "batch_size")
-# The start of what Python, PyTorch and einops report of a wrong number of dimensions.
+# The start of the errors of Python, PyTorch and einops about a wrong number of dimensions.
 _RANK = re.compile(
     r"values to unpack \(expected (\d)|[Ee]xpected (\d)D? (?:dimension|\(unbatched)|"
     r"or (\d)D \(batched\)|expected (\d)D input|number of dims.* = (\d)|must be (\d)D"
@@ -44,12 +44,12 @@ _RANK = re.compile(
 
 @dataclass(frozen=True)
 class Spec:
-    """One argument: a tensor's sizes and for integers the bound, or an expression."""
+    """One argument: a tensor's sizes (with a bound for integers), or an expression."""
 
     sizes: tuple[int, ...] = ()
     bound: int = 0
-    constant: str = ""  # The expression of anything else than a random tensor.
-    count: int = 0  # The length of a list of such tensors; 0 for one tensor alone.
+    constant: str = ""  # The expression, if it is not a random tensor.
+    count: int = 0  # The length of a list of such tensors; 0 for a single tensor.
 
     def text(self) -> str:
         if self.constant:
@@ -83,7 +83,7 @@ def _shown(guess: Guess) -> str:
 
 
 class Search:
-    """Looks for inputs of one model; `reason` is why there are none, by the likeliest guess."""
+    """Searches inputs for one model; `reason` is the likeliest guess's error if there are none."""
 
     def __init__(self, model: nn.Module, names: "Names") -> None:
         self._model = model
@@ -129,7 +129,9 @@ class Search:
     # ---- First guesses --------------------------------------------------------------------------
 
     def _guesses(self) -> Iterator[Guess]:
-        """The likeliest first: one shape for all arguments, then pairs of two shapes."""
+        """The first guesses, the likeliest first: one shape for all arguments, then pairs of
+        shapes.
+        """
         first = _first_layer(self._model)
         modules = list(self._model.modules())
         bound = next((one.num_embeddings for one in modules if isinstance(one, nn.Embedding)), 0)
@@ -174,7 +176,7 @@ class Search:
     # ---- Next guesses ---------------------------------------------------------------------------
 
     def _changed(self, guess: Guess, why: str, watch: "_Watch") -> Iterator[tuple[float, Guess]]:
-        """Guesses that have what a failed forward wanted, with what each costs beyond this one."""
+        """Guesses that satisfy a failed forward's error, each with its distance from this guess."""
         wanted, given = watch.sizes()
         if wanted and given and wanted != given:
             yield from ((0.1, one) for one in _with_size(guess, given, wanted))
@@ -210,9 +212,9 @@ class Search:
 
 @dataclass(frozen=True)
 class Names:
-    """What the text shows of names: texts that they are compared with, which parameters of the
-    forward are sequences, which are read as attributes or keys, and which of those have attributes
-    themselves."""
+    """Facts about names in the text: texts with which they are compared, parameters of forward that
+    are sequences, names that are read as attributes or keys, and which of these have attributes.
+    """
 
     texts: dict[str, list[str]]
     sequences: frozenset[str]
@@ -221,7 +223,7 @@ class Names:
 
 
 def names_in(tree: ast.Module, name: str) -> Names:
-    """What the text shows of names, and the forward of its class `name` of sequences."""
+    """The facts about names in the text; sequences are those in the forward of the class `name`."""
     texts: dict[str, list[str]] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Compare) and isinstance(node.left, (ast.Name, ast.Attribute)):
@@ -258,7 +260,9 @@ def _with_shape(one: Spec, sizes: tuple[int, ...]) -> Spec:
 
 
 def _with_size(guess: Guess, old: int, new: int) -> Iterator[Guess]:
-    """One size in place of another: everywhere, and at the first and last place of each tensor."""
+    """Replaces one size by another: everywhere, and in the first and last dimension of each
+    tensor.
+    """
     for places in (slice(None), slice(-1, None), slice(0, 1)):
         changed = []
         for one in guess:
@@ -272,7 +276,7 @@ def _with_size(guess: Guess, old: int, new: int) -> Iterator[Guess]:
 
 
 def _divided(guess: Guess, factor: int) -> Iterator[Guess]:
-    """Fewer elements by a factor: in the two sizes of an image, or in one."""
+    """Divides the number of elements: in both sizes of an image, or in one size."""
     root = round(factor**0.5)
     for sides in (2, 1):
         part = root if sides == 2 and root * root == factor else factor
@@ -287,7 +291,7 @@ def _divided(guess: Guess, factor: int) -> Iterator[Guess]:
 
 
 def _squares(guess: Guess, side: int) -> Iterator[Guess]:
-    """Images of this side, and sequences as long as its square, one with a class token before."""
+    """Images of this side, and sequences as long as its square, with and without a class token."""
     for rank, changes in ((4, {2: side, 3: side}), (3, {1: side**2}), (3, {1: side**2 + 1})):
         yield tuple(
             (
@@ -392,7 +396,7 @@ class _Watch:
         self.layer = None
 
     def sizes(self) -> tuple[int, int]:
-        """The size that the layer wanted and the one that it got; zeros where none is known."""
+        """The size that the layer expected and the size that it got; zeros if unknown."""
         wanted, given = _channels(self.layer), self._given
         if not wanted or len(given) < 2:
             return 0, 0

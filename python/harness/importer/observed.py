@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a model that runs builds and calls the modules that it is made of: the arguments of their
-constructors and forwards, as expressions. This runs in the sandbox.
+"""Observes how a running model builds and calls its submodules: the arguments of their constructors
+and forwards, as expressions. This runs in the sandbox.
 
-These are the arguments that the author meant; a class that is built from other modules, or from a
-configuration, shows them nowhere else.
+These are the arguments that the author intended; for a class that is built from other modules or
+from a configuration, there is no other source.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Observer:
         return found
 
     def text(self, value: Any) -> str:
-        """An expression whose value is like this one; of a tensor only sizes and type are kept."""
+        """An expression for a similar value; for a tensor only sizes and type are kept."""
         text = self._text(value)
         if len(text) > TEXT_MAX:
             raise _Unknown
@@ -163,7 +163,7 @@ def _given(frame: FrameType) -> tuple[list[Any], dict[str, Any]]:
 
 
 def _needed(module: nn.Module, values: list[Any]) -> list[Any]:
-    """The values without those at the end that are the defaults."""
+    """The values without trailing defaults."""
     parameters = list(inspect.signature(module.forward).parameters.values())
     while values and len(values) <= len(parameters):
         default, last = parameters[len(values) - 1].default, values[-1]

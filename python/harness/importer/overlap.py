@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a task is too near to one of a suite that models are evaluated on.
+"""Decides whether a task is too similar to one of an evaluation suite.
 
-Graphs are compared, not texts: operators and their connections, without sizes and literals. Of
-single operators there is one each, so a task of one operator that the suite has is not refused; it
-is counted.
+Graphs are compared, not texts: operators and their connections, without sizes and literals. A task
+of a single operator that the suite has is not refused, since there is only one such graph; it is
+counted.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from harness.importer.graph import Graph
 
 JACCARD_MAX = 0.8
-OPERATORS_COMPARED_MIN = 4  # Sequences of fewer are near to too much.
+OPERATORS_COMPARED_MIN = 4  # Shorter sequences resemble too many tasks.
 GRAM = 13
 GRAMS_SHARE_MAX = 0.5
 
@@ -32,7 +32,7 @@ class Suite:
         self.grams |= _grams(text)
 
     def nearest(self, graph: Graph) -> float:
-        """The Jaccard index of chains of three operators with the nearest task."""
+        """The nearest task's Jaccard index of chains of three operators."""
         return max((_jaccard(graph.paths, one.paths) for one in self.graphs.values()), default=0.0)
 
     def shares_single(self, graph: Graph) -> bool:
@@ -62,7 +62,9 @@ def _jaccard(one: Iterable[str], other: Iterable[str]) -> float:
 
 
 def _is_neighbour(one: list[str], other: list[str]) -> bool:
-    """Equal but for one operator that differs, is missing or is added; the first is the same."""
+    """True if the sequences differ in at most one operator (changed, missing or added), not the
+    first.
+    """
     longer = max(len(one), len(other))
     if longer < OPERATORS_COMPARED_MIN or abs(len(one) - len(other)) > 1 or one[:1] != other[:1]:
         return False
@@ -76,7 +78,7 @@ def _is_neighbour(one: list[str], other: list[str]) -> bool:
 
 
 def _grams(text: str) -> set[int]:
-    """Hashes of all runs of GRAM words and signs, comments and strings of documentation aside."""
+    """Hashes of all runs of GRAM tokens, without comments and docstrings."""
     text = re.sub(r'"""[\s\S]*?"""|#[^\n]*', "", text)
     words = re.findall(r"\w+|[^\w\s]", text)
     return {hash(tuple(words[i : i + GRAM])) for i in range(len(words) - GRAM + 1)}

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Problems of robust-kbench and of GPU MODE's reference-kernels, as tasks.
 
-robust-kbench has in a folder func_forward.py or func_backward.py, with Model and get_inputs, and
-for each a JSON file with the arguments of both; the task of a backward pass returns gradients.
-reference-kernels has in a folder reference.py, with ref_kernel and generate_input, and task.yml,
-of whose tests and benchmarks the one of median size is taken.  Whole arguments become constants of
-the task, so that the judge tries other sizes.  Texts are parsed here, and nothing is run.
+A robust-kbench folder has func_forward.py or func_backward.py, with Model and get_inputs, and for
+each a JSON file with the arguments of both; the task of a backward pass returns gradients.  A
+reference-kernels folder has reference.py, with ref_kernel and generate_input, and task.yml, whose
+test or benchmark of median size is taken.  Whole arguments become constants of the task, so that
+the judge tries other sizes.  Texts are parsed here, and nothing is run.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ _FORWARD = """def get_inputs():
 
 
 def problem_folders(folder: Path) -> set[Path]:
-    """The folders below that are a problem."""
+    """The folders below this one that are a problem."""
     found = {path.parent for path in folder.rglob("config_forward.json")}
     found = {path for path in found if (path / "func_forward.py").is_file()}
     return found | {path.parent for path in _references(folder)}
 
 
 def problems_of(folder: Path) -> Iterator[Row | tuple[str, str]]:
-    """The tasks of a folder; (origin, reason) for each problem that is none."""
+    """The tasks of a folder; (origin, reason) for each problem that is not a task."""
     for path in [*sorted(folder.rglob("func_*ward.py")), *sorted(_references(folder))]:
         place = path.relative_to(folder)
         is_reference = path.name == "reference.py"
@@ -144,7 +144,7 @@ def task_of_reference(path: Path) -> str:
     text = _without(original, ("check_implementation", "verbose_allclose"))
     text = re.sub(r"""(["'])cuda\1""", '"cpu"', text)
     managers = sorted(set(re.findall(r"\b(DeterministicContext|DisableCuDNNTF32)\b", text)))
-    # The judge decides about TF32 and determinism.
+    # The judge controls TF32 and determinism.
     imports = [f"from contextlib import nullcontext as {name}" for name in managers]
     head = "\n".join([*imports, "input_t = output_t = object"])
     constants = _Constants(text)

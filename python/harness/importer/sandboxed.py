@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that run code of others, each call in a sandbox of its own.
+"""Runs untrusted code, each call in its own sandbox.
 
 A call is a fork of this process that enters the sandbox of `src/sandbox` (no network, no files but
 Python's, PyTorch's and the harness's, a private /tmp, limits), runs the function and writes its
-result as JSON. The result is data from a process that nobody trusts: it has a limit, it may be
-anything, and its reader checks it.
+result as JSON. The result is untrusted data: its size is limited, it may be anything, and its
+reader checks it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from harness.worker import view
 
 RESULT_BYTES_MAX = 8 << 20
 _MEMORY_BYTES = 3 << 30
-_WAIT_FACTOR = 6  # A call may last this many times its processor time: others compute as well.
+_WAIT_FACTOR = 6  # The limit of wall time, as a multiple of processor time.
 _PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -56,8 +56,8 @@ class Sandbox:
     ) -> Iterator[tuple[Any, Any]]:
         """(key, result) for each (key, argument), in the order of their ends.
 
-        `seconds` are a limit of processor time.
-        The result is {"died": why} where the process ended without one.
+        `seconds` is the limit of processor time. The result is {"died": why} if the process ended
+        without one.
         """
         waiting = iter(asked)
         running: list[_Running] = []
@@ -138,7 +138,7 @@ class Sandbox:
 
 
 def _wait(running: list[_Running]) -> list[_Running]:
-    """Reads what there is; those that ended, are late, or wrote too much, and are gone now."""
+    """Reads available output; returns the calls that ended, ran too long or wrote too much."""
     left = min(one.deadline for one in running) - time.monotonic()
     ready = select.select([one.pipe for one in running], [], [], max(0.0, left))[0]
     ended = []

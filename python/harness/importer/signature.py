@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Constructor arguments from a signature: from defaults, annotations, what the text does with a
-parameter, and what parameters with such names usually hold. A parameter whose attributes are read
-becomes `settings()`, a namespace.
+"""Guesses constructor arguments from a signature: from defaults, annotations, the text's uses of a
+parameter, and usual values for its name. A parameter whose attributes are read becomes
+`settings()`, a namespace.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ GUESSES_MAX = 6  # A limit for each width.
 # The sandbox makes a namespace or a dict of these, with the members that are read.
 SETTINGS, MAPPING = "settings()", "mapping()"
 
-# Numbers by name, the first that matches; sizes are small enough for a CPU.
+# Numbers by name; the first match applies. Sizes are small enough for a CPU.
 _NUMBERS = (
     (r"drop|^p$|_prob$|_pdrop$", "0.0"),
     (r"^use_|^is_|^with_|^has_|bias|affine|residual|norm_first|causal|learnable|shortcut", "True"),
@@ -69,18 +69,18 @@ _ITERATING = {"len", "zip", "enumerate", "reversed", "sum", "max", "min", "sorte
 @dataclass(frozen=True)
 class Parameter:
     name: str
-    default: str | None  # The expression; None where there is none.
+    default: str | None  # The expression; None if there is none.
     annotation: str = ""
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """Arguments as expressions; `inputs` is None where the sandbox is to find them."""
+    """Arguments as expressions; `inputs` is None if the sandbox must find them."""
 
     init: tuple[str, ...] = ()
     named: dict[str, str] = field(default_factory=dict)
     inputs: tuple[str, ...] | None = None
-    file: SourceFile | None = None  # The file where the names in the expressions have a meaning.
+    file: SourceFile | None = None  # The file in which the expressions' names are resolved.
     owners: Mapping[str, SourceFile] = field(default_factory=dict)  # Other files, by a name's.
 
     def names(self) -> set[str]:
@@ -99,7 +99,7 @@ def is_store(node: ast.Name) -> bool:
 
 
 def number(name: str) -> str | None:
-    """What a parameter or a setting of this name usually holds."""
+    """A usual value for a parameter or setting of this name."""
     found = (value for pattern, value in _NUMBERS if re.search(pattern, name, re.IGNORECASE))
     return next(found, None)
 
@@ -109,7 +109,7 @@ def number(name: str) -> str | None:
 
 @dataclass
 class _Uses:
-    """What the text does with a parameter of a constructor."""
+    """How the text uses a parameter of a constructor."""
 
     kinds: set[str] = field(default_factory=set)  # "called", "module", "items", "keys".
     texts: list[str] = field(default_factory=list)
@@ -118,7 +118,7 @@ class _Uses:
 
 
 class Signature:
-    """The constructor of a class, and what a self-contained text does with its parameters."""
+    """The constructor of a class, and how a self-contained text uses its parameters."""
 
     def __init__(self, tree: ast.Module, name: str, configs: Mapping[str, ast.ClassDef]) -> None:
         """`configs` are the classes that may hold settings."""
@@ -235,7 +235,7 @@ def _is_name(node: ast.AST, name: str) -> bool:
 
 
 def _parameters(function: ast.FunctionDef) -> list[Parameter]:
-    """Those of a method without `self`."""
+    """The parameters of a method, without `self`."""
     positional = [*function.args.posonlyargs, *function.args.args][1:]
     num_needed = len(positional) - len(function.args.defaults)
     defaults: list[ast.expr | None] = [*([None] * num_needed), *function.args.defaults]
@@ -251,7 +251,7 @@ def _parameters(function: ast.FunctionDef) -> list[Parameter]:
 
 
 def _is_wanted(parameter: Parameter) -> bool:
-    """Those without a default, and dropout, which must not be random."""
+    """True for a parameter without a default, and for dropout, which must not be random."""
     if parameter.default is None:
         return True
     return "drop" in parameter.name and parameter.default[:1].isdigit()
@@ -260,7 +260,7 @@ def _is_wanted(parameter: Parameter) -> bool:
 def _values(
     parameter: Parameter, uses: _Uses, width: str, configs: Mapping[str, ast.ClassDef]
 ) -> list[str]:
-    """What a parameter may hold, the likeliest first."""
+    """Values for a parameter, the likeliest first."""
     name = parameter.name
     annotation = parameter.annotation.strip("'\"").removeprefix("Optional[").rstrip("]")
     if parameter.default is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be imported from a path: rows of a data set, task files, or the modules of a repository.
+"""Finds what to import from a path: rows of a data set, task files, or a repository's modules.
 
 Rows are JSON Lines or Parquet (with pyarrow) with the module's text in `python_code`, as KernelBook
 has it, or in `code`, and its class in `entry_point`. A Python file that defines `get_inputs` is a
@@ -23,7 +23,7 @@ _SKIPPED_FOLDERS = {".git", "build", "dist", "node_modules", "__pycache__", ".ve
 
 
 class Refused(Exception):
-    """A reason for which something is not imported; the text is a row of the table."""
+    """The reason why something is not imported; the text is a row of the table."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Folder:
 
 @dataclass(frozen=True)
 class Row:
-    """A text that is a whole program, and the class that is its model; "" where it is not named."""
+    """A text that is a whole program, and the class that is its model; "" if no class is named."""
 
     origin: str
     text: str
@@ -57,7 +57,7 @@ class Row:
 
 
 def parsed(text: str) -> ast.Module:
-    """The tree of a text, without Python's warnings. Raises Refused where it is not Python."""
+    """The tree of a text, without Python's warnings. Raises Refused if it is not Python."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -67,7 +67,7 @@ def parsed(text: str) -> ast.Module:
 
 
 def rows_of(path: Path) -> Iterator[Row | tuple[str, str]]:
-    """The rows of a data set; (origin, reason) for each line that holds none."""
+    """The rows of a data set; (origin, reason) for each line without a row."""
     records = _parquet(path) if path.suffix == ".parquet" else _json_lines(path)
     for number, record in enumerate(records, 1):
         origin = f"{path.name}:{number}"
@@ -84,7 +84,7 @@ def _licence(record: dict[str, Any]) -> str:
 
 
 def _json_lines(path: Path) -> Iterator[dict[str, Any]]:
-    with path.open("rb") as lines:  # The error of bytes that are no UTF-8 is a ValueError, too.
+    with path.open("rb") as lines:  # Invalid UTF-8 is a ValueError, too.
         for line in lines:
             if not line.strip():
                 continue

@@ -32,7 +32,7 @@ class Arguments:
 
     @staticmethod
     def of(found: object) -> "Arguments":
-        """Checks what came out of the sandbox. Raises Refused where it is something else."""
+        """Checks the sandbox's result. Raises Refused if it is malformed."""
         if isinstance(found, dict) and isinstance(found.get("error"), str):
             raise Refused(found["error"][:300])
         if isinstance(found, dict) and isinstance(found.get("died"), str):
@@ -56,8 +56,8 @@ class Arguments:
 def task_text(text: str, name: str, arguments: Arguments) -> str:
     """The text of the task; sizes become constants, so that the judge can try others.
 
-    Arguments that the judge cannot pass on, such as modules and configurations, are made by a class
-    around the found one, which gets their sizes.
+    If the judge cannot pass some arguments on, such as modules and configurations, a wrapper class
+    takes their sizes and makes them.
     """
     bound = {getattr(one, "name", "") for one in ast.parse(text).body}
     if "Model" in bound and (name != "Model" or not arguments.is_plain):
@@ -143,7 +143,7 @@ class _Sizes:
         self._batch = "num_rows" if is_taken else "batch_size"
 
     def batch_of(self, texts: list[str]) -> int:
-        """The first extent, where all random inputs with more than one dimension have the same."""
+        """The first extent, if all random inputs with more than one dimension share it."""
         shapes = [_shape_of(one) for text in texts for one in ast.walk(ast.parse(text))]
         firsts = [getattr(shape[0], "value", 0) for shape in shapes if len(shape) > 1]
         is_one = len(set(firsts)) == 1 and type(firsts[0]) is int and firsts[0] > 1
@@ -182,7 +182,7 @@ class _Sizes:
 
 
 def _shape_of(tree: ast.AST) -> list[ast.expr]:
-    """The extents of a random tensor, as they are in its call; [] of anything else."""
+    """The extents in a call that makes a random tensor; [] for any other expression."""
     if not isinstance(tree, ast.Call) or not ast.unparse(tree.func).startswith("torch.ran"):
         return []
     for argument in tree.args:
@@ -201,7 +201,7 @@ class _Sized(ast.NodeTransformer):
 
 
 class _Known(_Sized):
-    """Only sizes that the inputs have as well."""
+    """Replaces only sizes that the inputs have, too."""
 
     def __init__(self, sizes: _Sizes) -> None:
         super().__init__(sizes, LITERAL_MIN)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A text that is made in a forked process, so that its making can end or hold up no other.
+"""Makes a text in a forked process, so that a failure there cannot end or delay this process.
 
-A crash, an endless loop or a lack of memory there costs the text alone: the caller gets "" then,
-after `WALL_S` at most. The fork cannot use a device, and what it changes (generators, memory) is
-gone with it. It costs some 10 ms of a process that has imported torch.
+After a crash, an endless loop or a lack of memory there, the caller gets "", after `WALL_S` at
+most. The fork cannot use a device, and its changes (generators, memory) end with it. A fork of a
+process that has imported torch costs about 10 ms.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TEXT_BYTES_MAX = 4096
 
 
 def text_made_apart(make: Callable[[], str]) -> str:
-    """What `make` returns in a fork of this process; "" where it does not, or has no room."""
+    """The result of `make` in a fork of this process; "" if it fails or there is no memory."""
     if not _has_room():
         return ""
     try:
@@ -37,7 +37,7 @@ def text_made_apart(make: Callable[[], str]) -> str:
         return ""
     try:
         child = os.fork()
-    except OSError:  # The sandbox may refuse it, or its limit of processes is reached.
+    except OSError:  # The sandbox refuses forks, or its process limit is reached.
         os.close(read_end)
         os.close(write_end)
         return ""
@@ -53,7 +53,9 @@ def text_made_apart(make: Callable[[], str]) -> str:
 
 
 def _has_room() -> bool:
-    """Whether the limit of this process leaves room: the supervisor counts shared pages twice."""
+    """Whether this process's memory limit permits a fork: the supervisor counts shared pages
+    twice.
+    """
     limit, _ = resource.getrlimit(resource.RLIMIT_DATA)
     if limit == resource.RLIM_INFINITY:
         return True
@@ -70,13 +72,13 @@ def _bytes_of(name: str) -> int:
 
 def _run(make: Callable[[], str], write_end: int) -> NoReturn:
     with contextlib.suppress(BaseException):
-        torch.set_num_threads(1)  # The threads of a pool are not in a fork, which would wait.
+        torch.set_num_threads(1)  # A fork has no pool threads and would wait for them.
         gc.disable()  # Garbage may belong to a device.
         _limit(resource.RLIMIT_CPU, CPU_S)
         _limit(resource.RLIMIT_DATA, _bytes_of("VmData") + MORE_BYTES)
         _limit(resource.RLIMIT_CORE, 1)
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.setitimer(signal.ITIMER_REAL, WALL_S)  # Should the parent be gone.
+        signal.setitimer(signal.ITIMER_REAL, WALL_S)  # In case the parent is gone.
         _keep_only(write_end)
         os.write(write_end, make().encode()[:TEXT_BYTES_MAX])
     os._exit(0)
@@ -89,7 +91,9 @@ def _limit(kind: int, value: int) -> None:
 
 
 def _keep_only(descriptor: int) -> None:
-    """The parent's channel and output are not the fork's to write to."""
+    """Closes all descriptors but one: the fork must not write to the parent's channel and
+    output.
+    """
     null = os.open("/dev/null", os.O_RDWR)
     for other in (int(name) for name in os.listdir("/proc/self/fd")):
         if other <= 2:
@@ -100,7 +104,7 @@ def _keep_only(descriptor: int) -> None:
 
 
 def _read(descriptor: int, deadline: float) -> bytes:
-    """All up to the end of the fork; nothing where that does not come in time."""
+    """Everything that the fork writes until its end; nothing if that is too late."""
     read = b""
     while (left := deadline - time.monotonic()) > 0:
         if not select.select([descriptor], [], [], left)[0]:

@@ -3,16 +3,16 @@
 
   audit.py QUESTION.json
 
-QUESTION is {"task", "source", "artifacts", "aten", "seed", "device", "mode", "precision"}.
-Nothing is compared here: only the sanitizer's word counts, so this process may hold the reference
-beside the candidate. It runs in the sandbox, below compute-sanitizer, which makes every kernel 10
-to 100 times slower; hence the sizes are those of the CPU backend. Each tensor has an allocation of
-its own, as exact as the driver gives, so that the sanitizer sees an access right behind it.
+QUESTION is {"task", "source", "artifacts", "aten", "seed", "device", "mode", "precision"}. Nothing
+is compared here: only the sanitizer's findings count, so this process may have both the reference
+and the candidate. It runs in the sandbox, below compute-sanitizer, which makes every kernel 10 to
+100 times slower; hence the sizes are those of the CPU backend. Each tensor has its own allocation
+of exact size, so that the sanitizer detects an access directly behind it.
 
-On standard output: "audit: cannot: why" and exit code 3 where the task itself cannot be run, before
-anything of the candidate ran; else "audit: done, N of M" as the last line, N being the shapes that
-the candidate ran at, and exit code 0. A candidate that raises is passed over: it may refuse sizes
-that it was not made for, and after a fault the device refuses everything.
+On standard output: "audit: cannot: why" and exit code 3 if the task itself cannot be run, before
+any candidate code; otherwise "audit: done, N of M" as the last line, N being the number of shapes
+at which the candidate ran, and exit code 0. An exception of the candidate is ignored: it may refuse
+sizes for which it was not made, and after a fault the device refuses everything.
 """
 
 from __future__ import annotations
@@ -50,8 +50,7 @@ TEXT_MAX = 300
 class Allocations:
     """Regions as allocations, one for each tensor (a region.Memory and its region.Source).
 
-    A tensor's offset is its number here, times what every offset is a multiple of; descriptors
-    mean nothing.
+    A tensor's offset is its number times the alignment of offsets; descriptors are unused.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -129,7 +128,7 @@ def _case(
 
 
 def _run_all(question: Json, cases: list[tuple[Shape, Reference, list[Any]]], place: Place) -> int:
-    """At how many shapes the candidate ran to its end."""
+    """The number of shapes at which the candidate ran to its end."""
     if question["aten"]:  # The extensions were linked without it.
         AtenRecorder.load(str(question["aten"]))
     candidate = CandidateProcess(place)
@@ -138,7 +137,7 @@ def _run_all(question: Json, cases: list[tuple[Shape, Reference, list[Any]]], pl
     load["schedule_seed"] = 0
     if not _tries("load", candidate, load):
         return 0
-    questions = []  # All models first: the first run takes away what only __init__ may use.
+    questions = []  # All models first: the first run removes __init__'s operators.
     for number, (shape, reference, inputs) in enumerate(cases):
         values: list[tuple[str, object]] = [("", reference.init)]
         entries, _ = region.pack_named(

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether a floating tensor is close enough to the reference's; `compare.py` gives the formula.
 
-Works in pieces (pieces.py), on the CPU as on a GPU.
+The comparison works in pieces (pieces.py), on the CPU and on a GPU.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from harness.worker import pieces
 from harness.worker.wire import Json
 
 DOUBT_FACTOR = 4.0
-DOUBT_MAX = 0.1  # Times this, of an element, under values that are not the task's own.
+DOUBT_MAX = 0.1  # The limit, as a fraction of an element, for values not the task's own.
 MISMATCHES_SHOWN = 5
 DECADES = ("1-10", "10-100", "100-1e3", "1e3-1e4", ">=1e4")
 NONFINITE = "nonfinite"
@@ -37,7 +37,7 @@ class _Piece:
 
 @dataclass
 class _Tally:
-    """What is told of the elements outside the tolerance."""
+    """The facts about elements outside the tolerance."""
 
     num_wrong: int = 0
     num_misplaced: int = 0  # Elements of which exactly one side is NaN or infinite.
@@ -49,10 +49,11 @@ class _Tally:
 
 
 def doubt_of(expected: torch.Tensor, others: Sequence[torch.Tensor]) -> torch.Tensor:
-    """By how much the reference's own results for an output differ, element by element.
+    """The reference error bound: how much the reference's own results for an output differ, by
+    element.
 
-    In fp32 at least, and of real numbers; 0 where a result is not finite. Empty where `expected` is
-    not floating.
+    It has real numbers, in fp32 at least; 0 if a result is not finite. Empty if `expected` is not
+    floating.
     """
     if not expected.is_floating_point() and not expected.is_complex():
         return torch.empty(0)
@@ -71,7 +72,7 @@ def doubt_of(expected: torch.Tensor, others: Sequence[torch.Tensor]) -> torch.Te
 
 
 def is_ill_conditioned(expected: torch.Tensor, doubt: torch.Tensor) -> bool:
-    """Whether the tolerance for some element would be a good part of the element."""
+    """Whether the tolerance for some element would be a large fraction of the element."""
     if not doubt.numel():
         return False
     exact = torch.view_as_real(expected) if expected.is_complex() else expected
@@ -86,7 +87,7 @@ def is_ill_conditioned(expected: torch.Tensor, doubt: torch.Tensor) -> bool:
 def differences(
     expected: torch.Tensor, got: torch.Tensor, doubt: torch.Tensor | None, tolerance: float
 ) -> Json | None:
-    """Evidence of the elements outside the tolerance, for an OutputCheck; None where there is none.
+    """Evidence of the elements outside the tolerance, for an OutputCheck; None if there are none.
 
     `expected` and `got` have one shape and dtype; `doubt`, of that shape, is `doubt_of`'s.
     """
@@ -108,8 +109,8 @@ def differences(
 
 def _is_plainly_right(expected: torch.Tensor, got: torch.Tensor, least: float) -> bool:
     """Whether the largest error is within `least`, the smallest allowance of any element: one pass
-    in the tensors' own precision, which finds nearly all right outputs. The difference of two
-    numbers is off by a rounding, which PLAINLY has room for; one that overflows is not plain.
+    in the tensors' own precision, which finds nearly all right outputs. A difference of two numbers
+    has a rounding error, for which PLAINLY leaves room; an overflow fails.
     """
     if expected.numel() == 0 or expected.dtype not in _PLAIN:
         return False
@@ -122,16 +123,16 @@ def _is_plainly_right(expected: torch.Tensor, got: torch.Tensor, least: float) -
 
 
 def _least(dtype: torch.dtype) -> float:
-    """The least allowance: numbers that are not normal have few bits, and -ftz=true makes them 0.
-    Half precision has such numbers where others have plain ones, and has none.
+    """The least allowance: subnormal numbers have few bits, and -ftz=true makes them 0. It does not
+    apply to half precision, whose subnormal range contains ordinary values.
     """
     smallest = torch.finfo(dtype).tiny
     return smallest if smallest < 1e-30 else 0.0
 
 
 def _is_right(piece: _Piece, tolerance: float, scale: float) -> torch.Tensor:
-    """Whether all is finite and within the tolerance without any doubt.  By a comparison that an
-    infinity or a NaN on either side fails: an error is never less than an infinite allowance here.
+    """Whether all elements are finite and within the tolerance without the error bound. An
+    infinity or a NaN on either side fails the comparison.
     """
     error = (piece.got - piece.exact).abs_()
     return (error < piece.exact.abs().clamp_(min=scale).mul_(tolerance)).all()
@@ -163,8 +164,8 @@ def _rms(expected: torch.Tensor) -> float:
 
 
 def _doubt_rms(expected: torch.Tensor, doubt: torch.Tensor) -> float:
-    """Root mean square of the doubt, where the reference gives more than a plain zero: a ReLU has
-    no doubts about what it cut off.
+    """Root mean square of the error bound over elements where the reference is not an exact zero:
+    the zeros of a ReLU have no error.
     """
     found = _pieces(expected, expected, doubt)
     pairs = ((piece.exact, piece.doubt) for piece in found if piece.doubt is not None)
@@ -248,7 +249,7 @@ def _report(tally: _Tally, expected: torch.Tensor, got: torch.Tensor) -> Json:
 
 
 def mismatches(expected: torch.Tensor, got: torch.Tensor, places: list[int]) -> list[Json]:
-    """The elements at these flat places."""
+    """The elements at these flat indices."""
     flat_expected, flat_got = expected.reshape(-1), got.reshape(-1)
     return [
         {

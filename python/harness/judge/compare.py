@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Comparing a candidate's outputs with the reference's: exact in form, tolerant in value.
 
-The allowance for an element of a floating tensor is, with r the reference, d its doubt (the most by
-which it differs from itself in double precision and with its sums in another order), and t the
+The allowance for an element of a floating tensor is, with r the reference, d its error bound (its
+largest difference from itself in double precision and with its sums in another order), and t the
 tolerance of r's dtype,
 
     t * max(|r|, rms(r)) + 4 * max(d, rms(d))
 
-where rms runs over finite elements, and the smallest normal number of r's dtype at least, but for
-half precision. Only the reference scales it. NaN and infinities must
-stand where the reference has them. Integers, bools and all other values must be equal.
+where rms runs over finite elements. Except in half precision, the allowance is at least the
+smallest normal number of r's dtype. Only the reference determines it. NaN and infinities must be
+where the reference has them. Integers, bools and all other values must be equal.
 `docs/correctness.md` gives the reasons.
 """
 
@@ -48,7 +48,8 @@ class Comparer:
     def failures(self, expected: Any, got: Any, doubt: Any, path: str = "output") -> list[Json]:
         """One OutputCheck for each place where `got` disagrees; empty when it agrees.
 
-        `doubt` has the structure of `expected`, with `doubt_of`'s for each tensor, or is None.
+        `doubt` has the structure of `expected`, with the result of `doubt_of` for each tensor, or
+        is None.
         """
         if isinstance(expected, torch.Tensor):
             if not isinstance(got, torch.Tensor):
@@ -151,7 +152,7 @@ def _difference_of_keys(expected: Mapping[Any, Any], got: Mapping[Any, Any]) -> 
 
 
 def _some(keys: list[Any]) -> str:
-    """The first keys, each cut off where it is long: a candidate's may be any text."""
+    """The first keys, long ones cut off: a candidate's key may be any text."""
     shown = ", ".join(repr(key)[:KEY_CHARACTERS_MAX] for key in keys[:KEYS_SHOWN])
     more = len(keys) - KEYS_SHOWN
     end = f" and {more} more" if more > 0 else ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What running a task would cost, without running it: on the meta device, which has no data."""
+"""Estimates the cost of running a task, on the meta device, which has no data."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from harness.worker.region import state_of, tensors_of
 from harness.judge.task import Task
 from harness.worker.wire import TASK_FILE
 
-ELEMENT_WORK = 16  # An element of a pointwise result costs without a GPU what so many flops do.
+ELEMENT_WORK = 16  # Flops that cost as much as a pointwise result's element, without a GPU.
 HIDDEN = "__dynamo_disable"  # The attribute where PyTorch's wrapper keeps the hidden function.
 
 
@@ -57,7 +57,7 @@ class Cost:
     bytes_state: int
     bytes_tensor_max: int
     shapes: tuple[tuple[int, ...], ...]  # The inputs' shapes.
-    has_empty: bool  # Some operation made a tensor without elements.
+    has_empty: bool  # An operation made a tensor without elements.
 
 
 class _NoModules:
@@ -106,7 +106,7 @@ class _Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 class NoGenerators(TorchFunctionMode):
-    """Leaves generators out, of which the meta device has none."""
+    """Drops generator arguments, which the meta device does not support."""
 
     def __torch_function__(
         self, function: Any, types: Any, args: Any = (), kwargs: Any = None
@@ -116,7 +116,8 @@ class NoGenerators(TorchFunctionMode):
 
 
 class RecurrentLayers(TorchFunctionMode):
-    """Answers recurrent layers by formula: step by step they take the meta device a minute.
+    """Computes the cost of recurrent layers by formula: step by step the meta device takes a
+    minute.
 
     `note` gets each layer's name, arguments and result.
     """
@@ -145,12 +146,12 @@ def is_view(func: Any) -> bool:
 
 
 def bytes_of(tensor: torch.Tensor) -> int:
-    """The size of a copy, of which a view may hold a single element."""
+    """The size of a copy; a view may have more elements than its memory."""
     return tensor.numel() * tensor.element_size()
 
 
 def estimate(task: Task, bound: Mapping[str, int]) -> Cost:
-    """The cost of one forward with these sizes. Raises Refusal for what the program raises."""
+    """The cost of one forward with these sizes. Raises Refusal for an exception of the program."""
     meta, counter = torch.device("meta"), _Counter()
     with warnings.catch_warnings(), meta, torch.no_grad(), task.running(meta), NoGenerators():
         warnings.simplefilter("ignore")
@@ -170,7 +171,7 @@ def estimate(task: Task, bound: Mapping[str, int]) -> Cost:
 
 
 def warm_up() -> None:
-    """Makes torch import what the meta device needs, so that forks have it."""
+    """Makes torch import the modules that the meta device needs, so that forks share them."""
     _defer_dynamo()
     estimate(Task(_WARM_UP), {})
     forget_module(TASK_FILE)

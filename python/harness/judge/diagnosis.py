@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What explains a wrong output: which operator of the reference the candidate computes otherwise.
+"""Explains a wrong output: finds the operator of the reference that the candidate computes
+differently.
 
 The reference runs again on the trial's inputs, each time with one thing changed (perturbations.py:
-an operator left out, replaced or given other arguments; a parameter left out; the other mode;
-two neighbours exchanged; another constant, which is fitted), and its outputs are compared with the
-candidate's under the trial's own tolerance. The first change that gives them is named. Where none
-does, patterns.py describes which elements are wrong.
+an operator left out, replaced or given other arguments; a parameter left out; the other mode; two
+neighbours exchanged; another constant, which is fitted), and its outputs are compared with the
+candidate's under the trial's own tolerance. The first change that reproduces them is reported. If
+there is none, patterns.py describes which elements are wrong.
 
 Only reference code runs, and the candidate's outputs are data. All runs are in a forked process of
-the judge (apart.py), on the CPU: changed operators trust their arguments and may crash. No outcome
-depends on the result. The number of runs follows from the reference's size alone, so a verdict
-repeats.
+the judge (apart.py), on the CPU: changed operators do not check their arguments and may crash. No
+outcome depends on the diagnosis. The number of runs depends only on the reference's size, so a
+verdict is reproducible.
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ from harness.judge.trace import Call, Changed, Recorder, Step, Trace
 from harness.worker.region import CPU, map_tensors, state_of, tensors_of
 from harness.worker.wire import Json
 
-US_MAX = 800_000.0  # Estimated, of all runs together.
+US_MAX = 800_000.0  # The estimated time of all runs.
 RUNS_MIN, RUNS_MAX = 6, 1500
 BYTES_MAX = 128 << 20  # Inputs, state and outputs together.
-FEW_ELEMENTS = 8  # An output of fewer is explained by chance: nothing is fitted to it.
+FEW_ELEMENTS = 8  # A smaller output could match by chance.
 FIT_STEPS = 6
 SAMPLE = 1024
 _US_A_CALL, _US_A_RUN, _ELEMENTS_A_US = 12.0, 150.0, 300.0
@@ -59,12 +60,12 @@ _TF32 = (
 
 
 class _Spent(Exception):
-    """No run is left."""
+    """The number of runs is used up."""
 
 
 @dataclass(frozen=True)
 class _Change:
-    """Something that a candidate may have computed, and its words."""
+    """A change that a candidate may have made, and its description."""
 
     sentence: str
     run: _Run
@@ -73,7 +74,7 @@ class _Change:
 def diagnose(
     reference: Reference, outcome: Outcome, got: Any, seed: int, comparer: Comparer, source: str
 ) -> str:
-    """One or two sentences on wrong values; "" where nothing is known.
+    """One or two sentences about wrong values; "" if there is no explanation.
 
     `got` has the form of the outcome's outputs, with wrong values; `seed` is that of the run.
     """
@@ -83,7 +84,7 @@ def diagnose(
     if _is_right_in_tf32(reference, outcome, got, seed, comparer):
         return _TF32
     search = _Search(reference, outcome, got, seed, comparer, source)
-    # A perturbed reference may raise whatever it likes: the diagnosis is then left out.
+    # A perturbed reference may raise anything: there is then no diagnosis.
     with contextlib.suppress(_Spent, Exception):
         found = search.first()
         if found:
@@ -94,7 +95,7 @@ def diagnose(
 def _is_right_in_tf32(
     reference: Reference, outcome: Outcome, got: Any, seed: int, comparer: Comparer
 ) -> bool:
-    """Whether nothing is wrong but that products of fp32 rounded their factors to TF32."""
+    """Whether the only error is that fp32 products rounded their factors to TF32."""
     with contextlib.suppress(Exception):
         doubt = reference.tf32_doubt(outcome.inputs, outcome.outputs, seed)
         return doubt is not None and not comparer.failures(outcome.outputs, got, doubt)
@@ -128,7 +129,7 @@ class _Search:
             for number, (one, other) in enumerate(zip(tensors_of(outcome.outputs), tensors))
             if self._comparer.failures(one, other, None)
         }
-        self._equal: dict[int, Step] = {}  # The last step that each wrong output is a copy of.
+        self._equal: dict[int, Step] = {}  # The last step that each wrong output copies.
         self._trace = Trace()
         self._runs_left = RUNS_MIN
 
@@ -157,7 +158,7 @@ class _Search:
                 self._equal[number] = step
 
     def _is_copy(self, tensor: torch.Tensor, wrong: torch.Tensor) -> bool:
-        """True where a wrong output holds a tensor's values."""
+        """True if a wrong output has a tensor's values."""
         if tensor.shape != wrong.shape or tensor.dtype != wrong.dtype:
             return False
         enough = tensor.numel() >= FEW_ELEMENTS and _may_be_equal(tensor, _sample(wrong))
@@ -186,7 +187,7 @@ class _Search:
         return outputs is not None and self._is_equal(outputs)
 
     def _outputs_of(self, run: _Run) -> Any:
-        """None where the changed reference does not run."""
+        """The outputs; None if the changed reference does not run."""
         if self._runs_left <= 0:
             raise _Spent
         self._runs_left -= 1
@@ -236,7 +237,7 @@ class _Search:
         return self._run(contextlib.nullcontext(), other)
 
     def _lines(self) -> Iterator[_Change]:
-        """All steps of one line of the task left out or replaced, where they are several."""
+        """Changes that omit or replace all steps of one line of the task, if it has several."""
         for line, group in itertools.groupby(self._trace.steps, lambda step: step.line):
             first, *others = group
             if not line or not others or others[-1].result is None:
@@ -262,7 +263,7 @@ class _Search:
         return run
 
     def _neighbours(self) -> Iterator[_Change]:
-        """A step computed after the next one."""
+        """A change that exchanges a step with the next one."""
         for one, after in itertools.pairwise(self._trace.steps):
             name = next((n for n, shape in one.shapes.items() if shape == one.result), None)
             then = next((n for n, shape in after.shapes.items() if shape == after.result), None)
@@ -349,7 +350,9 @@ class _Search:
 
 
 def _neutral(name: str, tensor: torch.Tensor) -> float | None:
-    """The value that has the effect of no such parameter or buffer; None if no value has."""
+    """The neutral value, which has the effect of a missing parameter or buffer; None if there is
+    none.
+    """
     last = name.split(".")[-1]
     if not tensor.is_floating_point():
         return None
@@ -396,8 +399,8 @@ def _worst(expected: Any, got: Any) -> tuple[int, int]:
 
 
 class Diagnoses:
-    """Those of a task's candidates, one candidate after the other. Each gets one, of the first
-    trial that fails by its values, and a second try where that one explains nothing.
+    """The diagnoses of a task's candidates, in sequence. Each candidate gets one, for the first
+    trial that fails by its values, and another attempt if that explains nothing.
     """
 
     TRIES = 2
@@ -415,7 +418,7 @@ class Diagnoses:
         outcome: Outcome,
         got: Any,
     ) -> list[Json]:
-        """The checks of a trial's outputs, the first one with a diagnosis where all are of values.
+        """The checks of a trial's outputs; the first has a diagnosis if all failures are in values.
 
         A candidate's first trial has the index 0.
         """
@@ -434,8 +437,9 @@ class Diagnoses:
     def _made_apart(
         self, make_reference: Callable[[], Reference], outcome: Outcome, got: Any, seed: int
     ) -> str:
-        """A diagnosis that a forked process makes on the CPU; "" for what is too large for it."""
-        # The candidate is not to blame if the preparation fails, for example on a full device.
+        """A diagnosis from a forked process on the CPU; "" for outputs that are too large."""
+        # The preparation may fail, for example on a full device, which is not the candidate's
+        # fault.
         with contextlib.suppress(Exception):
             reference = make_reference()
             state = state_of(reference.model).values()

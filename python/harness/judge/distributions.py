@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Other values for a task's inputs than those that `get_inputs` draws.
+"""Distributions of input values that differ from those of `get_inputs`.
 
-Each distribution is a function of the value alone, applied to every element, so what a task builds
-into its inputs (symmetry, zeros, repeated rows) stays; what was sorted along a dimension is sorted
-again. All but the native one hold some exact zeros, or none where their name says so. Integer and
-boolean tensors, tensors with non-finite elements, and those that hold at most three different
-values (labels, masks, signs) are left as they are. Floats of 16 bits and fewer become less large:
-their squares stay finite in fp16, where an honest kernel may compute.
+Each distribution is a function of the value alone, applied to every element, so the structure of a
+task's inputs (symmetry, zeros, repeated rows) stays; a dimension that was sorted is sorted again.
+All distributions but the native one have some exact zeros, unless their name says "without zeros".
+Integer and boolean tensors, tensors with non-finite elements, and those that hold at most three
+different values (labels, masks, signs) are left as they are. Floats of at most 16 bits are scaled
+less: their squares stay finite in fp16, in which an honest kernel may compute.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ONLY_NAN = "nan"  # Native values, some of them NaN.
 WITHOUT_ZEROS = ", without zeros"  # The end of such a distribution's name.
 _SAMPLE = 4096
 _SORTED_MIN = 4  # Fewer elements in a row are often sorted by chance.
-_SORTED_LOOK = 1024  # Elements that are looked at first.
+_SORTED_LOOK = 1024  # Elements that are checked first.
 
 
 def _large(x: torch.Tensor, factor: float = 64.0) -> torch.Tensor:
@@ -71,7 +71,7 @@ def _signed_heavy_tail(x: torch.Tensor) -> torch.Tensor:
 
 
 def _scatter(x: torch.Tensor) -> torch.Tensor:
-    """A number in [0, 1) that looks random, for each value."""
+    """A pseudo-random number in [0, 1) for each value."""
     return (x.abs() * 7919.0).remainder(1.0)
 
 
@@ -118,7 +118,7 @@ TRANSFORMS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "signed_heavy_tail": _signed_heavy_tail,
     **SCALED,
 }
-# In place of those of these names, for floats of at most 16 bits.
+# Replacements for distributions of these names, for floats of at most 16 bits.
 _IN_HALF: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     LARGE: _large_in_half,
     "heavy_tail": _heavy_tail_in_half,
@@ -130,7 +130,7 @@ _SPECIAL: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     NONFINITE: _nonfinite,
     ONLY_NAN: _nan,
 }
-# Equal values make the place of an extremum ambiguous.
+# Equal values make the index of an extremum ambiguous.
 WITH_TIES = frozenset({"integers", "sparse"})
 
 
@@ -193,11 +193,11 @@ def _mapped(
 
 
 def _orders_of(tensor: torch.Tensor) -> list[tuple[int, bool]]:
-    """The dimensions along which the tensor is sorted, and whether it falls."""
+    """The dimensions along which the tensor is sorted, and whether in descending order."""
     dims = [dim for dim in range(tensor.dim()) if tensor.shape[dim] >= _SORTED_MIN]
     if not dims:
         return []
-    # One look at a device's memory: few tensors begin as if they were sorted.
+    # A single read of a device's memory: the beginning of few unsorted tensors looks sorted.
     lines = [_wide(_first_line(tensor, dim)[:_SORTED_LOOK]) for dim in dims]
     sizes = [line.numel() for line in lines]
     begins = torch.split_with_sizes(torch.cat(lines).cpu(), sizes)
@@ -221,7 +221,7 @@ def _is_sorted(tensor: torch.Tensor, dim: int, descending: bool) -> bool:
 
 
 def _wide(tensor: torch.Tensor) -> torch.Tensor:
-    """In fp32 where PyTorch cannot compare: the 8-bit floats."""
+    """Converts 8-bit floats, which PyTorch cannot compare, to fp32."""
     return tensor.float() if tensor.element_size() == 1 else tensor
 
 

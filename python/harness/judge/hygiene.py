@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a task's comparison is worth: which answers pass it that compute nothing.
+"""Tests a task's comparison: finds trivial answers, which compute nothing, that pass it.
 
 For each distribution under which a task is judged, `passing` names the trivial answers that its
-comparison accepts. `grade` draws the conclusion:
+comparison accepts. `grade` classifies the task:
 
   trivial  one answer is accepted under every distribution: the task cannot tell it from a kernel
            that computes, so no verdict of the task earns a reward by passing
@@ -11,7 +11,7 @@ comparison accepts. `grade` draws the conclusion:
   good     neither
 
 The answers are zeros; a constant (the mean of another trial's output); the mean of the expected
-output itself; another trial's output, unchanged; and each input, where it has as many elements.
+output itself; another trial's output, unchanged; and each input with the right number of elements.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ class Grade:
 def sampled(value: Any) -> Any:
     """The value with every n-th element of each tensor, flat, so that about SAMPLE are left.
 
-    They are on the host: each look at a value on a device waits for all that others do there.
+    They are on the host: each read of a device's value waits for all other work on the device.
     """
     return region.map_tensors(value, _sample)
 
 
 def answered(outcome: Outcome) -> Any:
-    """A sample of all that a reference gives: its outputs, and the inputs that it writes."""
+    """A sample of the reference's results: its outputs, and the inputs that it writes."""
     return sampled(_as_tensors([outcome.outputs, outcome.written]))
 
 
@@ -73,8 +73,8 @@ def _as_tensors(value: Any) -> Any:
 def passing(comparer: Comparer, outcome: Outcome, previous: Any = None) -> frozenset[str]:
     """The trivial answers that are accepted in place of a reference's outputs, on a sample.
 
-    The allowance is that of a trial, with the doubt: where rounding is all that an output holds,
-    zeros are right. `previous` are sampled outputs for other inputs, or None where there are none.
+    The allowance is a trial's, with the error bound: if an output has only rounding errors, zeros
+    are right. `previous` are sampled outputs for other inputs, or None where there are none.
     """
     expected = answered(outcome)
     answers = {
@@ -89,7 +89,7 @@ def passing(comparer: Comparer, outcome: Outcome, previous: Any = None) -> froze
             if one.numel() == outcome.outputs.numel():
                 answers[f"input[{number}]"] = [_sample(one), expected[1]]
     doubt: Any = None
-    # Numbers that are no tensors have no doubt.
+    # Numbers that are not tensors have no error bound.
     if outcome.doubt is not None and not _has_numbers(outcome.outputs):
         doubt = [sampled(outcome.doubt), None]
     return frozenset(
@@ -121,7 +121,7 @@ def ignores_biases(comparer: Comparer, reference: Reference, outcome: Outcome, s
 
 
 def grade(found: Mapping[str, frozenset[str]], own: str, has_idle_biases: bool) -> Grade:
-    """The grade by what passes under each distribution; `own` is that of the task's own inputs."""
+    """The grade from the answers that pass under each distribution; `own` is the native one."""
     common = frozenset.intersection(*found.values()) if found else frozenset()
     if common:
         return Grade("trivial", (f"every trial is passed by {', '.join(named(common))}",))
@@ -142,9 +142,9 @@ def _sample(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _mean_like(tensor: torch.Tensor) -> torch.Tensor:
-    """The mean in place of each element; the most frequent value where there are no fractions.
+    """Replaces each element by the mean, or by the most frequent value for integers and booleans.
 
-    A single element is its own mean, which says nothing: it becomes zero.
+    A single element is its own mean, which would always pass, so it becomes zero.
     """
     if tensor.numel() < 2 or tensor.is_complex():
         return torch.zeros_like(tensor)

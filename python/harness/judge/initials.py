@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a task's models are built from: `get_init_inputs` at every size at which it may be judged.
+"""The constructor arguments of a task's models: `get_init_inputs` at every size that may be judged.
 
-Found without a device, a reference or a secret seed, so that a candidate can be prepared anywhere.
-Of these sizes the judge takes those at which the reference runs (shapes.py).
+They are found without a device, a reference or a secret seed, so that a candidate can be prepared
+anywhere. The judge uses the sizes at which the reference runs (shapes.py).
 """
 
 from __future__ import annotations
@@ -23,23 +23,25 @@ from harness.worker.wire import Answer, Question
 
 
 def answer(question: Question) -> Answer:
-    """To `initials`: the arguments at the main size first, then all that differ from them."""
+    """The response to `initials`: the arguments at the main size, then all that differ from
+    them.
+    """
     options = Options(**question.body["options"])
     task = Task(str(question.body["source"]))
     planner = ShapePlanner(task, options)
     main = planner.main()
     first = _initial(task, main.bound, options.precision)
     found = {_digest_of(first): first}
-    # The task's own sizes count where a candidate is not made for reduced ones.
+    # A candidate that does not support reduced sizes needs the task's own sizes.
     others = [shape.bound for shape in planner.variants(main)] if options.shapes else []
     for bound in [*others, {}]:
         init = task_code.attempt(_initial, task, bound, options.precision)
-        if init is not None:  # Else the judge will not get further either.
+        if init is not None:  # Otherwise the judge will fail, too.
             found.setdefault(_digest_of(init), init)
     named = [(str(number), init) for number, init in enumerate(found.values())]
     with region.must_pass("get_init_inputs"):
         entries, descriptor = region.pack_named(named)
-    # One region serves all candidates of the task, none of which may write to it.
+    # All candidates of the task share one region, so none may write to it.
     fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SEAL)
     return Answer({"initials": [entry["tree"] for entry in entries]}, [descriptor])
 

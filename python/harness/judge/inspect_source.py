@@ -3,9 +3,9 @@
 
 It names the classes and functions that the program defines at module level (also under `if`, `try`
 or `with`; methods of these classes as "Class.method", inherited ones too), and applies the policy's
-"python" rules: to what the program uses, not to what it only imports. Names are resolved through
-imports and simple aliases, `getattr` with constant text counts as an attribute. These rules only
-save time: what they miss, the run itself shows.
+"python" rules to names that the program uses, not to those that it only imports. Names are resolved
+through imports and simple aliases, `getattr` with constant text counts as an attribute. These rules
+only save time: the run itself finds what they miss.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def answer(question: Question) -> Answer:
 
 
 def inspect_source(source: str, rules: Json) -> Json:
-    """The inspector's answer for one program."""
+    """The inspector's response for one program."""
     nothing: Json = {
         "classes": [],
         "functions": [],
@@ -92,7 +92,7 @@ def _syntax_error(message: str, line: int = 0, column: int = 0, text: str = "") 
 
 @dataclass
 class Program:
-    """What a module defines, and what its names stand for."""
+    """A module's definitions, and the meanings of its names."""
 
     tree: ast.Module
     classes: dict[str, ast.ClassDef] = field(default_factory=dict)
@@ -115,7 +115,7 @@ class Program:
         return program
 
     def _note_assignment(self, statement: ast.Assign) -> None:
-        """`ModelNew = Other` defines ModelNew where Other is a class of the module."""
+        """`ModelNew = Other` defines ModelNew if Other is a class of the module."""
         value = statement.value
         for target in statement.targets:
             if not isinstance(target, ast.Name):
@@ -155,7 +155,7 @@ class Program:
         return ""
 
     def uses(self) -> Iterator[tuple[ast.expr, str]]:
-        """Expressions that stand for something imported, and its dotted name; the longest ones."""
+        """The longest expressions that mean imported objects, with their dotted names."""
         waiting: list[ast.AST] = [self.tree]
         while waiting:
             node = waiting.pop()
@@ -169,7 +169,7 @@ class Program:
                 waiting.extend(ast.iter_child_nodes(node))
 
     def within(self, name: str) -> list[ast.AST]:
-        """What the module defines under the name, and what that names, and so on."""
+        """The definition of the name, and all definitions that it names, transitively."""
         definitions = self.assigned | self.functions | self.classes
         found: dict[str, ast.AST] = {}
         waiting = [name]
@@ -193,7 +193,7 @@ class Program:
         return found
 
     def reachable(self, start: Function, methods: dict[str, Function]) -> list[Function]:
-        """`start` and what it may call: functions of the module and methods of `self`."""
+        """`start` and the functions of the module and methods of `self` that it may call."""
         found: list[Function] = []
         waiting = [start]
         while waiting:
@@ -266,7 +266,7 @@ class _Rules:
                 yield self._finding("forbidden_name", f"use of {node.id}", node)
 
     def unsupported(self) -> Iterator[Json]:
-        """Kernels of ModelNew in languages that are not judged, where it has no native ones."""
+        """ModelNew's kernels in unsupported languages, if it has no native kernels."""
         if self.compiles_native_source():
             return
         for language in self._list("unsupported_languages"):
@@ -293,7 +293,9 @@ class _Rules:
         return None
 
     def _maker_of(self, node: ast.AST, language: str) -> ast.AST | None:
-        """What makes a kernel: a decorator from the language, or a call of exactly that name."""
+        """Whether an expression makes a kernel: a decorator from the language, or a call of exactly
+        that name.
+        """
         for decorator in node.decorator_list if isinstance(node, Function) else ():
             called = decorator.func if isinstance(decorator, ast.Call) else decorator
             if self._is_imported(called) and _matches(self.program.dotted(called), [language]):
@@ -350,7 +352,7 @@ class _Rules:
             yield self._finding("forbidden_call", message, node)
 
     def _is_operator(self, dotted: str) -> bool:
-        """torch.view or torch.Tensor.view, where `view` may run."""
+        """True for torch.view or torch.Tensor.view if `view` is permitted."""
         owner, _, name = dotted.rpartition(".")
         return owner in ("torch", "torch.Tensor") and name in self._list("operators")
 
@@ -371,7 +373,7 @@ class _Rules:
 
 
 def _is_own(dotted: str) -> bool:
-    """torch.ops.mine.swish, an operator of a namespace that PyTorch does not have."""
+    """True for torch.ops.mine.swish, an operator of a namespace that PyTorch does not have."""
     parts = dotted.split(".")
     return parts[:2] == ["torch", "ops"] and len(parts) > 3 and parts[2] not in _namespaces()
 
@@ -383,7 +385,7 @@ def _namespaces() -> frozenset[str]:
 
 
 def _names_bound_in(tree: ast.Module) -> set[str]:
-    """What the program itself gives a value: variables, parameters, functions and classes."""
+    """The names that the program itself binds: variables, parameters, functions and classes."""
     bound = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):

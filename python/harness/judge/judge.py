@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The judge: makes the reference, the secret inputs and the expected outputs, and compares.
 
-It never sees the candidate's code. What a candidate process returned reaches it as a region and a
-tree, of which it takes private copies under limits. `docs/correctness.md` defines what is right.
+It never sees the candidate's code. A candidate process's results reach it as a region and a tree,
+of which it takes private copies under limits. `docs/correctness.md` defines correctness.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ from harness.judge.task_code import attempt
 from harness.worker.wire import Answer, Json, Question, Refusal
 
 OUTPUT_SLACK_BYTES = 1 << 20
-KEPT_BYTES_MAX = 1 << 30  # Inputs of larger calls are drawn again where they are needed.
+KEPT_BYTES_MAX = 1 << 30  # Inputs of larger calls are drawn again if needed.
 _OTHER_GENERATORS = ("numpy", "import random", "from random")  # They are not seeded.
 _RANDOM_WORDS = ("dropout", "rand", "bernoulli", "multinomial", "normal_", "uniform_")
 _AT_MAIN_SHAPE = ("signed", "large", "negative")
-_LARGER = ("1/64", "1/8")  # Offered after a smaller shape (src/eval/excuse.cc).
+_LARGER = ("1/64", "1/8")  # Added after a smaller shape (src/eval/excuse.cc).
 _INSTEAD = ("signed", "signed_large", "signed_heavy_tail")
 _ONE_OF = ("heavy_tail", "integers", "sparse")
 WEIGHTS_TRIES = 4
-# A counter that a norm layer keeps beside its statistics, and that no output depends on.
+# A counter of a norm layer, on which no output depends.
 _COUNTER = "num_batches_tracked"
 _MISSING_BUFFER = "the reference's forward changes this buffer, and the candidate has none so named"
-# The seed of all that a task's candidates share; nothing that is judged follows from it.
+# The seed of everything that a task's candidates share; judged inputs and weights use other seeds.
 _PLANNING_SEED = 0
 
 
@@ -70,7 +70,7 @@ class _Trial:
 
 @dataclass(frozen=True)
 class _Given:
-    """What a trial's check needs; owns its copy of the region's descriptor."""
+    """The data for a trial's check; owns its copy of the region's descriptor."""
 
     outcome: Outcome
     trees: list[Json]
@@ -79,21 +79,21 @@ class _Given:
 
 @dataclass(frozen=True)
 class _Native:
-    """Of the task's own values at the main shape."""
+    """Facts about the task's own values at the main shape."""
 
     is_exact: bool  # Some outputs are integers or booleans.
     has_indices: bool  # Some outputs are integers.
     is_finite: bool
     can_change: bool  # A distribution changes some of its values.
-    has_idle_biases: bool  # Without them the outputs are right.
-    # Copies of PyTorch's could do the forward's work, and its outputs are in memory of their own.
+    has_idle_biases: bool  # The outputs are also right without biases.
+    # PyTorch's copies could do the forward's work, and its outputs are in their own memory.
     only_moves: bool
-    casts: list[str]  # That a candidate may leave to PyTorch.
+    casts: list[str]  # Casts that a candidate may leave to PyTorch.
 
 
 @dataclass
 class _Case:
-    """An opened task, and below the line what belongs to one candidate."""
+    """An opened task; members below the line belong to one candidate."""
 
     place: Place
     task: Task
@@ -104,13 +104,13 @@ class _Case:
     is_random: bool
     draws_again: bool  # The same seed gives the same inputs.
     is_in_eval_mode: bool = False
-    # Bytes at the main shape: of inputs, outputs, parameters and buffers, and what a forward needs
-    # besides.
+    # Bytes at the main shape: of inputs, outputs, parameters and buffers, and of a forward's
+    # workspace.
     call_memory: dict[str, int] = field(default_factory=dict)
     shapes: list[Shape] = field(default_factory=list)
-    num_planned: int = 0  # The first shapes; those that were offered to one candidate follow.
+    num_planned: int = 0  # The planned shapes come first, then a candidate's additional ones.
     native: _Native | None = None  # Findings of the first forward at the main shape.
-    usable: dict[str, bool] = field(default_factory=dict)  # Distributions there, once looked at.
+    usable: dict[str, bool] = field(default_factory=dict)  # Distributions there, once tested.
     special: str | None = None  # The distribution of the trial with NaN or infinities, if any.
     has_looked_for_special: bool = False
     # Trivial answers that pass under distributions that the reference can take.
@@ -126,8 +126,8 @@ class _Case:
 
 
 class Judge:
-    """Answers `estimate` and `open`, for one task after the other; then for each candidate `begin`,
-    `init`, `trial`, `check`, `offer` and timing's in any number, and `rest`.
+    """Responds to `estimate` and `open` for each task; then for each candidate to `begin`, any
+    number of `init`, `trial`, `check`, `offer` and timing requests, and `rest`.
     """
 
     def __init__(self, place: Place = HOST_PLACE, executor_library: str = "") -> None:
@@ -140,7 +140,7 @@ class Judge:
             if question.body["op"] == "estimate":
                 return _estimate(question.body)
             if question.body["op"] == "open":
-                self._opened = None  # The case may be another task's.
+                self._opened = None  # The case may be of another task.
                 torch.set_default_dtype(torch.float32)
                 self._place.trim()
                 self._opened = _open(self._place, question.body)
@@ -165,8 +165,8 @@ class Judge:
 
 
 def _estimate(body: Json) -> Answer:
-    """The memory of a call at the main shape, found on the meta device: before a judge may use its
-    own device.
+    """The memory of a call at the main shape, found on the meta device, before the judge may use
+    its own device.
     """
     shape = attempt(ShapePlanner(Task(body["source"]), Options(**body["options"])).main)
     cost = None if shape is None else shape.cost
@@ -197,13 +197,13 @@ def _open(place: Place, body: Json) -> _Case:
         _look_at_native(case)
         if options.shapes:
             _add_variants(case, planner)
-    case.references.clear()  # Their weights are nobody's.
+    case.references.clear()  # Their weights are not the candidate's.
     case.num_planned = len(case.shapes)
     return case
 
 
 def _begin(case: _Case, question: Question) -> Answer:
-    """A new candidate: its seed, of which its weights and inputs come, and its plan."""
+    """Begins a candidate: its seed, which determines its weights and inputs, and its plan."""
     _rest(case, question)
     del case.shapes[case.num_planned :]
     case.seed = _PLANNING_SEED
@@ -224,8 +224,8 @@ def _begin(case: _Case, question: Question) -> Answer:
 
 
 def _known(case: _Case) -> Json:
-    """What was found out about the task, of which nothing belongs to a candidate: a judge that is
-    told it need not find it out again.
+    """The facts about the task that do not depend on a candidate: a judge that receives them need
+    not find them again.
     """
     assert case.native is not None
     planned = case.shapes[: case.num_planned]
@@ -242,7 +242,7 @@ def _known(case: _Case) -> Json:
 
 
 def _recall(case: _Case, text: str) -> bool:
-    """Takes over what another judge found out; False where the text is not of this form."""
+    """Reads the facts that another judge found; False if the text is malformed."""
     try:
         known = json.loads(text)
         found = {
@@ -265,7 +265,8 @@ def _recall(case: _Case, text: str) -> bool:
 
 
 def _choose_distributions(case: _Case, seed: int) -> list[str]:
-    """Of the main shape's trials: native values, and others that the reference can take.
+    """The distributions of the main shape's trials: the native one, and others that suit the
+    reference.
 
     Where a trivial answer (zeros, a constant, a copy of an input) would pass under a distribution,
     another one takes its place, if there is one under which it fails.
@@ -295,7 +296,7 @@ def _choose_distributions(case: _Case, seed: int) -> list[str]:
 
 
 def distributions_of_candidates(case: _Case) -> list[str]:
-    """Those beside the native one that some candidate's trials at the main shape have."""
+    """The distributions, besides the native one, of some candidates' trials at the main shape."""
     assert case.native is not None
     chosen = {trial.distribution for trial in case.trials if trial.shape == 0}
     if case.native.can_change:
@@ -342,7 +343,7 @@ def _look_at_native(case: _Case) -> None:
         "outputs": _bytes_of(outputs),
         "state": _bytes_of(region.state_of(reference.model).values()),
     }
-    # A run has a copy of the inputs, and its outputs.
+    # A run also needs a copy of the inputs, and its outputs.
     peak = case.place.peak_of(partial(reference.run, outcome.inputs, 0, with_doubt=False))
     work = max(0, peak - sizes["inputs"] - sizes["outputs"])
     case.call_memory = {**sizes, "work": work}
@@ -373,10 +374,10 @@ def _first_outcome(case: _Case, shape: int) -> Outcome:
 
 
 def _is_usable(case: _Case, name: str) -> bool:
-    """Whether the reference gives sensible and telling results under a distribution.
+    """Whether the reference's results under a distribution are finite, well-conditioned and
+    informative.
 
-    Found out for the first candidate that may get it, under the planning seed as all that a task's
-    candidates share.
+    This is found for the first candidate that may get it, under the planning seed.
     """
     if name not in case.usable:
         case.usable[name] = _find_usable(case, name)
@@ -398,8 +399,8 @@ def _find_usable(case: _Case, name: str) -> bool:
 
 
 def sensible_outcome(case: _Case, inputs: Any) -> Outcome | None:
-    """What the reference makes of other values than the native ones; None where they are outside of
-    its domain, or its results are in doubt.
+    """The reference's outcome for values other than the native ones; None if they are outside its
+    domain, or its results are ill-conditioned.
     """
     assert case.native is not None
     outcome = attempt(_reference(case, 0).run, inputs, 0)
@@ -433,7 +434,7 @@ def _is_inexact(tensor: torch.Tensor) -> bool:
 
 
 def _discriminates(case: _Case, name: str, outcome: Outcome) -> bool:
-    """Whether all trivial answers are wrong under a distribution, which is noted."""
+    """Whether all trivial answers are wrong under a distribution; the result is kept."""
     if case.previous is None:
         reference = _reference(case, 0)
         inputs = reference.draw_inputs(derive_seed(case.seed, "previous"), distributions.NATIVE)
@@ -456,8 +457,8 @@ def _add_variants(case: _Case, planner: ShapePlanner) -> None:
 
 
 def _offer(case: _Case, question: Question) -> Answer:
-    """The plan, with trials at one more shape at its end where the task can be judged there: as at
-    the main shape, or one with native values where they only show how the time grows.
+    """Adds trials at one more shape to the plan, if the task can be judged there: as at the main
+    shape, or one trial with native values if it only shows how the time grows.
     """
     planner = ShapePlanner(case.task, case.options)
     shape = planner.other(question.body["label"], question.body["kept"])
@@ -478,8 +479,8 @@ def _offer(case: _Case, question: Question) -> Answer:
 
 
 def _grade(case: _Case, _question: Question) -> Answer:
-    """The trivial answers that pass on the task's own inputs with weights as the task makes them,
-    which is how other harnesses judge it.
+    """The trivial answers that pass with the task's own inputs and weights, as other harnesses
+    judge it.
     """
     reference = Reference(
         case.task,
@@ -533,7 +534,7 @@ def _reference(case: _Case, shape: int) -> Reference:
                 seed,
                 case.place.device,
                 case.options.precision,
-                # How large doubts are is enough to know for a plan.
+                # A plan needs only the magnitude of error bounds.
                 1 if case.seed == _PLANNING_SEED else ORDERS,
                 case.options.tf32,
             )
@@ -546,8 +547,8 @@ def _reference(case: _Case, shape: int) -> Reference:
 
 
 def _tells(case: _Case, reference: Reference) -> bool:
-    """Whether trivial answers are wrong under these weights as they were when the task was opened:
-    a bias drawn far out may drive every output into a clamp.
+    """Whether trivial answers are wrong under these weights, as they were when the task was opened:
+    an extreme bias may drive every output into a clamp.
     """
     if not case.usable.get(distributions.NATIVE) or not region.state_of(reference.model):
         return True
@@ -590,21 +591,21 @@ def _trial(case: _Case, question: Question) -> Answer:
         outcome = reference.run_on(given, kept, draw, trial.seed)
         del kept
     del given
-    case.place.trim()  # The candidate is next.
+    case.place.trim()  # The candidate uses the device next.
     case.given[trial.index] = _Given(outcome, trees, os.dup(descriptor))
     body = {
         "inputs": tree,
         "digest": digest,
         "written": sorted(outcome.left),
         "outputs_bytes_max": _bytes_allowed(outcome),
-        # The reference computes nothing: its outputs are inputs, or views of them.
+        # True if the reference computes nothing: its outputs are inputs, or views of them.
         "returns_inputs": outcome.in_place and not outcome.left,
     }
     return Answer(body, [descriptor])
 
 
 def _mapped(case: _Case, trees: list[Json], descriptor: int) -> list[torch.Tensor]:
-    """The tensors of a trial's region, where they are."""
+    """The tensors of a trial's region, without a copy."""
     source = case.place.memory.mapping(descriptor)
     return [region.unpack(node, source) for node in trees]
 
@@ -615,7 +616,7 @@ def _forget(case: _Case, index: int) -> None:
 
 
 def _bytes_allowed(outcome: Outcome) -> int:
-    """How many bytes of outputs and state are read from a candidate process's answer."""
+    """The maximum bytes of outputs and state that are read from a candidate process's response."""
     state = [*outcome.buffers.values(), *outcome.kept.values()]
     expected = [*region.tensors_of(outcome.outputs), *state, *outcome.written]
     needed = sum(tensor.numel() * tensor.element_size() for tensor in expected)
@@ -643,7 +644,7 @@ def _check(case: _Case, question: Question) -> Answer:
         _forget(case, index)
     del given
     if index + 1 == len(case.trials):
-        case.place.trim()  # The device is another's next.
+        case.place.trim()  # Another process uses the device next.
     body = {
         "passed": not checks and not mutated,
         "checks": checks,
@@ -684,7 +685,7 @@ def _check_outputs(case: _Case, index: int, outcome: Outcome, question: Question
 
 
 def _changed_state(comparer: Comparer, outcome: Outcome, kept: dict[str, Any]) -> Iterator[Json]:
-    """What a candidate's call changed, and the reference's call leaves as the judge set it."""
+    """The state that a candidate's call changed and the reference's call does not."""
     for name, expected in outcome.kept.items():
         now = kept.get(name)
         is_set = isinstance(now, torch.Tensor) and region.are_alike(now, expected)
@@ -705,7 +706,7 @@ def _state(
 
 
 def _mutated_inputs(case: _Case, given: _Given) -> list[str]:
-    """Inputs that do not hold what the reference leaves in them."""
+    """Inputs whose values after the call differ from the reference's."""
     now = _mapped(case, given.trees, given.descriptor)
     return overwritten_inputs(given.outcome, now, case.comparer)
 
@@ -714,7 +715,7 @@ def _mutated_inputs(case: _Case, given: _Given) -> list[str]:
 
 
 def _rest(case: _Case, _question: Question) -> Answer:
-    """Gives the memory of a candidate's trials and timed calls back."""
+    """Frees the memory of a candidate's trials and timed calls."""
     for index in list(case.given):
         _forget(case, index)
     case.timing = None
@@ -724,7 +725,7 @@ def _rest(case: _Case, _question: Question) -> Answer:
 
 
 def _time(timed: TimedCalls, case: _Case, question: Question) -> Answer:
-    """Timing's own questions; `plan` begins with a candidate."""
+    """Handles timing requests; `plan` begins a candidate's."""
     operation = question.body["op"].removeprefix("time_")
     if operation == "speed":
         return Answer(device_speed.measure(case.place))

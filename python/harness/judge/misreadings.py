@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What operators are misread as: tables of functions and of arguments (perturbations.py)."""
+"""Common mistakes in operators: tables of functions and of arguments (perturbations.py)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch.nn.functional as F
 
 Unary = Callable[[torch.Tensor], torch.Tensor]
 Binary = Callable[[Any, Any], torch.Tensor]
-Reduction = Callable[[torch.Tensor, tuple[int, ...]], torch.Tensor]  # That keeps its axes.
+Reduction = Callable[[torch.Tensor, tuple[int, ...]], torch.Tensor]  # Keeps the reduced axes.
 
 
 def _prod(x: torch.Tensor, dims: tuple[int, ...]) -> torch.Tensor:
@@ -130,7 +130,7 @@ REDUCING = frozenset(
     "sum mean amax amin max min prod logsumexp linalg_vector_norm var std nansum".split()
 )
 PRODUCTS = {"mm": ("self", "mat2"), "bmm": ("self", "mat2"), "addmm": ("mat1", "mat2")}
-# Operators of one tensor that the table has under another name.
+# Unary operators that the table has under another name.
 ALSO_UNARY = frozenset(
     "pow hardtanh log_sigmoid_forward rsub clamp clamp_min clamp_max celu threshold".split()
 )
@@ -154,7 +154,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "beta": (0, 1),
     "dilation": ([1, 1],),
 }
-WORDS = {  # Phrases that say more than a name and a number.
+WORDS = {  # Descriptions beyond a name and a number.
     ("training", False): "in eval mode",
     ("training", True): "in train mode",
     ("correction", 0): "with the biased variance in place of the unbiased",
@@ -165,7 +165,8 @@ WORDS = {  # Phrases that say more than a name and a number.
     ("reduction", 2): "as a sum in place of a mean",
     ("diagonal", 0): "with the main diagonal",
 }
-# The parts of an axis that loops and blocks leave out: words, and how many of n places are read.
+# The parts of an axis that wrong loops and blocks omit: a description, and how many of n indices
+# are read.
 PARTS: tuple[tuple[str, Callable[[int], int]], ...] = (
     ("without the last place of the axis", lambda n: n - 1),
     ("over only the first 32 places of the axis", lambda n: 32),

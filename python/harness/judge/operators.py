@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from harness.worker import perturb
 
-# Operators whose work copies, casts and fills of PyTorch can do, place by place.
+# Operators that copies, casts and fills of PyTorch can replace.
 _MOVES = frozenset("""
     clone copy _to_copy contiguous cat stack flip roll rot90 repeat index index_select gather take
     embedding select_scatter slice_scatter scatter index_put _index_put_impl index_copy index_fill
@@ -51,7 +51,7 @@ class Operators(TorchDispatchMode):
 
     @property
     def only_move(self) -> bool:
-        """True where copies could do all of it, and where there is something to do."""
+        """True if copies could do all of the work, and there is some."""
         return bool(self.counts) and self.counts.keys() <= _MOVES
 
     @contextlib.contextmanager

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which elements of an output are wrong, in a sentence: where they are, and what they have in
-common.
+"""Describes in a sentence which elements of an output are wrong: their positions and common values.
 
-These are facts of two tensors. They do not say why; `diagnosis.py` looks for that first.
+These facts come from the two tensors and do not explain the cause; `diagnosis.py` looks for that
+first.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FACTS_MAX = 2
 
 
 def of_degenerate(expected: Any, got: Any) -> str:
-    """Outputs that hold zeros or NaN alone."""
+    """A sentence about outputs that are only zeros or only NaN."""
     for name, one, other in _pairs(expected, got):
         if other.numel() < WRONG_MIN or other.is_complex() or _is_uniform(one):
             continue
@@ -79,7 +79,7 @@ def _wrong(expected: torch.Tensor, got: torch.Tensor, comparer: Comparer) -> tor
 
 
 def _facts(got: torch.Tensor, wrong: torch.Tensor) -> Iterator[str]:
-    """The most telling ones first; "@" stands for the output's name."""
+    """The facts, the most informative first; "@" stands for the output's name."""
     if _is_uniform(got) and got.numel() > 1:
         yield f"All elements of @ are {_number(got.reshape(-1)[0].item())}."
         return
@@ -92,7 +92,7 @@ def _facts(got: torch.Tensor, wrong: torch.Tensor) -> Iterator[str]:
 
 
 def _values(got: torch.Tensor, wrong: torch.Tensor) -> Iterator[str]:
-    """What the wrong elements hold."""
+    """The values of the wrong elements."""
     values = got[wrong]
     if values.is_floating_point():
         num_nan = int(values.isnan().sum())
@@ -110,7 +110,7 @@ def _values(got: torch.Tensor, wrong: torch.Tensor) -> Iterator[str]:
 
 
 def _places(wrong: torch.Tensor) -> Iterator[str]:
-    """Where they are: along one axis, or in the flat order."""
+    """The positions of the wrong elements: along one axis, or in flat order."""
     for axis in range(wrong.dim()):
         size = wrong.shape[axis]
         others = [dim for dim in range(wrong.dim()) if dim != axis]

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of perturbations: what candidates compute in place of one operator of the reference.
+"""The table of perturbations: changes that candidates make to one operator of the reference.
 
-A perturbation is words ("replaced by sum") and a function from the call of the operator to what
-stands in its place. `perturbations_of` yields those that fit some steps, the likeliest kinds first:
+A perturbation is a description ("replaced by sum") and a function from the operator's call to its
+replacement. `perturbations_of` yields those that fit some steps, the likeliest kinds first:
 arguments that are left out or changed, near operators, parts of operands, any operator of the same
-form. Which one a candidate's output equals is found by running the reference with each
-(diagnosis.py). The operators and values are tables (misreadings.py).
+form. diagnosis.py runs the reference with each one and compares the candidate's output. The
+operators and values are in tables (misreadings.py).
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ class Perturbation:
 
 
 def perturbations_of(steps: Sequence[Step]) -> Iterator[tuple[Step, Perturbation]]:
-    """All that fit some steps: the likeliest kind for each of them, then the next kind."""
+    """All perturbations that fit some steps: the likeliest kind for each step, then the next
+    kind.
+    """
     for make in (_left_out, _arguments, _similar, _parts, _operands, _any_operator):
         for step in steps:
             yield from ((step, one) for one in make(step))
@@ -52,7 +54,7 @@ def perturbations_of(steps: Sequence[Step]) -> Iterator[tuple[Step, Perturbation
 def line_perturbations(
     before: tuple[int, ...], after: tuple[int, ...]
 ) -> Iterator[tuple[str, Unary]]:
-    """What several operators of one line may be misread as, by the shapes around them."""
+    """Perturbations of all operators of one line together, by the shapes around them."""
     if before == after:
         yield "left out", lambda x: x
         for name, unary in UNARY.items():
@@ -89,7 +91,7 @@ def _left_out(step: Step) -> Iterator[Perturbation]:
 
 def _arguments(step: Step) -> Iterator[Perturbation]:
     for name, now in step.constants.items():
-        # The kernel behind batch_norm reads running statistics that are not there.
+        # The kernel of batch_norm would read missing running statistics.
         has_all = name != "training" or "running_mean" in step.shapes
         for value in ARGUMENTS.get(name, ()) if has_all else ():
             if value == now or type(now) is bool and type(value) is not bool or now is None:
@@ -167,7 +169,7 @@ def _reduced(of: Reduction, call: Call) -> torch.Tensor:
 
 
 def _any_operator(step: Step) -> Iterator[Perturbation]:
-    """Any other operator of as many operands."""
+    """Any other operator with the same number of operands."""
     if step.packet in COMPARISONS:
         table: dict[str, Binary] = COMPARISONS
     elif step.packet in BINARY or step.packet == "rsub" or step.packet == "pow":
@@ -202,7 +204,7 @@ def _paired(of: Binary, second: str, call: Call) -> torch.Tensor:
 
 
 def _parts(step: Step) -> Iterator[Perturbation]:
-    """A part of the axis that a reduction or a product runs over."""
+    """Only a part of the axis over which a reduction or a product runs."""
     shape = step.shapes.get("self")
     if step.packet in PRODUCTS:
         yield from _product_parts(step, *PRODUCTS[step.packet])
@@ -236,7 +238,7 @@ def _part(axis: int, size: int, call: Call) -> torch.Tensor:
 
 
 def _operands(step: Step) -> Iterator[Perturbation]:
-    """An operand of which only the first places are read."""
+    """An operand of which only the first elements are read."""
     for number, (name, shape) in enumerate(step.shapes.items()):
         which = "" if len(step.shapes) == 1 else f" {('first', 'second', 'third')[min(number, 2)]}"
         for axis in range(min(2, len(shape))):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reference at one shape: its model, secret inputs from a seed, and what it makes of them.
+"""The reference at one shape: its model, secret inputs from a seed, and its results.
 
-Everything here is deterministic in the seed, and a trial does not depend on the trials before it:
-what a forward does to buffers and inputs is noted and undone.
+Everything here is deterministic in the seed, and a trial does not depend on the trials before it: a
+forward's changes of buffers and inputs are recorded and undone.
 """
 
 from __future__ import annotations
@@ -54,24 +54,24 @@ _DOUBT_BYTES_MAX_ON_DEVICE = 4 << 30
 
 @dataclass(frozen=True)
 class Doubts:
-    """By how much the reference may be off itself (closeness.py)."""
+    """The reference error bounds (closeness.py)."""
 
-    outputs: Any = None  # None where nothing is known.
+    outputs: Any = None  # None if unknown.
     buffers: Mapping[str, torch.Tensor] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one forward of the reference did."""
+    """The results of one forward of the reference."""
 
     outputs: Any
-    buffers: Mapping[str, torch.Tensor]  # Those that the forward changed, as it left them.
-    in_place: bool  # True where all outputs lay in the memory of inputs.
+    buffers: Mapping[str, torch.Tensor]  # The buffers that the forward changed, afterwards.
+    in_place: bool  # True if all outputs are in the memory of inputs.
     left: Mapping[int, torch.Tensor]  # The input tensors that the forward changed, by number.
     draw: Callable[[], Any]  # The inputs before the forward.
     find_doubts: Callable[[Any], Doubts]  # Takes these inputs.
-    has_views: bool = False  # Some outputs lay in inputs, or in an order of their own.
-    # Parameters and buffers that the forward left alone, where all are within STATE_BYTES_CHECKED.
+    has_views: bool = False  # Some outputs are in inputs' memory, or not contiguous.
+    # The parameters and buffers that the forward did not change, if all fit STATE_BYTES_CHECKED.
     kept: Mapping[str, torch.Tensor] = field(default_factory=dict)
     # The buffers that the forward changed, as they were.
     buffers_before: Mapping[str, torch.Tensor] = field(default_factory=dict)
@@ -98,7 +98,7 @@ class Outcome:
 
     @functools.cached_property
     def inputs(self) -> Any:
-        """A large task has no room for them beside its outputs, so they are drawn once needed."""
+        """The inputs, drawn when needed: a large task has no memory for them beside its outputs."""
         return self.draw()
 
     @property
@@ -107,7 +107,7 @@ class Outcome:
 
     @functools.cached_property
     def doubts(self) -> Doubts:
-        """They take several more forwards, so they are found out where they are asked for."""
+        """The error bounds, computed when needed: they take several more forwards."""
         return self.find_doubts(self.inputs)
 
     @property
@@ -140,7 +140,7 @@ class Reference:
         self._precision = precision
         self._orders_max = orders
         self._tf32 = tf32
-        self._num_orders = orders  # Until a run shows that fewer are enough.
+        self._num_orders = orders  # Reduced when a run shows that fewer suffice.
         self._task = task
         with task.running(device):
             self._module: ModuleType = task.run(bound)
@@ -155,7 +155,7 @@ class Reference:
         operators = Operators()
         with operators.of_constructor():
             model = construct(self._module.Model, init, self.init_seed, self.constants)
-        self.init_operators = dict(operators.calls)  # Those that its constructor calls.
+        self.init_operators = dict(operators.calls)  # The operators that its constructor calls.
         return model
 
     def draw_inputs(self, seed: int, distribution: str) -> Any:
@@ -168,14 +168,14 @@ class Reference:
         return distributions.apply(distribution, self.draw_more())
 
     def draw_more(self) -> Any:
-        """The next inputs of the generators as they stand, in their native distribution."""
+        """The generators' next inputs, in their native distribution."""
         with self._task.running(self._device):
             drawn = task_code.inputs_for(self.model, self._module, self._device)
         there = map_tensors(drawn, lambda one: map_memory(one, lambda flat: flat.to(self._device)))
         return cast(there, self._precision)
 
     def run(self, inputs: Any, seed: int, with_doubt: bool = True) -> Outcome:
-        """One forward. Raises Refusal("task") for what the reference raises."""
+        """One forward. Raises Refusal("task") for an exception of the reference."""
         return self.run_on(_clone(inputs), inputs, lambda: inputs, seed, with_doubt)
 
     def run_on(
@@ -186,7 +186,7 @@ class Reference:
         seed: int,
         with_doubt: bool = True,
     ) -> Outcome:
-        """One forward on `given` itself, of which `kept` is a copy and `draw` makes another one."""
+        """One forward on `given` itself, where `kept` is a copy and `draw` makes another copy."""
         before = {name: buffer.clone() for name, buffer in self.model.named_buffers()}
         checked = state_to_check(state_of(self.model))
         state = {name: one.detach().clone() for name, one in checked.items()}
@@ -236,8 +236,8 @@ class Reference:
         seed: int,
         mode: contextlib.AbstractContextManager[Any] | None = None,
     ) -> Any:
-        """What another model, such as a changed copy of this one, makes of inputs; under a mode
-        that sees or changes its operators where one is given.
+        """Another model's outputs for inputs, such as a changed copy's; optionally under a mode
+        that observes or changes its operators.
         """
         given = _clone(inputs)
         with self._task.running(self._device), mode or contextlib.nullcontext():
@@ -245,8 +245,8 @@ class Reference:
 
     @contextlib.contextmanager
     def as_candidate(self) -> Iterator[None]:
-        """The model may be called in this context as a candidate's is, on inputs that it may keep:
-        what its calls do to buffers is undone.
+        """In this context the model may be called like a candidate's, on inputs that it may keep:
+        its changes of buffers are undone.
         """
         before = {name: buffer.clone() for name, buffer in self.model.named_buffers()}
         with self._task.running(self._device):
@@ -272,7 +272,7 @@ class Reference:
         self.model = cast_model(model, self._precision)
 
     def settle_mode(self, inputs: Any, comparer: Comparer) -> bool:
-        """Puts the model into eval mode if its forward is random; whether it is repeatable now:
+        """Puts the model into eval mode if its forward is random. Returns whether it then repeats,
         within the tolerance, since some of a device's kernels add in any order.
         """
         if self._is_repeatable(inputs, comparer):
@@ -285,7 +285,7 @@ class Reference:
         return not comparer.failures(first, second, None)
 
     def _restore(self, before: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        """Undoes what a forward did to the buffers; returns what it had made of them."""
+        """Undoes a forward's changes of buffers; returns the changed values."""
         changed = {}
         for name, buffer in self.model.named_buffers():
             old = before.get(name)
@@ -297,8 +297,8 @@ class Reference:
     def _doubts(
         self, inputs: Any, outputs: Any, buffers: Mapping[str, torch.Tensor], seed: int
     ) -> Doubts:
-        """By how much each output and changed buffer differs from what the same program gives in
-        double precision, and with its sums in another order; nothing where neither fits or runs.
+        """The differences of each output and changed buffer from the same program in double
+        precision, and with its sums in another order; none if neither run fits or succeeds.
         """
         held = [*state_of(self.model).values(), *tensors_of(inputs)]
         is_on_cpu = self._device == CPU
@@ -338,7 +338,7 @@ class Reference:
     def _results_in_tf32(
         self, inputs: Any, seed: int, buffers: Iterable[str] = ()
     ) -> Iterator[list[torch.Tensor]]:
-        """What the program gives in TF32; nothing where it has no products of fp32."""
+        """The program's results in TF32; none if it has no fp32 products."""
         for number in range(TF32_RUNS):
             mode = Tf32Mode(derive_seed(seed, "tf32", number), self._device)
             with sdpa_kernel(SDPBackend.MATH), mode:
@@ -347,8 +347,8 @@ class Reference:
                 yield found
 
     def tf32_doubt(self, inputs: Any, outputs: Any, seed: int) -> Any:
-        """By how much `outputs`, of fp32, may be off where products round their factors to TF32;
-        None where there are none.
+        """The error bounds of `outputs`, in fp32, if products round their factors to TF32; None
+        without products.
         """
         mine = tensors_of(outputs)
         others = list(self._results_in_tf32(inputs, seed))
@@ -365,7 +365,7 @@ class Reference:
         seed: int,
         buffers: Iterable[str],
     ) -> list[torch.Tensor]:
-        """The outputs of a copy of the model, and what it makes of these buffers."""
+        """The outputs of a copy of the model, and its changes of these buffers."""
         with self._task.running(self._device):
             model = task_code.run("init", copied, self.model)
             outputs = tensors_of(_forward(model, inputs, seed, self._device))
@@ -391,7 +391,9 @@ def _forward(model: torch.nn.Module, inputs: Any, seed: int, device: torch.devic
 
 
 def _set_seed(seed: int, device: torch.device) -> None:
-    """PyTorch's own function keeps a stack of the call for CUDA, where that is not in use."""
+    """Sets the seeds directly: PyTorch's function records a stack trace if CUDA is not
+    initialised.
+    """
     if device == CPU:
         torch.default_generator.manual_seed(seed)
     else:
@@ -428,8 +430,8 @@ def is_finite(value: Any) -> bool:
 
 
 def failures(outcome: Outcome, got: Any, comparer: Comparer) -> list[Json]:
-    """What is wrong with outputs (compare.py).  A doubt only widens what is allowed, so it matters
-    where something fails without it.
+    """The failures of outputs (compare.py). An error bound only widens the allowance, so it is
+    computed only if a check fails without it.
     """
     found = comparer.failures(outcome.outputs, got, None)
     if not found or outcome.doubt is None:
@@ -459,7 +461,7 @@ def buffer_failures(
 def overwritten_inputs(
     outcome: Outcome, now: Sequence[torch.Tensor], comparer: Comparer
 ) -> list[str]:
-    """The input tensors that do not hold what the reference leaves in them."""
+    """The input tensors whose values differ from the reference's after the call."""
     names = []
     for number, (given, found) in enumerate(zip(tensors_of(outcome.inputs), now)):
         if number in outcome.left:

@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a program gives whose fp32 sums are taken in another order.
+"""The results of a program whose fp32 sums are taken in another order.
 
 A sum of n terms, taken one after the other, rounds n times; PyTorch adds in blocks and rounds much
-less, so the difference between it and double precision says little of what an honest kernel may
-differ by. Under this mode a program runs once more, each of its sums with the rounding of that
-order, which then goes through all that follows, be it an exponential or a difference of large
-numbers:
+less, so its difference from double precision says little about an honest kernel's error. Under this
+mode a program runs once more, each of its sums with the rounding of sequential order, which then
+propagates through all later operators, such as an exponential or a difference of large numbers:
 
 - sums, means, moments, softmax and scans: the rounding of each step, from the terms themselves.
-  It grows like n where terms repeat, like sqrt(n) else;
-- products of matrices and convolutions, whose terms nobody holds: by the size that a random walk
+  It grows like n if terms repeat, otherwise like sqrt(n);
+- products of matrices and convolutions, whose terms are not stored: by the size that a random walk
   of n roundings has, which the sum and the sum of the squared terms give, with a random sign.
 
-Variances are as far off as E[x^2] - E[x]^2 is, by which kernels compute them in one pass.
+Variances have the error of E[x^2] - E[x]^2, with which one-pass kernels compute them.
 """
 
 from __future__ import annotations
@@ -27,12 +26,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 UNIT = 2.0**-24  # The largest relative change of a number that is rounded to fp32.
 # The relative change of a factor that is rounded to TF32, or cut off to it.
 TF32_UNIT = 2.0**-11
-TERMS_MAX = 1 << 27  # In one operator's sums, whose steps are followed.
+TERMS_MAX = 1 << 27  # The most terms of an operator whose steps are followed.
 _aten = torch.ops.aten
 
 
 class SequentialSumMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Sums rounded as in sequence; random signs follow from a seed."""
+    """Sums with the rounding of sequential order; a seed determines the random signs."""
 
     def __init__(self, seed: int, device: torch.device) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -49,7 +48,9 @@ class SequentialSumMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return rule(self, func, *args, **(kwargs or {}))
 
     def walk(self, total: torch.Tensor, root: torch.Tensor, num_terms: int) -> torch.Tensor:
-        """A sum after a random walk of its roundings; `root` is that of the terms' squares."""
+        """A sum after a random walk of its roundings; `root` is the root of the sum of squared
+        terms.
+        """
         size = (total.abs() + root.nan_to_num(posinf=0.0)) * (UNIT / 2 * math.sqrt(num_terms))
         return total + self._signed(size)
 
@@ -78,8 +79,8 @@ class SequentialSumMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return total * (total.numel() / max(1, x.numel()))
 
     def log_of(self, total: torch.Tensor, top: torch.Tensor) -> torch.Tensor:
-        """log(total * exp(top)). The total is rounded before its logarithm is taken, and the sum
-        after: a difference that nearly cancels is made of these.
+        """log(total * exp(top)). The total is rounded before its logarithm, and the result after
+        it: both matter for a difference that nearly cancels.
         """
         size = (1 + top.abs().nan_to_num(posinf=0.0)) * UNIT
         return total.log() + top + self._signed(size)
@@ -96,8 +97,8 @@ class SequentialSumMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 class Tf32Mode(SequentialSumMode):
-    """Besides, both factors of a product may be rounded to TF32, as a random walk of its terms, or
-    cut off, by which all terms become smaller.
+    """Also rounds both factors of a product to TF32, as a random walk of its terms, or truncates
+    them, which makes all terms smaller.
     """
 
     has_products = False
@@ -113,11 +114,11 @@ def _is_inexact(tensor: torch.Tensor) -> bool:
 
 
 def _roundings(terms: torch.Tensor, dim: int) -> torch.Tensor:
-    """What each step of a sum along `dim` is rounded by, in double precision."""
+    """The rounding error of each step of a sum along `dim`, in double precision."""
     wide = terms.double()
     before = (wide.cumsum(dim) - wide).float()
     exact = before.double() + wide
-    # Past fp32's range there is nothing to say.
+    # Beyond fp32's range the rounding is undefined.
     steps: torch.Tensor = exact.float().double() - exact
     return steps.nan_to_num(0.0, 0.0, 0.0)
 

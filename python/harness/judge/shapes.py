@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""At which sizes a task is judged: the native ones, or smaller ones, and two variants.
+"""Chooses the sizes at which a task is judged: native or smaller ones, and two variants.
 
 Reduction: while one forward costs more than the backend allows, the largest size is divided by two
-(or by four while there is far to go), first the sizes that only `get_inputs` reads, then those of
-`get_init_inputs`; a size whose change breaks the reference, or saves nothing, stays. A size of the
-model that another one divides (channels, and their groups) becomes smaller together with it where
-their ratio would fall too low: a task of 16 elements a group asks for no variance over two.
-Variants: "ragged" moves sizes to primes below them, "small" takes 1 and 3 where the reference
-allows it.
+(or by four if the cost is far too high), first the sizes that only `get_inputs` reads, then those
+of `get_init_inputs`; a size whose change breaks the reference, or saves nothing, stays. If one size
+of the model divides another (groups and channels), both are reduced together when their ratio would
+become too small: a task with 16 elements per group must not become a variance over two. Variants:
+"ragged" reduces sizes to primes, "small" uses 1 and 3 if the reference allows it.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from harness.judge.task import Site, Task
 from harness.judge.task_code import attempt
 from harness.worker.wire import Json, Refusal
 
-# Small sizes with such names are part of what is computed, not of how much.
+# Small sizes with such names determine what is computed, not how much.
 STRUCTURAL_MAX = 16
 _STRUCTURAL = re.compile(
     r"kernel|stride|padding|dilation|pool|head|^dim$|_dim$|axis|factor|patch", re.IGNORECASE
@@ -29,13 +28,13 @@ _STRUCTURAL = re.compile(
 _BATCH = re.compile(r"batch|^bs?$", re.IGNORECASE)
 _SMALL = (3, 7, 17, 33)
 DIVISOR_MIN = 4  # Fewer groups would not show a kernel that confuses them.
-RATIO_MIN = 16  # A larger ratio may become as small as this.
+RATIO_MIN = 16  # A ratio is not reduced below this.
 VARIANT_TRIES = 24  # A count and not a time: the same seed must give the same shapes.
 
 
 @dataclass(frozen=True)
 class Options:
-    """What the supervisor may choose; see docs/correctness.md."""
+    """The supervisor's options; see docs/correctness.md."""
 
     trials: int = 5
     inputs: str = "varied"  # Or "native", or "verified" (distributions.SCALED).
@@ -51,7 +50,7 @@ class Options:
     tf32: bool = False  # Factors of fp32 products may be rounded to TF32.
 
     def excess(self, cost: Cost) -> float:
-        """By how much a cost is too large; at most 1 where it fits."""
+        """The ratio of a cost to its limit; at most 1 if it fits."""
         return max(
             cost.work / self.cost_max,
             cost.bytes_io / self.bytes_max,
@@ -68,10 +67,10 @@ EXCESS_MAX = 60.0  # A case that cannot be reduced further is still judged up to
 class Shape:
     """One binding of the task's sizes."""
 
-    label: str  # "native", "reduced", "ragged", "small"; in `other` more.
+    label: str  # "native", "reduced", "ragged", "small"; `other` has more.
     bound: Mapping[str, int]  # The sizes that differ from the text.
     constants: Mapping[str, int]
-    cost: Cost | None  # None where the reference cannot run on the meta device.
+    cost: Cost | None  # None if the reference cannot run on the meta device.
     reason: str = ""
 
     def report(self, native: Mapping[str, int]) -> Json:
@@ -90,14 +89,14 @@ class ShapePlanner:
         self._tries_left = VARIANT_TRIES
         self._may_be_empty = False
         self.native = {site.name: site.value for site in task.sites}
-        # A candidate cannot be told what the Model class itself reads.
+        # A size that the Model class itself reads cannot be passed to a candidate.
         self._sites = [
             site
             for site in task.sites
             if site.used_by and "Model" not in site.used_by and not _is_structural(site)
             if site.value not in kept
         ]
-        # Names of a size of the model and of one that divides it, with their ratio.
+        # Names of a size of the model and of a size that divides it, with their ratio.
         of_model = [
             site
             for site in task.sites
@@ -111,7 +110,7 @@ class ShapePlanner:
         ]
 
     def main(self) -> Shape:
-        """The native shape, or a reduced one. Raises Refusal("unsupported") where none fits."""
+        """The native shape, or a reduced one. Raises Refusal("unsupported") if none fits."""
         native = attempt(estimate, self._task, {})
         if native is None:
             return self._shape("native", {}, None)
@@ -128,11 +127,12 @@ class ShapePlanner:
         return self._shape("reduced" if bound else "native", bound, cost, reason)
 
     def other(self, label: str, kept: Sequence[int] = ()) -> Shape | None:
-        """One at which a candidate may show that only the device in software made it fail.
+        """A shape at which a candidate can show that it failed only because of the device in
+        software.
 
         "native" are the task's own sizes, where one forward may take long; in "named" those of
-        `kept` are the task's own; "1/8" are sizes at which a forward costs about an eighth of what
-        it costs at the main ones.
+        `kept` are the task's own; "1/8" are sizes at which a forward costs about an eighth of its
+        cost at the main sizes.
         """
         if label in ("native", "named"):
             return self._roomy(label, kept)
@@ -148,7 +148,7 @@ class ShapePlanner:
         return replace(shape, label=label) if is_cheaper else None
 
     def _roomy(self, label: str, kept: Sequence[int]) -> Shape | None:
-        """The task's own sizes, or those that are kept, where one forward may take long."""
+        """The task's own or the kept sizes, with a high limit for the time of one forward."""
         if label == "named" and not kept:
             return None
         planner = ShapePlanner(self._task, self._options, kept)
@@ -159,7 +159,7 @@ class ShapePlanner:
         return replace(shape, label=label) if fits else None
 
     def _within(self, excess: float) -> Shape | None:
-        """The main shape if limits were so many times what they are."""
+        """The main shape if the limits were multiplied by `excess`."""
         options = replace(
             self._options,
             cost_max=self._options.cost_max * excess,
@@ -214,8 +214,8 @@ class ShapePlanner:
     def _try_smaller(
         self, site: Site, bound: Mapping[str, int], cost: Cost, keeps_ratios: bool
     ) -> tuple[dict[str, int], Cost] | None:
-        """The bindings with this size divided; with what divides it, where it alone would be too
-        small for that; with all sizes equal to it, if they go together.
+        """The bindings with this size divided: alone; with the sizes that divide it, if it would
+        become too small for them; with all equal sizes, if they belong together.
         """
         value = bound.get(site.name, site.value)
         far = self._options.excess(cost) > 16 and value >= 256
@@ -255,7 +255,7 @@ class ShapePlanner:
         )
 
     def _cost_at(self, bound: Mapping[str, int]) -> Cost | None:
-        """The cost at these sizes; None where the reference cannot take them."""
+        """The cost at these sizes; None if the reference does not accept them."""
         cost = attempt(estimate, self._task, bound)
         # A kernel larger than its input gives nothing on the meta device and fails elsewhere.
         return None if cost is None or cost.has_empty and not self._may_be_empty else cost
@@ -275,7 +275,7 @@ class ShapePlanner:
         yield from self._first("ragged", main, [wanted, *self._one_by_one(main, wanted)])
 
     def _one_by_one(self, main: Shape, wanted: Mapping[str, int]) -> Iterator[Mapping[str, int]]:
-        """All of those changes that the reference survives, found one after the other."""
+        """All changes with which the reference still runs, found one after the other."""
         kept: dict[str, int] = {}
         for name, value in wanted.items():
             if self._try({**main.bound, **kept, name: value}) is not None:
@@ -305,9 +305,10 @@ class ShapePlanner:
                 yield self._shape(label, bound, cost)
 
 
-# Each phase tells whether get_init_inputs reads the size, the value (of a batch size) below which
-# it is kept, and whether ratios are kept.  Batches stay at 16 as long as other sizes can give:
-# statistics over two or three rows are so ill-conditioned that a right sum in another order fails.
+# Each phase has three fields: whether get_init_inputs reads the size, the value (of a batch size)
+# below which it is kept, and whether ratios are kept. Batches stay at 16 while other sizes can be
+# reduced: statistics over two or three rows are so ill-conditioned that a right sum in another
+# order fails.
 _PHASES = (
     (False, 16, 16, True),
     (True, 32, 16, True),

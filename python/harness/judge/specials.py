@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which tasks get a trial with NaN and infinities, and what is asked of a candidate there.
+"""Chooses the tasks that get a trial with NaN and infinities, and checks a candidate's outputs
+there.
 
-NaN comes through a sum or a maximum in PyTorch, and `fmaxf` drops it. That is a fault of a maximum,
-and the usual way to write a clamp; what becomes of an infinity depends on the order in which a
+In PyTorch NaN propagates through a sum or a maximum, and `fmaxf` drops it. Dropping it is a fault
+in a maximum, but usual in a clamp; the result for an infinity depends on the order in which a
 formula is evaluated. So there are two kinds of such trials, and most tasks have none:
 
 - a reference all of whose outputs are elements of its inputs (a maximum, a sort) is compared in
   full, with NaN, infinities and zeros among the inputs;
-- a reference that only adds, multiplies and selects gets some NaN: where it returns
-  NaN, a candidate must not return numbers made from the rest of the data. A NaN more is no fault,
-  and neither is a constant (a clamp's bound) in place of a NaN.
+- a reference that only adds, multiplies and selects gets some NaN: where it returns NaN, a
+  candidate must not return numbers computed from the other data. An additional NaN is not a fault,
+  nor is a constant (a clamp's bound) in place of a NaN.
 """
 
 from __future__ import annotations
@@ -80,8 +81,8 @@ def _floats(value: Any) -> list[torch.Tensor]:
 
 
 def failures(outcome: Outcome, got: Any, comparer: Comparer) -> list[Json]:
-    """The faults of a candidate's outputs for inputs of which some were NaN: any where both outputs
-    are finite, and numbers in place of NaN that are no constants.
+    """The faults of a candidate's outputs for inputs with some NaN: any difference of finite
+    outputs, and numbers in place of NaN that are not constants.
     """
     given = iter(tensors_of(got))
     found: list[Json] = []

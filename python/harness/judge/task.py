@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A task's program, and its sizes as constants that can be bound to other values.
 
-A *site* is a place in the text where a size stands: an integer assigned to a name at module level
-(also inside a tuple or list, and as an expression of literals such as `1024 * 8`), or a literal of
-at least 16 inside `get_inputs` or `get_init_inputs`. Values that the program derives from its
-constants follow by themselves.
+A *site* is the position of a size in the text: an integer assigned to a name at module level (also
+inside a tuple or list, and as an expression of literals such as `1024 * 8`), or a literal of at
+least 16 inside `get_inputs` or `get_init_inputs`. Values that the program derives from its
+constants change with them.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ class Task:
 
     @contextlib.contextmanager
     def running(self, device: torch.device) -> Iterator[None]:
-        """All of the task's own code runs in this context: where `device` is none of CUDA's, the
-        task may say cuda all the same. A default device that the task sets holds here alone:
-        PyTorch refuses to set one inside a context of another.
+        """All of the task's own code runs in this context: the task may use cuda even if `device`
+        is not a CUDA device. A default device that the task sets applies only here, because PyTorch
+        refuses to set one inside another's context.
         """
         before = _default_device()
         try:
@@ -100,13 +100,13 @@ class Task:
 
 
 def _default_device() -> torch.device | None:
-    """What torch.set_default_device was given last; torch.get_default_device would start CUDA."""
+    """The last argument of torch.set_default_device; torch.get_default_device would start CUDA."""
     context = getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None)
     return None if context is None else context.device
 
 
 def _asks_for_general(statement: ast.stmt) -> bool:
-    """`require_general = True`: a candidate has to be right at other sizes too."""
+    """True for `require_general = True`: a candidate must be right at other sizes, too."""
     if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Constant):
         return False
     names = [target.id for target in statement.targets if isinstance(target, ast.Name)]
@@ -165,7 +165,8 @@ def _integer(node: ast.expr) -> int:
 def _uses(source: str, tree: ast.Module) -> dict[str, set[str]]:
     """For each constant, which of the makers (or "Model") read it, derived constants followed."""
     uses: dict[str, set[str]] = {}
-    # The parser lets through what the compiler does not, such as a `return` outside a function.
+    # The parser accepts some errors that the compiler refuses, such as a `return` outside a
+    # function.
     tables = task_code.run("load", symtable.symtable, source, TASK_FILE, "exec")
     for table in tables.get_children():
         place = table.get_name() if table.get_name() in MAKERS else "Model"

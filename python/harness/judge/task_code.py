@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one place where a task's own code runs, and where it is decided whose an exception is.
+"""Runs a task's own code, and decides whether an exception is the task's or ours.
 
-`run` makes a Refusal of what a task raises, and `attempt` catches that where a task may fail. Any
-other exception is a defect of ours: nothing catches it, and it ends the judge's answer as `infra`.
-What our own modes raise (cost.py, rounding.py) while they watch the task's operators cannot be told
-from what those raise.
+`run` converts a task's exception to a Refusal, and `attempt` catches that where a task may fail.
+Any other exception is a defect of ours: no code catches it, and the judge's response is `infra`.
+Exceptions of our own modes (cost.py, rounding.py) while they watch the task's operators cannot be
+distinguished from the task's.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ T = TypeVar("T")
 
 
 def run(stage: str, code: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """The result of code of the task's. Raises Refusal("task"), which names the stage and keeps
-    the lines, for what a task may raise, exits too.
+    """The result of the task's code. Raises Refusal("task"), which names the stage and keeps the
+    lines, for exceptions and exits of the task.
 
-    Memory that runs out stays what it is, since it may suffice at another time.
+    An out-of-memory error is passed on, since memory may suffice at another time.
     """
     try:
         return code(*args, **kwargs)
@@ -47,7 +47,7 @@ def run(stage: str, code: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> 
 
 
 def attempt(code: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
-    """The result, or None where the task fails in it or memory runs out."""
+    """The result, or None if the task fails or memory runs out."""
     try:
         return code(*args, **kwargs)
     except Exception as error:
@@ -73,7 +73,7 @@ def inputs_for(model: torch.nn.Module, module: ModuleType, device: torch.device 
 
 
 def made(module: ModuleType) -> tuple[torch.nn.Module, Any]:
-    """A task's model as the task makes it, and its inputs."""
+    """A task's unchanged model, and its inputs."""
     model = run("init", build, module.Model, init_of(module))
     return model, inputs_for(model, module)
 

@@ -2,8 +2,8 @@
 """The operators of one forward of the reference, and forwards in which one of them is changed.
 
 Operators are those that PyTorch's dispatcher sees, so `nn.Linear` is an `addmm`, and a softmin a
-`neg` and a `softmax`. A step is an operator that computes: views, copies and allocations are
-none. Nothing here knows candidates.
+`neg` and a `softmax`. A step is an operator that computes, not a view, copy or allocation. This
+module does not depend on candidates.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from harness.worker.wire import TASK_FILE
 
-LINE_MAX = 60  # Characters of a line of the task in a sentence.
+LINE_MAX = 60  # The length to which a quoted line of the task is cut.
 _COPIES = frozenset(
     "clone copy_ _to_copy detach lift_fresh alias contiguous _unsafe_view _reshape_alias".split()
 )
@@ -77,7 +77,7 @@ class Step:
     number: int  # Among its steps, from 1.
     packet: str
     func: Any
-    constants: dict[str, Any]  # Arguments that are no tensors.
+    constants: dict[str, Any]  # The arguments that are not tensors.
     shapes: dict[str, tuple[int, ...]]  # The tensors among the arguments.
     result: tuple[int, ...] | None  # The shape of the result, or of its first tensor.
     line: str  # The task's own line that called it, or "".
@@ -89,11 +89,11 @@ class Step:
 
 @dataclass
 class Trace:
-    """What a forward did."""
+    """The record of a forward."""
 
     steps: list[Step] = field(default_factory=list)
     num_calls: int = 0
-    num_elements: float = 0  # That operators read and wrote; of products, multiplied.
+    num_elements: float = 0  # Elements read and written; for products, multiplied.
 
 
 def call_of(func: Any, args: Any, kwargs: Any) -> Call:
@@ -110,7 +110,7 @@ def first_tensor(value: Any) -> torch.Tensor | None:
 
 
 class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Notes the steps of a forward; `seen` gets each step with its result as it is made."""
+    """Records the steps of a forward; calls `seen` with each step and its result."""
 
     def __init__(self, source: str, seen: Callable[[Step, torch.Tensor], None]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -169,7 +169,7 @@ def _work(call: Call, tensors: dict[str, torch.Tensor], made: torch.Tensor) -> f
 
 
 class Changed(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Replaces what some calls of a forward, by their index, give."""
+    """Replaces the results of some calls of a forward, chosen by index."""
 
     def __init__(self, changes: dict[int, Callable[[Call], Any]]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]

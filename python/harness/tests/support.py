@@ -53,26 +53,26 @@ class Child:
 
 
 def open_question(source: str, **options: Any) -> wire.Json:
-    """With the judge's own options where none are given."""
+    """An `open` request, by default with the judge's own options."""
     told = {**asdict(Options()), **options}
     return {"op": "open", "source": source, "options": told, "known": ""}
 
 
 def load_question(source: str, artifacts: wire.Json | None = None) -> wire.Json:
-    """What a candidate process is asked first, under a policy that allows no operator."""
+    """A candidate process's first request, under a policy that allows no operator."""
     policy: wire.Json = {"name": "", "device_allowed": [], "host_allowed": [], "init_allowed": []}
     told = {"source": source, "artifacts": artifacts or {}, "policy": policy, "schedule_seed": 0}
     return {"op": "load", **told}
 
 
 def build_question(init: wire.Json, shape: int, **more: Any) -> wire.Json:
-    """Of the judge's answer to `init`."""
+    """The `build` request that follows the judge's response to `init`."""
     told = {name: value for name, value in init.items() if name != "ok"}
     return {"op": "build", "shape": shape, **told, **more}
 
 
 class Zygote:
-    """A zygote process: `roles` are those that it was started for."""
+    """A zygote process for the given `roles`."""
 
     def __init__(self, *arguments: str, roles: str = "judge") -> None:
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -115,7 +115,7 @@ class Zygote:
 
 
 class Zygotes:
-    """One for each kind of roles, as a supervisor has them."""
+    """One zygote for each kind of roles, as in a supervisor."""
 
     def __init__(self, *arguments: str) -> None:
         self.judges = Zygote(*arguments)

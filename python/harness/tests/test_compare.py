@@ -16,7 +16,7 @@ COMPARER = Comparer(TOLERANCES)
 
 
 def slow_wrong(expected: list[float], got: list[float], fine: list[float] | None, t: float) -> int:
-    """How many elements are wrong, one by one, straight from the definition."""
+    """The number of wrong elements, computed one by one from the definition."""
     finite = [abs(x) for x in expected if math.isfinite(x)]
     rms = math.sqrt(math.fsum(x * x for x in finite) / len(finite)) if finite else 0.0
     doubts = [0.0] * len(expected)

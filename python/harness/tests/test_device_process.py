@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A candidate process without a device, and the device process that serves it.
 
-The device process has a driver that needs no GPU (device/fakes/cuda_driver.h); the candidate
-is PyTorch's own, with libcudart's substitute in place of libcudart. What only kernels can do is
-shown on a device (tests/gpu_test.py).
+The device process has a driver that needs no GPU (device/fakes/cuda_driver.h); the candidate is
+PyTorch's own, with libcudart's substitute in place of libcudart. Behaviour that needs kernels is
+tested on a device (tests/gpu_test.py).
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ class DeviceProcessTest(unittest.TestCase):
         self.assertEqual((said["driver"], said["nodes"]), ([], []))
         self.assertEqual(len(said["is_out_of_memory"]), 2)
         self.assertEqual(said["entry_points"], [[True, 0], [False, 1]])
-        # The functions of an unloaded module are gone; the other one's image is no file's.
+        # The functions of the unloaded module are gone; the other module's image is not in a file.
         self.assertEqual(said["attributes"], [INVALID_FUNCTION, INVALID_IMAGE])
 
         used, _ = self.call("used")
@@ -201,7 +201,7 @@ class DeviceProcessTest(unittest.TestCase):
         self.assertEqual(said["done"], [0] * len(said["done"]))
         self.assertEqual((said["count"], said["kind"], said["held"]), (3, 0, 2))
         self.assertEqual(said["shape"], [4, 5, 6, 0, 0])
-        self.assertEqual(said["got"], [11, 12, 7, 7])  # No more than there are.
+        self.assertEqual(said["got"], [11, 12, 7, 7])  # Only the existing elements.
         self.assertEqual(said["sum"], 1 + 10 + 100 + 5 + 1000)
         used, _ = self.call("used")
         self.assertEqual((used["unsupported"], used["forbidden"]), ("", ""))
@@ -238,7 +238,7 @@ class DeviceProcessTest(unittest.TestCase):
             self.assertEqual((len(told["us"]), told["long_calls"]), (3, 0))
             self.assertGreaterEqual(told["memory_bytes"], GRANULARITY)
             self.assertEqual(told["memory_bytes"] % GRANULARITY, 0)
-            # A busy machine takes longer to queue a call than the gate is patient.
+            # A busy machine may take longer to queue a call than the gate waits.
             self.assertLessEqual(told["queued_whole"], 0 if is_itemised else 3)
             for number in (1, 2):
                 taken, copied = self.call("time_take", call=number, outputs=tree)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the judge says of wrong outputs: the operator that the candidate computes otherwise."""
+"""The judge's diagnosis of wrong outputs: the operator that the candidate computes differently."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def get_init_inputs():
 """
 COMPARER = Comparer(TOLERANCES)
 SQUARE = "torch.randn(24, 24)"
-# The reference, what stands in its place in the candidate, and what the diagnosis says.
+# The reference's text, its replacement in the candidate, and the expected diagnosis.
 WRONG = (
     ("x.relu().exp()", "x.relu()", "the value after step 1 of 2 (relu"),
     ("x.exp().relu().sum(1)", "x.exp().sum(1) - x.sum(1)", ""),
@@ -123,7 +123,7 @@ class Diagnosing(unittest.TestCase):
     def setUp(self) -> None:
         self.enterContext(torch.no_grad())
 
-    def test_what_is_computed_in_place_of_an_operator_is_named(self) -> None:
+    def test_a_replaced_operator_is_named(self) -> None:
         for right, wrong, words in WRONG:
             with self.subTest(right=right, wrong=wrong):
                 case = Case(f"return {right}")
@@ -176,7 +176,7 @@ class Diagnosing(unittest.TestCase):
         self.assertGreater(runs[0], 10 * runs[1])
 
     def test_each_perturbation_of_the_table_runs(self) -> None:
-        # A row that does not run explains nothing, and its fault would not show.
+        # A row that does not run explains nothing, and its error would be hidden.
         forwards = (
             "x.relu()", "x + x.sin()", "x.gt(x.sin())", "x.mean(1)", "x.amax(1)", "x.max(1)[0]",
             "x.var(1)", "x.std(1)", "x.logsumexp(1)", "torch.softmax(x, 1)", "x.argmax(1)",
@@ -285,7 +285,7 @@ class OddOutputs(unittest.TestCase):
         self.assertEqual([{**one, "diagnosis": ""} for one in added],
                          [{**one, "diagnosis": ""} for one in checks])  # fmt: skip
         if all(one["problem"] in ("value", "nonfinite") for one in checks) and checks:
-            # The fork hides an exception, so that it is looked for here.
+            # A fork would hide an exception, so the diagnosis runs in this process.
             diagnose(case.reference, case.outcome, got, 3, COMPARER, case.source)
 
     def test_what_is_on_a_device_is_copied_to_the_host(self) -> None:
@@ -319,7 +319,7 @@ class Apart(unittest.TestCase):
         self.assertEqual(apart.text_made_apart(lambda: "words"), "words")
         self.assertEqual(len(apart.text_made_apart(lambda: "w" * 9000)), apart.TEXT_BYTES_MAX)
 
-    def test_a_crash_costs_the_text_alone(self) -> None:
+    def test_a_crash_only_loses_the_text(self) -> None:
         self.assertEqual(apart.text_made_apart(_crash), "")
         self.assertEqual(apart.text_made_apart(lambda: str(1 / 0)), "")
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Large weights come from the device's generator, wherever the tensors are; here the device is the
-CPU with a generator of its own.
+CPU with its own generator.
 """
 
 from __future__ import annotations

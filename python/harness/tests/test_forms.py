@@ -73,7 +73,7 @@ def as_candidate(source: str, name: str = "Model") -> str:
 
 
 def setUpModule() -> None:
-    cost.warm_up()  # A zygote does so: PyTorch's imports must not meet the stand-ins for CUDA.
+    cost.warm_up()  # Like in a zygote: PyTorch's imports must precede the stand-ins for CUDA.
 
 
 class Forms(unittest.TestCase):
@@ -102,11 +102,11 @@ class Forms(unittest.TestCase):
         self.passes(task(base + layer + net), "Net")
         self.passes(task(net + layer), "Net")
 
-    def test_of_two_models_the_one_that_fits(self) -> None:
+    def test_the_model_that_accepts_the_arguments_is_chosen(self) -> None:
         other = model("return x + y", "Other", names="x, y")
         self.passes(task(other + model("return x.exp()", "Net")), "Net")
 
-    def test_two_models_that_fit_are_named(self) -> None:
+    def test_two_matching_models_are_reported(self) -> None:
         both = task(model("return x", "One") + model("return x + 1", "Two"))
         with self.assertRaisesRegex(Refusal, "One, Two: --entry-point") as caught:
             checks_of(both, "")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The inputs of timed batches, and what the judge makes of their outputs."""
+"""The inputs of timed batches, and the judge's checks of their outputs."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def get_init_inputs():
             self.assertEqual([one.stride() for one in shown], [(1, 4), (10, 3), (0, 1)])
 
     def twin(self, source: str, rig: Rig) -> list[bytes]:
-        """What batch 1's draw is, call by call."""
+        """The expected inputs of batch 1, call by call."""
         reference = Reference(Task(source), {}, 5)
         torch.manual_seed(derive_seed(rig.fresh.seed, "batch", 1))
         drawn = [reference.draw_more() for _ in range(rig.calls)]
@@ -205,7 +205,7 @@ class Check(unittest.TestCase):
         self.assertEqual(rig.opinion_of_tree(tree, descriptor, 0), "")
         self.assertEqual(node["dtype"], "float32")
 
-    def test_things_are_asked_for_in_order(self) -> None:
+    def test_requests_out_of_order_are_refused(self) -> None:
         fresh = FreshInputs(
             HOST_PLACE, self.rig.reference, self.rig.fresh.comparer, 1, self.rig.fresh.timed
         )
@@ -294,7 +294,7 @@ class InTheJudge(unittest.TestCase):
         self.assertEqual(drawn[0], drawn[2])
         self.assertNotEqual(drawn[0], drawn[1])
 
-    def test_rest_gives_all_memory_back(self) -> None:
+    def test_rest_frees_all_memory(self) -> None:
         self.time("plan", tf32=False, seed=0)
         self.time("share", calls=2)
         self.ask({"op": "rest"})

@@ -37,7 +37,7 @@ class Fused(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             source, library = Path(folder) / "texts.cc", Path(folder) / "texts.so"
             source.write_text("\n".join(["#include <math.h>", *loops]))
-            # No product and sum in one rounding: PyTorch's operators are apart.
+            # Contraction into FMA is off: PyTorch's operators round separately.
             command = [
                 "g++",
                 "-O1",
@@ -62,8 +62,8 @@ class Fused(unittest.TestCase):
     def test_the_host_and_small_tensors_are_left_to_the_operators(self) -> None:
         self.assertIsNone(mapped(torch.zeros(1 << 10), distributions._zeros))
 
-    def test_what_a_kernel_cannot_say_is_refused(self) -> None:
-        self.assertRaises(TypeError, text_of, torch.sin)  # It is no operator of a distribution.
+    def test_unsupported_operations_are_refused(self) -> None:
+        self.assertRaises(TypeError, text_of, torch.sin)  # No distribution uses this operator.
         self.assertRaises(AttributeError, text_of, lambda x: x.sort())
         self.assertEqual((Symbol("x") * math.inf).text, "(x * (1.0 / 0.0))")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the gate says of tasks that are no good ones."""
+"""The gate's reasons to reject bad tasks."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ class GateTest(unittest.TestCase):
         self.assertEqual(said_of("torch.relu(x) * y + x"), [])
 
     def test_large_values_behind_which_rounding_grows_are_found(self) -> None:
-        # A sum that cancels to less than 1 is exact to 1e-4 only where its terms are large.
+        # A sum that cancels to less than 1 has an error of 1e-4 only if its terms are large.
         self.assertEqual(
             said_of("torch.exp(-((x * y + x.flip(1) * y.roll(1, 1)) ** 2))"),
             ["badly conditioned: large"],
         )
 
-    def test_native_values_are_told_of_first(self) -> None:
+    def test_native_values_are_reported_first(self) -> None:
         self.assertIn("badly conditioned", said_of("(x + 4096 * y) - 4096 * y + 0 * x"))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators that were taken away, in a process of its own: nothing brings them back."""
+"""Removed operators, each test in its own process: no code can restore them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _guarded(shim: str, results: Any) -> None:
     own.define("plus(Tensor x) -> Tensor")
     own.impl("same", torch.clone, "CompositeExplicitAutograd")
     own.impl("plus", lambda x: x + 1, "CPU")
-    for _ in range(2):  # Again is no error, and brings nothing back.
+    for _ in range(2):  # A repetition is not an error and restores nothing.
         guard.remove("CPU", ALLOWED, POLICY)
     cpu = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
     calls: dict[str, Callable[[], object]] = {
@@ -93,7 +93,7 @@ def _guarded(shim: str, results: Any) -> None:
 
 
 class _Case:
-    """How a constructor makes what forward uses, and the operators that it is charged with."""
+    """A constructor that computes results for forward, and the operators that count against it."""
 
     def __init__(
         self,
@@ -215,7 +215,7 @@ def _constructed(shim: str, name: str, results: Any) -> None:
 
 
 class Construction(unittest.TestCase):
-    def test_what_pytorch_computes_is_found_whatever_becomes_of_it(self) -> None:
+    def test_pytorchs_computations_count_even_if_dropped(self) -> None:
         context = multiprocessing.get_context("fork")
         with tempfile.TemporaryDirectory() as folder:
             shim = build_guard(folder)
@@ -272,18 +272,18 @@ class Guard(unittest.TestCase):
         for name in ("empty_like", "tensor", "randn", "full", "contiguous", "half", "item"):
             self.assertEqual(self.said[name], "", name)
 
-    def test_an_operator_that_came_later_is_what_it_is_made_of(self) -> None:
+    def test_an_own_operator_counts_as_its_parts(self) -> None:
         self.assertEqual(self.said["own"], "")
         self.assertIn("aten::add", self.said["own that computes"])
         self.assertIn("aten::clone", self.recorded)
         self.assertNotIn("test_guard::same", self.recorded)
 
-    def test_what_computes_is_refused_by_every_way(self) -> None:
+    def test_computing_operators_are_refused_on_every_path(self) -> None:
         for name in ("add", "add_", "linear", "autograd", "script", "vmap", "redispatch", "sparse"):
             message = f"is not available to a candidate (policy {POLICY})"
             self.assertIn(message, self.said[name], name)
 
-    def test_what_was_refused_is_noted(self) -> None:
+    def test_refused_operators_are_recorded(self) -> None:
         counts = {call["name"]: call["count"] for call in self.refused}
         self.assertEqual(counts["aten::mm"], 3)
         self.assertEqual(counts["aten::add_.Tensor"], 2)
@@ -292,7 +292,7 @@ class Guard(unittest.TestCase):
         casts = {name for name in self.recorded if name.startswith("cast ")}
         self.assertEqual(casts, {"cast Float Half", "cast Float Int"})
 
-    def test_what_was_refused_did_not_run(self) -> None:
+    def test_refused_operators_did_not_run(self) -> None:
         self.assertIn("aten::empty_like", self.recorded)
         for name in ("aten::linear", "aten::mm", "aten::add_"):
             self.assertNotIn(name, self.recorded)

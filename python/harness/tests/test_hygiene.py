@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which tasks a judge finds trivial, weak or good, and what it asks of their candidates then."""
+"""The judge's grades (trivial, weak, good), and their effect on the trials of candidates."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Grades(unittest.TestCase):
         for word in said:
             self.assertIn(word, " ".join(plan["grade"]["reasons"]))
 
-    def test_what_depends_on_its_inputs_is_good(self) -> None:
+    def test_an_output_that_depends_on_inputs_is_good(self) -> None:
         for forward in ("x * 2 + 1", "x.sum(dim=1)", "torch.softmax(x, 1)", "x.argmax(dim=1)"):
             with self.subTest(forward):
                 self.assert_grade("good", forward=forward)
@@ -84,7 +84,7 @@ class Grades(unittest.TestCase):
         self.assert_grade("trivial", "a copy of input[0]", forward="x.clone()")
         self.assert_grade("trivial", "a copy of input[0]", forward="x.reshape(48, 32) * 1.0")
 
-    def test_what_other_values_tell_apart_is_weak(self) -> None:
+    def test_an_answer_that_only_other_values_refute_is_weak(self) -> None:
         self.assert_grade("weak", "a copy of input[0]", forward="torch.relu(x)")
 
     def test_biases_that_a_norm_takes_away_are_weak(self) -> None:
@@ -98,7 +98,7 @@ class Grades(unittest.TestCase):
     def test_one_element_is_no_constant_of_itself(self) -> None:
         self.assert_grade("good", forward="x.mean()")
 
-    def test_what_rounding_alone_makes_is_trivial(self) -> None:
+    def test_an_output_of_rounding_errors_is_trivial(self) -> None:
         init = "self.norm = nn.LayerNorm(48, elementwise_affine=False)"
         self.assert_grade("trivial", "zeros", forward="self.norm(x).mean(1)", init=init)
 
@@ -108,7 +108,7 @@ class Grades(unittest.TestCase):
     def test_inputs_of_the_verified_set_tell_a_relu_from_a_copy(self) -> None:
         self.assert_grade("weak", forward="torch.relu(x)", inputs_option="verified")
 
-    def test_weights_as_the_task_makes_them_are_looked_at(self) -> None:
+    def test_the_tasks_own_weights_are_tested(self) -> None:
         init = "self.norm = nn.GroupNorm(4, 16)"
         inputs = "torch.rand(8, 16, 6, 6)"
         plan = plan_of("self.norm(x).mean(dim=[1, 2, 3])", inputs, init)
@@ -129,7 +129,7 @@ class Plans(unittest.TestCase):
         scaled = ["native", "times_3", "times_0.01", "times_-1", "native"]
         self.assertEqual(self.distributions(inputs_option="verified"), scaled)
 
-    def test_the_mode_is_told(self) -> None:
+    def test_the_mode_is_reported(self) -> None:
         dropout = "self.drop = nn.Dropout(0.5)"
         self.assertEqual(plan_of("x * 2")["mode"], "train")
         self.assertEqual(plan_of("x * 2", mode="eval")["mode"], "eval")

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Modules of others as tasks: texts by python/harness/importer, and trials in the sandbox."""
+"""Modules of other projects as tasks: texts by python/harness/importer, and trials in the
+sandbox.
+"""
 
 from __future__ import annotations
 
@@ -288,7 +290,7 @@ class Definitions(unittest.TestCase):
         self.assertEqual((x.shape, x.dtype, ids.shape), ((5, 8), torch.float16, (4,)), text)
         self.assertTrue(torch.equal(namespace["Model"]()(x, ids), x + ids.sum() * 1e-6))
         self.assertIn("\nB = 5\n", text)
-        with self.assertRaises(AssertionError):  # The definition has this size alone.
+        with self.assertRaises(AssertionError):  # The definition fixes this size.
             namespace["Model"]()(x[:, :4], ids)
 
     def test_custom_inputs_are_made_by_the_definition_and_fp8_is_cast(self) -> None:
@@ -491,7 +493,7 @@ class Problems(unittest.TestCase):
 
 
 class Signatures(unittest.TestCase):
-    """What a constructor is given when there is no example."""
+    """The proposed constructor arguments if there is no example."""
 
     def first(self, body: str, parameters: str, more: str = "") -> dict[str, str]:
         text = f"""
@@ -605,7 +607,7 @@ def build(norm, act, sizes):
 
 
 class Trials(unittest.TestCase):
-    """What the sandbox does with a text and proposals."""
+    """The sandbox's results for a text and proposals."""
 
     def found(self, text: str, *proposals: Proposal, settings: dict[str, str] = {}) -> Any:
         head = "import torch\nfrom torch import nn\n"
@@ -735,9 +737,9 @@ class Inputs(unittest.TestCase):
 
 
 class Results(unittest.TestCase):
-    """What comes out of the sandbox is data from a process that nobody trusts."""
+    """The sandbox's result is untrusted data."""
 
-    def test_refuses_what_is_no_result(self) -> None:
+    def test_refuses_malformed_results(self) -> None:
         hostile: list[object] = [
             None,
             3,
@@ -770,7 +772,7 @@ class Graphs(unittest.TestCase):
         self.assertEqual(sorted(one.operators), sorted(other.operators))
         self.assertNotEqual(one.structure, other.structure)
 
-    def test_keeps_out_what_a_suite_has(self) -> None:
+    def test_refuses_tasks_of_the_suite(self) -> None:
         text = TASK.format(forward="torch.relu(self.linear(x)).sum(1)", rows=4)
         suite = Suite()
         suite.add("2/1", graph_of(text), "")
@@ -779,7 +781,7 @@ class Graphs(unittest.TestCase):
         self.assertEqual(suite.why_too_near(equal, ""), "overlap: the structure of 2/1")
         self.assertIsNone(suite.why_too_near(other, ""))
 
-    def test_keeps_out_what_is_one_operator_away(self) -> None:
+    def test_refuses_tasks_that_differ_in_one_operator(self) -> None:
         suite = Suite()
         known = "x.exp().tanh().relu().sum(1).sigmoid()"
         suite.add("2/2", graph_of(TASK.format(forward=known, rows=4)), "")
@@ -788,7 +790,7 @@ class Graphs(unittest.TestCase):
 
 
 class Imports(unittest.TestCase):
-    """The whole way, in the sandbox."""
+    """The whole import, with the sandbox."""
 
     @unittest.skipUnless("MC_SANDBOX_LIB" in os.environ, "needs MC_SANDBOX_LIB")
     def test_takes_good_modules_and_gives_reasons_for_the_others(self) -> None:
@@ -796,7 +798,7 @@ class Imports(unittest.TestCase):
         from harness.importer.sandboxed import Sandbox
         from harness.judge import cost
 
-        cost.warm_up()  # A sandbox lacks the files of what it imports.
+        cost.warm_up()  # A sandbox lacks the files of these imports.
         hostile = TASK.format(forward="x", rows=4) + "\nimport os\nos._exit(0)\n"
         leak = "open('/etc/passwd').read() and x.relu() * 3.0"
         rows = [
@@ -818,7 +820,7 @@ class Imports(unittest.TestCase):
             empty.mkdir()
             with self.assertRaisesRegex(Refused, "nothing to import in .*empty"):
                 Importer(sandbox, Options(out)).run([empty])
-            # A path without a module is named, and the others are imported.
+            # A path without a module is reported, and the others are imported.
             with contextlib.redirect_stderr(io.StringIO()) as said:
                 self.assertEqual(Importer(sandbox, Options(out)).run([data, empty, repository]), 0)
             self.assertIn(f"{empty} holds no module", said.getvalue())

@@ -53,7 +53,7 @@ class Initials(unittest.TestCase):
     def test_begin_with_the_size_that_is_judged(self) -> None:
         widths = [width for width, _ in asked(TASK, bytes_max=1 << 11)]
         self.assertLess(widths[0], 512)
-        self.assertIn(512, widths)  # Should the candidate be made for that alone.
+        self.assertIn(512, widths)  # For a candidate that supports only that width.
 
     def test_are_of_the_main_size_alone_where_no_other_is_judged(self) -> None:
         self.assertEqual([width for width, _ in asked(TASK, shapes=False)], [512])
@@ -72,7 +72,7 @@ class Initials(unittest.TestCase):
             asked(TASK.replace("torch.zeros(2)", "object()"))
         self.assertEqual(caught.exception.kind, "unsupported")
 
-    def test_nobody_who_gets_them_can_change_them(self) -> None:
+    def test_no_receiver_can_change_them(self) -> None:
         answer = initials.answer(Question({"op": "initials", "source": TASK, "options": {}}))
         (descriptor,) = answer.descriptors
         self.addCleanup(os.close, descriptor)

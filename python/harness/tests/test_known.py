@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a judge found out about a task serves other judges of it."""
+"""One judge's facts about a task are valid for other judges of it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The MUSA backend's Python without MUSA: names, memory and the recorder's stand-in.
 
-PyTorch's name for the device can be set once a process, so each test has a process of its own.
+PyTorch's name for the device can be set only once per process, so each test has its own process.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class Renamed(torch.nn.Module):
 
 
 class Sent(torch.nn.Module):
-    """A parameter, and what is read where it was sent to."""
+    """A parameter, and the value that its recipient reads."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ class Sent(torch.nn.Module):
 
 
 class Own(torch.nn.Module):
-    """What a LayerNorm has, as parameters of its own."""
+    """The parameters of a LayerNorm, without the layer."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -85,7 +85,7 @@ class Scale(torch.nn.Module):
 
 
 def state(model: Callable[[], torch.nn.Module], seed: int) -> dict[str, Any]:
-    """A model's state as lists, and what else its constructor left."""
+    """A model's state and its constructor's other results, as lists."""
     made = construct(model, [[], {}], seed)
     values = {name: tensor.tolist() for name, tensor in made.state_dict().items()}
     values["random"] = torch.rand(1).item()
@@ -117,7 +117,7 @@ class PerturbTest(unittest.TestCase):
         self.assertGreater(min(found["one.running_var"]), 0.5)
         self.assertNotEqual(found["one.weight"], found["two.weight"])
 
-    def test_other_things_stay(self) -> None:
+    def test_other_values_are_unchanged(self) -> None:
         found = state(Net, 5)
         self.assertEqual(found["mask"], [1.0] * 3)
         self.assertEqual(found["count"], [1] * 3)

@@ -17,7 +17,7 @@ from harness.worker.backends import BACKENDS
 from harness.worker.cuda_place import CudaPlace
 
 ON_CUDA = CudaPlace(torch.device("cuda", 0), region.HOST, place.digest_by_sums)
-# Fails where importing the backends asks for a GPU, as cpp_extension does where CUDA_HOME is set.
+# Fails if importing the backends checks for a GPU, as cpp_extension does if CUDA_HOME is set.
 IMPORT = """
 import torch
 def is_available(): raise SystemExit("asked for a GPU")
@@ -62,12 +62,12 @@ class DigestBySums(unittest.TestCase):
 
 
 class Backends(unittest.TestCase):
-    def test_a_device_does_what_the_cpu_need_not(self) -> None:
+    def test_only_a_device_implements_the_devices_operations(self) -> None:
         empty = [name for name in vars(place.Place) if not name.startswith("_")]
         methods = {name for name in empty if callable(getattr(place.Place, name))}
         self.assertEqual(methods, {name for name in vars(CudaPlace) if name in methods})
 
-    def test_none_is_asked_for_a_device_before_the_forks(self) -> None:
+    def test_no_device_is_opened_before_the_forks(self) -> None:
         root = Path(__file__).resolve().parents[3]
         environment = {**os.environ, "CUDA_HOME": "/nowhere"}
         command = [sys.executable, "-c", IMPORT]
@@ -87,7 +87,7 @@ class Backends(unittest.TestCase):
             seconds = ON_CUDA.seconds(lambda: done.append("work"))
         self.assertEqual((seconds, done), (0.25, ["event", "work", "event", "wait"]))
 
-    def test_the_cpu_does_recorded_work_as_it_is(self) -> None:
+    def test_the_cpu_runs_recorded_work_unchanged(self) -> None:
         done: list[int] = []
         again = place.HOST_PLACE.captured(lambda: done.append(1))
         again()

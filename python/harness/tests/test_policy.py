@@ -56,7 +56,7 @@ x.__setitem__((0,0),2.0) x.__setitem__(slice(0,1),x[1:]) x.conj() x.resolve_conj
 
 
 def _calls() -> list[str]:
-    """CALLS at the blanks that stand in no brackets."""
+    """CALLS, split at blanks outside brackets."""
     calls, depth = [""], 0
     for c in CALLS:
         depth += (c in "([") - (c in ")]")
@@ -81,7 +81,7 @@ def _with_these_alone(library: str, results: Any) -> None:
 
 
 def _may_link(entry: str) -> bool:
-    """What src/legality/symbols.cc says of at::_ops::ENTRY::call."""
+    """The answer of src/legality/symbols.cc for at::_ops::ENTRY::call."""
     if entry in OPERATORS:
         return True
     cuts = [i for i, c in enumerate(entry) if c == "_"]
@@ -101,7 +101,7 @@ class PolicyTest(unittest.TestCase):
             entry = name + ("_" if schema.overload_name else "") + schema.overload_name
             self.assertEqual(_may_link(entry), name in OPERATORS, entry)
 
-    def test_they_are_made_of_each_other(self) -> None:
+    def test_allowed_operators_call_only_allowed_operators(self) -> None:
         context = multiprocessing.get_context("spawn")
         results = context.Queue()
         with tempfile.TemporaryDirectory() as folder:

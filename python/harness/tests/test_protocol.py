@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each role is told what protocol.json says, and nothing else."""
+"""Each role accepts exactly the requests in protocol.json."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ def regions(parts: Json, way: str) -> list[int]:
 
 class EveryOperation(unittest.TestCase):
     def each(self) -> Any:
-        """(check of a body, a right body, the members defined), for both ways of each operation."""
+        """(check of a body, a valid body, its defined members), for request and response of each
+        operation.
+        """
         for role, op, parts in operations():
             asked = Question({"op": op, **members(parts["question"])}, regions(parts, "question"))
 
@@ -62,7 +64,7 @@ class EveryOperation(unittest.TestCase):
         for check, body, _ in self.each():
             check(body)
 
-    def test_a_role_told_one_member_more_than_its_definition_refuses(self) -> None:
+    def test_a_role_refuses_an_unknown_member(self) -> None:
         for check, body, _ in self.each():
             with self.assertRaisesRegex(Refusal, "has no member trial_seed"):
                 check({**body, "trial_seed": 1})
@@ -133,14 +135,14 @@ class Roles(unittest.TestCase):
                 question = {"op": op, **members(parts["question"])}
                 protocol.check_question(role, Question(question, wrong))
 
-    def test_what_json_has_no_numbers_for_is_told_as_text(self) -> None:
+    def test_non_finite_numbers_are_texts_in_json(self) -> None:
         asked = Question({"op": "check"})
         for largest in ("inf", "-inf", "nan", 2, 0.5):
             check = {"path": "", "problem": "", "detail": "", "error_max": largest}
             said = {"passed": False, "checks": [check], "inputs_mutated": ""}
             protocol.check_answer("judge", asked, Answer(said))
 
-    def test_the_definition_of_another_role_is_its_own_in_all(self) -> None:
+    def test_a_shared_definition_is_complete(self) -> None:
         for op in ("run", "time_plan"):
             with self.assertRaisesRegex(Refusal, "a baseline answers"):
                 protocol.check_question("baseline", Question({"op": op}))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The judge's regions for the ptx device, and the extents by which the device maps them."""
+"""The judge's regions for the ptx device, and the extents with which the device maps them."""
 
 import os
 import unittest

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recordings of what a candidate sent, and their replay (python/harness/device)."""
+"""Recordings of a candidate's commands, and their replay (python/harness/device)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def tensor(address: int) -> Json:
 
 
 class FakeDevice:
-    """Answers a replay, and notes what it was asked."""
+    """A device for a replay that records its calls."""
 
     capability = 90
     places = PLACES
@@ -192,7 +192,7 @@ class ReplayTest(unittest.TestCase):
             replay(FakeDevice(), body_of(places=(1, 2)), TOLERANCE)
 
     def test_any_bytes_end_in_a_refusal_or_a_result(self) -> None:
-        """Changed, cut and moved bytes behind a right hash."""
+        """The bytes behind a valid hash are changed, cut and moved."""
         recorded = struct.pack("<ff", 1, 2)
         put = {"op": "put", "trees": [tensor(0)], "is_call": True, "address": PLACES[1],
                "nbytes": 512}  # fmt: skip

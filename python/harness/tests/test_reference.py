@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which references can be compared with, and in which mode."""
+"""The references that repeat, and so can be judged, and their mode."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ def get_init_inputs():
 
 class SettleMode(unittest.TestCase):
     def settle(self, forward: str) -> tuple[bool, bool]:
-        """Whether it can be compared with, and whether it is in training mode then."""
+        """Whether the reference repeats, and whether it is then in training mode."""
         reference = Reference(Task(TASK.format(forward)), {}, 5)
         inputs = reference.draw_inputs(7, "native")
         with torch.no_grad():
             settled = reference.settle_mode(inputs, Comparer(TOLERANCES))
         return settled, reference.model.training
 
-    def test_what_repeats_stays_in_training_mode(self) -> None:
+    def test_a_deterministic_reference_stays_in_training_mode(self) -> None:
         self.assertEqual(self.settle("x * 2"), (True, True))
 
     def test_sums_in_any_order_repeat(self) -> None:
-        """As a device's kernels have them that add by atomics."""
+        """Kernels that add by atomics sum in any order."""
         self.assertEqual(self.settle("x * (1 + 1e-7 * torch.randn_like(x))"), (True, True))
 
     def test_dropout_ends_in_eval_mode(self) -> None:
@@ -58,7 +58,7 @@ class SettleMode(unittest.TestCase):
 
 
 class Outcomes(unittest.TestCase):
-    """Large tasks leave no room for copies."""
+    """Outcomes keep no copies, for which large tasks leave no memory."""
 
     def run_on(self, forward: str) -> tuple[Reference, torch.Tensor, Outcome]:
         reference = Reference(Task(TASK.format(forward)), {}, 5)
@@ -149,7 +149,7 @@ class Statistics(unittest.TestCase):
 
 
 class Strides(unittest.TestCase):
-    """Of inputs: those that get_inputs gives them, whatever values they get."""
+    """Inputs keep the strides from get_inputs under every distribution."""
 
     MADE = {
         "transposed": "torch.randn(96, 64).t()",
@@ -173,7 +173,7 @@ class Strides(unittest.TestCase):
                     with self.subTest(f"{name}, {precision}, {distribution}"):
                         drawn = reference.draw_inputs(7, distribution)[0]
                         self.assertEqual(drawn.stride(), wanted)
-                        # The values are those of the same tensor in rows.
+                        # The values equal those of the contiguous tensor.
                         plain = distributions.apply(distribution, [native.contiguous()])[0]
                         self.assertTrue(torch.equal(drawn, plain))
 

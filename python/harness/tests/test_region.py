@@ -147,7 +147,7 @@ class RoundTripTest(unittest.TestCase):
 
 
 def spoil(node: Any, rng: random.Random, odd: list[Any]) -> None:
-    """Replaces something somewhere inside by an odd value."""
+    """Replaces a random part by an odd value."""
     keys: list[Any] = [*node] if isinstance(node, dict) else [*range(len(node))]
     if not keys:
         return
@@ -159,7 +159,7 @@ def spoil(node: Any, rng: random.Random, odd: list[Any]) -> None:
 
 
 class InPlaceTest(unittest.TestCase):
-    """Values that stay where they are in a region, and are read by another mapping of it."""
+    """Values that stay in a region and are read through another mapping."""
 
     def setUp(self) -> None:
         self.memory, self.descriptor = region.HOST.reserve(1 << 16)
@@ -250,7 +250,7 @@ class HostileTreeTest(unittest.TestCase):
     def read(self, tree: Any) -> Any:
         return region.unpack(tree, region.Snapshot(self.descriptor, 1 << 20))
 
-    def test_the_good_one_is_read(self) -> None:
+    def test_a_valid_tree_is_read(self) -> None:
         self.assertEqual(self.read(self.GOOD).shape, (4,))
 
     def test_malformed_trees_are_refused(self) -> None:
@@ -285,7 +285,7 @@ class HostileTreeTest(unittest.TestCase):
                 self.assertRaises(Refusal, self.read, node)
 
     def test_a_dtype_is_named_without_importing_anything(self) -> None:
-        name = "_inductor"  # An attribute of torch that imports a package when it is asked for.
+        name = "_inductor"  # An attribute of torch that imports a package when read.
         with unittest.mock.patch.object(torch, "__getattr__", side_effect=AssertionError(name)):
             self.assertRaises(Refusal, self.read, {"t": "dtype", "name": name})
 
@@ -329,7 +329,7 @@ class HostileTreeTest(unittest.TestCase):
         tree = {"t": "list", "items": [self.GOOD] * 10}
         self.assertRaises(Refusal, region.unpack, tree, region.Snapshot(self.descriptor, 100))
 
-    def test_what_is_not_data_cannot_be_packed(self) -> None:
+    def test_only_data_can_be_packed(self) -> None:
         class Lazy(torch.Tensor):
             pass
 

@@ -114,7 +114,7 @@ class RolesTest(ZygoteTest):
         for seeds in ((8,), (9, 8)):
             with self.zygote.spawn("judge") as judge:
                 plan = self.begin(judge, TASK, seeds[0], {})
-                for seed in seeds[1:]:  # A judge that served another candidate before.
+                for seed in seeds[1:]:  # The judge served another candidate before.
                     judge.ask({"op": "trial", "index": 0})
                     plan = judge.ask({"op": "begin", "seed": seed})[0]["plan"]
                 digests.append((plan["trials"], self.digests(judge)))
@@ -276,7 +276,7 @@ class RolesTest(ZygoteTest):
         self.assertNotIn("harness.judge", modules)
         self.assertNotIn("harness.timing", modules)
 
-    def test_a_candidate_that_is_told_more_than_its_definition_refuses(self) -> None:
+    def test_a_candidate_refuses_an_unknown_member(self) -> None:
         with self.zygote.spawn("candidate") as child:
             answer, _ = child.ask({**load_question("x = 1"), "seed": 7})
             self.assertEqual((answer["ok"], answer["error"]["kind"]), (False, "protocol"))

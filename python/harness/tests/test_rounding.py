@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sums in sequence: their rounding, and that all else is what it was."""
+"""Sequential sums: their rounding changes, and no other result does."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class SumsTest(unittest.TestCase):
     def setUp(self) -> None:
         torch.manual_seed(7)
 
-    def test_a_sum_is_off_by_what_a_loop_is_off_by(self) -> None:
+    def test_a_sum_has_the_error_of_a_loop(self) -> None:
         for terms in (torch.rand(16, 16384), torch.randn(16, 16384)):
             exact = terms.double().sum(-1)
             error = (in_sequence(terms) - exact).square().mean().sqrt()
             found = (in_other_order(lambda: terms.sum(-1)) - exact).square().mean().sqrt()
             self.assertTrue(error / 2 < found < error * 2, (error, found))
 
-    def test_terms_that_repeat_err_all_the_same_way(self) -> None:
+    def test_repeated_terms_have_errors_of_equal_sign(self) -> None:
         terms = torch.where(torch.rand(16, 16384) < 0.25, torch.rand(16, 16384), 0.1234567)
         exact = terms.double().sum(-1)
         found = in_other_order(lambda: terms.sum(-1))
@@ -86,7 +86,7 @@ class SumsTest(unittest.TestCase):
 
 
 class OperatorsTest(unittest.TestCase):
-    def test_each_gives_what_it_gave_but_for_rounding(self) -> None:
+    def test_results_change_only_by_rounding(self) -> None:
         torch.manual_seed(7)
         x, w, c = torch.randn(4, 6, 5, 8), torch.randn(6), torch.randn(8, 3, 3, 3)
         three, batch = x[0], torch.randn(4, 6)
@@ -130,7 +130,7 @@ class OperatorsTest(unittest.TestCase):
                 error = float((expected - found).abs().max() / expected.abs().max())
                 self.assertLess(error, 1e-5)
 
-    def test_buffers_are_updated_as_ever(self) -> None:
+    def test_buffers_are_updated_as_usual(self) -> None:
         x, ours, theirs = torch.randn(8, 3), torch.nn.BatchNorm1d(3), torch.nn.BatchNorm1d(3)
         ours(x)
         in_other_order(lambda: theirs(x))

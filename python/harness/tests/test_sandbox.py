@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a child tells of its sandbox. Needs the library that $MC_SANDBOX_LIB names."""
+"""A child's report about its sandbox. Needs the library that $MC_SANDBOX_LIB names."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class SandboxTest(unittest.TestCase):
         cls.zygote.close()
 
     def missing(self, role: str, profile: Any) -> dict[str, str]:
-        """Name and reason of each protection that such a child goes without."""
+        """The name and reason of each protection that such a child lacks."""
         with self.zygote.spawn(role, profile) as child:
             answer, _ = child.ask({"op": "protections"})
             self.assertTrue(answer["ok"], str(answer))
@@ -45,7 +45,7 @@ class SandboxTest(unittest.TestCase):
     def test_a_default_profile_lacks_at_most_what_it_makes_optional(self) -> None:
         self.assertLessEqual(set(self.missing("candidate", {})), {"process_limit"})
 
-    def test_one_child_says_nothing_of_the_next(self) -> None:
+    def test_one_child_does_not_affect_the_next(self) -> None:
         self.missing("judge", {"off": ["uts_namespace"]})
         self.assertNotIn("uts_namespace", self.missing("judge", {}))
 
@@ -79,7 +79,7 @@ raise ValueError(repr((seen, tried("/artifacts"), tried(HARNESS))))
 
 @unittest.skipUnless(LIBRARY, "MC_SANDBOX_LIB is not set")
 class ViewTest(unittest.TestCase):
-    """What the code of a candidate sees of the machine's files."""
+    """The files of the machine that a candidate's code sees."""
 
     def look(self, role: str, paths: list[str], artifacts: str) -> Any:
         zygote = Zygotes("--sandbox-lib", LIBRARY).candidates

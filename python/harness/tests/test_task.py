@@ -83,7 +83,7 @@ def get_inputs():
         self.assertEqual(one.run({"A": 1, "B": 1}).get_inputs(), [1, 1])
         self.assertEqual(one.run({}).get_inputs(), [4, 4])
 
-    def test_use_is_told_by_scope(self) -> None:
+    def test_uses_are_found_by_scope(self) -> None:
         text = """
 A = 20
 B = 30
@@ -188,7 +188,7 @@ class PlanTest(unittest.TestCase):
             found.setdefault(shape.label, dict(shape.constants))
         return found
 
-    def test_what_fits_stays_native(self) -> None:
+    def test_a_task_that_fits_stays_native(self) -> None:
         found = self.plan(task("BATCH = 8\nN = 100", "x[0] * 2", "torch.rand(BATCH, N)"))
         self.assertEqual(found["native"], {"BATCH": 8, "N": 100})
         self.assertEqual(found["ragged"], {"BATCH": 7, "N": 97})
@@ -257,11 +257,11 @@ class PlanTest(unittest.TestCase):
         self.assertIsNone(planner.other("named", [1 << 11, 1 << 16]))
         self.assertIsNone(planner.other("named", []))
 
-    def test_what_the_model_reads_is_not_touched(self) -> None:
+    def test_sizes_that_the_model_reads_are_not_changed(self) -> None:
         found = self.plan(task("N = 40\nK = 64", "x[0] * K", "torch.rand(N, 3)"))
         self.assertTrue(all(constants["K"] == 64 for constants in found.values()))
 
-    def test_structure_is_not_size(self) -> None:
+    def test_structural_constants_are_not_sizes(self) -> None:
         one = task("N = 40\nKERNEL_SIZE = 5\ndim = 1", "x[0].unfold(0, k, 1).sum(d)",
                    "torch.rand(N, 3)", "KERNEL_SIZE, dim")  # fmt: skip
         names = [site.name for site in ShapePlanner(one, Options())._sites]
@@ -281,7 +281,7 @@ class PlanTest(unittest.TestCase):
 
 
 class DefaultDeviceTest(unittest.TestCase):
-    def test_one_that_a_task_sets_holds_in_its_own_code_alone(self) -> None:
+    def test_a_default_device_of_a_task_applies_only_to_its_own_code(self) -> None:
         given = task('torch.set_default_device("cuda")', "x[0] * 2", "torch.rand(37, 65)")
         cuda = torch.device("cuda")  # Nothing stands in for it, as on a GPU.
         for is_first in (True, False):
@@ -336,7 +336,7 @@ class DistributionTest(unittest.TestCase):
             # Without the maximum subtracted, fp32 cannot hold the exponentials.
             large = distributions.apply(distributions.LARGE, [x])[0]
             self.assertTrue(bool(large.float().exp().isinf().any()))
-            # The task's own large values are not cut off.
+            # The task's own large values are not clamped.
             name = "negative" + distributions.WITHOUT_ZEROS
             far = distributions.apply(name, [100 * x])[0]
             self.assertEqual(far.min(), -(100 * x).abs().max())

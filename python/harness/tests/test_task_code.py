@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is a task's failure, and what is a defect of ours."""
+"""Distinguishes a task's failure from a defect of ours."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class TaskFails(unittest.TestCase):
         lock = f"{kept}\n        self.lock = __import__('threading').Lock()"
         self.assertTrue(open_and_begin(TASK.replace(kept, lock))["trials"])
 
-    def test_memory_that_runs_out_stays_what_it_is(self) -> None:
+    def test_an_out_of_memory_error_is_passed_on(self) -> None:
         def exhausts() -> None:
             raise MemoryError
 
@@ -93,10 +93,10 @@ class TaskFails(unittest.TestCase):
 
 
 class WeFail(unittest.TestCase):
-    """A defect of ours at each place that leaves out what a task refuses."""
+    """A defect of ours at each place that tolerates a task's failure."""
 
     def is_not_the_tasks(self, name: str, call: Any, after: int = 0) -> None:
-        """`call` raises what the function of that name raises, from its n-th call on."""
+        """`call` raises the exception of the function of that name, from its n-th call on."""
         module, _, attribute = name.rpartition(".")
         owner: Any = __import__("importlib").import_module(module)
         real, num = getattr(owner, attribute), 0
@@ -115,7 +115,7 @@ class WeFail(unittest.TestCase):
 
     def test_in_the_cost_of_a_shape(self) -> None:
         self.is_not_the_tasks("harness.judge.cost.state_of", open_and_begin)
-        # The native shape costs too much, so others are looked for.
+        # The native shape costs too much, so the planner searches for others.
         planner = ShapePlanner(Task(TASK), Options(cost_max=10))
         self.is_not_the_tasks("harness.judge.cost.bytes_of", planner.main, after=9)
 

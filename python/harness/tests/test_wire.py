@@ -107,7 +107,7 @@ class ChannelTest(unittest.TestCase):
         self.assertEqual(json.loads(data)["message"], "half a pair: ?; \u00e9 \U0001f600")
         raw.close()
 
-    def test_what_is_no_message_is_refused(self) -> None:
+    def test_malformed_messages_are_refused(self) -> None:
         cases = {
             "too long": struct.pack("<I", wire.MESSAGE_BYTES_MAX + 1),
             "cut short": struct.pack("<I", 100) + b"{}",
@@ -121,7 +121,7 @@ class ChannelTest(unittest.TestCase):
                 raw.close()
                 self.assertRaises(wire.ProtocolError, channel.receive)
 
-    def test_serve_answers_what_is_raised_as_data(self) -> None:
+    def test_serve_returns_exceptions_as_data(self) -> None:
         raised: list[BaseException] = [ValueError("no"), SystemExit(3), MemoryError(), Hostile()]
         kinds = ["exception", "exception", "oom", "exception"]
 

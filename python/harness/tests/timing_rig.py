@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The judge's side of timing on the CPU; the tests are supervisor and candidate."""
+"""The judge's side of timing on the CPU; the tests act as supervisor and candidate."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Rig:
         return json.loads(json.dumps(answer.body))
 
     def share(self) -> list[Any]:
-        """What whoever has the descriptor sees of each call's inputs."""
+        """Each call's inputs, read through the shared descriptor."""
         shared = self.ask("share", calls=self.calls)
         source = region.Mapped(self.found[0])
         os.close(self.found[0])
@@ -78,7 +78,7 @@ class Rig:
         ]
 
     def draw(self, number: int, calls: int | None = None) -> list[bytes]:
-        """What was drawn for each call."""
+        """The inputs that were drawn for each call."""
         calls = calls or self.calls
         self.ask("generate_inputs", number=number, calls=calls)
         assert self.fresh.private is not None
@@ -86,14 +86,14 @@ class Rig:
         return [memory[i * self.fresh.stride : (i + 1) * self.fresh.stride] for i in range(calls)]
 
     def returned(self, model: Model, call: int) -> Any:
-        """What a candidate's call returns, with what it wrote to its inputs."""
+        """A candidate call's outputs, with its writes to inputs."""
         inputs = region.map_tensors(self.shown[call], torch.clone)
         outputs = model(*inputs)
         tensors = region.tensors_of(inputs)
         return outputs, [tensors[number] for number in self.plan["written"]]
 
     def opinion(self, returned: object, call: int) -> Any:
-        """The judge's, of what a call is said to have returned."""
+        """The judge's check of the claimed outputs of a call."""
         tree, descriptor = region.pack(returned)
         return self.opinion_of_tree(tree, descriptor, call)
 
@@ -104,7 +104,7 @@ class Rig:
             os.close(descriptor)
 
     def problem(self, model: Model, call: int = 0) -> Any:
-        """What the judge says of a call of a model's."""
+        """The judge's complaint about a call of a model."""
         self.draw(7)
         return self.opinion(self.returned(model, call), call)
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A compiled baseline of timing: the task's own Model under torch.compile.
 
-It never sees candidate code, so it comes from the judges' zygote, where no operator is missing. It
-is a process of its own, since torch.compile starts compilers.
+It never sees candidate code, so it is forked from the judges' zygote, where no operator is removed.
+It is its own process, since torch.compile starts compilers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from harness.worker.wire import TASK_FILE, Answer, Question, Refusal
 
 
 class Baseline(CandidateProcess):
-    """Answers `load` with a task's source, then what a candidate process answers."""
+    """Responds to `load` with a task's source, then to the same requests as a candidate process."""
 
     def __init__(self, place: Place, executor_library: str) -> None:
         super().__init__(place)

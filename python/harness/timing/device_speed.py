@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How fast this device is: bytes a second through its memory, operations a second in a matmul."""
+"""Measures this device: memory bandwidth in bytes per second, and matmul operations per second."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _REPEATS = 5
 
 
 def measure(place: Place) -> Json:
-    """The best of some tries, each long enough that launching it does not count."""
+    """The best of several runs, each so long that launch overhead does not matter."""
     source = torch.empty(_COPY_BYTES // 4, device=place.device).fill_(1.0)
     target = torch.empty_like(source)
     copy_s = _best_s(place, lambda: target.copy_(source))

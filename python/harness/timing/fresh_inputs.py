@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The judge's side of timing: inputs that nobody has seen before, and what came of them.
+"""The judge's side of timing: new inputs for each call, and the check of the outputs.
 
-For each batch the judge draws the inputs of every call into memory that it shares with whoever
-times the calls (device/cuda/timed_batch.h): the candidate's device process, which shows each call
-its own, and a compiled baseline. The eager baseline is the judge's own reference. `check` compares
-the outputs of one call.
+For each batch the judge draws the inputs of every call into memory that it shares with the process
+that times the calls (device/cuda/timed_batch.h): the candidate's device process, which shows each
+call only its own inputs, or a compiled baseline. The eager baseline is the judge's own reference.
+`check` compares the outputs of one call.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class _Slots:
 
 @dataclass
 class FreshInputs:
-    """Answers `plan`; `share` for memory; then for each batch `generate_inputs`, `calls`
-    for the eager baseline, and `check` for calls of the candidate.
+    """Responds to `plan`; to `share` for memory; then for each batch to `generate_inputs`, to
+    `calls` for the eager baseline, and to `check` for calls of the candidate.
     """
 
     place: Place
@@ -58,11 +58,11 @@ class FreshInputs:
     draws_again: bool = True  # The same seed gives the same inputs.
     private: torch.Tensor | None = None
     tree: Json = field(default_factory=dict)
-    stride: int = 0  # From one call's slot to the next one's.
+    stride: int = 0  # The distance between the slots of two calls.
     outputs_bytes: int = 0
     drawings: dict[int, Callable[[], None]] = field(
         default_factory=dict
-    )  # The drawing for each number of calls.
+    )  # The drawing function for each number of calls.
 
     def answer(self, operation: str, question: Question) -> Answer:
         if operation == "check":
@@ -79,7 +79,7 @@ class FreshInputs:
         return operations[operation](question.body)
 
     def _plan(self, _body: Json) -> Answer:
-        """What one call takes."""
+        """The sizes of one call's inputs and outputs."""
         inputs = self.reference.draw_inputs(derive_seed(self.seed, "plan"), distributions.NATIVE)
         with flop_counter() as counter:
             outcome = self.reference.run(inputs, self.seed, with_doubt=False)
@@ -107,11 +107,10 @@ class FreshInputs:
         return Answer()
 
     def _drawing(self, calls: int) -> Callable[[], None]:
-        """What draws the inputs of so many calls: as a CUDA graph where there is a device.
+        """The function that draws the inputs of `calls` calls: a CUDA graph if there is a device.
 
-        Python takes a quarter of a millisecond to draw the inputs of one call, a graph some
-        microseconds. A program that needs the host in between, such as one that makes its inputs
-        there, cannot be captured.
+        Python takes a quarter of a millisecond to draw the inputs of one call, a graph a few
+        microseconds. A program that makes its inputs on the host cannot be captured.
         """
         given = [region.tensors_of(self._call(self._given(), call)) for call in range(calls)]
         slots = [[region.memory_of(tensor) for tensor in tensors] for tensors in given]
@@ -125,7 +124,9 @@ class FreshInputs:
         return self.place.captured(draw)
 
     def _share(self, body: Json) -> Answer:
-        """Memory in which `generate_inputs` draws the inputs of so many calls from now on."""
+        """Shares the memory in which `generate_inputs` draws the inputs of the calls from now
+        on.
+        """
         self.drawings.clear()
         self.private = None
         self.private, descriptor = self.place.memory.reserve(self.stride * body["calls"])
@@ -155,7 +156,7 @@ class FreshInputs:
 
     @contextlib.contextmanager
     def _as_baseline(self) -> Iterator[None]:
-        """Calls in this context are timed, and leave nothing in the reference's buffers."""
+        """A context for timed calls, which leave the reference's buffers unchanged."""
         if self.tf32:
             self.place.set_tf32(True)
         try:
@@ -166,7 +167,7 @@ class FreshInputs:
                 self.place.set_tf32(False)
 
     def _check(self, question: Question) -> Answer:
-        """What is wrong with one call's outputs; they come with what was written to inputs."""
+        """The failures of one call's outputs and of the inputs that it wrote."""
         call = question.body["call"]
         seed = derive_seed(self.seed, "call", call)
         bytes_max = OUTPUTS_SLACK_BYTES + 2 * self.outputs_bytes
@@ -186,7 +187,7 @@ class FreshInputs:
     # ---- Memory ---------------------------------------------------------------------------------
 
     def _lay_out(self, inputs: list[Any]) -> None:
-        """Where one call's tensors lie, from the beginning of its slot."""
+        """The offsets of one call's tensors in its slot."""
         self.tree, descriptor = region.pack(inputs, self.place.memory)
         os.close(descriptor)
         end = 0
@@ -196,7 +197,7 @@ class FreshInputs:
         self.stride = max(end, ALIGNMENT)
 
     def _call(self, memory: torch.Tensor, call: int) -> Any:
-        """One call's inputs as they lie in a memory with a slot for each call."""
+        """One call's inputs as views of a memory with a slot for each call."""
         return region.unpack(region.shifted(self.tree, call * self.stride), _Slots(memory))
 
     def _given(self) -> torch.Tensor:

@@ -12,7 +12,7 @@ class Stopwatch:
     """Times calls in the stream in which PyTorch queues its work."""
 
     def __init__(self, library: str, place: Place) -> None:
-        place.finish()  # It needs the context.
+        place.finish()  # The native code needs the context.
         native = ctypes.CDLL(library)
         native.mc_stopwatch_create.restype = ctypes.c_void_p
         handle = native.mc_stopwatch_create()
@@ -26,12 +26,12 @@ class Stopwatch:
         self._native.mc_stopwatch_reset(self._handle)
 
     def begin(self, *, is_gated: bool) -> None:
-        """The cache is emptied, and a call begins."""
+        """Flushes the cache and begins a call."""
         gated = ctypes.c_int(is_gated)
         self._check(self._native.mc_stopwatch_begin(self._handle, self._stream(), gated))
 
     def end(self) -> None:
-        """The call ends."""
+        """Ends the call."""
         self._check(self._native.mc_stopwatch_end(self._handle, self._stream()))
 
     def times(self, calls: int) -> list[tuple[float, bool]]:

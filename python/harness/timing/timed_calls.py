@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of a model of PyTorch's, timed as a device process times those of a candidate
+"""Calls of a PyTorch model, timed as a device process times a candidate's
 (device/cuda/timed_batch.h): the judge's reference as the eager baseline, and compiled ones.
 """
 
@@ -16,7 +16,7 @@ from harness.worker.place import Place
 from harness.worker.program import call
 from harness.worker.wire import Json
 
-# Calls that got new memory are made again: PyTorch waits for the device as it asks for more.
+# Calls that allocated new memory are repeated, because PyTorch then waits for the device.
 TRIES_MAX = 3
 
 
@@ -36,7 +36,7 @@ class TimedCalls:
         *,
         is_gated: bool,
     ) -> Json:
-        """What each call takes, on inputs that appear in two places in alternation."""
+        """The time of each call, on inputs that appear in two buffers in alternation."""
         if self._stopwatch is None:
             self._stopwatch = Stopwatch(self._library, self._place)
         places = [region.map_tensors(inputs_of(n), torch.clone) for n in range(min(2, calls))]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The backends, by their names in verdicts (docs/architecture.md tells how one is added)."""
+"""The backends, by their names in verdicts (docs/architecture.md describes how to add one)."""
 
 from harness.worker.cuda_place import CudaPlace
 from harness.worker.musa_place import MusaPlace

@@ -2,9 +2,9 @@
 """A function of each element, written with PyTorch's operators, as one CUDA kernel.
 
 A distribution takes a dozen operators in double precision, each of which reads and writes all of a
-tensor: 0.1 s for 8 GB. The function is called once with a symbol in place of a tensor, and what it
-does becomes the text of a kernel, which reads and writes each element once. NVRTC compiles it in
-some 50 ms; torch.cuda.jiterator takes 1.6 s, most of it for its headers.
+tensor: 0.1 s for 8 GB. The function is called once with a symbol in place of a tensor, and its
+operations become the text of a kernel, which reads and writes each element once. NVRTC compiles it
+in about 50 ms; torch.cuda.jiterator takes 1.6 s, most of it for its headers.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ __global__ void changed(const TYPE* from, TYPE* to, double count) {
 
 
 def mapped(flat: torch.Tensor, function: Callable[[Any], Any]) -> torch.Tensor | None:
-    """`function` of each element in double precision; None where that is not for this module.
-    REQUIRES: `flat` is contiguous.
+    """Applies `function` to each element in double precision; None if this module does not support
+    it. REQUIRES: `flat` is contiguous.
     """
     if not flat.is_cuda or flat.numel() < ELEMENTS_MIN or flat.dtype not in _TYPES:
         return None
@@ -39,21 +39,21 @@ def mapped(flat: torch.Tensor, function: Callable[[Any], Any]) -> torch.Tensor |
     if kernel is None:
         return None
     found = torch.empty_like(flat)
-    # The launcher's integers have 32 bits; a double holds any number of elements.
+    # The launcher's integers have 32 bits; a double can represent any number of elements.
     kernel((_BLOCKS, 1, 1), (_THREADS, 1, 1), [flat, found, float(flat.numel())])
     return found
 
 
 def text_of(function: Callable[[Any], Any]) -> str:
-    """The expression, in C++, of what the function makes of a double `x`. Raises TypeError where it
-    uses what Symbol does not have.
+    """The C++ expression of the function's result for a double `x`. Raises TypeError if the
+    function uses an operation that Symbol lacks.
     """
     return _text(function(Symbol("x")))
 
 
 @functools.lru_cache(maxsize=64)
 def _kernel(type_name: str, value: str) -> Any:
-    """PyTorch's launcher of the kernel; None where there is no run-time compiler."""
+    """PyTorch's launcher of the kernel; None if there is no run-time compiler."""
     text = _KERNEL.replace("TYPE", type_name).replace("VALUE", value)
     try:
         return torch.cuda._compile_kernel(text, "changed")
@@ -62,7 +62,7 @@ def _kernel(type_name: str, value: str) -> Any:
 
 
 class Symbol:
-    """A value in double precision, as a text of C++."""
+    """A value in double precision, as a C++ expression."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -94,11 +94,11 @@ class Symbol:
         return Symbol(f"rint({self.text})")
 
     def remainder(self, other: float) -> Symbol:
-        """Of a number that is not negative, as distributions take it."""
+        """The remainder of a number that is not negative, as distributions use it."""
         return Symbol(f"fmod({self.text}, {_text(other)})")
 
     def clamp(self, min: float | None = None, max: float | None = None) -> Symbol:
-        """A NaN stays one."""
+        """A NaN stays a NaN."""
         result = self.text
         if min is not None:
             result = f"({result} < {_text(min)} ? {_text(min)} : {result})"

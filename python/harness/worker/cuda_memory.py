@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Regions in the memory of a CUDA device, as virtual-memory allocations behind descriptors.
 
-A region is one allocation of cuMemCreate, exported as a POSIX file descriptor; whoever receives the
-descriptor maps the same device memory (CUDA driver API, "Virtual Memory Management"). Classic CUDA
-IPC handles do not work between the namespaces that judge and candidate process live in; these do.
+A region is one allocation of cuMemCreate, exported as a POSIX file descriptor; a process that
+receives the descriptor maps the same device memory (CUDA driver API, "Virtual Memory Management").
+Classic CUDA IPC handles do not work between the namespaces that judge and candidate process live
+in; these do.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class _Access(ctypes.Structure):
 
 
 class Pages(Protocol):
-    """Bytes of the device at an address, which belong to whoever holds the object."""
+    """Device memory at an address, owned by this object."""
 
     address: int
     nbytes: int
@@ -65,7 +66,7 @@ TensorOf = Callable[[Any], torch.Tensor]  # The bytes of Pages as a tensor that 
 
 
 def tensor_of(pages: Pages) -> torch.Tensor:
-    """By CUDA's array interface."""
+    """A tensor of the pages' bytes, by CUDA's array interface."""
     return torch.as_tensor(_Interface(pages), device=CUDA.torch_device)
 
 
@@ -171,7 +172,7 @@ class Mapping:
         self._bytes: torch.Tensor | None = None
 
     def bytes_of(self, offset: int, nbytes: int, region_bytes: int) -> torch.Tensor:
-        """A driver maps a region only as a whole: its size is what the sender says, or it fails."""
+        """A driver maps a region only as a whole, and fails if the sender's size is wrong."""
         if self._bytes is None:
             self._bytes = self._map(region_bytes)
         if offset + nbytes > self._bytes.numel():
@@ -219,7 +220,7 @@ class CudaMemory:
         nbytes = _round_up(max(1, nbytes), self._driver.granularity)
         try:
             handle, descriptor = self._driver.create(nbytes)
-        except MemoryError:  # PyTorch's allocator may keep what nobody uses.
+        except MemoryError:  # PyTorch's allocator may keep unused memory.
             self._names.module.empty_cache()
             handle, descriptor = self._driver.create(nbytes)
         try:
@@ -232,7 +233,9 @@ class CudaMemory:
         return Mapping(self._driver, descriptor, 1 << 62)
 
     def snapshot(self, descriptor: int, bytes_max: int) -> Mapping:
-        """No copy, for which there may be no room: whoever sent it may still write to it."""
+        """Makes no copy, for which there may be no memory: the sender may still write to the
+        region.
+        """
         return Mapping(self._driver, descriptor, bytes_max + _SLACK)
 
 
@@ -256,7 +259,7 @@ class _View:
 
 
 class RemoteMemory:
-    """Where a region's bytes are for a candidate process: the device process maps them."""
+    """A region's memory for a candidate process: the device process maps it."""
 
     def __init__(self, names: Names = CUDA, tensor_of: TensorOf = tensor_of) -> None:
         self.device = names.torch_device
@@ -279,7 +282,9 @@ class RemoteMemory:
         return RemoteSource(address, self)
 
     def describe(self, tensors: Sequence[tuple[Json, torch.Tensor]]) -> list[torch.Tensor]:
-        """Completes the nodes with the tensors' addresses; what has to live until it was copied."""
+        """Completes the nodes with the tensors' addresses; returns the tensors that must live until
+        they are copied.
+        """
         kept = []
         for node, tensor in tensors:
             node["device"] = tensor.device.type

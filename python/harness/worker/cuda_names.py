@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The names by which CUDA's and MUSA's devices differ for the harness, as one table."""
+"""The names that differ between CUDA and MUSA for the harness, in one table."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CUDA = Names(
     stream="cuda_stream",
     graph="CUDAGraph",
 )
-# No name below has been tried on MUSA hardware (docs/musa.md).
+# No name below was tried on MUSA hardware (docs/musa.md).
 MUSA = Names(
     device="musa",
     dispatch_key="PrivateUse1",

@@ -15,7 +15,7 @@ from harness.worker.cuda_memory import CudaMemory, RemoteMemory
 from harness.worker.cuda_names import CUDA, Names
 from harness.worker.place import Place, digest_by_sums
 
-# cpp_extension asks whether there is a GPU, which would start the driver before the forks.
+# PyTorch's cpp_extension checks for a GPU, which would start the driver before the forks.
 _is_available = torch.cuda.is_available
 setattr(torch.cuda, "is_available", lambda: True)
 from torch.utils import cpp_extension  # noqa: E402, F401  (Slow; candidates import it.)
@@ -28,7 +28,7 @@ _LARGE_MIN = 64 << 20
 
 @dataclass(frozen=True)
 class CudaPlace(Place):
-    """CUDA's, and by other `names` that of a platform that has the same interfaces."""
+    """CUDA's Place; with other `names` the Place of a platform with the same interfaces."""
 
     dispatch_key: str = CUDA.dispatch_key
     names: ClassVar[Names] = CUDA
@@ -46,7 +46,7 @@ class CudaPlace(Place):
 
     @classmethod
     def open_remote(cls) -> Place:
-        torch.backends.cuda.enable_cudnn_sdp(False)  # Its scalars lie on the host.
+        torch.backends.cuda.enable_cudnn_sdp(False)  # Its scalars are on the host.
         return cls(cls.open_device(), RemoteMemory(cls.names, cls.tensor_of), digest_by_sums)
 
     def triton(self) -> tuple[Names, int, int] | None:
@@ -55,7 +55,8 @@ class CudaPlace(Place):
         return self.names, capability, capability
 
     def finish(self) -> None:
-        # Work that this stream does not wait for is not the caller's yet (stream_order.h).
+        # Without this wait, the caller's reads are unordered with this stream's work
+        # (stream_order.h).
         self.names.module.current_stream().synchronize()
         self.names.module.synchronize()
 
@@ -70,7 +71,7 @@ class CudaPlace(Place):
         self.trim(kept_max=0)
         self.names.module.reset_peak_memory_stats()
         run()
-        self.finish()  # Its inputs may be unmapped next.
+        self.finish()  # The inputs may be unmapped next.
         return int(self.names.module.max_memory_reserved())
 
     def peak_of(self, run: Callable[[], object]) -> int:
@@ -96,7 +97,7 @@ class CudaPlace(Place):
         return memory.fill_(byte)
 
     def forget_environment(self) -> None:
-        # The loader has read them, and nothing that a candidate process starts may need them.
+        # The loader has already read these variables, and no child process may need them.
         for name in ("LD_PRELOAD", "LD_LIBRARY_PATH"):
             os.environ.pop(name, None)
 

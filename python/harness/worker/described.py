@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The device that a candidate is written for, where the device that runs it is another one.
+"""The device for which a candidate is written, if it runs on a different device.
 
-A question's `described` has attributes of that device, by their names in PyTorch. What it does not
-have is the running device's.
+A request's `described` has attributes of that device, by their names in PyTorch. For other
+attributes the running device's values apply.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-# Numbers of the driver's attributes (CUdevice_attribute) by names of PyTorch. One amount of shared
-# memory is a block's, with and without its kernel's asking for more, and a multiprocessor's.
+# Numbers of the driver's attributes (CUdevice_attribute) by names of PyTorch. A single amount of
+# shared memory is used for a block, with and without opt-in, and for a multiprocessor.
 ATTRIBUTES = {
     "shared_memory_per_block": (8, 81, 97),
     "multi_processor_count": (16,),
@@ -18,7 +18,7 @@ ATTRIBUTES = {
     "major": (75,),
     "minor": (76,),
 }
-_SHARED_RESERVED = 111  # None of a block's is kept from it, or no block would have all.
+_SHARED_RESERVED = 111  # Zero, so that a block can use all of it.
 
 
 def attributes_of(described: Mapping[str, int]) -> dict[int, int]:

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Large weights are drawn on the device.
+"""Draws large weights on the device.
 
-One core draws some 50 million numbers a second, so a model with a layer of 16,384² took 5 s each
-time it was made, in judge and candidate. While a model is constructed under `large_draws`, a large
-tensor that names no device is made on the device, and a large draw by the default generator comes
-from the device's generator, which counts (Philox): the same seed gives the same bits in every
+One core draws about 50 million numbers per second, so a model with a layer of 16,384² would take 5
+s each time it is made, in judge and candidate. While a model is constructed under `large_draws`, a
+large tensor that names no device is made on the device, and a large draw by the default generator
+comes from the device's generator, which counts (Philox): the same seed gives the same bits in every
 process. Small tensors are made on the host, as PyTorch makes them.
 
 A constructor that mixes both may fail, for example at a product of a large and a small tensor. It
-is then run again with all tensors on the host, and gets the same numbers: they are drawn on the
+is then run again with all tensors on the host, and gets the same numbers, which are drawn on the
 device and copied.
 """
 
@@ -27,11 +27,11 @@ _HOST = torch.device("cpu")
 
 _FACTORIES = {torch.empty, torch.zeros, torch.ones, torch.full}
 _RANDOM_FACTORIES = {torch.rand, torch.randn}
-_DRAWS_IN_PLACE = ("uniform_", "normal_")  # Methods, by which PyTorch's initializers draw.
+_DRAWS_IN_PLACE = ("uniform_", "normal_")  # The methods with which PyTorch's initializers draw.
 
 
 class _Generator:
-    """The device's generator, with the seed that the host's has when it is first needed."""
+    """The device's generator, seeded like the host's when it is first needed."""
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
@@ -46,8 +46,8 @@ class _Generator:
 
 
 class _LargeFactories(TorchFunctionMode):
-    """Makes large tensors that name no device on the device. PyTorch's functions for that are seen
-    here as they are called; below, each tensor has a device.
+    """Makes large tensors that name no device on the device. It intercepts PyTorch's functions at
+    the call; at lower levels each tensor already has a device.
     """
 
     def __init__(self, generator: _Generator, stay_on_host: bool) -> None:
@@ -79,7 +79,7 @@ def _is_large(args: Any, kwargs: Any) -> bool:
 
 @contextlib.contextmanager
 def large_draws(device: torch.device, *, stay_on_host: bool = False) -> Iterator[_Generator]:
-    """In this context large tensors are made on `device`, or drawn there alone."""
+    """In this context large tensors are made on `device`, or only drawn there."""
     generator = _Generator(device)
 
     def draw(method: Any, tensor: torch.Tensor, args: Any, kwargs: Any) -> torch.Tensor:
@@ -102,8 +102,8 @@ def large_draws(device: torch.device, *, stay_on_host: bool = False) -> Iterator
 
 @contextlib.contextmanager
 def skipped_draws() -> Iterator[None]:
-    """In this context large random tensors have no values: for a model of which only the sources
-    matter that it compiles.
+    """In this context large random tensors are not filled: only the sources matter that the model
+    compiles.
     """
     with _EmptyFactories(), _methods_replaced(lambda _method, tensor, _args, _kwargs: tensor):
         yield
@@ -132,7 +132,7 @@ def _methods_replaced(
 
         return draw_into
 
-    for name in _DRAWS_IN_PLACE:  # A subclass finds them in its base class, as before.
+    for name in _DRAWS_IN_PLACE:  # Subclasses inherit the methods, as before.
         setattr(torch.Tensor, name, replaced(getattr(torch._C.TensorBase, name)))
     try:
         yield
@@ -144,7 +144,7 @@ def _methods_replaced(
 def made_on(
     device: torch.device, make: Callable[[], torch.nn.Module], *, draws_on_host: bool = False
 ) -> torch.nn.Module:
-    """The model that `make` constructs under a seed of its own, on `device`."""
+    """The model that `make` constructs, on `device`, under its own seed."""
     if draws_on_host or device == _HOST:
         return make().to(device)
     with large_draws(device) as generator:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The MUSA backend's Place: CUDA's under the names of MUSA, on PyTorch with torch_musa.
 
-Nothing here has run on MUSA hardware (docs/musa.md).
+This module has never run on MUSA hardware (docs/musa.md).
 """
 
 from __future__ import annotations
@@ -56,7 +56,9 @@ _deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(_release)
 
 
 def tensor_of(pages: Pages) -> torch.Tensor:
-    """The pages' bytes as a tensor, which keeps them alive: PyTorch knows no array interface."""
+    """The pages' bytes as a tensor, which keeps them alive: PyTorch has no array interface for
+    MUSA.
+    """
     shape = (ctypes.c_int64 * 1)(pages.nbytes)
     tensor = _Tensor(pages.address, _EXTENSION_DEVICE, 0, 1, _UNSIGNED, 8, 1, shape)
     tensor.deleter = ctypes.cast(_deleter, ctypes.c_void_p).value
@@ -90,7 +92,7 @@ class MusaPlace(CudaPlace):
         return cls(cls.open_device(), RemoteMemory(cls.names, cls.tensor_of), digest_by_sums)
 
     def triton(self) -> tuple[Names, int, int] | None:
-        """Its compiler is another one."""
+        """None: MUSA has its own Triton compiler, which is not supported."""
         return None
 
     def set_tf32(self, is_allowed: bool) -> None:
@@ -101,5 +103,7 @@ class MusaPlace(CudaPlace):
 
 
 def _set_tf32(is_allowed: bool) -> None:
-    """One switch is for products of matrices and convolutions; its default is disputed."""
+    """One switch controls products of matrices and convolutions; sources disagree about its
+    default.
+    """
     getattr(torch.backends, "mudnn").allow_tf32 = is_allowed

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random instead of constant initial parameters, alike in judge and candidate process.
 
-Norm layers start with weight 1 and bias 0 and running statistics 0 and 1: a candidate that leaves
-them out would be right. So while a model is constructed, filling a parameter with the constant c,
-or making one of a tensor whose elements are all c, gives c + 0.25 U(-1, 1), drawn by a generator of
-its own from (seed, shape, c, how many of these came before): the global generator is not touched,
-and every program that makes the same constants in the same order gets the same values, by layers or
-by parameters of its own, also what it derives from them in `__init__`. In a candidate only what the
-reference made is disturbed: a weight of 1 that the task does not have is left alone.
+Norm layers start with weight 1, bias 0 and running statistics 0 and 1, so a candidate that omits
+them would be right. So while a model is constructed, a parameter that is filled with a constant c,
+or made from a tensor whose elements are all c, becomes c + 0.25 U(-1, 1). A separate generator
+draws the noise from (seed, shape, c, number of equal constants before), without changing the global
+generator. So every program that makes the same constants in the same order gets the same values, in
+layers or in its own parameters, and `__init__` sees them. In a candidate only constants that the
+reference made are disturbed: a weight of 1 that the task does not have is unchanged.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import torch
 from torch.nn import init
 from torch.nn.modules import batchnorm
 
-# Entered by a process that notes what its candidate computes.
+# A context, set by a process that records its candidate's operators, in which none are recorded.
 unnoticed: Callable[[], AbstractContextManager[None]] = nullcontext
 
 AMPLITUDE = 0.25
@@ -30,7 +30,7 @@ _SAMPLE = 64
 
 
 class Constants:
-    """Which constants are disturbed: all, which are noted, or those noted before."""
+    """The constants to disturb: all, which are then recorded, or only recorded ones."""
 
     def __init__(self, noted: Iterable[str] | None = None) -> None:
         self.noted = list(noted or ())
@@ -45,7 +45,7 @@ class Constants:
 
 @contextmanager
 def constants_disturbed(seed: int, constants: Constants) -> Iterator[None]:
-    """While a model is constructed; copies of a model that are made later stay as it is."""
+    """A context for constructing a model; later copies of the model are equal to it."""
     norms, parameters = batchnorm._NormBase, torch.nn.Parameter
     originals = (
         (init, "_no_grad_fill_", init._no_grad_fill_),
@@ -54,7 +54,7 @@ def constants_disturbed(seed: int, constants: Constants) -> Iterator[None]:
         (parameters, "__new__", parameters.__new__),
     )
     patches = _patches(seed, constants, norms.reset_running_stats, parameters.__new__)
-    # Fresh memory that looked constant by chance would count; so it becomes NaN.
+    # Uninitialised memory that is constant by chance would count, so it is filled with NaN.
     was_deterministic = torch.are_deterministic_algorithms_enabled()
     was_warning = torch.is_deterministic_algorithms_warn_only_enabled()
     torch._C._set_deterministic_algorithms(True, warn_only=True)
@@ -114,7 +114,7 @@ def _patches(
 
 
 def _noise(seed: int, name: str, like: torch.Tensor) -> torch.Tensor:
-    """What is added to the constant of this name."""
+    """The noise for the constant with this key."""
     text = f"{seed} {name}".encode()
     number = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little") >> 1
     generator = torch.Generator("cpu").manual_seed(number)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Large tensors a piece at a time, so that what is computed of them needs little memory.
+"""Processes large tensors in pieces, so that intermediate results need little memory.
 
-A device is asked for results once, after the last piece: processes that share a device take turns
-on it, and each question waits for a turn.
+Results are read from a device once, after the last piece: processes that share a device take turns,
+and each read waits for a turn.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from collections.abc import Iterable, Iterator
 
 import torch
 
-# Elements. The CPU's fit into its caches; a device needs many to be busy.
+# The elements of a piece: few enough for a CPU's caches, many enough to occupy a device.
 SIZE_ON_CPU = 1 << 20
 SIZE_ON_DEVICE = 1 << 24
 
 
 def starts(tensor: torch.Tensor) -> Iterator[tuple[int, int]]:
-    """Where each piece of a flat tensor begins and ends."""
+    """The begin and end of each piece of a flat tensor."""
     size = SIZE_ON_CPU if tensor.is_cpu else SIZE_ON_DEVICE
     for start in range(0, tensor.numel(), size):
         yield start, min(start + size, tensor.numel())
 
 
 def values(scalars: Iterable[torch.Tensor]) -> list[float]:
-    """Numbers that were computed one for each piece; one question to the device."""
+    """The numbers that were computed, one for each piece, by a single read from the device."""
     found = [scalar.double() for scalar in scalars]
     numbers: list[float] = torch.stack(found).tolist() if found else []
     return numbers
@@ -32,6 +32,6 @@ def values(scalars: Iterable[torch.Tensor]) -> list[float]:
 
 def is_finite(tensor: torch.Tensor) -> bool:
     flat = tensor.detach().reshape(-1)
-    if flat.element_size() == 1:  # PyTorch knows little of the 8-bit floats.
+    if flat.element_size() == 1:  # PyTorch has few operators for 8-bit floats.
         flat = flat.float()
     return all(values(flat[start:end].isfinite().all() for start, end in starts(flat)))

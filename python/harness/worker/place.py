@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a judge and its candidate processes compute.
+"""The device on which a judge and its candidate processes compute.
 
-Of each backend there is one implementation: the CPU's here, CUDA's in cuda_place.py. backends.py
-names them; nobody else asks which device it is.
+Each backend has one implementation: the CPU's here, CUDA's in cuda_place.py. backends.py names
+them; no other module depends on the kind of device.
 """
 
 from __future__ import annotations
@@ -25,33 +25,33 @@ _WEIGHT, _OFFSET = 0x5851F42D4C957F2D, 0x14057B7EF767814F
 
 @dataclass(frozen=True)
 class Place:
-    """The device, the memory of its regions, and how a value's digest is taken there; and what a
-    device has besides, of which the CPU has nothing.
+    """The device, the memory of its regions and the computation of digests there; and operations
+    that only a device has, which do nothing for the CPU.
     """
 
     device: torch.device
     memory: region.Memory
     digest: Callable[[Json, Sequence[torch.Tensor]], str]
-    dispatch_key: str = "CPU"  # Under which PyTorch's operators of this device are registered.
+    dispatch_key: str = "CPU"  # The dispatch key of PyTorch's operators for this device.
     builder: str = "torch.utils.cpp_extension"  # The module that builds a candidate's extensions.
     # The package, and files in its lib folder, that hold PyTorch's own kernels.
     kernels: tuple[str, str] = ("torch", "libtorch_cuda*.so")
-    # A candidate's models are drawn on the host, however large they are (draws.py).
+    # If true, a candidate's weights are always drawn on the host (draws.py).
     draws_on_host: bool = False
 
     @staticmethod
     def open_device() -> torch.device:
-        """The device, set to compute as exactly as its dtypes are; as `open`, after the forks."""
+        """Opens the device with full precision for all dtypes; like `open`, after the forks."""
         return region.CPU
 
     @classmethod
     def open(cls) -> Place:
-        """The place in this process: a device's context cannot be forked."""
+        """Opens the place in this process, since a device's context cannot be forked."""
         return HOST_PLACE
 
     def triton(self) -> tuple[Names, int, int] | None:
         """The device's names, the compute capability (90) for which a candidate process compiles
-        Triton's kernels, and the one whose instructions it selects; None where it has none.
+        Triton's kernels, and the one whose instructions it selects; None without Triton.
         """
         return None
 
@@ -61,11 +61,11 @@ class Place:
         raise NotImplementedError("this backend has no device process")
 
     def finish(self) -> None:
-        """Waits for all work, and raises what it failed of."""
+        """Waits for all work, and raises its errors."""
 
     def trim(self, kept_max: int = 256 << 20) -> None:
-        """Gives memory that is only kept for later back to the device, unless it is little: to get
-        some takes the driver's lock, for which all processes wait in line.
+        """Returns cached memory to the device unless it is little: allocating it again takes the
+        driver's lock, on which all processes wait.
         """
 
     def held_bytes(self) -> int:
@@ -73,13 +73,13 @@ class Place:
         return 0
 
     def peak_bytes(self, run: Callable[[], object]) -> int:
-        """The most memory that this process holds on the device while `run` works."""
+        """The peak memory that this process holds on the device while `run` runs."""
         run()
         return 0
 
     def peak_of(self, run: Callable[[], object]) -> int:
-        """The most memory that tensors made by `run` have at a time; not known on the host, where
-        nothing runs.
+        """The peak memory of tensors that `run` makes; unknown on the host, where `run` is not
+        called.
         """
         return 0
 
@@ -87,11 +87,11 @@ class Place:
         """Whether products of matrices and convolutions of fp32 may round their factors to TF32."""
 
     def poison(self, nbytes: int, byte: int) -> None:
-        """Makes memory that will be handed out next hold what no kernel wrote: this byte."""
+        """Fills the memory of the next allocations with this byte."""
 
     def forget_environment(self) -> None:
-        """Removes the variables that only the start of a candidate process needs: a candidate could
-        be right where it finds them alone.
+        """Removes the environment variables that only the start of a candidate process needs: a
+        candidate could depend on them.
         """
 
     def current_stream(self) -> int:
@@ -99,25 +99,25 @@ class Place:
         return 0
 
     def captured(self, work: Callable[[], None]) -> Callable[[], None]:
-        """What does the same work again, and sooner where the device can record it."""
+        """A function that repeats the work, as a recorded graph if the device supports that."""
         return work
 
     def seconds(self, work: Callable[[], object]) -> float:
-        """How long the work takes, by the device's own clock where it has one."""
+        """The time of the work, by the device's own clock if it has one."""
         return timeit.timeit(work, number=1)
 
     def disable_vendor_libraries(self) -> None:
-        """PyTorch asks them for nothing any more, as far as it can be told so."""
+        """Disables PyTorch's use of vendor libraries, as far as it has switches."""
 
 
 HOST_PLACE = Place(region.CPU, region.HOST, region.digest)
 
 
 def digest_by_sums(tree: Json, tensors: Sequence[torch.Tensor]) -> str:
-    """A digest of sums modulo 2^64 of the data's 32-bit words times odd weights by their place.
+    """A digest of sums modulo 2^64 of the data's 32-bit words times odd weights by position.
 
-    It is taken where the data is, and tells whether the same seed gave the same bits; nobody gains
-    by a collision. Of a large tensor the words at every place modulo COLUMNS are added first.
+    It is computed on the device, and shows whether the same seed gave the same bits; a collision
+    benefits no one. For a large tensor the words at equal positions modulo COLUMNS are added first.
     """
     state = hashlib.blake2b(repr(_form(tree)).encode(), digest_size=32)
     for tensor in tensors:
@@ -135,7 +135,7 @@ def _folded(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _keyed_sum(tensor: torch.Tensor, weight: int, offset: int) -> int:
-    """The sum modulo 2^64 of the 32-bit words times odd weights by their place."""
+    """The sum modulo 2^64 of the 32-bit words times odd weights by position."""
     data = region.flat_bytes(tensor)
     data = torch.nn.functional.pad(data, (0, -data.numel() % 4)).view(torch.int32)
     weight, offset = _signed(weight), _signed(offset)
@@ -152,7 +152,7 @@ def _signed(word: int) -> int:
 
 
 def _form(tree: Json) -> object:
-    """A tree without what tells where its tensors happen to lie."""
+    """A tree without the offsets and addresses of its tensors."""
     if tree["t"] == "tensor":
         return (tree["dtype"], tree["shape"])
     if tree["t"] == "dict":

@@ -12,7 +12,7 @@ import torch
 
 from harness.worker.region import map_memory, map_tensors
 
-# The keys are the names of --precision.
+# The dtypes, by the values of --precision.
 DTYPES: dict[str, torch.dtype | None] = {
     "task": None,
     "fp32": torch.float32,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Running a program text (a task's or a candidate's) as a module of its own.
+"""Runs a program text (a task's or a candidate's) as its own module.
 
-Each text gets a fresh namespace and a file name that exists nowhere, with an entry in linecache so
-that tracebacks and `inspect.getsource` see the text.
+Each text gets a new namespace and the name of a file that does not exist, with an entry in
+linecache so that tracebacks and `inspect.getsource` find the text.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ def run_module(source: str, file_name: str, tree: ast.Module | None = None) -> M
 
 
 def forget_module(file_name: str) -> None:
-    """Undoes what `run_module` left in the interpreter."""
+    """Removes the module from the interpreter."""
     sys.modules.pop(file_name.removesuffix(".py"), None)
     linecache.cache.pop(file_name, None)
 
 
 def arguments_of(function: Callable[..., Any], given: object) -> list[Any]:
-    """`[positional, named]`: how `function` is called with what a task's maker returned.
+    """The arguments `[positional, named]` for `function` from the result of a task's maker.
 
     A maker returns a sequence of arguments, one argument alone, a dict of named arguments, or, as
-    KernelBook's do, `[positional, named]`. Where two of these are possible, the signature decides.
+    KernelBook's do, `[positional, named]`. If two of these are possible, the signature decides.
     """
     if isinstance(given, dict) and _binds(function, [], given):
         return [[], dict(given)]
@@ -73,7 +73,7 @@ def _binds(function: Callable[..., Any], positional: Any, named: dict[Any, Any])
         inspect.signature(function).bind(*positional, **named)
     except TypeError:
         return False
-    except ValueError:  # The function has no signature, which is no reason against it.
+    except ValueError:  # The function has no signature, so any call may fit.
         return True
     return True
 
@@ -92,7 +92,7 @@ def call(model: Callable[..., Any], inputs: Any) -> Any:
 
 
 def name_model(module: ModuleType) -> None:
-    """Gives the module's only model the name `Model`, where none has that name.
+    """Gives the module's only model the name `Model` if no class has that name.
 
     Helper layers are classes that the module itself uses. Raises TypeError where not exactly one
     class is left.
@@ -140,7 +140,7 @@ def _names_used(module: ModuleType) -> set[str]:
 
 
 def _fits(module: ModuleType, name: str) -> bool:
-    """True where the class takes the arguments that the module makes for its model."""
+    """True if the class accepts the arguments that the module makes for its model."""
     model_class = getattr(module, name)
     positional, named = arguments_of(model_class, module.get_init_inputs())
     if not _binds(model_class, positional, named):

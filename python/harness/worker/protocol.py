@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a role may be told and may answer, checked against protocol.json, the one definition.
+"""Checks each role's requests and responses against protocol.json, their only definition.
 
-The file is read, not generated from: a checker over a table is smaller than the code that would
-write one, and cannot be older than the table. C++ makes its structs of the same file.
+The checker reads the file at run time: that is less code than a generator, and cannot be out of
+date. The C++ structs are generated from the same file.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _SCALARS: dict[str, set[type]] = {
     "real": {int, float, str},
 }
 _INT_MAX = {"int": 2**63, "seed": 2**64}
-_NO_NUMBERS = ("inf", "-inf", "nan")  # Reals that JSON cannot write.
+_NO_NUMBERS = ("inf", "-inf", "nan")  # Reals that JSON cannot represent.
 
 
 def check_question(role: str, question: Question) -> None:
-    """Raises Refusal where the role may not be told this."""
+    """Raises Refusal for a request that the role does not accept."""
     operation = _operation(role, question.body)
     told = {name: value for name, value in question.body.items() if name != "op"}
     _check_members(told, operation["question"], f"{role}.{question.body['op']}")
@@ -37,7 +37,7 @@ def check_question(role: str, question: Question) -> None:
 
 
 def check_answer(role: str, question: Question, answer: Answer) -> None:
-    """Raises Refusal where this is no answer to the question."""
+    """Raises Refusal for a malformed response to the request."""
     operation = _operation(role, question.body)
     _check_members(answer.body, operation["answer"], f"answer to {role}.{question.body['op']}")
     _check_region(operation, "answer", len(answer.descriptors))

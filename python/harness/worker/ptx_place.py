@@ -2,8 +2,8 @@
 """The CPU backend's Place: the judge computes on the host, a candidate has CUDA tensors.
 
 No process has a GPU. The judge's regions are files in memory, whose bytes the device process copies
-into the memory of the ptx device (device/ptx_driver). A candidate process is as on CUDA; PyTorch's
-operators on its tensors are commands (device/operators).
+into the memory of the ptx device (device/ptx_driver). A candidate process works as on CUDA, but
+PyTorch's operators on its tensors are commands (device/operators).
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class PtxPlace(CudaPlace):
     draws_on_host: bool = True  # The judge does so, too: the numbers are the same.
 
     def triton(self) -> tuple[Names, int, int] | None:
-        """For 90 Triton plans wgmma and copies by TMA, which this device lacks. For 89 it has 8-bit
-        floats, but rounds float32 to them twice: the instructions are those of an H100.
+        """For 90 Triton would use wgmma and TMA copies, which this device lacks. For 89 it supports
+        8-bit floats, but rounds float32 to them twice; so instructions are selected for an H100.
         """
         return self.names, 89, 90
 
@@ -68,16 +68,16 @@ class PtxPlace(CudaPlace):
         return replace(HOST_PLACE, memory=JudgeMemory())
 
     def poison(self, nbytes: int, byte: int) -> None:
-        """Each tensor is memory of its own, which the device process fills."""
+        """Does nothing: each tensor has its own memory, which the device process fills."""
 
     def forget_environment(self) -> None:
-        torch.empty(0, device=self.device)  # PyTorch reads the variable once: for its first tensor.
+        torch.empty(0, device=self.device)  # PyTorch reads the variable only for its first tensor.
         os.environ.pop("PYTORCH_NO_CUDA_MEMORY_CACHING", None)
         super().forget_environment()
 
     @classmethod
     def open_remote(cls) -> Place:
-        # The operators of attention that PyTorch has for CUDA alone.
+        # PyTorch has these attention operators only for CUDA.
         torch.backends.cuda.enable_flash_sdp(False)
         torch.backends.cuda.enable_mem_efficient_sdp(False)
         torch.backends.cuda.enable_cudnn_sdp(False)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Python values as a region: a memfd with the tensors' bytes, and a tree that mirrors the value.
 
-`pack` makes both from a value, `unpack` makes the value again; how the bytes of a tensor are
-reached is the `Source`'s business: `Snapshot` reads a private copy (the only way to touch what a
-candidate process sent: its file may change or shrink at any time), `Mapped` shares the pages.
+`pack` makes both from a value, `unpack` makes the value again; a `Source` gives access to a
+tensor's bytes: `Snapshot` reads a private copy (the only way to touch what a candidate process
+sent: its file may change or shrink at any time), `Mapped` shares the pages.
 
 Each tensor has pages of its own and ends where its last page ends, up to alignment, so that a
 device in software can put a guard page behind it.
@@ -49,7 +49,7 @@ _NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 
 class Source(Protocol):
-    """Where the bytes of a region's tensors come from."""
+    """The source of the bytes of a region's tensors."""
 
     device: torch.device
 
@@ -64,13 +64,13 @@ class Memory(Protocol):
         """Makes a region of tensors, completes their nodes, and returns its descriptor."""
 
     def reserve(self, nbytes: int) -> tuple[torch.Tensor, int]:
-        """A region of at least so many bytes: its memory as flat uint8, and its descriptor."""
+        """A region of at least `nbytes` bytes: its memory as flat uint8, and its descriptor."""
 
     def mapping(self, descriptor: int) -> Source:
         """The region's own memory."""
 
     def snapshot(self, descriptor: int, bytes_max: int) -> Source:
-        """At most so many bytes of a region that an untrusted process sent."""
+        """A copy of at most `bytes_max` bytes of a region that an untrusted process sent."""
 
 
 # ---- Writing ------------------------------------------------------------------------------------
@@ -104,7 +104,7 @@ def describe_named(
 
 @contextlib.contextmanager
 def must_pass(source: str) -> Iterator[None]:
-    """A task whose own value cannot be packed inside this context cannot be judged."""
+    """A context in which a value that cannot be packed makes the task unsupported."""
     try:
         yield
     except Refusal as error:
@@ -128,7 +128,7 @@ def lay_out(tensors: Sequence[tuple[Json, torch.Tensor]]) -> int:
 
 
 def _sealed(nbytes: int) -> int:
-    """A memfd of so many bytes, which stays so large."""
+    """A memfd with a sealed size."""
     descriptor = os.memfd_create("region", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     try:
         os.ftruncate(descriptor, nbytes)
@@ -182,7 +182,7 @@ def _resolved(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _with_strides(node: Json, tensor: torch.Tensor) -> tuple[Json, torch.Tensor]:
-    """A tensor's node, and the memory that a region has to hold for it."""
+    """A tensor's node, and the memory that a region must contain for it."""
     plain = _resolved(tensor)
     if not plain.is_contiguous():
         node["stride"] = list(plain.stride())
@@ -209,8 +209,8 @@ def _tree(value: object, tensors: list[tuple[Json, torch.Tensor]], depth: int) -
     return _leaf(value)
 
 
-# The contents of a container are read by the methods of its base class, and its class is asked of
-# the interpreter: a candidate's subclass cannot run code when its outputs are taken.
+# A container's contents are read with the methods of its base class, and its type with type(): so a
+# candidate's subclass cannot run code when its outputs are read.
 
 
 def _is(value: object, kinds: type | tuple[type, ...]) -> bool:
@@ -280,7 +280,7 @@ def extent_of(node: Json) -> int:
 
 
 def form_of(value: object) -> Json:
-    """The tree of tensors that stay where they are, which is told beside it."""
+    """The tree of tensors that are not copied; their location is passed separately."""
     tensors: list[tuple[Json, torch.Tensor]] = []
     tree = _tree(value, tensors, 0)
     for node, tensor in tensors:
@@ -289,7 +289,7 @@ def form_of(value: object) -> Json:
 
 
 def shifted(tree: Json, nbytes: int) -> Json:
-    """The tree of a value that lies so many bytes further on."""
+    """The tree with all offsets increased by `nbytes` bytes."""
     if tree["t"] == "tensor":
         return {**tree, "offset": tree["offset"] + nbytes}
     if tree["t"] == "dict":
@@ -303,7 +303,7 @@ def shifted(tree: Json, nbytes: int) -> Json:
 
 
 class Snapshot:
-    """Private copies, read with pread: whatever the file's owner does, only data can be wrong."""
+    """Private copies, read with pread: the file's owner can only make the data wrong."""
 
     device = CPU
 
@@ -337,7 +337,7 @@ class Snapshot:
 
 
 class Mapped:
-    """The region's own pages, shared with whoever else maps it."""
+    """The region's own pages, shared with other processes that map it."""
 
     device = CPU
 
@@ -365,7 +365,7 @@ HOST: Memory = _Host()
 
 @dataclass
 class _Left:
-    """What a tree may still hold, and where its next tensors begin if the tree does not say."""
+    """The remaining limits of a tree, and the offset of its next tensor if the tree has none."""
 
     nodes: int
     nbytes: int
@@ -380,9 +380,8 @@ def unpack(
 ) -> Any:
     """The value that `tree` describes. Raises Refusal("protocol") for a malformed tree.
 
-    `bytes_max` bounds what its tensors take once they are copied: with strides, that may be far
-    more than what they take in their region. `offsets` are those of the tensors, by their order, in
-    place of what the tree says.
+    `bytes_max` bounds the copied tensors' size, which may be far larger than in the region because
+    of strides. `offsets` replace the tensors' offsets in the tree, in order.
     """
     left = _Left(NODES_MAX, bytes_max, None if offsets is None else iter(offsets))
     return _value(tree, source, 0, left)
@@ -424,7 +423,7 @@ def _read_tensor(tree: Json, source: Source, _depth: int, left: _Left) -> torch.
         tensor = tensor.cpu()
     if not tree.get("param"):
         return tensor
-    # Not by the constructor, which perturb.py makes add noise while a model is constructed.
+    # The constructor is avoided: perturb.py makes it add noise while a model is constructed.
     return torch.Tensor._make_subclass(torch.nn.Parameter, tensor)
 
 
@@ -531,30 +530,30 @@ def digest(tree: Json, tensors: Sequence[torch.Tensor]) -> str:
     """BLAKE2b-256 of a value: its tree and the bytes of its tensors."""
     state = hashlib.blake2b(json.dumps(tree, sort_keys=True).encode(), digest_size=32)
     for tensor in tensors:
-        flat = flat_bytes(tensor)  # Stays alive while the bytes at its address are read.
+        flat = flat_bytes(tensor)  # Keeps the tensor alive while its bytes are read.
         state.update((ctypes.c_uint8 * flat.numel()).from_address(flat.data_ptr()))
     return state.hexdigest()
 
 
 def same_bytes(first: torch.Tensor, second: torch.Tensor) -> bool:
-    """Whether two tensors of one dtype and shape hold the same bits."""
+    """Whether two tensors with equal dtype and shape have the same bits."""
     return torch.equal(_words(first), _words(second))
 
 
 def _words(tensor: torch.Tensor) -> torch.Tensor:
-    """Its bytes, eight at a time where that can be: a device compares words as fast as bytes."""
+    """The tensor as 8-byte words if possible: a device compares words as fast as bytes."""
     data = flat_bytes(tensor)
     fits = data.numel() % 8 == 0 and data.storage_offset() % 8 == 0
     return data.view(torch.int64) if fits else data
 
 
-# Parameters and buffers of at most so many bytes together are compared after each trial: more would
-# take longer than a trial.
+# The limit of the total bytes of parameters and buffers that are compared after each trial; more
+# would take longer than a trial.
 STATE_BYTES_CHECKED = 16 << 20
 
 
 def state_to_check(state: Mapping[str, torch.Tensor]) -> Mapping[str, torch.Tensor]:
-    """The state that is compared after a trial: all of it, or where it is large none."""
+    """The state that is compared after a trial: all of it, or none if it is too large."""
     return state if sum(one.nbytes for one in state.values()) <= STATE_BYTES_CHECKED else {}
 
 
@@ -565,7 +564,7 @@ def are_alike(mine: torch.Tensor, theirs: torch.Tensor) -> bool:
 
 
 def state_of(model: torch.nn.Module) -> dict[str, torch.Tensor]:
-    """Parameters and buffers by name, those that are not persistent too."""
+    """Parameters and buffers by name, including non-persistent ones."""
     return {**_named(model, "_parameters"), **_named(model, "_buffers")}
 
 

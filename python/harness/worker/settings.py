@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Values whose members are attributes, as tasks pass them to a model that wants a `config`.
 
-KernelBook's tasks import `_mock_config` for that from a module of the program that found them.
+KernelBook's tasks import `_mock_config` for this from a module of the tool that collected them.
 """
 
 from __future__ import annotations

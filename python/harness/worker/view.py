@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The files that a process needs that runs candidate code; it sees no others.
+"""The files that a process with candidate code needs; it sees no others.
 
-They are found in a process that has imported and loaded all that its forks start with: Python's
-modules, the harness without the judge's, and each library that is mapped. What is loaded later is
-named here: libraries that g++ links to. The driver of a device is not among them, since no process
-that runs candidate code has a device.
+They are found in a process that has imported and loaded everything with which its forks start:
+Python's modules, the harness without the judge's, and each mapped library. Libraries that are
+loaded later, to which g++ links, are listed here. The driver of a device is not among them, since
+no process that runs candidate code has a device.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LINKED = (
     "libstdc++.so.6", "libgcc_s.so.1", "libgomp.so.1", "libatomic.so.1", "libquadmath.so.0",
     "libm.so.6", "libmvec.so.1", "libdl.so.2", "libpthread.so.0", "librt.so.1", "libutil.so.1",
 )  # fmt: skip
-# The last one has the number of processors.
+# The last path has the number of processors.
 _SETTINGS = ("/etc/ld.so.cache", "/etc/localtime", "/sys/devices/system/cpu")
 
 

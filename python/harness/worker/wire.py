@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Messages between supervisor and child: framing, descriptors, and errors as data.
 
-A message is a 4-byte little-endian length, then UTF-8 JSON; descriptors travel with its first
-byte. `Channel` sends and receives them, `serve` answers questions until the other end closes.
-Neither believes the peer: every length is bounded and every failure of a question is an answer.
+A message is a 4-byte little-endian length, then UTF-8 JSON; descriptors travel with its first byte.
+`Channel` sends and receives them, `serve` responds to requests until the other end closes. Neither
+trusts the peer: every length is bounded, and every failure of a request is a response.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Json = dict[str, Any]
 
 MESSAGE_BYTES_MAX = 16 << 20
 DESCRIPTORS_MAX = 8
-SEND_LIMIT_S = 20.0  # While the descriptors of others are on their way.
+SEND_LIMIT_S = 20.0  # While other processes' descriptors are in flight.
 TEXT_MAX = 8000  # The most characters of an exception's message.
 FRAMES_MAX = 32
 
@@ -41,10 +41,10 @@ class ProtocolError(Exception):
 
 
 class Refusal(Exception):
-    """A question that cannot be answered, with the kind of error that the answer carries."""
+    """A request that fails, with the kind of error in the response."""
 
     def __init__(self, kind: str, message: str, line: int = 0) -> None:
-        """`line` is one of the candidate's that no frame of the traceback has; 0: there is none."""
+        """`line` is a line of the candidate that no traceback frame has; 0 if there is none."""
         super().__init__(message)
         self.kind, self.line = kind, line
 
@@ -59,7 +59,9 @@ class Question:
 
 @dataclass(frozen=True)
 class Answer:
-    """The fields of a good answer, and the descriptors to send with it (closed once sent)."""
+    """The fields of a successful response, and the descriptors to send with it (closed once
+    sent).
+    """
 
     body: Json = field(default_factory=dict)
     descriptors: Sequence[int] = ()
@@ -76,7 +78,7 @@ class Channel:
         return self._socket.fileno()
 
     def send(self, body: Json, descriptors: Sequence[int] = ()) -> None:
-        # A lone surrogate is in no UTF-8, nor may JSON have it escaped: a "?" goes in its place.
+        # UTF-8 cannot encode a lone surrogate, and JSON must not escape it, so a "?" replaces it.
         text = json.dumps(body, allow_nan=False, ensure_ascii=False)
         payload = text.encode("utf-8", "replace")
         if len(payload) > MESSAGE_BYTES_MAX:
@@ -89,7 +91,7 @@ class Channel:
             self._socket.sendall(data[sent:])
 
     def _send_first(self, data: bytes, ancillary: list[Any]) -> int:
-        """Waits where too many descriptors of this user, whoever sent them, were not received."""
+        """Sends the first byte; waits while too many descriptors of this user are in flight."""
         deadline = time.monotonic() + SEND_LIMIT_S
         while True:
             try:
@@ -117,7 +119,7 @@ class Channel:
         return Question(body, descriptors)
 
     def _read(self, size: int, descriptors: list[int]) -> bytes:
-        """`size` bytes, or fewer where the stream ends; received descriptors are appended."""
+        """`size` bytes, or fewer if the stream ends; received descriptors are appended."""
         chunks = bytearray()
         space = socket.CMSG_SPACE(DESCRIPTORS_MAX * array.array("i").itemsize)
         while len(chunks) < size:
@@ -134,7 +136,7 @@ class Channel:
 
 
 def serve(channel: Channel, answer: Callable[[Question], Answer]) -> None:
-    """Answers questions until the channel closes. The one process boundary of every role."""
+    """Responds to requests until the channel closes. This is the process boundary of every role."""
     while True:
         try:
             question = channel.receive()
@@ -171,7 +173,7 @@ def describe(error: BaseException) -> Json:
 
 
 def set_stage(error: BaseException, stage: str) -> None:
-    """Notes on an exception in which stage it happened; the innermost note stays."""
+    """Records the stage in an exception; the innermost stage is kept."""
     if not getattr(error, "mc_stage", ""):
         try:
             error.mc_stage = stage  # type: ignore[attr-defined]
@@ -193,9 +195,8 @@ def kind_of(error: BaseException) -> str:
     return "exception"
 
 
-# The end of the message of a c10::Error that pybind11 hands on: the place of TORCH_CHECK in
-# the compiled text, which another candidate's may be (src/compile/canonical.h), and frames of
-# libraries.
+# The end of a c10::Error's message from pybind11: the source location of TORCH_CHECK, which may be
+# in another candidate's text (src/compile/canonical.h), and frames of libraries.
 _BACKTRACE = "\nException raised from "
 
 
@@ -207,7 +208,7 @@ def text_of(error: BaseException) -> str:
 
 
 def _frames(error: BaseException) -> list[Json]:
-    """The frames that lie in the candidate's or the task's own text, outermost first."""
+    """The frames in the candidate's or the task's own text, outermost first."""
     found: list[Json] = []
     if isinstance(error, SyntaxError) and error.filename in _SOURCES:
         text = (error.text or "").strip()[:200]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A zygote: imports torch once, then forks one child for each thing to be done.
+"""A zygote: imports torch once, then forks a child process for each job.
 
   zygote.py --roles judge|candidate --channel FD --sandbox-lib PATH|off
             [--device NAME --aten-lib PATH --executor-lib PATH [--client-lib PATH]
@@ -7,13 +7,13 @@
                [--device-name NAME] [--count]
             [--twin '[CHANNEL, OUTPUT, [ARGUMENT, ...]]']
 
-There are two, since a fork has all that its zygote has: those who run candidate code come from one
-that never imported the judge's. To import torch takes seconds, so the first one makes the other,
-its twin, of itself as soon as it has imported torch and nothing else. A zygote has one thread,
-never runs code of a task or a candidate, and ends when its channel closes. A child gets its end of
-a channel and a descriptor for its output, a candidate's the channel to its device, too; it enters
-the sandbox and serves its role until its channel closes. The child is forked twice, so that it is
-the supervisor's to reap:
+There are two, since a fork shares everything with its zygote: processes that run candidate code
+come from a zygote that never imported the judge. Importing torch takes seconds, so the first zygote
+forks the other, its twin, when it has imported only torch. A zygote has one thread, never runs code
+of a task or a candidate, and ends when its channel closes. A child gets its end of a channel and a
+descriptor for its output, and a candidate process also the channel to its device; it enters the
+sandbox and serves its role until its channel closes. The child is forked twice, so that the
+supervisor becomes its parent and reaps it:
 
   zygote -> helper (unshare) -> child (pid 1 of its namespaces; enters the sandbox, serves)
 """
@@ -54,7 +54,9 @@ torch.set_num_threads(1)
 
 
 def _fork_twin() -> None:
-    """Returns in both; in the twin with its own arguments, and without this one's descriptors."""
+    """Returns in both processes; in the twin with its own arguments and without this one's
+    descriptors.
+    """
     at = sys.argv.index("--twin")
     channel, output, arguments = json.loads(sys.argv[at + 1])
     del sys.argv[at : at + 2]
@@ -64,7 +66,7 @@ def _fork_twin() -> None:
         os.close(channel)
         os.close(output)
         return
-    if os.fork():  # The supervisor becomes the twin's parent, which is to end and reap it.
+    if os.fork():  # The supervisor becomes the twin's parent, to end and reap it.
         os._exit(0)
     os.close(int(sys.argv[sys.argv.index("--channel") + 1]))
     os.dup2(output, 1)
@@ -76,7 +78,7 @@ def _fork_twin() -> None:
 if __name__ == "__main__" and "--twin" in sys.argv:
     _fork_twin()
 
-# First, since a backend may have to prepare what the others import.
+# This import is first, since a backend may have to prepare the following ones.
 from harness.worker.backends import BACKENDS  # noqa: E402
 from harness.candidate import cuda_on_cpu, process, record  # noqa: E402
 from harness.worker import protocol, view, wire  # noqa: E402
@@ -86,10 +88,10 @@ from harness.worker.place import Place  # noqa: E402
 PR_SET_PDEATHSIG = 1
 CHANNEL, DEVICE = 3, 4  # Descriptors of a child.
 INSPECTOR = "inspector"
-# The spawn before which memory is compacted, which takes up to 0.6 s and saves 0.03 s a spawn.
+# The spawn before which memory is compacted. This takes up to 0.6 s and saves 0.03 s per spawn.
 COMPACTION_SPAWN = 6
 
-# The modules of a package that a candidate's use of it imports.
+# The modules that are imported when a candidate uses a package.
 PACKAGES = {"triton": ("triton", "triton.language", "triton.backends.nvidia.compiler")}
 
 # [{"protection": name, "why": text}], or None without a sandbox.
@@ -98,21 +100,22 @@ Missing = list[dict[str, str]] | None
 
 @dataclass(frozen=True)
 class Libraries:
-    """What is loaded before the first fork; None where not given."""
+    """The libraries that are loaded before the first fork; None if not given."""
 
     sandbox: ctypes.CDLL | None
     aten: AtenRecorder | None
     backend: type[Place]
     executor_library: str = ""  # Path of the device process's native code, or "".
     client_library: str = ""  # Path of libcudart's substitute, for candidates without a device.
-    # Path of what sends and runs PyTorch's operators, where the device cannot run its kernels.
+    # The library that sends and runs PyTorch's operators if the device cannot run PyTorch's
+    # kernels.
     operators_library: str = ""
     warp_size: int = 32  # Threads of a warp of the device process.
     device_name: str = ""  # The name that programs read of its device; "": the device's own.
     counts: bool = False  # The device process counts what kernels move.
 
     def candidates_place(self) -> Place:
-        """That of a device process, where one serves this process."""
+        """The place of a device process, if one serves this process."""
         if not self.client_library:
             return self.backend.open()
         _call_client(self.client_library)
@@ -149,7 +152,7 @@ def main() -> int:
     )  # fmt: skip
     channel = wire.Channel(arguments.channel)
     roles = _judge_roles() if arguments.roles == "judge" else _candidate_roles()
-    sys.dont_write_bytecode = True  # Children and their programs leave the user's cache alone.
+    sys.dont_write_bytecode = True  # Children must not write to the user's cache.
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
     gc.freeze()
     gc.enable()
@@ -176,7 +179,7 @@ def _compact(sandbox: ctypes.CDLL | None) -> None:
 
 
 def _judge_roles() -> Roles:
-    """What never runs candidate code, and what all of them need but once."""
+    """The roles that never run candidate code, and the data that they share."""
     from harness.device import process
     from harness.judge import cost, initials, inspect_source, judge
     from harness.timing.baseline import Baseline
@@ -248,7 +251,7 @@ def _include_dirs() -> list[Path]:
 
 @dataclass(frozen=True)
 class _Birth:
-    """What the child is born with."""
+    """The parameters of a new child."""
 
     name: str  # The role's name.
     role: Callable[[Libraries], Answering]
@@ -278,7 +281,7 @@ def _spawn(question: wire.Question, libraries: Libraries, roles: Roles) -> int:
 
 
 def _import(packages: list[str]) -> None:
-    """What takes a second to import is imported once; the child reports what is not there."""
+    """Imports slow modules once, before the fork; the child reports missing ones."""
     for name in {name for package in packages for name in PACKAGES[package]} - set(sys.modules):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
@@ -299,7 +302,7 @@ def _birth(question: wire.Question, libraries: Libraries, roles: Roles) -> _Birt
 
 
 def _run_helper(birth: _Birth, libraries: Libraries, write_end: int) -> NoReturn:
-    """Forks the child and tells the zygote its pid, or why there is none."""
+    """Forks the child and reports its pid to the zygote, or the error."""
     try:
         if birth.profile is not None:
             _call_sandbox(libraries.sandbox, "mc_sandbox_unshare", birth.profile)
@@ -323,7 +326,7 @@ def _run_child(birth: _Birth, libraries: Libraries, helper: int) -> NoReturn:
         os.dup2(birth.output, 2)
         missing = _enter(birth, libraries, helper)
         channel = _arrange_descriptors(birth)
-        role = birth.role(libraries)  # Before the first answer: the supervisor counts on it.
+        role = birth.role(libraries)  # Before the first response: the supervisor relies on it.
         wire.serve(channel, lambda asked: _answer_inside(asked, birth.name, role, missing))
         status = 0
     except BaseException:
@@ -335,9 +338,10 @@ def _run_child(birth: _Birth, libraries: Libraries, helper: int) -> NoReturn:
 def _answer_inside(
     question: wire.Question, name: str, role: Answering, missing: Missing
 ) -> wire.Answer:
-    """A child's answer: to what protects it itself, which the supervisor asks first, or its role's.
+    """A child's response: to the first request, about its protections, or its role's.
 
-    Once candidate code ran here, no answer is worth anything; the supervisor does not ask again.
+    Once candidate code ran here, no response is reliable; the supervisor does not repeat this
+    request.
     """
     if question.body.get("op") != "protections":
         protocol.check_question(name, question)
@@ -350,7 +354,7 @@ def _answer_inside(
 
 
 def _enter(birth: _Birth, libraries: Libraries, helper: int) -> Missing:
-    """Enters the sandbox; returns the protections that are not in force."""
+    """Enters the sandbox; returns the protections that are not active."""
     if birth.profile is None:
         while os.getppid() == helper:  # Its end makes the supervisor the parent.
             time.sleep(0.0005)
@@ -365,7 +369,9 @@ def _enter(birth: _Birth, libraries: Libraries, helper: int) -> Missing:
 
 
 def _arrange_descriptors(birth: _Birth) -> wire.Channel:
-    """0 reads nothing, 1 and 2 are the output, 3 the channel, 4 the device; the rest is closed."""
+    """Sets descriptor 0 to an empty input, 1 and 2 to the output, 3 to the channel, 4 to the
+    device; closes the rest.
+    """
     wanted = [os.open("/dev/null", os.O_RDONLY), 1, 2, birth.channel]
     wanted += [] if birth.device is None else [birth.device]
     high = [fcntl.fcntl(descriptor, fcntl.F_DUPFD, 100) for descriptor in wanted]

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tasks as Harbor has them, a folder each (docs/trainers.md).
+"""Exports tasks in Harbor's form, one folder each (docs/trainers.md).
 
 `musacoder task export` starts this file by its path (src/cli/export.cc).
 
     instruction.md, task.toml
-    tests/      test.sh and judge.py, which ask a service, and question.json
-    solution/   the oracle's, where there is an answer to the task
+    tests/      test.sh and judge.py, which call a service, and question.json
+    solution/   a solution, if the task has one
 
-The verifier has a container of its own: the agent may be root in its container, and must see
-neither the service's token nor the file of the reward.
+The verifier has its own container: the agent may be root in its container, and must see neither the
+service's token nor the reward file.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 
     judge.py ANSWER REWARD     the question's other parts are in question.json beside this file
 
-REWARD is written where the verdict says something of the answer.  Otherwise there is no such file
-and the exit code is 1, so that the trial is an error and not a failed answer.  Python's standard
-library is enough; $MUSACODER_URL is the service, $MUSACODER_TOKEN its token.
+REWARD is written if the verdict judges the answer.  Otherwise there is no such file and the exit
+code is 1, so that the trial is an error and not a failed answer.  The program needs only the
+standard library; $MUSACODER_URL is the service, $MUSACODER_TOKEN its token.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@
 The actors outlive the process that starts them, and connect() finds them in any process of the
 cluster.  evaluate_many needs no event loop and keeps the order.
 
-Each actor owns one child process of the program, which stays the unit of trust.  An actor that
-measures has a GPU; where there are actors that prepare, they compile on nodes without one.
+Each actor owns one child process of the program, which does the judging.  An actor that measures
+has a GPU; actors that prepare compile on nodes without a GPU.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ __all__ = ["Pool", "connect", "start", "stop"]
 
 
 def __getattr__(name: str) -> Any:
-    """Ray is imported with the first use, so that its absence is one line of the command's."""
+    """Imports Ray at the first use, so that the command can report its absence in one line."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from musacoder.ray import pool

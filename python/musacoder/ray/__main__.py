@@ -32,7 +32,7 @@ except ImportError:
 from musacoder.judged import Json  # noqa: E402
 from musacoder.ray.pool import Pool, connect, start, stop  # noqa: E402
 
-OPEN_MAX = 100_000  # No further line is read while so many requests are open.
+OPEN_MAX = 100_000  # The limit of open requests; reading stops there.
 
 
 def parse(words: list[str]) -> argparse.Namespace:
@@ -93,7 +93,7 @@ async def stream(pool: Pool) -> None:
 
 
 async def answer(pool: Pool, name: str, request: Json) -> None:
-    """Replies to one request.  One that is cancelled is no longer waited for; its actor goes on."""
+    """Replies to one request.  After a cancellation it no longer waits; the actor continues."""
     try:
         if request.get("verb") == "about":
             reply: Json = {"about": str(pool.status()[-1]["about"])}
@@ -105,7 +105,7 @@ async def answer(pool: Pool, name: str, request: Json) -> None:
             reply = await pool.reply(request)
     except asyncio.CancelledError:
         reply = {"error": "cancelled", "kind": "cancelled"}
-    except Exception as error:  # One request ends no others.
+    except Exception as error:  # One request must not end others.
         reply = {"error": str(error), "kind": "unreachable"}
     write(name, reply)
 
@@ -133,7 +133,7 @@ def main() -> int:
         else:
             show(pool.status())
         return 0
-    except ConnectionError as error:  # Unreachable, and Ray's own.
+    except ConnectionError as error:  # Unreachable, and Ray's own errors.
         print(f"musacoder: {error}", file=sys.stderr)
         return 1
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from musacoder.judged import Json
 from musacoder.local import Program
 
-# A question to which an honest device has one reply, whatever the policy.
+# A question with the same reply from every working device and policy.
 PROBE_TASK = """import torch
 class Model(torch.nn.Module):
     def forward(self, x):
@@ -42,17 +42,17 @@ PROBE_S = 300.0
 
 
 def is_infra(reply: Json) -> bool:
-    """Whether the machine failed, whatever the answer was."""
+    """Whether the machine failed, regardless of the answer."""
     if "verdict" in reply:
         return bool(reply["verdict"]["outcome"]["kind"] == "infra")
     return reply.get("kind") == "infra"
 
 
 class Verifier:
-    """A question goes to the child as it is; the reply comes back as it is (docs/serve.md)."""
+    """Passes a question to the child and its reply back, both unchanged (docs/serve.md)."""
 
     def __init__(self, options: Sequence[str], program: str | None = None) -> None:
-        # Ray sets it to the actor's share of processors, which is no limit for the reference.
+        # Ray sets it to the actor's share of processors, which must not limit the reference.
         os.environ.pop("OMP_NUM_THREADS", None)
         self._options = list(options)
         self._path = program
@@ -61,7 +61,7 @@ class Verifier:
         self._lock = asyncio.Lock()
 
     async def ask(self, question: Json) -> Json:
-        """Raises Unreachable where the child ends; the next question starts another."""
+        """Raises Unreachable if the child ends; the next question starts a new child."""
         return await asyncio.wrap_future(self._program.ask(question))
 
     async def state(self) -> tuple[str, str]:
@@ -72,9 +72,9 @@ class Verifier:
         return str((await self.ask({"verb": "about"}))["about"]), self._problem
 
     async def examine(self) -> str:
-        """Why the actor is set aside, or "": judges a kernel that is right in a new child.
+        """The reason to set the actor aside, or "": judges a right kernel in a new child.
 
-        A new child is a new device process.  Calls that come meanwhile share one probe.
+        A new child is a new device process.  Concurrent calls share one probe.
         """
         async with self._lock:
             if not self._problem and not await self._is_well():
@@ -82,7 +82,7 @@ class Verifier:
         return self._problem
 
     async def _is_well(self) -> bool:
-        """False where the machine fails; any other reply to the probe shows that it works."""
+        """False if the machine fails; any other reply to the probe shows that it works."""
         program = Program(self._path, self._options)
         verb = "prepare" if "--architecture" in self._options else "evaluate"
         task = {"id": "probe", "code": PROBE_TASK}

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: disable-error-code="import-not-found"
-"""The pool: which actor gets a question, and what becomes of it where an actor is lost.
+"""The pool: distributes questions to actors, and repeats them if an actor is lost.
 
 Rules:
-1. A question goes to the actor with the fewest open ones, of those that are there.
+1. A question goes to the available actor with the fewest open questions.
 2. A question whose actor dies or cannot be reached goes to another one.  A verdict is a function of
-   the question, so a second one is the same and harmless.  One that was with a child at its end is
-   asked alone from then on; where children end over it LOSSES_MAX times more, it fails.
-3. An actor that was lost is asked again until it is back; Ray starts it anew.
-4. An actor that replies infra is probed with a kernel that is right, in a new child.  Where that
-   fails too, it is set aside and reported, and never reset; it keeps that itself, for all pools.
+   the question, so a second verdict is the same and harmless.  A question whose child ended is
+   afterwards sent alone; if children end on it LOSSES_MAX times more, it fails.
+3. A lost actor is called again until it is back; Ray restarts it.
+4. An actor that replies infra is probed with a right kernel in a new child.  If that fails, too,
+   the actor is set aside and reported, and never reset; it stores this state itself, for all pools.
 5. All actors of a kind must have the same program, PyTorch, policy and architecture.
-6. Equal questions that are open together are asked once, with the priority of the first.
+6. Equal questions that are open at the same time are sent once, with the priority of the first.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from musacoder.ray.actors import Verifier, is_infra
 NAMESPACE = "musacoder"
 OPEN_MAX = 32  # Questions with one actor; the rest wait here, so that a lost actor loses few.
 PING_S = 10.0
-BACK_S = 180.0  # Without any actor for so long, a question fails.
+BACK_S = 180.0  # A question fails after this time without any actor.
 LOSSES_MAX = 3
 START_S = 600.0  # The first start on a node compiles what its PyTorch needs.
 
@@ -58,18 +58,18 @@ class Member:
     about: str
     num_open: int = 0
     num_done: int = 0
-    is_reserved: bool = False  # For the one question that is open there.
-    problem: str = ""  # "": it takes questions.
+    is_reserved: bool = False  # Reserved for its one open question.
+    problem: str = ""  # "" if it accepts questions.
 
 
 @dataclass
 class Kind:
-    """The actors that do the same."""
+    """The actors of one kind."""
 
     name: str
     members: list[Member]
-    # Two conditions of one lock: a place that gets free is for one of the questions that wait, and
-    # to wake them all would cost each question as much as there are others.
+    # Two conditions share one lock: a free place wakes only one waiting question, since waking all
+    # would cost each question time in proportion to the others.
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def __post_init__(self) -> None:
@@ -77,7 +77,7 @@ class Kind:
         self.is_drained = asyncio.Condition(self.lock)
 
     def best(self, besides: Member | None) -> Member | None:
-        """The member to ask next; None where each has enough, is reserved or is lost."""
+        """The member for the next question; None if all are full, reserved or lost."""
         able = [
             m for m in self.members if not m.problem and not m.is_reserved and m.num_open < OPEN_MAX
         ]
@@ -104,7 +104,7 @@ class Pool:
     ) -> Judged:
         """Judges one answer; arguments as of musacoder.evaluate.
 
-        Raises Refused where the question is wrong, Unreachable where no actor is left.
+        Raises Refused if the question is invalid, Unreachable if no actor is left.
         """
         return judged_of(await self.reply(question_of(task, answer, options)))
 
@@ -115,8 +115,8 @@ class Pool:
     ) -> list[Judged]:
         """Judges (task, answer) pairs; the results are in their order.
 
-        A question that is wrong has the outcome "refused", and no reward.  Raises Unreachable where
-        no actor is left.
+        An invalid question has the outcome "refused", and no reward.  Raises Unreachable if no
+        actor is left.
         """
         asked = [question_of(task, answer, options) for task, answer in questions]
         return [_judged_or_refused(reply) for reply in self._run(self._all(asked)).result()]
@@ -124,7 +124,7 @@ class Pool:
     async def reply(self, question: Json) -> Json:
         """The program's own reply to a question of the verb evaluate (docs/serve.md).
 
-        Its "deadline_s" holds for this caller, whoever else asks the same.
+        Its "deadline_s" applies to this caller only, even if others sent an equal question.
         """
         question = dict(question)
         limit = question.pop("deadline_s", None)
@@ -186,10 +186,10 @@ class Pool:
                 continue
             finally:
                 member.num_open -= 1
-                if losses_before:  # It was alone there.
+                if losses_before:  # It ran alone there.
                     member.is_reserved = False
                 async with kind.lock:
-                    # All look whether an actor is left, where one was lost.
+                    # After a loss, all waiting questions check whether an actor is left.
                     kind.has_place.notify(len(self._running) if member.problem else 1)
                     kind.is_drained.notify_all()
             if not is_infra(reply):
@@ -214,9 +214,11 @@ class Pool:
                     await self._wait(kind)
 
     async def _empty(self, kind: Kind, member: Member) -> bool:
-        """Reserves a member and waits for its other questions; False where it is lost meanwhile."""
+        """Reserves a member and waits for its other questions; False if it is lost during the
+        wait.
+        """
         member.is_reserved = True
-        kind.has_place.notify()  # The place that this question was woken for is another's.
+        kind.has_place.notify()  # Passes on the place for which this question was woken.
         await kind.is_drained.wait_for(lambda: member.num_open == 0 or member.problem)
         if member.problem:
             member.is_reserved = False
@@ -259,13 +261,13 @@ class Pool:
         try:
             problem = await member.actor.examine.remote()
         except (RayActorError, RayTaskError):
-            return  # The next question shows that it is lost.
+            return  # The next question detects the loss.
         if problem and not member.problem:
             member.problem = problem
             log.error("%s is set aside: %s", member.name, problem)
 
     def revive_lost(self) -> None:
-        """Begins to ask again for the members that did not answer connect()."""
+        """Starts retries for the members that did not reply to connect()."""
         for kind in (self._prepare, self._measure):
             for member in kind.members:
                 if member.problem and not member.about:
@@ -295,7 +297,7 @@ def start(
     program: str | None = None,
     name: str = "musacoder",
 ) -> Pool:
-    """Starts actors that are not there yet, detached from this process, and connects to all.
+    """Starts missing actors, detached from this process, and connects to all.
 
     measure, prepare: how many of each.  Without actors that prepare, the others do both.
     cpus, gpus: what Ray reserves for each; one that prepares has no GPU.  With gpus=1, Ray shows
@@ -322,8 +324,8 @@ def start(
 def connect(name: str = "musacoder", wait_s: float = 30.0) -> Pool:
     """The pool of the actors that start() made.
 
-    An actor that does not answer in `wait_s` is lost, and asked again.  Raises Unreachable where
-    none that measures answers, or where two are unlike.
+    An actor that does not reply in `wait_s` counts as lost and is called again.  Raises Unreachable
+    if no measuring actor replies, or if two actors differ.
     """
     measure, prepare = (_members(f"{name}-{kind}-", wait_s) for kind in ("measure", "prepare"))
     if not measure:

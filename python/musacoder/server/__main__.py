@@ -78,7 +78,9 @@ async def running(
 
 
 def open_store(arguments: argparse.Namespace) -> Store:
-    """Raises OSError and sqlite3.Error, but not for a default folder that cannot be written."""
+    """Opens the store.  Raises OSError and sqlite3.Error, but not for an unwritable default
+    folder.
+    """
     folder = state_folder(arguments)
     try:
         return Store(folder, REPLIES_KEPT)
@@ -102,7 +104,7 @@ def state_folder(arguments: argparse.Namespace) -> Path | None:
 
 
 async def serve(arguments: argparse.Namespace, gate: Gate) -> int:
-    """The exit code: the verifier's own where it cannot judge."""
+    """Runs the service; the exit code is the verifier's own if it cannot judge."""
     stopped: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     hurry = asyncio.Event()
 
@@ -162,7 +164,7 @@ def main() -> int:
     except sqlite3.Error as error:
         return fail(f"{state_folder(arguments)}: cannot keep jobs there: {error}")
     except OSError as error:
-        if error.strerror is None:  # It is Store's own, a whole sentence.
+        if error.strerror is None:  # Store's own message is a whole sentence.
             return fail(str(error))
         if error.filename is not None:
             return fail(f"--state: {error.filename}: {error.strerror}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tokens: who may ask, and how much.
+"""Tokens: the accounts of callers, and their quotas.
 
 A file has a line for each token: a name, the SHA-256 of the token, and limits.
 
@@ -30,7 +30,7 @@ _LIMIT = re.compile(r"(waiting|minute)=([1-9][0-9]{0,8})")
 
 
 class OverQuota(Exception):
-    """An account has asked more than it may."""
+    """The account exceeded its quota."""
 
     def __init__(self, text: str, retry_after_s: int) -> None:
         super().__init__(text)
@@ -42,7 +42,7 @@ class Account:
     """One token's holder.
 
     waiting_max: questions that may wait or be judged at once; minute_max: questions a minute.
-    None: as many as the service takes.
+    None: no limit of its own.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Account:
     minute_max: int | None = None
     clock: Callable[[], float] = time.monotonic
     num_waiting: int = 0
-    _tokens: float = field(init=False)  # The bucket, which a minute fills.
+    _tokens: float = field(init=False)  # A token bucket, filled within a minute.
     _filled_at: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -59,7 +59,7 @@ class Account:
         self._filled_at = self.clock()
 
     def take(self, count: int) -> None:
-        """Counts questions that are being taken.  Raises OverQuota, and counts none of them."""
+        """Counts accepted questions.  Raises OverQuota, and then counts none of them."""
         if self.waiting_max is not None and self.num_waiting + count > self.waiting_max:
             raise OverQuota(f"{self.name} may have {self.waiting_max} questions waiting", 1)
         if self.minute_max is not None:
@@ -85,7 +85,7 @@ ANYBODY = Account("", b"")
 
 
 class Accounts:
-    """The holders of all tokens; empty: no token is asked for."""
+    """The holders of all tokens; if empty, no token is needed."""
 
     def __init__(self, accounts: Iterable[Account] = ()) -> None:
         self.all = list(accounts)

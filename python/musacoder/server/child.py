@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verifier: a child that reads questions and writes replies, a line each, in any order.
+"""The verifier: a child process that reads questions and writes replies, one per line, in any
+order.
 
-Questions wait here, in order, and only some are with the child at a time, so that one that is
-cancelled costs nothing, and a child that ends takes few with it.  A child reads once it can judge.
-Its reply to the first line, whatever it is, shows when.
+Questions wait here, in order, and only a few are with the child at a time, so that a cancelled
+question costs nothing, and few questions are lost with a child.  A child reads once it can judge;
+its reply to the first line shows when that is.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from dataclasses import dataclass
 from musacoder.server.questions import Json, Question
 
 REPLY_BYTES_MAX = 64 << 20
-SENT_MAX = 256  # More than the threads of any verifier.
-SENDS_MAX = 3  # A job at which the child ended so often may be the cause.
-LINES_BYTES_MAX = 256 << 20  # Waiting jobs beyond this have their lines on disk alone.
+SENT_MAX = 256  # Above the number of threads of any verifier.
+SENDS_MAX = 3  # After this many ends of a child, the job may be the cause.
+LINES_BYTES_MAX = 256 << 20  # Further waiting jobs have their lines only on disk.
 LOADED_AT_ONCE = 64
 LOAD_PAUSE_S = 1.0  # Before a store that could not be read is read again.
-RESTARTS_MAX = 5  # The children in a row that may end without one reply.
+RESTARTS_MAX = 5  # The limit of consecutive children without a reply.
 KILL_S = 5.0  # A child that does not end in this time is killed.
 HELLO = b'{"verb": "about", "id": "hello"}'
 MACHINE_FAILED = 1
@@ -37,11 +38,11 @@ Loader = Callable[[Sequence[str]], Awaitable[dict[str, bytes]]]
 
 
 class Full(Exception):
-    """More questions are waiting than may."""
+    """The queue is full."""
 
 
 class Unready(Exception):
-    """No question is taken now."""
+    """The service accepts no question now."""
 
 
 class Ended(Exception):
@@ -53,7 +54,7 @@ class Entry:
     """A question, from its acceptance to its reply."""
 
     reply: asyncio.Future[Json]
-    id: str  # The caller's own.
+    id: str  # The caller's own id.
     task: str
     line: bytes | None  # None: it is in the store.
     account: str
@@ -104,11 +105,13 @@ class Verifier:
 
     @property
     def num_judging(self) -> int:
-        """The child has more than it judges, so that none of its threads waits for this one."""
+        """The number of questions that the child judges; it also has queued ones, so that no thread
+        idles.
+        """
         return min(len(self._sent), self._jobs)
 
     async def start(self) -> None:
-        # Ctrl-C in a terminal is for the service, which gives the child time (--grace).
+        # The child ignores Ctrl-C, which is for the service; that gives the child time (--grace).
         self._child = await asyncio.create_subprocess_exec(
             *self._command,
             stdin=asyncio.subprocess.PIPE,
@@ -121,7 +124,7 @@ class Verifier:
         self._feeder = asyncio.create_task(self._feed(self._child))
 
     def ask(self, question: Question, account: str) -> Entry:
-        """Takes a question.  Raises Full and Unready."""
+        """Accepts a question and waits for its reply.  Raises Full and Unready."""
         if not self._is_ready:
             raise Unready()
         if self.num_waiting >= self.queue_max:
@@ -129,7 +132,7 @@ class Verifier:
         return self.take(question.id, question.task, question.line, account)
 
     def take(self, name: str, task: str, line: bytes | None, account: str, job: str = "") -> Entry:
-        """Takes a question even where the queue is full or the child is not ready."""
+        """Accepts a question even if the queue is full or the child is not ready."""
         reply: asyncio.Future[Json] = self._loop.create_future()
         entry = Entry(reply, name, task, line, account, self._loop.time(), job)
         self.num_waiting += 1
@@ -146,7 +149,7 @@ class Verifier:
         if entry.reply.cancelled():
             self._cancel(entry.number)
         else:
-            entry.reply.exception()  # Seen, so that a reply that is never fetched is no warning.
+            entry.reply.exception()  # Avoids asyncio's warning for a reply that is never fetched.
 
     def _cancel(self, number: str) -> None:
         """Ends the judging of a question whose reply is no longer wanted."""
@@ -160,7 +163,7 @@ class Verifier:
             entry.line = None
 
     async def _feed(self, child: asyncio.subprocess.Process) -> None:
-        """Writes lines to the child, while few enough are with it."""
+        """Writes lines to the child up to the limit."""
         stdin = child.stdin
         assert stdin is not None
         with contextlib.suppress(ConnectionError):  # The reader sees that the child ended.
@@ -170,7 +173,7 @@ class Verifier:
                     entry = self._pending[0]
                     if entry.line is None and not entry.reply.done():
                         await self._load(entry)
-                        continue  # Another one may be first by now.
+                        continue  # Another question may be first now.
                     self._pending.popleft()
                     self._send(entry, stdin)
                     if stdin.transport.get_write_buffer_size() > 1 << 16:
@@ -179,8 +182,9 @@ class Verifier:
                 await self._wake.wait()
 
     def _sent_max(self) -> int:
-        """A question that was with a child at its end is sent alone, so that it shows if it is the
-        cause, and harms no other one."""
+        """The number of questions to send.  A question whose child ended is sent alone, which shows
+        whether it is the cause, and harms no other question.
+        """
         return 1 if self._pending[0].sends else SENT_MAX
 
     def _send(self, entry: Entry, stdin: asyncio.StreamWriter) -> None:
@@ -230,7 +234,7 @@ class Verifier:
         if self._is_closing:
             return
         self._barren = 0 if replies else self._barren + 1
-        # The child has reported the reason.  One that never judged here will not do so later.
+        # The child has reported the reason.  If no child has ever judged here, a retry is hopeless.
         is_hopeless = code == BAD_INPUT or not self.was_ready.done()
         if is_hopeless or self._barren >= RESTARTS_MAX:
             self.gave_up.set_result(code if code > 0 else MACHINE_FAILED)
@@ -258,7 +262,7 @@ class Verifier:
         self._sent.clear()
 
     async def _read(self, child: asyncio.subprocess.Process) -> int:
-        """The number of replies, at the child's end."""
+        """Reads replies until the child ends; returns their number."""
         assert child.stdout is not None
         replies = 0
         while line := await child.stdout.readline():
@@ -295,5 +299,5 @@ class Verifier:
 
 
 def child_environment(without: Sequence[str]) -> dict[str, str]:
-    """The service's environment less its secrets."""
+    """The service's environment without its secrets."""
     return {key: value for key, value in os.environ.items() if key not in without}

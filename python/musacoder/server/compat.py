@@ -8,7 +8,7 @@ from typing import Any
 from musacoder.components import others_of, parts_of
 from musacoder.server.questions import Json, Wrong
 
-# NeMo Gym's own names (nemo_gym/failure_kinds.py) for what its trainers leave out.
+# NeMo Gym's own names (nemo_gym/failure_kinds.py) of failures that its trainers omit.
 NEMO_FAILURES = {"infra": "verifier_error", "unsupported": "musacoder:unsupported"}
 
 
@@ -20,7 +20,7 @@ def slime_question(data: Any) -> Json:
 
 
 def slime_score(reply: Json, unscored: str | None) -> Json:
-    """unscored: the score in place of none.  Raises Wrong."""
+    """unscored: the score if there is none.  Raises Wrong."""
     score = reply["reward"]
     if score is None and unscored is not None:
         score = number_of(unscored, "unscored")
@@ -55,7 +55,7 @@ def nemo_question(data: Any) -> Json:
 
 
 def _answer_of(response: Any) -> str:
-    """The last message of the model; tool calls and reasoning are none."""
+    """The last message of the model, without tool calls and reasoning."""
     output = response.get("output") if isinstance(response, dict) else None
     if not isinstance(output, list):
         raise Wrong('"response" has "output", a list')
@@ -69,7 +69,7 @@ def _answer_of(response: Any) -> str:
 
 
 def nemo_response(data: Json, reply: Json) -> Json:
-    """The body of the request with the reward; mask_sample where it has no reward.
+    """The request's body with the reward, or with mask_sample if there is no reward.
 
     Components are members too, since NeMo Gym's metrics do not look into reward_components, and
     those that are no part of the reward are members alone: NeMo RL adds components up to it.
@@ -93,7 +93,9 @@ def nemo_response(data: Json, reply: Json) -> Json:
 
 
 def nemo_session(data: Any) -> Json:
-    """NeMo Gym's /seed_session and /close_session: there is no state, and an id is given back."""
+    """NeMo Gym's /seed_session and /close_session: there is no state, so the id is returned
+    unchanged.
+    """
     if not isinstance(data, dict) or not isinstance(data.get("resources_session_id", ""), str):
         raise Wrong('"resources_session_id" is a text')
     return {key: data[key] for key in ("resources_session_id",) if key in data}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Connections that send no request are closed.
+"""Closes connections that send no request.
 
-aiohttp closes a connection that is idle after a request (keep-alive), but waits without limit for
-a first one.  A client that opens thousands and sends nothing, or half a header, would hold all
+aiohttp closes a connection that is idle after a request (keep-alive), but waits for a first request
+without limit.  A client that opens thousands and sends nothing, or half a header, would hold all
 descriptors of the process.
 """
 
@@ -24,7 +24,7 @@ def raise_descriptor_limit() -> None:
 
 
 def quiet_malformed_requests() -> None:
-    """Keeps requests that are no HTTP, which get 400, from filling the log with tracebacks."""
+    """Keeps malformed HTTP requests, which get 400, from filling the log with tracebacks."""
     from aiohttp.http_exceptions import HttpProcessingError
 
     def is_ours(record: logging.LogRecord) -> bool:

@@ -2,12 +2,12 @@
 """Which requests the service takes (docs/serve.md, "Access").
 
 A browser lets any web page send requests to any address, to this machine's loopback too.  Such a
-page is known by what the browser adds or lacks:
+page is recognised by these headers:
 
-    Host          another name that resolves to this machine (DNS rebinding)
-    Origin        the page's own origin, beside every POST
-    Sec-Fetch-Site  another site, beside a GET
-    Content-Type  a page that asks for no permission cannot send application/json
+    Host            another name that resolves to this machine (DNS rebinding)
+    Origin          the page's own origin, with every POST
+    Sec-Fetch-Site  another site, with a GET
+    Content-Type    without CORS permission a page cannot send application/json
 
 Beyond loopback a bearer token is needed as well.
 """
@@ -32,7 +32,7 @@ _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?")
 
 
 class Refusal(Exception):
-    """A request that is not looked at."""
+    """A request that the gate rejects."""
 
     def __init__(self, status: int, text: str, **headers: str) -> None:
         super().__init__(text)
@@ -64,7 +64,7 @@ class Gate:
     takes_addresses: bool  # Beyond loopback: rebinding needs a name.
 
     def check(self, request: Any, needs_token: bool) -> Account:
-        """The account that asks.  Raises Refusal."""
+        """The caller's account.  Raises Refusal."""
         host = self._checked_host(request.headers.getall("Host", []))
         origins = request.headers.getall("Origin", [])
         site = request.headers.get("Sec-Fetch-Site", "none")
@@ -89,7 +89,7 @@ class Gate:
 
     def _account(self, headers: list[str]) -> Account:
         given = headers[0].partition(" ") if len(headers) == 1 else ("", "", "")
-        # Bytes, since a header may hold what is not ASCII.
+        # The comparison is on bytes, since a header may contain other characters than ASCII.
         account = self.accounts.find(given[2].strip().encode("utf-8", "surrogateescape"))
         if account is None or given[0].lower() != "bearer":
             raise Refusal(

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Questions whose replies are fetched later.  The store has them before their id is given out."""
+"""Questions whose replies are fetched later.  The store contains a job before its id is
+returned.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ class Jobs:
         verifier.load = store.lines
 
     def resume(self) -> list[Entry]:
-        """Continues what an earlier service left undone."""
+        """Continues an earlier service's unfinished jobs."""
         entries = [
             self._verifier.take(job.name, job.task, None, job.account, job.id)
             for job in self._store.unfinished()
@@ -33,7 +35,7 @@ class Jobs:
         return entries
 
     async def keep(self, entry: Entry) -> str:
-        """The id of the job that a question becomes; knowing it is the right to the reply.
+        """Stores a question as a job and returns its id, which gives access to the reply.
 
         REQUIRES: there is no reply yet.
         """
@@ -51,7 +53,7 @@ class Jobs:
 
     def _finish(self, entry: Entry) -> None:
         if self._is_stopping and (entry.reply.cancelled() or entry.reply.exception()):
-            return  # The next service continues it.
+            return  # The next service continues the job.
         task = asyncio.ensure_future(self._record(entry))
         self._finishing[entry.job] = task
 
@@ -68,7 +70,7 @@ class Jobs:
 
     @staticmethod
     def reply_of(entry: Entry) -> Json:
-        """The reply that is there, under the caller's id."""
+        """The reply, under the caller's id."""
         if isinstance(entry.reply.exception(), Ended):
             return {"id": entry.id, "error": "the verifier ended while it judged this", "code": 502}
         return {**entry.reply.result(), "id": entry.id}
@@ -77,18 +79,20 @@ class Jobs:
         return self._unfinished.get(job)
 
     async def finished(self, job: str) -> Json | None:
-        """The reply that is kept; None where the job is unknown or too old."""
+        """The stored reply; None if the job is unknown or too old."""
         return await self._store.reply(job)
 
     async def forget(self, job: str) -> None:
         """Removes a job that has a reply or was cancelled."""
-        await asyncio.sleep(0)  # The callbacks of the reply have run then.
+        await asyncio.sleep(0)  # Lets the reply's callbacks run.
         if job in self._finishing:
             await asyncio.wait([self._finishing[job]])
         await self._store.remove(job)
 
     async def stop(self) -> None:
-        """Leaves unfinished jobs to the next service, and waits for replies that are being kept."""
+        """Leaves unfinished jobs to the next service, and waits for replies that are being
+        stored.
+        """
         self._is_stopping = True
         if self._finishing:
             await asyncio.wait(self._finishing.values())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Questions as requests contain them, checked and in the form that the verifier reads."""
+"""Questions from requests, checked and converted to the verifier's form."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ TASK_MEMBERS = ("id", "code")
 
 
 class Wrong(Exception):
-    """The request is wrong; the message says how."""
+    """The request is invalid; the message has the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
     """A question that the verifier can read.
 
-    id: the caller's own name of it.
-    task: the task's name for people.
+    id: the caller's id.
+    task: the task's display name.
     line: the verifier's line without an id and a line break.
     """
 
@@ -49,7 +49,7 @@ def parse_question(data: Any) -> Question:
 
 
 def check_members(data: Json, known: tuple[str, ...], what: str) -> None:
-    """Raises Wrong for another member: a misspelt option would otherwise be left out silently."""
+    """Raises Wrong for an unknown member: a misspelt option would otherwise be ignored silently."""
     for name in data:
         if name not in known:
             text = f"{what} has no member {json.dumps(name[:80])}: it takes {', '.join(known)}"
@@ -94,6 +94,6 @@ def id_of(item: Any) -> str:
 
 
 def task_name_of(task: str | Json) -> str:
-    """The task's name for people, at most 80 characters."""
+    """The task's display name, at most 80 characters."""
     name = task if isinstance(task, str) else task.get("id", "")
     return str(name)[:80]

@@ -25,15 +25,15 @@ from musacoder.server.stats import Stats
 BODY_BYTES_MAX = 25 << 20  # A question of 4 MiB, each byte as \uXXXX.
 BATCH_BYTES_MAX = 64 << 20
 BODIES_BYTES_MAX = 512 << 20  # The limit for all bodies that are being read at once.
-BODY_S = 60.0  # A body that takes longer is not waited for.
+BODY_S = 60.0  # The limit for receiving a body.
 BATCH_MAX = 1024
 WAIT_MS = 900_000
 HERE = Path(__file__).resolve().parent
 HEALTH = ("/healthz", "/livez", "/readyz")
-PUBLIC = (*HEALTH, "/", "/openapi.json")  # These need no token, and hold nothing of a question.
+PUBLIC = (*HEALTH, "/", "/openapi.json")  # Need no token, show no question.
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-ACCOUNT = "account"  # A request's key for the Account that asks.
+ACCOUNT = "account"  # A request's key for the caller's Account.
 
 
 def error(status: int, text: str, **headers: str) -> web.Response:
@@ -160,7 +160,9 @@ class Service:
             self._follow(entry, account)
 
     async def stop(self, grace_s: float, hurry: asyncio.Event) -> None:
-        """Takes no more, and waits for what was taken, for `grace_s` or until `hurry`."""
+        """Accepts no more questions, and waits for accepted ones, for `grace_s` or until
+        `hurry`.
+        """
         self._is_stopping = True
         replies = [entry.reply for entry in self._entries]
         ends: list[asyncio.Task[Any]] = [asyncio.create_task(hurry.wait())]
@@ -179,10 +181,10 @@ class Service:
         return min(max(wait_ms, 0), WAIT_MS) / 1000
 
     def _reply(self, reply: Json) -> web.Response:
-        # An error is a fault of the question, which was not judged.
+        # An error means that the question was invalid and not judged.
         status = int(reply.get("code", 422)) if "error" in reply else 200
         if reply.get("kind") == "infra":
-            status = 502  # The verifier's machine failed, and the question has no fault.
+            status = 502  # The verifier's machine failed; the question is valid.
         return web.json_response(reply, status=status)
 
     async def evaluate(self, request: web.Request) -> web.Response:
@@ -192,7 +194,7 @@ class Service:
         entry = self._take(question, request[ACCOUNT])
         try:
             await asyncio.wait([entry.reply], timeout=wait_s)
-        except asyncio.CancelledError:  # The connection ended, and no job has the question.
+        except asyncio.CancelledError:  # The connection ended, and there is no job.
             entry.reply.cancel()
             raise
         if entry.reply.done():
@@ -228,7 +230,7 @@ class Service:
         return reply
 
     async def cancel(self, request: web.Request) -> web.Response:
-        """The reply is no longer wanted: the question is not judged any further."""
+        """Cancels a question whose reply is no longer wanted."""
         job = request.match_info["id"]
         entry = self._jobs.unfinished(job)
         if entry is None:
@@ -263,7 +265,7 @@ class Service:
             raise
 
     def _parsed(self, item: Any) -> Question | Json:
-        """What is wrong with one of a batch is its own affair."""
+        """The parsed question, or its error, which does not affect the rest of a batch."""
         try:
             return parse_question(item)
         except Wrong as wrong:
@@ -274,7 +276,7 @@ class Service:
             return taken
         try:
             return {**await taken.reply, "id": taken.id}
-        except Ended:  # One of a batch costs the others nothing.
+        except Ended:  # One failure does not affect the rest of a batch.
             return {"id": taken.id, "error": "the verifier ended", "kind": "infra"}
 
     async def _stream(
@@ -376,7 +378,7 @@ async def _all_of(replies: list[asyncio.Future[Json]]) -> None:
 
 
 def load_page() -> tuple[str, str]:
-    """The page, and the policy under which a browser runs nothing but its own script."""
+    """The page, and the policy under which a browser runs only the page's own script."""
     page = (HERE / "page.html").read_text()
     allowed = {}
     for tag in ("script", "style"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the service counts: for /metrics in Prometheus' text form, and for the page at /."""
+"""The service's counters: for /metrics in Prometheus' text format, and for the page at /."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any
 from musacoder.server.questions import Json
 
 RECENT_MAX = 50
-TASKS_MAX = 10_000  # The tasks whose times are kept, the last ones seen.
+TASKS_MAX = 10_000  # The limit of tasks with times; the most recent ones are kept.
 SLOWEST_MAX = 10
-RATE_S = 900  # The longest span of which rates are known.
+RATE_S = 900  # The longest span for rates.
 BUCKETS_S = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000)
 
 
@@ -39,7 +39,7 @@ class Histogram:
 
 
 class Rate:
-    """Events of the last seconds, a count for each."""
+    """The counts of events in each of the last seconds."""
 
     def __init__(self) -> None:
         self._seconds: deque[list[int]] = deque()  # [second, count]
@@ -98,7 +98,7 @@ class Stats:
         return self._clock() - self.started
 
     def add(self, task: str, account: str, waited_s: float, judging_s: float, reply: Json) -> None:
-        """Counts a reply.  What a verdict lacks is counted under ""."""
+        """Counts a reply.  A missing field of a verdict is counted under ""."""
         now = self._clock()
         verdict = _object(reply.get("verdict"))
         kind = str(_object(verdict.get("outcome")).get("kind", "refused"))
@@ -136,7 +136,7 @@ class Stats:
         return self.tasks[name]
 
     def snapshot(self) -> Json:
-        """What the page shows, less the queue."""
+        """The page's data, without the queue."""
         now = self._clock()
         slowest = sorted(self.tasks.items(), key=lambda item: -item[1].sum_s / item[1].count)
         spans = (60, 300, RATE_S)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs on disk, in SQLite, so that a restart of the service continues them.
 
-One thread does all that touches the disk.  It takes every change that waits in one transaction, so
-that many jobs share one write to the disk, and a change is reported only once it is there.
+One thread makes all accesses to the disk.  It commits all waiting changes in one transaction, so
+that many jobs share one write, and reports a change only once it is on disk.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ class Job:
 
 
 class Store:
-    """Jobs in a file; without a folder in a temporary one that ends with the process.
+    """Jobs in a file; without a folder, in a temporary file that ends with the process.
 
-    replies_max: the replies that are kept, the newest.
+    replies_max: the number of newest replies that are kept.
     """
 
     def __init__(self, folder: Path | None, replies_max: int) -> None:
@@ -116,7 +116,7 @@ class Store:
         await self._do(lambda connection: connection.execute(delete, (job,)).rowcount)
 
     async def reply(self, job: str) -> Json | None:
-        """The reply of a finished job; None where the job is unknown."""
+        """The reply of a finished job; None if the job is unknown."""
         select = "SELECT reply FROM jobs WHERE id = ? AND reply IS NOT NULL"
         row = await self._do(lambda connection: connection.execute(select, (job,)).fetchone())
         return None if row is None else json.loads(row[0])

@@ -4,12 +4,12 @@
 `musacoder workspace` starts this file by its path (src/cli/workspace.cc).
 
     TASK.md, task.py   the request, and the program
-    judge              what the agent calls; .workspace/ belongs to it
+    judge              the agent's command; .workspace/ belongs to it
     answer/            the agent's own: answer.py and any number of C++ and CUDA files
 
-All but answer/ is protected: ./judge refuses to work where it was changed. An agent can change the
-judge, too. So --judge writes nothing and believes nothing of the folder but answer/: it compares
-the protected files with those that this program would write.
+All files outside answer/ are protected: if they were changed, ./judge refuses to work. An agent can
+change the judge, too. So --judge writes nothing and trusts only answer/: it compares the protected
+files with those that this program would write.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def row_of(program: str, task: str) -> dict[str, Any]:
 
 
 def write_protected(row: dict[str, Any], folder: Path) -> dict[str, str]:
-    """Writes all but answer/; the hashes of the files."""
+    """Writes all files outside answer/ and returns their hashes."""
     (folder / ".workspace").mkdir(parents=True)
     asked = "\n\n".join(message["content"] for message in row["prompt"])
     (folder / "TASK.md").write_text(asked + PLACE, encoding="utf-8")

@@ -45,7 +45,7 @@ class Refused(Exception):
 
 
 def hash_of(path: Path) -> str:
-    """Of a protected file; "" where it is none."""
+    """The hash of a protected file; "" if there is no such file."""
     if path.is_symlink() or not path.is_file():
         return ""
     return hashlib.blake2b(path.read_bytes(), digest_size=32).hexdigest()
@@ -56,7 +56,7 @@ def changed_files(folder: Path, hashes: dict[str, str]) -> list[str]:
 
 
 def require_unchanged(folder: Path, hashes: dict[str, str]) -> None:
-    """Raises Refused, which names the protected files that were changed."""
+    """Raises Refused with the names of changed protected files."""
     changed = changed_files(folder, hashes)
     if changed:
         raise Refused(f"{', '.join(changed)}: only the files in answer/ may be changed")
@@ -90,14 +90,14 @@ def read(path: Path) -> str:
 
 
 def literal(text: str) -> str:
-    """A Python literal. Raw where that is possible: the judge then finds the text's lines."""
+    """A Python literal, raw if possible, so that the judge finds the text's lines."""
     is_plain = "'''" not in text and "\r" not in text and "\0" not in text
     return f"r'''{text}'''" if is_plain and not text.endswith(("'", "\\")) else repr(text)
 
 
 def line_for_code(module: str) -> int:
-    """The number of the module's first lines that must stay the first: a docstring, and imports
-    from __future__.
+    """The number of lines that must stay at the module's start: a docstring, and imports from
+    __future__.
     """
     try:
         body = ast.parse(module).body
@@ -130,7 +130,7 @@ class Packed:
         self.text += text
 
     def located(self, feedback: str) -> str:
-        """Feedback in whose places the files are named."""
+        """The feedback with source locations in the original files."""
 
         def place(found: re.Match[str]) -> str:
             return self.places.get(int(found[1]), found[0])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When an optimized module runs its kernels, and when the original.
+"""Tests when an optimized module runs its kernels, and when the original.
 
-There is no GPU here: tensors say that they are on one, and the "kernels" are PyTorch's operators
+There is no GPU here: tensors report that they are on a GPU, and the "kernels" are PyTorch operators
 that count their calls.
 """
 
@@ -78,7 +78,7 @@ class ModelNew(torch.nn.Module):
 '''
 
 
-# The depth was never another one.
+# The depth is the same in all trials.
 SIZES = {
     "native": {"rows": 6, "width": 8, "depth": 3},
     "ragged": {"rows": 5, "width": 7, "depth": 3, "get_inputs:9:30": 17},
@@ -136,7 +136,7 @@ class Dispatch(unittest.TestCase):
         self.assertTrue(torch.equal(model(*args, **kwargs), expected))
         return why
 
-    def test_kernels_answer_what_was_verified(self) -> None:
+    def test_kernels_run_verified_calls(self) -> None:
         self.assertEqual(self.why(self.x), "")
         self.assertEqual(self.why(x=self.x), "")
         self.assertEqual(self.model.seen.item(), 2, "a buffer that the kernels replace is lost")
@@ -154,7 +154,7 @@ class Dispatch(unittest.TestCase):
         torch.nn.init.ones_(twin.inner.weight)
         self.assertEqual(self.why(self.x, model=twin), "")
 
-    def test_the_original_answers_the_rest(self) -> None:
+    def test_the_original_runs_all_other_calls(self) -> None:
         with torch.enable_grad():
             self.assertEqual(self.why(self.x), "gradients are needed")
             for parameter in self.model.parameters():
@@ -197,7 +197,7 @@ class Dispatch(unittest.TestCase):
         self.assertIn("constructor", self.why(self.x, model=self.module.Scale(8, 3.0).eval()))
         self.assertEqual(self.why(self.x, model=self.module.Scale(8, factor=2.0).eval()), "")
 
-    def test_what_was_verified_at_reduced_sizes_alone(self) -> None:
+    def test_reduced_sizes_only(self) -> None:
         module = self.made(reason="too large", generality=0.5)
         self.assertIn("reduced sizes", self.why(self.x, model=module.Scale(8).eval()))
         module = self.made(reason="too large")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loads a published folder with the package `datasets`, from disk: python load_published.py DIR
 
-It prints a line for each configuration and split; 77 where the package is missing.
+It prints a line for each configuration and split; the exit code is 77 if the package is missing.
 """
 
 from __future__ import annotations

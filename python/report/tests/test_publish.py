@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The folder for Hugging Face: configurations, splits, one schema, what is left out."""
+"""The folder for Hugging Face: configurations, splits, one schema, omitted rows."""
 
 from __future__ import annotations
 

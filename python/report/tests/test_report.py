@@ -46,7 +46,7 @@ HOSTILE = (
 
 
 class Page(HTMLParser):
-    """What a browser would see of a page: its elements, attributes and the text of each."""
+    """A page as a browser parses it: its elements, attributes and texts."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -118,7 +118,7 @@ def run_main(*arguments: str) -> tuple[int, str, str]:
 
 
 class Browsing(unittest.TestCase):
-    """What helps a reader to find an answer among many."""
+    """The features with which a reader finds an answer among many."""
 
     def test_an_answer_of_a_later_turn_shows_what_changed(self) -> None:
         document = every_outcome()
@@ -177,7 +177,7 @@ class Rendered(unittest.TestCase):
             GOLDEN.write_text(page)
         self.assertEqual(page, GOLDEN.read_text())
 
-    def test_says_what_is_left_of_a_run(self) -> None:
+    def test_reports_the_missing_samples_of_a_run(self) -> None:
         document = every_outcome()
         document["runs"][0]["unfinished"] = "unfinished: 28 of 47 samples, 19 <missing>"
         document["runs"][1]["unfinished"] = ""
@@ -517,7 +517,7 @@ class CommandLine(unittest.TestCase):
 
 
 class BesideTest(unittest.TestCase):
-    """Times that others measured are shown with runs of their dialect, and named as such."""
+    """Published times are shown, marked as such, with runs of their dialect."""
 
     def page(self, dialect: list[str]) -> str:
         document = parse(json.dumps(Maker(1, [CANDIDATE] * 2).document(1, 1)))

@@ -5,10 +5,10 @@
 //     m.def("scale", &scale, "doc", py::arg("x"), py::arg("factor") = 2.0);
 //   }
 //
-// Serves functions, lambdas and function pointers over tensors, numbers, booleans, strings,
+// Supports functions, lambdas and function pointers over tensors, numbers, booleans, strings,
 // scalars, dtypes, devices, optionals, vectors, tuples and None.  Classes (py::class_), Python
-// objects and NumPy arrays are not served: they do not compile.  pybind11 itself would cost seconds
-// for each candidate; this costs milliseconds.
+// objects and NumPy arrays are unsupported: they do not compile.  pybind11 itself takes seconds to
+// compile for each candidate; this header takes milliseconds.
 #ifndef MC_BIND_H_
 #define MC_BIND_H_
 
@@ -89,7 +89,7 @@ struct Bound {
   McShimObject* invoke(McShimObject* const* given, int* mismatch, std::index_sequence<kIndex...>) {
     *mismatch = 0;
     try {
-      // Braces: converted from left to right.
+      // Braces convert the arguments from left to right.
       auto values = std::tuple<decltype(load_at<kIndex>(given))...>{load_at<kIndex>(given)...};
       return run(values, std::index_sequence<kIndex...>());
     } catch (const Mismatch&) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C interface between a candidate's binding code (bind.h) and the shim that speaks to Python.
+// The C interface between a candidate's binding code (bind.h) and the shim that calls Python's API.
 //
 // Python objects are opaque pointers; `borrowed` ones are not owned by the receiver, `new` ones
 // are. A converter returns 1 on success; on failure 0, with no Python error set.  All functions
-// need the interpreter's lock, which a call from Python holds.
+// need the GIL, which a call from Python holds.
 #ifndef MC_BIND_ABI_H_
 #define MC_BIND_ABI_H_
 
@@ -43,12 +43,12 @@ struct McShimNumber {
   double real;
 };
 
-// A new module object; null with a Python error set.
+// Returns a new module object, or null with a Python error set.
 McShimObject* mc_shim_module_new(const char* name);
 // Adds a function, as one more overload if the name is taken.  Copies the description.  0 on
 // failure.
 int mc_shim_module_def(McShimObject* module, const struct McShimFunction* function);
-// Adds an object; takes it over.
+// Adds an object and takes ownership of it.
 int mc_shim_module_set(McShimObject* module, const char* name, McShimObject* value);
 void mc_shim_module_doc(McShimObject* module, const char* text);
 
@@ -61,7 +61,7 @@ int mc_shim_to_number(McShimObject* object, struct McShimNumber* number);
 int mc_shim_to_dtype(McShimObject* object, int* dtype);
 int mc_shim_to_device(McShimObject* object, int* type, int* index);
 int mc_shim_is_none(McShimObject* object);
-// The items of a list or tuple; -1 for anything else.
+// The number of items of a list or tuple; -1 for any other object.
 ptrdiff_t mc_shim_sequence_size(McShimObject* object);
 McShimObject* mc_shim_sequence_item(McShimObject* object, ptrdiff_t index);  // Borrowed.
 
@@ -73,7 +73,7 @@ McShimObject* mc_shim_from_string(const char* text, size_t size);
 McShimObject* mc_shim_from_none(void);
 McShimObject* mc_shim_tuple_new(size_t size);
 McShimObject* mc_shim_list_new(size_t size);
-// Takes `item` over.
+// Takes ownership of `item`.
 void mc_shim_tuple_set(McShimObject* tuple, size_t index, McShimObject* item);
 void mc_shim_list_set(McShimObject* list, size_t index, McShimObject* item);
 void mc_shim_retain(McShimObject* object);
@@ -88,7 +88,7 @@ enum McShimError {
   kMcShimNotImplemented
 };
 void mc_shim_set_error(int kind, const char* message);
-// The exception in flight becomes Python's error.  REQUIRES: the caller is in its handler.
+// Sets the current C++ exception as Python's error.  REQUIRES: the caller is in its handler.
 void mc_shim_set_current_error(void);
 
 }  // extern "C"

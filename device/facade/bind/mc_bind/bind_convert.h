@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the values that extensions take and return become Python objects, and objects values.
+// Converts the arguments and results of extensions from and to Python objects.
 #ifndef MC_BIND_CONVERT_H_
 #define MC_BIND_CONVERT_H_
 
@@ -23,7 +23,7 @@ namespace mc_bind {
 // Thrown when an argument does not convert: the next overload is tried.
 struct Mismatch {};
 
-// Converter<T>::load(object) gives a T or throws Mismatch; Converter<T>::store(value) a new object.
+// Converter<T>::load(object) returns a T or throws Mismatch; store(value) returns a new object.
 template <class T, class = void>
 struct Converter;
 
@@ -95,7 +95,7 @@ struct Converter<std::string> {
   }
 };
 
-// Views live as long as the argument, which the caller holds.
+// Views are valid as long as the argument, which the caller owns.
 template <>
 struct Converter<std::string_view> {
   static std::string_view load(McShimObject* object) {

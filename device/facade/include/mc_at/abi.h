@@ -2,12 +2,12 @@
 // The C interface between a candidate that was compiled by the facade and its runtime
 // (device/facade/runtime), which is built once against the installed PyTorch.
 //
-// A tensor is a counted pointer as at::Tensor holds it: `void*` in that object's only word.  What
-// PyTorch throws passes through these functions; none returns an error.
+// A tensor is a reference-counted pointer: the `void*` that is at::Tensor's only word.  Exceptions
+// of PyTorch pass through these functions; no function returns an error.
 //
-// An operator of PyTorch is one function, mc_at_op_<name>_<overload>, as at::_ops names them: the
-// rules on what a library calls read these names (src/legality/symbols.cc).  It goes through
-// PyTorch's dispatcher, so what a policy takes away there is gone here too.
+// Each PyTorch operator is one function, mc_at_op_<name>_<overload>, named as in at::_ops: the
+// rules on library calls read these names (src/legality/symbols.cc).  It calls PyTorch's
+// dispatcher, so an operator that a policy removes there is removed here too.
 #ifndef MC_AT_ABI_H_
 #define MC_AT_ABI_H_
 
@@ -29,8 +29,8 @@ enum McAtKind {
   kMcAtText,     // A text of `size` bytes at `pointer`.
 };
 
-// An argument or result.  Results that are tensors are owned by the receiver; a list of tensors is
-// given back by mc_at_free_list.
+// An argument or result.  The receiver owns results that are tensors; it frees a list of tensors
+// with mc_at_free_list.
 struct McAtValue {
   int32_t kind;
   int32_t size;
@@ -41,8 +41,8 @@ struct McAtValue {
   };
 };
 
-// `args` in the order of the operator's schema; those behind the last one have their defaults.
-// One result is written for each that the schema has.
+// `args` are in the order of the operator's schema; missing trailing arguments have defaults. The
+// function writes one result for each result of the schema.
 typedef void McAtOperator(const struct McAtValue* args, int32_t num_args,
                           struct McAtValue* results);
 
@@ -67,10 +67,10 @@ int32_t mc_at_device_index(void* tensor);
 int mc_at_is_contiguous(void* tensor, int32_t memory_format);
 int mc_at_requires_grad(void* tensor);
 size_t mc_at_element_size(int32_t dtype);
-// The data; `dtype` is what the caller takes it for, -1 for anything.
+// The data pointer; `dtype` is the type that the caller expects, -1 for any.
 void* mc_at_data(void* tensor, int32_t dtype, int is_const);
 
-// --- Errors.  `kind` as McAtError.
+// --- Errors.  `kind` is a McAtError.
 
 enum McAtError {
   kMcAtRuntime,
@@ -87,20 +87,20 @@ enum McAtError {
 void mc_at_warn(const char* function, const char* file, uint32_t line, const char* text);
 
 const char* mc_at_dtype_name(int32_t dtype);  // "Float"
-// "float", as streams print a TypeMeta; no zero behind it.
+// The name "float", as streams print a TypeMeta; not zero-terminated.
 const char* mc_at_type_name(int32_t dtype, size_t* size);
-// Writes "cuda:0" or "cpu" to `text`, as streams print a device; the device of such a text.
+// Writes "cuda:0" or "cpu" to `text`, as streams print a device; or parses such a text.
 void mc_at_device_text(int32_t type, int32_t index, char* text, size_t size);
 void mc_at_parse_device(const char* text, int32_t* type, int32_t* index);
 
-// --- A CUDA device.  Of a PyTorch without CUDA they fail.
+// --- CUDA devices.  These functions fail with a PyTorch that has no CUDA.
 
-void* mc_at_cuda_stream(int32_t device);          // The current one; -1: of the current device.
-void* mc_at_cuda_default_stream(int32_t device);  // The same.
+void* mc_at_cuda_stream(int32_t device);          // The current stream; -1: current device.
+void* mc_at_cuda_default_stream(int32_t device);  // Likewise, the default stream.
 void* mc_at_cuda_pool_stream(int high_priority, int32_t device);
 void mc_at_cuda_set_stream(void* stream, int32_t device);
 int32_t mc_at_cuda_device(void);
-int32_t mc_at_cuda_exchange_device(int32_t device);  // The one before.
+int32_t mc_at_cuda_exchange_device(int32_t device);  // Returns the previous one.
 int32_t mc_at_cuda_device_count(void);
 const void* mc_at_cuda_properties(int32_t device);  // cudaDeviceProp
 void mc_at_cuda_check(int32_t error, const char* file, const char* function, uint32_t line);

@@ -24,7 +24,7 @@ struct RestrictPtrTraits {
 };
 #endif
 
-// `T a[i][j]…` with the sizes and strides of others.
+// `T a[i][j]…` with pointers to sizes and strides.
 template <class T, size_t kDims, template <class> class Traits = DefaultPtrTraits,
           class Index = int64_t>
 class TensorAccessor {
@@ -52,7 +52,7 @@ class TensorAccessor {
   const Index* strides_;
 };
 
-// The same with sizes and strides of its own, so that a kernel can take it.
+// The same with its own sizes and strides, so that it can be a kernel argument.
 template <class T, size_t kDims, template <class> class Traits = DefaultPtrTraits,
           class Index = int64_t>
 class GenericPackedTensorAccessor {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks and their messages.  Text is put together without streams, whose headers are dear.
+// Checks and their messages.  Text is built without streams, whose headers compile slowly.
 #ifndef MC_AT_CHECK_H_
 #define MC_AT_CHECK_H_
 
@@ -18,7 +18,7 @@
 namespace c10 {
 
 #pragma GCC visibility push(default)
-// PyTorch's own, which the runtime throws: here it can be caught and asked, not made.
+// PyTorch's exception, which the runtime throws: code here can catch and query it, not create it.
 class Error : public std::exception {
  public:
   Error() = delete;

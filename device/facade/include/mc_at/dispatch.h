@@ -60,7 +60,7 @@ inline c10::ScalarType scalar_type(c10::ScalarType type) { return type; }
       AT_PRIVATE_CASE_TYPE_USING_HINT(::c10::ScalarType::Int, index_t, __VA_ARGS__) \
           AT_PRIVATE_CASE_TYPE_USING_HINT(::c10::ScalarType::Long, index_t, __VA_ARGS__))
 
-// With one to four more types.
+// These macros dispatch over one to four more types.
 #define MC_AT_AND1(group, t1, TYPE, NAME, ...) \
   AT_DISPATCH_SWITCH(TYPE, NAME, group(__VA_ARGS__) AT_DISPATCH_CASE(t1, __VA_ARGS__))
 #define MC_AT_AND2(group, t1, t2, TYPE, NAME, ...)                        \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// torch/extension.h.  The binding is read only by sources that bind (src/compile/facade.cc tells).
+// torch/extension.h.  Only sources with a binding include bind.h (src/compile/facade.cc decides).
 #ifndef MC_AT_EXTENSION_H_
 #define MC_AT_EXTENSION_H_
 

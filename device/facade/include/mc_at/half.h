@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The types at::Half and at::BFloat16: two bytes that convert to and from float.  Arithmetic is
-// done in float, as PyTorch's own types do.
+// The types at::Half and at::BFloat16: two bytes that convert to and from float.  Arithmetic is in
+// float, as with PyTorch's own types.
 #ifndef MC_AT_HALF_H_
 #define MC_AT_HALF_H_
 
@@ -26,7 +26,7 @@
 #define MC_AT_CONSTANT constexpr
 #endif
 
-// NVIDIA's types, with which ours convert; cuda_fp16.h need not be there.
+// NVIDIA's types, to and from which ours convert; cuda_fp16.h may be absent.
 struct __half;
 struct __nv_bfloat16;
 
@@ -49,7 +49,7 @@ MC_AT_BOTH float half_to_float(uint16_t bits) {
 #else
   const uint32_t sign = static_cast<uint32_t>(bits & 0x8000u) << 16;
   const uint32_t magnitude = bits & 0x7fffu;
-  if (magnitude >= 0x7c00u) {  // Infinity, or no number.
+  if (magnitude >= 0x7c00u) {  // Infinity or NaN.
     return bits_as<float>(sign | 0x7f800000u | ((magnitude & 0x3ffu) << 13));
   }
   if (magnitude >= 0x400u) return bits_as<float>(sign | ((magnitude << 13) + 0x38000000u));
@@ -90,7 +90,7 @@ MC_AT_BOTH uint16_t bfloat16_from_float(float value) {
 
 }  // namespace mc_at
 
-// One type of the two; `Native` is NVIDIA's with the same bits.
+// Defines one of the two types; `Native` is NVIDIA's type with the same bits.
 #define MC_AT_HALF_TYPE(Name, Native, load, save)                                 \
   struct alignas(2) Name {                                                        \
     uint16_t x;                                                                   \
@@ -113,7 +113,7 @@ MC_AT_BOTH uint16_t bfloat16_from_float(float value) {
   MC_AT_HALF_OPERATOR(Name, /)                                                    \
   MC_AT_BOTH Name operator-(const Name& a) { return -static_cast<float>(a); }
 
-// Results are rounded for two of them, and for an int as in PyTorch; float and double stay wide.
+// Two halves, or a half and an int, give a half, like in PyTorch; float and double stay wide.
 #define MC_AT_HALF_OPERATOR(Name, op)                                                     \
   MC_AT_BOTH Name operator op(const Name& a, const Name& b) {                             \
     return static_cast<float>(a) op static_cast<float>(b);                                \

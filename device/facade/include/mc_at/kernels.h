@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The host's side of CUDA source that g++ compiles without its device code (src/lex/split.h): what
-// nvcc would have put before the text and around its kernels, by the same functions of the runtime.
-// The table of kernels and the device code come from another object (src/cli/kernels).
+// The host side of CUDA source that g++ compiles without its device code (src/lex/split.h): the
+// code that nvcc would generate before the text and around its kernels, with the same calls of the
+// runtime. Another object has the table of kernels and the device code (src/cli/kernels).
 #ifndef MC_AT_KERNELS_H_
 #define MC_AT_KERNELS_H_
 
@@ -20,7 +20,7 @@
 #define __launch_bounds__(...)
 #define __maxnreg__(...)
 
-// Device code may name them; the headers that fill them are empty on the host.
+// Device code may use this namespace; the headers that define its members are empty on the host.
 namespace cooperative_groups {}
 namespace nvcuda {
 namespace wmma {}
@@ -70,7 +70,7 @@ static inline void mc_at_launch(const void* kernel, void** values) {
   cudaLaunchKernel(kernel, grid, block, values, shared_bytes, stream);
 }
 
-// Those of cuda_runtime.h, which CUDA has for its compiler alone: kernels by their types.
+// Functions of cuda_runtime.h that only nvcc sees: they take kernels by type.
 template <class T>
 cudaError_t cudaFuncSetAttribute(T* kernel, cudaFuncAttribute attribute, int value) {
   return cudaFuncSetAttribute((const void*)kernel, attribute, value);
@@ -83,7 +83,7 @@ template <class T>
 cudaError_t cudaFuncSetCacheConfig(T* kernel, cudaFuncCache config) {
   return cudaFuncSetCacheConfig((const void*)kernel, config);
 }
-// Those of crt/math_functions.hpp, which CUDA has for its compiler alone.
+// Functions of crt/math_functions.hpp that only nvcc sees.
 #define MC_AT_EXTREMES(Type)                                       \
   static inline Type min(Type a, Type b) { return a < b ? a : b; } \
   static inline Type max(Type a, Type b) { return a > b ? a : b; }

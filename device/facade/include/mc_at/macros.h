@@ -22,7 +22,7 @@
 #define C10_UNUSED __attribute__((__unused__))
 #define CUDA_KERNEL_ASSERT(condition) assert(condition)
 
-// PyTorch's headers for CUDA declare all in c10::cuda; its own macros make that visible here.
+// PyTorch's CUDA headers declare these names in c10::cuda and import them here.
 namespace c10::cuda {}
 namespace at::cuda {
 using namespace c10::cuda;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every operator of PyTorch that the facade has, by the name of its dispatch entry:
-// MC_AT_EACH_OPERATOR(row) makes row(name, overload, entry) of each.
+// All PyTorch operators that the facade has: MC_AT_EACH_OPERATOR(row) expands to row(name,
+// overload, entry) for each.
 #ifndef MC_AT_OPERATORS_H_
 #define MC_AT_OPERATORS_H_
 

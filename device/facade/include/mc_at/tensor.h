@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The class at::Tensor, a counted pointer over the C functions of abi.h, and makers of tensors.
+// The class at::Tensor, a reference-counted pointer over abi.h, and functions that create tensors.
 #ifndef MC_AT_TENSOR_H_
 #define MC_AT_TENSOR_H_
 
@@ -145,12 +145,12 @@ class Tensor {
     std::swap(impl_, other.impl_);
     return *this;
   }
-  // Into what a temporary refers to: `x[0] = row;`.
+  // Assigns into the memory of a temporary view: `x[0] = row;`.
   Tensor& operator=(const Tensor& other) && { return copy_(other); }
   Tensor& operator=(Tensor&& other) && { return copy_(other); }
   Tensor& operator=(const Scalar& value) && { return fill_(value); }
   ~Tensor() { mc_at_release(impl_); }
-  // Takes a handle over.
+  // Takes ownership of a handle.
   static Tensor owning(const void* handle) {
     Tensor tensor(Nothing{});
     tensor.impl_ = const_cast<void*>(handle);
@@ -218,7 +218,7 @@ class Tensor {
     check_dims(kDims, "TensorAccessor");
     return {data_ptr<T>(), mc_at_sizes(impl_), mc_at_strides(impl_)};
   }
-  // An accessor of a temporary may outlive what it reads.
+  // Deleted, since an accessor of a temporary may outlive the tensor.
   template <class T, size_t kDims>
   TensorAccessor<T, kDims> accessor() && = delete;
   template <class T, size_t kDims, template <class> class Traits = DefaultPtrTraits>
@@ -354,7 +354,7 @@ class Tensor {
                 " dims but tensor has ", dim());
   }
 
-  void* impl_;  // Counted; as at::Tensor's only member.
+  void* impl_;  // Reference-counted, like at::Tensor's only member.
 };
 
 }  // namespace at
@@ -397,7 +397,7 @@ inline McAtValue run(McAtOperator* op, std::initializer_list<Value> args) {
 inline at::Tensor call(McAtOperator* op, std::initializer_list<Value> args) {
   return at::Tensor::owning(run(op, args).pointer);
 }
-// One that changes its first argument and returns it.
+// Calls an operator that changes its first argument and returns it.
 inline void change(McAtOperator* op, std::initializer_list<Value> args) {
   mc_at_release(const_cast<void*>(run(op, args).pointer));
 }
@@ -555,7 +555,7 @@ inline Tensor Tensor::repeat(IntArrayRef r) const {
   return mc_at::call(&mc_at_op_repeat, {*this, r});
 }
 
-// --- What makes tensors.
+// --- Functions that create tensors.
 
 inline Tensor empty(IntArrayRef size, TensorOptions o = {},
                     std::optional<MemoryFormat> f = std::nullopt) {
@@ -623,7 +623,7 @@ inline Tensor stack(TensorList tensors, int64_t dim = 0) {
   return mc_at::call(&mc_at_op_stack, {tensors, dim});
 }
 
-// --- What computes.
+// --- Functions that compute.
 
 #define MC_AT_UNARY(name)                                                                  \
   inline Tensor name(const Tensor& self) { return mc_at::call(&mc_at_op_##name, {self}); } \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything under PyTorch's names that a candidate gets by torch/extension.h, but the binding.
+// All that torch/extension.h declares under PyTorch's names, without the binding.
 #ifndef MC_AT_TORCH_H_
 #define MC_AT_TORCH_H_
 

@@ -26,7 +26,7 @@ using std::optional;
 using DeviceIndex = int8_t;
 using StreamId = int64_t;
 
-// The numbers are PyTorch's; device/facade/runtime checks them.
+// The values are PyTorch's; device/facade/runtime checks them.
 enum class ScalarType : int8_t {
   Byte = 0,
   Char = 1,
@@ -165,7 +165,7 @@ class ArrayRef {
   constexpr const T* end() const { return data_ + size_; }
   constexpr const T& operator[](size_t i) const { return data_[i]; }
   const T& at(size_t i) const;
-  // These throw for what is not there (check.h).
+  // These functions throw if the element does not exist (check.h).
   const T& front() const;
   const T& back() const;
   ArrayRef slice(size_t begin, size_t count) const;
@@ -183,8 +183,8 @@ class ArrayRef {
   const T* data_ = nullptr;
   size_t size_ = 0;
 };
-// Unlike an optional of an ArrayRef it takes one element as it is, by reference: `{1}` for an array
-// of int64_t would be converted inside of the optional, and the ArrayRef outlive what it refers to.
+// Unlike an optional of an ArrayRef it takes a single element by reference: in an optional, `{1}`
+// would be converted to a temporary int64_t, which the ArrayRef would outlive.
 template <class T>
 class OptionalArrayRef : public std::optional<ArrayRef<T>> {
   using Base = std::optional<ArrayRef<T>>;
@@ -245,7 +245,7 @@ struct Scalar {
   bool isIntegral(bool with_bool) const {
     return value.kind == kMcAtInt || (with_bool && value.kind == kMcAtBool);
   }
-  // Throws where a whole number does not fit (check.h).
+  // Throws if an integer does not fit (check.h).
   template <class T>
   T to() const;
   double toDouble() const { return to<double>(); }

@@ -2,7 +2,7 @@
 #pragma once
 #include "mc_at/torch.h"
 namespace c10 {
-// The result of a stream's unwrap(); no function here takes one.
+// The result of a stream's unwrap(); no function here has such a parameter.
 struct Stream {
   enum Default { DEFAULT };
   Stream(Default, Device device) : device_(device) {}
