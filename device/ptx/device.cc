@@ -178,7 +178,7 @@ struct Device::Impl {
   Status place_variables(Loaded& loaded);
   Result<const Program*> program(ModuleId module, std::string_view kernel);
   Result<uint64_t> cleared_grid_workspace();
-  void prepare(Launch& launch, const LaunchOptions& options, const Program& program);
+  void prepare_launch(Launch& launch, const LaunchOptions& options, const Program& program);
   void add_unwritten(uint64_t address, size_t bytes);
   void note_writes_of(const Launch& launch);
   TouchedBytes touched_by(const Launch& launch) const;
@@ -451,7 +451,8 @@ Result<uint64_t> Device::Impl::cleared_grid_workspace() {
   return grid_workspace;
 }
 
-void Device::Impl::prepare(Launch& launch, const LaunchOptions& given, const Program& program) {
+void Device::Impl::prepare_launch(Launch& launch, const LaunchOptions& given,
+                                  const Program& program) {
   launch.memory = memory.get();
   launch.program = &program;
   launch.variant = variant;
@@ -621,7 +622,8 @@ void Device::Impl::follow(Launch& launch, const LaunchOptions& given, UnwrittenR
   FindingLog& log = *launch.log;
   launch.unwritten_reads = nullptr;
   reads.sites.resize(std::min(reads.sites.size(), kUnwrittenSitesMax));
-  // Bytes that depend on several reads get the finding of the first read.
+  // Reverse order, because the last read processed overwrites the others: a byte that depends on
+  // several reads is then attributed to the first of them.
   for (const UnwrittenReads::Site& site : std::views::reverse(reads.sites)) {
     for (const uint8_t byte : kOtherBytes) {
       if (byte == site.byte && !site.has_followers) continue;
@@ -706,7 +708,7 @@ Result<LaunchReport> Device::launch(const LaunchOptions& options) {
   FindingLog log;
   Launch launch;
   launch.log = &log;
-  impl_->prepare(launch, options, *program);
+  impl_->prepare_launch(launch, options, *program);
   if (options.is_cooperative) {
     if (launch.blocks * context_bytes(launch, impl_->options.lanes) > kCooperativeBytesMax) {
       return Error{ErrorCode::kUnsupported,

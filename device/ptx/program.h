@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Program: a kernel, decoded for warps of a number of lanes.
+// Program: a kernel, decoded for warps with a given number of lanes.
 //
 // Each function becomes a row of Steps. A Step holds the handler that executes it and where its
 // operands are in a frame: for each register an array with one element a lane, so that a handler

@@ -150,7 +150,7 @@ class Tools:
             raise Wrong('"name" is one word, such as illegal or run.aten')
         hint = self._ran("explain", word)
         found = [hint.stdout.strip()] if hint.returncode == 0 else []
-        found += manual_on(word)
+        found += manual_parts_with(word)
         if not found:
             raise Wrong(f"the manual has no {word}")
         return "\n\n".join(found)[:EXPLAINED_MAX]
@@ -162,7 +162,7 @@ class Tools:
         )  # fmt: skip
 
 
-def manual_on(word: str) -> list[str]:
+def manual_parts_with(word: str) -> list[str]:
     """The manual's paragraphs and rows that contain the word as code, with their pages."""
     found = []
     for page in PAGES:

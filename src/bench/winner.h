@@ -21,9 +21,10 @@ std::optional<double> speedup_of(const task::Verdict& verdict);
 // True for a pass that was also correct at other sizes than the task's, if other sizes were tried.
 bool is_general(const task::Verdict& verdict);
 
-// The fastest correct answer.  If none was timed: the earliest general one, or the earliest of all
-// if none is general.  For a task that any constant passes, no answer counts as correct.  The
-// result points into `judgements`, and is null if no answer is correct.
+// The fastest correct answer.  If none was timed: the earliest correct answer for which
+// is_general() is true, or the earliest correct answer if there is none such.  For a task that any
+// constant passes, no answer counts as correct.  The result points into `judgements`, and is null
+// if no answer is correct.
 const store::Judgement* winner_of(std::span<const store::Judgement> judgements);
 
 }  // namespace mc::bench

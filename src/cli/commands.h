@@ -35,7 +35,7 @@ void add_bench(CLI::App& app, int& exit_code);
 void keep_program_arguments(int& argc, char** argv);
 void add_check(CLI::App& app, int& exit_code);
 // The script describes the commands that `app` has when it runs.
-void add_completion(CLI::App& app, int& exit_code);
+void add_shell_completion(CLI::App& app, int& exit_code);
 void add_doctor(CLI::App& app, int& exit_code);
 void add_prepare(CLI::App& app, int& exit_code);
 void add_measure(CLI::App& app, int& exit_code);

@@ -108,7 +108,7 @@ std::string fish_script(const CLI::App& app) {
 
 }  // namespace
 
-void add_completion(CLI::App& app, int& exit_code) {
+void add_shell_completion(CLI::App& app, int& exit_code) {
   auto shell = std::make_shared<std::string>();
   CLI::App* command = app.add_subcommand("completion", "Print a script that completes commands");
   command->add_option("shell", *shell, "The shell that reads it")

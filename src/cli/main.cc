@@ -83,7 +83,7 @@ int main(int argc, char** argv) {
   mc::cli::add_mcp(app, exit_code);
   mc::cli::add_workspace(app, exit_code);
   mc::cli::add_learn(app, exit_code);
-  mc::cli::add_completion(app, exit_code);
+  mc::cli::add_shell_completion(app, exit_code);
   mc::cli::describe_values(app);
   // The parent is `app` or, for its subcommands, the command `task`.
   const CLI::App* parent = &app;

@@ -280,7 +280,7 @@ Result<Answer> Measurement::ask_to_run(const TrialPlan& plan,
 }
 
 // The reply that a candidate process with a device of its own would have sent: with its outputs in
-// a region.
+// memory that is shared with the judge (a region, docs/architecture.md).
 Result<Answer> Measurement::take_outputs(Answer answer) {
   auto ran =
       worker::parse_response<worker::CandidateRunThereQuestion>(std::get<Reply>(std::move(answer)));

@@ -36,7 +36,7 @@ std::set<std::string> spellings_of(const TaskGraph& graph, const std::string& na
   return found;
 }
 
-size_t num_spellings(const Operator& op) {
+size_t num_spellings_of(const Operator& op) {
   return op.forms.size() * (op.torch.size() + (op.layer.empty() ? 0 : 1));
 }
 
@@ -136,7 +136,7 @@ TEST(Interpreter, AgreesWithPyTorchOnEveryOperatorInEverySpelling) {
     options.families = {op.family};
     options.operators = {op.name};
     std::set<std::string> seen;
-    for (uint64_t i = 0; i < kTries && seen.size() < num_spellings(op); ++i) {
+    for (uint64_t i = 0; i < kTries && seen.size() < num_spellings_of(op); ++i) {
       const auto graph = draw_graph(library->operators, 1, i, options);
       if (!graph) continue;
       const std::string probe = probe_json(*graph);

@@ -145,8 +145,8 @@ std::vector<Combine> StageWriter::reducers() const {
   return found;
 }
 
-std::string StageWriter::combining(const std::string& pattern, const std::string& into,
-                                   const std::string& value) {
+std::string StageWriter::filled_pattern(const std::string& pattern, const std::string& into,
+                                        const std::string& value) {
   return substituted(substituted(pattern, "{a}", into), "{v}", value);
 }
 
@@ -179,28 +179,29 @@ std::string StageWriter::hole(const std::string& name, size_t pass) {
   if (head == "element") return code_.element(pass);
   if (head == "combine") {
     return site("combine",
-                combining(code_.combine(pass), Code::accumulator(pass), code_.element(pass)));
+                filled_pattern(code_.combine(pass), Code::accumulator(pass), code_.element(pass)));
   }
   if (head == "combine_into") {
-    return site("combine", combining(code_.combine(pass), rest, code_.element(pass)));
+    return site("combine", filled_pattern(code_.combine(pass), rest, code_.element(pass)));
   }
   if (head == "scan_step") {
-    return combining(code_.combine(pass), Code::accumulator(pass), code_.scanned());
+    return filled_pattern(code_.combine(pass), Code::accumulator(pass), code_.scanned());
   }
   if (head == "first_element") return code_.element(0);
   if (head == "shuffle") {
     const std::string own = Code::accumulator(pass);
-    return combining(code_.combine(pass), own,
-                     fmt::format("__shfl_xor_sync(0xffffffff, {}, w)", own));
+    return filled_pattern(code_.combine(pass), own,
+                          fmt::format("__shfl_xor_sync(0xffffffff, {}, w)", own));
   }
   if (head == "join") {  // {{join:a b}} combines b into a.
     const std::vector<std::string> words = words_of(rest);
-    return combining(code_.combine(pass), words.at(0), words.at(1));
+    return filled_pattern(code_.combine(pass), words.at(0), words.at(1));
   }
   if (head == "join_last") {
-    return combining(code_.combine(pass), "carry", fmt::format("s[{} - 1]", used_.values.at("T")));
+    return filled_pattern(code_.combine(pass), "carry",
+                          fmt::format("s[{} - 1]", used_.values.at("T")));
   }
-  if (head == "join_acc") return combining(code_.combine(pass), Code::accumulator(pass), rest);
+  if (head == "join_acc") return filled_pattern(code_.combine(pass), Code::accumulator(pass), rest);
   if (head == "finish") return code_.finish(pass);
   if (head == "reducer") return kReducers[static_cast<size_t>(pass_combine(pass))] + suffix_;
   if (head == "each_reducer") return kReducers[static_cast<size_t>(reducers().at(pass))] + suffix_;
@@ -231,8 +232,8 @@ size_t StageWriter::pass_of(Combine combine) const {
 std::string StageWriter::reducer_join(size_t number, const std::string& rest) const {
   const size_t comma = rest.find(", ");
   MC_CHECK(comma != std::string::npos);
-  return combining(code_.combine(pass_of(reducers().at(number))), rest.substr(0, comma),
-                   rest.substr(comma + 2));
+  return filled_pattern(code_.combine(pass_of(reducers().at(number))), rest.substr(0, comma),
+                        rest.substr(comma + 2));
 }
 
 std::string StageWriter::loader() const {

@@ -39,8 +39,8 @@ class StageWriter {
 
   std::vector<Combine> reducers() const;
 
-  static std::string combining(const std::string& pattern, const std::string& into,
-                               const std::string& value);
+  static std::string filled_pattern(const std::string& pattern, const std::string& into,
+                                    const std::string& value);
 
   std::string hole(const std::string& name, size_t pass);
 

@@ -238,8 +238,8 @@ at::Tensor decode_generic(const at::Tensor& q_BHD, const at::Tensor& k_cache,
 }
 
 template <typename T>
-void decode_loops(const at::Tensor& q, const at::Tensor& k_cache, const at::Tensor& v_cache,
-                  const CacheRows& in, at::Tensor& out) {
+void decode_with_loops(const at::Tensor& q, const at::Tensor& k_cache, const at::Tensor& v_cache,
+                       const CacheRows& in, at::Tensor& out) {
   const int64_t heads = q.size(1);
   const int64_t head_dim = q.size(2);
   const int64_t group = heads / k_cache.size(1);
@@ -530,7 +530,7 @@ at::Tensor attention_decode(const at::Tensor& q, const at::Tensor& k_cache,
   if (!has_loops(q, form)) return decode_generic(q, k_cache, v_cache, rows);
   MC_CHECK(q.is_contiguous() && k_cache.is_contiguous() && v_cache.is_contiguous());
   at::Tensor out = at::empty_like(q);
-  with_type(q, [&]<typename T>(T) { decode_loops<T>(q, k_cache, v_cache, rows, out); });
+  with_type(q, [&]<typename T>(T) { decode_with_loops<T>(q, k_cache, v_cache, rows, out); });
   return out;
 }
 

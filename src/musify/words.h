@@ -11,7 +11,7 @@
 //
 // A literal counts as C++ if it contains a marker, or if its value reaches an argument whose name
 // ends in `_sources`: directly, or through variables, keyword arguments, operators, calls and
-// results of functions.  Only names are followed, so a name is the same variable in all functions.
+// results of functions.  Scopes are ignored: a name counts as the same variable in all functions.
 #ifndef MC_MUSIFY_WORDS_H_
 #define MC_MUSIFY_WORDS_H_
 

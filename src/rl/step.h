@@ -83,7 +83,7 @@ struct StepPlan {
   double std_mean = 0;
   // Among scored sequences whose first turn failed, the share with A > 0.  It is high where all
   // first turns of a group fail, because division by std then cancels alpha.  Empty if there is no
-  // such sequence or s_first is empty.
+  // such sequence or StepBatch::s_first is empty.
   std::optional<double> frac_positive_adv_on_failed_first_turn;
 
   // True if no sequence is left: the optimizer must not step, because it would still apply weight

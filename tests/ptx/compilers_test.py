@@ -219,7 +219,7 @@ class TritonCompiler(unittest.TestCase):
 
     def test_swapped_tiles(self) -> None:
         x, y = self.normal(50, 70), self.normal(70, 50)
-        self.run_clean("swapped", "2,3", [x, y, 50, 70], BLOCK=32)
+        self.run_clean("transposed", "2,3", [x, y, 50, 70], BLOCK=32)
         self.assertTrue(np.array_equal(y, x.T))
 
     def test_a_store_without_a_mask_is_found(self) -> None:

@@ -122,7 +122,7 @@ def uniform(y, seed, size, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def swapped(x, y, rows, columns, BLOCK: tl.constexpr):
+def transposed(x, y, rows, columns, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     j = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     inside = (i[:, None] < rows) & (j[None, :] < columns)

@@ -19,7 +19,14 @@ from torch import nn
 
 from harness.importer.signature import number as usual_value
 from harness.importer.graph import graph_of
-from harness.importer.inputs import SECONDS_MAX, Names, Search, names_in, text_of, why_no_result
+from harness.importer.inputs import (
+    SECONDS_MAX,
+    Names,
+    Search,
+    error_text,
+    names_in,
+    why_no_result,
+)
 from harness.importer.observed import Observer
 from harness.judge.judge import Judge
 from harness.worker import settings
@@ -76,7 +83,7 @@ def find_arguments(asked: Json) -> Json:
     try:
         namespace = run_module(text, _NAME).__dict__
     except BaseException as error:
-        return {"error": f"its file does not run: {text_of(error)}"}
+        return {"error": f"its file does not run: {error_text(error)}"}
     names = names_in(ast.parse(text), name)
     for key, value in (("torch", torch), ("nn", nn), ("F", nn.functional)):
         namespace.setdefault(key, value)
@@ -107,7 +114,7 @@ def _tried(namespace: Json, name: str, proposal: Json, names: Names) -> Json:
         given = {key: evaluated(one) for key, one in proposal["named"].items()}
         model = namespace[name](*values, **given)
     except BaseException as error:
-        return {"error": f"not constructed: {text_of(error)}{_with(proposal)}"}
+        return {"error": f"not constructed: {error_text(error)}{_with(proposal)}"}
     inputs = proposal["inputs"]
     if inputs is not None and not _runs(model, inputs, evaluated):
         inputs = None
@@ -192,7 +199,7 @@ def inspect_task(asked: Json) -> Json:
                 result["graph"] = {**asdict(graph), "families": graph.families()}
                 break
             except BaseException as error:
-                result["graph_error"] = text_of(error)
+                result["graph_error"] = error_text(error)
     return result
 
 
@@ -206,4 +213,4 @@ def _grade(text: str) -> Json:
     except Refusal as refusal:
         return {"why": f"cannot be judged: {' '.join(str(refusal).split())}"}
     except BaseException as error:
-        return {"why": f"cannot be judged: {text_of(error)}"}
+        return {"why": f"cannot be judged: {error_text(error)}"}

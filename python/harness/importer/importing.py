@@ -417,7 +417,7 @@ def tasks_of(path: Path) -> Iterator[tuple[str, str]]:
                 yield str(file.relative_to(path)) if path.is_dir() else file.name, text
 
 
-# ---- What the sandbox said ----------------------------------------------------------------------
+# ---- The sandbox's results ----------------------------------------------------------------------
 
 
 def graph_from(result: object) -> Graph | None:

@@ -73,7 +73,7 @@ def why_no_result(outputs: Any) -> str | None:
     return None
 
 
-def text_of(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text[:160]}"
 
@@ -382,7 +382,7 @@ class _Watch:
             with torch.no_grad():
                 return why_no_result(self._model(*(eval(one, {"torch": torch}) for one in inputs)))
         except BaseException as error:
-            return text_of(error)
+            return error_text(error)
         finally:
             for hook in hooks:
                 hook.remove()

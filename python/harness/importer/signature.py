@@ -129,14 +129,14 @@ class Signature:
         """For each parameter, in their order, its default or the likeliest guess."""
         found = {}
         for one in self.parameters(self._name):
-            uses = self._uses(self._name, one.name, 0)
+            uses = self._uses_of(self._name, one.name, 0)
             found[one.name] = one.default or _values(one, uses, "64", self._configs)[0]
         return found
 
     def proposals(self) -> Iterator[Proposal]:
         """Guesses, the likeliest first."""
         wanted = [one for one in self.parameters(self._name) if _is_wanted(one)]
-        uses = {one.name: self._uses(self._name, one.name, 0) for one in wanted}
+        uses = {one.name: self._uses_of(self._name, one.name, 0) for one in wanted}
         seen: set[str] = set()
         for width in ("64", "16", "3"):
             choices = [_values(one, uses[one.name], width, self._configs) for one in wanted]
@@ -164,7 +164,7 @@ class Signature:
         inherited = (self._init_of(base) for base in bases if base != name)
         return next((one for one in inherited if one is not None), None)
 
-    def _uses(self, name: str, parameter: str, depth: int) -> _Uses:
+    def _uses_of(self, name: str, parameter: str, depth: int) -> _Uses:
         found = _Uses()
         init, node = self._init_of(name), self._classes.get(name)
         if init is None or node is None or depth > 4:
@@ -224,7 +224,7 @@ class Signature:
         passed = [*zip(names, call.args), *((one.arg or "", one.value) for one in call.keywords)]
         for inner, value in passed:
             if is_it(value):
-                other = self._uses(name, inner, depth + 1)
+                other = self._uses_of(name, inner, depth + 1)
                 found.kinds |= other.kinds
                 found.texts += other.texts
                 found.attributes |= other.attributes
