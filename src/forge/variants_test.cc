@@ -15,7 +15,7 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 
 const Library& whole_library() {
-  static const Library kLibrary = load_library(MC_SOURCE_DIR "/forge").value();
+  static const Library kLibrary = load_library(MC_SOURCE_DIR "/data/forge").value();
   return kLibrary;
 }
 
