@@ -7,6 +7,7 @@
 #include <map>
 #include <ranges>
 #include <set>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -509,7 +510,11 @@ void Device::Impl::run(Launch& launch, const Overlay& overlay) {
   }
   std::vector<std::thread> threads;
   for (int k = 1; k < launch.workers; ++k) {
-    threads.emplace_back([&launch, k, this] { variant->work(launch, k); });
+    try {
+      threads.emplace_back([&launch, k, this] { variant->work(launch, k); });
+    } catch (const std::system_error&) {  // The machine refuses a thread: fewer do all blocks.
+      break;
+    }
   }
   variant->work(launch, 0);
   for (std::thread& thread : threads) thread.join();

@@ -167,7 +167,8 @@ bool bounds_pids_by_namespace() {
 // Limits the number of tasks.  Root is exempt from RLIMIT_NPROC.  Since Linux 6.14 pid_max belongs
 // to the pid namespace; before, it is a setting of the whole host, which must not change.
 Status bound_tasks(const Profile& profile, uid_t host_uid, const Steps& steps) {
-  constexpr uint64_t kPidMaxLeast = 301;
+  // Linux hands these numbers out once, in the first round, so that later tasks share the rest.
+  constexpr uint64_t kReservedPids = 300;
   // Two more for init and a fork in progress.
   const uint64_t tasks_max = profile.limits.threads_max + 2;
   if (host_uid != 0) return set_limit(RLIMIT_NPROC, tasks_max, tasks_max);
@@ -176,7 +177,7 @@ Status bound_tasks(const Profile& profile, uid_t host_uid, const Steps& steps) {
     return Error{ErrorCode::kUnavailable,
                  "root is exempt from RLIMIT_NPROC; run as an ordinary user, or Linux 6.14"};
   }
-  return write_text("/proc/sys/kernel/pid_max", std::to_string(std::max(tasks_max, kPidMaxLeast)));
+  return write_text("/proc/sys/kernel/pid_max", std::to_string(kReservedPids + tasks_max));
 }
 
 Status drop_capabilities() {

@@ -279,6 +279,18 @@ TEST(Enter, AllowsThreads) {
   }));
 }
 
+TEST(Enter, AllowsPairsOfThreadsAsOftenAsOneWants) {
+  EXPECT_TRUE(holds_inside(Profile{}, [] {
+    for (int i = 0; i < 400; ++i) {
+      std::thread one([] {});
+      std::thread two([] {});
+      one.join();
+      two.join();
+    }
+    return true;
+  }));
+}
+
 TEST(Enter, AllowsNewProcessesWhereTheProfileDoes) {
   Profile profile;
   profile.allow_fork = true;
