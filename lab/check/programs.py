@@ -6,7 +6,8 @@
         [--timeout 60] [--minutes N] [--list]
 
 SAMPLES and HECBENCH are work trees of github.com/NVIDIA/cuda-samples and zjin-lcf/HeCBench, best
-copies: programs run in their folders, and some write there. --list prints the programs alone.
+copies, as some programs write in their folders, and not below /tmp, where check shows a program
+nothing but its own folder. --list prints the programs alone.
 
 Listed is a program whose folder has a CMakeLists.txt with one add_executable (cuda-samples), or
 whose `make -n run` shows its compilation and its run (HeCBench, the folders NAME-cuda), unless
