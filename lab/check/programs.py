@@ -58,7 +58,7 @@ FOREIGN = re.compile(r"""(?mx) ^\s*\#\s*include\s*[<"]
     |nvsci\w*|NvInfer|gsl|opencv\w*|boost|gdal\w*|FreeImage|bzlib|zlib|mex|nvToolsExt|tbb
     |helper_gl|helper_multiprocess|nvmedia\w*)\b""")
 LINKED = re.compile(
-    r"(?<!\S)-l(?!ineinfo|m\b|pthread\b|cuda\b|cudart\b|cublas\b|nvrtc\b|stdc\+\+|rt\b|dl\b|gomp\b)\w+"
+    r"(?<!\S)-l(?!ineinfo|(m|pthread|cuda|cudart|cublas|nvrtc|stdc\+\+|rt|dl|gomp)(\s|$))\w+"
     r"|CUDA::(?!cudart|cublas\b|nvrtc|cuda_driver)\w+"
 )
 BUILT = re.compile(
