@@ -267,6 +267,11 @@ void Parser::statement() {
     if (!take(",")) break;
   }
   expect(";");
+  // The list of targets is the last operand for the flow of control, and the second one otherwise.
+  const bool has_one = one.opcode == "bra", has_two = one.opcode == "brx";
+  if ((has_one && one.operands.size() != 1) || (has_two && one.operands.size() != 2)) {
+    return fail("a branch has a wrong number of operands");
+  }
   if (std::ssize(function_->instructions) >= limits_.instructions_max) {
     return fail("a function has too many instructions");
   }
