@@ -258,9 +258,6 @@ void Parser::statement() {
     if (std::ssize(one.modifiers) > limits_.modifiers_max) return fail("too many modifiers");
   }
   count_part();
-  if (one.opcode == "bra" || one.opcode == "brx") {
-    branches_.push_back({function_->instructions.size(), scope_});
-  }
   while (!ended() && peek() != ";") {
     one.operands.push_back(operand(0));
     if (std::ssize(one.operands) > limits_.operands_max) return fail("too many operands");
@@ -275,6 +272,7 @@ void Parser::statement() {
   if (std::ssize(function_->instructions) >= limits_.instructions_max) {
     return fail("a function has too many instructions");
   }
+  if (has_one || has_two) branches_.push_back({function_->instructions.size(), scope_});
   function_->instructions.push_back(std::move(one));
 }
 
