@@ -166,6 +166,14 @@ TEST(PtxParse, RefusesBrokenTextWithItsLine) {
   for (const Case& one : cases) EXPECT_THAT(error_of(one.text), HasSubstr(one.message)) << one.text;
 }
 
+TEST(PtxParse, RefusesABranchWithAWrongNumberOfOperands) {
+  const std::string lists = "many: .branchtargets $a, $a, $a; one: .branchtargets $a; $a: ret; ";
+  for (const char* branch :
+       {"brx.idx %r1, many, one;", "brx.idx %r1;", "bra.uni $a, $a;", "bra;"}) {
+    EXPECT_THAT(error_of(kernel(lists + branch)), HasSubstr("a wrong number of operands"));
+  }
+}
+
 TEST(PtxParse, ObeysItsLimits) {
   std::string deep = "{";
   for (int i = 0; i < 200; ++i) deep += "{";
