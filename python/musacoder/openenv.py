@@ -86,7 +86,7 @@ class KernelObservation(Observation):
     outcome: str = Field(default="", description='The verdict\'s kind; "" before the first answer')
     turn: int = Field(default=0, description="Answers so far")
     components: dict[str, float] = Field(
-        default_factory=dict, description="Of the last answer: correct, speed, memory, general"
+        default_factory=dict, description=f"Of the last answer: {', '.join(NAMES)}"
     )
 
 

@@ -18,6 +18,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "tests/serve")]
 
+from musacoder.components import NAMES  # noqa: E402
 from serve_test import Served  # noqa: E402
 
 
@@ -61,7 +62,7 @@ class OpenEnv(Served):
         observation = self.step("fail")
         self.assertEqual(self.environment.rubric.last_score, -1.0)
         self.assertEqual(self.scores(), observation.components)
-        self.assertEqual(list(self.scores()), ["correct", "speed", "memory", "general"])
+        self.assertEqual(list(self.scores()), list(NAMES))
 
     def test_an_unscored_answer_ends_the_episode_without_a_reward_or_components(self) -> None:
         for answer in ("infra", "unsupported"):

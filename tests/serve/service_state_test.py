@@ -25,7 +25,7 @@ from musacoder.server.accounts import (  # noqa: E402
     digest_of,
     parse_accounts,
 )
-from musacoder.components import others_of, parts_of, scaled  # noqa: E402
+from musacoder.components import NAMES, others_of, parts_of, scaled  # noqa: E402
 from musacoder.server.stats import Rate, Stats  # noqa: E402
 from serve_test import (  # noqa: E402
     NOOP,
@@ -301,12 +301,15 @@ class NemoGym(Served):
 
     def test_the_reply_is_a_verify_response_of_several_rewards(self) -> None:
         """The members of NeMo Gym 0.7.0's BaseMultiRewardVerifyResponse, and their types."""
+        described = ask(self.port, "GET", "/openapi.json")[1]["components"]["schemas"]
         for answer in ("yes", "fail", "infra", "unsupported"):
-            reply = ask(self.port, "POST", "/verify", self.body(answer))[1]
+            body = self.body(answer)
+            reply = ask(self.port, "POST", "/verify", body)[1]
+            self.assertEqual(set(reply) - set(body), set(described["NemoResponse"]["properties"]))
             components = reply["reward_components"]
             self.assertEqual(list(components), ["correct", "speed"])
             self.assertAlmostEqual(sum(components.values()), reply["reward"])
-            for name in ("correct", "speed", "memory", "general"):
+            for name in NAMES:
                 self.assertIsInstance(reply[name], float)
                 self.assertEqual(components.get(name, reply[name]), reply[name])
             self.assertIsInstance(reply["reward"], float)
