@@ -36,6 +36,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
+SCHEMA = json.loads((Path(__file__).parents[2] / "docs/verdict.schema.json").read_text())
+VERSION = SCHEMA["properties"]["schema"]["const"]
 SCORE_PASSED = 1.0
 TELEMETRY: dict[str, Any] = {
     "stages": [],
@@ -115,7 +117,7 @@ def reply(
 ) -> dict[str, Any]:
     task = question["task"]
     verdict = {
-        "schema": "musacoder-verdict/14",
+        "schema": VERSION,
         "task": task["id"],
         "candidate": question["id"],
         "candidate_hash": "",

@@ -18,6 +18,8 @@ from pathlib import Path
 from report.document import OUTCOMES, Json
 
 ROOT = Path(__file__).resolve().parents[3]
+SCHEMA = json.loads((ROOT / "docs/verdict.schema.json").read_text())
+VERSION = SCHEMA["properties"]["schema"]["const"]
 STAGES = ("extraction", "legality", "compile", "runtime", "correctness")
 FAILS_AT = {"extraction": 0, "illegal": 1, "compile": 2, "runtime": 3, "timeout": 3, "oom": 3,
             "wrong": 4}  # fmt: skip
@@ -133,7 +135,7 @@ def verdict(rng: random.Random, task: str, candidate: str, outcome: Json) -> Jso
     is_timed = bool(outcome.get("performance"))
     stages = ("extract", "legality", "compile", "reference", "correctness")
     return {
-        "schema": "musacoder-verdict/14", "task": task, "candidate": candidate,
+        "schema": VERSION, "task": task, "candidate": candidate,
         "candidate_hash": f"{rng.getrandbits(256):064x}", "backend": "cuda" if is_timed else "cpu",
         "seed": str(rng.getrandbits(64)), "outcome": outcome,
         "task_grade": {"grade": "good", "reasons": []}, "not_tried": [],
