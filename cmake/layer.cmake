@@ -56,8 +56,8 @@ endfunction()
 # library and one test program.  USES are the layers that its headers mention; HIDES stay inside its
 # .cc files; LONG are tests that are not quick.
 # *_test.cc hold tests, test_*.cc what long ones need, and testing/ what the tests of other layers
-# use, too.  Each layer has an include root that shows it
-# alone, so an undeclared include does not compile.
+# use, too.  Each layer has an include root that shows it alone, so an undeclared include does not
+# compile.
 function(layer name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "LONG" "USES;HIDES")
   set(dir ${PROJECT_SOURCE_DIR}/src/${name})

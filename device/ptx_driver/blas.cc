@@ -250,7 +250,7 @@ bool is_in(int compute, std::span<const int> numbers) {
   return std::ranges::find(numbers, compute) != numbers.end();
 }
 
-// True if columns of so many rows fit into the stride, and all places are numbers.
+// True if the columns of the matrix fit into its stride, and no offset overflows.
 bool fits(const Matrix& matrix, int64_t rows, int64_t columns, int64_t count) {
   const auto [height, width] =
       matrix.is_transposed ? std::pair(columns, rows) : std::pair(rows, columns);
@@ -259,7 +259,7 @@ bool fits(const Matrix& matrix, int64_t rows, int64_t columns, int64_t count) {
          matrix.step <= kElementsMax / std::max<int64_t>(count, 1);
 }
 
-// Queues it; the result is a cublasStatus_t.
+// Queues the product; the result is a cublasStatus_t.
 int queue(const Handle& handle, const Product& product, int compute) {
   const bool is_double = is_in(compute, kDoubles);
   const auto& [m, n, k, count, a, b, c, scalar_type, alpha, beta] = product;

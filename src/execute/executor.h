@@ -39,7 +39,6 @@ struct StageLimits {
   double load_s = 60;
   double forward_s = 30;
   double candidate_s = 120;  // All responses of one candidate together, in wall-clock time.
-  double queue_s = 2;        // The time after which enqueuing a batch counts as waiting.
   double judge_s = 300;
   ChildLimits child{};
   bool device_reports = false;  // True if the device reports findings in kernels.
