@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Public answers that KernelBench's harness recorded as correct, judged by MooreEval on the CPU.
+"""Public answers that KernelBench's harness recorded as correct, judged by MooreEval, on the CPU or a GPU.
 
 The answers are those of public repositories, of which nothing is here. `git clone --bare` copies
 one. An answer is a text for a task: the same text in two runs is one answer, and it is recorded as
@@ -15,7 +15,7 @@ time, so a command that was ended goes on where it was. An answer has up to four
     verified     the task's values times 1, 3, 0.01 and -1, its own size: the same
 
 usage: lab/audit/audit.py export FOLDER OWNER/NAME=REPOSITORY...
-       lab/audit/audit.py judge FOLDER --count 120 [--musacoder PROGRAM] [--only KEY]
+       lab/audit/audit.py judge FOLDER --count 120 [--musacoder PROGRAM] [--backend cuda] [--only KEY]
        lab/audit/audit.py table FOLDER [--count 120]
 """
 
@@ -299,7 +299,7 @@ def of_values(verdicts: Mapping[str, Json]) -> Json | None:
     return verdicts.get("kernelbench") if kind_of(ours) == "illegal" else ours
 
 
-def judge(folder: Path, answers: Sequence[Answer], program: str, jobs: int) -> None:
+def judge(folder: Path, answers: Sequence[Answer], command: Sequence[str]) -> None:
     for protocol in PROTOCOLS:
         verdicts = read_verdicts(folder)
         pending = [one for one in answers if wants(protocol, verdicts[one.key])]
@@ -308,7 +308,7 @@ def judge(folder: Path, answers: Sequence[Answer], program: str, jobs: int) -> N
             print(f"{protocol}: {len(of_suite)} answers of {repository}", flush=True)
             for start in range(0, len(of_suite), BATCH):
                 batch = of_suite[start : start + BATCH]
-                judge_batch(folder, batch, protocol, [program, "-j", str(jobs)])
+                judge_batch(folder, batch, protocol, command)
 
 
 def judge_batch(
@@ -320,7 +320,7 @@ def judge_batch(
         path = Path(temporary) / "answers.jsonl"
         write_lines(path, [submission(one) for one in answers])
         suite = folder / suite_of(answers[0].repository)
-        options = [*command[1:], "--suite", str(suite), "--backend", "cpu", "--seed", str(SEED)]
+        options = [*command[1:], "--suite", str(suite), "--seed", str(SEED)]
         words = [command[0], "eval", str(path), *options, "--json", *PROTOCOLS[protocol]]
         with (
             subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process,
@@ -595,6 +595,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--only", help="one answer, by its key or the end of it")
     parser.add_argument("--musacoder", default="musacoder", help="the program")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--backend", default="cpu", help="cpu, or cuda: without times")
     given = parser.parse_args(arguments)
     try:
         if given.command == "export":
@@ -603,7 +604,8 @@ def main(arguments: Sequence[str]) -> int:
         answers = drawn(given.folder, given.count)
         answers = [one for one in answers if one.key.endswith(given.only or "")]
         if given.command == "judge":
-            judge(given.folder, answers, given.musacoder, given.jobs)
+            options = ["--backend", given.backend, "--no-timing", "-j", str(given.jobs)]
+            judge(given.folder, answers, [given.musacoder, *options])
         else:
             print(table(given.folder, answers))
     except (InputError, OSError, subprocess.CalledProcessError) as error:

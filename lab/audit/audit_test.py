@@ -150,7 +150,7 @@ class Judges(unittest.TestCase):
 
     def judge(self, count: int) -> None:
         with contextlib.redirect_stdout(io.StringIO()):
-            audit.judge(self.folder, audit.drawn(self.folder, count), str(self.program), 1)
+            audit.judge(self.folder, audit.drawn(self.folder, count), [str(self.program)])
 
     def test_each_answer_once_and_what_failed_by_more_protocols(self) -> None:
         self.judge(1)
