@@ -48,92 +48,50 @@ BAD_INPUT = 2
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """The settings that determine the table."""
+    """The settings that determine the table; their defaults are for a CPU."""
 
-    model: str  # A pretrained model: a folder or GGUF file. Empty: random weights.
-    tasks: int  # Tasks of the forge, for training and test.
-    style: str  # The style of the forge's answers: compact or full.
-    families: str
-    dialect: str  # The dialect of the answers: cuda or musa.
-    operators: str  # The families of operators; empty: all.
-    depth: int  # Operators of a task, at most.
-    test_share: float  # The share of operator structures for the test set.
-    shown_share: float  # The share of the others with solutions for SFT; the rest is for RL.
-    solutions: int  # Solutions of a task, at most.
-    bugs_share: float  # The share of training tasks with repairs of failed answers, two rows each.
-    vocabulary: int
-    layers: int
-    width: int
-    heads: int
-    steps: int
-    minutes: float  # The duration of sft instead of steps; 0: steps.
-    processes: int  # For sft; each has a GPU, or a part of the cores.
-    batch_tokens: int
-    lr: float
-    rft_tasks: int  # 0: no rung rft.
-    rft_samples: int  # Answers to each of them.
-    rft_steps: int  # Steps of fine-tuning on the answers that passed.
-    rl_steps: int  # 0: no reinforcement learning.
-    rl_multi_steps: int
-    rl_prompts: int  # Prompts of a step.
-    rl_samples: int  # Answers to each of them.
-    rl_lr: float
-    rl_temperature: float  # For single turns; above 1 more groups have right and wrong answers.
-    held_out: int  # Tasks of the benchmark.
-    samples: int  # Answers to each at temperature 1, beside the greedy one; 0: none.
-    tokens_max: int  # The length of an answer.
-    batch: int  # Answers generated at once; the batch changes the last bits of logits.
-    device: str  # For training and sampling; only KernelBench's verdicts need it too.
-    bench_device: str  # The device of greedy answers.
-    kernelbench: str  # A copy of KernelBench, to measure level 1. Empty: none.
-    kernelbench_samples: int  # Answers to each of its tasks; 1: the greedy one.
-    seed: int
-    seeds: int  # Runs of the rungs after sft.
+    model: str = ""  # A pretrained model: a folder or GGUF file. Empty: random weights.
+    tasks: int = 1600  # Tasks of the forge, for training and test.
+    style: str = "compact"  # The style of the forge's answers: compact or full.
+    families: str = "elementwise,reduction"
+    dialect: str = "cuda"  # The dialect of the answers: cuda or musa.
+    operators: str = ""  # The families of operators; empty: all.
+    depth: int = 4  # Operators of a task, at most.
+    test_share: float = 0.1  # The share of operator structures for the test set.
+    shown_share: float = 0.75  # The share of the others with solutions for SFT; the rest is for RL.
+    solutions: int = 4  # Solutions of a task, at most.
+    bugs_share: float = 0.4  # The share of training tasks with repairs of failed answers.
+    vocabulary: int = 2000
+    layers: int = 4
+    width: int = 192
+    heads: int = 6
+    steps: int = 1600
+    minutes: float = 0  # The duration of sft instead of steps; 0: steps.
+    processes: int = 1  # For sft; each has a GPU, or a part of the cores.
+    batch_tokens: int = 4096
+    lr: float = 2e-3
+    rft_tasks: int = 300  # 0: no rung rft.
+    rft_samples: int = 6  # Answers to each of them.
+    rft_steps: int = 200  # Steps of fine-tuning on the answers that passed.
+    rl_steps: int = 20  # 0: no reinforcement learning.
+    rl_multi_steps: int = 10
+    rl_prompts: int = 8  # Prompts of a step.
+    rl_samples: int = 12  # Answers to each of them.
+    rl_lr: float = 5e-5
+    rl_temperature: float = 1.3  # Single turns; above 1 more groups have both kinds of answers.
+    held_out: int = 60  # Tasks of the benchmark.
+    samples: int = 0  # Answers to each at temperature 1, beside the greedy one; 0: none.
+    tokens_max: int = 320  # The length of an answer.
+    batch: int = 1  # Answers generated at once; the batch changes the last bits of logits.
+    device: str = "cpu"  # For training and sampling; only KernelBench's verdicts need it too.
+    bench_device: str = "cpu"  # The device of greedy answers.
+    kernelbench: str = ""  # A copy of KernelBench, to measure level 1. Empty: none.
+    kernelbench_samples: int = 1  # Answers to each of its tasks; 1: the greedy one.
+    seed: int = 1
+    seeds: int = 1  # Runs of the rungs after sft.
 
 
-FULL = Settings(
-    model="",
-    tasks=1600,
-    style="compact",
-    families="elementwise,reduction",
-    dialect="cuda",
-    operators="",
-    depth=4,
-    test_share=0.1,
-    shown_share=0.75,
-    solutions=4,
-    bugs_share=0.4,
-    vocabulary=2000,
-    layers=4,
-    width=192,
-    heads=6,
-    steps=1600,
-    minutes=0,
-    processes=1,
-    batch_tokens=4096,
-    lr=2e-3,
-    rft_tasks=300,
-    rft_samples=6,
-    rft_steps=200,
-    rl_steps=20,
-    rl_multi_steps=10,
-    rl_prompts=8,
-    rl_samples=12,
-    rl_lr=5e-5,
-    rl_temperature=1.3,
-    held_out=60,
-    samples=0,
-    tokens_max=320,
-    batch=1,
-    device="cpu",
-    bench_device="cpu",
-    kernelbench="",
-    kernelbench_samples=1,
-    seed=1,
-    seeds=1,
-)
-QUICK = dataclasses.replace(
-    FULL,
+QUICK = Settings(
     tasks=480,
     families="elementwise",
     operators="relu,abs,neg,square",
@@ -153,8 +111,7 @@ QUICK = dataclasses.replace(
     held_out=48,
 )
 # All operators; twenty minutes on a GPU with sixteen cores beside it are the aim.
-GPU = dataclasses.replace(
-    FULL,
+GPU = Settings(
     tasks=2700,
     families="all",
     test_share=0.06,
@@ -164,9 +121,7 @@ GPU = dataclasses.replace(
     steps=2000,
     batch_tokens=16384,
     lr=1e-3,
-    rft_tasks=300,
     rft_samples=4,
-    rft_steps=200,
     rl_steps=12,
     rl_multi_steps=8,
     rl_prompts=16,
@@ -215,8 +170,47 @@ def run(program: str, *arguments: object) -> None:
         fail(f"{program} {arguments[0]} ended with {done.returncode}")
 
 
-# A name, the output of the finished stage, and the function that makes it.
-Stage = tuple[str, Path, Callable[[], None]]
+@dataclasses.dataclass(frozen=True)
+class Stage:
+    """A step that is finished once its output exists."""
+
+    name: str
+    output: Path
+    make: Callable[[], None]
+
+
+def run_stages(stages: Sequence[Stage]) -> None:
+    """Runs the unfinished stages, so that a new call continues where the last one stopped."""
+    for number, stage in enumerate(stages, 1):
+        if not stage.output.exists():
+            say(f"{number}/{len(stages)} {stage.name}")
+            stage.make()
+
+
+def make_tokenizer(text: Path, vocabulary: int, out: Path) -> None:
+    part = out.with_suffix(".part.json")
+    command = [sys.executable, ROOT / "tools/make_tokenizer.py", "--text", text,
+               "--vocab", vocabulary, "--split", "lines", "--out", part]  # fmt: skip
+    # One thread makes the merges reproducible.
+    environment = {**os.environ, "TOKENIZERS_PARALLELISM": "false"}
+    if subprocess.run(list(map(str, command)), check=False, env=environment).returncode != 0:
+        fail("the tokenizer could not be made")
+    part.replace(out)
+
+
+def claim(folder: Path, file: str, settings: Any) -> None:
+    """Creates the run's folder, or reuses the folder of a run with the same settings."""
+    path = folder / file
+    text = json.dumps(dataclasses.asdict(settings), indent=2) + "\n"
+    if path.exists() and path.read_text() != text:
+        fail(f"{folder} holds a run with other settings: give another --out, or remove it")
+    if not path.exists() and folder.is_dir() and any(folder.iterdir()):
+        fail(f"{folder} holds something else: give another --out")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, text)
+    except OSError as error:
+        fail(f"--out {folder}: {error.strerror}")
 
 
 class Learning:
@@ -235,39 +229,19 @@ class Learning:
             if not (BIN / program).exists():
                 fail(f"{BIN / program} is not there: build it with ./run.sh build")
 
-    def claim(self) -> None:
-        """Creates the run's folder, or reuses the folder of a run with the same settings."""
-        path = self.folder / "settings.json"
-        text = json.dumps(dataclasses.asdict(self.settings), indent=2) + "\n"
-        if path.exists() and path.read_text() != text:
-            fail(f"{self.folder} holds a run with other settings: give another --out, or remove it")
-        if not path.exists() and self.folder.exists() and any(self.folder.iterdir()):
-            fail(f"{self.folder} holds something else: give another --out")
-        self.folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, text)
-
     def run_all(self) -> None:
-        random_model: list[Stage] = [
-            ("tokenizer", self.folder / "tokenizer.json", self.tokenizer),
-            ("init", self.model_of("base"), self.init),
-        ]
-        stages: list[Stage] = [
-            ("forge", self.folder / "sft.jsonl", self.forge),
-            *(
-                [("model", self.model_of("base"), self.take)]
-                if self.settings.model
-                else random_model
-            ),
-            ("sft", self.model_of("sft"), self.sft),
-            *self.benches("base", 1),
-            *self.benches("sft", 1),
-        ]
+        base = self.model_of("base")
+        stages = [Stage("forge", self.folder / "sft.jsonl", self.forge)]
+        if self.settings.model:
+            stages.append(Stage("model", base, self.take))
+        else:
+            stages.append(Stage("tokenizer", self.folder / "tokenizer.json", self.tokenizer))
+            stages.append(Stage("init", base, self.init))
+        stages.append(Stage("sft", self.model_of("sft"), self.sft))
+        stages += [*self.benches("base", 1), *self.benches("sft", 1)]
         for number in range(1, self.settings.seeds + 1):
             stages += self.rungs_of(number)
-        for place, (name, output, stage) in enumerate(stages, 1):
-            if not output.exists():
-                say(f"{place}/{len(stages)} {name}")
-                stage()
+        run_stages(stages)
         self.report()
 
     def rungs_of(self, number: int) -> list[Stage]:
@@ -281,7 +255,7 @@ class Learning:
         stages: list[Stage] = []
         for rung in self.rungs()[2:]:
             name, model = with_seed(rung, number), self.model_of(rung, number)
-            stages += [(name, model, learned[rung]), *self.benches(rung, number)]
+            stages += [Stage(name, model, learned[rung]), *self.benches(rung, number)]
         return stages
 
     def benches(self, rung: str, number: int) -> list[Stage]:
@@ -292,7 +266,7 @@ class Learning:
             kinds["kernelbench"] = self.kernelbench
         home = self.home(rung, number)
         return [
-            (
+            Stage(
                 with_seed(f"{kind} {rung}", number),
                 home / kind / rung / "summary.json",
                 partial(measure, rung, number),
@@ -340,33 +314,24 @@ class Learning:
             "--depth", s.depth, "--test-share", s.test_share, "--bugs-share", s.bugs_share,
             "--solutions", s.solutions,
             "--jobs", os.cpu_count() or 1, "--out", self.folder / "data")  # fmt: skip
-        rows = (self.folder / "data/sft.jsonl").read_text().splitlines(keepends=True)
-        lessons = [row for row in rows if json.loads(row)["kind"] != "review"
+        rows = lines_of(self.folder / "data/sft.jsonl")
+        shown = [row for row in rows if json.loads(row)["kind"] != "review"
                    and self.is_shown(json.loads(row)["operators"])]  # fmt: skip
-        tasks = (self.folder / "data/rl.jsonl").read_text().splitlines(keepends=True)
+        tasks = lines_of(self.folder / "data/rl.jsonl")
         new = [row for row in tasks
                if not self.is_shown(json.loads(row)["extra_info"]["operators"])]  # fmt: skip
-        if not lessons or (len(self.rungs()) > 2 and not new):
+        if not shown or (len(self.rungs()) > 2 and not new):
             fail("no structure for one of the rungs: give more --tasks")
         write_atomically(self.folder / "new_tasks.jsonl", "".join(new))
-        write_atomically(self.folder / "sft.jsonl", "".join(lessons))
+        write_atomically(self.folder / "sft.jsonl", "".join(shown))
 
     def is_shown(self, operators: list[str]) -> bool:
-        place = hashlib.sha256(" ".join(operators).encode()).digest()[0] / 256
-        return place < self.settings.shown_share
+        share = hashlib.sha256(" ".join(operators).encode()).digest()[0] / 256
+        return share < self.settings.shown_share
 
     def tokenizer(self) -> None:
-        s = self.settings
-        part = self.folder / "tokenizer.part.json"
-        script = ROOT / "tools/make_tokenizer.py"
-        command = [sys.executable, str(script), "--text", str(self.folder / "sft.jsonl"),
-                   "--vocab", str(s.vocabulary), "--split", "lines",
-                   "--out", str(part)]  # fmt: skip
-        # One thread makes the merges reproducible.
-        environment = {**os.environ, "TOKENIZERS_PARALLELISM": "false"}
-        if subprocess.run(command, check=False, env=environment).returncode != 0:
-            fail("the tokenizer could not be made")
-        part.replace(self.folder / "tokenizer.json")
+        make_tokenizer(self.folder / "sft.jsonl", self.settings.vocabulary,
+                       self.folder / "tokenizer.json")  # fmt: skip
 
     def init(self) -> None:
         s = self.settings
@@ -435,12 +400,11 @@ class Learning:
         if not answers.exists():
             return new
         passed: dict[str, set[bool]] = {}
-        for line in answers.read_text().splitlines():
-            episode = json.loads(line)
+        for episode in map(json.loads, lines_of(answers)):
             outcome = episode["turns"][0]["outcome"]
             passed.setdefault(episode["task"], set()).add(outcome == "pass")
         kinds = [{True, False}] + ([{False}] if turns > 1 else [])
-        rows = new.read_text().splitlines(keepends=True)
+        rows = lines_of(new)
         some = [row for row in rows if passed.get(json.loads(row)["id"]) in kinds]
         if len(some) < self.settings.rl_prompts:
             return new
@@ -496,10 +460,7 @@ class Learning:
     # ---- The report --------------------------------------------------------------------------
 
     def report(self) -> None:
-        summaries = {
-            name: json.loads((self.folder / "bench" / name / "summary.json").read_text())
-            for name in self.rungs()
-        }
+        summaries = {rung: self.summary("bench", rung) for rung in self.rungs()}
         table = table_of(summaries)
         if self.settings.kernelbench:
             table += self.kernelbench_line()
@@ -520,11 +481,12 @@ class Learning:
         last = self.model_of(self.rungs()[-1])
         say(f"{self.folder}/report.md, report.png; the trained model: {last}")
 
+    def summary(self, kind: str, rung: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((self.folder / kind / rung / "summary.json").read_text())
+        return found
+
     def kernelbench_line(self) -> str:
-        found = {
-            rung: json.loads((self.folder / "kernelbench" / rung / "summary.json").read_text())
-            for rung in self.rungs()
-        }
+        found = {rung: self.summary("kernelbench", rung) for rung in self.rungs()}
         tasks = found["base"]["groups"]["all"]["tasks"]
         lines = ""
         for k in sorted({1, self.settings.kernelbench_samples}):
@@ -539,7 +501,7 @@ class Learning:
         lines = [f"\n| temperature 1 | Avg@{k} | Pass@{k} | Avg@{k} against sft, paired |"]
         lines += ["|---|---|---|---|"]
         for rung in self.rungs()[1:]:
-            summary = json.loads((self.folder / "sampled" / rung / "summary.json").read_text())
+            summary = self.summary("sampled", rung)
             group, paired = summary["groups"]["all"], summary["paired"]
             lines.append(
                 f"| {rung} | {figure(group['average'])} | {figure(group['pass_at'].get(k))} | "
@@ -563,20 +525,23 @@ class Learning:
 
 PAIRED = ("difference", "low", "high")
 RESAMPLES = 2000
-SAYS_NOTHING = ("infra", "unsupported")  # These outcomes are in no figure.
+NOT_SCORED = ("infra", "unsupported")  # These outcomes are in no figure.
 
 
 def with_seed(stage: str, number: int) -> str:
     return stage if number == 1 else f"{stage} seed {number}"
 
 
+def lines_of(path: Path) -> list[str]:
+    return path.read_text().splitlines(keepends=True)
+
+
 def shares_of(folder: Path) -> dict[str, float]:
     """The fraction of passing answers for each task of a benchmark."""
     passed: dict[str, list[bool]] = {}
-    for line in (folder / "verdicts.jsonl").read_text().splitlines():
-        row = json.loads(line)
+    for row in map(json.loads, lines_of(folder / "verdicts.jsonl")):
         kind = row["verdict"]["outcome"]["kind"]
-        if kind not in SAYS_NOTHING:
+        if kind not in NOT_SCORED:
             passed.setdefault(row["id"], []).append(kind == "pass")
     return {task: sum(some) / len(some) for task, some in passed.items()}
 
@@ -674,8 +639,7 @@ def plot(folder: Path, summaries: dict[str, dict[str, Any]]) -> None:
     from matplotlib import pyplot
 
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4), layout="constrained")
-    rows = [json.loads(line) for line in (folder / "sft/metrics.jsonl").read_text().splitlines()]
-    rows = [row for row in rows if "loss" in row]
+    rows = [row for row in map(json.loads, lines_of(folder / "sft/metrics.jsonl")) if "loss" in row]
     left.plot([row["step"] for row in rows], [row["loss"] for row in rows], linewidth=1)
     left.set(xlabel="step", ylabel="loss of the answer's tokens, nat", yscale="log")
     left.set_title("supervised fine-tuning")
@@ -701,18 +665,29 @@ def plot(folder: Path, summaries: dict[str, dict[str, Any]]) -> None:
     part.replace(folder / "report.png")
 
 
+def add_settings(parser: argparse.ArgumentParser, settings: type, except_: str = "") -> None:
+    """Adds an option for each field of the dataclass, save for the one that has its own."""
+    for field in dataclasses.fields(settings):
+        if field.name != except_:
+            kind = {"int": int, "float": float, "str": str}[str(field.type)]
+            option = "--" + field.name.replace("_", "-")
+            parser.add_argument(option, type=kind, help=argparse.SUPPRESS)
+
+
+def changed_settings(settings: Any, arguments: argparse.Namespace) -> Any:
+    """The settings with the values of the options that were given."""
+    given = {name: value for name, value in vars(arguments).items() if value is not None}
+    names = given.keys() & {field.name for field in dataclasses.fields(settings)}
+    return dataclasses.replace(settings, **{name: given[name] for name in names})
+
+
 def settings_of(arguments: argparse.Namespace) -> Settings:
-    larger = PRETRAINED if arguments.model else GPU if arguments.gpu else FULL
-    settings = QUICK if arguments.quick else larger
+    larger = PRETRAINED if arguments.model else GPU if arguments.gpu else Settings()
     for name in ("model", "kernelbench"):
         if getattr(arguments, name):
             setattr(arguments, name, str(Path(getattr(arguments, name)).resolve()))
-    changes = {
-        field.name: getattr(arguments, field.name)
-        for field in dataclasses.fields(Settings)
-        if getattr(arguments, field.name) is not None
-    }
-    return dataclasses.replace(settings, **changes)
+    settings: Settings = changed_settings(QUICK if arguments.quick else larger, arguments)
+    return settings
 
 
 def main() -> int:
@@ -724,17 +699,13 @@ def main() -> int:
     size.add_argument("--gpu", action="store_true", help="all operators; trains on a GPU")
     parser.add_argument("--out", type=Path, help="folder of the run (build/learn, -quick, -gpu)")
     parser.add_argument("--model", help="a pretrained model to begin with: a folder or a GGUF file")
-    for field in dataclasses.fields(Settings):
-        if field.name == "model":
-            continue
-        kind = {"int": int, "float": float, "str": str}[str(field.type)]
-        parser.add_argument("--" + field.name.replace("_", "-"), type=kind, help=argparse.SUPPRESS)
+    add_settings(parser, Settings, except_="model")
     arguments = parser.parse_args()
     name = "build/learn" + ("-quick" if arguments.quick else "-gpu" if arguments.gpu else "")
     folder = arguments.out if arguments.out else ROOT / name
     learning = Learning(folder.resolve(), settings_of(arguments))
     learning.check_tools()
-    learning.claim()
+    claim(learning.folder, "settings.json", learning.settings)
     learning.run_all()
     return 0
 

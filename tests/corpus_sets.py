@@ -143,11 +143,11 @@ def contest() -> list[Case]:
     cases = []
     for path in sorted((CORPUS / "contest").glob("*/*.py")):
         text = path.read_text()
-        said = dict(re.findall(r"^# (\w+): (.*)$", text, re.MULTILINE))
-        if said["backend"] == "cuda":
+        header = dict(re.findall(r"^# (\w+): (.*)$", text, re.MULTILINE))
+        if header["backend"] == "cuda":
             continue
         name = path.stem
-        outcomes = re.findall(r"\w+", said["expect"].split(", or")[0])
+        outcomes = re.findall(r"\w+", header["expect"].split(", or")[0])
         entry = known.get(name, {})
         if isinstance(entry, str):
             outcomes = ["pass"]
@@ -155,8 +155,8 @@ def contest() -> list[Case]:
             outcomes = [entry["outcome"]]
         elif "also" in entry:
             outcomes.append(entry["also"])
-        options = ("--policy", said["policy"]) if "policy" in said else ()
-        cases.append(Case(name, said["task"], text, Expectation(tuple(outcomes)), options))
+        options = ("--policy", header["policy"]) if "policy" in header else ()
+        cases.append(Case(name, header["task"], text, Expectation(tuple(outcomes)), options))
     return cases
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is expected of a verdict, and in what a verdict is otherwise.
+"""The expectation of a verdict, and its differences from a verdict.
 
 An entry of an `expected.json` reads, all but `expect` optional:
 

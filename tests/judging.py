@@ -58,7 +58,7 @@ class Judge:
             return [found.get(f"{case.task}#{case.name}") for case in cases]
 
     def _call(self, command: Sequence[str]) -> bool:
-        """Whether it came to its end; its processes end with this one's, whatever happens."""
+        """True if it came to its end; its processes end with this one's, whatever happens."""
         start = time.monotonic()
         try:
             process = subprocess.Popen(command, stdout=subprocess.DEVNULL)

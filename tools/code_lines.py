@@ -103,12 +103,17 @@ def text_of(counts: Counts) -> str:
     return text
 
 
+def listed_files(root: pathlib.Path, *options: str) -> list[str]:
+    """The files that `git ls-files` lists and that exist."""
+    command = ["git", "-C", str(root), "ls-files", "-z", *options]
+    output = subprocess.run(command, check=True, capture_output=True).stdout.decode()
+    return [path for path in output.split("\0") if path and (root / path).is_file()]
+
+
 def main(arguments: list[str]) -> int:
-    listed = subprocess.run(["git", "-C", str(ROOT), "ls-files"], check=True, capture_output=True)
-    paths = [path for path in listed.stdout.decode().split("\n") if (ROOT / path).is_file()]
     counts = counts_of(
         (path, (ROOT / path).read_text("utf-8"))
-        for path in paths
+        for path in listed_files(ROOT)
         if pathlib.PurePath(path).suffix in LANGUAGES
     )
     if "--write" in arguments:
@@ -117,9 +122,9 @@ def main(arguments: list[str]) -> int:
         for room, lines in sorted(rooms.items()):
             print(f"{language:7} {room:24} {lines:6}")
         print(f"{language:7} {'all':24} {sum(rooms.values()):6}")
-    told = list(breaches(counts, tomllib.loads((ROOT / BUDGETS).read_text("utf-8"))))
-    print("\n".join(told))
-    return 1 if told else 0
+    found = list(breaches(counts, tomllib.loads((ROOT / BUDGETS).read_text("utf-8"))))
+    print("\n".join(found))
+    return 1 if found else 0
 
 
 if __name__ == "__main__":

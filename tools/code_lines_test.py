@@ -26,9 +26,9 @@ class CodeLines(unittest.TestCase):
     def test_a_budget_is_neither_exceeded_nor_far_above(self) -> None:
         counts = counts_of([("src/core/a.cc", "int a;\n" * 100)])
         for budget, says in ((99, "more than its budget"), (100, ""), (206, "lower its budget")):
-            told = list(breaches(counts, {"C++": {"src/core": budget}}))
-            self.assertEqual(len(told), 1 if says else 0)
-            self.assertTrue(all(says in one for one in told))
+            found = list(breaches(counts, {"C++": {"src/core": budget}}))
+            self.assertEqual(len(found), 1 if says else 0)
+            self.assertTrue(all(says in one for one in found))
         self.assertEqual(len(list(breaches(counts, {}))), 1)
 
 

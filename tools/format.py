@@ -18,6 +18,8 @@ import shutil
 import subprocess
 import sys
 
+from code_lines import listed_files
+
 CLANG_FORMAT_VERSION = "19"
 CPP_SUFFIXES = {".cc", ".h", ".cu", ".cuh", ".hpp"}
 # These files are kept as models wrote them.
@@ -31,16 +33,10 @@ def clang_format() -> str | None:
         program = shutil.which(name)
         if program is None:
             continue
-        told = subprocess.run([program, "--version"], capture_output=True, text=True).stdout
-        if f"version {CLANG_FORMAT_VERSION}." in told:
+        output = subprocess.run([program, "--version"], capture_output=True, text=True).stdout
+        if f"version {CLANG_FORMAT_VERSION}." in output:
             return program
     return None
-
-
-def sources() -> list[str]:
-    command = ["git", "-C", str(ROOT), "ls-files", "-z"]
-    listed = subprocess.run(command, check=True, capture_output=True).stdout.decode().split("\0")
-    return [path for path in listed if path and not path.startswith(ANSWERS)]
 
 
 def unformatted_cpp(program: str, paths: list[str]) -> list[str]:
@@ -54,9 +50,9 @@ def unformatted_cpp(program: str, paths: list[str]) -> list[str]:
 
 def unformatted_python(program: str, paths: list[str]) -> list[str]:
     command = [program, "--line-length", "100", "--check", *paths]
-    told = subprocess.run(command, capture_output=True, text=True).stderr
+    output = subprocess.run(command, capture_output=True, text=True).stderr
     return sorted(
-        os.path.relpath(path, ROOT) for path in re.findall(r"^would reformat (.+)$", told, re.M)
+        os.path.relpath(path, ROOT) for path in re.findall(r"^would reformat (.+)$", output, re.M)
     )
 
 
@@ -66,7 +62,7 @@ def main(arguments: list[str]) -> int:
     if for_cpp is None or for_python is None:
         print(f"skipped: clang-format {CLANG_FORMAT_VERSION} or black is not installed")
         return SKIPPED
-    paths = [path for path in sources() if os.path.exists(path)]
+    paths = [path for path in listed_files(ROOT) if not path.startswith(ANSWERS)]
     cpp = [path for path in paths if pathlib.PurePath(path).suffix in CPP_SUFFIXES]
     wrong_cpp = unformatted_cpp(for_cpp, cpp)
     wrong_python = unformatted_python(for_python, [path for path in paths if path.endswith(".py")])

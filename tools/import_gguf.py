@@ -333,7 +333,7 @@ def main() -> int:
         print(f"import_gguf: {out} is there already; give another --out", file=sys.stderr)
         return 2
     part = out.with_name(out.name + ".part")
-    shutil.rmtree(part, ignore_errors=True)  # Left by an interrupted run.
+    shutil.rmtree(part, ignore_errors=True)  # An interrupted run may have left it.
     try:
         write_folder(arguments.file, part)
     except (Refused, OSError) as wrong:

@@ -150,9 +150,8 @@ def definitions(schemas: Json) -> Iterator[str]:
         yield f"## {name}\n\n{cell(schema.get('description', ''))}\n\n{members(schema)}"
 
 
-def verdict_page(schema: Json) -> str:
-    head = "# Fields of a verdict\n\nFrom [verdict.schema.json](../verdict.schema.json); "
-    head += "[the verdict](../verdict.md) explains them.\n"
+def schema_page(title: str, name: str, explained_in: str, schema: Json) -> str:
+    head = f"# {title}\n\nFrom [{name}](../{name}); {explained_in} explains them.\n"
     return "\n".join([head, members(schema), *definitions(schema["$defs"])])
 
 
@@ -270,18 +269,12 @@ def python_page(package: Path) -> str:
 def scripts_page(root: Path) -> str:
     usage = (root / "run.sh").read_text().partition("usage: ./run.sh")[2].partition("\nTXT")[0]
     parts = ["# Scripts\n\nFrom their docstrings.\n", "## run.sh\n", fenced("./run.sh" + usage)]
-    for pattern in ("tools/*.py", "tools/*/*.py", "tests/*.py", "examples/*.py"):
+    for pattern in ("tools/*.py", "tests/*.py", "examples/*.py", "lab/texts/*.py"):
         for path in sorted(root.glob(pattern)):
             text = ast.get_docstring(ast.parse(path.read_text()))
             if os.access(path, os.X_OK) and text:
                 parts += [f"## {path.relative_to(root)}\n", fenced(text)]
     return "\n".join(parts)
-
-
-def document_page(source: str) -> str:
-    shapes = source.partition("# ---- Shapes")[2].partition("\nNAMES")[0].partition("\n")[2]
-    text = ast.get_docstring(ast.parse(source)) or ""
-    return f"# The document of a report\n\n{text}\n\n```python\n{shapes.strip()}\n```\n"
 
 
 def decisions_page(folder: Path) -> str:
@@ -308,14 +301,22 @@ def pages(program: Path, root: Path = ROOT) -> dict[str, str]:
     def text(path: str) -> str:
         return (root / path).read_text()
 
+    def schema(title: str, stem: str, explained_in: str) -> str:
+        name = f"{stem}.schema.json"
+        return schema_page(title, name, explained_in, data(f"docs/{name}"))
+
     return {
         "reference/commands.md": commands_page(program),
         "reference/findings.md": findings_page(program, text("src/reward/hints.cc")),
-        "reference/verdict.md": verdict_page(data("docs/verdict.schema.json")),
+        "reference/verdict.md": schema(
+            "Fields of a verdict", "verdict", "[the verdict](../verdict.md)"
+        ),
         "reference/policies.md": policies_page(root / "data/policy"),
         "reference/http.md": http_page(data("python/musacoder/server/openapi.json")),
         "reference/python.md": python_page(root / "python/musacoder"),
-        "reference/document.md": document_page(text("python/report/document.py")),
+        "reference/document.md": schema(
+            "The document of a report", "report", "[bench](../bench.md)"
+        ),
         "reference/events.md": header_page("Events of a run", text("src/bench/live.h")),
         "reference/rl_metrics.md": header_page("Metrics of RL", text("src/loop/rl_metrics.h")),
         "reference/forge_data.md": text("data/forge/README.md"),

@@ -52,7 +52,7 @@ def is_number(value: object) -> bool:
 
 
 def form_findings(row: Row) -> Iterator[str]:
-    """What is wrong with a row whatever its command does."""
+    """The faults of a row apart from its command."""
     if set(row) != MEMBERS:
         yield f"members: {', '.join(sorted(set(row) ^ MEMBERS))}"
         return
@@ -78,7 +78,7 @@ def form_findings(row: Row) -> Iterator[str]:
 def scripts_options(script: Path, words: list[str]) -> Iterator[str]:
     """The long options among the words that a script of ours does not have, by its text."""
     text = script.read_text()
-    if script.name == "run.sh":  # It hands its options to one of these.
+    if script.name == "run.sh":  # It passes its options to one of these.
         scripts = [*ROOT.glob("examples/*.py"), *ROOT.glob("lab/ladder/*.py")]
         text += "".join(path.read_text() for path in scripts)
     for word in words:
@@ -89,11 +89,11 @@ def scripts_options(script: Path, words: list[str]) -> Iterator[str]:
 
 
 def program_findings(words: list[str]) -> Iterator[str]:
-    """Whether the first word of a command names what is there."""
+    """The faults of a command's first word and script."""
     program, *rest = words
     program = re.sub(r"^build/dev/bin/(?=musacoder)", "", program)
     if program in ("musacoder", "musacoder-learn", "ctest"):
-        return  # Looked at by their --help; tests are named by patterns.
+        return  # --help shows their options; tests have patterns.
     if program == "python3" and rest:
         program, *rest = rest
     name = program.removeprefix("build/dev/bin/")
@@ -131,7 +131,7 @@ def findings_of(row: Row, musacoder: Path) -> Iterator[str]:
 
 
 def read_sections() -> dict[str, list[Row]]:
-    """The rows of each file.  Raises ValueError with the file that is none."""
+    """The rows of each file.  Raises ValueError for a file that is no section."""
     sections = {}
     for path in sorted(FOLDER.glob("*.jsonl")):
         if path.stem not in SECTIONS:

@@ -11,7 +11,6 @@ usage: python3 tools/tidy.py [ROOT]
 import os
 import pathlib
 import re
-import subprocess
 import sys
 import tomllib
 from collections.abc import Callable, Iterator
@@ -311,23 +310,17 @@ def breaches(paths: list[str], root: pathlib.Path) -> Iterator[str]:
     budgets = [file.text for file in files if file.path == code_lines.BUDGETS]
     for text in budgets:
         counts = code_lines.counts_of((file.path, file.text) for file in files)
-        for told in code_lines.breaches(counts, tomllib.loads(text)):
-            yield f"{code_lines.BUDGETS}:1: {told}"
-
-
-def listed(root: pathlib.Path, *options: str) -> set[str]:
-    command = ["git", "-C", str(root), "ls-files", "-z", *options]
-    output = subprocess.run(command, check=True, capture_output=True).stdout.decode()
-    return {path for path in output.split("\0") if path and (root / path).is_file()}
+        for breach in code_lines.breaches(counts, tomllib.loads(text)):
+            yield f"{code_lines.BUDGETS}:1: {breach}"
 
 
 def known_to_git(root: pathlib.Path) -> list[str]:
     """The tracked files, and new files in the source folders.  The pages' commands create verdicts,
     prepared files and virtual environments elsewhere: these are the user's.
     """
-    tracked = listed(root)
+    tracked = set(code_lines.listed_files(root))
     rooms = {pathlib.PurePath(path).parts[0] for path in tracked if "/" in path}
-    new = listed(root, "--others", "--exclude-standard")
+    new = code_lines.listed_files(root, "--others", "--exclude-standard")
     environments = [path.removesuffix("pyvenv.cfg") for path in new if path.endswith("/pyvenv.cfg")]
     ours = {
         path

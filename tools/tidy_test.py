@@ -164,8 +164,8 @@ class Repository(unittest.TestCase):
 
     def test_finds_a_link_that_leads_nowhere(self) -> None:
         self.write(A, "# A\n[b](b.md) [c](b.md#the-heading) [a](#a) [web](https://x.y)\n")
-        said = A + ":2: there is no b.md"
-        self.assertEqual(self.found(), [said, said])
+        breach = A + ":2: there is no b.md"
+        self.assertEqual(self.found(), [breach, breach])
         self.write(B, "## Another heading\n")
         self.assertEqual(self.found(), [A + ":2: b.md has no heading #the-heading"])
         self.write(B, "## The `heading`\n")

@@ -32,7 +32,7 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "lab/gpu")]
 from corpus_sets import PASS, Case  # noqa: E402
 from expectation import Json  # noqa: E402
 from judging import Judge, end_with_children, seed_of  # noqa: E402
-from real_answers import told  # noqa: E402
+from real_answers import description_of  # noqa: E402
 
 ANSWERS = "KernelBench/level1_musa"
 RESULTS = "deepseek_api_level1_musa_s4000_baseline/eval_results.json"
@@ -107,8 +107,8 @@ def compare(numbers: Sequence[int], was_right: Json, results: Sequence[Json | No
         there = "right" if is_right else "wrong"
         rule = rule_of(outcome)
         rules[rule] += 1
-        told_here = told(outcome) if result else "not judged"
-        print(f"  {number}: {there} on the S4000; {f'[{rule}] ' if rule else ''}{told_here}")
+        described = description_of(outcome) if result else "not judged"
+        print(f"  {number}: {there} on the S4000; {f'[{rule}] ' if rule else ''}{described}")
     num_others = rules.pop("", 0)
     print(f"{num_same} of {len(numbers)} as on the S4000, {dict(sorted(counts.items()))}")
     print(f"otherwise by a rule: {dict(sorted(rules.items()))}; otherwise: {num_others}")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How musa_answers.py rewrites an answer, and the rules that it names.
+"""Tests of the answers that musa_answers.py rewrites, and of the rules that it names.
 
-usage: python3 -m unittest discover -s tools -p '*_test.py'
+usage: python3 -m unittest discover -s lab/answers -p '*_test.py'
 """
 
 from __future__ import annotations

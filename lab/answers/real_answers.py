@@ -64,7 +64,7 @@ class Label:
 
 
 class InputError(Exception):
-    """One line for whoever called the script."""
+    """The input is wrong; the message is one line for the user."""
 
 
 # ---- Input --------------------------------------------------------------------------------------
@@ -82,7 +82,7 @@ def text_of(checkout: Path, path: str) -> str:
 
 
 def answers_of(raw: Sequence[Json]) -> list[Answer]:
-    """In order of level and problem; the raw data counts problems from 0, KernelBench from 1."""
+    """Answers by level and problem; the raw data counts problems from 0, KernelBench from 1."""
     found = []
     counts: collections.Counter[tuple[int, int]] = collections.Counter()
     for entry in raw:
@@ -150,7 +150,7 @@ def write_lines(path: Path, lines: Sequence[Json]) -> None:
 
 
 def read_outcomes(path: Path) -> dict[str, Json]:
-    """By key; of one that was judged twice the last."""
+    """The last outcome of each answer, by key."""
     verdicts = [line["verdict"] for line in read_lines(path)]
     return {key_of(verdict["candidate"]): verdict["outcome"] for verdict in verdicts}
 
@@ -163,7 +163,7 @@ def key_of(candidate: str) -> str:
 
 
 def class_of(outcome: Json | None) -> str:
-    """What the bars count."""
+    """The class of an outcome that the bars count."""
     kind = "not judged" if outcome is None else str(outcome["kind"])
     return kind if kind in ("pass", "unsupported", "infra", "not judged") else "refused"
 
@@ -186,8 +186,8 @@ def counted(
     return rows
 
 
-def told(outcome: Json) -> str:
-    """The kind and the evidence, in a line."""
+def description_of(outcome: Json) -> str:
+    """The kind and the evidence of an outcome, in one line."""
     trials = outcome.get("trials", [])
     lists = [outcome.get(name, []) for name in ("constructs", "diagnostics", "findings")]
     evidence = [one for each in (*lists, *(trial["findings"] for trial in trials)) for one in each]
@@ -213,7 +213,7 @@ def listed(
         if outcome is None:
             continue
         if label.label == "honest" and outcome["kind"] != "pass":
-            yield f"  honest {key}: {told(outcome)}"
+            yield f"  honest {key}: {description_of(outcome)}"
         if label.label != "honest" and outcome["kind"] == "pass":
             yield f"  {label.label} {key} passes: {label.reason}"
 

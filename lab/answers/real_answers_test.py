@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What real_answers.py writes and reads, and its result.
+"""Tests of the files of real_answers.py, and of its result.
 
-usage: python3 -m unittest discover -s tools -p '*_test.py'
+usage: python3 -m unittest discover -s lab/answers -p '*_test.py'
 """
 
 from __future__ import annotations
@@ -87,11 +87,11 @@ class Input(InFolder):
         self.assertEqual(real_answers.read_exported(self.folder / "inputs"), ANSWERS)
 
     def test_a_path_without_answers_is_one_line(self) -> None:
-        with contextlib.redirect_stderr(io.StringIO()) as said:
+        with contextlib.redirect_stderr(io.StringIO()) as printed:
             self.assertEqual(
                 real_answers.main(["export", str(self.folder), str(self.folder / "inputs")]), 2
             )
-        self.assertRegex(said.getvalue(), r"\Areal_answers: no .*/raw_data.json in .*\n\Z")
+        self.assertRegex(printed.getvalue(), r"\Areal_answers: no .*/raw_data.json in .*\n\Z")
 
 
 class Labels(InFolder):
@@ -105,12 +105,12 @@ class Labels(InFolder):
         self.assertEqual(self.read(), {"1/2/0": Label("wrong", "a race")})
 
     def test_what_does_not_fit_is_told(self) -> None:
-        for changes, told in (
+        for changes, message in (
             ({"key": "1/2/1"}, "no label for 1/2/0"),
             ({"hash": "0" * 16}, "1/2/0 is not the text"),
             ({"label": "fine"}, "no label is named 'fine'"),
         ):
-            with self.subTest(told), self.assertRaisesRegex(InputError, told):
+            with self.subTest(message), self.assertRaisesRegex(InputError, message):
                 self.read(**changes)
 
     def test_those_of_the_repository_say_why(self) -> None:
@@ -174,13 +174,13 @@ class Result(unittest.TestCase):
             ({"kind": "infra", "message": "no\nmemory"}, "infra: no memory"),
         ):
             with self.subTest(expected):
-                self.assertEqual(real_answers.told(outcome), expected)
+                self.assertEqual(real_answers.description_of(outcome), expected)
 
     def missed(self, **outcomes: str) -> list[str]:
-        """With `<label>_<n>` for answers of that label and the kinds of their outcomes."""
+        """The bars that are not met; `<label>_<n>` are answers of that label, by outcome."""
         labels = {name: Label(name.split("_")[0], "") for name in outcomes}
-        told = {name: {"kind": kind} for name, kind in outcomes.items() if kind}
-        return real_answers.missed(labels, told, list(outcomes))
+        by_name = {name: {"kind": kind} for name, kind in outcomes.items() if kind}
+        return real_answers.missed(labels, by_name, list(outcomes))
 
     def test_a_bar_is_missed_above_it_alone(self) -> None:
         self.assertEqual(self.missed(honest_0="wrong", torch_0="illegal", wrong_0="pass"), [])

@@ -61,14 +61,14 @@ PROTOCOLS: dict[str, tuple[str, ...]] = {
     "verified": ("--policy", "kernelbench", "--inputs", "verified", "--no-shapes"),
 }
 
-# Faults of an answer, and what says nothing against it.
+# The faults of an answer, and the results that are no fault.
 RACE, MEMORY, CRASH = "race", "memory error", "fails when it runs"
 OWN_VALUES, OTHER_VALUES = "wrong at the task's own values", "wrong at other values only"
 STATE, TORCH, NO_KERNEL, CHEAT = "state", "PyTorch's work", "no kernel of its own", "cheat"
 FAULTS = (RACE, MEMORY, CRASH, OWN_VALUES, OTHER_VALUES, STATE, NO_KERNEL, CHEAT)
 COMPILE, SIZES, LIMIT = "does not compile here", "wrong at other sizes only", "over a limit here"
 SPECIAL, PRECISION = "wrong at NaN or infinity only", "right to 1 %, not to 0.01 %"
-# A reading alone says these.
+# Only a reader finds these.
 OURS, REDUCED, NAMES = "MooreEval's error", "wrong at reduced sizes only", "needs the task's module"
 RUNS = (TORCH, PRECISION, SIZES, SPECIAL)
 APART = (*RUNS, REDUCED, OURS, NAMES, COMPILE, LIMIT, "unsupported", "not judged")
@@ -97,7 +97,7 @@ class Answer:
 
 
 class InputError(Exception):
-    """One line for whoever called the script."""
+    """The input is wrong; the message is one line for the user."""
 
 
 # ---- Records ------------------------------------------------------------------------------------
@@ -267,7 +267,7 @@ Verdicts = dict[str, dict[str, Json]]  # Key of an answer, name of a protocol.
 
 
 def read_verdicts(folder: Path) -> Verdicts:
-    """The last of each protocol; one that the machine could not give is no verdict."""
+    """The last verdict of each protocol, apart from failures of the machine."""
     found: Verdicts = collections.defaultdict(dict)
     path = folder / "verdicts.jsonl"
     for line in read_lines(path) if path.exists() else []:
@@ -277,7 +277,7 @@ def read_verdicts(folder: Path) -> Verdicts:
 
 
 def wants(protocol: str, verdicts: Mapping[str, Json]) -> bool:
-    """Whether an answer with these verdicts is to be judged by this protocol too."""
+    """True if an answer with these verdicts is to be judged by this protocol too."""
     if protocol in verdicts:
         return False
     if protocol == "musacoder":
@@ -314,7 +314,7 @@ def judge(folder: Path, answers: Sequence[Answer], command: Sequence[str]) -> No
 def judge_batch(
     folder: Path, answers: Sequence[Answer], protocol: str, command: Sequence[str]
 ) -> None:
-    """Appends their verdicts: the program prints them when it has judged all."""
+    """Appends the verdicts of a batch, which the program prints at its end."""
     keys = {f"{one.task}#{one.sample}": one.key for one in answers}
     with tempfile.TemporaryDirectory() as temporary:
         path = Path(temporary) / "answers.jsonl"
@@ -345,7 +345,7 @@ def submission(answer: Answer) -> Json:
 
 
 def fault_of(verdicts: Mapping[str, Json]) -> str:
-    """One of FAULTS, of APART, or PASS."""
+    """The fault of an answer: one of FAULTS, one of APART, or PASS."""
     ours, values = verdicts.get("musacoder"), of_values(verdicts)
     kind = kind_of(values)
     if kind in ("not judged", "unsupported"):
@@ -363,7 +363,7 @@ def fault_of(verdicts: Mapping[str, Json]) -> str:
 
 
 def passing(outcome: Json, is_refused: bool) -> str:
-    """The trials that failed do not count for KernelBench's tasks, or it would not be a pass."""
+    """A passing answer's fault: its failed trials do not count for KernelBench's tasks."""
     shapes = {one["shape"] for one in outcome["trials"] if not one["passed"]}
     if is_refused:
         return TORCH
@@ -386,7 +386,7 @@ def wrong(outcome: Json, verdicts: Mapping[str, Json]) -> str:
 
 
 def is_close(check: Json) -> bool:
-    """Whether the largest error is within 100 times what is allowed, 1 % for fp32."""
+    """True if the largest error is within 100 times what is allowed, 1 % for fp32."""
     numbers = [check["error_max"], check["error_tolerance"]]
     if check["problem"] != "value" or any(isinstance(one, str) for one in numbers):
         return False
@@ -398,7 +398,7 @@ def has_wrong_output(trial: Json) -> bool:
 
 
 def fails_by_state(verdict: Json | None) -> bool:
-    """Whether it is wrong, and not by its outputs."""
+    """True if the answer is wrong, and not by its outputs."""
     trials = failed(verdict["outcome"]) if verdict else []
     return kind_of(verdict) == "wrong" and not any(has_wrong_output(trial) for trial in trials)
 
@@ -419,7 +419,7 @@ def of_findings(findings: Iterable[Json]) -> str:
 
 
 def findings_of(outcome: Json) -> list[Json]:
-    """Of the kernels, at the main shape or before a fatal end."""
+    """The findings of the kernels, at the main shape or before a fatal end."""
     trials = [one for trial in failed(outcome) for one in trial["findings"]]
     return [*outcome.get("findings", []), *trials]
 
@@ -435,7 +435,7 @@ def is_ruled(outcome: Json, rule: str) -> bool:
 
 
 def evidence(verdict: Json) -> str:
-    """One line of it, without the answer's text."""
+    """One line of evidence, without the answer's text."""
     outcome = verdict["outcome"]
     if found := findings_of(outcome):
         return evidence_of(found[0], outcome)
@@ -528,7 +528,7 @@ def by_fault(answers: Sequence[Answer], faults: Mapping[str, str]) -> str:
 
 
 def by_error(answers: Sequence[Answer], readings: Mapping[str, Json]) -> str:
-    """Answers that the program judged wrongly, by what was mended since."""
+    """The answers that the program judged wrongly, by the fault that was mended since."""
     read = [readings.get(one.key, {}) for one in answers]
     names = [one["mended"] for one in read if "mended" in one]
     names += [OURS for one in read if one.get("fault") == OURS]

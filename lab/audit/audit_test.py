@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What audit.py reads of a repository, whom it judges, and what it calls a fault.
+"""Tests of the answers that audit.py reads and judges, and of the faults that it names.
 
 usage: python3 -m unittest discover -s lab/audit -p '*_test.py'
 """

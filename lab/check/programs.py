@@ -181,7 +181,7 @@ def hecbench(checkout: Path) -> Iterator[Program]:
 
 
 def outcome(code: int, report: dict[str, Any], written: str) -> tuple[str, str]:
-    """What the program was, and why."""
+    """The outcome of a program, and the reason."""
     if code < 0 or re.search(r"MC_CHECK|MC_EMU_CHECK|the device ended", written):
         return "our crash", written.strip().rpartition("\n")[2]
     if not report:
@@ -202,7 +202,7 @@ def outcome(code: int, report: dict[str, Any], written: str) -> tuple[str, str]:
 
 
 def processor_seconds() -> float:
-    """Of all children that have ended, and theirs."""
+    """The processor time of all children that have ended, and of their children."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 

@@ -18,7 +18,7 @@ def variation(values: Sequence[float]) -> float:
 
 
 def half_width(estimate: Mapping[str, float]) -> float:
-    """Of its interval, as a share of its median."""
+    """Half the width of a figure's interval, as a share of its median."""
     return (estimate["high"] - estimate["low"]) / 2 / estimate["median"]
 
 
@@ -37,7 +37,7 @@ def share_interval(num_hits: int, num_tries: int) -> tuple[float, float]:
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Columns as wide as they must be; text to the left, numbers to the right."""
+    """A table with columns of the least width; texts are on the left, numbers on the right."""
     texts = [list(heads), *([_text(value) for value in row] for row in rows)]
     widths = [max(len(line[i]) for line in texts) for i in range(len(heads))]
     is_text = [any(isinstance(row[i], str) for row in rows) for i in range(len(heads))]
@@ -52,5 +52,5 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 def _text(value: object) -> str:
-    """Four digits tell a measurement."""
+    """A text of a cell; a measurement has four digits."""
     return f"{value:#.4g}".rstrip(".") if isinstance(value, float) else str(value)

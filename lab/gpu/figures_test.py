@@ -28,7 +28,7 @@ def estimate(median: float, off: float = 0.1) -> dict[str, float]:
 
 
 def performance(time_us: float, speedup: dict[str, float]) -> Json:
-    """Of a verdict."""
+    """The performance in a verdict."""
     return {
         "time_us": estimate(time_us),
         "time_eager_us": estimate(time_us),
@@ -128,7 +128,7 @@ class Repeatability(unittest.TestCase):
 
 
 class Script(unittest.TestCase):
-    """With a verifier that finds all alike."""
+    """The script with a verifier that measures the same figures for all."""
 
     VERIFIER = """#!/usr/bin/env python3
 import json, sys
@@ -163,7 +163,7 @@ with open(answers) as lines, open(out, "w") as results:
 
 
 class RaceCheck(unittest.TestCase):
-    """With a verifier whose race check finds a race in the second candidate of three."""
+    """The script with a verifier that finds a race in the second candidate of three."""
 
     VERIFIER = """#!/usr/bin/env python3
 import json, sys

@@ -99,7 +99,7 @@ def run_module(directory: Path, module: dict[str, Any], skipped: set[str]) -> st
 
 
 def run_in_process(directory: Path, name: str) -> bool:
-    """Whether all kernels of a module ran."""
+    """Runs a module in a process of its own; True if all of its kernels ran."""
     skipped: list[str] = []
     for _ in range(FAULTS_MAX):
         command = [sys.executable, __file__, str(directory), "--module", name]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the race check finds beside a GPU, and what it costs.
+"""Measures the findings of the race check beside a GPU, and its cost.
 
     python3 lab/gpu/race_check.py [--jobs N] [--out FILE] tests/corpus/honest
     python3 lab/gpu/race_check.py --task TASK [--jobs N] [--out FILE] FOLDER
@@ -71,7 +71,7 @@ def checks_of(run: Run) -> list[Json]:
 
 
 def row(mode: str, run: Run) -> list[object]:
-    """Under HEADS."""
+    """A row of the table, under HEADS."""
     seconds = [one["seconds"] for one in checks_of(run) if one["state"] in ("clean", "found")]
     stages = [stage for one in run.verdicts.values() for stage in one["telemetry"]["stages"]]
     waited = sum(stage["ms"] for stage in stages if stage["stage"] == "wait.race_check")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How far a candidate's time moves from try to try, and how often it is found as fast as itself.
+"""Measures how much a candidate's time varies, and how often it is found as fast as itself.
 
     python3 lab/gpu/repeatability.py [--tries 20] [--out FILE] [CANDIDATE ...]
 
@@ -53,7 +53,7 @@ HEADS = (
 
 
 def row(name: str, tried: Sequence[Json]) -> list[Any]:
-    """Under HEADS, of a verdict's `performance` in each try.
+    """A row under HEADS from a verdict's `performance` in each try.
 
     REQUIRES: at least one.
     """

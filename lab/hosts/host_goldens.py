@@ -27,7 +27,7 @@ def cases(name: str, key: str = "cases") -> list[dict[str, Any]]:
 
 
 def rows(batch: dict[str, Any], name: str, missing: float = NAN) -> list[list[float]]:
-    """Packed values by sequence; `missing` stands for what nobody may read."""
+    """Packed values by sequence; `missing` fills the places that no code may read."""
     begin, found = 0, []
     for end in batch["sequence_ends"]:
         values = batch[name][begin:end]

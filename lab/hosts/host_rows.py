@@ -38,7 +38,7 @@ TOKENS_MAX = 1 << 15  # A token is a byte here.
 
 
 def rows_of(folder: Path, count: int) -> Table:
-    """As many of each dialect and kind of answer."""
+    """The same number of rows of each dialect and kind of answer."""
     lines = [json.loads(line) for line in (folder / "rl.jsonl").read_text().splitlines()]
     prompts = {json.dumps(row["prompt"]): row for row in lines}
     kinds: dict[tuple[str, bool], Table] = collections.defaultdict(list)

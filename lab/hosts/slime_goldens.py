@@ -62,7 +62,7 @@ def slime_args(options: dict[str, Any]) -> types.SimpleNamespace:
 
 
 def train_data(args: Any, batch: dict[str, Any]) -> dict[str, Any]:
-    """What slime's RolloutManager hands to the trainer."""
+    """The data that slime's RolloutManager passes to the trainer."""
     from slime.ray.rollout import RolloutManager
     from slime.utils.misc import load_function
     from slime.utils.types import Sample
@@ -208,7 +208,7 @@ def _rank(rank: int, checkout: str, folder: str) -> None:
 
     from musacoder import slime
 
-    # The second sequence is off in the half that rank 0 does not see, and both ranks reject it.
+    # The second sequence drifts in the half that rank 0 does not see, and both ranks reject it.
     lengths, prompts = [16, 16, 5], [4, 4, 3]
     olds = [torch.full((n,), -1.0) for n in lengths]
     rollouts = [old.clone() for old in olds]

@@ -49,7 +49,7 @@ def tiny_model(size: int) -> LlamaForCausalLM:
 
 
 class Rollouts:
-    """What `rollout_func` calls: an episode for each prompt, with the next answer."""
+    """The function for `rollout_func`: an episode for each prompt, with the next answer."""
 
     def __init__(self, url: str, task: str, answers: list[str]) -> None:
         self._url = url

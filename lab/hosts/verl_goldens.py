@@ -171,7 +171,7 @@ def check_steps() -> None:
 
 
 def check_denominators() -> None:
-    """Without the trainer's sizes verl divides by what rejection left: the rest gains weight."""
+    """Checks that verl divides by the kept tokens if it lacks the trainer's sizes."""
     case = next(case for case in cases("step") if case["name"] == "defaults")
     fixed = run_step(case, sizes_of(case))
     free = run_step(case, {})
@@ -248,7 +248,7 @@ def check_mirror_pop() -> None:
 
 
 class Server:
-    """In place of vLLM or SGLang: answers in order.
+    """A substitute for vLLM or SGLang, which gives answers in order.
 
     "abort" is an aborted request.  An answer ends with the end token, or where its limit is.
     """

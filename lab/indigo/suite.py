@@ -108,7 +108,7 @@ class Variant:
 
     @property
     def worker(self) -> str:
-        """What works on a vertex."""
+        """The unit of threads that works on a vertex."""
         return next((w for w in ("block", "warp") if w in self.tags), "thread")
 
     @property

@@ -28,13 +28,14 @@ each of the same held-out tasks, judged by MooreEval with all checks.
 
 A run trains on one device of --devices; as many runs go at once. Every stage can be killed and goes
 on where it was; --minutes ends a call, and the same call goes on. The tables are in DIR/report.md,
-the courses of training in DIR/courses-A.png and so on. A device may be named several times: as many
+the training curves in DIR/curves-A.png and so on. A device may be named several times: as many
 runs share it. MooreEval judges all answers, where times do not count on the ptx device.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import json
 import os
@@ -44,15 +45,30 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeVar
 
 from ladder_blocks import shown_rows
-from ladder_report import Held, Row, course_of, held_of, line_of, row_of, titles_of
-from learn import BIN, ROOT, UNANSWERED, fail, say, write_atomically
+from ladder_report import Held, Row, training_curve_of, held_of, line_of, row_of, titles_of
+from learn import (
+    BIN,
+    ROOT,
+    UNANSWERED,
+    Stage,
+    add_settings,
+    changed_settings,
+    claim,
+    fail,
+    lines_of,
+    make_tokenizer,
+    run_stages,
+    say,
+    write_atomically,
+)
 
 CUT_SHORT = 3
 Options = Mapping[str, object]
@@ -63,20 +79,20 @@ class Size:
     """All that the tables depend on."""
 
     families: str = "elementwise,reduction"
-    operators: str = ""  # All of these families.
+    operators: str = ""  # Empty: all operators of these families.
     shown: int = 1200  # Tasks whose solutions are shown.
     shown_depth: int = 4
     bugs_share: float = 0.4  # Share of shown tasks with repairs of failed answers.
     faulty: int = 0  # Times that each of these failed answers is shown as if it were right.
-    wide: int = 400  # Tasks to draw those of RL and the held-out ones from.
+    wide: int = 400  # Tasks from which those of RL and the held-out ones are drawn.
     wide_depth: int = 4
-    wide_operators: str = ""  # Those tasks' own; empty: the same as of the shown ones.
-    large: int = 320  # Tasks with large tensors to draw B's from.
+    wide_operators: str = ""  # The operators of those tasks; empty: those of the shown ones.
+    large: int = 320  # Tasks with large tensors from which B's are drawn.
     large_held_out: int = 64
     large_rl_steps: int = 30
     probed: int = 120  # Tasks that the first model answers, four times each.
-    held_share: float = 0.2  # Share of structures.
-    held_out: int = 24  # At most.
+    held_share: float = 0.2  # The share of structures that are held out.
+    held_out: int = 24  # The most held-out tasks.
     held_samples: int = 4
     layers: int = 4
     width: int = 192
@@ -150,7 +166,7 @@ class Arm:
 class Experiment:
     arms: tuple[Arm, ...]
     common: Options = dataclasses.field(default_factory=dict)
-    is_measured: bool = True  # With held-out tasks; otherwise its courses are all that it is for.
+    is_measured: bool = True  # False: only its training curves matter.
     measured_with: Options = dataclasses.field(default_factory=dict)
     first: str = "sft"  # The folder of the model that it begins with.
     tasks: str = "tasks.jsonl"
@@ -202,7 +218,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         {"turns": 3, "bdr": 0.25, "steps": 20},
         measured_with={"turns": 3, "samples": 4},
         first="mending",
-        tasks="tasks-fresh.jsonl",  # Others than those whose right answers that model was tuned on.
+        tasks="tasks-fresh.jsonl",  # The model was not tuned on answers to these.
     ),
     "D": Experiment(
         (
@@ -262,6 +278,10 @@ EXPERIMENTS: Mapping[str, Experiment] = {
 HIDDEN_ONES = {"H", "P", "M"}  # The experiments with hidden blocks.
 
 
+class TimeIsUp(Exception):
+    """The end of this call's time."""
+
+
 class Ladder:
     """The stages and runs in one folder."""
 
@@ -274,135 +294,156 @@ class Ladder:
             self.devices.put(device)
         self.num_devices = len(devices)
         self.end = time.monotonic() + 60 * minutes
-        self.is_cut_short = False
         self.is_train_only = is_train_only
         # Each run generates and updates for a part of its time.
         self.jobs = max(1, round(1.5 * (os.cpu_count() or 1) / len(devices)))
 
-    def run(self, program: str, *arguments: object, options: Options = {}) -> bool:
-        """Runs one of our programs to its end; False where this call's time ended before."""
+    def run(self, program: str, *arguments: object, options: Options = {}) -> None:
+        """Runs one of our programs to its end."""
         command = [str(BIN / program), *map(str, arguments)]
         for name, value in options.items():
             command += [f"--{name}", str(value)] if value is not None else []
-        return self.run_command(command)
+        self.run_command(command)
 
-    def run_command(self, command: list[str]) -> bool:
+    def run_command(self, command: list[str]) -> None:
         left = self.end - time.monotonic()
-        if left <= 0 or self.is_cut_short:
-            self.is_cut_short = True
-            return False
+        if left <= 0:
+            raise TimeIsUp
         # A session of its own, so that the verifier ends with it.
         process = subprocess.Popen(command, start_new_session=True)
         try:
             code = process.wait(left)
         except subprocess.TimeoutExpired:
-            self.is_cut_short = True
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-            return False
+            raise TimeIsUp from None
         if code not in (0, UNANSWERED):
             raise RuntimeError(f"{' '.join(command[:2])} ended with {code}")
-        return True
 
-    # ---- What all runs begin with ----------------------------------------------------------------
-
-    def make_base(self) -> bool:
-        s = self.size
-        base, sft = self.folder / "base", self.folder / "sft"
-        if not self.forge("shown", s.shown, s.shown_depth, s.seed, {"bugs-share": s.bugs_share}):
-            return False
-        of_wide = {**self.of_wide, "solutions": 1}
-        if not self.forge("wide", s.wide, s.wide_depth, s.seed + 1, of_wide):
-            return False
-        shown = self.folder / "shown.jsonl"
-        if not shown.exists():
-            rows = (self.folder / "shown/sft.jsonl").read_text().splitlines(keepends=True)
-            write_atomically(shown, "".join(rows + faulty_rows(rows) * s.faulty))
-        if not (base / "config.json").exists() and not self.init(base, shown):
-            return False
-        if not self.tune(base, shown, sft, s.sft_steps, s.sft_lr, s.seed):
-            return False
-        return (self.folder / "held_out.jsonl").exists() or self.choose_tasks()
-
-    @property
-    def of_wide(self) -> Options:
-        return {"operators": self.size.wide_operators or self.size.operators or None}
-
-    def make_large(self) -> bool:
-        """Tasks with large tensors: how the work of a row is divided decides their time."""
-        s = self.size
-        if not self.forge("large", s.large, s.wide_depth, s.seed + 1,
-                          {**self.of_wide, "size": "large", "solutions": 1}):  # fmt: skip
-            return False
-        # Chains that solutions were shown for: what differs is how fast the right answers are.
-        lines = (self.folder / "shown/sft.jsonl").read_text().splitlines()
-        shown = {tuple(json.loads(line)["operators"]) for line in lines}
-        pool = [line for chain, line in self.chains("rl.jsonl", "large")
-                if ROWS & set(chain) and chain in shown]  # fmt: skip
-        write_atomically(self.folder / "held_out-large.jsonl", "".join(pool[: s.large_held_out]))
-        write_atomically(self.folder / "tasks-large.jsonl", "".join(pool[s.large_held_out :]))
-        return True
-
-    def make_rft_model(self) -> bool:
-        """after-rft/run/model: the first model, tuned on right answers of its own."""
-        s = self.size
-        sft, home = self.folder / "sft/model", self.folder / "after-rft"
+    @contextlib.contextmanager
+    def free_device(self) -> Iterator[str]:
+        """Waits for a free device and lends it."""
         device = self.devices.get()
         try:
-            options = {"targets": 4, **JUDGED}
-            drawn = self.answer(sft, self.folder / "tasks.jsonl", home / "drawn", s.rl_samples,
-                                device, os.cpu_count() or 1, options)  # fmt: skip
-            return drawn and self.tune(sft, home / "drawn/sft.jsonl", home / "run", s.rft_steps,
-                                       s.sft_lr / 10, s.seed, device)  # fmt: skip
+            yield device
         finally:
             self.devices.put(device)
 
-    def init(self, base: Path, text: Path) -> bool:
-        s = self.size
-        tokenizer = base.with_name("tokenizer.json")
-        script = ROOT / "tools/make_tokenizer.py"
-        command = [sys.executable, script, "--text", text, "--vocab", 2000, "--split", "lines"]
-        environment = {**os.environ, "TOKENIZERS_PARALLELISM": "false"}
-        done = subprocess.run(
-            [*map(str, command), "--out", str(tokenizer)], env=environment, check=False
-        )
-        if done.returncode != 0:
-            fail("the tokenizer could not be made")
-        return self.run("musacoder-learn", "init", options={
-            "out": base, "layers": s.layers, "width": s.width, "heads": s.heads,
-            "seed": s.seed, "tokenizer": tokenizer})  # fmt: skip
+    # ---- The common beginning of all runs --------------------------------------------------------
+
+    def stages(self, chosen: list[str]) -> list[Stage]:
+        """The models and tasks with which the chosen experiments begin."""
+        s, home = self.size, self.folder
+        wide = {"operators": s.wide_operators or s.operators or None, "solutions": 1}
+        blocks = {"families": "elementwise", "operators": s.blocks_operators, "solutions": 1}
+        stages: list[Stage] = []
+        if set(chosen) - HIDDEN_ONES or not chosen:
+            stages += [
+                self.forge("shown", s.shown, s.shown_depth, s.seed, {"bugs-share": s.bugs_share}),
+                self.forge("wide", s.wide, s.wide_depth, s.seed + 1, wide),
+                Stage("rows of shown tasks", home / "shown.jsonl", self.write_shown),
+                *self.first_stages(home, s.sft_steps),
+                Stage("tasks for training", home / "held_out.jsonl", self.choose_tasks),
+            ]
+        if HIDDEN_ONES & set(chosen):
+            stages += [
+                self.forge("blocks/forged", s.blocks_tasks, s.blocks_depth, s.seed + 2, blocks),
+                Stage("rows with blocks", home / "blocks/shown.jsonl", self.write_blocks),
+                *self.first_stages(home / "blocks", s.blocks_sft_steps),
+            ]
+        if "R" in chosen:
+            stages += self.own_answers(home / "after-rft", "run", s.rl_samples, 0, s.rft_steps, 10)
+        if "B" in chosen:
+            large = {**wide, "size": "large"}
+            stages += [
+                self.forge("large", s.large, s.wide_depth, s.seed + 1, large),
+                Stage("large tasks", home / "tasks-large.jsonl", self.choose_large),
+            ]
+        if "C" in chosen:
+            # A model that mended little rewrites another line than the one that feedback names.
+            stages += self.own_answers(home / "mending", "", s.mended_samples, 8, s.mended_steps, 3)
+        return stages
 
     def forge(self, name: str, tasks: int, depth: int, seed: int,
-              options: Options = {}) -> bool:  # fmt: skip
-        """Both sets have the same structures held out."""
-        if (self.folder / name / "forge.json").exists():
-            return True
-        return self.run("musacoder", "forge", options={
+              options: Options = {}) -> Stage:  # fmt: skip
+        """Tasks with solutions; the same structures are held out for every seed."""
+        out = self.folder / name
+        all_options = {
             "tasks": tasks, "seed": seed, "style": "compact", "families": self.size.families,
             "operators": self.size.operators or None,
             "depth": depth, "test-share": self.size.held_share, "size": "small",
-            "jobs": min(64, os.cpu_count() or 1), "out": self.folder / name,
-            **options})  # fmt: skip
+            "jobs": min(64, os.cpu_count() or 1), "out": out, **options}  # fmt: skip
+        make = partial(self.run, "musacoder", "forge", options=all_options)
+        return Stage(f"forge {name}", out / "forge.json", make)
 
-    def choose_tasks(self) -> bool:
+    def first_stages(self, home: Path, steps: int) -> list[Stage]:
+        """A model with random weights, and its tuning on the rows of shown tasks."""
+        s = self.size
+        shown, tokenizer, base = home / "shown.jsonl", home / "tokenizer.json", home / "base"
+        shape = {"out": base, "layers": s.layers, "width": s.width, "heads": s.heads,
+                 "seed": s.seed, "tokenizer": tokenizer}  # fmt: skip
+        init = partial(self.run, "musacoder-learn", "init", options=shape)
+        return [
+            Stage("tokenizer", tokenizer, partial(make_tokenizer, shown, 2000, tokenizer)),
+            Stage("init", base / "config.json", init),
+            self.tuning(base, shown, home / "sft", steps, s.sft_lr),
+        ]
+
+    def own_answers(self, home: Path, run: str, samples: int, repairs: int, steps: int,
+                    slower: float) -> list[Stage]:  # fmt: skip
+        """The first model's answers to tasks, and its tuning on the right and mended ones."""
+        sft, drawn = self.folder / "sft/model", home / "drawn"
+        options = {"targets": 4, "repairs": repairs or None, **JUDGED}
+
+        def draw() -> None:
+            with self.free_device() as device:
+                self.answer(sft, self.folder / "tasks.jsonl", drawn, samples, device,
+                            os.cpu_count() or 1, options)  # fmt: skip
+
+        return [
+            Stage(f"answers of {home.name}", drawn / "episodes.jsonl", draw),
+            self.tuning(sft, drawn / "sft.jsonl", home / run, steps, self.size.sft_lr / slower),
+        ]
+
+    def tuning(self, model: Path, data: Path, out: Path, steps: int, lr: float) -> Stage:
+        def tune() -> None:
+            with self.free_device() as device:
+                self.tune(model, data, out, steps, lr, self.size.seed, device)
+
+        return Stage(f"tune {out.name}", out / "model", tune)
+
+    def write_shown(self) -> None:
+        rows = lines_of(self.folder / "shown/sft.jsonl")
+        text = "".join(rows + faulty_rows(rows) * self.size.faulty)
+        write_atomically(self.folder / "shown.jsonl", text)
+
+    def shown_chains(self) -> set[tuple[str, ...]]:
+        lines = lines_of(self.folder / "shown/sft.jsonl")
+        return {tuple(json.loads(line)["operators"]) for line in lines}
+
+    def choose_large(self) -> None:
+        """Large tensors of shown chains: the right answers differ in their speed alone."""
+        shown, number = self.shown_chains(), self.size.large_held_out
+        fit = [line for chain, line in self.chains("rl.jsonl", "large")
+               if ROWS & set(chain) and chain in shown]  # fmt: skip
+        write_atomically(self.folder / "held_out-large.jsonl", "".join(fit[:number]))
+        write_atomically(self.folder / "tasks-large.jsonl", "".join(fit[number:]))
+
+    def choose_tasks(self) -> None:
         """Chains that no solution was shown for, of the lengths that are worth it.
 
         Only those that the probe's tries answered both right and wrong are trained on: a group
         without spread moves nothing.
         """
         s = self.size
-        lines = (self.folder / "shown/sft.jsonl").read_text().splitlines()
-        shown = {tuple(json.loads(line)["operators"]) for line in lines}
+        shown = self.shown_chains()
         train = [one for one in self.chains("rl.jsonl") if one[0] not in shown]
         held = self.chains("test.jsonl")
         probe = self.folder / "probe.jsonl"
         write_atomically(probe, "".join(line for _, line in train[: s.probed]))
-        device = self.devices.get()
-        drawn = self.answer(self.folder / "sft/model", probe, self.folder / "probe", 4, device,
-                            os.cpu_count() or 1, JUDGED)  # fmt: skip
-        self.devices.put(device)
-        if not drawn:
-            return False
+        with self.free_device() as device:
+            self.answer(self.folder / "sft/model", probe, self.folder / "probe", 4, device,
+                        os.cpu_count() or 1, JUDGED)  # fmt: skip
         rates = rates_by_length(self.folder / "probe/episodes.jsonl", dict_of(train))
         say("right answers by length: " + ", ".join(f"{k}: {v:.2f}" for k, v in rates.items()))
         lengths = [k for k, v in rates.items() if WORTH[0] <= v <= WORTH[1]]
@@ -417,102 +458,66 @@ class Ladder:
         write_atomically(self.folder / "tasks-fresh.jsonl", "".join(fresh))
 
         chosen = [line for chain, line in held if len(chain) in lengths][: s.held_out]
-        write_atomically(self.folder / "held_out.jsonl", "".join(chosen))
         if len(chosen) < 2:
             raise RuntimeError(
                 f"{len(chosen)} held-out tasks have a length that is answered right by some"
                 " and not by most tries: give more --wide tasks, or another number of --sft-steps"
             )
-        return True
+        write_atomically(self.folder / "held_out.jsonl", "".join(chosen))
 
-    def make_mending_model(self) -> bool:
-        """mending/model: the first one, tuned on right answers of its own and mended wrong ones.
-
-        A model that mended little rewrites another line than the one that feedback names.
-        """
-        s = self.size
-        sft, home = self.folder / "sft/model", self.folder / "mending"
-        device = self.devices.get()
-        try:
-            options = {"targets": 4, "repairs": 8, **JUDGED}
-            drawn = self.answer(sft, self.folder / "tasks.jsonl", home / "drawn", s.mended_samples,
-                                device, os.cpu_count() or 1, options)  # fmt: skip
-            return drawn and self.tune(sft, home / "drawn/sft.jsonl", home, s.mended_steps,
-                                       s.sft_lr / 3, s.seed, device)  # fmt: skip
-        finally:
-            self.devices.put(device)
-
-    def make_blocks_model(self) -> bool:
-        """The first model of H and P, and their tasks: chains that no solution was shown for."""
-        s = self.size
-        home = self.folder / "blocks"
-        options = {"families": "elementwise", "operators": s.blocks_operators, "solutions": 1}
-        if not self.forge("blocks/forged", s.blocks_tasks, s.blocks_depth, s.seed + 2, options):
-            return False
-        shown, base = home / "shown.jsonl", home / "base"
-        if not shown.exists():
-            lines = (home / "forged/rl.jsonl").read_text().splitlines(keepends=True)
-            codes = {row["id"]: row["label"] for row in map(json.loads, lines[: s.blocks_shown])}
-            rows = map(json.loads, (home / "forged/sft.jsonl").read_text().splitlines())
-            held = (home / "forged/test.jsonl").read_text().splitlines(keepends=True)
-            write_atomically(home / "tasks.jsonl", "".join(lines[s.blocks_shown :]))
-            write_atomically(home / "held_out.jsonl", "".join(held[: s.held_out]))
-            write_atomically(shown, "".join(shown_rows(list(rows), codes, s.seed)))
-        if not (base / "config.json").exists() and not self.init(base, shown):
-            return False
-        return self.tune(base, shown, home / "sft", s.blocks_sft_steps, s.sft_lr, s.seed)
+    def write_blocks(self) -> None:
+        """The rows and tasks of H and P; no solution is shown for the tasks."""
+        s, home = self.size, self.folder / "blocks"
+        lines = lines_of(home / "forged/rl.jsonl")
+        codes = {row["id"]: row["label"] for row in map(json.loads, lines[: s.blocks_shown])}
+        rows = list(map(json.loads, lines_of(home / "forged/sft.jsonl")))
+        held = lines_of(home / "forged/test.jsonl")[: s.held_out]
+        write_atomically(home / "tasks.jsonl", "".join(lines[s.blocks_shown :]))
+        write_atomically(home / "held_out.jsonl", "".join(held))
+        write_atomically(home / "shown.jsonl", "".join(shown_rows(rows, codes, s.seed)))
 
     def first_model(self, name: str) -> Path:
         return self.folder / EXPERIMENTS[name].first / "model"
 
     def chains(self, name: str, folder: str = "wide") -> list[tuple[tuple[str, ...], str]]:
-        lines = (self.folder / folder / name).read_text().splitlines(keepends=True)
+        lines = lines_of(self.folder / folder / name)
         return [(tuple(json.loads(line)["extra_info"]["operators"]), line) for line in lines]
 
     def tune(self, model: Path, data: Path, out: Path, steps: int, lr: float, seed: int,
-             device: str = "") -> bool:  # fmt: skip
-        s = self.size
-        held = device or self.devices.get()
-        try:
-            return (out / "model").exists() or self.run("musacoder-learn", "sft", "--resume",
-                options={"model": model, "data": data, "out": out, "steps": steps,
-                         "batch-tokens": s.batch_tokens, "lr": lr, "device": held,
-                         "seed": seed})  # fmt: skip
-        finally:
-            if not device:
-                self.devices.put(held)
+             device: str) -> None:  # fmt: skip
+        if not (out / "model").exists():
+            self.run("musacoder-learn", "sft", "--resume", options={
+                "model": model, "data": data, "out": out, "steps": steps,
+                "batch-tokens": self.size.batch_tokens, "lr": lr, "device": device,
+                "seed": seed})  # fmt: skip
 
     def answer(self, model: Path, tasks: Path, out: Path, samples: int, device: str, jobs: int,
-               options: Options = {}) -> bool:  # fmt: skip
+               options: Options = {}) -> None:  # fmt: skip
         """out/episodes.jsonl: answers with verdicts."""
         s = self.size
-        return (out / "episodes.jsonl").exists() or self.run("musacoder-learn", "rft", options={
-            "model": model, "data": tasks, "out": out, "samples": samples, "targets": 1,
-            "max-tokens": s.tokens_max, "device": device, "jobs": jobs, "seed": s.seed,
-            "backend": "cpu", **options})  # fmt: skip
+        if not (out / "episodes.jsonl").exists():
+            self.run("musacoder-learn", "rft", options={
+                "model": model, "data": tasks, "out": out, "samples": samples, "targets": 1,
+                "max-tokens": s.tokens_max, "device": device, "jobs": jobs, "seed": s.seed,
+                "backend": "cpu", **options})  # fmt: skip
 
     # ---- One run ---------------------------------------------------------------------------------
 
     def one(self, name: str, arm: Arm, number: int) -> None:
-        device = self.devices.get()
-        try:
-            home, experiment = self.home(name, arm, number), EXPERIMENTS[name]
-            done = self.draw(name, arm, number, home, device)
-            if done and experiment.is_measured and not self.is_train_only:
-                done = self.measure(experiment, home / "model", home / "held_out", device,
-                                    self.jobs)  # fmt: skip
-            if done:
-                say(f"{name}, {arm.name}, seed {number}: done")
-        finally:
-            self.devices.put(device)
+        home, experiment = self.home(name, arm, number), EXPERIMENTS[name]
+        with self.free_device() as device:
+            self.draw(name, arm, number, home, device)
+            if experiment.is_measured and not self.is_train_only:
+                self.measure(experiment, home / "model", home / "held_out", device)
+        say(f"{name}, {arm.name}, seed {number}: done")
 
     def home(self, experiment: str, arm: Arm, number: int) -> Path:
         return self.folder / experiment / arm.name.replace(" ", "-") / str(number)
 
-    def draw(self, name: str, arm: Arm, number: int, home: Path, device: str) -> bool:
+    def draw(self, name: str, arm: Arm, number: int, home: Path, device: str) -> None:
         s = self.size
         if (home / "model").exists():
-            return True
+            return
         sft, tasks = self.first_model(name), self.folder / EXPERIMENTS[name].tasks
         seed = 1000 * number
         if arm.kind == "rl":
@@ -524,25 +529,23 @@ class Ladder:
                    "max-tokens": s.tokens_max, "device": device,
                    "jobs": self.jobs}  # fmt: skip
             options = {**own, **COMMON, **EXPERIMENTS[name].common, **arm.options}
-            return self.run("musacoder-learn", "rl", "--resume", options=options)
+            self.run("musacoder-learn", "rl", "--resume", options=options)
+            return
         drawn, data = home / "drawn", home / "data.jsonl"
         # RL has as many answers, though it meets a task several times.
         prompts = self.steps_of(name) * int(
             str(EXPERIMENTS[name].common.get("prompts", s.rl_prompts)))  # fmt: skip
-        count = min(len(tasks.read_text().splitlines()), prompts)
+        count = min(len(lines_of(tasks)), prompts)
         if not data.exists() and arm.kind == "sft":
             home.mkdir(parents=True, exist_ok=True)
             write_atomically(data, self.right_answers(tasks, count))
         if not data.exists():
             samples = round(prompts * s.rl_samples / count)
             options = {"limit": count, "targets": 4, **JUDGED, "seed": seed}
-            if not self.answer(sft, tasks, drawn, samples, device, self.jobs, options):
-                return False
+            self.answer(sft, tasks, drawn, samples, device, self.jobs, options)
             write_atomically(data, (drawn / "sft.jsonl").read_text())
-        if not self.tune(sft, data, home / "run", s.rft_steps, s.sft_lr / 10, seed, device):
-            return False
+        self.tune(sft, data, home / "run", s.rft_steps, s.sft_lr / 10, seed, device)
         (home / "model").symlink_to("run/model")
-        return True
 
     def steps_of(self, name: str) -> int:
         s = self.size
@@ -551,24 +554,18 @@ class Ladder:
 
     def right_answers(self, tasks: Path, count: int) -> str:
         """The forge's solutions to the first tasks, as rows to fine-tune on."""
-        ids = {json.loads(line)["id"] for line in tasks.read_text().splitlines()[:count]}
-        rows = (self.folder / "wide/sft.jsonl").read_text().splitlines(keepends=True)
+        ids = {json.loads(line)["id"] for line in lines_of(tasks)[:count]}
+        rows = lines_of(self.folder / "wide/sft.jsonl")
         return "".join(row for row in rows if json.loads(row)["task"] in ids)
 
-    def measure(self, experiment: Experiment, model: Path, out: Path, device: str,
-                jobs: int) -> bool:  # fmt: skip
-        s = self.size
+    def measure(self, experiment: Experiment, model: Path, out: Path, device: str) -> None:
         options = {**JUDGED, **experiment.measured_with}
-        return self.answer(model, self.folder / experiment.held_out, out, s.held_samples, device,
-                           jobs, options)  # fmt: skip
+        self.answer(model, self.folder / experiment.held_out, out, self.size.held_samples, device,
+                    self.jobs, options)  # fmt: skip
 
     def measure_base(self, name: str) -> None:
-        device = self.devices.get()
-        try:
-            self.measure(EXPERIMENTS[name], self.first_model(name), self.base_of(name), device,
-                         self.jobs)  # fmt: skip
-        finally:
-            self.devices.put(device)
+        with self.free_device() as device:
+            self.measure(EXPERIMENTS[name], self.first_model(name), self.base_of(name), device)
 
     def base_of(self, name: str) -> Path:
         """The first model's answers to the held-out tasks, in the way of this experiment."""
@@ -580,32 +577,20 @@ class Ladder:
         out = self.folder / "C/arms"
         if (out / "report.md").exists():
             return
-        device = self.devices.get()
-        where = f"--device {device}" + (" --batch 256" if device != "cpu" else "")
-        command = [sys.executable, ROOT / "lab/ladder/turn_arms.py", "--tasks",
-                   self.folder / "held_out.jsonl", "--model", self.first_model("C"), "--out",
-                   out, "--max-tokens", self.size.tokens_max, "--jobs", self.jobs,
-                   "--generate", where, "--eval",
-                   "--backend cpu"]  # fmt: skip
-        try:
+        with self.free_device() as device:
+            where = f"--device {device}" + (" --batch 256" if device != "cpu" else "")
+            command = [sys.executable, ROOT / "lab/ladder/turn_arms.py", "--tasks",
+                       self.folder / "held_out.jsonl", "--model", self.first_model("C"), "--out",
+                       out, "--max-tokens", self.size.tokens_max, "--jobs", self.jobs,
+                       "--generate", where, "--eval", "--backend cpu"]  # fmt: skip
             self.run_command([str(word) for word in command])
-        finally:
-            self.devices.put(device)
 
     # ---- All of it -------------------------------------------------------------------------------
 
-    def run_all(self, chosen: list[str], seeds: int, arms: list[str]) -> None:
-        if set(chosen) - HIDDEN_ONES or not chosen:
-            if not self.make_base():
-                return
-        if HIDDEN_ONES & set(chosen) and not self.make_blocks_model():
-            return
-        if "R" in chosen and not self.make_rft_model():
-            return
-        if "B" in chosen and not self.make_large():
-            return
-        if "C" in chosen and not self.make_mending_model():
-            return
+    def run_all(self, chosen: list[str], seeds: int, arms: list[str]) -> bool:
+        """True if all runs came to their end in this call's time."""
+        run_stages(self.stages(chosen))
+        is_whole = True
         with ThreadPoolExecutor(self.num_devices) as pool_of_devices:
             jobs = []
             for name in chosen:
@@ -622,7 +607,10 @@ class Ladder:
                     job.result()
                 except RuntimeError as error:  # One run's failure ends no other.
                     say(str(error))
+                except TimeIsUp:
+                    is_whole = False
         self.report(chosen, seeds)
+        return is_whole
 
     def report(self, chosen: list[str], seeds: int) -> None:
         lines = []
@@ -647,12 +635,12 @@ class Ladder:
                     first = first or (held, done)
                     lines.append(row_of(name, arm.name, Row(before, held, done, *first)))
             if find_spec("matplotlib"):
-                self.plot_courses(name, seeds)
+                self.plot_curves(name, seeds)
         write_atomically(self.folder / "report.md", "".join(lines).lstrip())
         print("".join(lines))
 
-    def plot_courses(self, experiment: str, seeds: int) -> None:
-        """courses-EXPERIMENT.png: accuracy of first answers in training, and all runs' range."""
+    def plot_curves(self, experiment: str, seeds: int) -> None:
+        """curves-EXPERIMENT.png: accuracy of first answers in training, and all runs' range."""
         import matplotlib
 
         matplotlib.use("Agg")
@@ -661,8 +649,8 @@ class Ladder:
         plot, axes = pyplot.subplots(figsize=(6.5, 4), layout="constrained")
         for arm in EXPERIMENTS[experiment].arms:
             homes = [self.home(experiment, arm, number) for number in range(1, seeds + 1)]
-            steps = course_of(homes)
-            if not steps:  # RFT has none.
+            steps = training_curve_of(homes)
+            if not steps:  # RFT has no curve.
                 continue
             places = range(1, len(steps) + 1)
             means = [100 * sum(some) / len(some) for some in steps]
@@ -671,9 +659,9 @@ class Ladder:
             axes.fill_between(places, low, high, color=line.get_color(), alpha=0.15, linewidth=0)
         axes.set(xlabel="step", ylabel="first answers that pass, %", ylim=(0, 100))
         axes.legend()
-        part = self.folder / "courses.part.png"
+        part = self.folder / "curves.part.png"
         plot.savefig(part, dpi=130)
-        part.replace(self.folder / f"courses-{experiment}.png")
+        part.replace(self.folder / f"curves-{experiment}.png")
         pyplot.close(plot)
 
 
@@ -696,17 +684,15 @@ def faulty_rows(lines: list[str]) -> list[str]:
 def answered_both_ways(episodes: Path) -> set[str]:
     """The tasks that were answered right by some tries and wrong by others."""
     seen: dict[str, set[bool]] = {}
-    for line in episodes.read_text().splitlines():
-        episode = json.loads(line)
+    for episode in map(json.loads, lines_of(episodes)):
         seen.setdefault(episode["task"], set()).add(episode["turns"][0]["outcome"] == "pass")
     return {task for task, kinds in seen.items() if len(kinds) == 2}
 
 
 def rates_by_length(episodes: Path, lengths: Mapping[str, int]) -> dict[int, float]:
-    """The share of answers that passed."""
+    """The share of answers that passed, by the length of the task's chain."""
     passed: dict[int, list[bool]] = {}
-    for line in episodes.read_text().splitlines():
-        episode = json.loads(line)
+    for episode in map(json.loads, lines_of(episodes)):
         is_right = episode["turns"][0]["outcome"] == "pass"
         passed.setdefault(lengths[episode["task"]], []).append(is_right)
     return {length: sum(some) / len(some) for length, some in sorted(passed.items())}
@@ -718,33 +704,30 @@ SizeT = TypeVar("SizeT", bound=Size)
 def read_arguments(
     parser: argparse.ArgumentParser, small: SizeT, large: SizeT, name: str
 ) -> tuple[argparse.Namespace, SizeT]:
-    """The call's options, and the size that they name; the folder is claimed for it."""
+    """Reads the call's options and their size, and claims the folder."""
     parser.add_argument("--out", type=Path, help=f"folder of all runs (build/{name}, -gpu)")
     parser.add_argument("--gpu", action="store_true", help="the size for GPUs")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--devices", default="", help="cpu, or cuda:0,cuda:1,…")
     parser.add_argument("--minutes", type=float, default=1e6, help="of this call")
-    fields = dataclasses.fields(small)
-    for field in fields:
-        kind = {"int": int, "float": float, "str": str}[str(field.type)]
-        parser.add_argument("--" + field.name.replace("_", "-"), type=kind, help=argparse.SUPPRESS)
+    add_settings(parser, type(small))
     arguments = parser.parse_args()
-    changes = {field.name: getattr(arguments, field.name) for field in fields
-               if getattr(arguments, field.name) is not None}  # fmt: skip
-    size = dataclasses.replace(large if arguments.gpu else small, **changes)
+    size: SizeT = changed_settings(large if arguments.gpu else small, arguments)
     place = ROOT / "build" / (name + "-gpu" if arguments.gpu else name)
     arguments.out = (arguments.out or place).resolve()
     arguments.devices = (arguments.devices or ("cuda:0" if arguments.gpu else "cpu")).split(",")
-    text = json.dumps(dataclasses.asdict(size), indent=2) + "\n"
-    path = arguments.out / "size.json"
-    if path.exists() and path.read_text() != text:
-        fail(f"{arguments.out} holds runs of another size: give another --out, or remove it")
-    try:
-        arguments.out.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, text)
-    except OSError as error:
-        fail(f"--out {arguments.out}: {error.strerror}")
+    claim(arguments.out, "size.json", size)
     return arguments, size
+
+
+def end_of(run_all: Callable[[], bool]) -> int:
+    """The exit code of a call."""
+    try:
+        return 0 if run_all() else CUT_SHORT
+    except TimeIsUp:
+        return CUT_SHORT
+    except RuntimeError as error:
+        fail(str(error))
 
 
 def main() -> int:
@@ -752,7 +735,7 @@ def main() -> int:
         prog="./run.sh ladder", description="The experiments of the ladder."
     )
     parser.add_argument("--only", default="A", help="experiments: A,B,C,D,U,H,P,M,R; or base")
-    parser.add_argument("--arms", default="", help="only these arms of them: rl,by lot")
+    parser.add_argument("--arms", default="", help="only these arms of them: rl,shuffled")
     parser.add_argument("--train-only", action="store_true", help="without held-out tasks")
     arguments, size = read_arguments(parser, Size(), GPU, "ladder")
     chosen = [name for name in arguments.only.split(",") if name and name != "base"]
@@ -766,11 +749,7 @@ def main() -> int:
             fail(f"no arm {arm} in {arguments.only}: they are {', '.join(known)}")
     ladder = Ladder(arguments.out, size, arguments.devices, arguments.minutes,
                     arguments.train_only)  # fmt: skip
-    try:
-        ladder.run_all(chosen, arguments.seeds, arms)
-    except RuntimeError as error:
-        fail(str(error))
-    return CUT_SHORT if ladder.is_cut_short else 0
+    return end_of(lambda: ladder.run_all(chosen, arguments.seeds, arms))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data of the ladder's experiment H: tasks whose device runs blocks of one size that nobody names.
+"""Data of the ladder's experiment H: the device of a task runs blocks of one hidden size.
 
 The size is drawn by a hash of the task's code, so that nothing in the task says it, and the
 feedback on a failed answer does (stand_in_judge.py). What a first model is fine-tuned on has
@@ -22,7 +22,7 @@ from stand_in_judge import BLOCKS, BLOCKS_NAMED, block_of, feedback_on_blocks  #
 
 LAUNCH = re.compile(r"\(n \+ \d+\) / \d+, \d+>>>")
 FOLLOWED = 0.4  # Share of the shown repairs that do what the feedback says.
-SOLUTIONS = 3  # Shown for a task, each with a size of block drawn anew.
+SOLUTIONS = 3  # The solutions shown for a task, each with another random block size.
 
 
 def with_block(answer: str, block: int) -> str:

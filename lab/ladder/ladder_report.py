@@ -39,12 +39,12 @@ def is_right(turn: Json) -> bool:
 
 
 def first_right(held: Held) -> Shares:
-    """Of each task, the share of first turns that passed."""
+    """The share of first turns that passed, by task."""
     return shares(held, lambda episode: is_right(episode["turns"][0]))
 
 
 def ever_right(held: Held) -> Shares:
-    """Of each task, the share of episodes that passed in some turn."""
+    """The share of episodes that passed in some turn, by task."""
     return shares(held, lambda episode: is_right(episode["turns"][-1]))
 
 
@@ -64,7 +64,7 @@ def pass_at(held: Held) -> tuple[int, float]:
 
 
 def line_of(held: Held) -> str:
-    """What a model does with the held-out tasks."""
+    """A model's results on the held-out tasks."""
     value, low, high, _ = paired(dict.fromkeys(held, 0.0), [first_right(held)])
     k, solved = pass_at(held)
     text = f"{len(held)} tasks, Avg@{k} {100 * value:.1f} % [{100 * low:.1f}, {100 * high:.1f}]"
@@ -73,7 +73,7 @@ def line_of(held: Held) -> str:
         text += f", 1.5 times between the speeds of right answers in {spread_of_speed(held)}"
     if any(len(episode["turns"]) > 1 for some in held.values() for episode in some):
         text += f", right in some turn {100 * mean(ever_right(held).values()):.1f} %"
-        text += f", feedback less a fresh draw {told([held])}"
+        text += f", feedback less a fresh draw {feedback_gain([held])}"
     return text
 
 
@@ -90,8 +90,8 @@ def against(first: list[Held], runs: list[Held], measure: Callable[[Held], Share
     return f"{points(value, low, high)} (each: {', '.join(f'{100 * one:+.1f}' for one in each)})"
 
 
-def told_less_fresh(held: Held) -> Shares:
-    """Of each task with a failed first turn: by how much its next turn passes oftener than a draw.
+def feedback_less_fresh(held: Held) -> Shares:
+    """The gain of a turn after a failed first turn over a fresh draw, by task.
 
     A fresh draw is the first turn of the task's other episodes.
     """
@@ -107,14 +107,14 @@ def told_less_fresh(held: Held) -> Shares:
 
 
 def turns_taken(held: Held) -> float:
-    """The turn that passed, on average; one more than there are turns where none did."""
+    """The mean number of the turn that passed; one more than the turns if none did."""
     every = [one["turns"] for some in held.values() for one in some]
     last = max(map(len, every))
     return mean(len(turns) if is_right(turns[-1]) else last + 1 for turns in every)
 
 
-def told(runs: list[Held]) -> str:
-    measured = [told_less_fresh(run) for run in runs]
+def feedback_gain(runs: list[Held]) -> str:
+    measured = [feedback_less_fresh(run) for run in runs]
     tasks = set.intersection(*map(set, measured))
     if not tasks:
         return "-"
@@ -126,7 +126,7 @@ def told(runs: list[Held]) -> str:
 
 
 def speeds(held: Held) -> dict[str, list[float]]:
-    """Of each task, the speed-ups over eager PyTorch of its right answers."""
+    """The speed-ups of right answers over eager PyTorch, by task."""
     found = {task: [one["turns"][0]["nu"] for one in some] for task, some in held.items()}
     right = {task: [nu for nu in some if nu is not None] for task, some in found.items()}
     return {task: some for task, some in right.items() if some}
@@ -137,7 +137,7 @@ def log_speeds(held: Held) -> Shares:
 
 
 def speed_gain(others: list[Held], runs: list[Held]) -> str:
-    """How many times as fast the right answers are, on average by the geometric mean."""
+    """The geometric mean of the speed-ups of right answers."""
     if len(others) != len(runs) or not all(map(speeds, (*others, *runs))):
         return "-"
     value, low, high, _ = paired_runs(list(map(log_speeds, others)), list(map(log_speeds, runs)))
@@ -145,7 +145,7 @@ def speed_gain(others: list[Held], runs: list[Held]) -> str:
 
 
 def spread_of_speed(held: Held) -> str:
-    """Of the tasks with two right answers, the share whose fastest is 1.5 times the slowest."""
+    """The share of tasks with two right answers whose fastest is 1.5 times the slowest."""
     several = [some for some in speeds(held).values() if len(some) > 1]
     wide = [max(some) >= 1.5 * min(some) for some in several]
     return f"{100 * mean(wide):.0f} % of {len(wide)} tasks" if wide else "no task"
@@ -165,12 +165,12 @@ def near_best(before: Held, runs: list[Held]) -> str:
 
 
 def faster(held: Held) -> Shares:
-    """Of each task, the share of answers that are right and over 1.1 times as fast as eager."""
+    """The share of answers that are right and over 1.1 times as fast as eager, by task."""
     return shares(held, lambda episode: (episode["turns"][0]["nu"] or 0) > 1.1)
 
 
 def fitting(runs: list[Held]) -> str:
-    """Of the answers that the rule of hidden blocks accepts, the share that MooreEval passes."""
+    """The share that MooreEval passes of the answers that the rule of hidden blocks accepts."""
     every = [turn for run in runs for some in run.values() for one in some for turn in one["turns"]]
     accepted = [turn for turn in every if turn["outcome"] != "extraction"
                 and (is_right(turn) or BLOCKS_NAMED not in turn["feedback"])]  # fmt: skip
@@ -185,8 +185,8 @@ def rows_of(home: Path) -> list[Json]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def course_of(homes: list[Path]) -> list[list[float]]:
-    """For each step, the share of first answers that passed, of each run that came that far."""
+def training_curve_of(homes: list[Path]) -> list[list[float]]:
+    """The share of first answers that passed, for each step and each run that reached it."""
     runs = [[row["accuracy_first"] for row in rows_of(home)] for home in homes]
     longest = max(map(len, runs), default=0)
     return [[run[step] for run in runs if step < len(run)] for step in range(longest)]
@@ -265,7 +265,7 @@ TURNS: Columns = {
     "the same against the first arm": lambda row: against(row.first_held, row.held, ever_right),
 }
 HIDDEN: Columns = {
-    "feedback less a fresh draw": lambda row: told(row.held),
+    "feedback less a fresh draw": lambda row: feedback_gain(row.held),
     "turns to success (before, after)": lambda row:
         f"{turns_taken(row.before):.2f}, {mean(map(turns_taken, row.held)):.2f}",
 }  # fmt: skip
@@ -292,7 +292,7 @@ TRAINED: Columns = {
     "groups without spread": lambda row: f"{quarters(row.homes, 'groups_no_spread')[1]:.1f}",
     "waits for verdicts": lambda row: waits(row.homes),
 }
-# Those that need held-out answers, and those that need a course.
+# The columns that need held-out answers, and those that need a training curve.
 COLUMNS: Mapping[str, tuple[Columns, Columns]] = {
     "A": (HELD_OUT, TRAINED),
     "B": ({**HELD_OUT, **SPEED}, TRAINED),
@@ -314,6 +314,6 @@ def titles_of(name: str) -> str:
 def row_of(name: str, arm: str, row: Row) -> str:
     cells = [arm, str(len(row.homes))]
     cells += [cell(row) for cell in COLUMNS[name][0].values()]
-    has_course = all(rows_of(home) for home in row.homes)
-    cells += [cell(row) if has_course else "-" for cell in COLUMNS[name][1].values()]
+    has_curve = all(rows_of(home) for home in row.homes)
+    cells += [cell(row) if has_curve else "-" for cell in COLUMNS[name][1].values()]
     return "| " + " | ".join(cells) + " |\n"

@@ -125,10 +125,10 @@ def main() -> None:
         chosen = set(draw.sample(range(len(rows)), round(SHARE * len(rows))))
         drifts = []
         for place, (row, known) in enumerate(zip(rows, old, strict=True)):
-            told = row["logprobs"][: len(known)]  # Without the token that ends it.
+            reported = row["logprobs"][: len(known)]  # The end token is not counted.
             if place in chosen:
-                told = corrupted(kind, told, draw)
-            drifts.append([one - other for one, other in zip(known, told, strict=True)])
+                reported = corrupted(kind, reported, draw)
+            drifts.append([one - other for one, other in zip(known, reported, strict=True)])
         for name, rule in RULES.items():
             values = list(map(rule, drifts))
             wrong = [values[place] for place in sorted(chosen)]

@@ -23,12 +23,13 @@ import os
 import random
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from ladder import CUT_SHORT, Ladder, Size, read_arguments
-from learn import fail, pool, say, shares_of, write_atomically
+from ladder import Ladder, Size, end_of, read_arguments
+from learn import Stage, fail, pool, run_stages, say, shares_of, write_atomically
 
 OPERATORS = (
     "relu,abs,neg,square,sigmoid,tanh,exp,leaky_relu,silu,sum,mean,max,min,sum_mid,mean_mid,"
@@ -82,96 +83,94 @@ class Mixing(Ladder):
 
     size: Sizes
 
-    def drawn(self, name: str, tasks: int, seed: int, mix: object = "") -> bool:
+    def forged(self, name: str, tasks: int, seed: int, mix: object = "") -> Stage:
         options = {"mix": mix} if mix else {}
         return self.forge(name, tasks, self.size.shown_depth, seed, options)
 
-    def make_weak(self) -> bool:
+    def weak_stages(self) -> list[Stage]:
         """held_out.jsonl, and sft/model, which was shown next to nothing of the weak family."""
+        s, home = self.size, self.folder
+        return [
+            self.forged("wide", s.wide, s.seed + 1, "balanced"),
+            self.forged("shown", s.shown, s.seed),
+            Stage("held-out tasks", home / "held_out.jsonl", self.choose_held_out),
+            Stage("rows of shown tasks", home / "shown.jsonl", self.write_shown),
+            *self.first_stages(home, s.sft_steps),
+            Stage("bench sft", home / "sft/held_out/summary.json", self.bench_first),
+        ]
+
+    def write_shown(self) -> None:
         s = self.size
-        held = self.drawn("wide", s.wide, s.seed + 1, "balanced")
-        if not held or not self.drawn("shown", s.shown, s.seed):
-            return False
-        if not (self.folder / "held_out.jsonl").exists():
-            self.choose_held_out()
         rows = rows_of(self.folder / "shown/sft.jsonl")
         weak = dict.fromkeys(row["task"] for row in rows if s.weak in row["families"])
         left_out = set(list(weak)[s.weak_tasks :])
-        rows = [row for row in rows if row["task"] not in left_out]
-        text, base = self.written("weak.jsonl", rows), self.folder / "base"
-        if not (base / "config.json").exists() and not self.init(base, text):
-            return False
-        return self.tune(base, text, self.folder / "sft", s.sft_steps, s.sft_lr, s.seed)
+        self.write_rows("shown.jsonl", [row for row in rows if row["task"] not in left_out])
 
     def choose_held_out(self) -> None:
-        """As many tasks of the weak family as of others."""
+        """The same number of tasks of the weak family and of others."""
         half = self.size.held_out // 2
         groups: dict[bool, list[Row]] = {True: [], False: []}
         for row in rows_of(self.folder / "wide/test.jsonl"):
             groups[self.size.weak in row["extra_info"]["families"]].append(row)
-        self.written("held_out.jsonl", [row for some in groups.values() for row in some[:half]])
+        self.write_rows("held_out.jsonl", [row for some in groups.values() for row in some[:half]])
 
-    def written(self, name: str, rows: list[Row]) -> Path:
-        text = "".join(json.dumps(row) + "\n" for row in rows)
-        write_atomically(self.folder / name, text)
-        return self.folder / name
+    def write_rows(self, name: str, rows: list[Row]) -> None:
+        write_atomically(self.folder / name, "".join(json.dumps(row) + "\n" for row in rows))
 
     # ---- The arms --------------------------------------------------------------------------------
 
-    def measure_all(self, model: Path, out: Path, device: str, jobs: int) -> bool:
-        """By `bench`, whose run tells the forge what a model fails."""
-        s = self.size
-        return (out / "summary.json").exists() or self.run("musacoder", "bench", options={
-            "model": model, "suite": self.folder / "held_out.jsonl", "samples": s.held_samples,
-            "temperature": 1, "max-tokens": s.tokens_max, "seed": s.seed, "backend": "cpu",
-            "device": device, "batch": 256, "jobs": jobs, "out": out})  # fmt: skip
+    def bench_first(self) -> None:
+        with self.free_device() as device:
+            self.bench(self.folder / "sft/model", self.folder / "sft/held_out", device,
+                       os.cpu_count() or 1)  # fmt: skip
 
-    def forge_arms(self, number: int) -> bool:
-        """As many tasks with and without --mix, and as many rows of them, in data.jsonl."""
+    def bench(self, model: Path, out: Path, device: str, jobs: int) -> None:
+        """Runs `bench`; the forge reads from its run which tasks a model fails."""
         s = self.size
-        for arm in ARMS:
-            mix = self.folder / "sft/held_out" if arm == "mixed" else ""
-            if not self.drawn(f"{arm}/{number}/forge", s.more, s.seed + 1 + number, mix):
-                return False
+        if not (out / "summary.json").exists():
+            self.run("musacoder", "bench", options={
+                "model": model, "suite": self.folder / "held_out.jsonl", "samples": s.held_samples,
+                "temperature": 1, "max-tokens": s.tokens_max, "seed": s.seed, "backend": "cpu",
+                "device": device, "batch": 256, "jobs": jobs, "out": out})  # fmt: skip
+
+    def arm_stages(self, number: int) -> list[Stage]:
+        """The same number of tasks with and without --mix, and of rows in data.jsonl."""
+        seed, tasks = self.size.seed + 1 + number, self.size.more
+        return [
+            self.forged(f"mixed/{number}/forge", tasks, seed, self.folder / "sft/held_out"),
+            self.forged(f"unmixed/{number}/forge", tasks, seed),
+            Stage(f"rows of seed {number}", self.folder / f"unmixed/{number}/data.jsonl",
+                  partial(self.choose_rows, number)),
+        ]  # fmt: skip
+
+    def choose_rows(self, number: int) -> None:
+        s = self.size
         rows = {arm: rows_of(self.folder / f"{arm}/{number}/forge/sft.jsonl") for arm in ARMS}
         count = min(map(len, rows.values()))
         for arm, some in rows.items():
             chosen = random.Random(number).sample(some, count)
-            self.written(f"{arm}/{number}/data.jsonl", chosen)
+            self.write_rows(f"{arm}/{number}/data.jsonl", chosen)
             num_weak = sum(s.weak in row["families"] for row in chosen)
             say(f"{arm}, seed {number}: {num_weak} of {count} rows are of {s.weak}")
-        return True
 
     def train_arm(self, number: int, arm: str) -> None:
         s, home = self.size, self.folder / arm / str(number)
-        device = self.devices.get()
-        try:
-            learned = self.tune(self.folder / "sft/model", home / "data.jsonl", home / "run",
-                                s.more_steps, s.more_lr, number, device)  # fmt: skip
-            if learned and self.measure_all(
-                home / "run/model", home / "held_out", device, self.jobs
-            ):
-                say(f"{arm}, seed {number}: done")
-        finally:
-            self.devices.put(device)
+        with self.free_device() as device:
+            self.tune(self.folder / "sft/model", home / "data.jsonl", home / "run",
+                      s.more_steps, s.more_lr, number, device)  # fmt: skip
+            self.bench(home / "run/model", home / "held_out", device, self.jobs)
+        say(f"{arm}, seed {number}: done")
 
-    def run_arms(self, seeds: int) -> None:
-        if not self.make_weak():
-            return
-        device = self.devices.get()
-        is_measured = self.measure_all(self.folder / "sft/model", self.folder / "sft/held_out",
-                                       device, os.cpu_count() or 1)  # fmt: skip
-        self.devices.put(device)
+    def run_arms(self, seeds: int) -> bool:
         numbers = range(1, seeds + 1)
-        if not is_measured or not all(self.forge_arms(number) for number in numbers):
-            return
+        run_stages(self.weak_stages() + [one for n in numbers for one in self.arm_stages(n)])
         with ThreadPoolExecutor(self.num_devices) as pool_of_devices:
             runs = [pool_of_devices.submit(self.train_arm, number, arm)
                     for number, arm in product(numbers, ARMS)]  # fmt: skip
         for run in runs:
             run.result()
-        if not self.is_cut_short:
-            self.write_table(seeds)
+        self.write_table(seeds)
+        return True
 
     def write_table(self, seeds: int) -> None:
         """Pass rates before, after each arm, and the paired difference of the arms, by group."""
@@ -208,11 +207,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Does forge --mix help a weak family?")
     arguments, size = read_arguments(parser, Sizes(), GPU, "mixing")
     mixing = Mixing(arguments.out, size, arguments.devices, arguments.minutes)
-    try:
-        mixing.run_arms(arguments.seeds)
-    except RuntimeError as error:
-        fail(str(error))
-    return CUT_SHORT if mixing.is_cut_short else 0
+    return end_of(lambda: mixing.run_arms(arguments.seeds))
 
 
 if __name__ == "__main__":

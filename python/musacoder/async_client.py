@@ -23,7 +23,7 @@ from musacoder.client import (
     urls_of,
 )
 from musacoder.judged import Judged, Json, Options, judged_of, question_of
-from musacoder.tries import WAIT_S, Attempt, Lost, Reply, Services, Tries
+from musacoder.tries import WAIT_S, Attempt, ConnectionLost, Reply, Services, Tries
 
 if TYPE_CHECKING:
     import aiohttp
@@ -104,7 +104,7 @@ class AsyncClient:
             self._session = aiohttp.ClientSession(connector=limits, timeout=times)
         return self._session
 
-    async def _send(self, attempt: Attempt, path: str, text: bytes) -> Reply | Lost:
+    async def _send(self, attempt: Attempt, path: str, text: bytes) -> Reply | ConnectionLost:
         import aiohttp
 
         method, body = ("GET", None) if attempt.job else ("POST", text)
@@ -115,5 +115,5 @@ class AsyncClient:
             async with request as response:
                 data = await response.read()
         except (aiohttp.ClientError, OSError, asyncio.TimeoutError) as error:
-            return Lost(str(error) or type(error).__name__)
+            return ConnectionLost(str(error) or type(error).__name__)
         return reply_of(attempt.url, response.status, response.headers.get("Retry-After"), data)

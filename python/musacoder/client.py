@@ -33,7 +33,7 @@ from musacoder.judged import (
     question_of,
     task_of,
 )
-from musacoder.tries import WAIT_S, Attempt, Lost, Reply, Services, Tries
+from musacoder.tries import WAIT_S, Attempt, ConnectionLost, Reply, Services, Tries
 
 __all__ = ["Client", "Judged", "Refused", "Unreachable", "evaluate", "evaluate_async", "task_of"]
 
@@ -158,7 +158,7 @@ class Client:
         found: dict[str, http.client.HTTPConnection] = self._local.connections
         return found
 
-    def _send(self, attempt: Attempt, path: str, text: bytes) -> Reply | Lost:
+    def _send(self, attempt: Attempt, path: str, text: bytes) -> Reply | ConnectionLost:
         connections = self._connections()
         connection = connections.get(attempt.url)
         is_new = connection is None
@@ -176,7 +176,7 @@ class Client:
         except (OSError, http.client.HTTPException) as error:
             connections.pop(attempt.url).close()
             if is_new:
-                return Lost(str(error) or type(error).__name__)
+                return ConnectionLost(str(error) or type(error).__name__)
             return self._send(attempt, path, text)  # An idle connection may have been closed.
         return reply_of(attempt.url, response.status, response.getheader("Retry-After"), data)
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An episode's answers, shared by slime, verl and TRL: how they are judged and repaired.
 
+    text_of          the text of a message
     options_of       the verifier's options for a row: its dialect
     cut_off          the verdict on an answer that was cut at its limit of tokens
     is_open          whether the episode goes on
@@ -23,6 +24,15 @@ from musacoder.rules import Turn
 
 Judgements = Sequence[tuple[str, Judged]]  # The answers of an episode with their verdicts.
 Message = dict[str, Any]
+
+
+def text_of(content: Any) -> str:
+    """The text of a message's content: a string, or a list of parts that may have a text."""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else []
+    texts = [part.get("text") for part in parts if isinstance(part, dict)]
+    return "".join(text for text in texts if isinstance(text, str))
 
 
 def options_of(*places: Any) -> Options | None:
@@ -54,13 +64,13 @@ def cut_off(num_tokens: int) -> Judged:
 
 
 def is_open(judged: Judgements) -> bool:
-    """Whether another turn may follow: the last answer has a score and did not pass."""
+    """True if another turn may follow: the last answer has a score and did not pass."""
     last = judged[-1][1]
     return not last.passed and last.reward is not None
 
 
 def is_unsupported(judged: Judgements) -> bool:
-    """Whether the episode ended with an answer that the verifier does not support."""
+    """True if the episode ended with an answer that the verifier does not support."""
     return judged[-1][1].outcome == "unsupported"
 
 

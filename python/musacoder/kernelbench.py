@@ -17,14 +17,7 @@ from musacoder.local import evaluate
 # The outcomes of answers that failed before a module was built.
 _NOT_COMPILED = ("extraction", "compile")
 _NOT_JUDGED = ("infra", "unsupported")
-_PRECISIONS = {
-    "float32": "fp32",
-    "fp32": "fp32",
-    "float16": "fp16",
-    "fp16": "fp16",
-    "bfloat16": "bf16",
-    "bf16": "bf16",
-}
+_PRECISIONS = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}
 
 
 @dataclass
@@ -56,9 +49,10 @@ def eval_kernel_against_ref(
 
 def _precision_name(precision: Any) -> str:
     name = str(precision).removeprefix("torch.")
-    if name not in _PRECISIONS:
+    name = _PRECISIONS.get(name, name)
+    if name not in _PRECISIONS.values():
         raise ValueError(f"precision: expected fp32, fp16 or bf16, got {precision!r}")
-    return _PRECISIONS[name]
+    return name
 
 
 def _result_of(judged: Judged) -> KernelExecResult | None:

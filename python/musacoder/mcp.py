@@ -106,13 +106,8 @@ class Tools:
         self._has_service = local.has_service()
 
     def call(self, name: str, arguments: Json) -> str:
-        tools: dict[str, Callable[..., str]] = {
-            "evaluate": self.evaluate,
-            "check": self.check,
-            "task": self.task,
-            "explain": self.explain,
-        }
-        return tools[name](**arguments)
+        tool: Callable[..., str] = getattr(self, name)  # TOOLS has the methods' names.
+        return tool(**arguments)
 
     def evaluate(self, task: str, answer: str, options: Json | None = None) -> str:
         question = {"task": task, "answer": answer, **({"options": options} if options else {})}
@@ -127,13 +122,13 @@ class Tools:
             raise Wrong(f'"source" has at most {CHECK_TEXT_MAX} bytes')
         with tempfile.TemporaryDirectory(prefix="musacoder-mcp-") as folder:
             (Path(folder) / "program.cu").write_text(source, errors="replace")
-            done = self._ran("check", "program.cu", "--timeout", str(CHECK_S), "--",
+            done = self._run("check", "program.cu", "--timeout", str(CHECK_S), "--",
                              *(arguments or []), cwd=folder)  # fmt: skip
         printed = f"{done.stderr}{done.stdout}exit code: {done.returncode}\n"
         return printed[-CHECKED_MAX:]
 
     def task(self, name: str | None = None) -> str:
-        done = self._ran("task", "list", "--json")
+        done = self._run("task", "list", "--json")
         if done.returncode != 0:
             raise OSError(done.stderr.strip())
         rows = {row["id"]: row for row in map(json.loads, done.stdout.splitlines())}
@@ -148,14 +143,14 @@ class Tools:
         word = name.strip().strip("`")
         if not word or len(word) > 80 or not word.replace("_", "").replace(".", "").isalnum():
             raise Wrong('"name" is one word, such as illegal or run.aten')
-        hint = self._ran("explain", word)
+        hint = self._run("explain", word)
         found = [hint.stdout.strip()] if hint.returncode == 0 else []
         found += manual_parts_with(word)
         if not found:
             raise Wrong(f"the manual has no {word}")
         return "\n\n".join(found)[:EXPLAINED_MAX]
 
-    def _ran(self, *words: str, cwd: str | None = None) -> subprocess.CompletedProcess[str]:
+    def _run(self, *words: str, cwd: str | None = None) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [self._program, *words], capture_output=True, text=True, check=False, cwd=cwd,
             errors="replace", stdin=subprocess.DEVNULL,

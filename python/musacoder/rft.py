@@ -108,9 +108,9 @@ def select(
     for task, answers in passed.items():
         name, messages = prompts[task]
         for number, (answer, structure) in enumerate(draw_targets(answers, targets)):
-            said = [*messages, {"role": "assistant", "content": answer}]
+            turns = [*messages, {"role": "assistant", "content": answer}]
             row_id = f"{name}-rft{number}"
-            rows.append({"id": row_id, "messages": said, "task": name, "structure": structure})
+            rows.append({"id": row_id, "messages": turns, "task": name, "structure": structure})
     return rows
 
 

@@ -120,7 +120,7 @@ def advantages(
 
 
 def has_spread(rewards: Sequence[Reward], spread_min: float = _EPSILON) -> bool:
-    """Whether the group's rewards differ, among those that exist."""
+    """True if the group's rewards differ, among those that exist."""
     known = [reward for reward in rewards if reward is not None]
     return bool(known) and max(known) - min(known) > spread_min
 
@@ -295,20 +295,14 @@ class Failure:
     task: str
     code: str  # The result of code_of.
     feedback: str = ""
-    s: float = -1.0  # Below PASSED.
+    s: float = -1.0  # The score is below PASSED.
     stage: str = "extraction"
     step: int = 0  # The step of the policy that wrote it.
     group: int = 0  # Its group's place in the order of the step.
     prompt: Any = None  # The task's prompt without a replay, as the host keeps it.
 
 
-def is_all_failed(samples: Iterable[Sequence[Reward]]) -> bool:
-    """Whether a group goes into the buffer: some turn has a score, and none passed."""
-    scores = [score for turns in samples for score in turns if score is not None]
-    return bool(scores) and max(scores) < PASSED
-
-
-def choose_failure(failures: Sequence[Failure]) -> Failure:
+def choose_failure(failures: Iterable[Failure]) -> Failure | None:
     """The failure of a group to keep: highest s, then furthest stage, shortest code, least hash.
 
     The hash differs from src/rl's, so between codes of equal length the choice may differ.
@@ -319,7 +313,7 @@ def choose_failure(failures: Sequence[Failure]) -> Failure:
         key = hashlib.sha256(f"{failure.task}\0{failure.code}".encode("utf-8", "replace"))
         return -failure.s, -stage, len(failure.code), key.hexdigest()
 
-    return min(failures, key=rank)
+    return min(failures, key=rank, default=None)
 
 
 def _mix(x: int) -> int:
@@ -434,8 +428,7 @@ class RetryBuffer:
         for number, group in enumerate(groups):
             if group.passed():
                 self.solved(group.task)
-            failure = failure_of_group(group.task, group.prompt, group.episodes, step, number, fits)
-            if failure is not None:
+            elif (failure := group.failure(step, number, fits)) is not None:
                 failures.append(failure)
         self.insert(failures)
 
@@ -483,23 +476,19 @@ class Group:
         scores = [turn.s for turns in self.episodes for turn in turns if turn.s is not None]
         return max(scores, default=-1.0) >= PASSED
 
-
-def failure_of_group(
-    task: str,
-    prompt: Any,
-    episodes: Sequence[Sequence[Turn]],
-    step: int,
-    group: int,
-    fits: Callable[[Failure], bool] = lambda _: True,
-) -> Failure | None:
-    """The failure that a group adds to the buffer; None if an answer passed or none fits."""
-    if not is_all_failed([[turn.s for turn in turns] for turns in episodes]):
-        return None
-    failures = [
-        Failure(task, code_of(turn.answer), turn.feedback, turn.s, turn.stage, step, group, prompt)
-        for turns in episodes
-        for turn in turns
-        if turn.s is not None and turn.stage is not None
-    ]
-    fitting = [failure for failure in failures if fits(failure)]
-    return choose_failure(fitting) if fitting else None
+    def failure(
+        self, step: int, number: int, fits: Callable[[Failure], bool] = lambda _: True
+    ) -> Failure | None:
+        """The failure that the group adds to the buffer; None if an answer passed or none fits."""
+        if self.passed():
+            return None
+        failures = (
+            Failure(
+                self.task, code_of(turn.answer), turn.feedback, turn.s, turn.stage, step, number,
+                self.prompt,
+            )  # fmt: skip
+            for turns in self.episodes
+            for turn in turns
+            if turn.s is not None and turn.stage is not None
+        )
+        return choose_failure(filter(fits, failures))

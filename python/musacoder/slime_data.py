@@ -33,7 +33,7 @@ from musacoder import episode
 from musacoder.rules import Failure, Group, RetryBuffer, Turn
 from musacoder.slime import KEY, post_process_rewards, replay_prompt, setting
 
-REPLAY = "musacoder_replay"  # In a replay's metadata: the task's prompt without the replay.
+REPLAY = "musacoder_replay"  # The key of a replay's metadata that has the task's prompt.
 
 # In fully asynchronous mode, slime passes no data source to the functions of its arguments.
 _current: weakref.ref[RetryDataSource] | None = None
@@ -126,7 +126,7 @@ class RetryDataSource(RolloutDataSourceWithBuffer):  # type: ignore[misc]
             self._slot = 0
 
     def _fits(self, failure: Failure) -> bool:
-        """Whether a replay leaves the prompt within its limit."""
+        """True if a replay leaves the prompt within its limit."""
         text = self._prompt_of(failure)
         limit = getattr(self.args, "rollout_max_prompt_len", None)
         if text is None or limit is None:

@@ -32,7 +32,7 @@ class Reply:
 
 
 @dataclass(frozen=True)
-class Lost:
+class ConnectionLost:
     """A connection that could not be made, or that broke before the reply."""
 
     problem: str
@@ -131,7 +131,7 @@ class Tries:
             self._services.end(self._attempt.url)
             self._attempt = None
 
-    def settle(self, found: Reply | Lost) -> Json | None:
+    def settle(self, found: Reply | ConnectionLost) -> Json | None:
         """The reply's body; None if the question must be repeated.
 
         Raises Refused (the question is invalid) and Unreachable (no service gives a verdict in
@@ -140,7 +140,7 @@ class Tries:
         assert self._attempt is not None
         url = self._attempt.url
         self.abandon()
-        if isinstance(found, Lost):
+        if isinstance(found, ConnectionLost):
             self._settle_lost(url, found)
             return None
         self._lost_since = None
@@ -165,7 +165,7 @@ class Tries:
         self._in_time(url, problem)
         return None
 
-    def _settle_lost(self, url: str, lost: Lost) -> None:
+    def _settle_lost(self, url: str, lost: ConnectionLost) -> None:
         now = self._clock()
         self._services.failed(url, now, None)
         if self._job is not None and len(self._services.urls) > 1:

@@ -33,7 +33,7 @@ def reward(completions: Sequence[Completion], **columns: Any) -> list[float | No
     Raises Refused if no column has a task, and Unreachable if no verifier can judge.
     """
     tasks = _tasks(columns)
-    answers = [_text(completion) for completion in completions]
+    answers = [_answer_of(completion) for completion in completions]
     ids = columns.get("completion_ids") or [[]] * len(completions)
     is_cut = columns.get("musacoder_is_cut") or [False] * len(completions)
     calls = zip(tasks, answers, _options(columns, len(completions)), ids, is_cut, strict=True)
@@ -80,14 +80,10 @@ def _tasks(columns: dict[str, Any]) -> list[str]:
     raise Refused("no column task, ground_truth or reward_model: a row needs the task's code")
 
 
-def _text(completion: Completion) -> str:
+def _answer_of(completion: Completion) -> str:
     if isinstance(completion, str):
         return completion
-    content = completion[-1].get("content") if completion else ""
-    if isinstance(content, str):
-        return content
-    parts = content if isinstance(content, list) else []
-    return "".join(str(part.get("text", "")) for part in parts if isinstance(part, dict))
+    return episode.text_of(completion[-1].get("content")) if completion else ""
 
 
 def _log(

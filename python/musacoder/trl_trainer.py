@@ -171,7 +171,7 @@ def rollout(prompts: list[list[dict[str, str]]], trainer: Any) -> dict[str, Any]
     """
     is_training = trainer.model.training
     turns = int(os.environ.get("MUSACODER_TURNS", "3")) if is_training else 1
-    tasks = [_task_of(trainer, prompt) for prompt in prompts]  # With the options of the verifier.
+    tasks = [_task_of(trainer, prompt) for prompt in prompts]  # Labels and options.
     prompt_ids, images, fields = trainer._tokenize_prompts(prompts)
     size = trainer.num_generations if is_training else trainer.num_generations_eval
     ids, log_probs = trainer._generate_single_turn(prompt_ids, images, fields, size)
@@ -217,7 +217,7 @@ class _Episode:
 
 
 def _is_cut(trainer: Any, ids: list[int]) -> bool:
-    """Whether an answer ended at a limit, without an end token, as in TRL's metrics."""
+    """True if an answer ended at a limit, without an end token, as in TRL's metrics."""
     ends = (*trainer.eos_token_ids, trainer.processing_class.pad_token_id)
     return not ids or ids[-1] not in ends
 

@@ -40,8 +40,8 @@ from musacoder.judged import Options
 from musacoder.rules import Failure, Group, Reward, RetryBuffer, Turn
 from musacoder.verl import UNSCORED, UNSUPPORTED, reward_of
 
-REPLAY = "musacoder_replay"  # In extra_info: whether the row is a replay.
-ITEM = "musacoder_item"  # In extra_info: the row's number in the data set.
+REPLAY = "musacoder_replay"  # A member of extra_info: true for a replay.
+ITEM = "musacoder_item"  # A member of extra_info: the row's number.
 _EVALUATION_SPLITS = ("test", "val", "validation")
 
 
@@ -124,7 +124,7 @@ class Episode(AgentLoopBase):
         return True
 
     def _is_cut(self, prompt_ids: list[int], output: Any) -> bool:
-        """Whether an answer ended at a limit.  vLLM's stop_reason is "completed" there too."""
+        """True if an answer ended at a limit.  vLLM's stop_reason is "completed" there too."""
         ids = output.token_ids[: self.rollout_config.response_length]
         is_full = (
             output.stop_reason == "length"

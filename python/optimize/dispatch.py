@@ -151,7 +151,7 @@ class _Kernels:
         self._model_new = module.__dict__["ModelNew"]
 
     def _made(self, maker: Any, function: Any, bound: Any) -> Any:
-        """What a maker makes for a function, and what it makes at other sizes that were tried."""
+        """A maker's arguments for a function, at the task's sizes and at others that were tried."""
         space, found = maker.__globals__, []
         for sizes in [{}, *self.facts["sizes"]]:
             kept = {name: space[name] for name in sizes if name in space}
@@ -201,7 +201,7 @@ def _form(value: Any, others: list[Any]) -> Any:
 
 
 def _unlike(given: Any, verified: Any) -> str:
-    """How an argument differs from the verified form; "" if it does not."""
+    """The difference of an argument from the verified form; "" if there is none."""
     if isinstance(verified, _Form):
         if not isinstance(given, torch.Tensor) or given.dtype != verified.dtype:
             return f"another dtype than the verified {verified.dtype}"
@@ -226,7 +226,7 @@ def _unlike(given: Any, verified: Any) -> str:
 
 
 def _made_by(maker: Any, function: Any) -> Any:
-    """What get_inputs or get_init_inputs made, as positional and named arguments."""
+    """The result of get_inputs or get_init_inputs, as positional and named arguments."""
     made = maker()
     if isinstance(made, dict):
         return (), made
@@ -257,7 +257,7 @@ def _tensors_of(value: Any) -> list[torch.Tensor]:
 
 
 def _places_of(root: Any) -> dict[str, Any]:
-    """Where each parameter and buffer is, by its path: the dictionary that holds it, its name."""
+    """The dictionary and the name of each parameter and buffer, by its path."""
     return {
         f"{prefix}.{name}": (store, name)
         for prefix, module in root.named_modules(remove_duplicate=False)

@@ -42,7 +42,7 @@ def module_text(task: str, name: str, candidate: str, verdict: Json) -> str:
 
 
 def facts_of(candidate: str, verdict: Json) -> Json:
-    """What was verified, as the dispatching part asks for it."""
+    """The verified facts, in the form of the dispatching part."""
     protocol, telemetry = verdict["protocol"], verdict["telemetry"]
     return {
         "mode": protocol["mode"],

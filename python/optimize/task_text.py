@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-LITERAL_MIN = 16  # Smaller constructor arguments are rarely sizes of inputs.
+from harness.importer.task_text import Sized, Sizes
+
 DTYPES = {
     "f32": "float32",
     "f16": "float16",
@@ -47,7 +48,7 @@ def task_text(path: Path, wanted: Wanted) -> tuple[str, str]:
         raise BadModule(f"line {error.lineno}: {error.msg}") from None
     _refuse_local_imports(tree, path)
     name = _class_name(tree, wanted.class_name)
-    sizes = _Sizes(source)
+    sizes = Sizes(source)
     makers = [*_inputs(tree, wanted, sizes), *_initials(tree, name, wanted, sizes)]
     parts = [source.rstrip("\n") + "\n", "\n".join(sizes.lines()), *makers]
     if name != "Model":
@@ -111,27 +112,9 @@ def _modules_of(tree: ast.Module) -> Iterator[str]:
 # ---- Arguments ----------------------------------------------------------------------------------
 
 
-class _Sizes:
-    """Sizes as constants of the module, one for each value, so that others can be tried."""
-
-    def __init__(self, source: str) -> None:
-        self._source = source
-        self._names: dict[int, str] = {}
-
-    def add(self, value: int) -> str:
-        """The constant's name; for 0 and 1, which are not varied as sizes, the number itself."""
-        if value <= 1:
-            return str(value)
-        name = f"size_{value}"
-        while name in self._source:
-            name += "_"
-        return self._names.setdefault(value, name)
-
-    def known(self, value: int) -> str:
-        return self._names.get(value, str(value)) if value >= LITERAL_MIN else str(value)
-
-    def lines(self) -> list[str]:
-        return [f"{name} = {value}" for value, name in self._names.items()]
+def _constant(sizes: Sizes, value: int) -> str:
+    """The name of a size's constant; for 0 and 1, which are not varied as sizes, the number."""
+    return sizes.name(value) if value > 1 else str(value)
 
 
 def _call_of(option: str, text: str) -> ast.Call:
@@ -156,7 +139,7 @@ def _defines(tree: ast.Module, name: str) -> bool:
     return any(isinstance(one, ast.FunctionDef) and one.name == name for one in tree.body)
 
 
-def _inputs(tree: ast.Module, wanted: Wanted, sizes: _Sizes) -> Iterator[str]:
+def _inputs(tree: ast.Module, wanted: Wanted, sizes: Sizes) -> Iterator[str]:
     if wanted.inputs:
         call = _call_of("--inputs", wanted.inputs)
         positional = [_input(one, sizes) for one in call.args]
@@ -171,28 +154,18 @@ def _inputs(tree: ast.Module, wanted: Wanted, sizes: _Sizes) -> Iterator[str]:
         yield f"def get_inputs():\n    return {example}"
 
 
-def _example(tree: ast.Module, sizes: _Sizes) -> str:
+def _example(tree: ast.Module, sizes: Sizes) -> str:
     """The expression of `example_inputs = …`, its numbers as sizes."""
     for statement in tree.body:
         if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == EXAMPLE:
             is_list = isinstance(statement.value, (ast.Tuple, ast.List))
-            text = ast.unparse(_Sized(sizes).visit(copy.deepcopy(statement.value)))
+            text = ast.unparse(Sized(sizes, 2).visit(copy.deepcopy(statement.value)))
             is_whole = is_list or isinstance(statement.value, ast.Dict)
             return text if is_whole else f"[{text}]"
     return ""
 
 
-class _Sized(ast.NodeTransformer):
-    """Replaces numbers by the constants of their sizes."""
-
-    def __init__(self, sizes: _Sizes) -> None:
-        self._sizes = sizes
-
-    def visit_Constant(self, node: ast.Constant) -> ast.expr:
-        return ast.Name(self._sizes.add(node.value)) if type(node.value) is int else node
-
-
-def _input(node: ast.expr, sizes: _Sizes) -> str:
+def _input(node: ast.expr, sizes: Sizes) -> str:
     """`f32[64,1024]`, `i64[64]<1000` or a literal as an expression that makes it."""
     bound = 0
     spec = node
@@ -208,7 +181,7 @@ def _input(node: ast.expr, sizes: _Sizes) -> str:
     dtype = DTYPES.get(spec.id)
     if dtype is None:
         raise BadModule(f"--inputs: no dtype {spec.id}: use {', '.join(DTYPES)}")
-    shape = f"({''.join(f'{sizes.add(dim)}, ' for dim in dims)})"
+    shape = f"({''.join(f'{_constant(sizes, dim)}, ' for dim in dims)})"
     if spec.id.startswith(("f", "bf")):
         if bound:
             raise BadModule("--inputs: an upper bound is for integers")
@@ -233,7 +206,7 @@ def _literal(option: str, node: ast.expr) -> str:
     return ast.unparse(node)
 
 
-def _initials(tree: ast.Module, name: str, wanted: Wanted, sizes: _Sizes) -> Iterator[str]:
+def _initials(tree: ast.Module, name: str, wanted: Wanted, sizes: Sizes) -> Iterator[str]:
     if wanted.init:
         call = _call_of("--init", wanted.init)
         positional = [_initial(one, sizes) for one in call.args]
@@ -246,10 +219,10 @@ def _initials(tree: ast.Module, name: str, wanted: Wanted, sizes: _Sizes) -> Ite
         yield _maker("get_init_inputs", [], {})
 
 
-def _initial(node: ast.expr, sizes: _Sizes) -> str:
+def _initial(node: ast.expr, sizes: Sizes) -> str:
     text = _literal("--init", node)
     is_integer = isinstance(node, ast.Constant) and type(node.value) is int
-    return sizes.known(int(text)) if is_integer else text
+    return sizes.name(int(text)) if is_integer and sizes.knows(int(text)) else text
 
 
 def _needed_by_constructor(tree: ast.Module, name: str) -> list[str]:

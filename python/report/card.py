@@ -12,17 +12,21 @@ pyarrow (docs/decisions/025-pyarrow.md).
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import json
 import sys
 from collections import Counter
 from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as installed_version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
+from musacoder.version import VERSION
 
 from report.data_sets import BadData, load_settings, rows_of
 
@@ -95,16 +99,9 @@ def manifest_of(folders: list[Path], versions: Json) -> Json:
 
 
 def versions() -> Json:
-    found: Json = {"python": sys.version.split()[0]}
-    version = HERE.parent / "python/musacoder/version.py"
-    if version.is_file():
-        found["musacoder"] = version.read_text(encoding="utf-8").rsplit('"', 2)[1]
-    try:
-        from importlib.metadata import version as installed
-
-        found["torch"] = installed("torch")
-    except ImportError:
-        pass
+    found = {"python": sys.version.split()[0], "musacoder": VERSION}
+    with contextlib.suppress(PackageNotFoundError):
+        found["torch"] = installed_version("torch")
     return found
 
 
@@ -205,7 +202,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--manifest", type=Path, help="hashes, seeds and versions")
     options = parser.parse_args(arguments)
     try:
-        if options.parquet and find_spec("pyarrow") is None:  # Before anything is written.
+        if options.parquet and find_spec("pyarrow") is None:  # No file is written in this case.
             raise BadData(f"--parquet needs pyarrow: {sys.executable} -m pip install pyarrow")
         if options.out:
             options.out.write_text(render(options.folders), encoding="utf-8")

@@ -1,29 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The document of a report: its form, and reading it.
+"""The document of a report: reading it, and the figures that its pages show.
 
-`musacoder report` writes the document; docs/bench.md defines its figures. Texts in it were written
-by models, so `load` makes each one safe to show: no text reaches a page with a control character,
-half of a surrogate pair, or a character that reverses the direction of writing. Escaping is left
-to the format that is written.
-
-The shapes below list the members. These members need an explanation:
-
-- `tasks[].sol_us`: the device's bound for the task in µs; null where nothing was timed.
-- `paired[]`: two runs with tasks in common; `a` and `b` are their places in `runs`, `better` and
-  `worse` count tasks, `difference` is b less a.
-- `runs[].name`: as in the store; a number is added to a name that is there twice.
-- `runs[].groups`: the figures of `all`, of each level and of each family, as in `summary.json`.
-- `runs[].fast_curve`: pairs of p and fast_p at each speed-up that occurs; empty where a pass was
-  not timed.
-- `runs[].wanted`, `judged`, `missing`, `unfinished`: the samples that the run is to have, those
-  with all their verdicts, those without an answer, and a sentence about the difference, or "".
-- `runs[].cut`: answers that ended at `--max-tokens`.
-- `runs[].tokens`, `cost`: `prompt`, `completion`, `reasoning` in sum; dollars by `--prices`, or
-  null.
-- `runs[].funnel`: for each stage, how many verdicts reached it and failed there; without
-  `unsupported` and `infra`.
-- `runs[].samples[]`: a verdict each; `pending` is true if another turn of the sample is to come,
-  `phrase` is the finding in a line.
+`musacoder report` writes the document; docs/report.schema.json has its members, docs/bench.md
+defines its figures. Texts in it were written by models, so `load` makes each one safe to show: no
+text reaches a page with a control character, half of a surrogate pair, or a character that reverses
+the direction of writing. Escaping is left to the format that is written.
 """
 
 from __future__ import annotations
@@ -33,7 +14,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-Json = Any  # A value that JSON has, checked against a shape below.
+Json = Any  # A value that JSON has.
 
 SCHEMA = 3
 TEXT_CHARACTERS_MAX = 100_000  # Longer texts are cut, with a note.
@@ -52,87 +33,9 @@ OUTCOMES = {
     "infra": ("–", "the machine failed; not scored"),
 }
 
-# ---- Shapes -------------------------------------------------------------------------------------
-# A shape is a type; (shape, None) for a nullable value; [shape] for a list; {str: shape} for a map;
-# a dict of names for an object.
-
-FIGURE = ({"value": float, "low": float, "high": float, "tasks": int}, None)
-FIGURES = {
-    **dict.fromkeys(("tasks", "answers", "not_scored", "missing", "samples", "passed"), int),
-    **dict.fromkeys(
-        ("average", "first_turn", "best_turn", "faster_rate", "faster_than_compiled"), FIGURE
-    ),
-    **dict.fromkeys(("pass_at", "fast"), {str: FIGURE}),
-    "uncertain": {str: int},
-}
-SPEEDUP = ({"value": float, "low": float, "high": float, "uncertain": bool}, None)
-# The reader of verdicts, docs/verdict.schema.json, has checked the rest of a verdict.
-VERDICT = {"outcome": {"kind": str}, "telemetry": {str: object}}
-SAMPLE = {
-    **dict.fromkeys(("task", "outcome", "stage", "phrase", "finish"), str),
-    **dict.fromkeys(("answer", "reasoning", "feedback"), str),
-    **dict.fromkeys(("sample", "turn"), int),
-    "pending": bool,
-    **dict.fromkeys(("q", "reward", "seconds", "tokens", "sol_score", "time_us"), (float, None)),
-    **dict.fromkeys(("speedup", "speedup_compile"), SPEEDUP),
-    "level": object,
-    "families": [str],
-    "verdict": VERDICT,
-}
-RUN = {
-    **dict.fromkeys(("name", "unfinished"), str),
-    **dict.fromkeys(("settings", "environment"), {str: object}),
-    "groups": {str: FIGURES},
-    "fast_curve": [[float]],
-    **dict.fromkeys(("wanted", "judged", "missing", "cut"), int),
-    **dict.fromkeys(("tokens", "outcomes"), {str: int}),
-    "cost": (float, None),
-    "funnel": [{"stage": str, "reached": int, "failed": int}],
-    "turns": [{"turn": int, "answers": int, "passed": int}],
-    "samples": [SAMPLE],
-}
-TASK = {"id": str, "level": object, "families": [str], "code": str, "sol_us": (float, None)}
-PAIR = {
-    **dict.fromkeys(("a", "b", "tasks", "better", "worse"), int),
-    **dict.fromkeys(("a_value", "b_value", "difference", "low", "high"), float),
-}
-DOCUMENT = {
-    "schema": int,
-    **dict.fromkeys(("title", "created", "program"), str),
-    "runs": [RUN],
-    "tasks": [TASK],
-    "paired": [PAIR],
-}
-
-NAMES = {dict: "an object", list: "a list", str: "a text", int: "an integer", float: "a number",
-         bool: "true or false"}  # fmt: skip
-
 
 class BadDocument(Exception):
-    """The document is not of the form above; the message is one line."""
-
-
-def check(value: Json, shape: Any, path: str) -> None:
-    """Raises BadDocument with the path of the first value that is not of its shape."""
-    if isinstance(shape, tuple):
-        if value is not None:
-            check(value, shape[0], path)
-        return
-    kind = shape if isinstance(shape, type) else type(shape)
-    fits = isinstance(value, (int, float) if kind is float else kind)
-    if not fits or (isinstance(value, bool) and kind in (int, float)):
-        raise BadDocument(f"{path}: not {NAMES[kind]}")
-    if isinstance(shape, list):
-        for index, one in enumerate(value):
-            check(one, shape[0], f"{path}[{index}]")
-    elif isinstance(shape, dict) and str in shape:
-        for name, one in value.items():
-            check(one, shape[str], f"{path}.{name}")
-    elif isinstance(shape, dict):
-        for name, inner in shape.items():
-            if name not in value:
-                raise BadDocument(f"{path}.{name}: missing")
-            check(value[name], inner, f"{path}.{name}")
+    """The file holds no document of this program; the message is one line."""
 
 
 # ---- Hostile text -------------------------------------------------------------------------------
@@ -174,28 +77,16 @@ def _refuse_constant(name: str) -> float:
 
 
 def parse(text: str) -> Json:
-    """A checked and cleaned document. Raises BadDocument."""
+    """A cleaned document. Raises BadDocument for a text that is none, or one of another version."""
     try:
         document = clean(json.loads(text, parse_constant=_refuse_constant))
     except RecursionError:
         raise BadDocument("nested too deeply") from None
     except ValueError as error:
         raise BadDocument(f"not JSON: {error}") from None
-    check(document, {"schema": int}, "document")
-    if document["schema"] != SCHEMA:
-        raise BadDocument(f"schema: expected {SCHEMA}, got {document['schema']}")
-    check(document, DOCUMENT, "document")
-    for index, pair in enumerate(document["paired"]):
-        if not all(0 <= pair[side] < len(document["runs"]) for side in "ab"):
-            raise BadDocument(f"document.paired[{index}]: no such run")
-    for index, run in enumerate(document["runs"]):
-        for position, sample in enumerate(run["samples"]):
-            if sample["outcome"] not in OUTCOMES:
-                raise BadDocument(
-                    f"document.runs[{index}].samples[{position}].outcome: no such outcome"
-                )
-        if any(len(point) != 2 for point in run["fast_curve"]):
-            raise BadDocument(f"document.runs[{index}].fast_curve: a point is not a pair")
+    version = document.get("schema") if isinstance(document, dict) else None
+    if version != SCHEMA:
+        raise BadDocument(f"schema: expected {SCHEMA}, got {version}")
     return document
 
 

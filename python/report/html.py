@@ -23,7 +23,7 @@ from jinja2 import ChainableUndefined, Environment, FileSystemLoader
 from markupsafe import Markup
 
 from report import charts
-from report.beside import baselines_for
+from report.published_times import baselines_for
 from report.document import (
     OUTCOMES,
     Json,

@@ -25,6 +25,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from jinja2 import Environment, FileSystemLoader
+
 from report.data_sets import BadData, load_settings, rows_of
 
 Json = dict[str, Any]
@@ -56,6 +58,9 @@ MIX = {
     "rewrite": 0.03,
     "variants": 0.03,
 }
+SPLITS = ("train", "validation", "test")
+# Hugging Face's categories of size: the rows below which each applies, and its name.
+SIZES = ((1000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"))
 VALIDATION_SHARE = 0.02
 SKETCH = 128  # Hashes of a text that are kept.
 PROBES = 8  # Hashes with which neighbours are found.
@@ -71,7 +76,7 @@ def sketch_of(text: str) -> list[int]:
     return sorted({zlib.crc32(run.encode()) for run in runs})[:SKETCH]
 
 
-def likeness(one: list[int], other: list[int]) -> float:
+def similarity(one: list[int], other: list[int]) -> float:
     """The Jaccard index, estimated from sketches."""
     both = sorted(set(one) | set(other))[:SKETCH]
     shared = set(one) & set(other)
@@ -88,7 +93,7 @@ class Seen:
     def takes(self, text: str) -> bool:
         sketch = sketch_of(text)
         near = {at for value in sketch[:PROBES] for at in self.by_hash[value]}
-        if any(likeness(sketch, self.sketches[at]) >= NEAR_DUPLICATE for at in near):
+        if any(similarity(sketch, self.sketches[at]) >= NEAR_DUPLICATE for at in near):
             return False
         for value in sketch[:PROBES]:
             self.by_hash[value].append(len(self.sketches))
@@ -148,7 +153,7 @@ def split_of(task: str) -> str:
     return "validation" if is_held_out else "train"
 
 
-def taken(
+def published_rows(
     folder: Path, seed: int, dropped: set[str], counts: Counter[str]
 ) -> Iterator[tuple[str, Json]]:
     """The published rows as (split, row)."""
@@ -188,7 +193,7 @@ def publish(folder: Path, out: Path, musacoder: Path | None) -> Counter[str]:
     tables: dict[str, Counter[str]] = defaultdict(Counter)
     characters: Counter[str] = Counter()
     seed = int(settings.get("forge.json", {}).get("settings", {}).get("seed", 0))
-    for split, row in taken(folder, seed, dropped, counts):
+    for split, row in published_rows(folder, seed, dropped, counts):
         tables[row["kind"]][split] += 1
         characters[row["kind"]] += sum(len(one["content"]) for one in row["messages"])
         path = out / "data" / row["kind"] / f"{split}.jsonl"
@@ -218,102 +223,22 @@ def readme(
     is_compared: bool,
     settings: dict[str, Json],
 ) -> str:
+    """The data set's card, templates/data_set.jinja."""
     total = sum(table.total() for table in tables.values())
-    size = next(
-        (
-            name
-            for most, name in ((1000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"))
-            if total < most
-        ),
-        "100K<n<1M",
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        trim_blocks=True,
+        keep_trailing_newline=True,
     )
-    lines = [
-        "---",
-        "license: apache-2.0",
-        "language:",
-        "- en",
-        "task_categories:",
-        "- text-generation",
-        "tags:",
-        "- code",
-        "- cuda",
-        "- musa",
-        "- gpu-kernels",
-        "pretty_name: MusaCoder forge",
-        "size_categories:",
-        f"- {size}",
-        "configs:",
-    ]
-    order = ("train", "validation", "test")
-    for kind in sorted(tables):
-        lines += [f"- config_name: {kind}"]
-        lines += ["  default: true"] if kind == "generation" else []
-        lines += ["  data_files:"]
-        for split in sorted(tables[kind], key=order.index):
-            lines += [f"  - split: {split}", f"    path: data/{kind}/{split}.jsonl"]
-    lines += ["dataset_info:"]
-    for kind in sorted(tables):
-        lines += [f"- config_name: {kind}", "  features:"]
-        for name, dtype, _ in COLUMNS:
-            lines += [f"  - name: {name}"]
-            if dtype == "messages":
-                lines += [
-                    "    list:",
-                    "    - name: role",
-                    "      dtype: string",
-                    "    - name: content",
-                    "      dtype: string",
-                ]
-            else:
-                lines += ["    sequence: string" if dtype == "list" else f"    dtype: {dtype}"]
-    lines += ["---", "", "# GPU kernels for PyTorch modules, made and verified without a model", ""]
-    lines += [
-        "Tasks are graphs of operators; solutions and faults come from templates. Every solution "
-        "passed, and every fault failed as predicted, on the PTX device of MusaCoder: race and "
-        "memory checks, several values and sizes, a comparison in double precision. In `<think>` "
-        "is the plan with what it rejects, or the diagnosis of a failure; each of its numbers is "
-        "checked against the code of the row by a reader of its own. Nothing was timed on a GPU "
-        "unless `time_us` is there.",
-        "",
-        "```python",
-        "from datasets import load_dataset",
-        'rows = load_dataset("FOLDER", "generation", split="train")',
-        "```",
-        "",
-        "| configuration | " + " | ".join(order) + " |",
-        "|---|---|---|---|",
-    ]
-    for kind in sorted(tables):
-        lines.append(f"| {kind} | " + " | ".join(str(tables[kind][one]) for one in order) + " |")
-    lines += [
-        "",
-        "`rl` has prompts without answers; its test split has structures of operators "
-        "that "
-        "no other row has. `mix.json` has shares of the other kinds to draw by.",
-        "",
-        "| column | holds |",
-        "|---|---|",
-    ]
-    lines += [f"| `{name}` | {text} |" for name, _, text in COLUMNS]
-    compared = (
-        f"Tasks too near to KernelBench were taken out with their rows: "
-        f"{counts['tasks that overlap with KernelBench']} tasks, "
-        f"{counts['rows of tasks that overlap with KernelBench']} rows."
-        if is_compared
-        else "It was **not** compared with KernelBench: set MC_KERNELBENCH to a checkout."
+    return environment.get_template("data_set.jinja").render(
+        size=next((name for most, name in SIZES if total < most), "100K<n<1M"),
+        tables=sorted(tables.items()),
+        counts=counts,
+        columns=COLUMNS,
+        splits=SPLITS,
+        is_compared=is_compared,
+        settings=json.dumps(settings.get("forge.json", {}).get("settings", {}), indent=1),
     )
-    lines += [
-        "",
-        f"{compared} Near duplicates taken out: {counts['near duplicates']} rows of "
-        f"{counts['rows']}.",
-        "",
-        "Settings of the forge:",
-        "",
-        "```json",
-        json.dumps(settings.get("forge.json", {}).get("settings", {}), indent=1),
-        "```",
-    ]
-    return "\n".join(lines) + "\n"
 
 
 def main(arguments: list[str]) -> int:

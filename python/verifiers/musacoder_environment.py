@@ -53,8 +53,7 @@ class KernelState(vf.State):
 
 class KernelTaskConfig(vf.TaskConfig):
     options: dict[str, str | int | float | bool] = Field(default_factory=dict)
-    """How answers are judged where that differs from the service's own options, such as
-    {"precision": "bf16"} (docs/serve.md)."""
+    """Options that differ from the service's own, such as {"precision": "bf16"} (docs/serve.md)."""
 
 
 class KernelTask(vf.Task[KernelData, KernelState, KernelTaskConfig]):
@@ -88,10 +87,10 @@ class KernelTask(vf.Task[KernelData, KernelState, KernelTaskConfig]):
 
 class KernelTasksetConfig(vf.TasksetConfig):
     tasks: str = "tasks"
-    """What `musacoder task list` takes: tasks, kernelbench, a folder or a .jsonl file; or forge,
+    """An argument of `musacoder task list` (tasks, kernelbench, a folder, a .jsonl file), or forge,
     which makes new tasks without end."""
     seed: int = 1
-    """Of the forge's tasks."""
+    """The seed of the forge's tasks."""
     forge: list[str] = Field(default_factory=lambda: ["--families", "all"])
     """Other options of `musacoder forge`."""
     task: KernelTaskConfig = KernelTaskConfig()
@@ -134,9 +133,9 @@ class ForgeRun:
 
     def rows(self) -> list[dict[str, Any]]:
         """Waits for the end.  Raises OSError with the program's own words."""
-        _, said = self._process.communicate()
+        _, errors = self._process.communicate()
         if self._process.returncode != 0:
-            raise OSError(said.strip())
+            raise OSError(errors.strip())
         rows = rows_of(str(Path(self._folder.name) / "rl.jsonl"))
         self.close()
         return rows

@@ -21,7 +21,7 @@ struct DocumentOptions {
   Missing missing = Missing::kFailed;
 };
 
-// The members are described in python/report/document.py.  If two runs of different stores have the
+// The members are described in docs/report.schema.json.  If two runs of different stores have the
 // same name, a number distinguishes them.
 std::string document_json(std::span<const RunData> runs, const DocumentOptions& options);
 

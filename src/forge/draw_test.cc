@@ -307,7 +307,7 @@ TEST(Interpreter, ComputesASumByHand) {
   EXPECT_DOUBLE_EQ(out.values[1], sum);
 }
 
-// The launches and other facts are checked against the code by tools/text_truth.py.
+// The launches and other facts are checked against the code by lab/texts/text_truth.py.
 TEST(Plans, NameTheKernelAndARejectedPlan) {
   const TaskGraph& graph =
       *std::ranges::find(graphs(), 1u, [](const TaskGraph& one) { return one.outputs.size(); });

@@ -3,7 +3,7 @@
 // Texts about a task and a solution, generated from the same graph and templates as the code:
 // tensor metadata (MusaCoder, section 3.2), the plan of a solution with a rejected alternative and
 // its cost, and the analysis of a correct answer.  Each line is a sentence of the grammar
-// (words.h); tools/text_truth.py reads the lines and checks them against the code alone.
+// (words.h); lab/texts/text_truth.py reads the lines and checks them against the code alone.
 #ifndef MC_FORGE_REASON_H_
 #define MC_FORGE_REASON_H_
 

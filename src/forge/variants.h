@@ -6,8 +6,8 @@
 //   {"baseline": V, "single_feature": [V, …], "algorithm": V or null, "composite": V or null}
 //   V = {"features": ["warp_shuffles"], "reason": ["…", …], "code": "import torch…"}
 //
-// The variants differ in the kernel of one stage; all others are baselines.  tools/text_truth.py
-// compares features and reasons with the code.
+// The variants differ in the kernel of one stage; all others are baselines.
+// lab/texts/text_truth.py compares features and reasons with the code.
 #ifndef MC_FORGE_VARIANTS_H_
 #define MC_FORGE_VARIANTS_H_
 

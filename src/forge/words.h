@@ -2,7 +2,7 @@
 //
 // Words: the grammar of the samples' sentences.  A sentence has a name and at least six forms with
 // the same slots; a seed determines which form is written.  Every number in a text is a slot of a
-// sentence.  So tools/text_truth.py, which reads the forms from words.cc, finds the numbers and
+// sentence.  So lab/texts/text_truth.py, which reads the forms from words.cc, finds the numbers and
 // compares them with the code.
 #ifndef MC_FORGE_WORDS_H_
 #define MC_FORGE_WORDS_H_

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// These tests check only the grammar; tools/text_truth.py checks whether generated texts are true.
+// These tests check only the grammar; lab/texts/text_truth.py checks whether generated texts are
+// true.
 #include "forge/words.h"
 
 #include <algorithm>

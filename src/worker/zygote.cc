@@ -94,7 +94,7 @@ sandbox::Profile profile_for(Role role, const ChildLimits& limits,
   profile.visible = profile.only_visible ? files : limits.visible;
   profile.artifacts = artifacts;
   profile.allow_exec = limits.runs_programs;
-  // A judge diagnoses wrong outputs in a fork, which may crash (python/harness/judge/apart.py).
+  // A judge diagnoses wrong outputs in a fork, which may crash (python/harness/judge/forked.py).
   profile.allow_fork = limits.runs_programs || role == Role::kJudge;
   return limits.weak_sandbox ? sandbox::lenient(std::move(profile)) : profile;
 }

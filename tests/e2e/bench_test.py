@@ -22,6 +22,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 from program import BAD_INPUT, CUT, HONEST, MACHINE_FAILED, MUSACODER, ROOT, UNANSWERED
 from program import InFolder, Reply, Server, completion, errors_of, honest, run
 
@@ -146,8 +147,8 @@ class Stored(Bench):
         return summary
 
     def test_the_same_text_for_the_same_task_is_judged_once(self) -> None:
-        said: dict[str, object] = {"id": "kernelbench:1/1", "completion": "I cannot do this."}
-        rows = [{**said, "sample": 0}, {**said, "sample": 1}, {**said, "id": "kernelbench:1/2"}]
+        row: dict[str, object] = {"id": "kernelbench:1/1", "completion": "I cannot do this."}
+        rows = [{**row, "sample": 0}, {**row, "sample": 1}, {**row, "id": "kernelbench:1/2"}]
         path = self.folder / "answers.jsonl"
         path.write_text("".join(json.dumps({"sample": 0, **row}) + "\n" for row in rows))
         summary = self.measure("--answers", path)
@@ -282,6 +283,7 @@ class Stored(Bench):
         with open(rows, encoding="utf-8", newline="") as stream:
             self.assertEqual(len(list(csv.DictReader(stream))), 6)
         loaded = json.loads(document.read_text())
+        jsonschema.validate(loaded, json.loads((ROOT / "docs/report.schema.json").read_text()))
         self.assertEqual([run["name"] for run in loaded["runs"]], ["answers", also])
         self.assertEqual([run["missing"] for run in loaded["runs"]], [0, 0])
         self.assertEqual(len(loaded["tasks"]), 2)

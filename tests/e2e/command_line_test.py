@@ -213,9 +213,9 @@ class Mixed(InFolder):
                 time.sleep(0.1)
             process.send_signal(signal.SIGINT)
             assert process.stderr is not None
-            said = process.stderr.read()
+            printed = process.stderr.read()
             self.assertEqual(process.wait(timeout=20), -signal.SIGINT)
-        self.assertIn(f"interrupted; the verdicts so far are in {part}\n", said)
+        self.assertIn(f"interrupted; the verdicts so far are in {part}\n", printed)
         self.assertIn("verdict", json.loads(part.read_text().splitlines()[0]))
 
 
@@ -229,11 +229,11 @@ class Caches(unittest.TestCase):
         for subcommand in (["eval", "--task", TASK, "-c", str(HONEST)], ["setup"], ["doctor"]):
             done = run(*subcommand, within=within, env={**kept, **environment})
             self.assertEqual(done.returncode, MACHINE_FAILED, done.stderr)
-            said = done.stdout if subcommand == ["doctor"] else done.stderr
-            self.assertIn(why, said)
-            self.assertIn(self.REMEDY, said)
+            printed = done.stdout if subcommand == ["doctor"] else done.stderr
+            self.assertIn(why, printed)
+            self.assertIn(self.REMEDY, printed)
             if subcommand != ["doctor"]:
-                self.assertEqual(len(said.splitlines()), 1, said)
+                self.assertEqual(len(printed.splitlines()), 1, printed)
 
     def test_without_a_home(self) -> None:
         guessable = Path("/tmp/.cache/musacoder")
@@ -311,24 +311,24 @@ class Words(unittest.TestCase):
     """What the program says of its own subcommands and options."""
 
     def test_a_subcommand_that_there_is_not(self) -> None:
-        for word, said in (
+        for word, message in (
             ("evl", "no subcommand evl; did you mean eval?"),
             ("frobnicate", "no subcommand frobnicate; --help lists them"),
             ("task chek", "no subcommand chek; did you mean check?"),
         ):
             done = run(*word.split(), "--task", TASK)
             self.assertEqual((done.returncode, done.stdout), (BAD_INPUT, ""))
-            self.assertEqual(done.stderr, f"musacoder: {said}\n")
+            self.assertEqual(done.stderr, f"musacoder: {message}\n")
 
     def test_an_option_that_there_is_not(self) -> None:
-        for given, said in (
+        for given, message in (
             (("eval", "--taks", TASK), "did you mean --task in place of --taks?"),
             (("bench", "--suit=x", "--out", "y"), "did you mean --suite in place of --suit?"),
             (("eval", "--frobnicate"), "musacoder eval --help lists what there is"),
         ):
             done = run(*given)
             self.assertEqual((done.returncode, done.stdout), (BAD_INPUT, ""))
-            self.assertTrue(done.stderr.endswith(f"; {said}\n"), done.stderr)
+            self.assertTrue(done.stderr.endswith(f"; {message}\n"), done.stderr)
 
     def test_each_help_has_an_example_of_its_command(self) -> None:
         for name in ("eval", "prepare", "measure", "bench", "optimize", "report", "doctor", "setup",
@@ -388,10 +388,10 @@ class Log(unittest.TestCase):
             "-c",
             str(HONEST),
         ]
-        told, silent = run(*judged, "--verbose"), run(*judged)
-        self.assertEqual(json.loads(told.stdout)["verdict"]["outcome"]["kind"], "pass")
+        verbose, silent = run(*judged, "--verbose"), run(*judged)
+        self.assertEqual(json.loads(verbose.stdout)["verdict"]["outcome"]["kind"], "pass")
         for words in ("/g++ -dumpfullversion", "candidate", "trial 0 took", "compile took"):
-            self.assertIn(words, told.stderr)
+            self.assertIn(words, verbose.stderr)
             self.assertNotIn(words, silent.stderr)
 
 
@@ -444,7 +444,7 @@ class Policies(InFolder):
 
     def kinds(self, text: str, *arguments: str) -> list[str]:
         """Outcomes under musacoder and kernelbench, with the rule of a finding."""
-        told = []
+        printed = []
         candidate = self.write("candidate.py", text)
         for policy in ("musacoder", "kernelbench"):
             given = ("--policy", policy, "--task", TASK, "-c", candidate, *arguments)
@@ -452,8 +452,8 @@ class Policies(InFolder):
             self.assertEqual(verdict["protocol"]["policy"].split("/")[0], policy)
             outcome = verdict["outcome"]
             found = outcome.get("findings", outcome.get("constructs", []))
-            told.append(" ".join([outcome["kind"], *{one["rule"] for one in found}]))
-        return told
+            printed.append(" ".join([outcome["kind"], *{one["rule"] for one in found}]))
+        return printed
 
     def test_a_part_of_the_work_is_enough_for_kernelbench(self) -> None:
         text, right = HONEST.read_text(), "return row_sum_ext.row_sum(x.contiguous())"
@@ -465,8 +465,8 @@ class Policies(InFolder):
     def test_but_not_none_of_it(self) -> None:
         text, right = HONEST.read_text(), "return row_sum_ext.row_sum(x.contiguous())"
         nothing = text.replace(right, "return torch.sum(x, dim=1)")
-        told = ["illegal run.aten", "illegal run.own_launch"]
-        self.assertEqual(self.kinds(nothing, "--no-static-rules"), told)
+        expected = ["illegal run.aten", "illegal run.own_launch"]
+        self.assertEqual(self.kinds(nothing, "--no-static-rules"), expected)
 
     def test_kernels_of_other_languages_are_unsupported(self) -> None:
         self.assertEqual(self.kinds(WARP), ["unsupported python.unsupported_language"] * 2)
@@ -508,7 +508,7 @@ class Findings(InFolder):
 
 
 class Cached(InFolder):
-    """A library that another candidate's text was compiled to, and the lines told of it."""
+    """A library that another candidate's text was compiled to, and the messages about it."""
 
     BROKEN = "out[blockIdx.x + 1] = sum;"
 

@@ -46,8 +46,8 @@ def start(folder: Path, *changes: str) -> subprocess.Popen[str]:
 
 def finish(folder: Path, *changes: str) -> str:
     process = start(folder, *changes)
-    told, _ = process.communicate()
-    assert process.returncode == 0, told
+    output, _ = process.communicate()
+    assert process.returncode == 0, output
     return (folder / "report.md").read_text()
 
 
@@ -81,8 +81,8 @@ class Pooled(unittest.TestCase):
         learn = load_example()
         below = {"a": 0.0, "b": 1.0, "not in every run": 0.0}
         runs = [{"a": 1.0, "b": 1.0, "not in every run": 1.0}, {"a": 0.0, "b": 1.0}]
-        told = "+25.0 points [+0.0, +100.0] (each: +50.0, +0.0)"
-        self.assertEqual(learn.pool(below, runs), told)
+        expected = "+25.0 points [+0.0, +100.0] (each: +50.0, +0.0)"
+        self.assertEqual(learn.pool(below, runs), expected)
 
     def test_answers_that_nothing_is_said_of_are_in_no_share(self) -> None:
         learn = load_example()
@@ -129,10 +129,10 @@ class Learn(unittest.TestCase):
         with tempfile.TemporaryDirectory() as temporary:
             (Path(temporary) / "mine.txt").write_text("not yours")
             process = start(Path(temporary))
-            told, _ = process.communicate()
+            output, _ = process.communicate()
             self.assertEqual(process.returncode, BAD_INPUT)
-            self.assertEqual(len(told.splitlines()), 1, told)
-            self.assertIn("holds something else", told)
+            self.assertEqual(len(output.splitlines()), 1, output)
+            self.assertIn("holds something else", output)
             self.assertEqual([path.name for path in Path(temporary).iterdir()], ["mine.txt"])
 
 

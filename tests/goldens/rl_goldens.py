@@ -489,12 +489,12 @@ def code_cases() -> list[Case]:
     fenced = f"```python\n{module}```\n"
     draft = f"```python\n{module.replace('pass', 'draft = 1')}```\n"
     use = "```python\nclass ModelNew: ...\n```\n"
-    said = f"Here it is.\n{fenced}It is fast.\n"
+    prose = f"Here it is.\n{fenced}It is fast.\n"
     table = [
         (fenced, fenced, fenced),
-        (said, fenced, said),
-        (f"<think>\nA draft:\n{draft}\n</think>\n\n{said}", fenced, said),
-        (f"A draft:\n{draft}</think>\n{said}", fenced, said),
+        (prose, fenced, prose),
+        (f"<think>\nA draft:\n{draft}\n</think>\n\n{prose}", fenced, prose),
+        (f"A draft:\n{draft}</think>\n{prose}", fenced, prose),
         (f"<thinking>\n{draft}</thinking>{fenced}", fenced, fenced),
         (f"{draft}Better:\n{fenced}", fenced, f"{draft}Better:\n{fenced}"),
         (f"{fenced}As in:\n{use}", fenced, f"{fenced}As in:\n{use}"),

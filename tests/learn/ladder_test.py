@@ -91,7 +91,7 @@ class LadderReportTest(unittest.TestCase):
                 episode("u", 0, ["pass"]),
             ],
         )
-        self.assertEqual(report.told_less_fresh(held), {"t": (1 - 0.5 + 0 - 0.5) / 2})
+        self.assertEqual(report.feedback_less_fresh(held), {"t": (1 - 0.5 + 0 - 0.5) / 2})
         self.assertEqual(report.turns_taken(held), (2 + 1 + 3 + 1) / 4)
 
     def test_the_best_speed_is_of_any_model(self) -> None:
@@ -108,8 +108,8 @@ class LadderReportTest(unittest.TestCase):
         held = self.held("a", [episode("t", 0, ["pass"]), episode("t", 1, ["extraction"]),
                                episode("t", 2, ["runtime", "wrong"])])  # fmt: skip
         for number, turn in enumerate(held["t"][2]["turns"]):
-            told = judge.feedback_on_blocks("", "")
-            turn["feedback"] = "The result is wrong." if number else told
+            feedback = judge.feedback_on_blocks("", "")
+            turn["feedback"] = "The result is wrong." if number else feedback
         self.assertEqual(report.fitting([held]), "1 of 2")
 
     def test_steadiness_is_of_the_second_half_and_paired_by_seed(self) -> None:
@@ -144,10 +144,10 @@ class LadderBlocksTest(unittest.TestCase):
         self.assertEqual((len(made), len(repairs)), (5 * 200, 200))
         followed = 0
         for row in repairs:
-            _, failed, told, answer = (turn["content"] for turn in row["messages"])
+            _, failed, feedback, answer = (turn["content"] for turn in row["messages"])
             code = codes[row["task"]]
             self.assertFalse(judge.fits(code, failed))
-            self.assertEqual(told, rules.repair_request(judge.feedback_on_blocks(code, failed)))
+            self.assertEqual(feedback, rules.repair_request(judge.feedback_on_blocks(code, failed)))
             followed += judge.fits(code, answer)
         self.assertAlmostEqual(followed / 200, 0.4 + 0.6 / 8, delta=0.12)
 
@@ -166,8 +166,8 @@ class LadderBlocksTest(unittest.TestCase):
             replies = {row["id"]: row for row in map(json.loads, done.stdout.splitlines())}
             kinds[bool(more)] = {name: replies[name]["verdict"]["outcome"]["kind"]
                                 for name in answers}  # fmt: skip
-        told = f"runs blocks of {judge.block_of(code)} threads"
-        self.assertIn(told, replies["other"]["feedback"])
+        feedback = f"runs blocks of {judge.block_of(code)} threads"
+        self.assertIn(feedback, replies["other"]["feedback"])
         self.assertEqual(kinds[False], {"fits": "pass", "empty": "wrong", "other": "wrong"})
         self.assertEqual(kinds[True], dict.fromkeys(answers, "wrong"))
 

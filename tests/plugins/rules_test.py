@@ -158,37 +158,37 @@ class Groups(unittest.TestCase):
 
     def test_a_pass_in_any_turn_keeps_a_group_out(self) -> None:
         episodes = [[self.turn("a", -1.0), self.turn("b", 1.0, None)], [self.turn("c", -1.0)]]
-        self.assertIsNone(rules.failure_of_group("t", "p", episodes, 3, 1))
+        self.assertIsNone(rules.Group("t", "p", episodes).failure(3, 1))
 
     def test_a_group_without_any_score_stays_out(self) -> None:
         episodes = [[self.turn("a", None, None)]]
-        self.assertIsNone(rules.failure_of_group("t", "p", episodes, 3, 1))
+        self.assertIsNone(rules.Group("t", "p", episodes).failure(3, 1))
 
     def test_the_best_failure_is_kept(self) -> None:
         episodes = [
             [self.turn("long, and compiled", -1.0, "forward"), self.turn("short", -1.0, "forward")],
             [self.turn("x", -1.0, "extraction"), self.turn("none", None, None)],
         ]
-        failure = rules.failure_of_group("t", "p", episodes, 3, 1)
+        failure = rules.Group("t", "p", episodes).failure(3, 1)
         self.assertEqual(
             failure,
             rules.Failure("t", "short", "feedback to short", -1.0, "forward", 3, 1, "p"),
         )
         nearly = [[self.turn("q", -0.05, "comparison")], *episodes]
-        kept = rules.failure_of_group("t", "p", nearly, 3, 1)
+        kept = rules.Group("t", "p", nearly).failure(3, 1)
         assert kept is not None
         self.assertEqual(kept.code, "q")
 
     def test_the_code_is_kept_and_not_the_whole_answer(self) -> None:
         code = "```python\nclass ModelNew: ...\n```\n"
         episodes = [[self.turn(f"<think>\n{'long ' * 99}</think>\n{code}", -1.0)]]
-        kept = rules.failure_of_group("t", "p", episodes, 3, 1)
+        kept = rules.Group("t", "p", episodes).failure(3, 1)
         assert kept is not None
         self.assertEqual(kept.code, code)
 
     def test_a_replay_that_does_not_fit_is_not_kept(self) -> None:
         episodes = [[self.turn("long one", -0.1, "comparison"), self.turn("short", -1.0)]]
-        kept = rules.failure_of_group("t", "p", episodes, 3, 1, lambda f: len(f.code) < 6)
+        kept = rules.Group("t", "p", episodes).failure(3, 1, lambda f: len(f.code) < 6)
         assert kept is not None
         self.assertEqual(kept.code, "short")
 

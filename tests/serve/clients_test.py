@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "tests/serve")]
 
 import musacoder  # noqa: E402
-from musacoder.tries import Attempt, Lost, Reply, Services, Tries  # noqa: E402
+from musacoder.tries import Attempt, ConnectionLost, Reply, Services, Tries  # noqa: E402
 from serve_test import NOOP, TASK, start, stop  # noqa: E402
 
 
@@ -50,7 +50,7 @@ class Rules(unittest.TestCase):
     def test_a_lost_connection_leads_to_another_service_at_once(self) -> None:
         tries = self.tries("a", "b")
         self.assertEqual(tries.begin(), Attempt("a", 0, ""))
-        self.assertIsNone(tries.settle(Lost("refused")))
+        self.assertIsNone(tries.settle(ConnectionLost("refused")))
         self.assertEqual(tries.begin(), Attempt("b", 0, ""))
         self.assertEqual(tries.settle(Reply(200, None, {"x": 1})), {"x": 1})
 
@@ -61,7 +61,7 @@ class Rules(unittest.TestCase):
         self.assertTrue(4 <= tries.begin().pause_s <= 5)
 
     def test_no_service_is_asked_for_longer_than_the_limits(self) -> None:
-        for found, after_s in ((Lost("refused"), 60), (Reply(503, 2, {}), 600)):
+        for found, after_s in ((ConnectionLost("refused"), 60), (Reply(503, 2, {}), 600)):
             tries = self.tries("a")
             tries.begin()
             self.assertIsNone(tries.settle(found))

@@ -165,8 +165,8 @@ class Routes(Served):
     def test_a_member_that_there_is_not_is_named(self) -> None:
         body = {"task": TASK, "answer": "yes", "option": {"mode": "eval"}}
         reply = self.ask("POST", "/v1/evaluate", body)[1]
-        said = 'a question has no member "option": it takes id, task, answer, options'
-        self.assertEqual(reply["error"], said)
+        message = 'a question has no member "option": it takes id, task, answer, options'
+        self.assertEqual(reply["error"], message)
 
     def test_one_of_a_batch_that_cannot_be_judged_has_its_own_error(self) -> None:
         items = [

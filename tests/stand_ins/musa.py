@@ -40,8 +40,8 @@ def toolkit() -> Path | None:
     if not Path(found).exists():
         return None
     command = [found, "--dryrun", "-x", "cu", "-c", "/dev/null"]
-    told = subprocess.run(command, capture_output=True, text=True).stderr
-    here = re.search(r"^#\$ _HERE_=(.+)$", told, re.MULTILINE)
+    output = subprocess.run(command, capture_output=True, text=True).stderr
+    here = re.search(r"^#\$ _HERE_=(.+)$", output, re.MULTILINE)
     return Path(here[1]).resolve().parent if here else None
 
 

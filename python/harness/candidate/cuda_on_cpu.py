@@ -155,17 +155,11 @@ class Event:
         pass
 
 
-class _DeviceScope:
+class _DeviceScope(contextlib.nullcontext[None]):
     """torch.cuda.device(...) and torch.cuda.stream(...)."""
 
     def __init__(self, *_args: Any) -> None:
-        pass
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *_args: Any) -> None:
-        pass
+        super().__init__()
 
 
 class Generator(torch.Generator):

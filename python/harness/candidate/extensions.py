@@ -17,6 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from harness.worker.cuda_names import CUDA, MUSA
 from harness.worker.wire import Json, Refusal
 
 FILE_BYTES_MAX = 4 << 20
@@ -28,7 +29,7 @@ _INCLUDE = re.compile(
 )
 _FOLDER_FLAGS = ("-I", "-isystem")
 _LIBRARY_OF_THE_EXTENSION = re.compile(r"\b(TORCH_LIBRARY\w*\s*\(\s*)TORCH_EXTENSION_NAME\b")
-_INSTALLED = re.compile(r"/usr/|.*/site-packages/|.*/dist-packages/")  # Installed.
+_INSTALLED = re.compile(r"/usr/|.*/site-packages/|.*/dist-packages/")
 
 _INLINE = inspect.signature(
     lambda name, cpp_sources, cuda_sources=None, sycl_sources=None, functions=None,
@@ -36,13 +37,6 @@ _INLINE = inspect.signature(
     extra_include_paths=None, build_directory=None, verbose=False, with_cuda=None, with_sycl=None,
     is_python_module=True, with_pytorch_error_handling=True, keep_intermediates=True,
     use_pch=False, no_implicit_headers=False: None
-)  # fmt: skip
-_INLINE_OF_MUSA = inspect.signature(
-    lambda name, cpp_sources, musa_sources=None, sycl_sources=None, functions=None,
-    extra_cflags=None, extra_musa_cflags=None, extra_sycl_cflags=None, extra_ldflags=None,
-    extra_include_paths=None, build_directory=None, verbose=False, with_musa=None, with_sycl=None,
-    is_python_module=True, with_pytorch_error_handling=True, keep_intermediates=True,
-    use_pch=False: None
 )  # fmt: skip
 _LOAD = inspect.signature(
     lambda name, sources, extra_cflags=None, extra_cuda_cflags=None, extra_sycl_cflags=None,
@@ -52,27 +46,31 @@ _LOAD = inspect.signature(
 )  # fmt: skip
 
 
-_LOAD_OF_MUSA = inspect.signature(
-    lambda name, sources, extra_cflags=None, extra_musa_cflags=None, extra_sycl_cflags=None,
-    extra_ldflags=None, extra_include_paths=None, build_directory=None, verbose=False,
-    with_musa=None, with_sycl=None, is_python_module=True, is_standalone=False,
-    keep_intermediates=True: None
-)  # fmt: skip
-_SIGNATURES = {"torch_musa.utils.musa_extension": (_INLINE_OF_MUSA, _LOAD_OF_MUSA)}
+def _of_musa(signature: inspect.Signature) -> inspect.Signature:
+    """The function's signature in torch_musa, where parameters have the names of that platform."""
+    parameters = [
+        one.replace(name=name.replace(CUDA.device, MUSA.device))
+        for name, one in signature.parameters.items()
+        if name != "no_implicit_headers"
+    ]
+    return signature.replace(parameters=parameters)
+
+
+_SIGNATURES = {"torch_musa.utils.musa_extension": (_of_musa(_INLINE), _of_musa(_LOAD))}
 
 
 def replace_builders(
     module: ModuleType, provide: Callable[[Json], object], is_musa: bool = False
 ) -> None:
-    """Replaces the functions that build extensions in torch.utils.cpp_extension, or in its MUSA
-    twin.
+    """Replaces the functions that build extensions in torch.utils.cpp_extension, or in
+    torch_musa's module of the same kind.
 
     `provide` gets each extension in normal form and returns the module that the candidate sees.
-    `is_musa`: the candidate's own text calls the twin.
+    `is_musa`: the candidate's own text calls torch_musa.
     """
 
     def require_no_sycl(kwargs: Mapping[str, Any]) -> None:
-        if is_musa and kwargs.get("with_sycl") is not None:  # False, too.
+        if is_musa and kwargs.get("with_sycl") is not None:
             raise RuntimeError("SYCL extension is not supported on MUSA yet.")
 
     of_inline, of_load = _SIGNATURES.get(module.__name__, (_INLINE, _LOAD))
@@ -144,8 +142,7 @@ def _bind(
         bound = signature.bind(*args, **kwargs).arguments
     except TypeError as error:
         raise TypeError(f"{what}() {error}") from None
-    names = dict(zip(signature.parameters, (_LOAD if what == "load" else _INLINE).parameters))
-    given = {names[name]: value for name, value in bound.items()}
+    given = {name.replace(MUSA.device, CUDA.device): value for name, value in bound.items()}
     if given.get("sycl_sources") or given.get("with_sycl"):
         raise RuntimeError("SYCL sources are not supported")
     if given.get("is_standalone", False):

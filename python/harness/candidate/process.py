@@ -196,7 +196,7 @@ class CandidateProcess:
         return self._build_from(question.body, source)
 
     def _build_there(self, question: Question) -> Answer:
-        """Like `build`, if the device process has the region mapped."""
+        """The response to `build` if the device process has the region mapped."""
         return self._build_from(question.body, self._remote(question))
 
     def _remote(self, question: Question) -> region.Source:
@@ -239,11 +239,18 @@ class CandidateProcess:
         return Answer(found)
 
     def _run(self, question: Question) -> Answer:
-        built = self._built.get(question.body["shape"])
-        if built is None:
-            raise Refusal("protocol", "run before build")
+        return self._run_on(self._place.memory.mapping(question.descriptors[0]), question)
+
+    def _run_there(self, question: Question) -> Answer:
+        """The response to `run` if the device process has the inputs mapped."""
+        self._outputs.clear()
+        answer = self._run_on(self._remote(question), question)
+        self._place.trim()  # The judge uses the device next.
+        return answer
+
+    def _run_on(self, source: region.Source, question: Question) -> Answer:
+        built = self._built_at(question.body["shape"], "run")
         self._end_init()
-        source = self._place.memory.mapping(question.descriptors[0])
         inputs = region.unpack(question.body["inputs"], source)
         # A descriptor would be a second, open way into the device's memory.
         while question.descriptors:
@@ -253,20 +260,10 @@ class CandidateProcess:
         self._place.finish()
         return self._call(built, inputs, question.body)
 
-    def _run_there(self, question: Question) -> Answer:
-        """Like `run`, if the device process has the inputs mapped and will copy the outputs."""
-        built = self._built.get(question.body["shape"])
-        if built is None:
-            raise Refusal("protocol", "run before build")
-        self._end_init()
-        self._outputs.clear()
-        inputs = region.unpack(question.body["inputs"], self._remote(question))
-        copy_state(built.state, built.model)  # Each trial starts from the reference's buffers.
-        self._poison(inputs)
-        self._place.finish()
-        answer = self._call(built, inputs, question.body)
-        self._place.trim()  # The judge uses the device next.
-        return answer
+    def _built_at(self, shape: int, operation: str) -> _Built:
+        if shape not in self._built:
+            raise Refusal("protocol", f"{operation} before build")
+        return self._built[shape]
 
     def _poison(self, inputs: Any) -> None:
         nbytes = sum(tensor.nbytes for tensor in region.tensors_of(inputs))
@@ -274,9 +271,7 @@ class CandidateProcess:
 
     def _time_calls_there(self, question: Question) -> Answer:
         """A batch of calls, which the device process times (remote_calls.py)."""
-        built = self._built.get(0)
-        if built is None:
-            raise Refusal("protocol", "time before build")
+        built = self._built_at(0, "time")
         self._end_init()
         if self._tuner is not None:
             self._tuner.begin(None)
@@ -432,7 +427,7 @@ def match_state(given: dict[str, Any], model: torch.nn.Module) -> Json:
 
 
 def _form_of(tensor: torch.Tensor) -> str:
-    """For example "float32 [4, 3]"."""
+    """Dtype and shape, for example "float32 [4, 3]"."""
     return f"{str(tensor.dtype).removeprefix('torch.')} {list(tensor.shape)}"
 
 

@@ -24,7 +24,7 @@ EXTENSIONS_MAX = 8
 _REGISTRATIONS = [
     name for name in vars(torch.library) if name == "impl" or name.startswith("register_")
 ]
-_SEED = 0  # For models that are built only to find what they compile.
+_SEED = 0  # The seed of models that are built only to find their extensions.
 
 
 class Recorder:

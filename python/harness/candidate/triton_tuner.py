@@ -32,7 +32,7 @@ class Tuner:
         self._choice, self._most, self._taken = choice, 1, {}
 
     def found(self) -> Json:
-        """What happened since `begin`, as the record "triton" of protocol.json."""
+        """The record "triton" of protocol.json about the time since `begin`."""
         words = "; ".join(f"{name}: {taken}" for name, taken in self._taken.items())
         compile_s, self._compile_s = self._compile_s, 0.0
         return {"configurations": self._most, "taken": words[:TAKEN_MAX], "compile_s": compile_s}

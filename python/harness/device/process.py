@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.device.recording import Recorder
-from harness.device.replay import Ran, replay
+from harness.device.replay import Executed, replay
 from harness.worker import region
 from harness.worker.described import attributes_of
 from harness.worker.wire import Answer, Json, Question, Refusal
@@ -124,7 +124,7 @@ class DeviceProcess:
             native.mc_executor_moved_bytes.restype = ctypes.c_uint64
         self._moved_before = 0
         self._native = native
-        self._recorder: Recorder | None = None  # Set while a candidate is recorded.
+        self._recorder: Recorder | None = None  # It is set during a recording.
         self._import = native.mc_executor_import
         why = ctypes.create_string_buffer(500)
         handle = native.mc_executor_create(ctypes.c_uint64(0), why, ctypes.c_size_t(len(why)))
@@ -143,7 +143,7 @@ class DeviceProcess:
         library, native = ctypes.CDLL(path), self._native
         library.mc_operators_open(native.mc_executor_host, native.mc_executor_note_operator)
         functions = library.mc_operators_run, library.mc_operators_fetch
-        end = getattr(native, "mc_executor_end_operator", None)  # Only for a GPU (cuda/staging.cc).
+        end = getattr(native, "mc_executor_end_operator", None)  # GPUs only (cuda/staging.cc).
         native.mc_executor_set_operators(self._handle, *functions, end)
 
     def answer(self, question: Question) -> Answer:
@@ -280,7 +280,7 @@ class DeviceProcess:
         body = question.body
         entries: list[Json] = [{"name": "", "tree": body["outputs"]}, *body["buffers"]]
         nodes = _nodes_of([entry["tree"] for entry in entries])
-        told = copy.deepcopy(body) if self._recorder is not None else {}
+        description = copy.deepcopy(body) if self._recorder is not None else {}
         outputs = _nodes_of([body["outputs"]])
         output_bytes = sum(node["nbytes"] for node in outputs)
         moved_percent = 100 * (self._moved_bytes() - self._moved_before) // max(1, output_bytes)
@@ -291,8 +291,8 @@ class DeviceProcess:
             node.pop("stride", None)  # The copied tensor is contiguous.
             part.source, part.bytes, part.offset = node["offset"], node["nbytes"], end
             node["offset"] = end
-            end += _round_up(max(1, part.bytes), ALIGNMENT)
-        nbytes = _round_up(max(1, end), GRANULARITY)
+            end += region.round_up(max(1, part.bytes), ALIGNMENT)
+        nbytes = region.round_up(max(1, end), GRANULARITY)
         for node in nodes:
             node["region_bytes"] = nbytes
         if nbytes > OUTPUTS_BYTES_MAX:
@@ -302,7 +302,7 @@ class DeviceProcess:
         )
         _check(descriptor, "an output is not in the candidate's memory")
         if self._recorder is not None:
-            self._recorder.note_outputs(told, self.read)
+            self._recorder.note_outputs(description, self.read)
         answer = {"outputs": entries[0]["tree"], "buffers": entries[1:]}
         return Answer({**answer, "moved_percent": moved_percent}, [descriptor])
 
@@ -337,14 +337,14 @@ class DeviceProcess:
         if self._take_report is None:  # The inputs are in a file of the host.
             self._import = self._native.mc_executor_place
 
-    def run(self, op: int, body: bytes) -> Ran | None:
+    def run(self, op: int, body: bytes) -> Executed | None:
         """Executes a command; None if there is no such command."""
         is_reply, reply = ctypes.c_int(), ctypes.create_string_buffer(16)
         arguments = (ctypes.c_uint32(op), body, ctypes.c_uint32(len(body)))
         status = self._native.mc_executor_run_alone(
             self._handle, *arguments, ctypes.byref(is_reply), reply, ctypes.c_size_t(len(reply))
         )
-        return None if status < 0 else Ran(bool(is_reply.value), status, reply.raw)
+        return None if status < 0 else Executed(bool(is_reply.value), status, reply.raw)
 
     def read(self, address: int, nbytes: int) -> bytes:
         """Bytes of the candidate's memory. A device in software counts no read of them."""
@@ -369,7 +369,7 @@ class DeviceProcess:
         appear.
         """
         body = question.body
-        sizes = (ctypes.c_uint64(_round_up(body[name], ALIGNMENT)) for name in _CALL_BYTES)
+        sizes = (ctypes.c_uint64(region.round_up(body[name], ALIGNMENT)) for name in _CALL_BYTES)
         address = self._native.mc_executor_prepare_batches(
             self._handle, ctypes.c_uint32(body["calls"]), *sizes
         )
@@ -411,7 +411,7 @@ class DeviceProcess:
         items = (_Item * ITEMS_MAX)()
         count = self._native.mc_executor_take_items(self._handle, items, len(items))
         if count < 0:
-            raise Refusal("protocol", "what the calls did cannot be told")
+            raise Refusal("protocol", "the work of the calls is unknown")
         return [
             {
                 "name": item.name.decode("utf-8", "replace"),
@@ -434,13 +434,13 @@ class DeviceProcess:
         end = 0
         for number, node in enumerate(nodes):
             sizes[number], node["offset"] = node["nbytes"], end
-            end += _round_up(node["nbytes"], ALIGNMENT)
+            end += region.round_up(node["nbytes"], ALIGNMENT)
         for node in nodes:
-            node["region_bytes"] = _round_up(max(1, end), GRANULARITY)
+            node["region_bytes"] = region.round_up(max(1, end), GRANULARITY)
         descriptor = self._native.mc_executor_export_outputs(
             self._handle, ctypes.c_uint32(question.body["call"]), sizes, ctypes.c_size_t(len(nodes))
         )
-        _check(descriptor, "a call's outputs are not of the form that was told")
+        _check(descriptor, "a call's outputs do not have the form that was described")
         return Answer({"outputs": tree}, [descriptor])
 
     def _used(self, _question: Question) -> Answer:
@@ -489,10 +489,6 @@ def _nodes_of(trees: list[Any]) -> list[Json]:
         if any(type(number) is not int or not 0 <= number < 2**63 for number in place):
             raise Refusal("protocol", "a tensor's place is malformed")
     return nodes
-
-
-def _round_up(number: int, unit: int) -> int:
-    return -(-number // unit) * unit
 
 
 def _check(descriptor: int, what: str) -> None:

@@ -135,15 +135,15 @@ class Recorder:
         except (OSError, Refusal):
             self._is_lost = True
 
-    def note_outputs(self, told: Json, read: Callable[[int, int], bytes]) -> None:
+    def note_outputs(self, description: Json, read: Callable[[int, int], bytes]) -> None:
         """Writes the candidate's outputs and buffers, as it describes them, with their bytes."""
         try:
-            trees = [told["outputs"], *(entry["tree"] for entry in told["buffers"])]
+            trees = [description["outputs"], *(entry["tree"] for entry in description["buffers"])]
             nodes = nodes_of(trees)
         except Malformed:  # The judge refuses these outputs, too.
             self._is_lost = True
             return
-        self.note(told, b"".join(read(node["offset"], node["nbytes"]) for node in nodes))
+        self.note(description, b"".join(read(node["offset"], node["nbytes"]) for node in nodes))
 
     def allow(self, files: Mapping[str, str]) -> None:
         self._files.update(files)

@@ -34,8 +34,8 @@ _ADDRESSES = {
 
 
 @dataclass(frozen=True)
-class Ran:
-    """How a command ended."""
+class Executed:
+    """The result of a command."""
 
     is_reply: bool
     status: int
@@ -50,7 +50,7 @@ class Device(Protocol):
 
     def answer(self, question: Question) -> Answer: ...
     def begin_replay(self, described: dict[str, int], images: str) -> None: ...
-    def run(self, op: int, body: bytes) -> Ran | None: ...
+    def run(self, op: int, body: bytes) -> Executed | None: ...
     def read(self, address: int, nbytes: int) -> bytes: ...
 
 
@@ -83,7 +83,7 @@ class Replay:
     errors: list[str] = field(default_factory=list)
     _images: dict[int, tuple[int, bytes]] = field(default_factory=dict)
     _moved: list[tuple[int, int, int]] = field(default_factory=list)  # Begin, bytes, distance.
-    _last: tuple[Command, Ran] | None = None  # The next frame should be its reply or error.
+    _last: tuple[Command, Executed] | None = None  # The next frame should be its reply or error.
 
     def run(self, body: memoryview) -> None:
         """Raises Refusal if the bytes are not a recording or it cannot be replayed here."""

@@ -29,7 +29,7 @@ from harness.worker.wire import Json
 
 STD_MIN = 0.01
 PROBE_TOLERANCE = 1e-6  # The interpreter against PyTorch, both in double precision.
-DOUBT_SHARE = 0.1  # The fraction of the tolerance that the reference's own error may use.
+ERROR_BOUND_SHARE = 0.1  # The fraction of the tolerance that the reference's own error may use.
 _NOISE_SEED = 7
 _SCALES = (16.0, 32.0)  # Between the native values and the large ones.
 _SCALE_SEEDS = (1, 2)
@@ -59,26 +59,30 @@ def complaints(judge: Judge, probe: Json | None) -> list[str]:
 def _of_outputs(case: Any, reference: Any, first: Outcome) -> list[str]:
     if not is_finite(first.outputs):
         return ["the output is not finite"]
-    again = reference.run(first.inputs, 1, with_doubt=False)
+    again = reference.run(first.inputs, 1)
     pairs = zip(tensors_of(first.outputs), tensors_of(again.outputs))
     if not all(same_bytes(one, other) for one, other in pairs):
         return ["two runs differ"]
-    other = reference.run(reference.draw_inputs(2, distributions.NATIVE), 1, with_doubt=False)
+    other = reference.run(reference.draw_inputs(2, distributions.NATIVE), 1)
     found = []
-    if not case.comparer.failures(first.outputs, other.outputs, first.doubt):
+    if not case.comparer.failures(first.outputs, other.outputs, first.error_bound):
         found.append("other inputs give the same output")
-    outputs = _parts(first.outputs)
-    doubts = [None] * len(outputs) if first.doubt is None else _parts(first.doubt)
-    for output, doubt in zip(outputs, doubts):
-        found += _of_output(case, first.inputs, output, doubt)
+    for output, bound in _with_bounds(first):
+        found += _of_output(case, first.inputs, output, bound)
     return found
+
+
+def _with_bounds(outcome: Outcome) -> list[tuple[Any, Any]]:
+    """Each output with its error bound, or with None."""
+    outputs, bound = _parts(outcome.outputs), outcome.error_bound
+    return list(zip(outputs, [None] * len(outputs) if bound is None else _parts(bound)))
 
 
 def _parts(outputs: Any) -> list[Any]:
     return list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
 
 
-def _of_output(case: Any, inputs: Any, output: torch.Tensor, doubt: Any) -> list[str]:
+def _of_output(case: Any, inputs: Any, output: torch.Tensor, bound: Any) -> list[str]:
     """The reasons about one output tensor; a single number has no spread of its own."""
     found = []
     if output.numel() > 1:
@@ -92,28 +96,28 @@ def _of_output(case: Any, inputs: Any, output: torch.Tensor, doubt: Any) -> list
     if output.numel() > 1:
         answers.append(("the mean", torch.full_like(output, float(output.double().mean()))))
     for name, answer in answers:
-        if not case.comparer.failures(output, answer, doubt):
+        if not case.comparer.failures(output, answer, bound):
             found.append(f"{name} would pass")
     for tensor in tensors_of(inputs):
         if tensor.shape == output.shape:
-            if not case.comparer.failures(output, tensor, doubt):
+            if not case.comparer.failures(output, tensor, bound):
                 found.append("an input would pass")
-    if _is_badly_conditioned(case, output, doubt):
+    if _is_badly_conditioned(case, output, bound):
         found.append("badly conditioned")
     return found
 
 
-def _is_badly_conditioned(case: Any, output: torch.Tensor, doubt: Any) -> bool:
-    if not isinstance(doubt, torch.Tensor) or not output.is_floating_point():
+def _is_badly_conditioned(case: Any, output: torch.Tensor, bound: Any) -> bool:
+    if not isinstance(bound, torch.Tensor) or not output.is_floating_point():
         return False
     wide = output.double()
     wide = torch.where(wide.isfinite(), wide, 0.0)
     scale = torch.maximum(wide.abs(), wide.square().mean().sqrt())
     name = str(output.dtype).removeprefix("torch.")
     # The error of a half is its rounding error, which no kernel avoids.
-    share = DOUBT_SHARE if name == "float32" else 1.0
+    share = ERROR_BOUND_SHARE if name == "float32" else 1.0
     allowed = share * case.comparer.tolerances[name] * scale
-    return bool((doubt.to(scale) > allowed).any())
+    return bool((bound.to(scale) > allowed).any())
 
 
 def complaints_of_other_values(judge: Judge) -> list[str]:
@@ -129,10 +133,7 @@ def complaints_of_other_values(judge: Judge) -> list[str]:
         outcome = sensible_outcome(case, inputs)
         if outcome is None:
             continue
-        outputs = _parts(outcome.outputs)
-        doubts = [None] * len(outputs) if outcome.doubt is None else _parts(outcome.doubt)
-        pairs = zip(outputs, doubts)
-        if any(_is_badly_conditioned(case, output, doubt) for output, doubt in pairs):
+        if any(_is_badly_conditioned(case, *pair) for pair in _with_bounds(outcome)):
             return [f"badly conditioned: {name}"]
     return []
 
@@ -166,8 +167,8 @@ def _of_answers(case: Any, reference: Any, first: Outcome) -> list[str]:
         )
 
     def is_deaf() -> bool:
-        outputs = reference.run(inputs, 1, with_doubt=False).outputs
-        return not case.comparer.failures(first.outputs, outputs, first.doubt)
+        outputs = reference.run(inputs, 1).outputs
+        return not case.comparer.failures(first.outputs, outputs, first.error_bound)
 
     for number, tensor in enumerate(tensors_of(first.inputs)):
         inputs = map_tensors(first.inputs, torch.clone)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `musacoder import` and `musacoder task operators` run.
+"""The program of `musacoder import` and `musacoder task operators`.
 
   python -m harness.importer --sandbox-lib LIB import PATH… --out FOLDER [--kernelbench PATH]…
   python -m harness.importer --sandbox-lib LIB operators PATH… [--out FILE]

@@ -115,7 +115,7 @@ class Examples:
                 for one in self._built(call, name, values, body.file, made)
             ]
             if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
-                if ast.unparse(statement.value) not in ("[]", "{}", "None"):  # Filled later.
+                if ast.unparse(statement.value) not in ("[]", "{}", "None"):  # It is filled later.
                     values[statement.targets[0].id] = statement.value
                 if built:
                     instances[statement.targets[0].id] = built[:3]

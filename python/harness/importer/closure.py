@@ -313,7 +313,7 @@ def _read(node: ast.AST) -> set[str]:
     for one in ast.walk(node):
         annotation = getattr(one, "annotation", None) or getattr(one, "returns", None)
         if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
-            found |= {word for word in _words(annotation.value)}
+            found |= set(_words(annotation.value))
     return found
 
 

@@ -148,7 +148,7 @@ class _Axes:
         return axis.upper() if axis.upper() not in self._used else f"SIZE_{axis.upper()}"
 
     def is_fixed(self, axis: object) -> bool:
-        """Whether no workload changes the axis."""
+        """True if no workload changes the axis."""
         text = ast.parse(self.text(axis), mode="eval")
         return not any(isinstance(node, ast.Name) for node in ast.walk(text))
 

@@ -69,11 +69,11 @@ class Module:
     """A class whose constructor arguments and inputs are to be found."""
 
     examples: Examples
-    folders: list[Folder] = field(default_factory=list)  # Empty for a row's own text.
+    folders: list[Folder] = field(default_factory=list)  # It is empty for a row's own text.
     file: SourceFile | None = None
     contained: closure.Text = closure.Text("", {}, {})
-    with_arguments: closure.Text = closure.Text("", {}, {})  # For its arguments.
-    why_fewer: str = ""  # Why one example failed.
+    with_arguments: closure.Text = closure.Text("", {}, {})  # The text with its arguments.
+    why_fewer: str = ""  # The reason why an example failed.
     seen: list[Proposal] = field(default_factory=list)  # Arguments that other classes give it.
     proposals: list[Proposal] = field(default_factory=list)  # The proposals that were tried last.
     found: Arguments | None = None  # Arguments with which a forward ran.
@@ -142,8 +142,8 @@ class Importer:
     def _find_arguments(self, found: list[Candidate]) -> None:
         modules = [one for one in found if one.module is not None and not one.why]
         self._try_arguments(modules)
-        shown = _shown_by_others(modules)
-        again = [one for one in modules if one.module in shown and _is_to_be_shown(one.module)]
+        shown = _note_examples_of_others(modules)
+        again = [one for one in modules if one.module in shown and _needs_example(one.module)]
         self._try_arguments(again)
         for one in modules:
             _take_arguments(one)
@@ -356,12 +356,12 @@ def _take_result(module: Module, result: object) -> None:
         module.why = str(refused)
 
 
-def _is_to_be_shown(module: Module) -> bool:
+def _needs_example(module: Module) -> bool:
     """True if nothing was found, or only arguments with a module that does nothing."""
     return module.found is None or "nn.Identity" in repr((module.used.init, module.used.named))
 
 
-def _shown_by_others(modules: list[Candidate]) -> list[Module]:
+def _note_examples_of_others(modules: list[Candidate]) -> list[Module]:
     """Notes for each class how others build and call it; returns classes with new examples."""
     by_place = {
         (one.module.file.root, one.module.file.path, one.name): one.module
@@ -488,9 +488,7 @@ def _kind(why: str) -> str:
         rest = re.sub(
             r"(structure of|away from|chains of operators of) .*", r"\1 one of the suite", rest
         )
-        rest = re.sub(r"(the package) (\S+)", r"\1 \2", rest)
         rest = re.sub(r"^\S+ is used as a whole", "a module is used as a whole", rest)
-        rest = re.sub(r"^two (definitions|imports) of .*", r"two \1 of a name", rest)
         rest = re.sub(r"^\S+ does not define .*", "a name is not defined", rest)
         return f"{head}: {rest}"
     return f"{head}: {rest.partition(': ')[0]}" if rest else head

@@ -36,7 +36,7 @@ class Observer:
         self._namespace = namespace
         self._names = {id(one): name for name, one in namespace.items() if callable(one)}
         self._built: dict[int, tuple[list[Any], dict[str, Any]]] = {}
-        self._alive: list[Any] = []  # So that no two modules have one id.
+        self._alive: list[Any] = []  # Living modules have different ids.
         self._called: dict[str, tuple[nn.Module, list[Any]]] = {}
 
     def watch(self, function: Callable[[], Any]) -> Any:
@@ -56,7 +56,7 @@ class Observer:
             return
         own = inspect.unwrap(getattr(type(one), name))
         if getattr(own, "__code__", None) is not frame.f_code:
-            return  # It is a base class's.
+            return  # The method belongs to a base class.
         given = _given(frame)
         if name == "__init__":
             self._built[id(one)] = given

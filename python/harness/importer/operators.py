@@ -16,7 +16,7 @@ from harness.worker.wire import Json
 
 
 def graphs_of(sandbox: Sandbox, texts: dict[str, str]) -> dict[str, Graph | str]:
-    """For each task its graph, or why there is none."""
+    """The graph of each task, or the reason why there is none."""
     asked = [(name, {"text": text, "wants_grade": False}) for name, text in texts.items()]
     found: dict[str, Graph | str] = {}
     for name, result in sandbox.run(attempt.inspect_task, asked, SECONDS_OF_GRADE):

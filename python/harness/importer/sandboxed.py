@@ -14,14 +14,13 @@ import json
 import os
 import select
 import signal
-import struct
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from harness.worker import view
+from harness.worker import sandbox, view
 
 RESULT_BYTES_MAX = 8 << 20
 _MEMORY_BYTES = 3 << 30
@@ -80,36 +79,17 @@ class Sandbox:
                 "visible": self._files,
             }
         ).encode()
-        born_read, born_write = os.pipe()
         read_end, write_end = os.pipe()
-        helper = os.fork()
-        if helper == 0:
-            self._run_helper(profile, born_write, write_end, function, argument)
+        try:
+            child = sandbox.fork_twice(
+                lambda: sandbox.call(self._library, "mc_sandbox_unshare", profile),
+                lambda _: self._run_child(profile, write_end, function, argument),
+            )
+        except RuntimeError as error:
+            raise SystemExit(f"error: the sandbox: {error}") from None
         os.close(write_end)
-        os.close(born_write)
-        with os.fdopen(born_read, "rb") as pipe:
-            born = pipe.read(4096)
-        os.waitpid(helper, 0)
-        if len(born) != 4:
-            os.close(read_end)
-            raise SystemExit(f"error: the sandbox: {born.decode('utf-8', 'replace') or 'no child'}")
-        child = int(struct.unpack("<i", born)[0])
         deadline = time.monotonic() + _WAIT_FACTOR * seconds
         return _Running(key, child, read_end, deadline, seconds, bytearray())
-
-    def _run_helper(
-        self, profile: bytes, born: int, out: int, function: Callable[[Any], Any], argument: Any
-    ) -> NoReturn:
-        try:
-            self._call("mc_sandbox_unshare", profile)
-            child = os.fork()
-            if child == 0:
-                self._run_child(profile, out, function, argument)
-            os.write(born, struct.pack("<i", child))
-            os._exit(0)
-        except BaseException as error:
-            os.write(born, str(error).encode()[:4000])
-            os._exit(1)
 
     def _run_child(
         self, profile: bytes, out: int, function: Callable[[Any], Any], argument: Any
@@ -120,21 +100,13 @@ class Sandbox:
             null = os.open("/dev/null", os.O_RDWR)
             for number in (0, 1, 2):
                 os.dup2(null, number)
-            self._call("mc_sandbox_enter", profile, [out])
+            sandbox.call(self._library, "mc_sandbox_enter", profile, [out])
             result = json.dumps(function(argument)).encode()
             with os.fdopen(out, "wb") as pipe:
                 pipe.write(result[:RESULT_BYTES_MAX])
             status = 0
         finally:
             os._exit(status)
-
-    def _call(self, name: str, profile: bytes, keep: list[int] | None = None) -> None:
-        error = ctypes.create_string_buffer(1000)
-        arguments: list[Any] = [profile]
-        if keep is not None:
-            arguments += [(ctypes.c_int * len(keep))(*keep), len(keep)]
-        if getattr(self._library, name)(*arguments, error, len(error)):
-            raise RuntimeError(f"{name}: {error.value.decode('utf-8', 'replace')}")
 
 
 def _wait(running: list[_Running]) -> list[_Running]:

@@ -109,7 +109,7 @@ def number(name: str) -> str | None:
 
 @dataclass
 class _Uses:
-    """How the text uses a parameter of a constructor."""
+    """The uses of a constructor's parameter in the text."""
 
     kinds: set[str] = field(default_factory=set)  # "called", "module", "items", "keys".
     texts: list[str] = field(default_factory=list)
@@ -126,7 +126,7 @@ class Signature:
         self._name, self._configs = name, configs
 
     def usual(self) -> dict[str, str]:
-        """For each parameter, in their order, its default or the likeliest guess."""
+        """The default or the likeliest guess of each parameter, in their order."""
         found = {}
         for one in self.parameters(self._name):
             uses = self._uses_of(self._name, one.name, 0)

@@ -70,7 +70,7 @@ def task_text(text: str, name: str, arguments: Arguments) -> str:
             arguments.is_plain,
         )
         arguments, name = renamed, base if name == "Model" else name
-    sizes = _Sizes(text)
+    sizes = Sizes(text)
     batch = sizes.batch_of(arguments.inputs)
     inputs = ", ".join(sizes.input(one, batch) for one in arguments.inputs)
     change = sizes.initial if arguments.is_plain else sizes.all
@@ -133,7 +133,7 @@ def _missing_imports(text: str, expressions: list[str]) -> str:
     return "".join(f"{line}\n" for name, line in _IMPORTS if name in used - bound)
 
 
-class _Sizes:
+class Sizes:
     """Sizes as constants of the module, one for each value, and one for the batch."""
 
     def __init__(self, source: str) -> None:
@@ -155,14 +155,14 @@ class _Sizes:
             if len(shape := _shape_of(one)) > 1:
                 self._names[self._batch] = batch
                 shape[0] = ast.Name(self._batch)
-        return ast.unparse(_Sized(self, 2).visit(tree))
+        return ast.unparse(Sized(self, 2).visit(tree))
 
     def initial(self, text: str) -> str:
         return ast.unparse(_Known(self).visit(ast.parse(text, mode="eval").body))
 
     def all(self, text: str) -> str:
         """The expression with a constant for each size."""
-        return ast.unparse(_Sized(self, LITERAL_MIN).visit(ast.parse(text, mode="eval").body))
+        return ast.unparse(Sized(self, LITERAL_MIN).visit(ast.parse(text, mode="eval").body))
 
     def used_in(self, text: str) -> list[str]:
         return [name for name in self._names if re.search(rf"\b{name}\b", text)]
@@ -191,8 +191,8 @@ def _shape_of(tree: ast.AST) -> list[ast.expr]:
     return tree.args if ast.unparse(tree.func) != "torch.randint" else []
 
 
-class _Sized(ast.NodeTransformer):
-    def __init__(self, sizes: _Sizes, least: int) -> None:
+class Sized(ast.NodeTransformer):
+    def __init__(self, sizes: Sizes, least: int) -> None:
         self._sizes, self._least = sizes, least
 
     def visit_Constant(self, node: ast.Constant) -> ast.expr:
@@ -200,10 +200,10 @@ class _Sized(ast.NodeTransformer):
         return ast.Name(self._sizes.name(node.value)) if is_size else node  # type: ignore
 
 
-class _Known(_Sized):
+class _Known(Sized):
     """Replaces only sizes that the inputs have, too."""
 
-    def __init__(self, sizes: _Sizes) -> None:
+    def __init__(self, sizes: Sizes) -> None:
         super().__init__(sizes, LITERAL_MIN)
 
     def visit_Constant(self, node: ast.Constant) -> ast.expr:

@@ -123,7 +123,7 @@ def _case(
     if question["mode"] == "eval":
         reference.model.eval()
     inputs = reference.draw_inputs(derive_seed(seed, "inputs"), distributions.NATIVE)
-    reference.run(inputs, 0, with_doubt=False)
+    reference.run(inputs, 0)
     return shape, reference, inputs
 
 
@@ -166,7 +166,7 @@ def _run_all(question: Json, cases: list[tuple[Shape, Reference, list[Any]]], pl
 
 def _tries(what: str, candidate: CandidateProcess, body: Json) -> bool:
     try:
-        candidate.answer(Question(body, [os.open(os.devnull, os.O_RDONLY)]))  # For it to close.
+        candidate.answer(Question(body, [os.open(os.devnull, os.O_RDONLY)]))
     except BaseException as error:  # A candidate may raise anything.
         print(f"audit: {what}: {type(error).__name__}: {error}"[:TEXT_MAX], flush=True)
         return False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a floating tensor is close enough to the reference's; `compare.py` gives the formula.
+"""Compares floating tensors with the reference's; `compare.py` gives the formula.
 
 The comparison works in pieces (pieces.py), on the CPU and on a GPU.
 """
@@ -15,8 +15,8 @@ import torch
 from harness.worker import pieces
 from harness.worker.wire import Json
 
-DOUBT_FACTOR = 4.0
-DOUBT_MAX = 0.1  # The limit, as a fraction of an element, for values not the task's own.
+BOUND_FACTOR = 4.0
+BOUND_MAX = 0.1  # The limit, as a fraction of an element, for values not the task's own.
 MISMATCHES_SHOWN = 5
 DECADES = ("1-10", "10-100", "100-1e3", "1e3-1e4", ">=1e4")
 NONFINITE = "nonfinite"
@@ -32,7 +32,7 @@ class _Piece:
     start: int
     exact: torch.Tensor
     got: torch.Tensor
-    doubt: torch.Tensor | None
+    bound: torch.Tensor | None
 
 
 @dataclass
@@ -48,7 +48,7 @@ class _Tally:
     decades: list[int] = field(default_factory=lambda: [0] * len(DECADES))
 
 
-def doubt_of(expected: torch.Tensor, others: Sequence[torch.Tensor]) -> torch.Tensor:
+def error_bound_of(expected: torch.Tensor, others: Sequence[torch.Tensor]) -> torch.Tensor:
     """The reference error bound: how much the reference's own results for an output differ, by
     element.
 
@@ -59,8 +59,8 @@ def doubt_of(expected: torch.Tensor, others: Sequence[torch.Tensor]) -> torch.Te
         return torch.empty(0)
     exact, *rest = (torch.view_as_real(t) if t.is_complex() else t for t in (expected, *others))
     dtype = torch.float64 if exact.dtype == torch.float64 else torch.float32
-    doubt = torch.zeros(exact.shape, dtype=dtype, device=exact.device)
-    flat = doubt.view(-1)
+    bound = torch.zeros(exact.shape, dtype=dtype, device=exact.device)
+    flat = bound.view(-1)
     for other in rest:
         for piece in _pieces(exact, other, None):
             both = piece.exact.isfinite() & piece.got.isfinite()
@@ -68,28 +68,28 @@ def doubt_of(expected: torch.Tensor, others: Sequence[torch.Tensor]) -> torch.Te
             distance = distance.clamp(max=torch.finfo(dtype).max).to(dtype)
             part = flat[piece.start : piece.start + distance.numel()]
             torch.maximum(part, distance, out=part)
-    return doubt
+    return bound
 
 
-def is_ill_conditioned(expected: torch.Tensor, doubt: torch.Tensor) -> bool:
-    """Whether the tolerance for some element would be a large fraction of the element."""
-    if not doubt.numel():
+def is_ill_conditioned(expected: torch.Tensor, bound: torch.Tensor) -> bool:
+    """True if the tolerance for some element would be a large fraction of the element."""
+    if not bound.numel():
         return False
     exact = torch.view_as_real(expected) if expected.is_complex() else expected
     scale = _rms(exact)
     found = (
-        (DOUBT_FACTOR * piece.got > DOUBT_MAX * piece.exact.abs().clamp(min=scale)).any()
-        for piece in _pieces(exact, doubt, None)
+        (BOUND_FACTOR * piece.got > BOUND_MAX * piece.exact.abs().clamp(min=scale)).any()
+        for piece in _pieces(exact, bound, None)
     )
     return any(pieces.values(found))
 
 
 def differences(
-    expected: torch.Tensor, got: torch.Tensor, doubt: torch.Tensor | None, tolerance: float
+    expected: torch.Tensor, got: torch.Tensor, bound: torch.Tensor | None, tolerance: float
 ) -> Json | None:
     """Evidence of the elements outside the tolerance, for an OutputCheck; None if there are none.
 
-    `expected` and `got` have one shape and dtype; `doubt`, of that shape, is `doubt_of`'s.
+    `expected` and `got` have one shape and dtype; `bound`, the error bound, has that shape.
     """
     scale = max(_rms(expected), _least(expected.dtype) / tolerance)
     if _is_plainly_right(expected, got, tolerance * scale):
@@ -99,16 +99,16 @@ def differences(
     )
     if all(right):
         return None
-    doubt_min = _doubt_rms(expected, doubt) if doubt is not None else 0.0
+    bound_min = _bound_rms(expected, bound) if bound is not None else 0.0
     tally = _Tally()
-    for piece, is_right in zip(_pieces(expected, got, doubt), right):
+    for piece, is_right in zip(_pieces(expected, got, bound), right):
         if not is_right:
-            _count(piece, tally, tolerance, scale, doubt_min)
+            _count(piece, tally, tolerance, scale, bound_min)
     return _report(tally, expected, got) if tally.num_wrong else None
 
 
 def _is_plainly_right(expected: torch.Tensor, got: torch.Tensor, least: float) -> bool:
-    """Whether the largest error is within `least`, the smallest allowance of any element: one pass
+    """True if the largest error is within `least`, the smallest allowance of any element: one pass
     in the tensors' own precision, which finds nearly all right outputs. A difference of two numbers
     has a rounding error, for which PLAINLY leaves room; an overflow fails.
     """
@@ -131,7 +131,7 @@ def _least(dtype: torch.dtype) -> float:
 
 
 def _is_right(piece: _Piece, tolerance: float, scale: float) -> torch.Tensor:
-    """Whether all elements are finite and within the tolerance without the error bound. An
+    """True if all elements are finite and within the tolerance without the error bound. An
     infinity or a NaN on either side fails the comparison.
     """
     error = (piece.got - piece.exact).abs_()
@@ -139,9 +139,9 @@ def _is_right(piece: _Piece, tolerance: float, scale: float) -> torch.Tensor:
 
 
 def _pieces(
-    expected: torch.Tensor, got: torch.Tensor, doubt: torch.Tensor | None
+    expected: torch.Tensor, got: torch.Tensor, bound: torch.Tensor | None
 ) -> Iterator[_Piece]:
-    flat = [None if t is None else t.reshape(-1) for t in (expected, got, doubt)]
+    flat = [None if t is None else t.reshape(-1) for t in (expected, got, bound)]
     for start, end in pieces.starts(expected):
         exact, mine, off = (None if t is None else t[start:end].double() for t in flat)
         assert exact is not None and mine is not None
@@ -163,12 +163,12 @@ def _rms(expected: torch.Tensor) -> float:
     return _rms_of((values, values.isfinite()) for values in exact)
 
 
-def _doubt_rms(expected: torch.Tensor, doubt: torch.Tensor) -> float:
+def _bound_rms(expected: torch.Tensor, bound: torch.Tensor) -> float:
     """Root mean square of the error bound over elements where the reference is not an exact zero:
     the zeros of a ReLU have no error.
     """
-    found = _pieces(expected, expected, doubt)
-    pairs = ((piece.exact, piece.doubt) for piece in found if piece.doubt is not None)
+    found = _pieces(expected, expected, bound)
+    pairs = ((piece.exact, piece.bound) for piece in found if piece.bound is not None)
     return _rms_of((off, exact.isfinite() & ((exact != 0) | (off > 0))) for exact, off in pairs)
 
 
@@ -189,12 +189,12 @@ def _rms_of(parts: Iterator[tuple[torch.Tensor, torch.Tensor]]) -> float:
     return largest * math.sqrt(total / count)
 
 
-def _count(piece: _Piece, tally: _Tally, tolerance: float, scale: float, doubt_min: float) -> None:
+def _count(piece: _Piece, tally: _Tally, tolerance: float, scale: float, bound_min: float) -> None:
     exact, got = piece.exact, piece.got
     finite = exact.isfinite()
     allowed = tolerance * torch.where(finite, exact, 0.0).abs().clamp(min=scale)
-    if piece.doubt is not None:
-        allowed = allowed + DOUBT_FACTOR * piece.doubt.clamp(min=doubt_min)
+    if piece.bound is not None:
+        allowed = allowed + BOUND_FACTOR * piece.bound.clamp(min=bound_min)
     error = (got - exact).abs()
     same_special = (exact == got) | (exact.isnan() & got.isnan())
     wrong = torch.where(finite, ~(error <= allowed), ~same_special)

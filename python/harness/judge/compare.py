@@ -45,41 +45,41 @@ class Comparer:
 
     tolerances: Mapping[str, float]
 
-    def failures(self, expected: Any, got: Any, doubt: Any, path: str = "output") -> list[Json]:
+    def failures(self, expected: Any, got: Any, bound: Any, path: str = "output") -> list[Json]:
         """One OutputCheck for each place where `got` disagrees; empty when it agrees.
 
-        `doubt` has the structure of `expected`, with the result of `doubt_of` for each tensor, or
+        `bound` has the structure of `expected`, with each tensor's error bound (closeness.py), or
         is None.
         """
         if isinstance(expected, torch.Tensor):
             if not isinstance(got, torch.Tensor):
                 return [_structure(path, expected, got)]
-            return self._tensor(expected, got, doubt, path)
+            return self._tensor(expected, got, bound, path)
         if isinstance(expected, (list, tuple)):
-            return self._sequence(expected, got, doubt, path)
+            return self._sequence(expected, got, bound, path)
         if isinstance(expected, dict):
-            return self._dict(expected, got, doubt, path)
+            return self._dict(expected, got, bound, path)
         return self._scalar(expected, got, path)
 
-    def _sequence(self, expected: Any, got: Any, doubt: Any, path: str) -> list[Json]:
+    def _sequence(self, expected: Any, got: Any, bound: Any, path: str) -> list[Json]:
         kind = list if isinstance(expected, list) else tuple
         if not isinstance(got, kind) or len(got) != len(expected):
             return [_structure(path, expected, got)]
         found: list[Json] = []
         for i, item in enumerate(expected):
-            off = None if doubt is None else doubt[i]
-            found += self.failures(item, got[i], off, f"{path}[{i}]")
+            part = None if bound is None else bound[i]
+            found += self.failures(item, got[i], part, f"{path}[{i}]")
         return found
 
-    def _dict(self, expected: Any, got: Any, doubt: Any, path: str) -> list[Json]:
+    def _dict(self, expected: Any, got: Any, bound: Any, path: str) -> list[Json]:
         if not isinstance(got, dict):
             return [_structure(path, expected, got)]
         if set(got) != set(expected):
             return [_problem(path, "structure", _difference_of_keys(expected, got))]
         found: list[Json] = []
         for key, item in expected.items():
-            off = None if doubt is None else doubt[key]
-            found += self.failures(item, got[key], off, f"{path}[{key!r}]")
+            part = None if bound is None else bound[key]
+            found += self.failures(item, got[key], part, f"{path}[{key!r}]")
         return found
 
     def _scalar(self, expected: Any, got: Any, path: str) -> list[Json]:
@@ -96,7 +96,7 @@ class Comparer:
         return []
 
     def _tensor(
-        self, expected: torch.Tensor, got: torch.Tensor, doubt: Any, path: str
+        self, expected: torch.Tensor, got: torch.Tensor, bound: Any, path: str
     ) -> list[Json]:
         if expected.shape != got.shape:
             detail = f"shape {list(got.shape)}, expected {list(expected.shape)}"
@@ -109,14 +109,14 @@ class Comparer:
             return _exact(expected, got, path)
         if expected.is_complex():
             real = torch.view_as_real(expected), torch.view_as_real(got)
-            return self._floating(*real, doubt, path)
-        return self._floating(expected, got, doubt, path)
+            return self._floating(*real, bound, path)
+        return self._floating(expected, got, bound, path)
 
     def _floating(
-        self, expected: torch.Tensor, got: torch.Tensor, doubt: Any, path: str
+        self, expected: torch.Tensor, got: torch.Tensor, bound: Any, path: str
     ) -> list[Json]:
         tolerance = self.tolerances.get(str(expected.dtype).removeprefix("torch."), 1e-2)
-        evidence = differences(expected, got, doubt, tolerance)
+        evidence = differences(expected, got, bound, tolerance)
         return [] if evidence is None else [{"path": path, **evidence}]
 
 

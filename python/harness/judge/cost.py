@@ -7,6 +7,7 @@ import gc
 import sys
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
@@ -60,16 +61,10 @@ class Cost:
     has_empty: bool  # An operation made a tensor without elements.
 
 
-class _NoModules:
+class _NoModules(nullcontext[None]):
     """FlopCounterMode's ModuleTracker, whose hooks fail where `forward` calls autograd.grad."""
 
     parents = frozenset({"Global"})
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *_: object) -> None:
-        pass
 
 
 def flop_counter() -> FlopCounterMode:

@@ -9,7 +9,7 @@ candidate's under the trial's own tolerance. The first change that reproduces th
 there is none, patterns.py describes which elements are wrong.
 
 Only reference code runs, and the candidate's outputs are data. All runs are in a forked process of
-the judge (apart.py), on the CPU: changed operators do not check their arguments and may crash. No
+the judge (forked.py), on the CPU: changed operators do not check their arguments and may crash. No
 outcome depends on the diagnosis. The number of runs depends only on the reference's size, so a
 verdict is reproducible.
 """
@@ -29,7 +29,7 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from harness.judge import patterns
-from harness.judge.apart import text_made_apart
+from harness.judge.forked import text_from_fork
 from harness.judge.compare import Comparer
 from harness.judge.cost import bytes_of
 from harness.judge.distributions import NONFINITE
@@ -59,7 +59,7 @@ _TF32 = (
 )
 
 
-class _Spent(Exception):
+class _OutOfRuns(Exception):
     """The number of runs is used up."""
 
 
@@ -85,7 +85,7 @@ def diagnose(
         return _TF32
     search = _Search(reference, outcome, got, seed, comparer, source)
     # A perturbed reference may raise anything: there is then no diagnosis.
-    with contextlib.suppress(_Spent, Exception):
+    with contextlib.suppress(_OutOfRuns, Exception):
         found = search.first()
         if found:
             return found
@@ -95,10 +95,10 @@ def diagnose(
 def _is_right_in_tf32(
     reference: Reference, outcome: Outcome, got: Any, seed: int, comparer: Comparer
 ) -> bool:
-    """Whether the only error is that fp32 products rounded their factors to TF32."""
+    """True if the only error is that fp32 products rounded their factors to TF32."""
     with contextlib.suppress(Exception):
-        doubt = reference.tf32_doubt(outcome.inputs, outcome.outputs, seed)
-        return doubt is not None and not comparer.failures(outcome.outputs, got, doubt)
+        error_bound = reference.tf32_error_bound(outcome.inputs, outcome.outputs, seed)
+        return error_bound is not None and not comparer.failures(outcome.outputs, got, error_bound)
     return False
 
 
@@ -189,7 +189,7 @@ class _Search:
     def _outputs_of(self, run: _Run) -> Any:
         """The outputs; None if the changed reference does not run."""
         if self._runs_left <= 0:
-            raise _Spent
+            raise _OutOfRuns
         self._runs_left -= 1
         try:
             return run()
@@ -202,7 +202,7 @@ class _Search:
             return False
         if not all(_may_be_equal(one, sample) for one, sample in zip(mine, self._samples)):
             return False
-        return not self._comparer.failures(outputs, self._got, self._outcome.doubt)
+        return not self._comparer.failures(outputs, self._got, self._outcome.error_bound)
 
     # ---- Changes, the likeliest first
 
@@ -428,13 +428,13 @@ class Diagnoses:
         if not of_values or self._tries_left <= 0 or trial.distribution == NONFINITE:
             return checks
         self._tries_left -= 1
-        found = self._made_apart(make_reference, outcome, got, trial.seed)
+        found = self._from_fork(make_reference, outcome, got, trial.seed)
         if not found:
             return checks
         self._tries_left = 0
         return [{**checks[0], "diagnosis": found}, *checks[1:]]
 
-    def _made_apart(
+    def _from_fork(
         self, make_reference: Callable[[], Reference], outcome: Outcome, got: Any, seed: int
     ) -> str:
         """A diagnosis from a forked process on the CPU; "" for outputs that are too large."""
@@ -449,7 +449,7 @@ class Diagnoses:
             if any(one.device != CPU for one in [*held, *tensors_of(got)]):
                 reference, outcome = reference.on_cpu(), outcome.on_cpu()
                 got = map_tensors(got, torch.Tensor.cpu)
-            return text_made_apart(
+            return text_from_fork(
                 lambda: diagnose(reference, outcome, got, seed, self._comparer, self._source)
             )
         return ""

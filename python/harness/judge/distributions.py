@@ -93,7 +93,7 @@ def _nonfinite(x: torch.Tensor) -> torch.Tensor:
 
 
 def _other_scatter(x: torch.Tensor) -> torch.Tensor:
-    """Like `_scatter`, and independent of it."""
+    """Numbers like those of `_scatter`, and independent of them."""
     return (x.abs() * 104729.0 + 0.5).remainder(1.0)
 
 
@@ -226,7 +226,7 @@ def _wide(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def can_change(inputs: Any) -> bool:
-    """Whether a distribution other than the native one changes any of these inputs."""
+    """True if a distribution other than the native one changes any of these inputs."""
     return any(map(_may_change, tensors_of(inputs)))
 
 

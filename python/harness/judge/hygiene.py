@@ -88,12 +88,12 @@ def passing(comparer: Comparer, outcome: Outcome, previous: Any = None) -> froze
         for number, one in enumerate(region.tensors_of(outcome.inputs)):
             if one.numel() == outcome.outputs.numel():
                 answers[f"input[{number}]"] = [_sample(one), expected[1]]
-    doubt: Any = None
+    error_bound: Any = None
     # Numbers that are not tensors have no error bound.
-    if outcome.doubt is not None and not _has_numbers(outcome.outputs):
-        doubt = [sampled(outcome.doubt), None]
+    if outcome.error_bound is not None and not _has_numbers(outcome.outputs):
+        error_bound = [sampled(outcome.error_bound), None]
     return frozenset(
-        name for name in answers if not comparer.failures(expected, answers[name], doubt)
+        name for name in answers if not comparer.failures(expected, answers[name], error_bound)
     )
 
 
@@ -106,7 +106,7 @@ def _has_numbers(value: Any) -> bool:
 
 
 def ignores_biases(comparer: Comparer, reference: Reference, outcome: Outcome, seed: int) -> bool:
-    """Whether the reference's outputs are accepted when its biases are zeros."""
+    """True if the reference's outputs are accepted when its biases are zeros."""
     model = attempt(run, "init", copy.deepcopy, reference.model)
     if model is None:
         return False

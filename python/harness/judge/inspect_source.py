@@ -279,7 +279,7 @@ class _Rules:
                 return
 
     def is_written_in(self, language: str) -> bool:
-        """Whether ModelNew has kernels in the language."""
+        """True if ModelNew has kernels in the language."""
         return self._first_kernel(language) is not None
 
     def compiles_native_source(self) -> bool:
@@ -293,7 +293,7 @@ class _Rules:
         return None
 
     def _maker_of(self, node: ast.AST, language: str) -> ast.AST | None:
-        """Whether an expression makes a kernel: a decorator from the language, or a call of exactly
+        """True if an expression makes a kernel: a decorator from the language, or a call of exactly
         that name.
         """
         for decorator in node.decorator_list if isinstance(node, Function) else ():
@@ -305,7 +305,7 @@ class _Rules:
         return None
 
     def _is_imported(self, node: ast.AST) -> bool:
-        """Whether a dotted name begins with one that the module imports."""
+        """True if a dotted name begins with one that the module imports."""
         while isinstance(node, ast.Attribute):
             node = node.value
         return isinstance(node, ast.Name) and node.id in self.program.aliases
@@ -398,7 +398,7 @@ def _names_bound_in(tree: ast.Module) -> set[str]:
 
 
 def _matches(name: str, patterns: list[str]) -> bool:
-    """Whether a dotted name is one of the patterns or lies below one ("torch.nn.functional.*")."""
+    """True if a dotted name is one of the patterns or lies below one ("torch.nn.functional.*")."""
     return any(
         name == pattern or name.startswith(pattern.removesuffix("*").rstrip(".") + ".")
         for pattern in patterns

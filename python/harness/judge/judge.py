@@ -11,7 +11,7 @@ import itertools
 import json
 import os
 from collections.abc import Container, Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -29,6 +29,7 @@ from harness.timing.timed_calls import TimedCalls
 from harness.worker.place import HOST_PLACE, Place
 from harness.judge.reference import (
     ORDERS,
+    ErrorBounds,
     Outcome,
     Reference,
     buffer_failures,
@@ -37,6 +38,7 @@ from harness.judge.reference import (
     is_finite,
     overwritten_inputs,
 )
+from harness.judge.rounding import is_inexact
 from harness.judge.shapes import Options, Shape, ShapePlanner
 from harness.judge.task import Task
 from harness.judge.task_code import attempt
@@ -44,7 +46,7 @@ from harness.worker.wire import Answer, Json, Question, Refusal
 
 OUTPUT_SLACK_BYTES = 1 << 20
 KEPT_BYTES_MAX = 1 << 30  # Inputs of larger calls are drawn again if needed.
-_OTHER_GENERATORS = ("numpy", "import random", "from random")  # They are not seeded.
+_OTHER_GENERATORS = ("numpy", "import random", "from random")  # No seed reaches these.
 _RANDOM_WORDS = ("dropout", "rand", "bernoulli", "multinomial", "normal_", "uniform_")
 _AT_MAIN_SHAPE = ("signed", "large", "negative")
 _LARGER = ("1/64", "1/8")  # Added after a smaller shape (src/eval/excuse.cc).
@@ -344,7 +346,7 @@ def _look_at_native(case: _Case) -> None:
         "state": _bytes_of(region.state_of(reference.model).values()),
     }
     # A run also needs a copy of the inputs, and its outputs.
-    peak = case.place.peak_of(partial(reference.run, outcome.inputs, 0, with_doubt=False))
+    peak = case.place.peak_of(partial(reference.run, outcome.inputs, 0))
     work = max(0, peak - sizes["inputs"] - sizes["outputs"])
     case.call_memory = {**sizes, "work": work}
     operators = Operators()
@@ -352,8 +354,8 @@ def _look_at_native(case: _Case) -> None:
     inputs, state = region.tensors_of(outcome.inputs), region.state_of(reference.model)
     casts = casts_to([*inputs, *outputs, *state.values()])
     case.native = _Native(
-        is_exact=not all(map(_is_inexact, outputs)),
-        has_indices=not all(_is_inexact(one) or one.dtype == torch.bool for one in outputs),
+        is_exact=not all(map(is_inexact, outputs)),
+        has_indices=not all(is_inexact(one) or one.dtype == torch.bool for one in outputs),
         is_finite=is_finite(outcome.outputs),
         can_change=distributions.can_change(outcome.inputs),
         has_idle_biases=hygiene.ignores_biases(case.comparer, reference, outcome, 0),
@@ -374,7 +376,7 @@ def _first_outcome(case: _Case, shape: int) -> Outcome:
 
 
 def _is_usable(case: _Case, name: str) -> bool:
-    """Whether the reference's results under a distribution are finite, well-conditioned and
+    """True if the reference's results under a distribution are finite, well-conditioned and
     informative.
 
     This is found for the first candidate that may get it, under the planning seed.
@@ -408,7 +410,8 @@ def sensible_outcome(case: _Case, inputs: Any) -> Outcome | None:
         return None
     if case.native.is_finite and not is_finite(outcome.outputs):
         return None
-    if any(map(is_ill_conditioned, *map(region.tensors_of, (outcome.outputs, outcome.doubt)))):
+    bounds = region.tensors_of(outcome.error_bound)
+    if any(map(is_ill_conditioned, region.tensors_of(outcome.outputs), bounds)):
         return None
     return outcome
 
@@ -429,16 +432,12 @@ def _bytes_of(tensors: Iterable[torch.Tensor]) -> int:
     return sum(tensor.nbytes for tensor in tensors)
 
 
-def _is_inexact(tensor: torch.Tensor) -> bool:
-    return tensor.is_floating_point() or tensor.is_complex()
-
-
 def _discriminates(case: _Case, name: str, outcome: Outcome) -> bool:
-    """Whether all trivial answers are wrong under a distribution; the result is kept."""
+    """True if all trivial answers are wrong under a distribution; the result is kept."""
     if case.previous is None:
         reference = _reference(case, 0)
         inputs = reference.draw_inputs(derive_seed(case.seed, "previous"), distributions.NATIVE)
-        case.previous = hygiene.answered(reference.run(inputs, 0, with_doubt=False))
+        case.previous = hygiene.answered(reference.run(inputs, 0))
     case.passing[name] = hygiene.passing(case.comparer, outcome, case.previous)
     return not case.passing[name]
 
@@ -540,20 +539,21 @@ def _reference(case: _Case, shape: int) -> Reference:
             )
             if case.is_in_eval_mode:
                 reference.model.eval()
-            if shape != 0 or _tells(case, reference):
+            if shape != 0 or _weights_discriminate(case, reference):
                 break
         case.references[shape] = reference
     return case.references[shape]
 
 
-def _tells(case: _Case, reference: Reference) -> bool:
-    """Whether trivial answers are wrong under these weights, as they were when the task was opened:
+def _weights_discriminate(case: _Case, reference: Reference) -> bool:
+    """True if trivial answers are wrong under these weights, as they were when the task was opened:
     an extreme bias may drive every output into a clamp.
     """
     if not case.usable.get(distributions.NATIVE) or not region.state_of(reference.model):
         return True
     inputs = reference.draw_inputs(derive_seed(case.seed, "trial", 0), distributions.NATIVE)
-    return not hygiene.passing(case.comparer, reference.run(inputs, 0, with_doubt=False))
+    outcome = replace(reference.run(inputs, 0), find_error_bounds=lambda _: ErrorBounds())
+    return not hygiene.passing(case.comparer, outcome)
 
 
 def _init(case: _Case, question: Question) -> Answer:

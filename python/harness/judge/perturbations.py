@@ -5,7 +5,7 @@ A perturbation is a description ("replaced by sum") and a function from the oper
 replacement. `perturbations_of` yields those that fit some steps, the likeliest kinds first:
 arguments that are left out or changed, near operators, parts of operands, any operator of the same
 form. diagnosis.py runs the reference with each one and compares the candidate's output. The
-operators and values are in tables (misreadings.py).
+operators and values are in tables (operator_mistakes.py).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from harness.judge.misreadings import (
+from harness.judge.operator_mistakes import (
     ALSO_UNARY,
     ARGUMENTS,
     BINARY,

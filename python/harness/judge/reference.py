@@ -21,7 +21,7 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from harness.judge import distributions, task_code
-from harness.judge.closeness import doubt_of, is_ill_conditioned
+from harness.judge.closeness import error_bound_of, is_ill_conditioned
 from harness.judge.compare import Comparer
 from harness.judge.operators import Operators
 from harness.judge.rounding import SequentialSumMode, Tf32Mode
@@ -43,17 +43,17 @@ from harness.judge.task import Task
 from harness.judge.task_code import attempt
 from harness.worker.wire import Json, Refusal
 
-TF32_RUNS = 2  # Random signs, as of orders.
-ORDERS = 3  # Two random roundings may cancel in what is compared; that all do is rare.
-# Times the doubt of an output: of a deep network's thousands of statistics, one is furthest off.
-BUFFER_DOUBT_FACTOR = 2.0
+TF32_RUNS = 2  # Runs with random signs of the roundings.
+ORDERS = 3  # One run's roundings may cancel by chance; all three rarely do.
+# The factor of a buffer's error bound: the worst of thousands of statistics is compared.
+BUFFER_ERROR_BOUND_FACTOR = 2.0
 # Limits for state and inputs in double precision.
-_DOUBT_BYTES_MAX_ON_CPU = 256 << 20
-_DOUBT_BYTES_MAX_ON_DEVICE = 4 << 30
+_ERROR_BOUND_BYTES_MAX_ON_CPU = 256 << 20
+_ERROR_BOUND_BYTES_MAX_ON_DEVICE = 4 << 30
 
 
 @dataclass(frozen=True)
-class Doubts:
+class ErrorBounds:
     """The reference error bounds (closeness.py)."""
 
     outputs: Any = None  # None if unknown.
@@ -69,7 +69,7 @@ class Outcome:
     in_place: bool  # True if all outputs are in the memory of inputs.
     left: Mapping[int, torch.Tensor]  # The input tensors that the forward changed, by number.
     draw: Callable[[], Any]  # The inputs before the forward.
-    find_doubts: Callable[[Any], Doubts]  # Takes these inputs.
+    find_error_bounds: Callable[[Any], ErrorBounds]  # Takes these inputs.
     has_views: bool = False  # Some outputs are in inputs' memory, or not contiguous.
     # The parameters and buffers that the forward did not change, if all fit STATE_BYTES_CHECKED.
     kept: Mapping[str, torch.Tensor] = field(default_factory=dict)
@@ -78,11 +78,11 @@ class Outcome:
 
     def on_cpu(self) -> Outcome:
         """A copy in the host's memory."""
-        inputs, outputs, doubt = (
+        inputs, outputs, error_bound = (
             map_tensors(value, torch.Tensor.cpu)
-            for value in (self.inputs, self.outputs, self.doubt)
+            for value in (self.inputs, self.outputs, self.error_bound)
         )
-        doubts = Doubts(doubt, _on_cpu(self.doubts.buffers))
+        error_bounds = ErrorBounds(error_bound, _on_cpu(self.error_bounds.buffers))
         left = {number: one.cpu() for number, one in self.left.items()}
         buffers = _on_cpu(self.buffers)
         before = _on_cpu(self.buffers_before)
@@ -92,7 +92,7 @@ class Outcome:
             self.in_place,
             left,
             lambda: inputs,
-            lambda _: doubts,
+            lambda _: error_bounds,
             buffers_before=before,
         )
 
@@ -106,13 +106,13 @@ class Outcome:
         return [self.left[number] for number in sorted(self.left)]
 
     @functools.cached_property
-    def doubts(self) -> Doubts:
+    def error_bounds(self) -> ErrorBounds:
         """The error bounds, computed when needed: they take several more forwards."""
-        return self.find_doubts(self.inputs)
+        return self.find_error_bounds(self.inputs)
 
     @property
-    def doubt(self) -> Any:
-        return self.doubts.outputs
+    def error_bound(self) -> Any:
+        return self.error_bounds.outputs
 
 
 def derive_seed(seed: int, *parts: object) -> int:
@@ -174,18 +174,11 @@ class Reference:
         there = map_tensors(drawn, lambda one: map_memory(one, lambda flat: flat.to(self._device)))
         return cast(there, self._precision)
 
-    def run(self, inputs: Any, seed: int, with_doubt: bool = True) -> Outcome:
+    def run(self, inputs: Any, seed: int) -> Outcome:
         """One forward. Raises Refusal("task") for an exception of the reference."""
-        return self.run_on(_clone(inputs), inputs, lambda: inputs, seed, with_doubt)
+        return self.run_on(_clone(inputs), inputs, lambda: inputs, seed)
 
-    def run_on(
-        self,
-        given: Any,
-        kept: Any,
-        draw: Callable[[], Any],
-        seed: int,
-        with_doubt: bool = True,
-    ) -> Outcome:
+    def run_on(self, given: Any, kept: Any, draw: Callable[[], Any], seed: int) -> Outcome:
         """One forward on `given` itself, where `kept` is a copy and `draw` makes another copy."""
         before = {name: buffer.clone() for name, buffer in self.model.named_buffers()}
         checked = state_to_check(state_of(self.model))
@@ -207,12 +200,12 @@ class Reference:
             if name in after and name not in changed and _is_same(one, after[name])
         }
 
-        def find_doubts(inputs: Any) -> Doubts:
-            return self._doubts(inputs, outputs, changed, seed) if with_doubt else Doubts()
+        def find_error_bounds(inputs: Any) -> ErrorBounds:
+            return self._error_bounds(inputs, outputs, changed, seed)
 
         old = {name: before[name] for name in changed}
         return Outcome(
-            outputs, changed, in_place, left, draw, find_doubts, has_views, unchanged, old
+            outputs, changed, in_place, left, draw, find_error_bounds, has_views, unchanged, old
         )
 
     def _own(self, outputs: Any, given: Any) -> Any:
@@ -281,7 +274,7 @@ class Reference:
         return self._is_repeatable(inputs, comparer)
 
     def _is_repeatable(self, inputs: Any, comparer: Comparer) -> bool:
-        first, second = (self.run(inputs, seed, False).outputs for seed in (1, 2))
+        first, second = (self.run(inputs, seed).outputs for seed in (1, 2))
         return not comparer.failures(first, second, None)
 
     def _restore(self, before: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -294,17 +287,17 @@ class Reference:
                 buffer.copy_(old)
         return changed
 
-    def _doubts(
+    def _error_bounds(
         self, inputs: Any, outputs: Any, buffers: Mapping[str, torch.Tensor], seed: int
-    ) -> Doubts:
+    ) -> ErrorBounds:
         """The differences of each output and changed buffer from the same program in double
         precision, and with its sums in another order; none if neither run fits or succeeds.
         """
         held = [*state_of(self.model).values(), *tensors_of(inputs)]
         is_on_cpu = self._device == CPU
-        bytes_max = _DOUBT_BYTES_MAX_ON_CPU if is_on_cpu else _DOUBT_BYTES_MAX_ON_DEVICE
+        bytes_max = _ERROR_BOUND_BYTES_MAX_ON_CPU if is_on_cpu else _ERROR_BOUND_BYTES_MAX_ON_DEVICE
         if sum(8 * tensor.numel() for tensor in held) > bytes_max:
-            return Doubts()
+            return ErrorBounds()
         mine = [*tensors_of(outputs), *buffers.values()]
         others = [
             others
@@ -312,9 +305,9 @@ class Reference:
             if [other.shape for other in others] == [one.shape for one in mine]
         ]
         if not others:
-            return Doubts()
-        doubts = map(doubt_of, mine, zip(*others))
-        return Doubts(map_tensors(outputs, lambda _: next(doubts)), dict(zip(buffers, doubts)))
+            return ErrorBounds()
+        bounds = map(error_bound_of, mine, zip(*others))
+        return ErrorBounds(map_tensors(outputs, lambda _: next(bounds)), dict(zip(buffers, bounds)))
 
     def _other_results(
         self, inputs: Any, seed: int, buffers: Iterable[str]
@@ -346,7 +339,7 @@ class Reference:
             if found is not None and mode.has_products:
                 yield found
 
-    def tf32_doubt(self, inputs: Any, outputs: Any, seed: int) -> Any:
+    def tf32_error_bound(self, inputs: Any, outputs: Any, seed: int) -> Any:
         """The error bounds of `outputs`, in fp32, if products round their factors to TF32; None
         without products.
         """
@@ -355,8 +348,8 @@ class Reference:
         shapes = [one.shape for one in mine]
         if not others or any([one.shape for one in run] != shapes for run in others):
             return None
-        doubts = map(doubt_of, mine, zip(*others))
-        return map_tensors(outputs, lambda _: next(doubts))
+        bounds = map(error_bound_of, mine, zip(*others))
+        return map_tensors(outputs, lambda _: next(bounds))
 
     def _results_of(
         self,
@@ -401,7 +394,7 @@ def _set_seed(seed: int, device: torch.device) -> None:
 
 
 def _lies_in(outputs: Any, inputs: Any) -> bool:
-    """Whether there are outputs, and all of them are views of inputs."""
+    """True if there are outputs, and all of them are views of inputs."""
     homes = set(map(_storage, tensors_of(inputs)))
     found = list(map(_storage, tensors_of(outputs)))
     return bool(found) and homes.issuperset(found)
@@ -424,7 +417,7 @@ def _clone(value: Any) -> Any:
 
 
 def is_finite(value: Any) -> bool:
-    """Whether all floating tensors of a value are finite."""
+    """True if all floating tensors of a value are finite."""
     tensors = [tensor for tensor in tensors_of(value) if tensor.is_floating_point()]
     return all(map(pieces.is_finite, tensors))
 
@@ -434,28 +427,29 @@ def failures(outcome: Outcome, got: Any, comparer: Comparer) -> list[Json]:
     computed only if a check fails without it.
     """
     found = comparer.failures(outcome.outputs, got, None)
-    if not found or outcome.doubt is None:
+    if not found or outcome.error_bound is None:
         return found
-    return comparer.failures(outcome.outputs, got, outcome.doubt)
+    return comparer.failures(outcome.outputs, got, outcome.error_bound)
 
 
 def buffer_failures(
     outcome: Outcome, name: str, got: torch.Tensor, comparer: Comparer
 ) -> list[Json]:
-    """What is wrong with a buffer that the reference changes; as `failures`.
+    """The failures of a buffer that the reference changes, as `failures` has them.
 
-    A buffer that was left alone has no doubt. The values of one in too much doubt say nothing.
+    A buffer that was left alone has no error bound. The values of an ill-conditioned one are not
+    compared.
     """
     expected, path = outcome.buffers[name], f"buffer {name}"
     found = comparer.failures(expected, got, None, path)
-    if not found or found[0]["problem"] != "value" or name not in outcome.doubts.buffers:
+    if not found or found[0]["problem"] != "value" or name not in outcome.error_bounds.buffers:
         return found
     if same_bytes(outcome.buffers_before[name], got):
         return found
-    doubt = BUFFER_DOUBT_FACTOR * outcome.doubts.buffers[name]
-    if is_ill_conditioned(expected, doubt):
+    error_bound = BUFFER_ERROR_BOUND_FACTOR * outcome.error_bounds.buffers[name]
+    if is_ill_conditioned(expected, error_bound):
         return []
-    return comparer.failures(expected, got, doubt, path)
+    return comparer.failures(expected, got, error_bound, path)
 
 
 def overwritten_inputs(

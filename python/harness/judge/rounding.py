@@ -41,7 +41,7 @@ class SequentialSumMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         rule = _RULES.get(func._overloadpacket)
-        floating = [one for one in args if isinstance(one, torch.Tensor) and _is_inexact(one)]
+        floating = [one for one in args if isinstance(one, torch.Tensor) and is_inexact(one)]
         if rule is None or any(one.dtype != torch.float32 for one in floating):
             return func(*args, **(kwargs or {}))
         self.has_sums = True
@@ -109,7 +109,7 @@ class Tf32Mode(SequentialSumMode):
         return super().product(total + self._signed(size), root, num_terms)
 
 
-def _is_inexact(tensor: torch.Tensor) -> bool:
+def is_inexact(tensor: torch.Tensor) -> bool:
     return tensor.is_floating_point() or tensor.is_complex()
 
 

@@ -75,8 +75,8 @@ class Shape:
 
     def report(self, native: Mapping[str, int]) -> Json:
         reduction = {"native": dict(native), "used": dict(self.constants), "reason": self.reason}
-        told = {"label": self.label, "constants": dict(self.constants)}
-        return {**told, "reduction": reduction} if self.label == "reduced" else told
+        entry = {"label": self.label, "constants": dict(self.constants)}
+        return {**entry, "reduction": reduction} if self.label == "reduced" else entry
 
 
 class ShapePlanner:
@@ -135,7 +135,7 @@ class ShapePlanner:
         cost at the main sizes.
         """
         if label in ("native", "named"):
-            return self._roomy(label, kept)
+            return self._with_raised_limit(label, kept)
         divisor = int(label.removeprefix("1/"))
         main = self.main()
         if main.cost is None:
@@ -147,7 +147,7 @@ class ShapePlanner:
         is_cheaper = self._options.excess(shape.cost) <= self._options.excess(main.cost) / 4
         return replace(shape, label=label) if is_cheaper else None
 
-    def _roomy(self, label: str, kept: Sequence[int]) -> Shape | None:
+    def _with_raised_limit(self, label: str, kept: Sequence[int]) -> Shape | None:
         """The task's own or the kept sizes, with a high limit for the time of one forward."""
         if label == "named" and not kept:
             return None

@@ -65,7 +65,7 @@ def distribution_for(subject: Reference) -> str | None:
 def _run(subject: Reference, name: str, mode: Any = None) -> Outcome | None:
     inputs = attempt(subject.draw_inputs, 0, name)
     with mode or contextlib.nullcontext():
-        return None if inputs is None else attempt(subject.run, inputs, 0, with_doubt=False)
+        return None if inputs is None else attempt(subject.run, inputs, 0)
 
 
 def _selects(outcome: Outcome) -> bool:

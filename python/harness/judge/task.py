@@ -163,7 +163,7 @@ def _integer(node: ast.expr) -> int:
 
 
 def _uses(source: str, tree: ast.Module) -> dict[str, set[str]]:
-    """For each constant, which of the makers (or "Model") read it, derived constants followed."""
+    """The makers (or "Model") that read each constant, also through derived constants."""
     uses: dict[str, set[str]] = {}
     # The parser accepts some errors that the compiler refuses, such as a `return` outside a
     # function.

@@ -183,25 +183,14 @@ class Changed(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return func(*args, **(kwargs or {}))
         call = call_of(func, args, kwargs)
         if not func._schema.is_mutable:
-            return (
-                _like(func(*args, **(kwargs or {})), change(call))
-                if _has_many(func)
-                else change(call)
-            )
+            if len(func._schema.returns) == 1:
+                return change(call)
+            results, changed = func(*args, **(kwargs or {})), change(call)
+            # An operator with several results has its first one changed.
+            return changed if isinstance(changed, (list, tuple)) else (changed, *results[1:])
         target = call.tensors["self"]
         before = target.clone()
         value = change(Call(func, {**call.arguments, "self": before}))
         if value is not target:
             target.copy_(value)
         return target
-
-
-def _has_many(func: Any) -> bool:
-    return len(func._schema.returns) > 1
-
-
-def _like(result: Any, changed: Any) -> Any:
-    """An operator's several results with the first one changed."""
-    if isinstance(changed, (list, tuple)):
-        return changed
-    return (changed, *result[1:])

@@ -54,21 +54,21 @@ class Child:
 
 def open_question(source: str, **options: Any) -> wire.Json:
     """An `open` request, by default with the judge's own options."""
-    told = {**asdict(Options()), **options}
-    return {"op": "open", "source": source, "options": told, "known": ""}
+    members = {**asdict(Options()), **options}
+    return {"op": "open", "source": source, "options": members, "known": ""}
 
 
 def load_question(source: str, artifacts: wire.Json | None = None) -> wire.Json:
     """A candidate process's first request, under a policy that allows no operator."""
     policy: wire.Json = {"name": "", "device_allowed": [], "host_allowed": [], "init_allowed": []}
-    told = {"source": source, "artifacts": artifacts or {}, "policy": policy, "schedule_seed": 0}
-    return {"op": "load", **told}
+    members = {"source": source, "artifacts": artifacts or {}, "policy": policy, "schedule_seed": 0}
+    return {"op": "load", **members}
 
 
 def build_question(init: wire.Json, shape: int, **more: Any) -> wire.Json:
     """The `build` request that follows the judge's response to `init`."""
-    told = {name: value for name, value in init.items() if name != "ok"}
-    return {"op": "build", "shape": shape, **told, **more}
+    members = {name: value for name, value in init.items() if name != "ok"}
+    return {"op": "build", "shape": shape, **members, **more}
 
 
 class Zygote:

@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 
-from harness.judge.closeness import DOUBT_FACTOR, doubt_of, is_ill_conditioned
+from harness.judge.closeness import BOUND_FACTOR, error_bound_of, is_ill_conditioned
 from harness.judge.compare import DETAIL_MAX, TOLERANCES, Comparer
-from harness.judge.reference import Doubts, Outcome, failures
+from harness.judge.reference import ErrorBounds, Outcome, failures
 
 COMPARER = Comparer(TOLERANCES)
 
@@ -19,21 +19,21 @@ def slow_wrong(expected: list[float], got: list[float], fine: list[float] | None
     """The number of wrong elements, computed one by one from the definition."""
     finite = [abs(x) for x in expected if math.isfinite(x)]
     rms = math.sqrt(math.fsum(x * x for x in finite) / len(finite)) if finite else 0.0
-    doubts = [0.0] * len(expected)
+    error_bounds = [0.0] * len(expected)
     if fine is not None:
         both = [math.isfinite(x) and math.isfinite(y) for x, y in zip(expected, fine)]
-        doubts = [abs(x - y) if ok else 0.0 for x, y, ok in zip(expected, fine, both)]
-        telling = [d for x, d in zip(expected, doubts) if math.isfinite(x) and (x or d)]
-        doubt_rms = math.sqrt(math.fsum(d * d for d in telling) / max(1, len(telling)))
-        doubts = [max(d, doubt_rms) for d in doubts]
+        error_bounds = [abs(x - y) if ok else 0.0 for x, y, ok in zip(expected, fine, both)]
+        telling = [d for x, d in zip(expected, error_bounds) if math.isfinite(x) and (x or d)]
+        error_bound_rms = math.sqrt(math.fsum(d * d for d in telling) / max(1, len(telling)))
+        error_bounds = [max(d, error_bound_rms) for d in error_bounds]
     wrong = 0
-    for want, have, doubt in zip(expected, got, doubts):
+    for want, have, error_bound in zip(expected, got, error_bounds):
         if math.isnan(want):
             wrong += not math.isnan(have)
         elif math.isinf(want):
             wrong += want != have
         else:
-            allowed = t * max(abs(want), rms) + DOUBT_FACTOR * doubt
+            allowed = t * max(abs(want), rms) + BOUND_FACTOR * error_bound
             wrong += not abs(want - have) <= allowed
     return wrong
 
@@ -58,8 +58,8 @@ class AgainstTheSlowTwin(unittest.TestCase):
             if rng.random() < 0.5:
                 fine = expected * (1 + 1e-5 * torch.randn(size, dtype=torch.float64))
             table = Comparer({"float64": 1e-4})
-            doubt = None if fine is None else doubt_of(expected, [fine])
-            found = table.failures(expected, got, doubt)
+            error_bound = None if fine is None else error_bound_of(expected, [fine])
+            found = table.failures(expected, got, error_bound)
             count = found[0]["num_wrong"] if found else 0
             twin = slow_wrong(want, have, None if fine is None else fine.tolist(), 1e-4)
             self.assertEqual(count, twin, f"seed {seed}")
@@ -180,27 +180,27 @@ class EvidenceTest(unittest.TestCase):
         self.assertEqual(check["histogram"], {"10-100": 1, ">=1e4": 1})
 
 
-class Doubt(unittest.TestCase):
+class ErrorBound(unittest.TestCase):
     def test_is_the_most_that_any_of_the_others_differs_by(self) -> None:
         expected = torch.tensor([1.0, 2.0, math.inf, 4.0])
         others = [
             torch.tensor([1.5, 2.0, 3.0, math.nan], dtype=torch.float64),
             torch.tensor([1.0, 1.75, 3.0, 4.0]),
         ]
-        self.assertEqual(doubt_of(expected, others).tolist(), [0.5, 0.25, 0.0, 0.0])
+        self.assertEqual(error_bound_of(expected, others).tolist(), [0.5, 0.25, 0.0, 0.0])
 
     def test_of_a_complex_output_is_that_of_its_parts(self) -> None:
         expected = torch.tensor([1 + 2j])
-        self.assertEqual(doubt_of(expected, [expected + 0.5j]).tolist(), [[0.0, 0.5]])
+        self.assertEqual(error_bound_of(expected, [expected + 0.5j]).tolist(), [[0.0, 0.5]])
 
     def test_what_a_relu_cut_off_does_not_hide_the_rest(self) -> None:
         expected = torch.zeros(1000)
         expected[:2] = torch.tensor([1e-3, 2e-3])
-        doubt = torch.zeros(1000)
-        doubt[1] = 1e-5
+        error_bound = torch.zeros(1000)
+        error_bound[1] = 1e-5
         got = expected.clone()
         got[0] += 2e-5
-        self.assertEqual(COMPARER.failures(expected, got, doubt), [])
+        self.assertEqual(COMPARER.failures(expected, got, error_bound), [])
 
     def test_is_large_where_a_tolerance_would_be(self) -> None:
         expected = torch.tensor([1.0, 1.0])
@@ -211,12 +211,12 @@ class Doubt(unittest.TestCase):
         asked = []
 
         def failures_of(got: float) -> list[Any]:
-            def find_doubts(_inputs: Any) -> Doubts:
+            def find_error_bounds(_inputs: Any) -> ErrorBounds:
                 asked.append(got)
-                return Doubts(torch.tensor([0.1, 0.1]))
+                return ErrorBounds(torch.tensor([0.1, 0.1]))
 
             expected = torch.tensor([1.0, 1.0])
-            outcome = Outcome(expected, {}, False, {}, list, find_doubts)
+            outcome = Outcome(expected, {}, False, {}, list, find_error_bounds)
             return failures(outcome, torch.tensor([got, 1.0]), COMPARER)
 
         self.assertEqual(failures_of(1.0), [])

@@ -168,22 +168,22 @@ class DeviceProcessTest(unittest.TestCase):
 
     def test_tensors_are_cudas_and_the_process_has_no_driver(self) -> None:
         _, channel = self.call("open", foreign_kernels=[])
-        process, said = self.candidate(channel)
-        self.assertTrue(said["is_cuda"])
-        self.assertEqual(said["device"], "cuda:0")
-        self.assertEqual(said["name"], "fake device")
-        self.assertEqual(said["copy"], [0, 1, 2, 3, 4, 5])
-        self.assertEqual((said["driver"], said["nodes"]), ([], []))
-        self.assertEqual(len(said["is_out_of_memory"]), 2)
-        self.assertEqual(said["entry_points"], [[True, 0], [False, 1]])
+        process, report = self.candidate(channel)
+        self.assertTrue(report["is_cuda"])
+        self.assertEqual(report["device"], "cuda:0")
+        self.assertEqual(report["name"], "fake device")
+        self.assertEqual(report["copy"], [0, 1, 2, 3, 4, 5])
+        self.assertEqual((report["driver"], report["nodes"]), ([], []))
+        self.assertEqual(len(report["is_out_of_memory"]), 2)
+        self.assertEqual(report["entry_points"], [[True, 0], [False, 1]])
         # The functions of the unloaded module are gone; the other module's image is not in a file.
-        self.assertEqual(said["attributes"], [INVALID_FUNCTION, INVALID_IMAGE])
+        self.assertEqual(report["attributes"], [INVALID_FUNCTION, INVALID_IMAGE])
 
         used, _ = self.call("used")
         self.assertEqual(used["bytes_to_host"], 6 * 4)
 
         node = {"t": "tensor", "dtype": "float32", "shape": [6], "nbytes": 24,
-                "offset": said["address"], "param": False}  # fmt: skip
+                "offset": report["address"], "param": False}  # fmt: skip
         taken, region = self.call("take", outputs={"t": "tuple", "items": [node]}, buffers=[])
         place = taken["outputs"]["items"][0]["offset"]
         values = torch.frombuffer(bytearray(os.pread(region, 24, place)), dtype=torch.float32)
@@ -196,13 +196,13 @@ class DeviceProcessTest(unittest.TestCase):
 
     def test_libraries_compute_in_the_device_process(self) -> None:
         _, channel = self.call("open", foreign_kernels=["*"])
-        process, said = self.candidate(channel, LIBRARIES)
-        self.assertEqual(said["product"], [[21, 24, 27], [47, 54, 61]])
-        self.assertEqual(said["done"], [0] * len(said["done"]))
-        self.assertEqual((said["count"], said["kind"], said["held"]), (3, 0, 2))
-        self.assertEqual(said["shape"], [4, 5, 6, 0, 0])
-        self.assertEqual(said["got"], [11, 12, 7, 7])  # Only the existing elements.
-        self.assertEqual(said["sum"], 1 + 10 + 100 + 5 + 1000)
+        process, report = self.candidate(channel, LIBRARIES)
+        self.assertEqual(report["product"], [[21, 24, 27], [47, 54, 61]])
+        self.assertEqual(report["done"], [0] * len(report["done"]))
+        self.assertEqual((report["count"], report["kind"], report["held"]), (3, 0, 2))
+        self.assertEqual(report["shape"], [4, 5, 6, 0, 0])
+        self.assertEqual(report["got"], [11, 12, 7, 7])  # Only the existing elements.
+        self.assertEqual(report["sum"], 1 + 10 + 100 + 5 + 1000)
         used, _ = self.call("used")
         self.assertEqual((used["unsupported"], used["forbidden"]), ("", ""))
 
@@ -215,8 +215,8 @@ class DeviceProcessTest(unittest.TestCase):
 
     def test_calls_are_timed_on_inputs_of_their_own(self) -> None:
         _, channel = self.call("open", foreign_kernels=["*"])
-        process, said = self.candidate(channel, TIMED)
-        self.assertEqual(said["product"], [[2, 2], [2, 2]])
+        process, report = self.candidate(channel, TIMED)
+        self.assertEqual(report["product"], [[2, 2], [2, 2]])
         assert process.stdin is not None and process.stdout is not None
         address = self.call("time_prepare", calls=3, inputs_bytes=512, outputs_bytes=1 << 20)[0]
         node = {"t": "tensor", "dtype": "float32", "shape": [2, 2], "nbytes": 16, "offset": 0,
@@ -234,12 +234,12 @@ class DeviceProcessTest(unittest.TestCase):
             process.stdin.write(json.dumps(body) + "\n")
             process.stdin.flush()
             tree = json.loads(process.stdout.readline())
-            told, _ = self.call("time_finish")
-            self.assertEqual((len(told["us"]), told["long_calls"]), (3, 0))
-            self.assertGreaterEqual(told["memory_bytes"], GRANULARITY)
-            self.assertEqual(told["memory_bytes"] % GRANULARITY, 0)
+            timed, _ = self.call("time_finish")
+            self.assertEqual((len(timed["us"]), timed["long_calls"]), (3, 0))
+            self.assertGreaterEqual(timed["memory_bytes"], GRANULARITY)
+            self.assertEqual(timed["memory_bytes"] % GRANULARITY, 0)
             # A busy machine may take longer to queue a call than the gate waits.
-            self.assertLessEqual(told["queued_whole"], 0 if is_itemised else 3)
+            self.assertLessEqual(timed["queued_whole"], 0 if is_itemised else 3)
             for number in (1, 2):
                 taken, copied = self.call("time_take", call=number, outputs=tree)
                 product, copy = (
@@ -248,7 +248,7 @@ class DeviceProcessTest(unittest.TestCase):
                 )
                 self.assertEqual(product, [(number + 2) ** 2, 0, 0, (number + 2) ** 2])
                 self.assertEqual(copy, [number + 2, 0, 0, number + 2])
-        launches = {one["name"]: one["launches"] for one in told["kernels"]}
+        launches = {one["name"]: one["launches"] for one in timed["kernels"]}
         self.assertEqual(launches, {"cublasSgemm_v2": 3, "[memcpy]": 3})
         self.assertEqual(self.call("used")[0]["unsupported"], "")
         process.communicate()

@@ -15,7 +15,7 @@ from unittest import mock
 import torch
 import torch.nn.functional as F
 
-from harness.judge import apart, cost, diagnosis, patterns
+from harness.judge import forked, cost, diagnosis, patterns
 from harness.judge.compare import TOLERANCES, Comparer
 from harness.judge.diagnosis import Diagnoses, diagnose
 from harness.judge.perturbations import perturbations_of
@@ -104,7 +104,7 @@ class Case:
         return tensor
 
     def diagnose(self, got: Any) -> str:
-        if not COMPARER.failures(self.outcome.outputs, got, self.outcome.doubt):
+        if not COMPARER.failures(self.outcome.outputs, got, self.outcome.error_bound):
             raise AssertionError("the candidate of the test is right")
         return diagnose(self.reference, self.outcome, got, 3, COMPARER, self.source)
 
@@ -277,7 +277,7 @@ class OddOutputs(unittest.TestCase):
 
     def _try(self, case: Case, got: Any) -> None:
         diagnoses = Diagnoses(COMPARER, case.source)
-        checks = COMPARER.failures(case.outcome.outputs, got, case.outcome.doubt)
+        checks = COMPARER.failures(case.outcome.outputs, got, case.outcome.error_bound)
         trial = type("Trial", (), {"index": 0, "seed": 3, "distribution": "native"})
         start = time.monotonic()
         added = diagnoses.added(checks, trial, lambda: case.reference, case.outcome, got)
@@ -316,31 +316,31 @@ def _spin() -> str:
 
 class Apart(unittest.TestCase):
     def test_a_text_comes_back(self) -> None:
-        self.assertEqual(apart.text_made_apart(lambda: "words"), "words")
-        self.assertEqual(len(apart.text_made_apart(lambda: "w" * 9000)), apart.TEXT_BYTES_MAX)
+        self.assertEqual(forked.text_from_fork(lambda: "words"), "words")
+        self.assertEqual(len(forked.text_from_fork(lambda: "w" * 9000)), forked.TEXT_BYTES_MAX)
 
     def test_a_crash_only_loses_the_text(self) -> None:
-        self.assertEqual(apart.text_made_apart(_crash), "")
-        self.assertEqual(apart.text_made_apart(lambda: str(1 / 0)), "")
+        self.assertEqual(forked.text_from_fork(_crash), "")
+        self.assertEqual(forked.text_from_fork(lambda: str(1 / 0)), "")
 
     def test_the_fork_has_a_deadline(self) -> None:
-        with mock.patch.object(apart, "WALL_S", 0.2):
+        with mock.patch.object(forked, "WALL_S", 0.2):
             start = time.monotonic()
-            self.assertEqual(apart.text_made_apart(_sleep), "")
-            self.assertEqual(apart.text_made_apart(_spin), "")
+            self.assertEqual(forked.text_from_fork(_sleep), "")
+            self.assertEqual(forked.text_from_fork(_spin), "")
             self.assertLess(time.monotonic() - start, 5.0)
 
     def test_the_fork_has_limits_of_processor_time_and_memory(self) -> None:
-        with mock.patch.object(apart, "CPU_S", 1):
+        with mock.patch.object(forked, "CPU_S", 1):
             start = time.monotonic()
-            self.assertEqual(apart.text_made_apart(_spin), "")
-            self.assertLess(time.monotonic() - start, apart.WALL_S - 1)
-        self.assertEqual(apart.text_made_apart(lambda: str(len(bytearray(2 << 30)))), "")
+            self.assertEqual(forked.text_from_fork(_spin), "")
+            self.assertLess(time.monotonic() - start, forked.WALL_S - 1)
+        self.assertEqual(forked.text_from_fork(lambda: str(len(bytearray(2 << 30)))), "")
 
     def test_nothing_remains_of_the_fork(self) -> None:
         torch.default_generator.manual_seed(5)
         before, files = torch.default_generator.get_state(), os.listdir("/proc/self/fd")
-        apart.text_made_apart(lambda: str(torch.rand(3)))
+        forked.text_from_fork(lambda: str(torch.rand(3)))
         self.assertTrue(torch.equal(before, torch.default_generator.get_state()))
         self.assertEqual(os.listdir("/proc/self/fd"), files)
         with self.assertRaises(ChildProcessError):
@@ -349,7 +349,7 @@ class Apart(unittest.TestCase):
     def test_no_fork_is_tried_where_the_limit_leaves_no_room(self) -> None:
         limits = mock.patch.object(resource, "getrlimit", return_value=(1 << 30, 1 << 30))
         with limits, mock.patch.object(os, "fork") as fork:
-            self.assertEqual(apart.text_made_apart(lambda: "words"), "")
+            self.assertEqual(forked.text_from_fork(lambda: "words"), "")
             fork.assert_not_called()
 
 

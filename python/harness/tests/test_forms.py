@@ -50,8 +50,10 @@ def checks_of(source: str, candidate: str, **options: Any) -> list[dict[str, Any
         given = judge.answer(Question({"op": "trial", "index": trial["index"]}))
         run = {"inputs": given.body["inputs"], "written": given.body["written"]}
         ran = one.answer(Question({"op": "run", "shape": shape, **run}, [*given.descriptors]))
-        told = {name: ran.body[name] for name in ("outputs", "buffers")}
-        question = Question({"op": "check", "index": trial["index"], **told}, [*ran.descriptors])
+        returned = {name: ran.body[name] for name in ("outputs", "buffers")}
+        question = Question(
+            {"op": "check", "index": trial["index"], **returned}, [*ran.descriptors]
+        )
         found.append({**trial, **judge.answer(question).body})
         os.close(ran.descriptors[0])
     return found

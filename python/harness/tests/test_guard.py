@@ -73,13 +73,13 @@ def _guarded(shim: str, results: Any) -> None:
         "own": lambda: torch.ops.test_guard.same(x),
         "own that computes": lambda: torch.ops.test_guard.plus(x),
     }
-    said = {}
+    errors = {}
     for name, call in calls.items():
         try:
             call()
-            said[name] = ""
+            errors[name] = ""
         except RuntimeError as error:
-            said[name] = str(error)
+            errors[name] = str(error)
     recorder.start()
     calls["empty_like"]()
     calls["own"]()
@@ -89,7 +89,7 @@ def _guarded(shim: str, results: Any) -> None:
         except RuntimeError:
             pass
     x.half(), x.int(), x.double(), torch.arange(3).int()
-    results.put((said, guard.refused(), recorder.stop()))
+    results.put((errors, guard.refused(), recorder.stop()))
 
 
 class _Case:
@@ -254,7 +254,7 @@ class Views(unittest.TestCase):
 
 
 class Guard(unittest.TestCase):
-    said: dict[str, str]
+    errors: dict[str, str]
     refused: list[dict[str, Any]]
     recorded: dict[str, int]
 
@@ -265,23 +265,23 @@ class Guard(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             process = context.Process(target=_guarded, args=(build_guard(folder), results))
             process.start()
-            cls.said, cls.refused, cls.recorded = results.get(timeout=120)
+            cls.errors, cls.refused, cls.recorded = results.get(timeout=120)
             process.join()
 
     def test_memory_and_views_stay(self) -> None:
         for name in ("empty_like", "tensor", "randn", "full", "contiguous", "half", "item"):
-            self.assertEqual(self.said[name], "", name)
+            self.assertEqual(self.errors[name], "", name)
 
     def test_an_own_operator_counts_as_its_parts(self) -> None:
-        self.assertEqual(self.said["own"], "")
-        self.assertIn("aten::add", self.said["own that computes"])
+        self.assertEqual(self.errors["own"], "")
+        self.assertIn("aten::add", self.errors["own that computes"])
         self.assertIn("aten::clone", self.recorded)
         self.assertNotIn("test_guard::same", self.recorded)
 
     def test_computing_operators_are_refused_on_every_path(self) -> None:
         for name in ("add", "add_", "linear", "autograd", "script", "vmap", "redispatch", "sparse"):
             message = f"is not available to a candidate (policy {POLICY})"
-            self.assertIn(message, self.said[name], name)
+            self.assertIn(message, self.errors[name], name)
 
     def test_refused_operators_are_recorded(self) -> None:
         counts = {call["name"]: call["count"] for call in self.refused}

@@ -50,10 +50,10 @@ def plan_of(
 
 
 class Grades(unittest.TestCase):
-    def assert_grade(self, grade: str, *said: str, **task: Any) -> None:
+    def assert_grade(self, grade: str, *words: str, **task: Any) -> None:
         plan = plan_of(**task)
         self.assertEqual(plan["grade"]["grade"], grade, plan["grade"]["reasons"])
-        for word in said:
+        for word in words:
             self.assertIn(word, " ".join(plan["grade"]["reasons"]))
 
     def test_an_output_that_depends_on_inputs_is_good(self) -> None:

@@ -821,9 +821,9 @@ class Imports(unittest.TestCase):
             with self.assertRaisesRegex(Refused, "nothing to import in .*empty"):
                 Importer(sandbox, Options(out)).run([empty])
             # A path without a module is reported, and the others are imported.
-            with contextlib.redirect_stderr(io.StringIO()) as said:
+            with contextlib.redirect_stderr(io.StringIO()) as printed:
                 self.assertEqual(Importer(sandbox, Options(out)).run([data, empty, repository]), 0)
-            self.assertIn(f"{empty} holds no module", said.getvalue())
+            self.assertIn(f"{empty} holds no module", printed.getvalue())
             lines = (out / "import.jsonl").read_text(encoding="utf-8").splitlines()
             found = [json.loads(line) for line in lines]
             why = [row["why"] for row in found]
@@ -847,9 +847,9 @@ class Imports(unittest.TestCase):
             for text in (b'{"text": "x"}\n', b"\xff\xfe\x00\n\x80\n"):
                 data = Path(directory, "rows.jsonl")
                 data.write_bytes(text)
-                with contextlib.redirect_stderr(io.StringIO()) as said:
+                with contextlib.redirect_stderr(io.StringIO()) as printed:
                     self.assertEqual(importer.run([data]), NOTHING_TAKEN)
-                self.assertIn(f"nothing was taken: {out / 'import.jsonl'}", said.getvalue())
+                self.assertIn(f"nothing was taken: {out / 'import.jsonl'}", printed.getvalue())
             row = json.loads((out / "import.jsonl").read_text().splitlines()[0])
         self.assertIn("no text in python_code", row["why"])
 

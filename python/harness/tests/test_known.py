@@ -58,9 +58,9 @@ class Known(unittest.TestCase):
             for seed in (1, 2):
                 with self.subTest(forward, seed=seed):
                     alone, own = began(source, seed)
-                    told, second = began(source, seed, before["known"])
+                    informed, second = began(source, seed, before["known"])
                     self.assertEqual(own["plan"], second["plan"])
-                    self.assertEqual(first_trial(alone), first_trial(told))
+                    self.assertEqual(first_trial(alone), first_trial(informed))
                     found, held = json.loads(own["known"]), json.loads(second["known"])
                     held["usable"] = {name: held["usable"][name] for name in found["usable"]}
                     held["passing"] = {name: held["passing"][name] for name in found["passing"]}

@@ -35,21 +35,21 @@ from harness.worker.backends import BACKENDS
 from harness.worker import musa_place
 assert not hasattr(torch, "musa")  # Until the fork.
 place = BACKENDS["musa"].open_remote()
-told = {"device": str(place.device), "key": place.dispatch_key,
+report = {"device": str(place.device), "key": place.dispatch_key,
         "tf32": torch.backends.mudnn.allow_tf32,
         "stream": place.current_stream()}
 place.set_tf32(True)
-told["tf32_set"] = torch.backends.mudnn.allow_tf32
+report["tf32_set"] = torch.backends.mudnn.allow_tf32
 place.finish()
-told["done"] = torch.musa.synchronize.__globals__["done"]
+report["done"] = torch.musa.synchronize.__globals__["done"]
 class Pages:
     address, nbytes = 0x7000, 4096
 tensor = place.tensor_of(Pages())
-told["tensor"] = [str(tensor.device), tensor.data_ptr(), tensor.numel(), str(tensor.dtype)]
-told["held"] = [len(musa_place._held)]
+report["tensor"] = [str(tensor.device), tensor.data_ptr(), tensor.numel(), str(tensor.dtype)]
+report["held"] = [len(musa_place._held)]
 del tensor
-told["held"].append(len(musa_place._held))
-print(json.dumps(told))
+report["held"].append(len(musa_place._held))
+print(json.dumps(report))
 """
 CANDIDATE = """
 import torch, torch_musa
@@ -93,16 +93,16 @@ class MusaTest(unittest.TestCase):
         return json.loads(done.stdout)
 
     def test_the_place_has_the_names_of_musa(self) -> None:
-        told = self.run_python(PLACE, package=TORCH_MUSA)
-        self.assertEqual((told["device"], told["key"]), ("musa:0", "PrivateUse1"))
-        self.assertEqual((told["tf32"], told["tf32_set"]), (False, True))
-        self.assertEqual(told["stream"], 7)
-        self.assertEqual(told["done"], ["synchronize"])
+        report = self.run_python(PLACE, package=TORCH_MUSA)
+        self.assertEqual((report["device"], report["key"]), ("musa:0", "PrivateUse1"))
+        self.assertEqual((report["tf32"], report["tf32_set"]), (False, True))
+        self.assertEqual(report["stream"], 7)
+        self.assertEqual(report["done"], ["synchronize"])
 
     def test_memory_becomes_a_tensor_that_gives_it_back_once(self) -> None:
-        told = self.run_python(PLACE, package=TORCH_MUSA)
-        self.assertEqual(told["tensor"], ["musa:0", 0x7000, 4096, "torch.uint8"])
-        self.assertEqual(told["held"], [1, 0])
+        report = self.run_python(PLACE, package=TORCH_MUSA)
+        self.assertEqual(report["tensor"], ["musa:0", 0x7000, 4096, "torch.uint8"])
+        self.assertEqual(report["held"], [1, 0])
 
     def test_a_recorder_needs_no_torch_musa(self) -> None:
         (extension,) = self.run_python(RECORD, CANDIDATE)

@@ -71,13 +71,13 @@ def _with_these_alone(library: str, results: Any) -> None:
     guard = OperatorGuard(ctypes.PyDLL(library, mode=ctypes.RTLD_GLOBAL))
     x = torch.randn(2, 3)
     guard.remove("CPU", sorted(OPERATORS), "musacoder")
-    said = {}
+    errors = {}
     for call in _calls():
         try:
             eval(call, {"torch": torch, "x": x.detach()})
         except RuntimeError as error:
-            said[call] = str(error)
-    results.put(said)
+            errors[call] = str(error)
+    results.put(errors)
 
 
 def _may_link(entry: str) -> bool:
@@ -108,9 +108,9 @@ class PolicyTest(unittest.TestCase):
             library = build_guard(folder)
             process = context.Process(target=_with_these_alone, args=(library, results))
             process.start()
-            said = results.get(timeout=120)
+            errors = results.get(timeout=120)
             process.join()
-        self.assertEqual(said, {})
+        self.assertEqual(errors, {})
 
 
 if __name__ == "__main__":

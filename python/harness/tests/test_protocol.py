@@ -50,14 +50,14 @@ class EveryOperation(unittest.TestCase):
         for role, op, parts in operations():
             asked = Question({"op": op, **members(parts["question"])}, regions(parts, "question"))
 
-            def tell(body: Json, role: str = role, op: str = op, parts: Json = parts) -> None:
-                told = Question({"op": op, **body}, regions(parts, "question"))
-                protocol.check_question(role, told)
+            def send(body: Json, role: str = role, op: str = op, parts: Json = parts) -> None:
+                question = Question({"op": op, **body}, regions(parts, "question"))
+                protocol.check_question(role, question)
 
             def say(body: Json, role: str = role, asked: Any = asked, parts: Json = parts) -> None:
                 protocol.check_answer(role, asked, Answer(body, regions(parts, "answer")))
 
-            yield tell, members(parts["question"]), parts["question"]
+            yield send, members(parts["question"]), parts["question"]
             yield say, members(parts["answer"]), parts["answer"]
 
     def test_is_let_through_as_it_is_defined(self) -> None:
@@ -139,8 +139,8 @@ class Roles(unittest.TestCase):
         asked = Question({"op": "check"})
         for largest in ("inf", "-inf", "nan", 2, 0.5):
             check = {"path": "", "problem": "", "detail": "", "error_max": largest}
-            said = {"passed": False, "checks": [check], "inputs_mutated": ""}
-            protocol.check_answer("judge", asked, Answer(said))
+            body = {"passed": False, "checks": [check], "inputs_mutated": ""}
+            protocol.check_answer("judge", asked, Answer(body))
 
     def test_a_shared_definition_is_complete(self) -> None:
         for op in ("run", "time_plan"):

@@ -7,8 +7,8 @@ import unittest
 import torch
 
 from harness.worker import region
-from harness.worker.cuda_memory import ALIGNMENT
-from harness.worker.ptx_place import EMPTY_BYTES, JudgeMemory
+from harness.worker.cuda_memory import ALIGNMENT, EMPTY_BYTES
+from harness.worker.ptx_place import JudgeMemory
 
 
 class Regions(unittest.TestCase):

@@ -17,7 +17,7 @@ import torch
 
 from harness.device import recording
 from harness.device.process import DeviceProcess
-from harness.device.replay import Ran, Replay, replay
+from harness.device.replay import Executed, Replay, replay
 from harness.judge.compare import TOLERANCES, Comparer
 from harness.worker.wire import Answer, Json, Question, Refusal
 
@@ -68,11 +68,11 @@ class FakeDevice:
     def begin_replay(self, described: dict[str, int], images: str) -> None:
         self.described = described
 
-    def run(self, op: int, body: bytes) -> Ran | None:
+    def run(self, op: int, body: bytes) -> Executed | None:
         self.ran.append((op, body))
         if op == recording.FIND_VARIABLE:
-            return Ran(True, 0, struct.pack("<QQ", self.variable, 8))
-        return Ran(False, 0, b"") if op < 41 else None
+            return Executed(True, 0, struct.pack("<QQ", self.variable, 8))
+        return Executed(False, 0, b"") if op < 41 else None
 
     def read(self, address: int, nbytes: int) -> bytes:
         return self.outputs[:nbytes]

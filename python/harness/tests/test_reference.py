@@ -34,7 +34,7 @@ def get_init_inputs():
 
 class SettleMode(unittest.TestCase):
     def settle(self, forward: str) -> tuple[bool, bool]:
-        """Whether the reference repeats, and whether it is then in training mode."""
+        """Two facts: the reference repeats; it is then in training mode."""
         reference = Reference(Task(TASK.format(forward)), {}, 5)
         inputs = reference.draw_inputs(7, "native")
         with torch.no_grad():
@@ -125,13 +125,17 @@ class Statistics(unittest.TestCase):
             outcome = reference.run(reference.draw_inputs(7, "native"), 1)
             failed = []
             for name in [name for name in outcome.buffers if name.endswith("running_mean")]:
-                expected, doubt = outcome.buffers[name], outcome.doubts.buffers[name]
-                failed += comparer.failures(expected, expected + 2 * doubt, None)
-                self.assertEqual(buffer_failures(outcome, name, expected + 2 * doubt, comparer), [])
+                expected, error_bound = outcome.buffers[name], outcome.error_bounds.buffers[name]
+                failed += comparer.failures(expected, expected + 2 * error_bound, None)
+                self.assertEqual(
+                    buffer_failures(outcome, name, expected + 2 * error_bound, comparer), []
+                )
                 self.assertTrue(buffer_failures(outcome, name, expected + 0.01, comparer))
-            self.assertTrue(failed, "without the doubt")
+            self.assertTrue(failed, "without the error_bound")
 
-    def test_say_nothing_where_they_are_in_too_much_doubt_but_are_never_left_alone(self) -> None:
+    def test_say_nothing_where_they_are_in_too_much_error_bound_but_are_never_left_alone(
+        self,
+    ) -> None:
         reference = Reference(Task(BATCH_NORM.replace("range(6)", "range(24)")), {}, 2)
         comparer = Comparer(TOLERANCES)
         with torch.no_grad():

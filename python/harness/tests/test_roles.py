@@ -87,8 +87,8 @@ class RolesTest(ZygoteTest):
             ran, outputs = child.ask(question, regions[0])
             if not ran["ok"]:
                 return ran["error"]
-            told = {name: ran[name] for name in ("outputs", "buffers")}
-            check, _ = judge.ask({"op": "check", "index": trial["index"], **told}, outputs[0])
+            returned = {name: ran[name] for name in ("outputs", "buffers")}
+            check, _ = judge.ask({"op": "check", "index": trial["index"], **returned}, outputs[0])
             self.assertTrue(check["ok"], str(check))
             checks.append(check)
         return checks

@@ -59,8 +59,8 @@ class TaskFails(unittest.TestCase):
     def test_a_package_that_is_not_there_is_named(self) -> None:
         with self.assertRaises(Refusal) as caught:
             open_and_begin(TASK.replace("import torch", "import torch\nimport nowhere.inner"))
-        said = "it needs the package nowhere, which the Python of $MC_PYTHON does not have"
-        self.assertEqual(str(caught.exception), said)
+        message = "it needs the package nowhere, which the Python of $MC_PYTHON does not have"
+        self.assertEqual(str(caught.exception), message)
 
     def test_values_that_cannot_be_passed_on_are_refused(self) -> None:
         for value, kind in (
@@ -130,10 +130,10 @@ class WeFail(unittest.TestCase):
         for after in (0, 3):
             self.is_not_the_tasks("harness.judge.reference._lies_in", open_and_begin, after=after)
 
-    def test_in_the_doubt(self) -> None:
+    def test_in_the_error_bound(self) -> None:
         reference = Reference(Task(TASK), {}, derive_seed(3))
         outcome = reference.run([torch.rand(4, 48)], 0)
-        self.is_not_the_tasks("harness.judge.reference._to_double", lambda: outcome.doubt)
+        self.is_not_the_tasks("harness.judge.reference._to_double", lambda: outcome.error_bound)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from harness.timing.timed_calls import TimedCalls
 from harness.worker import region, settings
 from harness.worker.place import Place
 from harness.worker.program import name_model, run_module
-from harness.worker.wire import TASK_FILE, Answer, Question, Refusal
+from harness.worker.wire import TASK_FILE, Answer, Question
 
 
 class Baseline(CandidateProcess):
@@ -39,9 +39,7 @@ class Baseline(CandidateProcess):
         return Answer()
 
     def _time_calls(self, question: Question) -> Answer:
-        body, built = question.body, self._built.get(0)
-        if built is None:
-            raise Refusal("protocol", "time before build")
+        body, built = question.body, self._built_at(0, "time")
         source = self._place.memory.mapping(question.descriptors[0])
         given = [
             region.unpack(region.shifted(body["inputs"], number * body["stride"]), source)

@@ -82,7 +82,7 @@ class FreshInputs:
         """The sizes of one call's inputs and outputs."""
         inputs = self.reference.draw_inputs(derive_seed(self.seed, "plan"), distributions.NATIVE)
         with flop_counter() as counter:
-            outcome = self.reference.run(inputs, self.seed, with_doubt=False)
+            outcome = self.reference.run(inputs, self.seed)
         self._lay_out(inputs)
         outputs = [*region.tensors_of(outcome.outputs), *outcome.written]
         self.outputs_bytes = sum(_padded(tensor.nbytes) for tensor in outputs)
@@ -207,4 +207,4 @@ class FreshInputs:
 
 
 def _padded(nbytes: int) -> int:
-    return -(-max(1, nbytes) // ALIGNMENT) * ALIGNMENT
+    return region.round_up(max(1, nbytes), ALIGNMENT)

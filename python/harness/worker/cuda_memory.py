@@ -18,10 +18,11 @@ from typing import Any, Protocol
 import torch
 
 from harness.worker.cuda_names import CUDA, Names
-from harness.worker.region import flat_bytes
+from harness.worker.region import flat_bytes, round_up
 from harness.worker.wire import Json, Refusal
 
 ALIGNMENT = 512  # The alignment of each tensor, which PyTorch's own allocator gives too.
+EMPTY_BYTES = 2 << 20  # The size of a region of no tensors (python/harness/device/process.py).
 _PINNED = 1  # CU_MEM_ALLOCATION_TYPE_PINNED
 _ON_DEVICE = 1  # CU_MEM_LOCATION_TYPE_DEVICE
 _POSIX_DESCRIPTOR = 1  # CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
@@ -189,6 +190,31 @@ class Mapping:
         return self._driver.tensor_of(pages)
 
 
+def write_aligned(
+    reserve: Callable[[int], tuple[torch.Tensor, int]],
+    tensors: Sequence[tuple[Json, torch.Tensor]],
+    finish: Callable[[], None] = lambda: None,
+) -> int:
+    """Lays the tensors out in a region of `reserve`, completes their nodes, and returns the
+    region's descriptor. `finish` waits for the copies.
+    """
+    end = 0
+    for node, tensor in tensors:
+        node["offset"] = end
+        end += round_up(max(1, tensor.nbytes), ALIGNMENT)
+    whole, descriptor = reserve(end or EMPTY_BYTES)
+    try:
+        for node, tensor in tensors:
+            node["region_bytes"] = whole.numel()
+            place = whole[node["offset"] : node["offset"] + tensor.nbytes]
+            place.copy_(flat_bytes(tensor))
+        finish()
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
 class CudaMemory:
     """Where a region's bytes live on the CUDA backend (a region.Memory)."""
 
@@ -197,27 +223,12 @@ class CudaMemory:
         self._driver = _Driver(names, tensor_of)
 
     def write(self, tensors: Sequence[tuple[Json, torch.Tensor]]) -> int:
-        """Lays the tensors out, completes their nodes, and returns the region's descriptor."""
-        end = 0
         for node, tensor in tensors:
-            node["offset"], node["device"] = end, tensor.device.type
-            end += _round_up(max(1, tensor.nbytes), ALIGNMENT)
-        nbytes = _round_up(max(1, end), self._driver.granularity)
-        for node, _ in tensors:
-            node["region_bytes"] = nbytes
-        whole, descriptor = self.reserve(nbytes)
-        try:
-            for node, tensor in tensors:
-                place = whole[node["offset"] : node["offset"] + tensor.nbytes]
-                place.copy_(flat_bytes(tensor))
-            self._names.module.synchronize()
-        except BaseException:
-            os.close(descriptor)
-            raise
-        return descriptor
+            node["device"] = tensor.device.type
+        return write_aligned(self.reserve, tensors, self._names.module.synchronize)
 
     def reserve(self, nbytes: int) -> tuple[torch.Tensor, int]:
-        nbytes = _round_up(max(1, nbytes), self._driver.granularity)
+        nbytes = round_up(max(1, nbytes), self._driver.granularity)
         try:
             handle, descriptor = self._driver.create(nbytes)
         except MemoryError:  # PyTorch's allocator may keep unused memory.
@@ -266,17 +277,10 @@ class RemoteMemory:
         self.tensor_of = tensor_of
         self._names = names
 
-    def write(self, tensors: Sequence[tuple[Json, torch.Tensor]]) -> int:
-        raise Refusal("protocol", "a candidate process makes no regions")
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        raise Refusal("protocol", "a candidate process makes and maps no regions")
 
-    def reserve(self, nbytes: int) -> tuple[torch.Tensor, int]:
-        raise Refusal("protocol", "a candidate process makes no regions")
-
-    def mapping(self, descriptor: int) -> Mapping:
-        raise Refusal("protocol", "a candidate process maps no regions")
-
-    def snapshot(self, descriptor: int, bytes_max: int) -> Mapping:
-        raise Refusal("protocol", "a candidate process maps no regions")
+    write = reserve = mapping = snapshot = _refuse
 
     def at(self, address: int) -> RemoteSource:
         return RemoteSource(address, self)
@@ -293,7 +297,3 @@ class RemoteMemory:
             kept.append(plain)
         self._names.module.synchronize()
         return kept
-
-
-def _round_up(number: int, unit: int) -> int:
-    return -(-number // unit) * unit

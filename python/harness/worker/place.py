@@ -84,7 +84,7 @@ class Place:
         return 0
 
     def set_tf32(self, is_allowed: bool) -> None:
-        """Whether products of matrices and convolutions of fp32 may round their factors to TF32."""
+        """True if products of matrices and convolutions of fp32 may round their factors to TF32."""
 
     def poison(self, nbytes: int, byte: int) -> None:
         """Fills the memory of the next allocations with this byte."""

@@ -31,8 +31,8 @@ _NO_NUMBERS = ("inf", "-inf", "nan")  # Reals that JSON cannot represent.
 def check_question(role: str, question: Question) -> None:
     """Raises Refusal for a request that the role does not accept."""
     operation = _operation(role, question.body)
-    told = {name: value for name, value in question.body.items() if name != "op"}
-    _check_members(told, operation["question"], f"{role}.{question.body['op']}")
+    members = {name: value for name, value in question.body.items() if name != "op"}
+    _check_members(members, operation["question"], f"{role}.{question.body['op']}")
     _check_region(operation, "question", len(question.descriptors))
 
 

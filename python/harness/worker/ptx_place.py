@@ -15,13 +15,11 @@ from dataclasses import dataclass, replace
 import torch
 
 from harness.worker import region
-from harness.worker.cuda_memory import ALIGNMENT, RemoteMemory
+from harness.worker.cuda_memory import RemoteMemory, write_aligned
 from harness.worker.cuda_names import Names
 from harness.worker.cuda_place import CudaPlace
 from harness.worker.place import HOST_PLACE, Place, digest_by_sums
 from harness.worker.wire import Json
-
-EMPTY_BYTES = 2 << 20  # The size of a region of no tensors (python/harness/device/process.py).
 
 
 class JudgeMemory:
@@ -32,21 +30,7 @@ class JudgeMemory:
     snapshot = staticmethod(region.HOST.snapshot)
 
     def write(self, tensors: Sequence[tuple[Json, torch.Tensor]]) -> int:
-        """Lays the tensors out, completes their nodes, and returns the region's descriptor."""
-        end = 0
-        for node, tensor in tensors:
-            node["offset"] = end
-            end += -(-max(1, tensor.nbytes) // ALIGNMENT) * ALIGNMENT
-        whole, descriptor = self.reserve(end or EMPTY_BYTES)
-        try:
-            for node, tensor in tensors:
-                node["region_bytes"] = whole.numel()
-                place = whole[node["offset"] : node["offset"] + tensor.nbytes]
-                place.copy_(region.flat_bytes(tensor))
-        except BaseException:
-            os.close(descriptor)
-            raise
-        return descriptor
+        return write_aligned(self.reserve, tensors)
 
 
 @dataclass(frozen=True)

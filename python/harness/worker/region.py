@@ -73,6 +73,10 @@ class Memory(Protocol):
         """A copy of at most `bytes_max` bytes of a region that an untrusted process sent."""
 
 
+def round_up(number: int, unit: int) -> int:
+    return -(-number // unit) * unit
+
+
 # ---- Writing ------------------------------------------------------------------------------------
 
 
@@ -115,8 +119,8 @@ def lay_out(tensors: Sequence[tuple[Json, torch.Tensor]]) -> int:
     """Completes the offsets of the tensors' nodes, and returns a sealed memfd for their bytes."""
     end = 0
     for node, tensor in tensors:
-        rounded = -(-tensor.nbytes // ALIGNMENT) * ALIGNMENT
-        end += max(1, -(-rounded // PAGE)) * PAGE
+        rounded = round_up(tensor.nbytes, ALIGNMENT)
+        end += round_up(max(1, rounded), PAGE)
         node["offset"] = end - rounded
     try:
         return _sealed(max(end, PAGE))
@@ -148,7 +152,7 @@ def _write(tensors: Sequence[tuple[Json, torch.Tensor]]) -> int:
 
 
 def _reserve(nbytes: int) -> tuple[torch.Tensor, int]:
-    size = max(1, -(-nbytes // PAGE)) * PAGE
+    size = round_up(max(1, nbytes), PAGE)
     descriptor = _sealed(size)
     return Mapped(descriptor).bytes_of(0, size), descriptor
 
@@ -536,7 +540,7 @@ def digest(tree: Json, tensors: Sequence[torch.Tensor]) -> str:
 
 
 def same_bytes(first: torch.Tensor, second: torch.Tensor) -> bool:
-    """Whether two tensors with equal dtype and shape have the same bits."""
+    """True if two tensors with equal dtype and shape have the same bits."""
     return torch.equal(_words(first), _words(second))
 
 

@@ -12,10 +12,8 @@ come from a zygote that never imported the judge. Importing torch takes seconds,
 forks the other, its twin, when it has imported only torch. A zygote has one thread, never runs code
 of a task or a candidate, and ends when its channel closes. A child gets its end of a channel and a
 descriptor for its output, and a candidate process also the channel to its device; it enters the
-sandbox and serves its role until its channel closes. The child is forked twice, so that the
-supervisor becomes its parent and reaps it:
-
-  zygote -> helper (unshare) -> child (pid 1 of its namespaces; enters the sandbox, serves)
+sandbox and serves its role until its channel closes. The child is forked twice (sandbox.py), so
+that the supervisor becomes its parent and reaps it.
 """
 
 from __future__ import annotations
@@ -30,7 +28,6 @@ import json
 import os
 import platform
 import signal
-import struct
 import sys
 import sysconfig
 import time
@@ -81,7 +78,7 @@ if __name__ == "__main__" and "--twin" in sys.argv:
 # This import is first, since a backend may have to prepare the following ones.
 from harness.worker.backends import BACKENDS  # noqa: E402
 from harness.candidate import cuda_on_cpu, process, record  # noqa: E402
-from harness.worker import protocol, view, wire  # noqa: E402
+from harness.worker import protocol, sandbox, view, wire  # noqa: E402
 from harness.candidate.aten import AtenRecorder  # noqa: E402
 from harness.worker.place import Place  # noqa: E402
 
@@ -142,12 +139,12 @@ def main() -> int:
     parser.add_argument("--operators-lib", default="")
     parser.add_argument("--device", choices=BACKENDS, default="cpu")
     arguments = parser.parse_args()
-    sandbox = None if arguments.sandbox_lib == "off" else ctypes.CDLL(arguments.sandbox_lib)
-    cuda_on_cpu.PROPERTIES.warp_size = arguments.warp_size  # For the recorder.
+    library = None if arguments.sandbox_lib == "off" else ctypes.CDLL(arguments.sandbox_lib)
+    cuda_on_cpu.PROPERTIES.warp_size = arguments.warp_size  # The recorder reads it.
     aten = AtenRecorder.load(arguments.aten_lib) if arguments.aten_lib else None
     backend = BACKENDS[arguments.device]
     libraries = Libraries(
-        sandbox, aten, backend, arguments.executor_lib, arguments.client_lib,
+        library, aten, backend, arguments.executor_lib, arguments.client_lib,
         arguments.operators_lib, arguments.warp_size, arguments.device_name, arguments.count,
     )  # fmt: skip
     channel = wire.Channel(arguments.channel)
@@ -162,20 +159,20 @@ def main() -> int:
         nonlocal num_spawns
         num_spawns += question.body.get("op") == "spawn"
         if num_spawns == COMPACTION_SPAWN:
-            _compact(sandbox)
+            _compact(library)
         return _answer(question, libraries, roles)
 
     wire.serve(channel, answer)
     return 0
 
 
-def _compact(sandbox: ctypes.CDLL | None) -> None:
+def _compact(library: ctypes.CDLL | None) -> None:
     """Makes each later fork cheaper."""
     gc.unfreeze()
     gc.collect()
     gc.freeze()
-    if sandbox is not None:
-        sandbox.mc_sandbox_compact_memory()
+    if library is not None:
+        library.mc_sandbox_compact_memory()
 
 
 def _judge_roles() -> Roles:
@@ -213,7 +210,9 @@ def _judge_roles() -> Roles:
 def _candidate_roles() -> Roles:
     return {
         "recorder": lambda libraries: record.Recorder(libraries.backend.builder).answer,
-        "candidate": _candidate,
+        "candidate": lambda libraries: process.CandidateProcess(
+            libraries.candidates_place(), libraries.aten
+        ).answer,
     }
 
 
@@ -267,17 +266,12 @@ def _spawn(question: wire.Question, libraries: Libraries, roles: Roles) -> int:
         raise RuntimeError("the zygote has threads; a fork would lose them")
     birth = _birth(question, libraries, roles)
     _import(question.body.get("imports", []))
-    read_end, write_end = os.pipe2(os.O_CLOEXEC)
-    helper = os.fork()
-    if helper == 0:
-        _run_helper(birth, libraries, write_end)
-    os.close(write_end)
-    with os.fdopen(read_end, "rb") as pipe:
-        report = pipe.read(4096)
-    os.waitpid(helper, 0)
-    if len(report) != 4:
-        raise RuntimeError(report.decode("utf-8", "replace") or "the child died as it was forked")
-    return int(struct.unpack("<i", report)[0])
+
+    def unshare() -> None:
+        if birth.profile is not None:
+            sandbox.call(libraries.sandbox, "mc_sandbox_unshare", birth.profile)
+
+    return sandbox.fork_twice(unshare, lambda helper: _run_child(birth, libraries, helper))
 
 
 def _import(packages: list[str]) -> None:
@@ -299,22 +293,6 @@ def _birth(question: wire.Question, libraries: Libraries, roles: Roles) -> _Birt
     channel, output, *device = question.descriptors
     environment = dict(str(one).split("=", 1) for one in question.body.get("environment", []))
     return _Birth(name, role, encoded, channel, output, device[0] if device else None, environment)
-
-
-def _run_helper(birth: _Birth, libraries: Libraries, write_end: int) -> NoReturn:
-    """Forks the child and reports its pid to the zygote, or the error."""
-    try:
-        if birth.profile is not None:
-            _call_sandbox(libraries.sandbox, "mc_sandbox_unshare", birth.profile)
-        helper = os.getpid()
-        child = os.fork()
-        if child == 0:
-            _run_child(birth, libraries, helper)
-        os.write(write_end, struct.pack("<i", child))
-        os._exit(0)
-    except BaseException as error:
-        os.write(write_end, f"{error}".encode()[:4000])
-        os._exit(1)
 
 
 def _run_child(birth: _Birth, libraries: Libraries, helper: int) -> NoReturn:
@@ -362,7 +340,7 @@ def _enter(birth: _Birth, libraries: Libraries, helper: int) -> Missing:
         return None
     assert libraries.sandbox is not None
     keep = [birth.channel] if birth.device is None else [birth.channel, birth.device]
-    _call_sandbox(libraries.sandbox, "mc_sandbox_enter", birth.profile, keep)
+    sandbox.call(libraries.sandbox, "mc_sandbox_enter", birth.profile, keep)
     libraries.sandbox.mc_sandbox_missing.restype = ctypes.c_char_p
     missing: Missing = json.loads(libraries.sandbox.mc_sandbox_missing())
     return missing
@@ -381,15 +359,6 @@ def _arrange_descriptors(birth: _Birth) -> wire.Channel:
     return wire.Channel(CHANNEL)
 
 
-def _call_sandbox(library: Any, name: str, profile: bytes, keep: list[int] | None = None) -> None:
-    error = ctypes.create_string_buffer(1000)
-    arguments: list[Any] = [profile]
-    if keep is not None:
-        arguments += [(ctypes.c_int * len(keep))(*keep), len(keep)]
-    if getattr(library, name)(*arguments, error, len(error)):
-        raise RuntimeError(f"{name}: {error.value.decode('utf-8', 'replace')}")
-
-
 def _call_client(path: str) -> None:
     """Libcudart's substitute serves this process from now on, over the channel it was given."""
     if ctypes.CDLL(path).mc_device_open(DEVICE):
@@ -400,11 +369,6 @@ def _replace_operators(path: str) -> None:
     """PyTorch's operators on CUDA tensors become commands (device/operators/operators.h)."""
     if ctypes.CDLL(path).mc_operators_install() <= 0:
         raise RuntimeError("PyTorch's operators cannot be replaced")
-
-
-def _candidate(libraries: Libraries) -> Answering:
-    place = libraries.candidates_place()
-    return process.CandidateProcess(place, libraries.aten).answer
 
 
 if __name__ == "__main__":

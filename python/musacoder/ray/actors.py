@@ -42,7 +42,7 @@ PROBE_S = 300.0
 
 
 def is_infra(reply: Json) -> bool:
-    """Whether the machine failed, regardless of the answer."""
+    """True if the machine failed, regardless of the answer."""
     if "verdict" in reply:
         return bool(reply["verdict"]["outcome"]["kind"] == "infra")
     return reply.get("kind") == "infra"

@@ -180,13 +180,13 @@ class Pool:
                 reply: Json = await member.actor.ask.remote(question)
             except (RayActorError, RayTaskError) as error:
                 self._lose(kind, member, error)
-                losses += isinstance(error, RayTaskError)  # Its child ended; the actor did not.
+                losses += isinstance(error, RayTaskError)  # The child ended; the actor did not.
                 if losses > LOSSES_MAX:
                     raise Unreachable(f"{losses} children ended over it: {error}") from None
                 continue
             finally:
                 member.num_open -= 1
-                if losses_before:  # It ran alone there.
+                if losses_before:  # The question was alone there.
                     member.is_reserved = False
                 async with kind.lock:
                     # After a loss, all waiting questions check whether an actor is left.

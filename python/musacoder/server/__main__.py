@@ -29,7 +29,7 @@ REPLIES_KEPT = 10_000
 
 @contextlib.asynccontextmanager
 async def running(
-    arguments: argparse.Namespace, gate: Gate, hurry: asyncio.Event
+    arguments: argparse.Namespace, gate: Gate, second_signal: asyncio.Event
 ) -> AsyncIterator[tuple[int, Verifier]]:
     """The service, for as long as the block runs: its port and its verifier."""
     from aiohttp import web
@@ -69,7 +69,7 @@ async def running(
         service.resume()
         await verifier.start()
         yield runner.addresses[0][1], verifier
-        await service.stop(arguments.grace, hurry)
+        await service.stop(arguments.grace, second_signal)
     finally:
         sweep.cancel()
         await runner.cleanup()
@@ -106,17 +106,17 @@ def state_folder(arguments: argparse.Namespace) -> Path | None:
 async def serve(arguments: argparse.Namespace, gate: Gate) -> int:
     """Runs the service; the exit code is the verifier's own if it cannot judge."""
     stopped: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-    hurry = asyncio.Event()
+    second_signal = asyncio.Event()
 
     def stop() -> None:
         if stopped.done():  # A second signal ends the grace.
-            hurry.set()
+            second_signal.set()
         else:
             stopped.set_result(0)
 
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop)
-    async with running(arguments, gate, hurry) as (port, verifier):
+    async with running(arguments, gate, second_signal) as (port, verifier):
         ends: set[asyncio.Future[Any]] = {stopped, verifier.gave_up}
         await asyncio.wait({*ends, verifier.was_ready}, return_when=asyncio.FIRST_COMPLETED)
         if verifier.was_ready.done():

@@ -27,7 +27,7 @@ SENT_MAX = 256  # Above the number of threads of any verifier.
 SENDS_MAX = 3  # After this many ends of a child, the job may be the cause.
 LINES_BYTES_MAX = 256 << 20  # Further waiting jobs have their lines only on disk.
 LOADED_AT_ONCE = 64
-LOAD_PAUSE_S = 1.0  # Before a store that could not be read is read again.
+LOAD_PAUSE_S = 1.0  # The pause before a store that failed is read again.
 RESTARTS_MAX = 5  # The limit of consecutive children without a reply.
 KILL_S = 5.0  # A child that does not end in this time is killed.
 HELLO = b'{"verb": "about", "id": "hello"}'
@@ -56,9 +56,9 @@ class Entry:
     reply: asyncio.Future[Json]
     id: str  # The caller's own id.
     task: str
-    line: bytes | None  # None: it is in the store.
+    line: bytes | None  # The store has the line if this is None.
     account: str
-    since: float  # A time of the event loop.
+    since: float  # The event loop's time.
     job: str = ""
     number: str = ""  # The id under which the child knows it.
     sends: int = 0
@@ -89,14 +89,14 @@ class Verifier:
         self._wake = asyncio.Event()
         self._child: asyncio.subprocess.Process | None = None
         self._is_ready = False
-        self._barren = 0  # Children in a row that ended without a reply.
+        self._failed_children = 0  # Children in a row that ended without a reply.
         self._is_closing = False
         self._jobs = SENT_MAX  # The number of questions that the child judges at once.
         self.num_waiting = 0
         self.restarts = 0
         loop = asyncio.get_running_loop()
         self._loop = loop
-        self.was_ready: asyncio.Future[None] = loop.create_future()  # For the first time.
+        self.was_ready: asyncio.Future[None] = loop.create_future()  # It is set once.
         self.gave_up: asyncio.Future[int] = loop.create_future()
 
     @property
@@ -222,7 +222,7 @@ class Verifier:
         replies = 0
         try:
             replies = await self._read(child)
-        except ValueError as error:  # Not JSON, or a line that is too long.
+        except ValueError as error:  # The line is not JSON or too long.
             print(f"musacoder: the verifier's reply cannot be read: {error}", file=sys.stderr)
             with contextlib.suppress(ProcessLookupError):
                 child.kill()
@@ -233,15 +233,15 @@ class Verifier:
         self._take_back()
         if self._is_closing:
             return
-        self._barren = 0 if replies else self._barren + 1
+        self._failed_children = 0 if replies else self._failed_children + 1
         # The child has reported the reason.  If no child has ever judged here, a retry is hopeless.
         is_hopeless = code == BAD_INPUT or not self.was_ready.done()
-        if is_hopeless or self._barren >= RESTARTS_MAX:
+        if is_hopeless or self._failed_children >= RESTARTS_MAX:
             self.gave_up.set_result(code if code > 0 else MACHINE_FAILED)
             return
         print(f"musacoder: the verifier ended with {code}; it is started again", file=sys.stderr)
         self.restarts += 1
-        await asyncio.sleep(min(self._barren, 5))
+        await asyncio.sleep(min(self._failed_children, 5))
         if self._is_closing:
             return
         try:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from musacoder.components import others_of, parts_of
+from musacoder.episode import text_of
 from musacoder.server.questions import Json, Wrong
 
 # NeMo Gym's own names (nemo_gym/failure_kinds.py) of failures that its trainers omit.
@@ -60,12 +61,7 @@ def _answer_of(response: Any) -> str:
     if not isinstance(output, list):
         raise Wrong('"response" has "output", a list')
     messages = [item for item in output if isinstance(item, dict) and item.get("type") == "message"]
-    content = messages[-1].get("content") if messages else ""
-    if isinstance(content, str):
-        return content
-    parts = content if isinstance(content, list) else []
-    texts = [part.get("text") for part in parts if isinstance(part, dict)]
-    return "".join(text for text in texts if isinstance(text, str))
+    return text_of(messages[-1].get("content")) if messages else ""
 
 
 def nemo_response(data: Json, reply: Json) -> Json:

@@ -42,7 +42,7 @@ class Refusal(Exception):
 
 @functools.lru_cache(maxsize=256)
 def is_loopback(host: str) -> bool:
-    """Whether only processes of this machine reach `host`; names are not looked up."""
+    """True if only processes of this machine reach `host`; names are not looked up."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

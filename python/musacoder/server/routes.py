@@ -159,13 +159,13 @@ class Service:
                 account.num_waiting += 1
             self._follow(entry, account)
 
-    async def stop(self, grace_s: float, hurry: asyncio.Event) -> None:
+    async def stop(self, grace_s: float, second_signal: asyncio.Event) -> None:
         """Accepts no more questions, and waits for accepted ones, for `grace_s` or until
-        `hurry`.
+        `second_signal`.
         """
         self._is_stopping = True
         replies = [entry.reply for entry in self._entries]
-        ends: list[asyncio.Task[Any]] = [asyncio.create_task(hurry.wait())]
+        ends: list[asyncio.Task[Any]] = [asyncio.create_task(second_signal.wait())]
         if replies:
             ends.append(asyncio.create_task(_all_of(replies)))
             await asyncio.wait(ends, timeout=grace_s, return_when=asyncio.FIRST_COMPLETED)

@@ -81,7 +81,7 @@ class Stats:
         self.outcomes: Counter[str] = Counter()
         self.accounts: Counter[str] = Counter()
         self.responses: Counter[int] = Counter()
-        self.devices: dict[tuple[str, str], list[float]] = {}  # To [verdicts, last one's time].
+        self.devices: dict[tuple[str, str], list[float]] = {}  # [verdicts, last time]
         self.judging_s = Histogram()
         self.waiting_s = Histogram()
         self.rate = Rate()

@@ -210,7 +210,7 @@ class Maker:
             "high": speedup * 1.03,
             "uncertain": any(speedup * 0.97 <= t <= speedup * 1.03 for t in (1, 1.1)),
         }
-        said = evidence(rng, outcome, speedup)
+        result = evidence(rng, outcome, speedup)
         return {
             "task": task["id"], "sample": number, "turn": turn, "level": task["level"],
             "families": task["families"], "outcome": outcome, "pending": False,
@@ -224,7 +224,7 @@ class Maker:
             "time_us": time_us if is_pass else None, "answer": self.answer(),
             "reasoning": "The rows are independent, so a block takes one row. " * 20,
             "feedback": f"Result: {outcome}.\n{PHRASES[outcome]}\n> out[i] = x[i] + y[i]\n" * 6,
-            "verdict": verdict(rng, task["id"], f"{task['id']}#{number}", said),
+            "verdict": verdict(rng, task["id"], f"{task['id']}#{number}", result),
         }  # fmt: skip
 
     def run(self, name: str, skill: float, tasks: list[Json], turns: int) -> Json:
@@ -290,9 +290,9 @@ def every_outcome() -> Json:
         for number, sample in enumerate(run["samples"]):
             kind = list(OUTCOMES)[number % len(OUTCOMES)]
             speedup = 1.52 if kind == "pass" else None
-            said = evidence(maker.random, kind, speedup)
+            result = evidence(maker.random, kind, speedup)
             sample.update(outcome=kind, phrase=PHRASES[kind], answer=maker.answer())
-            sample.update(verdict=verdict(maker.random, sample["task"], "a#0", said))
+            sample.update(verdict=verdict(maker.random, sample["task"], "a#0", result))
     return document
 
 

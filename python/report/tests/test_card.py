@@ -84,8 +84,8 @@ class Card(unittest.TestCase):
         with mock.patch.object(card, "find_spec", lambda name: None):
             with contextlib.redirect_stderr(error):
                 self.assertEqual(card.main(words), 2)
-        said = f"error: --parquet needs pyarrow: {sys.executable} -m pip install pyarrow\n"
-        self.assertEqual(error.getvalue(), said)
+        message = f"error: --parquet needs pyarrow: {sys.executable} -m pip install pyarrow\n"
+        self.assertEqual(error.getvalue(), message)
         self.assertFalse(page.exists())
 
     @unittest.skipUnless(importlib.util.find_spec("pyarrow"), "needs pyarrow")

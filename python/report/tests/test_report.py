@@ -159,6 +159,11 @@ class Browsing(unittest.TestCase):
 
 
 class TheTestDocument(unittest.TestCase):
+    def test_it_is_of_the_documented_form(self) -> None:
+        schema = json.loads((ROOT / "docs/report.schema.json").read_text())
+        for document in (small(), every_outcome()):
+            jsonschema.validate(document, schema)
+
     def test_verdicts_are_of_the_documented_form(self) -> None:
         schema = json.loads((ROOT / "docs/verdict.schema.json").read_text())
         for run in every_outcome()["runs"]:
@@ -475,22 +480,13 @@ class CommandLine(unittest.TestCase):
         )
 
     def test_refuses_bad_documents_in_one_line(self) -> None:
-        good = small()
-        sample = good["runs"][0]["samples"][0]
         bad = {
             "[": "not JSON",
-            "[]": "document: not an object",
-            "{}": "document.schema: missing",
+            "[]": "schema: expected 3, got None",
             '{"schema": 1}': "schema: expected 3, got 1",
             '{"schema": NaN}': "NaN is not a number of JSON",
             "[" * 100_000: "nested too deeply",
-            json.dumps({**good, "title": 1}): "document.title: not a text",
-            json.dumps({**good, "paired": None}): "document.paired: not a list",
-            json.dumps({**good, "tasks": [{}]}): "document.tasks[0].id: missing",
-            json.dumps(good).replace(f'"turn": {sample["turn"]}', '"turn": true', 1): "an integer",
-            json.dumps(good).replace('"outcome": "', '"outcome": "no', 1): "no such outcome",
-            json.dumps(good).replace('"kind": "', '"kind": 1, "x": "', 1): "kind: not a text",
-        }  # fmt: skip
+        }
         for text, message in bad.items():
             with self.subTest(message):
                 code, _, err = run_main(self.write(text), "--out", str(self.folder / "x.html"))
@@ -508,12 +504,6 @@ class CommandLine(unittest.TestCase):
 
     def test_refuses_to_write_nothing(self) -> None:
         self.assertEqual(run_main(self.write("{}"))[0], 2)
-
-    def test_a_pair_of_unknown_runs_is_refused(self) -> None:
-        document = Maker(1, [CANDIDATE] * 2).document(2, 1)
-        document["paired"][0]["b"] = 2
-        with self.assertRaisesRegex(BadDocument, r"paired\[0\]: no such run"):
-            read(document)
 
 
 class BesideTest(unittest.TestCase):

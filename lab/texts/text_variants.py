@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rows of kind `variants` of the forge, for tools/text_truth.py: one JSON object an answer."""
+"""The rows of kind `variants` of the forge, for text_truth.py: one JSON object an answer."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def texts_of(answer: str) -> list[str]:
 
 
 def is_true(line: str, code: str) -> bool | None:
-    """Of the first line of such a text; None of other lines."""
+    """True if the first line of such a text is true; None for other lines."""
     if line.startswith(BROKEN):
         return False
     match = re.fullmatch(rf"({'|'.join(ROLES)}) with (no feature|\w+(?:, \w+)*)", line)

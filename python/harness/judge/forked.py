@@ -27,7 +27,7 @@ MORE_BYTES = 1 << 30  # The fork may allocate this much.
 TEXT_BYTES_MAX = 4096
 
 
-def text_made_apart(make: Callable[[], str]) -> str:
+def text_from_fork(make: Callable[[], str]) -> str:
     """The result of `make` in a fork of this process; "" if it fails or there is no memory."""
     if not _has_room():
         return ""
@@ -53,7 +53,7 @@ def text_made_apart(make: Callable[[], str]) -> str:
 
 
 def _has_room() -> bool:
-    """Whether this process's memory limit permits a fork: the supervisor counts shared pages
+    """True if this process's memory limit permits a fork: the supervisor counts shared pages
     twice.
     """
     limit, _ = resource.getrlimit(resource.RLIMIT_DATA)
@@ -78,7 +78,7 @@ def _run(make: Callable[[], str], write_end: int) -> NoReturn:
         _limit(resource.RLIMIT_DATA, _bytes_of("VmData") + MORE_BYTES)
         _limit(resource.RLIMIT_CORE, 1)
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.setitimer(signal.ITIMER_REAL, WALL_S)  # In case the parent is gone.
+        signal.setitimer(signal.ITIMER_REAL, WALL_S)  # The parent may be gone.
         _keep_only(write_end)
         os.write(write_end, make().encode()[:TEXT_BYTES_MAX])
     os._exit(0)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs single threads of an answer's CUDA kernels in Python, and records their accesses.
 
-tools/text_truth.py uses it; it shares no code with the generator of the kernels. The host function
-runs with the shapes from the module's own Python, so a launch has the same grid as on a GPU. For a
+text_truth.py uses it; it shares no code with the generator of the kernels. The host function runs
+with the shapes from the module's own Python, so a launch has the same grid as on a GPU. For a
 thread it records integer variables, loads and stores of tensors, and barriers; all floating values
 are 1. The subset of C is that of the forge's kernels.
 """

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Draws twenty random sentences and thirty names from code and pages, for a reader to judge.
 
-python3 tools/draw_prose.py SEED
+python3 lab/draw_prose.py SEED
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ def sentences(path: Path, text: str) -> Iterator[str]:
 def main() -> None:
     rng = random.Random(int(sys.argv[1]))
     listed = subprocess.check_output(["git", "ls-files"], text=True).split()
-    said, names = set(), set()
+    prose, names = set(), set()
     for path in map(Path, listed):
         if path.suffix not in (".h", ".cc", ".cu", ".py", ".md") or "corpus" in path.parts:
             continue
         text = path.read_text()
-        said |= {(str(path), one.strip()) for one in sentences(path, text)}
+        prose |= {(str(path), one.strip()) for one in sentences(path, text)}
         if path.suffix != ".md":
             names |= {(str(path), found[1]) for found in NAMES.finditer(text)}
     long = sorted(
         one
-        for one in said
+        for one in prose
         if len(one[1]) > LENGTH_MIN and one[1].count(" ") > 3 and "SPDX" not in one[1]
     )
     for place, one in rng.sample(long, 20) + rng.sample(sorted(names), 30):

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks what the texts of `musacoder forge` state against the code of the same row.
 
-  tools/text_truth.py rows/sft.jsonl --texts 500   # Exit code 1: a statement is false.
-  tools/text_truth.py rows/sft.jsonl --show 20     # Lines that are false or unchecked, too.
+  lab/texts/text_truth.py rows/sft.jsonl --texts 500   # Exit code 1: a statement is false.
+  lab/texts/text_truth.py rows/sft.jsonl --show 20     # Lines that are false or unchecked, too.
 
 The grammar gives the slots of a line (src/forge/words.cc); whether they hold is decided here from
 the row alone: the module of the task gives shapes, and the threads of the kernels run in Python
@@ -31,7 +31,7 @@ from kernel_trace import Program, Trace, program_of  # noqa: E402
 from text_plans import PLANS, Found, up  # noqa: E402
 
 Slots = dict[str, str]
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 FENCE = re.compile(r"```python\n(.*?)```\n?", re.DOTALL)
 NUMBERS = {
     "count",
@@ -128,7 +128,7 @@ class Unknown(Exception):
 
 
 class Truth:
-    """What is true of a row."""
+    """The facts about a row."""
 
     def __init__(self, row: dict[str, Any]) -> None:
         self.row = row
@@ -137,7 +137,7 @@ class Truth:
         self.reference = blocks[0] if blocks else ""
         self.text = FENCE.sub("", self.messages[-1]["content"])
         given = code_blocks(self.messages[:-1])
-        # A review or a diagnosis is of the answer before it, all else of the answer itself.
+        # A review or a diagnosis is about the answer before it, another text about its own answer.
         self.failed_answer = given[-1] if len(given) > 1 else ""
         answers = [code for code in blocks[1:] if "load_inline" in code]
         self.answer = answers[-1] if answers else ""
@@ -214,7 +214,7 @@ class Truth:
         return launch + 1 < len(launches) and launches[launch + 1].kernel.endswith("_finish")
 
     def facts(self, k: str) -> dict[str, int]:
-        """What formulas of plans are made of."""
+        """The variables of the plans' formulas."""
         found = {"n": self.size(k, "rows", "n"), "batch": 1, "m": 1}
         body = self.body(k)
         for name, variables in (("m", ("cols", "m")), ("depth", ("depth",)), ("batch", ("batch",))):
@@ -271,7 +271,7 @@ class Truth:
         return found
 
     def first_sectors(self, k: str) -> set[int]:
-        """For each tensor: sectors of the first load of the lanes of the first warp."""
+        """The sectors of the first load of the first warp, by tensor."""
         number = self.launch_of(k)
         launch = self.program().launches[number]
         lanes = [thread for thread in sorted(places(launch.block), key=lambda one: one[::-1])][:32]
@@ -300,7 +300,7 @@ class Truth:
 
     def formula(self, s: Slots) -> bool | None:
         if s["op"] not in self.row["operators"]:
-            return None  # Another sentence.
+            return None  # The line may be another sentence.
         numbers_of = re.findall(r"\d+\.\d+", s["formula"])
         if not numbers_of:
             raise Unknown
@@ -363,7 +363,7 @@ class Truth:
 
     @staticmethod
     def geometry_of(plan: Found, threads: int) -> tuple[int, int]:
-        """Of plans whose words leave the block's size open, at that size."""
+        """The geometry at a block size that a plan's words leave open."""
         if not plan.has("threads"):
             return up(plan.facts["n"], threads), threads
         return plan("blocks"), plan("threads")
@@ -479,7 +479,7 @@ class Truth:
         n, m = plan.facts["n"], plan.facts["m"]
         size = {one.name: one.element_bytes for one in self.tensors().values()}
         pairs = [a + b for one, a in loaded.items() for other, b in loaded.items() if one < other]
-        if "depth" in plan.facts and ours in (*pairs, *loaded.values()):  # Both factors.
+        if "depth" in plan.facts and ours in (*pairs, *loaded.values()):  # Both factors are read.
             one = next(iter(size.values()))
             return bool(theirs == plan("loads", "2 * n * m") * one)
         keeps = int(self.output(s["k"]).numel() == n * m)
@@ -629,10 +629,10 @@ def verdict_of(line: str, truth: Truth) -> tuple[str, list[str]]:
 def truths_of(row: dict[str, Any]) -> list[Truth]:
     """One for each message of the assistant, or each variant in it."""
     if row["kind"] == "variants":
-        *given, told = row["messages"]
+        *given, answer = row["messages"]
         return [
-            Truth({**row, "messages": [*given, {**told, "content": one}]})
-            for one in text_variants.texts_of(told["content"])
+            Truth({**row, "messages": [*given, {**answer, "content": one}]})
+            for one in text_variants.texts_of(answer["content"])
         ]
     found = []
     for i, message in enumerate(row["messages"]):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plans that the forge's texts name, and what each takes, for tools/text_truth.py."""
+"""The plans that the forge's texts name, and what each takes, for text_truth.py."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class Baseline:
 def baselines_for(document: Json) -> list[Baseline]:
     """The baselines that have a time for a task of a run in their dialect."""
     settings = [run["settings"].get("dialect") for run in document["runs"]]
-    dialects = {one[0] for one in settings if isinstance(one, list) and one}  # And architectures.
+    dialects = {one[0] for one in settings if isinstance(one, list) and one}
     tasks = {task["id"] for task in document["tasks"]}
     found = []
     for path in sorted(FOLDER.glob("*.json")):

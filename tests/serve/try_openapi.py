@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tries a live service against its own OpenAPI document with schemathesis.
 
-    python tools/serve_openapi.py [--examples 100] [--seed 1]
+    python tests/serve/try_openapi.py [--examples 100] [--seed 1]
 
 Needs schemathesis 4 (PyPI), and aiohttp for the service, whose verifier is the tests' own, which
 answers at once.  Runs twice: with a token that is needed, and without tokens.  Fails on a response
@@ -18,7 +18,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 SERVER = [sys.executable, str(ROOT / "python/musacoder/server/__main__.py"), "--port", "0"]
 JUDGE = [sys.executable, str(ROOT / "tests/serve/noop_judge.py")]
 TOKEN = "sesame-sesame-sesame"
