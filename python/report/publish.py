@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import re
 import shutil
@@ -63,7 +64,6 @@ SPLITS = ("train", "validation", "test")
 SIZES = ((1000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"))
 VALIDATION_SHARE = 0.02
 SKETCH = 128  # Hashes of a text that are kept.
-PROBES = 8  # Hashes with which neighbours are found.
 NEAR_DUPLICATE = 0.9  # The Jaccard index at which one of two texts is removed.
 DIGITS = str.maketrans("0123456789", "abcdefghij")
 FENCE = re.compile(r"```python\n(.*?)```", re.DOTALL)
@@ -84,18 +84,24 @@ def similarity(one: list[int], other: list[int]) -> float:
 
 
 class Seen:
-    """The accepted texts, to find near duplicates."""
+    """The sketches of accepted texts, to find near duplicates among all of them.
 
-    def __init__(self) -> None:
+    Two sketches that are alike differ in few hashes, so one of each sketch's rarest ones is in the
+    other, too. Only those are indexed: the common ones would bring every text of a template.
+    """
+
+    def __init__(self, frequencies: Counter[int]) -> None:
+        self.frequencies = frequencies
         self.sketches: list[list[int]] = []
         self.by_hash: dict[int, list[int]] = defaultdict(list)
 
-    def takes(self, text: str) -> bool:
-        sketch = sketch_of(text)
-        near = {at for value in sketch[:PROBES] for at in self.by_hash[value]}
+    def takes(self, sketch: list[int]) -> bool:
+        num_rare = len(sketch) - math.ceil(NEAR_DUPLICATE * len(sketch)) + 1
+        rare = sorted(sketch, key=lambda value: (self.frequencies[value], value))[:num_rare]
+        near = {at for value in rare for at in self.by_hash[value]}
         if any(similarity(sketch, self.sketches[at]) >= NEAR_DUPLICATE for at in near):
             return False
-        for value in sketch[:PROBES]:
+        for value in rare:
             self.by_hash[value].append(len(self.sketches))
         self.sketches.append(sketch)
         return True
@@ -137,6 +143,8 @@ def overlapping(folder: Path, musacoder: Path, kernelbench: Path) -> set[str]:
             str(kernelbench),
             "--out",
             str(out),
+            "--jobs",
+            str(os.cpu_count() or 1),
         ]
         done = subprocess.run(command, capture_output=True, text=True)
         if not (out / "import.jsonl").is_file():
@@ -153,29 +161,36 @@ def split_of(task: str) -> str:
     return "validation" if is_held_out else "train"
 
 
+def text_of(row: Json) -> str:
+    """The text that makes a row a duplicate: the last message, since prompts of a task are alike.
+
+    Questions differ by numbers.
+    """
+    text = str(row["messages"][-1]["content"])
+    if row["kind"] != "question":
+        return text
+    return (row["messages"][0]["content"] + text).translate(DIGITS)
+
+
 def published_rows(
     folder: Path, seed: int, dropped: set[str], counts: Counter[str]
 ) -> Iterator[tuple[str, Json]]:
     """The published rows as (split, row)."""
-    seen: dict[tuple[str, str], Seen] = defaultdict(Seen)
-    for name in ("sft.jsonl", "rl.jsonl", "test.jsonl"):
-        for made in rows_of(folder / name):
-            row = row_of(made, seed)
-            counts["rows"] += 1
-            if row["task"] in dropped:
-                counts["rows of tasks that overlap with KernelBench"] += 1
-                continue
-            # Only the last message counts: prompts of one task are similar, and questions differ by
-            # numbers.
-            text = row["messages"][-1]["content"]
-            if row["kind"] == "question":
-                text = (row["messages"][0]["content"] + text).translate(DIGITS)
-            if not seen[row["kind"], row["dialect"]].takes(text):
-                counts["near duplicates"] += 1
-                continue
-            is_rl = row["kind"] == "rl"
-            split = name.removesuffix(".jsonl") if is_rl else split_of(row["task"] or row["id"])
-            yield ("train" if split == "rl" else split), row
+    names = ("sft.jsonl", "rl.jsonl", "test.jsonl")
+    rows = [(name, row_of(made, seed)) for name in names for made in rows_of(folder / name)]
+    counts["rows"] += len(rows)
+    kept = [(name, row) for name, row in rows if row["task"] not in dropped]
+    counts["rows of tasks that overlap with KernelBench"] += len(rows) - len(kept)
+    sketches = [sketch_of(text_of(row)) for _, row in kept]
+    frequencies = Counter(value for sketch in sketches for value in sketch)
+    seen: dict[tuple[str, str], Seen] = defaultdict(lambda: Seen(frequencies))
+    for (name, row), sketch in zip(kept, sketches):
+        if not seen[row["kind"], row["dialect"]].takes(sketch):
+            counts["near duplicates"] += 1
+            continue
+        is_rl = row["kind"] == "rl"
+        split = name.removesuffix(".jsonl") if is_rl else split_of(row["task"] or row["id"])
+        yield ("train" if split == "rl" else split), row
 
 
 def publish(folder: Path, out: Path, musacoder: Path | None) -> Counter[str]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import subprocess
 import sys
 import tempfile
 import unittest
+from collections import Counter
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -49,6 +51,25 @@ def prompt(number: int) -> dict[str, Any]:
         "dialect": "musa",
         "extra_info": {"task": f"t{number}", "families": [], "operators": [], "depth": 2},
     }
+
+
+class NearDuplicates(unittest.TestCase):
+    def test_are_those_that_all_pairs_show(self) -> None:
+        rng = random.Random(7)
+        template = [rng.randrange(2**32) for _ in range(200)]
+        sketches = []
+        for _ in range(150):  # Variants of one template, from nearly equal to half different.
+            changed = set(rng.sample(range(200), rng.choice((2, 6, 10, 14, 40, 100))))
+            some = [rng.randrange(2**32) if at in changed else template[at] for at in range(200)]
+            sketches.append(sorted(set(some))[: rng.choice((40, publish.SKETCH))])
+        seen = publish.Seen(Counter(value for sketch in sketches for value in sketch))
+        taken: list[list[int]] = []
+        for sketch in sketches:
+            is_new = all(publish.similarity(sketch, one) < publish.NEAR_DUPLICATE for one in taken)
+            self.assertEqual(seen.takes(sketch), is_new)
+            taken += [sketch] if is_new else []
+        self.assertGreater(len(taken), 30)
+        self.assertLess(len(taken), 140)
 
 
 class Publish(unittest.TestCase):
