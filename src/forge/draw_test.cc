@@ -73,6 +73,24 @@ TEST(Library, RejectsAFolderWithoutOperators) {
   EXPECT_THAT(found.error().message, HasSubstr("holds no operators"));
 }
 
+TEST(RenderModule, WritesADerivedSizeInTheConstructorByItsArguments) {
+  int num_derived = 0;
+  for (uint64_t i = 0; i < 1000; ++i) {
+    const auto graph = draw_graph(library().operators, 1, i, all_families(Style::kFull));
+    if (!graph) continue;
+    const std::string text = render_module(*graph);
+    const size_t begin = text.find("def __init__"), end = text.find("def forward");
+    if (begin == std::string::npos) continue;
+    const std::string constructor = text.substr(begin, end - begin);
+    for (const Dim& dim : graph->dims) {
+      const std::regex name("\\b" + lower(dim.name) + "\\b");
+      EXPECT_TRUE(dim.is_constant() || !std::regex_search(constructor, name)) << text;
+    }
+    num_derived += std::regex_search(constructor, std::regex("nn\\.\\w+\\([^\n]*[a-z] [-+*/]"));
+  }
+  EXPECT_GT(num_derived, 0);
+}
+
 TEST(DrawGraph, GivesTheSameTaskForTheSameNumberInAnyOrder) {
   const DrawOptions options = all_families(Style::kFull);
   const auto alone = drawn(123, options);

@@ -23,11 +23,24 @@ std::string chosen(std::string text, const Node& node) {
   return substituted(std::move(text), "{d}", node.d);
 }
 
+// A size of the module as Python text; derived sizes are expressions over constants.
+std::string python_extent(const TaskGraph& graph, int dim) {
+  std::string text = graph.extent_text(dim);
+  if (dim == kOne || graph.dim(dim).is_constant() || text != graph.dim(dim).name) return text;
+  text = substituted(graph.dim(dim).extent, " / ", " // ");
+  for (size_t i = graph.dims.size(); i-- > 0;) {
+    const Dim& other = graph.dims[i];
+    if (other.is_constant() || static_cast<int>(i) == dim || !has_word(text, other.name)) continue;
+    text = with_word(text, other.name, "(" + python_extent(graph, static_cast<int>(i)) + ")");
+  }
+  return text;
+}
+
 // Replaces {K} in a layer's text by the extent of axis k, an argument of the constructor.
 std::string with_extents(const TaskGraph& graph, const Node& node, std::string text) {
   for (const auto& [name, dims] : node.axes) {
     if (name == "*") continue;
-    const std::string extent = graph.extent_text(dims.front());
+    const std::string extent = python_extent(graph, dims.front());
     text = substituted(std::move(text), "{" + upper(name) + "}", lower(extent));
   }
   return text;
@@ -155,19 +168,6 @@ std::string extents_of(const TaskGraph& graph, const std::vector<int>& dims) {
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
-// A size of the module as Python text; derived sizes are expressions over constants.
-std::string python_extent(const TaskGraph& graph, int dim) {
-  std::string text = graph.extent_text(dim);
-  if (dim == kOne || graph.dim(dim).is_constant() || text != graph.dim(dim).name) return text;
-  text = substituted(graph.dim(dim).extent, " / ", " // ");
-  for (size_t i = graph.dims.size(); i-- > 0;) {
-    const Dim& other = graph.dims[i];
-    if (other.is_constant() || static_cast<int>(i) == dim || !has_word(text, other.name)) continue;
-    text = with_word(text, other.name, "(" + python_extent(graph, static_cast<int>(i)) + ")");
-  }
-  return text;
-}
-
 // The argument ", dtype=torch.float16"; "" for the default type.
 std::string dtype_text(Type type) {
   return type == Type::kFloat32 ? "" : fmt::format(", dtype=torch.{}", to_string(type));
@@ -234,10 +234,15 @@ class Constructor {
     made_.lines.push_back(fmt::format("self.{} = {}", node.layer, layer));
   }
 
+  // A derived size is an expression of the constructor's arguments, which are constants.
   void need(int dim) {
-    if (dim == kOne || !graph_.dim(dim).is_constant()) return;
-    const std::string& name = graph_.dim(dim).name;
-    if (std::ranges::find(made_.sizes, name) == made_.sizes.end()) made_.sizes.push_back(name);
+    if (dim == kOne) return;
+    const std::string text = python_extent(graph_, dim);
+    for (const Dim& other : graph_.dims) {
+      const bool is_used = other.is_constant() && has_word(text, other.name);
+      if (is_used && std::ranges::find(made_.sizes, other.name) == made_.sizes.end())
+        made_.sizes.push_back(other.name);
+    }
   }
 
   void add_parameter(const Value& value) {
