@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Public answers that KernelBench's harness recorded as correct, judged by MooreEval, on the CPU or a GPU.
+"""Public answers that KernelBench's harness recorded as correct, judged by MooreEval on a CPU or GPU.
 
 The answers are those of public repositories, of which nothing is here. `git clone --bare` copies
 one. An answer is a text for a task: the same text in two runs is one answer, and it is recorded as
@@ -15,7 +15,8 @@ time, so a command that was ended goes on where it was. An answer has up to four
     verified     the task's values times 1, 3, 0.01 and -1, its own size: the same
 
 usage: lab/audit/audit.py export FOLDER OWNER/NAME=REPOSITORY...
-       lab/audit/audit.py judge FOLDER --count 120 [--musacoder PROGRAM] [--backend cuda] [--only KEY]
+       lab/audit/audit.py judge FOLDER --count 120 [--musacoder PROGRAM] [--backend cuda]
+                            [--only KEY]
        lab/audit/audit.py table FOLDER [--count 120]
 """
 
