@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Public answers that KernelBench's harness recorded as correct, judged by MooreEval on a CPU or GPU.
+"""Public answers that KernelBench's harness recorded as correct, judged by MooreEval.
 
 The answers are those of public repositories, of which nothing is here. `git clone --bare` copies
 one. An answer is a text for a task: the same text in two runs is one answer, and it is recorded as
