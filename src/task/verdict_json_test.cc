@@ -231,8 +231,9 @@ TEST(VerdictJson, MatchesThePublishedSchemaExactly) {
   const std::string path = directory->path() / "verdicts.jsonl";
   ASSERT_TRUE(write_file_atomically(path, lines).has_value());
   const std::string source = MC_SOURCE_DIR;
-  const std::string command = python + " '" + source + "/src/task/check_verdict_schema.py' '" +
-                              source + "/docs/verdict.schema.json' '" + path + "'";
+  const std::string command = python + " '" + source +
+                              "/src/task/testing/check_verdict_schema.py' '" + source +
+                              "/docs/verdict.schema.json' '" + path + "'";
   EXPECT_EQ(std::system(command.c_str()), 0);
 }
 
