@@ -33,4 +33,4 @@ mc_alone(src/rl golden_test.cc mirror_pop_test.cc ablation_test.cc objective_tes
 mc_alone(src/sandbox profile.cc child.cc enter.cc)
 mc_alone(src/service request.cc)
 mc_alone(src/train gloo.cc metrics.cc)
-mc_alone(src/worker envelope.cc session_test.cc spares_test.cc)
+mc_alone(src/worker envelope.cc session_test.cc warm_pool_test.cc)

@@ -110,13 +110,13 @@ Json turns_of(const RunData& data) {
 
 // The curve of fast_p at each speed-up that occurs; empty if a pass was not timed.
 Json fast_curve_of(const std::vector<report::Attempt>& attempts) {
-  using Said = report::Attempt::Said;
+  using Outcome = report::Attempt::Outcome;
   // The best speed-up of each sample; the keys are task and sample, and 0 means no pass.
   std::map<std::string, std::map<int64_t, double>> best;
   for (const report::Attempt& one : attempts) {
-    if (one.said == Said::kUnsupported || one.said == Said::kInfra) continue;
+    if (one.outcome == Outcome::kUnsupported || one.outcome == Outcome::kInfra) continue;
     double& mine = best[one.task][one.sample];
-    if (one.said != Said::kPassed) continue;
+    if (one.outcome != Outcome::kPassed) continue;
     if (!one.speedup) return Json::array();
     mine = std::max(mine, one.speedup->median);
   }

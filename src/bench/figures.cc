@@ -146,7 +146,7 @@ std::vector<report::Attempt> attempts_of(const RunData& data, Missing missing) {
   }
   for (const auto& [key, sample] : samples) {
     if (missing == Missing::kLeftOut || sample.num_judged > 0) continue;
-    out.push_back({key.first, key.second, 0, report::Attempt::Said::kMissing, {}});
+    out.push_back({key.first, key.second, 0, report::Attempt::Outcome::kMissing, {}});
   }
   return out;
 }

@@ -47,7 +47,7 @@ Json speedup_json(const task::Verdict& verdict) {
 
 // The number of answers that wait to be judged.
 int64_t waiting_of(const LiveState& state) {
-  return std::max<int64_t>(0, state.course.num_waiting - state.num_preparing - state.num_measuring);
+  return std::max<int64_t>(0, state.loop.num_waiting - state.num_preparing - state.num_measuring);
 }
 
 // The remaining time in seconds, at the speed so far; empty before any work is done.
@@ -63,8 +63,8 @@ std::optional<double> left_of(const LiveState& state) {
 void PassRate::add(const Judgement& judgement) {
   const report::Attempt attempt =
       report::attempt_of(judgement.verdict, judgement.key.sample, judgement.key.turn);
-  const bool is_pass = attempt.said == report::Attempt::Said::kPassed;
-  if (!is_pass && attempt.said != report::Attempt::Said::kFailed) return;
+  const bool is_pass = attempt.outcome == report::Attempt::Outcome::kPassed;
+  if (!is_pass && attempt.outcome != report::Attempt::Outcome::kFailed) return;
   if (!is_pass && attempt.turn + 1 < turns_) return;
   bool& passes = passes_[judgement.key.id][judgement.key.sample];
   passes = passes || is_pass;
@@ -80,21 +80,21 @@ std::optional<report::Figure> PassRate::figure() const {
 }
 
 LiveWork work_of(const LiveState& state) {
-  const int64_t done = state.course.num_verdicts - state.num_before + state.course.num_failed;
-  return {done, done + state.course.num_asked + state.course.num_waiting};
+  const int64_t done = state.loop.num_verdicts - state.num_before + state.loop.num_failed;
+  return {done, done + state.loop.num_asked + state.loop.num_waiting};
 }
 
 std::string line_of(const LiveState& state) {
   std::string line;
   if (state.pass_rate) line = fmt::format("pass {}, ", report::percent(*state.pass_rate));
-  const std::pair<const char*, int64_t> counts[] = {{"sampling", state.course.num_sampling},
+  const std::pair<const char*, int64_t> counts[] = {{"sampling", state.loop.num_sampling},
                                                     {"preparing", state.num_preparing},
                                                     {"measuring", state.num_measuring},
-                                                    {"without an answer", state.course.num_failed}};
+                                                    {"without an answer", state.loop.num_failed}};
   for (const auto& [name, num] : counts) {
     if (num > 0) line += fmt::format("{} {}, ", name, num);
   }
-  return line + fmt::format("judged {}", state.course.num_verdicts);
+  return line + fmt::format("judged {}", state.loop.num_verdicts);
 }
 
 std::string sample_event(const std::string& run, const Judgement& judgement) {
@@ -114,18 +114,18 @@ std::string sample_event(const std::string& run, const Judgement& judgement) {
 }
 
 std::string progress_event(const std::string& run, const LiveState& state) {
-  const CourseProgress& course = state.course;
+  const SamplingProgress& loop = state.loop;
   const std::optional<double> left_s = left_of(state);
   Json event = event_of("progress", run);
   event["elapsed_s"] = state.elapsed_s;
   event["left_s"] = left_s ? Json(*left_s) : Json();
-  event["queued"] = course.num_asked - course.num_sampling;
-  event["sampling"] = course.num_sampling;
+  event["queued"] = loop.num_asked - loop.num_sampling;
+  event["sampling"] = loop.num_sampling;
   event["waiting"] = waiting_of(state);
   event["preparing"] = state.num_preparing;
   event["measuring"] = state.num_measuring;
-  event["judged"] = course.num_verdicts;
-  event["failed"] = course.num_failed;
+  event["judged"] = loop.num_verdicts;
+  event["failed"] = loop.num_failed;
   event["pass_rate"] = json_of(state.pass_rate);
   return line_of(event);
 }

@@ -21,9 +21,8 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <utility>
 
-#include "bench/course.h"
+#include "bench/sampling_loop.h"
 #include "report/bench.h"
 #include "store/records.h"
 
@@ -49,8 +48,8 @@ class PassRate {
 };
 
 struct LiveState {
-  CourseProgress course;
-  int64_t num_before = 0;     // Verdicts of earlier commands, which `course` counts too.
+  SamplingProgress loop;
+  int64_t num_before = 0;     // Verdicts of earlier commands, which `loop` counts too.
   int64_t num_preparing = 0;  // Answers that are being compiled.
   int64_t num_measuring = 0;  // Answers that are being compared with the reference.
   std::optional<report::Figure> pass_rate;

@@ -59,12 +59,12 @@ TEST(PassRate, IgnoresAFailedAnswerThatAnotherTurnFollows) {
 
 LiveState state_of() {
   LiveState state;
-  state.course.num_verdicts = 12;
-  state.course.num_answers = 15;
-  state.course.num_waiting = 3;
-  state.course.num_asked = 6;
-  state.course.num_sampling = 4;
-  state.course.num_failed = 1;
+  state.loop.num_verdicts = 12;
+  state.loop.num_answers = 15;
+  state.loop.num_waiting = 3;
+  state.loop.num_asked = 6;
+  state.loop.num_sampling = 4;
+  state.loop.num_failed = 1;
   state.num_before = 3;
   state.num_preparing = 1;
   state.num_measuring = 1;
@@ -76,7 +76,7 @@ TEST(LiveState, HasItsCountsInALine) {
   LiveState state = state_of();
   EXPECT_EQ(line_of(state), "sampling 4, preparing 1, measuring 1, without an answer 1, judged 12");
   state.pass_rate = report::Figure{.value = 0.5, .interval = {0.25, 0.75}, .num_tasks = 4};
-  state.course.num_sampling = state.course.num_failed = 0;
+  state.loop.num_sampling = state.loop.num_failed = 0;
   state.num_preparing = state.num_measuring = 0;
   EXPECT_EQ(line_of(state), "pass 50.0 % [25.0, 75.0], judged 12");
 }

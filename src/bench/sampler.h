@@ -6,9 +6,7 @@
 #define MC_BENCH_SAMPLER_H_
 
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <span>
 #include <vector>
 

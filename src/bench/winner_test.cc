@@ -10,7 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "bench/course.h"
+#include "bench/sampling_loop.h"
 #include "core/file.h"
 #include "store/store.h"
 
@@ -111,7 +111,7 @@ TEST(Winner, IsGeneralOnlyIfOtherSizesWereTried) {
   EXPECT_FALSE(is_general(wrong()));
 }
 
-// ---- A course that looks for speed --------------------------------------------------------------
+// ---- A loop that looks for speed --------------------------------------------------------------
 
 // A sampler that answers each turn with the turn's number, and records the requests.
 class NumberingSampler final : public Sampler {
@@ -146,7 +146,7 @@ class KnownVerdicts final : public task::Evaluator {
 class CourseForSpeed : public testing::Test {
  protected:
   void SetUp() override {
-    auto folder = TemporaryDirectory::create("course");
+    auto folder = TemporaryDirectory::create("loop");
     ASSERT_TRUE(folder);
     folder_ = std::make_unique<TemporaryDirectory>(std::move(*folder));
     auto opened = store::Store::open(folder_->path() / "store.sqlite");
@@ -154,18 +154,18 @@ class CourseForSpeed : public testing::Test {
     store_ = std::move(*opened);
   }
 
-  // The winner's turn, after a course with one sample.
-  int64_t run(std::map<std::string, task::Verdict> verdicts, CourseOptions options) {
+  // The winner's turn, after a loop with one sample.
+  int64_t run(std::map<std::string, task::Verdict> verdicts, SamplingOptions options) {
     auto run = store_->begin({.name = "m", .kind = "optimize", .settings = "{}"});
     options.goes_on_after_pass = true;
     options.judges = 1;
     const std::vector<sample::Item> items = {{{"task", "task", ""}, {{"user", "Prompt."}}, "", {}}};
     KnownVerdicts evaluator(std::move(verdicts));
-    const Course course(*run, items, options, [&](const CourseProgress& progress) {
+    const SamplingLoop loop(*run, items, options, [&](const SamplingProgress& progress) {
       if (progress.judgement != nullptr) seen_.push_back(progress.judgement->key.turn);
       if (observer_) observer_(progress);
     });
-    const auto end = course.run(&sampler_, evaluator);
+    const auto end = loop.run(&sampler_, evaluator);
     EXPECT_TRUE(end);
     const auto all = run->judgements();
     EXPECT_TRUE(all);
@@ -176,7 +176,7 @@ class CourseForSpeed : public testing::Test {
   std::unique_ptr<TemporaryDirectory> folder_;
   std::unique_ptr<store::Store> store_;
   NumberingSampler sampler_;
-  Course::Observer observer_;
+  SamplingLoop::Observer observer_;
   std::vector<int64_t> seen_;
 };
 
@@ -192,7 +192,7 @@ TEST_F(CourseForSpeed, ContinuesAfterAPassAndFindsTheFasterKernel) {
 
 TEST_F(CourseForSpeed, StopsRequestsWhenThereIsEnough) {
   bool is_enough = false;
-  observer_ = [&](const CourseProgress& progress) {
+  observer_ = [&](const SamplingProgress& progress) {
     if (progress.judgement == nullptr) return;
     is_enough = is_enough || speedup_of(progress.judgement->verdict).value_or(0) >= 1.5;
   };

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "check/command.h"
 
-#include <cerrno>
 #include <cstdlib>
 #include <string_view>
 #include <system_error>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/check.h"
 #include "core/fd.h"
 #include "core/file.h"
+#include "core/process.h"
 
 namespace mc::check {
 namespace {
@@ -91,13 +90,6 @@ void set_environment(const fs::path& toolkit, const fs::path& reports) {
   set(kReportsVariable, reports);
 }
 
-std::vector<char*> pointers(std::vector<std::string>& words) {
-  std::vector<char*> list;
-  for (std::string& word : words) list.push_back(word.data());
-  list.push_back(nullptr);
-  return list;
-}
-
 }  // namespace
 
 Status make_toolkit(const Tools& tools, const fs::path& folder) {
@@ -125,18 +117,9 @@ Result<int> run_command(const Tools& tools, const std::vector<std::string>& word
   MC_CHECK(!words.empty());
   set_environment(toolkit, reports);
   ::setenv(kClientVariable, tools.client.c_str(), /*replace=*/1);
-  std::vector<std::string> own = words;
-  const std::vector<char*> argv = pointers(own);
-  pid_t child = 0;
-  const int failure = ::posix_spawnp(&child, argv[0], nullptr, nullptr, argv.data(), environ);
-  if (failure != 0) {
-    return Error{ErrorCode::kInvalidInput,
-                 words.front() + ": " + std::generic_category().message(failure)};
-  }
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0) {
-    if (errno != EINTR) return system_error(ErrorCode::kUnavailable, "wait for " + words.front());
-  }
+  const auto child = start_program({.argv = words});
+  if (!child) return invalid(child.error().message);
+  MC_TRY(const int status, wait_for_end(*child), words.front());
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 

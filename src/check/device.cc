@@ -12,7 +12,6 @@
 #include <utility>
 
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
 #include <nlohmann/json.hpp>
@@ -29,16 +28,6 @@ constexpr int kWorkersMax = 4;  // Each worker has a shadow memory of its own: k
 constexpr size_t kTextBytesMax = 512;
 constexpr std::chrono::seconds kReportTimeMax{2};
 constexpr double kBudgetSeconds = 10;  // The time within which a launch of a candidate should end.
-
-struct Pipe {
-  Fd reader, writer;
-};
-
-Result<Pipe> make_pipe() {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return system_error(ErrorCode::kUnavailable, "pipe");
-  return Pipe{Fd(ends[0]), Fd(ends[1])};
-}
 
 // The library's functions (device/cuda/capi.cc, device/ptx_driver/capi.cc).
 class Library {

@@ -257,8 +257,7 @@ Status link_libraries(const Tools& tools, const fs::path& folder) {
 Result<Tools> find_tools(const Layout& layout, const compile::Progress& progress) {
   Tools tools;
   tools.executor = layout.library(kExecutor);
-  std::error_code failure;
-  if (!fs::exists(tools.executor, failure)) {
+  if (!path_exists(tools.executor)) {
     return Error{ErrorCode::kUnavailable,
                  "this musacoder was built without the device that executes PTX"};
   }

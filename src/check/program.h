@@ -17,7 +17,7 @@
 #include "core/layout.h"
 #include "core/result.h"
 #include "sandbox/child.h"
-#include "task/verdict.h"
+#include "task/evidence.h"
 
 namespace mc::check {
 

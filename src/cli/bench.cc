@@ -22,8 +22,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "bench/course.h"
 #include "bench/live.h"
+#include "bench/sampling_loop.h"
 #include "cli/bench_arguments.h"
 #include "cli/bench_report.h"
 #include "cli/commands.h"
@@ -161,17 +161,17 @@ std::vector<store::TaskRecord> records_of(const std::vector<Item>& items) {
 // ---- The command --------------------------------------------------------------------------------
 
 // Requests and judges all answers that are missing.
-Result<bench::CourseEnd> complete(const BenchArguments& arguments, store::Run& run,
-                                  const std::vector<Item>& items, bench::Sampler* sampler) {
+Result<bench::SamplingEnd> complete(const BenchArguments& arguments, store::Run& run,
+                                    const std::vector<Item>& items, bench::Sampler* sampler) {
   MC_TRY(const auto before, run.judgements(), "bench");
   // A run of stored answers does not request further turns.
   const int64_t turns = sampler == nullptr ? 1 : arguments.course.turns;
   Live live(run.record().name, events_of(arguments), before, turns);
-  const bench::Course course(
+  const bench::SamplingLoop course(
       run, items, arguments.course,
-      [&](const bench::CourseProgress& progress) { live.observe(progress); });
-  MC_TRY(const bench::CoursePlan plan, course.plan(sampler), "bench");
-  if (plan.num_to_ask + plan.num_to_judge == 0) return bench::CourseEnd();
+      [&](const bench::SamplingProgress& progress) { live.observe(progress); });
+  MC_TRY(const bench::SamplingPlan plan, course.plan(sampler), "bench");
+  if (plan.num_to_ask + plan.num_to_judge == 0) return bench::SamplingEnd();
   live.begin(plan);
   print_when_ended("musacoder: interrupted; the same command goes on from here");
   LivePipeline evaluator(arguments.judging.options, live);
@@ -200,7 +200,7 @@ Result<int> run_one(const BenchArguments& arguments, store::Store& store,
     MC_TRY_VOID(run.put(bench::kPricesName, nlohmann::json(arguments.prices).dump()), "bench");
   }
   MC_TRY_VOID(take_stored(stored, run), "bench");
-  MC_TRY(const bench::CourseEnd end, complete(arguments, run, items, sampler), "bench");
+  MC_TRY(const bench::SamplingEnd end, complete(arguments, run, items, sampler), "bench");
   MC_TRY(const std::string summary, report_bench(arguments, run, end, people(arguments)), "bench");
   if (arguments.json) {
     std::cout << bench::end_event(run.record().name, "{\"summary\":" + summary + "}") << std::flush;

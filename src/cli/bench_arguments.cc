@@ -122,7 +122,7 @@ void add_sampling(CLI::App& command, BenchArguments& arguments) {
       ->check(whole_range(50, 1'000'000));
   command.option_defaults()->group("How answers are made");
   add_request_options(command, arguments);
-  command.add_option("--concurrency", arguments.course.askers, "Requests at once")
+  command.add_option("--concurrency", arguments.course.concurrency, "Requests at once")
       ->check(whole_range(1, 1024));
   command
       .add_option("--prices", arguments.prices,

@@ -11,8 +11,8 @@
 
 #include <CLI/CLI.hpp>
 
-#include "bench/course.h"
 #include "bench/figures.h"
+#include "bench/sampling_loop.h"
 #include "cli/judging.h"
 #include "cli/source.h"
 #include "core/result.h"
@@ -36,7 +36,7 @@ struct BenchArguments : SourceArguments {
   std::string prompt_template;
   std::vector<double> prices;
   bench::Missing missing = bench::Missing::kFailed;
-  bench::CourseOptions course;
+  bench::SamplingOptions course;
   // The judging options on the command line, by name.
   std::map<std::string, std::vector<std::string>> given;
   std::string protocol;  // The protocol of --also; "" for the main run.

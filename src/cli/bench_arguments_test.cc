@@ -67,10 +67,10 @@ TEST(BenchSettings, ContainExactlyTheOptionsThatInfluenceFigures) {
     EXPECT_TRUE(nlohmann::json::parse(now).contains(name)) << name;
   }
   const std::vector<Set> other = {
-      [](auto& a) { a.out = "elsewhere"; },     [](auto& a) { a.json = a.details = true; },
-      [](auto& a) { a.course.askers = 77; },    [](auto& a) { a.judging.jobs = 77; },
-      [](auto& a) { a.headers = {"a: b"}; },    [](auto& a) { a.retries = 7; },
-      [](auto& a) { a.against = "elsewhere"; }, [](auto& a) { a.batch = 77; },
+      [](auto& a) { a.out = "elsewhere"; },       [](auto& a) { a.json = a.details = true; },
+      [](auto& a) { a.course.concurrency = 77; }, [](auto& a) { a.judging.jobs = 77; },
+      [](auto& a) { a.headers = {"a: b"}; },      [](auto& a) { a.retries = 7; },
+      [](auto& a) { a.against = "elsewhere"; },   [](auto& a) { a.batch = 77; },
       [](auto& a) { a.prices = {1, 2}; }};
   for (const Set& set : other) {
     BenchArguments arguments = arguments_of_answers();

@@ -64,7 +64,7 @@ Status export_lines(const fs::path& folder, const bench::RunData& data) {
 }
 
 // Prints why requests got no answer; the text of the reason may differ for each request.
-void print_failures(const bench::CourseEnd& end, std::ostream& out) {
+void print_failures(const bench::SamplingEnd& end, std::ostream& out) {
   constexpr size_t kReasonsMax = 10;
   size_t num_shown = 0;
   for (const auto& [what, num] : end.failed) {
@@ -91,7 +91,7 @@ void add_missing(CLI::App& command, bench::Missing& missing) {
 }
 
 Result<std::string> report_bench(const BenchArguments& arguments, const store::Run& run,
-                                 const bench::CourseEnd& end, std::ostream& out) {
+                                 const bench::SamplingEnd& end, std::ostream& out) {
   MC_TRY(const bench::RunData data, bench::read_run(run), "bench");
   if (data.answers.empty()) {
     const Error none = invalid("no answer to any task");

@@ -10,8 +10,8 @@
 
 #include <CLI/CLI.hpp>
 
-#include "bench/course.h"
 #include "bench/figures.h"
+#include "bench/sampling_loop.h"
 #include "cli/bench_arguments.h"
 #include "core/result.h"
 #include "store/store.h"
@@ -24,7 +24,7 @@ void add_missing(CLI::App& command, bench::Missing& missing);
 // Prints the table to `out`.  Unless the run is one of --also, writes answers.jsonl, verdicts.jsonl
 // and summary.json.  Returns the text of the summary.  kInvalidInput for a run without answers.
 Result<std::string> report_bench(const BenchArguments& arguments, const store::Run& run,
-                                 const bench::CourseEnd& end, std::ostream& out);
+                                 const bench::SamplingEnd& end, std::ostream& out);
 
 }  // namespace mc::cli
 

@@ -20,24 +20,24 @@ Live::Live(std::string run, Events events, std::span<const store::Judgement> bef
   state_.pass_rate = pass_rate_.figure();
 }
 
-void Live::begin(const bench::CoursePlan& plan) {
+void Live::begin(const bench::SamplingPlan& plan) {
   const std::lock_guard lock(mutex_);
   state_.num_before = plan.num_judged;
-  state_.course.num_verdicts = plan.num_judged;
-  state_.course.num_asked = static_cast<int64_t>(plan.num_to_ask);
-  state_.course.num_waiting = static_cast<int64_t>(plan.num_to_judge);
+  state_.loop.num_verdicts = plan.num_judged;
+  state_.loop.num_asked = static_cast<int64_t>(plan.num_to_ask);
+  state_.loop.num_waiting = static_cast<int64_t>(plan.num_to_judge);
   show(Due::kNow);
 }
 
-void Live::observe(const bench::CourseProgress& progress) {
+void Live::observe(const bench::SamplingProgress& progress) {
   const std::lock_guard lock(mutex_);
-  state_.course = progress;
+  state_.loop = progress;
   if (progress.judgement != nullptr) {
     pass_rate_.add(*progress.judgement);
     state_.pass_rate = pass_rate_.figure();
     write(bench::sample_event(run_, *progress.judgement));
   }
-  state_.course.judgement = nullptr;  // The pointer is valid during this call only.
+  state_.loop.judgement = nullptr;  // The pointer is valid during this call only.
   show(Due::kInASecond);
 }
 

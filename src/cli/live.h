@@ -5,7 +5,7 @@
 //
 //   Live live(run_name, Live::Events::kNone, verdicts_before, options.turns);
 //   LivePipeline evaluator(options, live);
-//   Course(run, items, options, [&](const auto& progress) { live.observe(progress); })
+//   SamplingLoop(run, items, options, [&](const auto& progress) { live.observe(progress); })
 #ifndef MC_CLI_LIVE_H_
 #define MC_CLI_LIVE_H_
 
@@ -17,8 +17,8 @@
 #include <string>
 #include <string_view>
 
-#include "bench/course.h"
 #include "bench/live.h"
+#include "bench/sampling_loop.h"
 #include "cli/progress.h"
 #include "eval/pipeline.h"
 #include "store/records.h"
@@ -38,8 +38,8 @@ class Live {
 
   // Shows the beginning of a long step whose progress is not counted.
   void note(std::string_view step) { bar_.note(step); }
-  void begin(const bench::CoursePlan& plan);
-  void observe(const bench::CourseProgress& progress);
+  void begin(const bench::SamplingPlan& plan);
+  void observe(const bench::SamplingProgress& progress);
   void enter(Stage stage) { change(stage, +1); }
   void leave(Stage stage) { change(stage, -1); }
   void finish();

@@ -3,9 +3,9 @@
 // The command `musacoder optimize`: turns a file with an nn.Module into a module with a correct and
 // fast kernel (docs/optimize.md).
 //
-// The Python package `optimize` turns the file into a task.  A Course of several turns requests
-// answers and has them judged, with its records in a store.  The best answer becomes a module
-// again.
+// The Python package `optimize` turns the file into a task.  A SamplingLoop of several turns
+// requests answers and has them judged, with its records in a store.  The best answer becomes a
+// module again.
 #include <algorithm>
 #include <cctype>
 #include <chrono>
@@ -26,8 +26,8 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "bench/course.h"
 #include "bench/live.h"
+#include "bench/sampling_loop.h"
 #include "bench/winner.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
@@ -72,7 +72,7 @@ struct OptimizeArguments : SourceArguments {
   bool watch = false;
   bool print_prompt = false;
   bool json = false;
-  bench::CourseOptions course;
+  bench::SamplingOptions course;
   EvalArguments judging;
 };
 
@@ -197,9 +197,9 @@ Result<std::vector<Judgement>> search(const OptimizeArguments& arguments, store:
   const std::string& language = arguments.judging.options.language;
   const std::vector<sample::Item> items = {
       {task, sample::generation_prompt(task, task::Dialect::kCuda, language), "", {}}};
-  bench::CourseOptions options = arguments.course;
+  bench::SamplingOptions options = arguments.course;
   std::map<int64_t, std::optional<double>> best;  // The keys are samples.
-  bool is_found = false;  // Accessed by one thread at a time, as Course guarantees.
+  bool is_found = false;  // Accessed by one thread at a time, as SamplingLoop guarantees.
   const auto take = [&](const Judgement& judgement) {
     is_found = is_found || ends_search(judgement.verdict, arguments.enough);
     if (judgement.key.sample >= options.samples) return;  // An earlier command had more samples.
@@ -213,14 +213,15 @@ Result<std::vector<Judgement>> search(const OptimizeArguments& arguments, store:
   options.is_enough = [&] {
     return is_found || (arguments.budget_s > 0 && Clock::now() - start >= budget);
   };
-  const bench::Course course(run, items, options, [&](const bench::CourseProgress& progress) {
-    if (progress.judgement == nullptr) return;
-    take(*progress.judgement);
-    if (arguments.json) {
-      std::cout << bench::sample_event(task.name, *progress.judgement) << std::flush;
-    }
-  });
-  MC_TRY(const bench::CourseEnd end, course.run(&sampler, pipeline), "optimize");
+  const bench::SamplingLoop course(
+      run, items, options, [&](const bench::SamplingProgress& progress) {
+        if (progress.judgement == nullptr) return;
+        take(*progress.judgement);
+        if (arguments.json) {
+          std::cout << bench::sample_event(task.name, *progress.judgement) << std::flush;
+        }
+      });
+  MC_TRY(const bench::SamplingEnd end, course.run(&sampler, pipeline), "optimize");
   for (const auto& [what, num] : end.failed) {
     std::cerr << "musacoder: " << num << " requests without an answer: " << what << std::endl;
   }
@@ -448,7 +449,7 @@ void add_module(CLI::App& command, OptimizeArguments& arguments) {
 }
 
 void add_search(CLI::App& command, OptimizeArguments& arguments) {
-  bench::CourseOptions& course = arguments.course;
+  bench::SamplingOptions& course = arguments.course;
   command.add_option("--samples,-n", course.samples, "Conversations with the model")
       ->check(whole_range(1, 10000));
   command.add_option("--turns", course.turns, "Answers in each of them, with feedback between")
@@ -496,7 +497,7 @@ void add_sampling(CLI::App& command, OptimizeArguments& arguments) {
   command.option_defaults()->group("Sampling");
   add_sampling_options(command, arguments);
   add_request_options(command, arguments);
-  command.add_option("--concurrency", arguments.course.askers, "Requests at once")
+  command.add_option("--concurrency", arguments.course.concurrency, "Requests at once")
       ->check(whole_range(1, 1024));
 }
 

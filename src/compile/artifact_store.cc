@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <cstdlib>
 #include <system_error>
@@ -52,20 +51,6 @@ Json manifest_of(const Artifact& artifact, const std::string& fingerprint, uint6
           {"full_headers", artifact.full_headers}};
 }
 
-enum class Access { kShared, kExclusive };
-enum class Wait { kNo, kYes };
-
-// Locks until the descriptor is closed.
-bool lock(const Fd& fd, Access access, Wait wait) {
-  const int how =
-      (access == Access::kShared ? LOCK_SH : LOCK_EX) | (wait == Wait::kNo ? LOCK_NB : 0);
-  int result = 0;
-  do {
-    result = ::flock(fd.get(), how);
-  } while (result != 0 && errno == EINTR);
-  return result == 0;
-}
-
 Fd open_file(const fs::path& path, int flags) {
   return Fd(::open(path.c_str(), flags | O_CLOEXEC, 0644));
 }
@@ -75,7 +60,7 @@ Fd open_file(const fs::path& path, int flags) {
 std::shared_ptr<const Fd> lease_on(const fs::path& home) {
   Fd fd = open_file(home / kManifest, O_RDONLY);
   struct stat status{};
-  if (!fd.is_open() || !lock(fd, Access::kShared, Wait::kYes) || ::fstat(fd.get(), &status) != 0 ||
+  if (!fd.is_open() || !lock_file(fd, LOCK_SH) || ::fstat(fd.get(), &status) != 0 ||
       status.st_nlink == 0) {
     return nullptr;
   }
@@ -123,7 +108,7 @@ void remove_tree(const fs::path& path) {
 // it.
 bool evict(const fs::path& home) {
   const Fd fd = open_file(home / kManifest, O_RDONLY);
-  if (fd.is_open() ? !lock(fd, Access::kExclusive, Wait::kNo) : is_younger(home, kStartsWithin)) {
+  if (fd.is_open() ? !lock_file(fd, LOCK_EX | LOCK_NB) : is_younger(home, kStartsWithin)) {
     return false;
   }
   const fs::path old = home.parent_path() / ("old-" + home.filename().string());
@@ -139,7 +124,7 @@ bool evict(const fs::path& home) {
 void remove_if_left(const fs::path& path) {
   if (is_younger(path, kStartsWithin)) return;
   const Fd fd = open_file(path, O_RDONLY);
-  if (fd.is_open() && lock(fd, Access::kExclusive, Wait::kNo)) remove_tree(path);
+  if (fd.is_open() && lock_file(fd, LOCK_EX | LOCK_NB)) remove_tree(path);
 }
 
 struct Kept {
@@ -156,6 +141,7 @@ void evict_beyond(std::vector<Kept> all, uint64_t bytes_max) {
   std::ranges::sort(all, {}, &Kept::used);
   for (const Kept& one : all) {
     if (bytes <= bytes_max - bytes_max / 8) return;
+    MC_CHECK(bytes >= one.bytes);
     if (evict(one.home)) bytes -= one.bytes;
   }
 }
@@ -249,11 +235,10 @@ ArtifactStore::Turn ArtifactStore::take_turn(const Slot& slot,
   const fs::path path = slot.home.string() + ".lock";
   Fd fd = open_file(path, O_RDONLY | O_CREAT);
   if (!fd.is_open()) return nullptr;
-  if (lock(fd, Access::kExclusive, Wait::kNo))
-    return std::make_shared<Building>(std::move(fd), path);
+  if (lock_file(fd, LOCK_EX | LOCK_NB)) return std::make_shared<Building>(std::move(fd), path);
   // Polled, since a stopped process may hold the lock forever.
   const auto end = std::chrono::steady_clock::now() + wait_max;
-  while (!lock(fd, Access::kShared, Wait::kNo) && std::chrono::steady_clock::now() < end &&
+  while (!lock_file(fd, LOCK_SH | LOCK_NB) && std::chrono::steady_clock::now() < end &&
          !is_cancelled()) {
     std::this_thread::sleep_for(kPollEvery);
   }
@@ -263,7 +248,7 @@ ArtifactStore::Turn ArtifactStore::take_turn(const Slot& slot,
 Result<ArtifactStore::Work> ArtifactStore::begin() const {
   MC_TRY(TemporaryDirectory directory, TemporaryDirectory::create_in(root_, "work"), "artifacts");
   Fd fd = open_file(directory.path(), O_RDONLY | O_DIRECTORY);
-  if (!fd.is_open() || !lock(fd, Access::kExclusive, Wait::kNo)) {
+  if (!fd.is_open() || !lock_file(fd, LOCK_EX | LOCK_NB)) {
     return system_error(ErrorCode::kIo, "lock " + directory.path().string());
   }
   return Work(std::move(directory), std::move(fd));
@@ -302,7 +287,7 @@ Result<Artifact> ArtifactStore::publish(const Work& work, const Slot& slot,
 
 void ArtifactStore::sweep() const {
   const Fd fd = open_file(root_ / "sweep", O_RDONLY | O_CREAT);
-  if (!fd.is_open() || !lock(fd, Access::kExclusive, Wait::kNo)) return;  // Another process sweeps.
+  if (!fd.is_open() || !lock_file(fd, LOCK_EX | LOCK_NB)) return;  // Another process sweeps.
   std::vector<Kept> kept;
   std::error_code failure;
   for (fs::directory_iterator it(root_, failure), end; !failure && it != end;

@@ -16,7 +16,7 @@
 #include "compile/extension.h"
 #include "compile/toolchain.h"
 #include "core/result.h"
-#include "task/verdict.h"
+#include "task/outcome.h"
 
 namespace mc::compile {
 

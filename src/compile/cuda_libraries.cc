@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <functional>
 #include <future>
-#include <iterator>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -21,8 +20,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kClientName = "libcudart.so.13";
 
-std::vector<std::string> files_in(const fs::path& folder) {
-  std::vector<std::string> found;
+Flags files_in(const fs::path& folder) {
+  Flags found;
   for (const auto& entry : fs::directory_iterator(folder)) {
     const std::string kind = entry.path().extension().string();
     if (kind == ".cc" || kind == ".cu") found.push_back(entry.path().string());
@@ -31,78 +30,75 @@ std::vector<std::string> files_in(const fs::path& folder) {
   return found;
 }
 
-std::vector<std::string> aten_command(const PyTorch& pytorch, const fs::path& toolkit,
-                                      const fs::path& facade) {
-  std::vector<std::string> argv = {"g++",
-                                   "-std=c++17",
-                                   "-O2",
-                                   "-fPIC",
-                                   "-shared",
-                                   "-w",
-                                   "-I" + (facade / "bind").string(),
-                                   "-iquote",
-                                   (facade / "include").string()};
+Flags aten_command(const PyTorch& pytorch, const fs::path& toolkit, const fs::path& facade) {
+  Flags argv = {"g++",
+                "-std=c++17",
+                "-O2",
+                "-fPIC",
+                "-shared",
+                "-w",
+                "-I" + (facade / "bind").string(),
+                "-iquote",
+                (facade / "include").string()};
   for (const fs::path& include : pytorch.include_dirs()) argv.push_back("-I" + include.string());
   argv.push_back("-isystem" + (toolkit / "include").string());
-  std::ranges::move(files_in(facade / "runtime"), std::back_inserter(argv));
-  argv.insert(argv.end(), {"-L" + (pytorch.root / "lib").string(), "-ltorch_python", "-ltorch_cuda",
-                           "-ltorch_cpu", "-ltorch", "-lc10_cuda", "-lc10"});
+  append(argv, files_in(facade / "runtime"));
+  append(argv, {"-L" + (pytorch.root / "lib").string(), "-ltorch_python", "-ltorch_cuda",
+                "-ltorch_cpu", "-ltorch", "-lc10_cuda", "-lc10"});
   return argv;
 }
 
 // The sources of a folder in device/, and those that both sides share.
-std::vector<std::string> sources_in(const fs::path& sources, const char* folder) {
-  std::vector<std::string> found = files_in(sources / folder);
+Flags sources_in(const fs::path& sources, const char* folder) {
+  Flags found = files_in(sources / folder);
   found.push_back((sources / "arena_map.cc").string());
   return found;
 }
 
 // The compiler is nvcc, since the sources have kernels.
-std::vector<std::string> executor_command(const CudaRuntime& runtime, const fs::path& sources) {
-  std::vector<std::string> argv = {runtime.nvcc.string(),
-                                   "-std=c++20",
-                                   "-O2",
-                                   "-shared",
-                                   "-arch=sm_" + runtime.architecture,
-                                   "-ccbin=" + runtime.compiler.string(),
-                                   "-Xcompiler=-fPIC,-static-libstdc++,-static-libgcc",
-                                   "-Xlinker=--exclude-libs,ALL,-z,defs",
-                                   "-I" + sources.string(),
-                                   "-L" + (runtime.root / "lib64/stubs").string(),
-                                   "-lcuda"};
-  std::ranges::move(sources_in(sources, "cuda"), std::back_inserter(argv));
+Flags executor_command(const CudaRuntime& runtime, const fs::path& sources) {
+  Flags argv = {runtime.nvcc.string(),
+                "-std=c++20",
+                "-O2",
+                "-shared",
+                "-arch=sm_" + runtime.architecture,
+                "-ccbin=" + runtime.compiler.string(),
+                "-Xcompiler=-fPIC,-static-libstdc++,-static-libgcc",
+                "-Xlinker=--exclude-libs,ALL,-z,defs",
+                "-I" + sources.string(),
+                "-L" + (runtime.root / "lib64/stubs").string(),
+                "-lcuda"};
+  append(argv, sources_in(sources, "cuda"));
   return argv;
 }
 
 // PyTorch's libraries require the SONAME and the version of its symbols.
-std::vector<std::string> client_command(const fs::path& toolkit, const fs::path& sources) {
-  std::vector<std::string> argv = {
-      "g++",
-      "-std=c++20",
-      "-O2",
-      "-fPIC",
-      "-shared",
-      "-I" + sources.string(),
-      "-isystem" + (toolkit / "include").string(),
-      "-static-libstdc++",
-      "-static-libgcc",
-      "-Wl,-z,defs",
-      "-Wl,--version-script=" + (sources / "client/libcudart.map").string(),
-      std::string("-Wl,-soname,") + kClientName};
-  std::ranges::move(sources_in(sources, "client"), std::back_inserter(argv));
+Flags client_command(const fs::path& toolkit, const fs::path& sources) {
+  Flags argv = {"g++",
+                "-std=c++20",
+                "-O2",
+                "-fPIC",
+                "-shared",
+                "-I" + sources.string(),
+                "-isystem" + (toolkit / "include").string(),
+                "-static-libstdc++",
+                "-static-libgcc",
+                "-Wl,-z,defs",
+                "-Wl,--version-script=" + (sources / "client/libcudart.map").string(),
+                std::string("-Wl,-soname,") + kClientName};
+  append(argv, sources_in(sources, "client"));
   return argv;
 }
 
 // Compiles `files` into a library with `argv`.
-Result<fs::path> library(const std::string& kind, const std::string& name,
-                         std::vector<std::string> argv, const std::string& files,
-                         const PyTorch& pytorch, const Progress& progress) {
-  std::string command;
-  for (const std::string& word : argv) command += word + '\0';
-  const Once once{kind, content_hash({pytorch.version, command, files}),
+Result<fs::path> library(const std::string& kind, const std::string& name, Flags argv,
+                         const Result<std::string>& files, const PyTorch& pytorch,
+                         const Progress& progress) {
+  MC_TRY(const std::string hash, files, kind + " library");
+  const Once once{kind, content_hash({pytorch.version, joined(argv), hash}),
                   "building the " + kind + " library for PyTorch " + pytorch.version + " (once)"};
   const auto build = [&](const fs::path& folder) -> Status {
-    argv.insert(argv.end(), {"-o", (folder / name).string()});
+    append(argv, {"-o", (folder / name).string()});
     MC_TRY_VOID(run_tool(argv), "build it");
     return ok();
   };
@@ -111,17 +107,15 @@ Result<fs::path> library(const std::string& kind, const std::string& name,
 }
 
 // The library needs PyTorch's host kernels, and the client, which the candidate's process preloads.
-std::vector<std::string> operators_command(const PyTorch& pytorch, const fs::path& toolkit,
-                                           const fs::path& sources) {
-  std::vector<std::string> argv = {"g++", "-std=c++17",           "-O1", "-fPIC", "-shared",
-                                   "-w",  "-I" + sources.string()};
+Flags operators_command(const PyTorch& pytorch, const fs::path& toolkit, const fs::path& sources) {
+  Flags argv = {"g++", "-std=c++17", "-O1", "-fPIC", "-shared", "-w", "-I" + sources.string()};
   for (const fs::path& include : pytorch.include_dirs()) argv.push_back("-I" + include.string());
   argv.push_back("-isystem" + (toolkit / "include").string());
   for (const char* name : {"candidate.cc", "device.cc"}) {
     argv.push_back((sources / "operators" / name).string());
   }
-  argv.insert(argv.end(), {"-L" + (pytorch.root / "lib").string(), "-ltorch_cuda", "-ltorch_cpu",
-                           "-lc10_cuda", "-lc10"});
+  append(argv, {"-L" + (pytorch.root / "lib").string(), "-ltorch_cuda", "-ltorch_cpu", "-lc10_cuda",
+                "-lc10"});
   return argv;
 }
 
@@ -134,43 +128,37 @@ Result<std::string> hash_in(const fs::path& device, const char* folder) {
 // Builds libraries in parallel, since each needs a compiler for up to a minute.
 class Builds {
  public:
-  static Result<Builds> create(const PyTorch& pytorch, const CudaRuntime& runtime,
-                               const Layout& layout, const Progress& progress) {
-    Builds builds(pytorch, runtime, progress);
-    builds.facade_ = fs::weakly_canonical(layout.share("device/facade"));
-    builds.device_ = fs::weakly_canonical(layout.share("device"));
-    MC_TRY(builds.aten_files_, hash_of_files(builds.facade_, {"runtime", "bind", "include"}),
-           "ATen library");
-    MC_TRY(builds.executor_files_, hash_in(builds.device_, "cuda"), "executor library");
-    MC_TRY(builds.client_files_, hash_in(builds.device_, "client"), "client library");
-    MC_TRY(builds.operators_files_, hash_of_files(builds.device_, {"operators"}),
-           "operators library");
-    return builds;
-  }
+  Builds(const PyTorch& pytorch, const CudaRuntime& runtime, const Layout& layout,
+         const Progress& progress)
+      : pytorch_(pytorch),
+        runtime_(runtime),
+        progress_(progress),
+        device_(fs::weakly_canonical(layout.share("device"))),
+        facade_(device_ / "facade") {}
 
   using Library = std::future<Result<fs::path>>;
   Library aten() const {
-    return start("aten", "aten.so", aten_command(pytorch_, runtime_.root, facade_), aten_files_);
+    return start("aten", "aten.so", aten_command(pytorch_, runtime_.root, facade_),
+                 hash_of_files(facade_, {"runtime", "bind", "include"}));
   }
   Library client() const {
-    return start("client", kClientName, client_command(runtime_.root, device_), client_files_);
+    return start("client", kClientName, client_command(runtime_.root, device_),
+                 hash_in(device_, "client"));
   }
   Library executor() const {
-    return start("executor", "executor.so", executor_command(runtime_, device_), executor_files_);
+    return start("executor", "executor.so", executor_command(runtime_, device_),
+                 hash_in(device_, "cuda"));
   }
   Library operators() const {
     return start("operators", "operators.so", operators_command(pytorch_, runtime_.root, device_),
-                 operators_files_);
+                 hash_of_files(device_, {"operators"}));
   }
 
  private:
-  Builds(const PyTorch& pytorch, const CudaRuntime& runtime, const Progress& progress)
-      : pytorch_(pytorch), runtime_(runtime), progress_(progress) {}
-
-  Library start(const std::string& kind, const std::string& name, std::vector<std::string> argv,
-                const std::string& files) const {
+  Library start(const std::string& kind, const std::string& name, Flags argv,
+                const Result<std::string>& files) const {
     const Progress note = [this](std::string_view step) {
-      const std::lock_guard lock(*mutex_);
+      const std::lock_guard lock(mutex_);
       progress_(step);
     };
     return std::async(std::launch::async, library, kind, name, std::move(argv), files,
@@ -181,16 +169,15 @@ class Builds {
   const PyTorch& pytorch_;
   const CudaRuntime& runtime_;
   const Progress& progress_;
-  fs::path facade_, device_;
-  std::string aten_files_, executor_files_, client_files_, operators_files_;
-  std::unique_ptr<std::mutex> mutex_ = std::make_unique<std::mutex>();
+  const fs::path device_, facade_;
+  mutable std::mutex mutex_;  // Guards progress_, which is the caller's.
 };
 
 }  // namespace
 
 Result<CudaLibraries> prepare_cuda_libraries(const PyTorch& pytorch, const CudaRuntime& runtime,
                                              const Layout& layout, const Progress& progress) {
-  MC_TRY(const Builds builds, Builds::create(pytorch, runtime, layout, progress), "set-up");
+  const Builds builds(pytorch, runtime, layout, progress);
   auto aten = builds.aten(), executor = builds.executor(), client = builds.client();
   CudaLibraries libraries;
   MC_TRY(libraries.aten, aten.get(), "set-up");
@@ -201,7 +188,7 @@ Result<CudaLibraries> prepare_cuda_libraries(const PyTorch& pytorch, const CudaR
 
 Result<PtxLibraries> prepare_ptx_libraries(const PyTorch& pytorch, const CudaRuntime& runtime,
                                            const Layout& layout, const Progress& progress) {
-  MC_TRY(const Builds builds, Builds::create(pytorch, runtime, layout, progress), "set-up");
+  const Builds builds(pytorch, runtime, layout, progress);
   auto aten = builds.aten(), operators = builds.operators(), client = builds.client();
   PtxLibraries libraries;
   MC_TRY(libraries.aten, aten.get(), "set-up");

@@ -30,11 +30,6 @@ constexpr const char* kInstallToolkit =
     "install the CUDA toolkit 13.0 and set CUDA_HOME, or pip install "
     "\"cuda-toolkit[nvcc,nvvm,crt,cccl,cudart]==13.0.2\"";
 
-bool is_there(const fs::path& path) {
-  std::error_code failure;
-  return fs::exists(path, failure);
-}
-
 // Folders that may contain the programs of a toolkit, best first.
 std::vector<fs::path> program_folders() {
   std::vector<fs::path> folders;
@@ -60,7 +55,7 @@ std::vector<fs::path> nvcc_candidates(const PyTorch& pytorch) {
 // The rule of _check_cuda_version: the major versions must agree.  "2.11.0+cu130" contains
 // PyTorch's.
 Status check_fit(const PyTorch& pytorch, const std::string& nvcc_version) {
-  if (!is_there(pytorch.root / "lib/libtorch_cuda.so")) {
+  if (!path_exists(pytorch.root / "lib/libtorch_cuda.so")) {
     return Error{ErrorCode::kUnavailable,
                  "PyTorch " + pytorch.version + " was built without CUDA: " +
                      pytorch.python.string() + " -m pip install --force-reinstall torch==2.11.0"};
@@ -90,9 +85,9 @@ Status check_architecture(const fs::path& nvcc, const std::string& architecture)
 }
 
 // A toolkit in /usr is on the default path, and -I/usr/include would break #include_next.
-std::vector<std::string> as_include_flags(std::vector<fs::path> folders) {
+Flags as_include_flags(std::vector<fs::path> folders) {
   std::erase(folders, fs::path("/usr/include"));
-  std::vector<std::string> flags;
+  Flags flags;
   for (const fs::path& folder : folders) {
     flags.push_back("-isystem");
     flags.push_back(folder.string());
@@ -101,17 +96,17 @@ std::vector<std::string> as_include_flags(std::vector<fs::path> folders) {
 }
 
 // include_paths("cuda") and the Python headers.
-std::vector<std::string> include_flags(const PyTorch& pytorch, const fs::path& root) {
+Flags include_flags(const PyTorch& pytorch, const fs::path& root) {
   return as_include_flags({pytorch.root / "include",
                            pytorch.root / "include/torch/csrc/api/include", root / "include",
                            pytorch.python_include});
 }
 
 // _write_ninja_file_to_build_library: common_cflags and cflags.
-std::vector<std::string> cxx_flags(const std::vector<std::string>& includes) {
-  std::vector<std::string> flags = {"-DTORCH_API_INCLUDE_EXTENSION_H"};
-  flags.insert(flags.end(), includes.begin(), includes.end());
-  flags.insert(flags.end(), {"-fPIC", "-std=c++17"});
+Flags cxx_flags(const Flags& includes) {
+  Flags flags = {"-DTORCH_API_INCLUDE_EXTENSION_H"};
+  append(flags, includes);
+  append(flags, {"-fPIC", "-std=c++17"});
   return flags;
 }
 
@@ -119,21 +114,20 @@ std::vector<std::string> cxx_flags(const std::vector<std::string>& includes) {
 // later, when the candidate gives none. -ccbin names the compiler explicitly that nvcc would find
 // by itself.  NVTX is disabled: CUB's headers include it, and it looks for its library at run time
 // (dlopen, getenv), so that a candidate with CUB would seem to load code.
-std::vector<std::string> nvcc_flags(const std::vector<std::string>& includes,
-                                    const CudaRuntime& runtime) {
-  std::vector<std::string> flags = {"-DTORCH_API_INCLUDE_EXTENSION_H"};
-  flags.insert(flags.end(), includes.begin(), includes.end());
-  flags.insert(flags.end(), {"-D__CUDA_NO_HALF_OPERATORS__", "-D__CUDA_NO_HALF_CONVERSIONS__",
-                             "-D__CUDA_NO_BFLOAT16_CONVERSIONS__", "-D__CUDA_NO_HALF2_OPERATORS__",
-                             "-DNVTX_DISABLE", "--expt-relaxed-constexpr",
-                             "--compiler-options=-fPIC", "-ccbin=" + runtime.compiler.string()});
-  flags.insert(flags.end(), runtime.code_flags.begin(), runtime.code_flags.end());
+Flags nvcc_flags(const Flags& includes, const CudaRuntime& runtime) {
+  Flags flags = {"-DTORCH_API_INCLUDE_EXTENSION_H"};
+  append(flags, includes);
+  append(flags, {"-D__CUDA_NO_HALF_OPERATORS__", "-D__CUDA_NO_HALF_CONVERSIONS__",
+                 "-D__CUDA_NO_BFLOAT16_CONVERSIONS__", "-D__CUDA_NO_HALF2_OPERATORS__",
+                 "-DNVTX_DISABLE", "--expt-relaxed-constexpr", "--compiler-options=-fPIC",
+                 "-ccbin=" + runtime.compiler.string()});
+  append(flags, runtime.code_flags);
   return flags;
 }
 
 // A toolkit from PyPI has libcudart.so.13 and no libcudart.so.
 std::string cudart_flag(const fs::path& folder) {
-  if (is_there(folder / "libcudart.so")) return "-lcudart";
+  if (path_exists(folder / "libcudart.so")) return "-lcudart";
   std::error_code failure;
   for (const auto& entry : fs::directory_iterator(folder, failure)) {
     const std::string name = entry.path().filename().string();
@@ -142,21 +136,21 @@ std::string cudart_flag(const fs::path& folder) {
   return "-lcudart";
 }
 
-std::vector<std::string> cudart_flags(const fs::path& root) {
-  const fs::path folder = is_there(root / "lib64") ? root / "lib64" : root / "lib";
+Flags cudart_flags(const fs::path& root) {
+  const fs::path folder = path_exists(root / "lib64") ? root / "lib64" : root / "lib";
   return {"-L" + folder.string(), cudart_flag(folder)};
 }
 
 // The function _prepare_ldflags.
-std::vector<std::string> link_flags(const PyTorch& pytorch, const fs::path& root) {
-  std::vector<std::string> flags = {"-L" + (pytorch.root / "lib").string(),
-                                    "-lc10",
-                                    "-lc10_cuda",
-                                    "-ltorch_cpu",
-                                    "-ltorch_cuda",
-                                    "-ltorch",
-                                    "-ltorch_python"};
-  for (std::string& flag : cudart_flags(root)) flags.push_back(std::move(flag));
+Flags link_flags(const PyTorch& pytorch, const fs::path& root) {
+  Flags flags = {"-L" + (pytorch.root / "lib").string(),
+                 "-lc10",
+                 "-lc10_cuda",
+                 "-ltorch_cpu",
+                 "-ltorch_cuda",
+                 "-ltorch",
+                 "-ltorch_python"};
+  append(flags, cudart_flags(root));
   return flags;
 }
 
@@ -168,7 +162,7 @@ std::string with_features(std::string_view architecture) {
   return name;
 }
 
-std::vector<std::string> code_flags(const std::string& architecture, CodeKind code) {
+Flags code_flags(const std::string& architecture, CodeKind code) {
   if (code == CodeKind::kMachine) return {gencode_flag(architecture)};
   const std::string name = with_features(architecture);
   // The machine code is not used, but sources that ptxas rejects must not compile.
@@ -176,23 +170,15 @@ std::vector<std::string> code_flags(const std::string& architecture, CodeKind co
           "--fatbin-options=-compress=false", "-lineinfo"};
 }
 
-std::string joined(const std::vector<std::string>& flags) {
-  std::string text;
-  for (const std::string& flag : flags) text += flag + '\0';
-  return text;
-}
-
 // The preludes, preprocessed for the host, with their macros.
-Result<std::string> preprocessed(const CudaRuntime& runtime,
-                                 const std::vector<std::string>& cxx_flags,
+Result<std::string> preprocessed(const CudaRuntime& runtime, const Flags& cxx_flags,
                                  const std::string& prelude) {
   MC_TRY(const TemporaryDirectory work, TemporaryDirectory::create("mc-names"), "names");
   const fs::path source = work.path() / "names.cpp";
   MC_TRY_VOID(write_file_atomically(source, prelude), "names");
-  std::vector<std::string> argv = {runtime.compiler.string()};
-  argv.insert(argv.end(), cxx_flags.begin(), cxx_flags.end());
-  argv.insert(argv.end(),
-              {"-I" + (runtime.root / "include").string(), "-E", "-dD", "-P", source.string()});
+  Flags argv = {runtime.compiler.string()};
+  append(argv, cxx_flags);
+  append(argv, {"-I" + (runtime.root / "include").string(), "-E", "-dD", "-P", source.string()});
   return run_tool(argv);
 }
 
@@ -218,10 +204,10 @@ std::string release_of_nvcc(const std::string& version_text) {
 namespace {
 
 // The flags of nvcc_flags() in NVRTC's form.
-std::vector<std::string> nvrtc_flags(const CudaRuntime& runtime) {
-  std::vector<std::string> flags = {
-      "-arch=sm_" + with_features(runtime.architecture), "--ptxas-options=-v",
-      "-I" + (runtime.root / "include").string(), "-I" + (runtime.root / "include/cccl").string()};
+Flags nvrtc_flags(const CudaRuntime& runtime) {
+  Flags flags = {"-arch=sm_" + with_features(runtime.architecture), "--ptxas-options=-v",
+                 "-I" + (runtime.root / "include").string(),
+                 "-I" + (runtime.root / "include/cccl").string()};
   for (const std::string& flag : runtime.nvcc_flags) {
     if (flag.starts_with("-D__CUDA_NO_")) flags.push_back(flag);
   }
@@ -232,9 +218,9 @@ std::vector<std::string> nvrtc_flags(const CudaRuntime& runtime) {
 Status precompile(const CudaRuntime& runtime, const CudaFacade& facade, const fs::path& folder) {
   const fs::path header = folder / kHeader;
   MC_TRY_VOID(write_file_atomically(header, kWithBinding + runtime.cxx_prelude), "header");
-  std::vector<std::string> argv = {runtime.compiler.string()};
-  argv.insert(argv.end(), facade.cxx_flags.begin(), facade.cxx_flags.end());
-  argv.insert(argv.end(), {"-x", "c++-header", header.string(), "-o", header.string() + ".gch"});
+  Flags argv = {runtime.compiler.string()};
+  append(argv, facade.cxx_flags);
+  append(argv, {"-x", "c++-header", header.string(), "-o", header.string() + ".gch"});
   MC_TRY_VOID(run_tool(argv), "precompile a header");
   return ok();
 }
@@ -267,7 +253,7 @@ Status add_facade(CudaRuntime& runtime, const PyTorch& pytorch, const Layout& la
                   const Progress& progress) {
   const fs::path folder = fs::weakly_canonical(layout.share("device/facade"));
   MC_TRY(const std::string headers, hash_of_files(folder, {"include", "bind", "device"}), "facade");
-  const std::vector<std::string> includes =
+  const Flags includes =
       as_include_flags({folder / "include", folder / "bind", runtime.root / "include"});
   CudaFacade facade;
   facade.nvcc_flags = nvcc_flags(includes, runtime);
@@ -316,7 +302,7 @@ std::string gencode_flag(std::string_view architecture) {
 
 fs::path find_sanitizer(const fs::path& root) {
   std::vector<fs::path> folders = program_folders();
-  folders.insert(folders.begin(), {root / "bin", root / "compute-sanitizer"});
+  if (!root.empty()) folders.insert(folders.begin(), {root / "bin", root / "compute-sanitizer"});
   for (const fs::path& folder : folders) {
     std::error_code failure;
     const fs::path program = fs::canonical(folder / "compute-sanitizer", failure);
@@ -342,7 +328,7 @@ Result<CudaRuntime> find_cuda_runtime(const PyTorch& pytorch, const std::string&
   runtime.release = release_of_nvcc(nvcc_version);
 
   runtime.code_flags = code_flags(architecture, code);
-  const std::vector<std::string> includes = include_flags(pytorch, runtime.root);
+  const Flags includes = include_flags(pytorch, runtime.root);
   runtime.cxx_flags = cxx_flags(includes);
   runtime.nvcc_flags = nvcc_flags(includes, runtime);
   runtime.link_flags = link_flags(pytorch, runtime.root);

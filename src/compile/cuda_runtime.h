@@ -80,8 +80,8 @@ Result<CudaRuntime> find_cuda_runtime(const PyTorch& pytorch, const std::string&
 Status add_facade(CudaRuntime& runtime, const PyTorch& pytorch, const Layout& layout,
                   const Progress& progress);
 
-// The path of compute-sanitizer in the toolkit at `root`, or elsewhere on the machine; "" where
-// there is none.
+// The path of compute-sanitizer in the toolkit at `root`, "" for none, or elsewhere on the machine;
+// "" where there is none.
 std::filesystem::path find_sanitizer(const std::filesystem::path& root);
 
 // "-gencode=arch=compute_90a,code=sm_90a".

@@ -22,6 +22,7 @@
 #include "compile/artifact_store.h"
 #include "compile/build.h"
 #include "compile/diagnostics.h"
+#include "compile/tool.h"
 #include "core/cancel.h"
 #include "core/check.h"
 #include "core/file.h"
@@ -30,7 +31,6 @@ namespace mc::compile {
 namespace {
 
 namespace fs = std::filesystem;
-using Flags = std::vector<std::string>;
 
 // The flags for one set of headers.
 struct Way {
@@ -106,10 +106,6 @@ bool gives_standard(const Flags& flags) {
 
 std::string object_of(const Job& job, const Unit& unit) {
   return (job.build.directory / (unit.file + ".o")).string();
-}
-
-void append(Flags& flags, const Flags& more) {
-  flags.insert(flags.end(), more.begin(), more.end());
 }
 
 // Flags that include the precompiled header in a host object.
@@ -328,17 +324,17 @@ Result<Compilation> CudaToolchain::find_or_build(const Extension& given,
   Extension extension = given;
   extension.name = slot.module;
   MC_TRY(const ArtifactStore::Work work, store_.begin(), "cache");
-  const Build place{work.path(), runtime_.visible, limits, cpu_us, true};
+  const Build base{work.path(), runtime_.visible, limits, cpu_us, true};
   const auto& facade = runtime_.facade;
   const auto build_with = [&](Headers headers) {
     if (headers == Headers::kFacade) {
       MC_CHECK(facade.has_value());
       const Way thin{facade->nvcc_flags, facade->cxx_flags, facade->link_flags, true};
       const QuickCompiler* quick = facade->quick ? &*facade->quick : nullptr;
-      return build({runtime_, thin, extension, mapper, place, quick});
+      return build({runtime_, thin, extension, mapper, base, quick});
     }
     const Way full{runtime_.nvcc_flags, runtime_.cxx_flags, runtime_.link_flags, false};
-    return build({runtime_, full, extension, mapper, place});
+    return build({runtime_, full, extension, mapper, base});
   };
   const Facade* names = facade ? &facade->names : nullptr;
   MC_TRY(auto built, build_with_fallback<StepEnd>(names, extension, mapper, build_with), "CUDA");
@@ -358,7 +354,7 @@ Result<Compilation> CudaToolchain::find_or_build(const Extension& given,
                     .library = library_in(slot.home, slot.module),
                     .full_headers = full_headers};
   MC_TRY(artifact.undefined_symbols,
-         undefined_symbols(place, runtime_.nm, library_in(work.path(), slot.module)), "symbols");
+         undefined_symbols(base, runtime_.nm, library_in(work.path(), slot.module)), "symbols");
   MC_CHECK(std::holds_alternative<std::string>(end));
   artifact.kernels = parse_kernel_resources(std::get<std::string>(end));
   MC_TRY(artifact, store_.publish(work, slot, given, artifact), "cache");

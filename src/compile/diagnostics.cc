@@ -29,6 +29,7 @@
 #include <string>
 
 #include "core/demangle.h"
+#include "core/text.h"
 #include "task/text.h"
 
 namespace mc::compile {
@@ -60,24 +61,18 @@ int number_of(std::string_view text) {
   return error == std::errc() && end == text.data() + text.size() ? std::max(number, 0) : 0;
 }
 
-std::string_view trimmed(std::string_view text) {
-  const size_t begin = text.find_first_not_of(" \t\r");
-  if (begin == std::string_view::npos) return "";
-  return text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
-}
-
 // "error: message", "error #20-D: message", "fatal   : message".
-struct Said {
+struct Message {
   const char* severity;
-  std::string_view message;
+  std::string_view text;
 };
 
-std::optional<Said> parse_said(std::string_view text) {
+std::optional<Message> parse_message(std::string_view text) {
   for (const Word& word : kWords) {
     if (!text.starts_with(word.text)) continue;
     std::string_view rest = trimmed(text.substr(word.text.size()));
     if (rest.starts_with('#')) rest = trimmed(rest.substr(std::min(rest.find(':'), rest.size())));
-    if (rest.starts_with(':')) return Said{word.severity, trimmed(rest.substr(1))};
+    if (rest.starts_with(':')) return Message{word.severity, trimmed(rest.substr(1))};
   }
   return std::nullopt;
 }
@@ -86,7 +81,7 @@ struct Found {
   std::string file;  // Empty where the message names no file.
   int line = 0;
   int column = 0;
-  Said said;
+  Message message;
 };
 
 // The name of the file; "" for nvcc's intermediate files, whose names mean nothing to a user.
@@ -101,9 +96,9 @@ std::optional<Found> parse_front_end(std::string_view line) {
   const size_t open = line.rfind('(', close);
   if (open == std::string_view::npos || open == 0) return std::nullopt;
   const int number = number_of(line.substr(open + 1, close - open - 1));
-  const auto said = parse_said(line.substr(close + 3));
-  if (number == 0 || !said) return std::nullopt;
-  return Found{plain_file(line.substr(0, open)), number, 0, *said};
+  const auto message = parse_message(line.substr(close + 3));
+  if (number == 0 || !message) return std::nullopt;
+  return Found{plain_file(line.substr(0, open)), number, 0, *message};
 }
 
 // Removes ":12" from the end of `text` and returns the number; 0 when there is none.
@@ -118,13 +113,13 @@ int take_number(std::string_view& text) {
 // The form is "file:12:3: error: ...", or without the column.
 std::optional<Found> parse_host(std::string_view line) {
   for (size_t at = line.find(": "); at != std::string_view::npos; at = line.find(": ", at + 1)) {
-    const auto said = parse_said(line.substr(at + 2));
-    if (!said) continue;
+    const auto message = parse_message(line.substr(at + 2));
+    if (!message) continue;
     std::string_view file = line.substr(0, at);
     const int last = take_number(file);
     const int first = take_number(file);
-    if (last == 0) return Found{"", 0, 0, *said};
-    return Found{plain_file(file), first > 0 ? first : last, first > 0 ? last : 0, *said};
+    if (last == 0) return Found{"", 0, 0, *message};
+    return Found{plain_file(file), first > 0 ? first : last, first > 0 ? last : 0, *message};
   }
   return std::nullopt;
 }
@@ -135,9 +130,10 @@ std::optional<Found> parse_tool(std::string_view line) {
   if (std::ranges::find(kTools, line.substr(0, space)) == std::end(kTools)) return std::nullopt;
   std::string_view rest = line.substr(space + 1);
   if (const size_t position = rest.find("; "); position != std::string_view::npos) {
-    if (const auto said = parse_said(rest.substr(position + 2))) return Found{"", 0, 0, *said};
+    if (const auto message = parse_message(rest.substr(position + 2)))
+      return Found{"", 0, 0, *message};
   }
-  if (const auto said = parse_said(rest)) return Found{"", 0, 0, *said};
+  if (const auto message = parse_message(rest)) return Found{"", 0, 0, *message};
   return std::nullopt;
 }
 
@@ -201,8 +197,8 @@ int column_of(const Block& block, const task::SourceLocation& location) {
 
 // The candidate's own line that a context line refers to: "... at line 4 of cuda_sources[0]", or
 // "... at line 4" of the same file.
-task::SourceLocation place_in_context(const Block& block, const std::string& file,
-                                      const LocationMapper& mapper) {
+task::SourceLocation location_in_context(const Block& block, const std::string& file,
+                                         const LocationMapper& mapper) {
   task::SourceLocation own;
   for (const std::string& line : block.context) {
     constexpr std::string_view kAt = " at line ";
@@ -224,24 +220,24 @@ task::SourceLocation place_in_context(const Block& block, const std::string& fil
 task::Diagnostic front_end_diagnostic(const Found& found, std::istringstream& stream,
                                       const LocationMapper& mapper) {
   const Block block = read_block(stream);
-  std::string message = std::string(found.said.message) + block.more;
+  std::string message = std::string(found.message.text) + block.more;
   task::SourceLocation location = mapper.map(found.file, found.line, 0);
   location.column = column_of(block, location);
   if (location.excerpt.empty()) {
-    if (task::SourceLocation own = place_in_context(block, found.file, mapper);
+    if (task::SourceLocation own = location_in_context(block, found.file, mapper);
         !own.excerpt.empty()) {
       location = std::move(own);
     }
   }
   for (const std::string& line : block.context) message += "; " + std::string(trimmed(line));
   if (!mapper.owns(location.source)) location.source = short_path(location.source);
-  return {found.said.severity, with_short_paths(message).substr(0, kMessageBytesMax), location};
+  return {found.message.severity, with_short_paths(message).substr(0, kMessageBytesMax), location};
 }
 
 // ---- g++ ----------------------------------------------------------------------------------------
 
 // The location in "file:12:3" or "file:12", as far as it can be parsed.
-task::SourceLocation place_at(std::string_view text, const LocationMapper& mapper) {
+task::SourceLocation location_at(std::string_view text, const LocationMapper& mapper) {
   const int last = take_number(text);
   const int first = take_number(text);
   if (last == 0) return {};
@@ -264,7 +260,7 @@ bool read_surroundings(std::string_view line, const LocationMapper& mapper, Surr
     if (is_first) around = {};
     std::string_view where = line.substr(is_first ? kIncluded.size() : kFrom.size());
     while (where.ends_with(',') || where.ends_with(':')) where.remove_suffix(1);
-    if (task::SourceLocation location = place_at(where, mapper); !location.excerpt.empty()) {
+    if (task::SourceLocation location = location_at(where, mapper); !location.excerpt.empty()) {
       around.include = std::move(location);
     }
     return true;
@@ -282,7 +278,7 @@ bool read_surroundings(std::string_view line, const LocationMapper& mapper, Surr
     return true;
   }
   if (!rest.starts_with("  ")) return false;
-  task::SourceLocation location = place_at(line.substr(0, colon), mapper);
+  task::SourceLocation location = location_at(line.substr(0, colon), mapper);
   if (around.use.excerpt.empty() && !location.excerpt.empty()) around.use = std::move(location);
   return true;
 }
@@ -311,8 +307,8 @@ std::string without_our_names(std::string message) {
 
 task::Diagnostic host_diagnostic(const Found& found, const Surroundings& around,
                                  const LocationMapper& mapper) {
-  std::string message = without_our_names(with_short_paths(with_plain_names(found.said.message)));
-  task::Diagnostic diagnostic{found.said.severity, std::move(message), {}};
+  std::string message = without_our_names(with_short_paths(with_plain_names(found.message.text)));
+  task::Diagnostic diagnostic{found.message.severity, std::move(message), {}};
   if (found.file.empty()) return diagnostic;
   diagnostic.location = mapper.map(found.file, found.line, found.column);
   if (!diagnostic.location.excerpt.empty()) return diagnostic;
@@ -320,11 +316,11 @@ task::Diagnostic host_diagnostic(const Found& found, const Surroundings& around,
   if (diagnostic.severity == "note") return diagnostic;
   if (!around.use.excerpt.empty()) {
     const std::string told = told_of_binding(diagnostic.message, around);
-    const std::string where = " (in " + task::place_name(diagnostic.location) + ")";
+    const std::string where = " (in " + task::location_name(diagnostic.location) + ")";
     diagnostic.message = told.empty() ? diagnostic.message + where : told;
     diagnostic.location = around.use;
   } else if (!around.include.excerpt.empty()) {
-    diagnostic.message += " (in what " + task::place_name(around.include) + " includes)";
+    diagnostic.message += " (in what " + task::location_name(around.include) + " includes)";
   }
   return diagnostic;
 }
@@ -332,7 +328,7 @@ task::Diagnostic host_diagnostic(const Found& found, const Surroundings& around,
 // True for an expansion note: an error in a header's macro belongs to the line that used the macro.
 bool is_expansion(const task::Diagnostic& last, const Found& found) {
   return last.severity == "error" && last.location.excerpt.empty() &&
-         found.said.message.starts_with("in expansion of macro ");
+         found.message.text.starts_with("in expansion of macro ");
 }
 
 // ---- ld -----------------------------------------------------------------------------------------
@@ -340,11 +336,11 @@ bool is_expansion(const task::Diagnostic& last, const Found& found) {
 std::optional<task::Diagnostic> linker_diagnostic(std::string_view line,
                                                   const LocationMapper& mapper) {
   task::Diagnostic diagnostic{"error", "", {}};
-  for (const std::string_view said : {": undefined reference to ", ": multiple definition of "}) {
-    const size_t at = line.find(said);
+  for (const std::string_view error : {": undefined reference to ", ": multiple definition of "}) {
+    const size_t at = line.find(error);
     if (at == std::string_view::npos) continue;
     const std::string_view where = line.substr(0, at);
-    task::SourceLocation location = place_at(where.substr(where.rfind('/') + 1), mapper);
+    task::SourceLocation location = location_at(where.substr(where.rfind('/') + 1), mapper);
     if (!location.excerpt.empty()) diagnostic.location = std::move(location);
     diagnostic.message = with_short_paths(line.substr(at + 2));
     return diagnostic;
@@ -410,7 +406,7 @@ std::vector<task::Diagnostic> parse_diagnostics(std::string_view output,
     auto found = parse_tool(line);
     const std::string tool = found ? line.substr(0, line.find(' ')) + ": " : "";
     if (!found) found = parse_host(line);
-    if (!found || says_nothing(line, found->said.message)) continue;
+    if (!found || says_nothing(line, found->message.text)) continue;
     task::Diagnostic diagnostic = host_diagnostic(*found, around, mapper);
     if (!diagnostics.empty() && is_expansion(diagnostics.back(), *found)) {
       diagnostics.back().location = diagnostic.location;
@@ -424,17 +420,6 @@ std::vector<task::Diagnostic> parse_diagnostics(std::string_view output,
     diagnostics.push_back(std::move(diagnostic));
   }
   return errors_first(std::move(diagnostics), num_max);
-}
-
-task::Unsupported outside(const task::Diagnostic& first) {
-  return {{{"compile.outside", "a header that it includes does not compile: " + first.message,
-            first.location}}};
-}
-
-bool starts_outside(const std::vector<task::Diagnostic>& diagnostics,
-                    const LocationMapper& mapper) {
-  return !diagnostics.empty() && !diagnostics.front().location.source.empty() &&
-         !mapper.owns(diagnostics.front().location.source);
 }
 
 }  // namespace mc::compile

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "compile/extension.h"
-#include "task/verdict.h"
+#include "task/evidence.h"
 
 namespace mc::compile {
 
@@ -23,13 +23,6 @@ inline constexpr size_t kDiagnosticsMax = 32;
 std::vector<task::Diagnostic> parse_diagnostics(std::string_view output,
                                                 const LocationMapper& mapper,
                                                 size_t num_max = kDiagnosticsMax);
-
-// True if the first diagnostic is in a header that is not the candidate's, and no use of a template
-// or macro by the candidate led to it.
-bool starts_outside(const std::vector<task::Diagnostic>& diagnostics, const LocationMapper& mapper);
-
-// The outcome where headers that are not the candidate's fail to compile by themselves.
-task::Unsupported outside(const task::Diagnostic& first);
 
 // The path in the form of an #include: "ATen/Tensor.h" of "/opt/torch/include/ATen/Tensor.h".
 std::string short_path(std::string_view path);

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
-#include <sstream>
 
 #include <nlohmann/json.hpp>
 
 #include "core/check.h"
+#include "core/text.h"
 #include "lex/token.h"
 
 namespace mc::compile {
@@ -128,14 +128,9 @@ std::string binding_of(const Extension& extension) {
   return text + "}\n";
 }
 
-std::vector<std::string> lines_of(std::string_view text) {
-  std::vector<std::string> lines;
-  std::istringstream stream{std::string(text)};
-  for (std::string line; std::getline(stream, line);) {
-    if (!line.empty() && line.back() == '\r') line.pop_back();
-    lines.push_back(line);
-  }
-  return lines;
+std::vector<std::string> copied_lines_of(std::string_view text) {
+  const std::vector<std::string_view> lines = lines_of(text);
+  return {lines.begin(), lines.end()};
 }
 
 constexpr size_t kTellingBytesMin = 4;  // A shorter line does not identify its origin.
@@ -188,8 +183,7 @@ constexpr std::string_view kModule = "PYBIND11_MODULE";
 
 bool is_identifier(std::string_view name) {
   return !name.empty() && std::isdigit(static_cast<unsigned char>(name.front())) == 0 &&
-         std::ranges::all_of(name,
-                             [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
+         std::ranges::all_of(name, is_word_byte);
 }
 
 // The use that a source makes of the name of its extension.
@@ -325,20 +319,6 @@ bool is_name_free(const Extension& extension, const std::vector<std::string>& fl
 
 namespace {
 
-bool is_of_word(char letter) {
-  return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_';
-}
-
-bool has_word(std::string_view text, std::string_view word) {
-  for (size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
-    const size_t end = at + word.size();
-    if ((at == 0 || !is_of_word(text[at - 1])) && (end == text.size() || !is_of_word(text[end]))) {
-      return true;
-    }
-  }
-  return false;
-}
-
 // "add" of "void (anonymous namespace)::add<float>(float*)".
 std::string name_in(std::string_view kernel) {
   constexpr std::string_view kUnnamed = "(anonymous namespace)::";
@@ -347,16 +327,16 @@ std::string name_in(std::string_view kernel) {
   }
   kernel = kernel.substr(0, kernel.find_first_of("<("));
   size_t begin = kernel.size();
-  while (begin > 0 && is_of_word(kernel[begin - 1])) --begin;
+  while (begin > 0 && is_word_byte(kernel[begin - 1])) --begin;
   return std::string(kernel.substr(begin));
 }
 
 }  // namespace
 
 LocationMapper::LocationMapper(std::string_view candidate, const std::vector<Extension>& extensions)
-    : candidate_lines_(lines_of(candidate)) {
+    : candidate_lines_(copied_lines_of(candidate)) {
   const auto add = [&](size_t extension, const SourceFile& source) {
-    Piece piece{extension, source.name, lines_of(source.text), -1};
+    Piece piece{extension, source.name, copied_lines_of(source.text), -1};
     piece.offset = offset_between(piece.lines, candidate_lines_);
     pieces_.push_back(std::move(piece));
   };
@@ -388,7 +368,7 @@ task::SourceLocation LocationMapper::map(const std::string& piece_name, int line
   const std::string word = name_in(kernel);
   std::ranges::stable_partition(named, [&](const Piece* piece) {
     return !word.empty() && std::ranges::any_of(piece->lines, [&](std::string_view text) {
-      return has_word(text, word);
+      return contains_word(text, word);
     });
   });
   for (const Piece* one : named) {

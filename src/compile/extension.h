@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "core/result.h"
-#include "task/verdict.h"
+#include "task/evidence.h"
 
 namespace mc::compile {
 

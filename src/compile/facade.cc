@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <sstream>
 #include <system_error>
 #include <utility>
 
 #include "core/file.h"
+#include "core/text.h"
 #include "lex/code.h"
 #include "lex/token.h"
 
@@ -33,17 +33,15 @@ constexpr std::array<std::string_view, 7> kMacros = {"AT_",       "TORCH_",     
 // A macro that a compiler flag defines.
 constexpr std::string_view kGiven = "TORCH_EXTENSION_NAME";
 
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
-
 template <class Take>
 void for_each_identifier(std::string_view text, Take take) {
   for (size_t i = 0; i < text.size();) {
-    if (!is_word(text[i])) {
+    if (!is_word_byte(text[i])) {
       ++i;
       continue;
     }
     const size_t begin = i;
-    while (i < text.size() && is_word(text[i])) ++i;
+    while (i < text.size() && is_word_byte(text[i])) ++i;
     if (std::isdigit(static_cast<unsigned char>(text[begin])) == 0) {
       take(text.substr(begin, i - begin));
     }
@@ -323,17 +321,18 @@ bool Facade::is_own_error(const std::string& message) const {
   if (!member.empty() && is_listed && is_made_up(member)) return true;
   if (is_number_as_tensor(message)) return true;
   bool is_ours = false;
-  const std::string said = message.substr(0, message.find("; did you mean "));
-  for_each_identifier(said, [&](std::string_view word) {
+  const std::string problem = message.substr(0, message.find("; did you mean "));
+  for_each_identifier(problem, [&](std::string_view word) {
     is_ours |= is_one_of(word, kInner) || (is_one_of(word, kNamespaces) && word != "at");
   });
   // The words "identifier" and "expression" are names in PyTorch's headers, and words of the
   // compiler, too; so only quoted names count.
-  for_each_identifier(quoted_in(said),
+  for_each_identifier(quoted_in(problem),
                       [&](std::string_view word) { is_ours |= missing_.contains(word); });
   // The name "at" is an English word, too.
-  is_ours |= said.find("at::") != std::string::npos || said.find("\"at\"") != std::string::npos ||
-             said.find("'at'") != std::string::npos;
+  is_ours |= problem.find("at::") != std::string::npos ||
+             problem.find("\"at\"") != std::string::npos ||
+             problem.find("'at'") != std::string::npos;
   return !is_ours;
 }
 

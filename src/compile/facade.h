@@ -25,7 +25,7 @@
 
 #include "compile/extension.h"
 #include "core/result.h"
-#include "task/verdict.h"
+#include "task/outcome.h"
 
 namespace mc::compile {
 

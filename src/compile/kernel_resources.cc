@@ -17,6 +17,10 @@
 #include "core/demangle.h"
 
 namespace mc::compile {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(KernelResources, kernel, name, registers, spill_store_bytes,
+                                   spill_load_bytes, stack_bytes, shared_bytes, constant_bytes)
+
 namespace {
 
 using Json = nlohmann::json;
@@ -63,28 +67,11 @@ void read_usage(std::string_view line, KernelResources& kernel) {
 }  // namespace
 
 std::string to_json(const std::vector<KernelResources>& kernels) {
-  Json json = Json::array();
-  for (const KernelResources& kernel : kernels) {
-    json.push_back({{"kernel", kernel.kernel},
-                    {"name", kernel.name},
-                    {"registers", kernel.registers},
-                    {"spill_store_bytes", kernel.spill_store_bytes},
-                    {"spill_load_bytes", kernel.spill_load_bytes},
-                    {"stack_bytes", kernel.stack_bytes},
-                    {"shared_bytes", kernel.shared_bytes},
-                    {"constant_bytes", kernel.constant_bytes}});
-  }
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return Json(kernels).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 Result<std::vector<KernelResources>> kernels_from_json(std::string_view text) try {
-  std::vector<KernelResources> kernels;
-  for (const Json& json : Json::parse(text)) {
-    kernels.push_back({json.at("kernel"), json.at("name"), json.at("registers"),
-                       json.at("spill_store_bytes"), json.at("spill_load_bytes"),
-                       json.at("stack_bytes"), json.at("shared_bytes"), json.at("constant_bytes")});
-  }
-  return kernels;
+  return Json::parse(text).get<std::vector<KernelResources>>();
 } catch (const Json::exception& wrong) {
   return Error{ErrorCode::kInvalidInput, std::string("no kernels: ") + wrong.what()};
 }

@@ -13,26 +13,17 @@
 
 #include "compile/once.h"
 #include "compile/tool.h"
+#include "core/file.h"
 #include "core/hash.h"
 
 namespace mc::compile {
 namespace {
 
 namespace fs = std::filesystem;
-using Flags = std::vector<std::string>;
 
 constexpr const char* kInstallToolkit = "install the MUSA SDK and set MUSA_HOME";
 constexpr const char* kAtenSources[] = {"device/facade/runtime/record.cc",
                                         "device/facade/runtime/guard.cc"};
-
-bool is_there(const fs::path& path) {
-  std::error_code failure;
-  return fs::exists(path, failure);
-}
-
-void append(Flags& flags, const Flags& more) {
-  flags.insert(flags.end(), more.begin(), more.end());
-}
 
 Flags include_flags(const PyTorch& pytorch, const fs::path& home) {
   const fs::path compatible = pytorch.torch_musa / "share/generated_cuda_compatible";
@@ -61,12 +52,6 @@ Flags link_flags(const PyTorch& pytorch, const MusaToolkit& toolkit) {
           "-lmusart"};
 }
 
-std::string joined(const Flags& flags) {
-  std::string text;
-  for (const std::string& flag : flags) text += flag + '\0';
-  return text;
-}
-
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
   return value != nullptr ? value : "";
@@ -87,24 +72,24 @@ Result<std::string> soname_of(const fs::path& library) {
 
 // ---- Native code of the device's processes ------------------------------------------------------
 
-struct Places {
+struct Folders {
   fs::path share;     // The folder that contains device/.
   fs::path includes;  // The include folder of MUSA.
   fs::path names;     // The folder that names.py wrote.
 };
 
 // The command of g++ for sources of device/ with MUSA names.
-Flags device_command(const Places& places) {
+Flags device_command(const Folders& folders) {
   return {"g++",
           "-std=c++20",
           "-O2",
           "-fPIC",
           "-include",
-          (places.names / "names.h").string(),
-          "-I" + places.names.string(),
-          "-I" + (places.share / "device").string(),
+          (folders.names / "names.h").string(),
+          "-I" + folders.names.string(),
+          "-I" + (folders.share / "device").string(),
           "-isystem",
-          places.includes.string(),
+          folders.includes.string(),
           "-static-libstdc++",
           "-static-libgcc"};
 }
@@ -116,8 +101,8 @@ void append_sources(Flags& argv, const fs::path& device, const char* folder) {
   }
 }
 
-Status make_executor(const Places& places, const CudaRuntime& runtime, const fs::path& folder) {
-  const fs::path device = places.share / "device";
+Status make_executor(const Folders& folders, const CudaRuntime& runtime, const fs::path& folder) {
+  const fs::path device = folders.share / "device";
   const std::string kernels = (folder / "kernels.o").string();
   MC_TRY_VOID(run_tool({"env",
                         "-u",
@@ -130,17 +115,17 @@ Status make_executor(const Places& places, const CudaRuntime& runtime, const fs:
                         "-O2",
                         "-fPIC",
                         "-include",
-                        (places.names / "names.h").string(),
-                        "-I" + places.names.string(),
+                        (folders.names / "names.h").string(),
+                        "-I" + folders.names.string(),
                         "-I" + device.string(),
                         "-isystem",
-                        places.includes.string(),
+                        folders.includes.string(),
                         "-c",
                         (device / "cuda/kernels.cu").string(),
                         "-o",
                         kernels}),
               "kernels");
-  Flags argv = device_command(places);
+  Flags argv = device_command(folders);
   append_sources(argv, device, "cuda");
   append(argv,
          {kernels, "-shared", "-Wl,--exclude-libs,ALL", "-L" + musa_toolkit().libraries.string(),
@@ -157,10 +142,10 @@ Result<Flags> client_names() {
   return Flags{runtime, driver};
 }
 
-Status make_client(const Places& places, const fs::path& folder) {
-  const fs::path device = places.share / "device";
+Status make_client(const Folders& folders, const fs::path& folder) {
+  const fs::path device = folders.share / "device";
   MC_TRY(const Flags sonames, client_names(), "client");
-  Flags argv = device_command(places);
+  Flags argv = device_command(folders);
   append_sources(argv, device, "client");
   append(argv, {"-shared", "-Wl,-z,defs",
                 "-Wl,--version-script=" + (device / "musa/libmusart.map").string(),
@@ -171,16 +156,16 @@ Status make_client(const Places& places, const fs::path& folder) {
   return ok();
 }
 
-Status make_aten(const Places& places, const PyTorch& pytorch, const fs::path& folder) {
+Status make_aten(const Folders& folders, const PyTorch& pytorch, const fs::path& folder) {
   Flags argv = {"g++",
                 "-std=c++17",
                 "-O2",
                 "-fPIC",
                 "-shared",
                 "-w",
-                "-I" + (places.share / "device/facade/runtime").string()};
+                "-I" + (folders.share / "device/facade/runtime").string()};
   for (const fs::path& include : pytorch.include_dirs()) argv.push_back("-I" + include.string());
-  for (const char* source : kAtenSources) argv.push_back((places.share / source).string());
+  for (const char* source : kAtenSources) argv.push_back((folders.share / source).string());
   append(argv, {"-L" + (pytorch.root / "lib").string(), "-ltorch_python", "-ltorch_cpu", "-ltorch",
                 "-lc10", "-o", (folder / "aten.so").string()});
   MC_TRY_VOID(run_tool(argv), "ATen library");
@@ -198,13 +183,13 @@ MusaToolkit musa_toolkit() {
   toolkit.mcc =
       given.empty() ? toolkit.home / "bin/mcc" : fs::path(given.substr(given.rfind(' ') + 1));
   toolkit.libraries =
-      is_there(toolkit.home / "lib64") ? toolkit.home / "lib64" : toolkit.home / "lib";
+      path_exists(toolkit.home / "lib64") ? toolkit.home / "lib64" : toolkit.home / "lib";
   return toolkit;
 }
 
 Result<CudaRuntime> find_musa_runtime(const PyTorch& pytorch, const std::string& architecture) {
   const MusaToolkit toolkit = musa_toolkit();
-  if (!is_there(toolkit.mcc)) {
+  if (!path_exists(toolkit.mcc)) {
     return Error{ErrorCode::kUnavailable, "no " + toolkit.mcc.string() + ": " + kInstallToolkit};
   }
   if (pytorch.torch_musa.empty()) {
@@ -246,14 +231,14 @@ Result<MusaLibraries> prepare_musa_libraries(const PyTorch& pytorch, const CudaR
   const Once once{"musa", content_hash({runtime.fingerprint, pytorch.root.string(), files}),
                   "building the MUSA device process (once)"};
   const auto build = [&](const fs::path& folder) -> Status {
-    const Places places{share, runtime.root / "include", folder / "names"};
-    fs::create_directory(places.names);
+    const Folders folders{share, runtime.root / "include", folder / "names"};
+    fs::create_directory(folders.names);
     MC_TRY_VOID(run_tool({pytorch.python.string(), "-P", (share / "device/musa/names.py").string(),
-                          (share / "device").string(), places.names.string()}),
+                          (share / "device").string(), folders.names.string()}),
                 "names of MUSA");
-    MC_TRY_VOID(make_aten(places, pytorch, folder), "set-up");
-    MC_TRY_VOID(make_executor(places, runtime, folder), "set-up");
-    return make_client(places, folder);
+    MC_TRY_VOID(make_aten(folders, pytorch, folder), "set-up");
+    MC_TRY_VOID(make_executor(folders, runtime, folder), "set-up");
+    return make_client(folders, folder);
   };
   MC_TRY(const fs::path folder, make_once(once, progress, build), "MUSA device process");
   MC_TRY(Flags names, client_names(), "set-up");

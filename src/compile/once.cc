@@ -4,17 +4,14 @@
 #include <algorithm>
 
 #include <fcntl.h>
-#include <spawn.h>
 #include <sys/file.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/check.h"
 #include "core/fd.h"
 #include "core/file.h"
 #include "core/hash.h"
-
-extern char** environ;
+#include "core/process.h"
 
 namespace mc::compile {
 namespace {
@@ -26,7 +23,7 @@ constexpr size_t kKeyBytes = 32;
 
 Result<Fd> lock(const fs::path& path) {
   Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
-  if (!fd.is_open() || ::flock(fd.get(), LOCK_EX) != 0) {
+  if (!fd.is_open() || !lock_file(fd, LOCK_EX)) {
     return system_error(ErrorCode::kIo, "lock " + path.string());
   }
   return fd;
@@ -40,31 +37,21 @@ class RemovedAtEnd {
  public:
   RemovedAtEnd(const fs::path& folder, const Fd& lock) {
     constexpr int kLock = 3;  // Any descriptor that is not closed when the shell starts.
-    int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0) return;
-    const Fd to_read(ends[0]);
-    alive_ = Fd(ends[1]);
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, to_read.get(), STDIN_FILENO);
-    posix_spawn_file_actions_adddup2(&actions, lock.get(), kLock);
-    posix_spawnattr_t attributes;
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-    std::string words[] = {"sh", "-c", "read line; exec rm -rf \"$1\"", "sh", folder.string()};
-    std::vector<char*> argv;
-    for (std::string& word : words) argv.push_back(word.data());
-    argv.push_back(nullptr);
-    if (::posix_spawn(&pid_, "/bin/sh", &actions, &attributes, argv.data(), environ) != 0)
-      pid_ = -1;
-    posix_spawnattr_destroy(&attributes);
-    posix_spawn_file_actions_destroy(&actions);
+    auto pipe = make_pipe();
+    if (!pipe) return;
+    const auto pid = start_program(
+        {.argv = {"/bin/sh", "-c", "read line; exec rm -rf \"$1\"", "sh", folder.string()},
+         .descriptors = {{pipe->reader.get(), STDIN_FILENO}, {lock.get(), kLock}},
+         .has_own_group = true});
+    if (!pid) return;
+    pid_ = *pid;
+    alive_ = std::move(pipe->writer);
   }
   RemovedAtEnd(const RemovedAtEnd&) = delete;
   RemovedAtEnd& operator=(const RemovedAtEnd&) = delete;
   ~RemovedAtEnd() {
     alive_.reset();
-    if (pid_ > 0) ::waitpid(pid_, nullptr, 0);
+    if (pid_ > 0) (void)wait_for_end(pid_);
   }
 
  private:

@@ -39,8 +39,7 @@ fs::path default_python() {
   if (const char* given = std::getenv("MC_PYTHON")) return given;
   const fs::path cache = cache_directory();
   const fs::path own = cache / "venv/bin/python";
-  std::error_code failure;
-  return !cache.empty() && fs::exists(own, failure) ? own : fs::path("python3");
+  return !cache.empty() && path_exists(own) ? own : fs::path("python3");
 }
 
 Result<PyTorch> find_pytorch(const fs::path& python) {

@@ -100,8 +100,7 @@ std::optional<QuickCompiler> quick_compiler(const Layout& layout, const fs::path
   const fs::path folder = fs::weakly_canonical(layout.share("device/facade"));
   QuickCompiler quick;
   quick.program = layout.prefix / "bin/musacoder-kernels";
-  std::error_code failure;
-  if (!fs::exists(quick.program, failure)) return std::nullopt;
+  if (!path_exists(quick.program)) return std::nullopt;
   quick.compiler = nvcc;
   quick.prelude = folder / "device/prelude.cuh";
   quick.halves = folder / "include/mc_at/half.h";

@@ -13,6 +13,11 @@
 
 namespace mc::compile {
 
+using Flags = std::vector<std::string>;
+void append(Flags& flags, const Flags& more);
+// A text for hashes, which differs wherever the flags do.
+std::string joined(const Flags& flags);
+
 // The tool's standard output.  kUnavailable, with the last `tail_bytes` of its standard error, when
 // it cannot be started or fails.
 Result<std::string> run_tool(const std::vector<std::string>& argv, size_t tail_bytes = 2000);

@@ -21,7 +21,7 @@
 #include "compile/extension.h"
 #include "compile/kernel_resources.h"
 #include "core/result.h"
-#include "task/verdict.h"
+#include "task/outcome.h"
 
 namespace mc::compile {
 

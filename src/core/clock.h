@@ -22,9 +22,6 @@ struct Clock {
     return now() +
            std::chrono::duration_cast<std::chrono::steady_clock::duration>(Seconds(seconds));
   }
-  double microseconds_since(TimePoint start) const {
-    return std::chrono::duration<double, std::micro>(now() - start).count();
-  }
 };
 
 }  // namespace mc

@@ -5,8 +5,11 @@
 #include <cstring>
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include "core/check.h"
 
 namespace mc {
 
@@ -39,6 +42,33 @@ Result<Fd> make_memfd(const std::string& name, size_t size) {
     return system_error(ErrorCode::kIo, "set the size of memfd " + name);
   }
   return fd;
+}
+
+Result<Pipe> make_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return system_error(ErrorCode::kUnavailable, "pipe");
+  return Pipe{Fd(ends[0]), Fd(ends[1])};
+}
+
+std::string read_to_end(const Fd& fd) {
+  MC_CHECK(fd.is_open());
+  std::string text;
+  char block[4096];
+  for (;;) {
+    const ssize_t size = ::read(fd.get(), block, sizeof block);
+    if (size < 0 && errno == EINTR) continue;
+    if (size <= 0) return text;
+    text.append(block, static_cast<size_t>(size));
+  }
+}
+
+bool lock_file(const Fd& fd, int operation) {
+  MC_CHECK(fd.is_open());
+  int result = 0;
+  do {
+    result = ::flock(fd.get(), operation);
+  } while (result != 0 && errno == EINTR);
+  return result == 0;
 }
 
 Result<Mapping> Mapping::create(const Fd& fd, size_t size) {

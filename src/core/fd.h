@@ -40,6 +40,20 @@ Result<Fd> make_memfd(const std::string& name, size_t size);
 // An empty anonymous file that grows with each write.  It must not be mapped.
 Result<Fd> make_growing_memfd(const std::string& name);
 
+// A pipe; both ends are close-on-exec.
+struct Pipe {
+  Fd reader;
+  Fd writer;
+};
+Result<Pipe> make_pipe();
+
+// The bytes from the descriptor's position to the end of a file, or until all writers of a pipe
+// have closed it.  A failed read ends the text.
+std::string read_to_end(const Fd& fd);
+
+// Calls flock(2) again after an interrupting signal.  True if the lock was granted.
+bool lock_file(const Fd& fd, int operation);
+
 // A private mapping of a file descriptor's first `size` bytes; unmapped at the end of its life.
 class Mapping {
  public:

@@ -49,11 +49,20 @@ Status write_all(int fd, std::string_view text, const fs::path& path) {
 
 Error unfit(const std::string& why) { return Error{ErrorCode::kInvalidInput, why}; }
 
+}  // namespace
+
+bool path_exists(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+namespace {
+
 // An error where no file can be made in `folder`, the folder of the output `path`.
 Status check_writable(const fs::path& folder, const fs::path& path) {
   std::error_code ignored;
   std::string why;
-  if (!fs::exists(folder, ignored)) {
+  if (!path_exists(folder)) {
     why = "the folder " + folder.string() + " is not there";
   } else if (!fs::is_directory(folder, ignored)) {
     why = folder.string() + " is not a folder";
@@ -146,7 +155,7 @@ Status check_output_folder(const fs::path& path) {
 
 fs::path output_target(const fs::path& path) {
   std::error_code failure;
-  const bool is_special = fs::exists(path, failure) && !fs::is_regular_file(path, failure);
+  const bool is_special = path_exists(path) && !fs::is_regular_file(path, failure);
   if (is_special || own_stream(path) >= 0) return {};
   fs::path target = path;
   for (int i = 0; i < kLinksMax && fs::is_symlink(target, failure); ++i) {

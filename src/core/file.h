@@ -22,6 +22,9 @@ Result<std::string> read_file(const std::filesystem::path& path, size_t size_max
 // itself names: a path from the user may be a device or a link, which the rename would replace.
 Status write_file_atomically(const std::filesystem::path& path, std::string_view text);
 
+// True if there is a file of any kind at `path`; an error counts as none.
+bool path_exists(const std::filesystem::path& path);
+
 // ---- Outputs that the user names ----------------------------------------------------------------
 
 // kInvalidInput where write_output() could not write the file: the path is "" or a folder, or its

@@ -9,34 +9,16 @@
 #include <csignal>
 #include <utility>
 
-#include <spawn.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/check.h"
-
-extern char** environ;
+#include "core/process.h"
 
 namespace mc {
 namespace {
 
 constexpr size_t kReadBytes = 1 << 16;
-
-Result<pid_t> spawn(const std::vector<std::string>& argv, int channel) {
-  std::vector<char*> pointers;
-  for (const std::string& word : argv) pointers.push_back(const_cast<char*>(word.c_str()));
-  pointers.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_adddup2(&actions, channel, STDIN_FILENO);
-  ::posix_spawn_file_actions_adddup2(&actions, channel, STDOUT_FILENO);
-  pid_t pid = -1;
-  errno = ::posix_spawnp(&pid, pointers[0], &actions, nullptr, pointers.data(), environ);
-  ::posix_spawn_file_actions_destroy(&actions);
-  if (errno != 0) return system_error(ErrorCode::kInvalidInput, "cannot start " + argv[0]);
-  return pid;
-}
 
 }  // namespace
 
@@ -49,17 +31,16 @@ Result<std::unique_ptr<LineChild>> LineChild::start(const std::vector<std::strin
   }
   Fd ours(ends[0]);
   const Fd theirs(ends[1]);
-  auto pid = spawn(argv, theirs.get());
-  if (!pid) return pid.error();
-  MC_CHECK(*pid > 0);  // The pid is a target of kill() later.
+  auto pid = start_program(
+      {.argv = argv, .descriptors = {{theirs.get(), STDIN_FILENO}, {theirs.get(), STDOUT_FILENO}}});
+  if (!pid) return invalid(pid.error().message);
   return std::unique_ptr<LineChild>(new LineChild(std::move(ours), *pid, at_end));
 }
 
 LineChild::~LineChild() {
   hang_up();
   if (at_end_ == AtEnd::kTerminate) ::kill(pid_, SIGTERM);
-  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  (void)wait_for_end(pid_);
 }
 
 void LineChild::hang_up() { ::shutdown(channel_.get(), SHUT_RDWR); }
@@ -74,7 +55,7 @@ Status LineChild::send(std::string_view text) {
   return ok();
 }
 
-Result<std::string> LineChild::ask(std::string_view line) {
+Result<std::string> LineChild::call(std::string_view line) {
   MC_CHECK(line.find('\n') == std::string_view::npos);
   if (const Status sent = send(std::string(line) + "\n"); !sent) return sent.error();
   return receive();

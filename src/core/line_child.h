@@ -43,7 +43,7 @@ class LineChild {
   // another one may send.
   Result<std::string> receive();
   // Sends one line and receives one line.  REQUIRES: `line` has no line break.
-  Result<std::string> ask(std::string_view line);
+  Result<std::string> call(std::string_view line);
   // Ends the calls of send() and receive() that block in other threads.
   void hang_up();
 

@@ -14,8 +14,8 @@ using AtEnd = LineChild::AtEnd;
 TEST(LineChild, ExchangesLinesOfAnyLength) {
   auto cat = LineChild::start({"cat"}, AtEnd::kWait);
   ASSERT_TRUE(cat);
-  EXPECT_EQ((*cat)->ask("one").value(), "one");
-  EXPECT_EQ((*cat)->ask("").value(), "");
+  EXPECT_EQ((*cat)->call("one").value(), "one");
+  EXPECT_EQ((*cat)->call("").value(), "");
   const std::string large(300'000, 'x');
   std::jthread writer([&] { ASSERT_TRUE((*cat)->send(large + "\nnext\n")); });
   EXPECT_EQ((*cat)->receive().value(), large);

@@ -14,7 +14,7 @@
 #include <string>
 
 #include "core/result.h"
-#include "task/verdict.h"
+#include "task/performance.h"
 
 namespace mc::eval {
 

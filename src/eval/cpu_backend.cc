@@ -4,10 +4,8 @@
 // (device/ptx, device/ptx_driver).  It does not time.
 #include <string>
 
-#include "compile/artifact_store.h"
 #include "compile/cuda_libraries.h"
 #include "compile/cuda_runtime.h"
-#include "compile/cuda_toolchain.h"
 #include "core/file.h"
 #include "eval/machine.h"
 #include "task/musa_device.h"
@@ -30,24 +28,10 @@ Status check_options(const Options& options) {
   return ok();
 }
 
-// Replaces the runtime and the driver of candidate processes by the client, and switches off
-// PyTorch's caching allocator: each tensor is an allocation whose end the device knows.
-void add_client(Machine& machine, const fs::path& client) {
-  const fs::path folder = client.parent_path();
-  std::error_code failure;
-  fs::create_symlink(client.filename(), folder / "libcuda.so.1", failure);
-  machine.candidates_arguments.insert(machine.candidates_arguments.end(),
-                                      {"--client-lib", client.string()});
-  machine.candidates_environment = {"LD_LIBRARY_PATH=" + folder.string(),
-                                    "LD_PRELOAD=libcudart.so.13:libcuda.so.1",
-                                    "PYTORCH_NO_CUDA_MEMORY_CACHING=1"};
-}
-
 Status set_up(Machine& machine, const Options& options, const Progress& progress) {
   MC_TRY_VOID(check_options(options), "set-up");
   const fs::path executor = machine.layout.library(kExecutor);
-  std::error_code failure;
-  if (!fs::exists(executor, failure)) {
+  if (!path_exists(executor)) {
     return Error{ErrorCode::kUnavailable,
                  "this musacoder was built without the device that executes PTX (" +
                      executor.string() + " is missing): build it where cuda_runtime_api.h is"};
@@ -78,11 +62,10 @@ Status set_up(Machine& machine, const Options& options, const Progress& progress
     machine.arguments.insert(machine.arguments.end(), {"--device-name", kMusaName});
   }
   machine.candidates_arguments = {"--aten-lib", libraries.aten.string()};
-  add_client(machine, libraries.client);
-  MC_TRY(const uint64_t bytes_max, compile::artifact_bytes_max(), "set-up");
-  machine.toolchain = std::make_unique<compile::CudaToolchain>(
-      std::move(runtime), cache_directory() / "artifacts", bytes_max);
-  return ok();
+  add_cuda_client(machine, libraries.client);
+  // Without PyTorch's caching allocator each tensor is an allocation whose end the device knows.
+  machine.candidates_environment.push_back("PYTORCH_NO_CUDA_MEMORY_CACHING=1");
+  return set_toolchain(machine, std::move(runtime));
 }
 
 }  // namespace

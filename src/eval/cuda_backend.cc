@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The CUDA backend: nvcc, and the NVIDIA GPUs that this process is shown.
-#include <algorithm>
 #include <optional>
 #include <string>
 
-#include "compile/artifact_store.h"
 #include "compile/cuda_libraries.h"
 #include "compile/cuda_runtime.h"
-#include "compile/cuda_toolchain.h"
-#include "core/file.h"
 #include "eval/cuda_facts.h"
 #include "eval/machine.h"
 #include "execute/cuda_driver.h"
@@ -19,15 +15,9 @@
 namespace mc::eval {
 namespace {
 
-namespace fs = std::filesystem;
-
-// A GPU computes native shapes; the driver refuses those that do not fit into its memory.
-constexpr double kCostMax = 1e16;
-constexpr int64_t kBytesMax = int64_t{24} << 30;
-
 // The GPUs that CUDA_VISIBLE_DEVICES leaves, at least one.  No context is created in this process.
 Result<std::vector<execute::CudaDevice>> visible_gpus() {
-  MC_TRY(execute::CudaDriver driver, execute::ask_cuda_driver(),
+  MC_TRY(execute::CudaDriver driver, execute::query_cuda_driver(),
          "no GPU answers (--backend cpu needs none, nor does prepare --architecture 90)");
   return std::move(driver.devices);
 }
@@ -42,18 +32,7 @@ std::string architecture_of(const execute::CudaDevice& gpu) {
   return std::to_string(gpu.major) + std::to_string(gpu.minor);
 }
 
-std::vector<std::string> nvidia_nodes() {
-  std::vector<std::string> nodes;
-  std::error_code failure;
-  for (const auto& entry : fs::directory_iterator("/dev", failure)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with("nvidia") && entry.is_character_file(failure)) {
-      nodes.push_back(entry.path().string());
-    }
-  }
-  std::ranges::sort(nodes);
-  return nodes;
-}
+std::vector<std::string> nvidia_nodes() { return device_nodes("/dev", "nvidia"); }
 
 // Each of several GPUs is identified to its processes by its id, because its number differs in a
 // process that sees one device node alone.  A single GPU, which may be a MIG instance, keeps its
@@ -119,28 +98,15 @@ Status set_up(Machine& machine, const Options& options, const Progress& progress
   machine.arguments = {"--executor-lib", libraries.executor.string()};
   machine.aten = libraries.aten;
   machine.candidates_arguments = {"--aten-lib", libraries.aten.string()};
-  if (!machine.devices.empty()) {
-    // Both names are links to the one library: libcudart.so.13, and libcuda.so.1 for PyTorch's
-    // NVRTC.
-    const fs::path folder = libraries.client.parent_path();
-    std::error_code failure;
-    fs::create_symlink(libraries.client.filename(), folder / "libcuda.so.1", failure);
-    machine.candidates_arguments.insert(machine.candidates_arguments.end(),
-                                        {"--client-lib", libraries.client.string()});
-    machine.candidates_environment = {"LD_LIBRARY_PATH=" + folder.string(),
-                                      "LD_PRELOAD=libcudart.so.13:libcuda.so.1"};
-  }
+  if (!machine.devices.empty()) add_cuda_client(machine, libraries.client);
   machine.sanitizer = compile::find_sanitizer(runtime.root);
   if (options.is_portable) {
     MC_TRY_VOID(make_portable(machine, runtime, progress), "set-up");
   } else {
-    machine.cost_max = kCostMax;
-    machine.bytes_max = kBytesMax;
+    machine.cost_max = kNativeCostMax;
+    machine.bytes_max = kNativeBytesMax;
   }
-  MC_TRY(const uint64_t bytes_max, compile::artifact_bytes_max(), "set-up");
-  machine.toolchain = std::make_unique<compile::CudaToolchain>(
-      std::move(runtime), cache_directory() / "artifacts", bytes_max);
-  return ok();
+  return set_toolchain(machine, std::move(runtime));
 }
 
 bool is_compute_capability(std::string_view name) {

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "eval/cuda_facts.h"
 
-#include <cctype>
 #include <cstdlib>
 #include <sstream>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "compile/cuda_runtime.h"
 #include "compile/tool.h"
@@ -36,25 +34,6 @@ std::string dotted_number(const std::string& text) {
   return "";
 }
 
-std::vector<fs::path> tool_directories() {
-  std::vector<fs::path> directories;
-  if (const char* home = std::getenv("CUDA_HOME")) directories.push_back(fs::path(home) / "bin");
-  const char* path = std::getenv("PATH");
-  std::istringstream entries(path != nullptr ? path : "");
-  for (std::string entry; std::getline(entries, entry, ':');) directories.emplace_back(entry);
-  directories.emplace_back("/usr/local/cuda/bin");
-  return directories;
-}
-
-fs::path find_tool(const char* name) {
-  for (const fs::path& directory : tool_directories()) {
-    std::error_code failure;
-    const fs::path path = directory / name;
-    if (fs::is_regular_file(path, failure) && ::access(path.c_str(), X_OK) == 0) return path;
-  }
-  return {};
-}
-
 std::optional<Nvcc> nvcc_for(const compile::PyTorch& pytorch) {
   const auto path = compile::find_nvcc(pytorch);
   if (!path) return std::nullopt;
@@ -70,8 +49,7 @@ fs::path find_cupti(const compile::PyTorch& pytorch) {
   const fs::path wheels = pytorch.root.parent_path() / "nvidia";
   const std::string name = fmt::format("libcupti.so.{}", major);
   for (const fs::path& folder : {wheels / fmt::format("cu{}", major), wheels / "cuda_cupti"}) {
-    std::error_code failure;
-    if (fs::exists(folder / "lib" / name, failure)) return folder / "lib" / name;
+    if (path_exists(folder / "lib" / name)) return folder / "lib" / name;
   }
   return {};
 }
@@ -227,10 +205,11 @@ GpuFindings look_for_gpu(const compile::PyTorch* pytorch) {
   const auto module = read_file(kModuleFile, 1 << 16);
   found.has_driver = module.has_value() || fs::exists(kControlFile, failure);
   if (module) found.driver_version = dotted_number(*module);
-  found.cuda = execute::ask_cuda_driver();
+  found.cuda = execute::query_cuda_driver();
   found.hides_devices = std::getenv("CUDA_VISIBLE_DEVICES") != nullptr;
   found.nvcc = nvcc_for(pytorch == nullptr ? compile::PyTorch() : *pytorch);
-  found.sanitizer = find_tool("compute-sanitizer");
+  found.sanitizer = compile::find_sanitizer(
+      found.nvcc ? found.nvcc->path.parent_path().parent_path() : fs::path());
   if (pytorch != nullptr) {
     found.pytorch = *pytorch;
     found.cupti = find_cupti(*pytorch);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "eval/device_lock.h"
 
-#include <cerrno>
-
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -31,14 +29,6 @@ Status make(const fs::path& path) {
   return ok();
 }
 
-bool lock(const Fd& fd, int how) {
-  int failed = -1;
-  do {
-    failed = ::flock(fd.get(), how);
-  } while (failed != 0 && errno == EINTR);
-  return failed == 0;
-}
-
 }  // namespace
 
 // A child between fork and exec may share the descriptor, so closing it does not release the lock.
@@ -61,9 +51,9 @@ DeviceLock::Hold DeviceLock::take(Use use) const {
   (void)make(use_);
   Fd entry = open_existing(entry_);
   Fd inside = open_existing(use_);
-  if (!entry.is_open() || !inside.is_open() || !lock(entry, LOCK_EX)) return Hold();
+  if (!entry.is_open() || !inside.is_open() || !lock_file(entry, LOCK_EX)) return Hold();
   const Hold on_the_way(std::move(entry));
-  if (!lock(inside, use == Use::kExclusive ? LOCK_EX : LOCK_SH)) return Hold();
+  if (!lock_file(inside, use == Use::kExclusive ? LOCK_EX : LOCK_SH)) return Hold();
   return Hold(std::move(inside));
 }
 

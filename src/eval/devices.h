@@ -14,7 +14,7 @@
 
 #include "eval/judge_pool.h"
 #include "eval/machine.h"
-#include "eval/pipeline.h"
+#include "eval/options.h"
 #include "eval/scheduler.h"
 #include "execute/children.h"
 #include "execute/executor.h"
@@ -28,11 +28,11 @@ struct DeviceState {
   // `one` is a device of the machine, which outlives this state; null for the CPU.  `limits` are
   // those of every device.  REQUIRES: `trusted` outlives this state.
   DeviceState(const Device* one, DeviceSchedule its_schedule, execute::Zygotes zygotes,
-              execute::Zygote* trusted, size_t num_spares, execute::StageLimits limits);
+              execute::Zygote* trusted, size_t num_warm, execute::StageLimits limits);
 
   const Device* const device;
   const DeviceSchedule schedule;
-  const std::unique_ptr<execute::WarmPool> spare_judges;  // Null where no processes are kept ready.
+  const std::unique_ptr<execute::WarmPool> warm_judges;  // Null where no processes are kept ready.
   execute::Executor executor;
   JudgePool judges;
   const std::unique_ptr<timing::Nvml> nvml;  // Null where NVML is not available.
@@ -53,7 +53,7 @@ class Devices {
 
   // Assigns a device for work that is not timed.
   Scheduler::Hold take(const std::string& judge_key);
-  DeviceState& at(const Scheduler::Hold& place) { return *devices_[place.device]; }
+  DeviceState& at(const Scheduler::Hold& hold) { return *devices_[hold.device]; }
 
   size_t size() const { return devices_.size(); }
   // For stages that need no device.

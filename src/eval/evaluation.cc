@@ -15,8 +15,8 @@
 #include "core/cancel.h"
 #include "core/check.h"
 #include "core/hash.h"
-#include "eval/excuse.h"
 #include "eval/known_tasks.h"
+#include "eval/limitation.h"
 #include "eval/machine.h"
 #include "eval/memory_need.h"
 #include "eval/strict.h"
@@ -65,7 +65,7 @@ Evaluation::Evaluation(const EvaluationContext& context, const PreparedCandidate
       use_(context.is_alone ? Schedule::Use::kExclusive : Schedule::Use::kShared),
       verdict_(prepared.verdict),
       judge_key_(judge_key_of(prepared)),
-      answer_time_{std::chrono::duration<double>(context.options.limits.candidate_s)} {
+      time_budget_{std::chrono::duration<double>(context.options.limits.candidate_s)} {
   const task::Candidate& candidate = prepared.candidate;
   verdict_.protocol = protocol_of(context.options, context.compute_device, context.policy.version,
                                   prepared.verdict.protocol.correctness);
@@ -77,6 +77,7 @@ Evaluation::Evaluation(const EvaluationContext& context, const PreparedCandidate
 Evaluation::~Evaluation() { end_candidate(); }
 
 task::Verdict Evaluation::run() {
+  MC_CHECK(judge_ == nullptr && !passed_);  // It runs once.
   std::vector<Step<Evaluation>> steps{{"judge", &Evaluation::open_judge},
                                       {"measure", &Evaluation::measure}};
   if (context_.options.strict) steps.push_back({"strict", &Evaluation::strict});
@@ -98,7 +99,7 @@ task::Verdict Evaluation::run() {
   }
   // The judge of a cancelled evaluation may have been killed.
   if (judge_ != nullptr && !is_cancelled() && !execute::changes_settings(prepared_.task.code) &&
-      judge_->ask(worker::JudgeRestQuestion(), context_.options.limits.judge_s)) {
+      judge_->call(worker::JudgeRestRequest(), context_.options.limits.judge_s)) {
     context_.judges.give_back(judge_key_, {std::move(seat_), std::move(judge_), true});
   }
   MC_CHECK(stage->has_value());  // The last stage decides.
@@ -114,20 +115,21 @@ Stage Evaluation::open_judge() {
   // Other candidates of an unknown task wait for this turn.
   std::unique_ptr<KnownTasks::Turn> first;
   if (may_wait) first = context_.known_tasks.take_turn(judge_key_);
-  JudgePool::Lent lent = context_.judges.take(judge_key_, may_wait);
-  seat_ = std::move(lent.seat);
+  JudgePool::Lease lease = context_.judges.take(judge_key_, may_wait);
+  seat_ = std::move(lease.seat);
   add_wait(verdict_, "wait.judge", start);
   if (is_cancelled()) return Error{ErrorCode::kUnavailable, "cancelled"};
   // A new judge shows whether the judge caused the first failure.
-  if (context_.is_second) lent = {};
-  if (lent.is_open) {
-    judge_ = std::move(lent.judge);
+  if (context_.is_second) lease = {};
+  if (lease.is_open) {
+    judge_ = std::move(lease.judge);
     hold_memory(need_of_opening(judge_->plan().call_memory, context_.device.capacity()));
   } else {
-    MC_TRY(EarlyOutcome decided, open_new_judge(std::move(lent.judge), /*takes_all=*/false),
+    MC_TRY(EarlyOutcome decided, open_new_judge(std::move(lease.judge), /*takes_all=*/false),
            "judge");
     if (decided) return decided;
   }
+  MC_CHECK(judge_ != nullptr);
   const auto turn = take_turn();
   MC_TRY_VOID(judge_->begin(derive_seed(verdict_.seed, "judge"), context_.options.limits.judge_s),
               "judge");
@@ -163,12 +165,12 @@ Scheduler::Hold Evaluation::take_turn() {
 // The process is started before memory is requested, so that others can use the memory in the
 // meantime.
 Stage Evaluation::open_new_judge(std::unique_ptr<execute::Judge> idle, bool takes_all) {
-  using Spare = execute::Executor::Spare;
+  using Acquire = execute::Executor::Acquire;
   std::optional<execute::Session> session;
   if (idle != nullptr) {
     session = std::move(*idle).take_session();
   } else {
-    MC_TRY(session, context_.executor.judge(Spare::kWait), "judge");
+    MC_TRY(session, context_.executor.judge(Acquire::kWait), "judge");
   }
   const execute::JudgeOptions options =
       judge_options(correctness(), context_.machine, context_.options);
@@ -200,7 +202,7 @@ execute::Program Evaluation::program() {
   execute::Program program{prepared_.source, {}, [](std::string_view, uint64_t, std::string_view) {
                              return task::SourceLocation{};
                            }};
-  program.time = &answer_time_;
+  program.time = &time_budget_;
   program.described =
       task::described(verdict_.protocol.dialect, verdict_.protocol.musa_architecture);
   for (const compile::Artifact& artifact : prepared_.artifacts) {
@@ -253,6 +255,7 @@ void Evaluation::note_fixed_sizes(const task::Outcome& outcome) {
 }
 
 Stage Evaluation::measure() {
+  MC_CHECK(candidate_ == nullptr && device_ == nullptr);
   const execute::Program program = located_program();
   hold_memory(need_of_trials(judge_->plan().call_memory, judge_->plan().shapes.size()));
   std::optional<Scheduler::Hold> turn(take_turn());
@@ -260,7 +263,7 @@ Stage Evaluation::measure() {
   // A candidate that waits to be timed need not wait for all trials of the others.
   const auto pause = [&](execute::Session& running) {
     if (use_ == Schedule::Use::kExclusive || !context_.device.is_exclusive_wanted()) return;
-    running.rest();
+    running.suspend();
     turn.reset();
     turn.emplace(take_turn());
   };
@@ -278,12 +281,13 @@ Stage Evaluation::measure() {
     verdict_.not_tried.emplace_back("some configurations of an autotuned kernel: time was up");
   }
   verdict_.telemetry.output_tail = measured.output_tail;
+  MC_CHECK(measured.candidate.has_value() == (measured.device != nullptr));
   // The candidate process ends before another one may use its device process.
   device_ = std::move(measured.device);
   candidate_ = measured.candidate
                    ? std::make_unique<execute::Session>(std::move(*measured.candidate))
                    : nullptr;
-  if (candidate_ != nullptr) candidate_->rest();
+  if (candidate_ != nullptr) candidate_->suspend();
   // The process that is timed is started after a strict run.  A candidate that keeps much memory is
   // started again, too: an evaluation must not request memory while it holds some.
   const bool keeps_much = kept_by_candidate(judge_->plan().call_memory) > kKeptBytesMax;
@@ -297,7 +301,7 @@ Stage Evaluation::measure() {
   // A candidate that was wrong before it was too slow is not unsupported.
   const bool is_slow = std::holds_alternative<task::TimedOut>(measured.outcome);
   if (!is_slow || !measured.has_failed) {
-    MC_TRY_VOID(excuse(program, measured.outcome), "measure");
+    MC_TRY_VOID(check_limitation(program, measured.outcome), "measure");
   }
   if (!std::holds_alternative<task::Passed>(measured.outcome)) {
     return EarlyOutcome(std::move(measured.outcome));
@@ -309,28 +313,28 @@ Stage Evaluation::measure() {
 
 // Changes the outcome to `unsupported` where the device in software explains the failure, and
 // further trials show that the candidate is right.
-Status Evaluation::excuse(const execute::Program& program, task::Outcome& outcome) {
+Status Evaluation::check_limitation(const execute::Program& program, task::Outcome& outcome) {
   if (!context_.machine.has_ptx_device) return ok();
   std::set<int64_t> sizes;
   for (const auto& [name, size] : verdict_.telemetry.reduction.native) {
     if (!task::lines_with_sizes(prepared_.source, {size}).empty()) sizes.insert(size);
   }
-  const std::optional<DeviceLimitation> excuse = excuse_for(outcome, judge_->plan(), sizes);
-  if (!excuse) return ok();
+  const std::optional<DeviceLimitation> limitation = limitation_for(outcome, judge_->plan(), sizes);
+  if (!limitation) return ok();
   const Limits& limits = context_.options.limits;
-  const double limit_s = std::max(excuse->forward_s, limits.forward_s);
+  const double limit_s = std::max(limitation->forward_s, limits.forward_s);
   std::vector<execute::Tried> tried;
-  for (const char* shape : excuse->shapes) {
-    MC_TRY(const bool is_offered, judge_->offer(shape, sizes, limits.judge_s), "excuse");
+  for (const char* shape : limitation->shapes) {
+    MC_TRY(const bool is_offered, judge_->offer(shape, sizes, limits.judge_s), "limitation");
     if (!is_offered) continue;
     MC_TRY(execute::Tried one,
            context_.executor.measure_last(program, *judge_, context_.run_policy,
                                           derive_seed(verdict_.seed, "schedule"), limit_s),
-           "excuse");
+           "limitation");
     tried.push_back(std::move(one));
-    if (!excuse->is_slow || !std::holds_alternative<task::Passed>(tried.back().outcome)) break;
+    if (!limitation->is_slow || !std::holds_alternative<task::Passed>(tried.back().outcome)) break;
   }
-  if (is_unsupported(*excuse, tried, limit_s)) outcome = task::Unsupported{{excuse->why}};
+  if (is_unsupported(*limitation, tried, limit_s)) outcome = task::Unsupported{{limitation->why}};
   return ok();
 }
 
@@ -344,6 +348,7 @@ bool Evaluation::is_timed() const {
 }
 
 Stage Evaluation::strict() {
+  MC_CHECK(passed_.has_value());
   const execute::Program program = located_program();
   std::vector<std::string> kernels;
   for (const compile::Artifact& artifact : prepared_.artifacts) {
@@ -363,6 +368,7 @@ Stage Evaluation::strict() {
 }
 
 Stage Evaluation::time() {
+  MC_CHECK(passed_.has_value() && is_timed());
   const execute::Program program = this->program();
   memory_.reset();
   hold_memory(need_of_timing(judge_->plan().call_memory, context_.device.capacity()));
@@ -381,11 +387,12 @@ Stage Evaluation::time() {
     candidate_ = std::make_unique<execute::Session>(std::move(candidate.session));
     device_ = std::move(candidate.device);
   }
+  MC_CHECK(candidate_ != nullptr && device_ != nullptr);
   auto stage = timing.run(*candidate_, *device_);
   const bool is_its_doing = !stage && context_.is_second && device_->has_ended();
   end_candidate();
   if (is_its_doing) return EarlyOutcome(execute::ended_device(stage.error()));
-  std::ranges::copy(timing.laps(), std::back_inserter(verdict_.telemetry.stages));
+  std::ranges::copy(timing.stage_times(), std::back_inserter(verdict_.telemetry.stages));
   if (!stage) return stage.error();
   if (auto* outcome = std::get_if<task::Outcome>(&*stage)) return EarlyOutcome(std::move(*outcome));
   auto& passed = std::get<task::Passed>(*passed_);

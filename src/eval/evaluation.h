@@ -13,7 +13,7 @@
 #include "core/hash.h"
 #include "core/result.h"
 #include "eval/judge_pool.h"
-#include "eval/pipeline.h"
+#include "eval/options.h"
 #include "eval/prepared.h"
 #include "eval/scheduler.h"
 #include "eval/steps.h"
@@ -81,7 +81,7 @@ class Evaluation {
   Scheduler::Hold take_turn();
   void note_fixed_sizes(const task::Outcome& outcome);
   Stage measure();
-  Status excuse(const execute::Program& program, task::Outcome& outcome);
+  Status check_limitation(const execute::Program& program, task::Outcome& outcome);
   bool is_timed() const;
   const task::Correctness& correctness() const;
   Stage strict();
@@ -98,7 +98,7 @@ class Evaluation {
   task::Verdict verdict_;
   bool is_short_of_memory_ = false;
   std::string judge_key_;
-  worker::AnswerTime answer_time_;  // The rest of the candidate's total time limit.
+  worker::TimeBudget time_budget_;  // The rest of the candidate's total time limit.
   JudgePool::Seat seat_;            // The seat of the judge.
   std::unique_ptr<execute::Judge> judge_;
   // Null without a device in software.

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "core/hash.h"
-#include "eval/fakes/test_stand.h"
+#include "eval/fakes/evaluation_fixture.h"
 #include "eval/musa_dialect.h"
 #include "eval/preparer.h"
 
@@ -37,13 +37,13 @@ const ErrorReply kCannot{"exception", "", {"Error", "cannot", {}, {}}};
 
 class EvaluationTest : public testing::Test {
  protected:
-  EvaluationTest() { stand_.compute_device.reset(); }  // The CPU backend, but not emulated.
+  EvaluationTest() { fixture_.compute_device.reset(); }  // The CPU backend, but not emulated.
 
   task::Verdict run(const task::Candidate& candidate = {"a", "1"}) {
     PreparedCandidate prepared{{"task", "task", kTask}, candidate, {}, source_, "", {}, {}};
     prepared.artifacts.resize(1);
     prepared.artifacts[0].library = kLibrary;
-    return evaluate(stand_.context(), prepared);
+    return evaluate(fixture_.context(), prepared);
   }
   template <typename Outcome>
   Outcome outcome() {
@@ -56,35 +56,35 @@ class EvaluationTest : public testing::Test {
     }
     return found == nullptr ? Outcome() : *found;
   }
-  int64_t num_spawned(Role role) const { return std::ranges::count(stand_.spawned, role); }
+  int64_t num_spawned(Role role) const { return std::ranges::count(fixture_.spawned, role); }
   bool is_judge_kept() {
-    const std::string key = content_hash({kTask, to_string(stand_.options.correctness)});
-    return stand_.pool.take(key, true).is_open;
+    const std::string key = content_hash({kTask, to_string(fixture_.options.correctness)});
+    return fixture_.pool.take(key, true).is_open;
   }
 
   // The worker reacts to consecutive requests with consecutive reactions; the last one repeats.
-  template <typename Question>
+  template <typename Request>
   static void in_turn(worker::FakeWorker& worker, std::vector<worker::Reaction> reactions) {
     auto num = std::make_shared<size_t>(0);
-    worker.on<Question>([reactions, num](const Question&, const Fd&) {
+    worker.on<Request>([reactions, num](const Request&, const Fd&) {
       return reactions[std::min((*num)++, reactions.size() - 1)];
     });
   }
   void plan(std::vector<worker::Shape> shapes, std::vector<worker::Trial> trials) {
-    stand_.judges().say<worker::JudgeBeginQuestion>(
+    fixture_.judges().say<worker::JudgeBeginRequest>(
         {{.shapes = std::move(shapes), .trials = std::move(trials)}});
   }
 
-  Stand stand_;
+  EvaluationFixture fixture_;
   std::string source_ = "class ModelNew: pass";
   task::Verdict verdict_;
 };
 
 TEST_F(EvaluationTest, ReturnsInfraForOneCandidateWhereSomethingThrows) {
   // Invalid JSON, which no policy file can contain; the parser throws.
-  stand_.policy.python_json = "{";
+  fixture_.policy.python_json = "{";
   const MusaDialect musa = MusaDialect::create(MC_SOURCE_DIR "/data/musify").value();
-  Preparer preparer(stand_.options, stand_.policy, musa, stand_.machine, stand_.executor);
+  Preparer preparer(fixture_.options, fixture_.policy, musa, fixture_.machine, fixture_.executor);
   const Preparation preparation =
       preparer.prepare({"task", "task", kTask}, {"a", "class ModelNew: pass\n"}, {});
   const auto& verdict = std::get<task::Verdict>(preparation);
@@ -102,19 +102,19 @@ TEST_F(EvaluationTest, GivesEveryCandidateASeedOfItsOwn) {
   EXPECT_NE(run({"a", "2"}).seed, seed);
   EXPECT_NE(run({"b", "1"}).seed, seed);
   EXPECT_NE(seed, 1u);  // The key's own number appears in no verdict.
-  stand_.key = SeedKey::from(2);
+  fixture_.key = SeedKey::from(2);
   EXPECT_NE(run({"a", "1"}).seed, seed);
 }
 
 TEST_F(EvaluationTest, SendsEachRoleDifferentSeeds) {
   std::vector<uint64_t> told;
-  stand_.judges().on<worker::JudgeBeginQuestion>([&](const auto& asked, const Fd&) {
+  fixture_.judges().on<worker::JudgeBeginRequest>([&](const auto& asked, const Fd&) {
     told.push_back(asked.seed);
-    return worker::JudgeBeginAnswer{{.shapes = {{}}, .trials = {{}}}};
+    return worker::JudgeBeginResponse{{.shapes = {{}}, .trials = {{}}}};
   });
-  stand_.candidates().on<worker::CandidateLoadQuestion>([&](const auto& asked, const Fd&) {
+  fixture_.candidates().on<worker::CandidateLoadRequest>([&](const auto& asked, const Fd&) {
     told.push_back(asked.schedule_seed);
-    return worker::CandidateLoadAnswer();
+    return worker::CandidateLoadResponse();
   });
   const uint64_t seed = run().seed;
   ASSERT_THAT(told, SizeIs(2));
@@ -124,56 +124,56 @@ TEST_F(EvaluationTest, SendsEachRoleDifferentSeeds) {
 // ---- Judges and candidate processes -------------------------------------------------------------
 
 TEST_F(EvaluationTest, PassesWhatTheJudgePassesAndKeepsTheJudge) {
-  const int before = stand_.candidates().num_alive();
+  const int before = fixture_.candidates().num_alive();
   EXPECT_FALSE(outcome<task::Passed>().performance.has_value());
-  EXPECT_THAT(stand_.spawned, ElementsAre(Role::kJudge, Role::kCandidate));
-  EXPECT_EQ(stand_.candidates().num_alive(), before);
+  EXPECT_THAT(fixture_.spawned, ElementsAre(Role::kJudge, Role::kCandidate));
+  EXPECT_EQ(fixture_.candidates().num_alive(), before);
   EXPECT_TRUE(is_judge_kept());
 }
 
 TEST_F(EvaluationTest, ReusesTheJudgeForTheNextCandidate) {
   outcome<task::Passed>();
   outcome<task::Passed>();
-  EXPECT_THAT(stand_.spawned, ElementsAre(Role::kJudge, Role::kCandidate, Role::kCandidate));
-  const auto& asked = stand_.judges().asked();
+  EXPECT_THAT(fixture_.spawned, ElementsAre(Role::kJudge, Role::kCandidate, Role::kCandidate));
+  const auto& asked = fixture_.judges().asked();
   EXPECT_EQ(std::ranges::count(asked, "open"), 1);
   EXPECT_EQ(std::ranges::count(asked, "begin"), 2);
 }
 
 TEST_F(EvaluationTest, SendsAnotherJudgeTheKnownFactsAboutTheTask) {
   std::vector<std::string> told;
-  stand_.judges().on<worker::JudgeOpenQuestion>([&](const auto& asked, const Fd&) {
+  fixture_.judges().on<worker::JudgeOpenRequest>([&](const auto& asked, const Fd&) {
     told.push_back(asked.known);
-    return worker::JudgeOpenAnswer();
+    return worker::JudgeOpenResponse();
   });
-  stand_.judges().say<worker::JudgeBeginQuestion>(
+  fixture_.judges().say<worker::JudgeBeginRequest>(
       {{.call_memory = {.inputs = 5}, .shapes = {{}}, .trials = {{}}}, "facts"});
   outcome<task::Passed>();
-  stand_.pool.clear();
+  fixture_.pool.clear();
   outcome<task::Passed>();
   EXPECT_THAT(told, ElementsAre("", "facts"));
 }
 
 TEST_F(EvaluationTest, ReusesAnotherTasksIdleJudgeWhereTooManyAreIdle) {
-  std::vector<JudgePool::Lent> lent;
+  std::vector<JudgePool::Lease> lease;
   for (size_t i = 0; i < JudgePool::kOnCpu.idle_max; ++i) {
-    lent.push_back(stand_.pool.take(std::to_string(i), true));
-    lent.back().judge = std::make_unique<execute::Judge>(stand_.judge());
+    lease.push_back(fixture_.pool.take(std::to_string(i), true));
+    lease.back().judge = std::make_unique<execute::Judge>(fixture_.judge());
   }
-  for (JudgePool::Lent& one : lent) stand_.pool.give_back("another", std::move(one));
+  for (JudgePool::Lease& one : lease) fixture_.pool.give_back("another", std::move(one));
   outcome<task::Passed>();
   EXPECT_EQ(num_spawned(Role::kJudge), 0);
 }
 
 TEST_F(EvaluationTest, IsWrongAfterOneAttempt) {
-  stand_.candidates().fail<worker::CandidateRunThereQuestion>(ProcessEnd{11, 0});
+  fixture_.candidates().fail<worker::CandidateRunThereRequest>(ProcessEnd{11, 0});
   EXPECT_EQ(outcome<task::Crashed>().signal, 11);
   EXPECT_EQ(num_spawned(Role::kCandidate), 1);
   EXPECT_TRUE(is_judge_kept());
 }
 
 TEST_F(EvaluationTest, IsUnsupportedWhereTheTaskIsTooLarge) {
-  stand_.judges().fail<worker::JudgeOpenQuestion>(
+  fixture_.judges().fail<worker::JudgeOpenRequest>(
       ErrorReply{"unsupported", "", {"Refusal", "too large", {}, {}}});
   EXPECT_EQ(outcome<task::Unsupported>().constructs.at(0).rule, "task.does_not_fit");
   EXPECT_FALSE(is_judge_kept());
@@ -182,16 +182,16 @@ TEST_F(EvaluationTest, IsUnsupportedWhereTheTaskIsTooLarge) {
 
 TEST_F(EvaluationTest, IsUnsupportedAfterOneAttemptWhereTheTaskFails) {
   const ErrorReply fails{"task", "", {"Refusal", "ImportError: no such package", {}, {}}};
-  stand_.judges().fail<worker::JudgeOpenQuestion>(fails);
+  fixture_.judges().fail<worker::JudgeOpenRequest>(fails);
   EXPECT_EQ(outcome<task::Unsupported>().constructs.at(0).rule, "task.fails");
   EXPECT_EQ(num_spawned(Role::kJudge), 1);
-  stand_.judges().fail<worker::JudgeOpenQuestion>(ProcessEnd{11, 0});
+  fixture_.judges().fail<worker::JudgeOpenRequest>(ProcessEnd{11, 0});
   EXPECT_EQ(outcome<task::Unsupported>().constructs.at(0).rule, "task.fails");
   EXPECT_EQ(num_spawned(Role::kJudge), 2);
 }
 
 TEST_F(EvaluationTest, IsACrashWhereTheDeviceProcessEndsTwice) {
-  stand_.devices().fail<worker::DevicePutQuestion>(ProcessEnd{11, 0});
+  fixture_.devices().fail<worker::DevicePutRequest>(ProcessEnd{11, 0});
   EXPECT_TRUE(std::holds_alternative<task::Crashed>(run().outcome));
   EXPECT_EQ(num_spawned(Role::kCandidate), 2);
 }
@@ -201,16 +201,16 @@ TEST_F(EvaluationTest, GivesUpItsTurnBetweenTrialsToACandidateThatIsToBeTimed) {
   std::atomic<bool> was_alone = false;
   std::jthread other;
   std::vector<bool> seen;
-  stand_.candidates().on<worker::CandidateRunThereQuestion>([&](const auto&, const Fd&) {
+  fixture_.candidates().on<worker::CandidateRunThereRequest>([&](const auto&, const Fd&) {
     seen.push_back(was_alone);
     if (seen.size() == 1) {
       other = std::jthread([&] {
-        const auto turn = stand_.device.turn(Schedule::Use::kExclusive);
+        const auto turn = fixture_.device.turn(Schedule::Use::kExclusive);
         was_alone = true;
       });
-      while (!stand_.device.is_exclusive_wanted()) std::this_thread::yield();
+      while (!fixture_.device.is_exclusive_wanted()) std::this_thread::yield();
     }
-    return worker::CandidateRunThereAnswer();
+    return worker::CandidateRunThereResponse();
   });
   outcome<task::Passed>();
   EXPECT_THAT(seen, ElementsAre(false, true));
@@ -220,9 +220,9 @@ TEST_F(EvaluationTest, FindsTheSizesThatACandidateIsMadeFor) {
   source_ = "class ModelNew:\n    N = 128\n";
   plan({{"native", {{"N", 128}}, {}}, {"ragged", {{"N", 127}}, {}}},
        {{0, 0, "native"}, {1, 1, "native"}});
-  in_turn<worker::JudgeCheckQuestion>(stand_.judges(),
-                                      {worker::JudgeCheckAnswer{.passed = true}.to_json(),
-                                       worker::JudgeCheckAnswer{.passed = false}.to_json()});
+  in_turn<worker::JudgeCheckRequest>(fixture_.judges(),
+                                     {worker::JudgeCheckResponse{.passed = true}.to_json(),
+                                      worker::JudgeCheckResponse{.passed = false}.to_json()});
   EXPECT_EQ(outcome<task::Passed>().generality, 0);
   ASSERT_THAT(verdict_.telemetry.fixed_sizes, SizeIs(1));
 }
@@ -230,28 +230,28 @@ TEST_F(EvaluationTest, FindsTheSizesThatACandidateIsMadeFor) {
 // ---- Second attempts ----------------------------------------------------------------------------
 
 TEST_F(EvaluationTest, TriesAgainWithAFreshJudgeWhereOneFails) {
-  const std::string begun = worker::JudgeBeginAnswer{{.shapes = {{}}, .trials = {{}}}}.to_json();
-  in_turn<worker::JudgeBeginQuestion>(stand_.judges(), {ProcessEnd{9, 0}, begun});
+  const std::string begun = worker::JudgeBeginResponse{{.shapes = {{}}, .trials = {{}}}}.to_json();
+  in_turn<worker::JudgeBeginRequest>(fixture_.judges(), {ProcessEnd{9, 0}, begun});
   outcome<task::Passed>();
   EXPECT_EQ(num_spawned(Role::kJudge), 2);
 }
 
 TEST_F(EvaluationTest, TriesAgainWithAFreshJudgeThoughAnotherIsIdle) {
-  const std::string begun = worker::JudgeBeginAnswer{{.shapes = {{}}, .trials = {{}}}}.to_json();
-  const std::string key = content_hash({kTask, to_string(stand_.options.correctness)});
-  std::vector<JudgePool::Lent> waiting;
+  const std::string begun = worker::JudgeBeginResponse{{.shapes = {{}}, .trials = {{}}}}.to_json();
+  const std::string key = content_hash({kTask, to_string(fixture_.options.correctness)});
+  std::vector<JudgePool::Lease> waiting;
   for (int i = 0; i < 2; ++i) {
-    waiting.push_back(stand_.pool.take(key, true));
-    waiting.back().judge = std::make_unique<execute::Judge>(stand_.judge());
+    waiting.push_back(fixture_.pool.take(key, true));
+    waiting.back().judge = std::make_unique<execute::Judge>(fixture_.judge());
   }
-  for (JudgePool::Lent& one : waiting) stand_.pool.give_back(key, std::move(one));
-  in_turn<worker::JudgeBeginQuestion>(stand_.judges(), {ProcessEnd{9, 0}, begun});
+  for (JudgePool::Lease& one : waiting) fixture_.pool.give_back(key, std::move(one));
+  in_turn<worker::JudgeBeginRequest>(fixture_.judges(), {ProcessEnd{9, 0}, begun});
   outcome<task::Passed>();
   EXPECT_EQ(num_spawned(Role::kJudge), 1);
 }
 
 TEST_F(EvaluationTest, TriesAgainOnlyOnce) {
-  stand_.judges().fail<worker::JudgeTrialQuestion>(ProcessEnd{9, 0});
+  fixture_.judges().fail<worker::JudgeTrialRequest>(ProcessEnd{9, 0});
   EXPECT_THAT(outcome<task::Infra>().message, HasSubstr("the judge died of signal 9"));
   EXPECT_EQ(num_spawned(Role::kJudge), 2);
   EXPECT_EQ(num_spawned(Role::kCandidate), 2);
@@ -259,26 +259,26 @@ TEST_F(EvaluationTest, TriesAgainOnlyOnce) {
 }
 
 TEST_F(EvaluationTest, BlamesTheCandidateWhereASecondJudgeCannotCheckItEither) {
-  stand_.judges().fail<worker::JudgeCheckQuestion>(kCannot);
+  fixture_.judges().fail<worker::JudgeCheckRequest>(kCannot);
   EXPECT_EQ(outcome<task::Wrong>().trials.at(0).checks.at(0).problem, "malformed");
   EXPECT_EQ(num_spawned(Role::kJudge), 2);
   EXPECT_EQ(num_spawned(Role::kCandidate), 2);
 }
 
 TEST_F(EvaluationTest, BlamesNobodyWhereTheSecondJudgeCanCheck) {
-  in_turn<worker::JudgeCheckQuestion>(
-      stand_.judges(), {kCannot, worker::JudgeCheckAnswer{.passed = true}.to_json()});
+  in_turn<worker::JudgeCheckRequest>(
+      fixture_.judges(), {kCannot, worker::JudgeCheckResponse{.passed = true}.to_json()});
   outcome<task::Passed>();
 }
 
 TEST_F(EvaluationTest, IsOutOfMemoryAtOnceWithoutADevice) {
-  stand_.candidates().fail<worker::CandidateRunThereQuestion>(kOutOfMemory);
+  fixture_.candidates().fail<worker::CandidateRunThereRequest>(kOutOfMemory);
   outcome<task::OutOfMemory>();
   EXPECT_EQ(num_spawned(Role::kCandidate), 1);
 }
 
 TEST_F(EvaluationTest, DoesNotFitWhereTheReferenceHasNoRoomEvenInAllOfTheMemory) {
-  stand_.judges().fail<worker::JudgeOpenQuestion>(kOutOfMemory);
+  fixture_.judges().fail<worker::JudgeOpenRequest>(kOutOfMemory);
   EXPECT_EQ(outcome<task::Unsupported>().constructs.at(0).rule, "task.does_not_fit");
   EXPECT_EQ(num_spawned(Role::kJudge), 2) << "a share of the memory, then all";
 }
@@ -287,7 +287,7 @@ TEST_F(EvaluationTest, DoesNotFitWhereTheReferenceHasNoRoomEvenInAllOfTheMemory)
 
 class EvaluationOnADevice : public EvaluationTest {
  protected:
-  EvaluationOnADevice() { stand_.compute_device = Device{"GPU-test", 0, {}}; }
+  EvaluationOnADevice() { fixture_.compute_device = Device{"GPU-test", 0, {}}; }
   std::vector<std::string> stages() const {
     std::vector<std::string> names;
     for (const task::StageTime& stage : verdict_.telemetry.stages) names.push_back(stage.stage);
@@ -305,19 +305,19 @@ TEST_F(EvaluationOnADevice, TimesTheCandidateThatPassed) {
 }
 
 TEST_F(EvaluationOnADevice, DoesNotTimeWhereTimingIsDisabled) {
-  stand_.options.timing.enabled = false;
+  fixture_.options.timing.enabled = false;
   EXPECT_FALSE(outcome<task::Passed>().performance.has_value());
   EXPECT_THAT(stages(), Not(Contains("time")));
 }
 
 TEST_F(EvaluationOnADevice, DoesNotTimeAWrongCandidate) {
-  stand_.judges().say<worker::JudgeCheckQuestion>({.passed = false});
+  fixture_.judges().say<worker::JudgeCheckRequest>({.passed = false});
   outcome<task::Wrong>();
   EXPECT_EQ(num_spawned(Role::kBaseline), 0);
 }
 
 TEST_F(EvaluationOnADevice, TimesAFreshCandidateProcessAfterAStrictRun) {
-  stand_.options.strict = true;
+  fixture_.options.strict = true;
   ASSERT_TRUE(outcome<task::Passed>().performance);
   EXPECT_EQ(num_spawned(Role::kCandidate), 4) << "correctness, two other seeds, timing";
   EXPECT_EQ(num_spawned(Role::kJudge), 3);
@@ -325,26 +325,26 @@ TEST_F(EvaluationOnADevice, TimesAFreshCandidateProcessAfterAStrictRun) {
 }
 
 TEST_F(EvaluationOnADevice, TriesAgainWithExclusiveUseAfterALackOfMemory) {
-  in_turn<worker::CandidateRunThereQuestion>(
-      stand_.candidates(), {kOutOfMemory, worker::CandidateRunThereAnswer().to_json()});
+  in_turn<worker::CandidateRunThereRequest>(
+      fixture_.candidates(), {kOutOfMemory, worker::CandidateRunThereResponse().to_json()});
   // The judge of another task holds memory.
-  JudgePool::Lent other = stand_.pool.take("other", true);
-  other.judge = std::make_unique<execute::Judge>(stand_.judge());
-  stand_.pool.give_back("other", std::move(other));
+  JudgePool::Lease other = fixture_.pool.take("other", true);
+  other.judge = std::make_unique<execute::Judge>(fixture_.judge());
+  fixture_.pool.give_back("other", std::move(other));
   outcome<task::Passed>();
   EXPECT_EQ(num_spawned(Role::kCandidate), 2);
-  EXPECT_FALSE(stand_.pool.has("other")) << "its memory was given back";
+  EXPECT_FALSE(fixture_.pool.has("other")) << "its memory was given back";
 }
 
 TEST_F(EvaluationOnADevice, IsOutOfMemoryWhereItIsSoWithExclusiveUse) {
-  stand_.candidates().fail<worker::CandidateRunThereQuestion>(kOutOfMemory);
+  fixture_.candidates().fail<worker::CandidateRunThereRequest>(kOutOfMemory);
   outcome<task::OutOfMemory>();
   EXPECT_EQ(num_spawned(Role::kCandidate), 2);
 }
 
 TEST_F(EvaluationOnADevice, TriesAgainWithExclusiveUseWhereTheReferenceDidNotFit) {
-  in_turn<worker::JudgeOpenQuestion>(
-      stand_.judges(), {kOutOfMemory, kOutOfMemory, worker::JudgeOpenAnswer().to_json()});
+  in_turn<worker::JudgeOpenRequest>(
+      fixture_.judges(), {kOutOfMemory, kOutOfMemory, worker::JudgeOpenResponse().to_json()});
   outcome<task::Passed>();
   EXPECT_EQ(num_spawned(Role::kJudge), 3);
 }
@@ -352,20 +352,20 @@ TEST_F(EvaluationOnADevice, TriesAgainWithExclusiveUseWhereTheReferenceDidNotFit
 TEST_F(EvaluationOnADevice, HoldsTheMemoryWhileItMeasures) {
   std::atomic<bool> is_in = false;
   std::jthread other;
-  stand_.candidates().on<worker::CandidateLoadQuestion>([&](const auto&, const Fd&) {
+  fixture_.candidates().on<worker::CandidateLoadRequest>([&](const auto&, const Fd&) {
     other = std::jthread([&] {
-      const auto all = stand_.device.memory(Schedule::kAll);
+      const auto all = fixture_.device.memory(Schedule::kAll);
       is_in = true;
     });
-    while (stand_.num_waiting() < 1) std::this_thread::yield();
-    return worker::CandidateLoadAnswer();
+    while (fixture_.num_waiting() < 1) std::this_thread::yield();
+    return worker::CandidateLoadResponse();
   });
   bool was_in = true;
-  stand_.candidates().on<worker::CandidateRunThereQuestion>([&](const auto&, const Fd&) {
+  fixture_.candidates().on<worker::CandidateRunThereRequest>([&](const auto&, const Fd&) {
     was_in = is_in;
-    return worker::CandidateRunThereAnswer();
+    return worker::CandidateRunThereResponse();
   });
-  stand_.options.timing.enabled = false;
+  fixture_.options.timing.enabled = false;
   outcome<task::Passed>();
   EXPECT_FALSE(was_in);
   other.join();

@@ -7,10 +7,10 @@
 // processes of the machine wait; that is much longer than opening a known task.  Therefore the
 // number of judges is bounded and judges are kept; a caller that finds no idle judge waits for one.
 //
-//   JudgePool::Lent lent = pool.take(key, /*may_wait=*/true);
-//   // lent.judge has the task open if lent.is_open, has another task open if not, and must be
+//   JudgePool::Lease lease = pool.take(key, /*may_wait=*/true);
+//   // lease.judge has the task open if lease.is_open, has another task open if not, and must be
 //   // created where it is null.
-//   pool.give_back(key, std::move(lent));  // Without this call, ~Lent() frees its seat.
+//   pool.give_back(key, std::move(lease));  // Without this call, ~Lease() frees its seat.
 #ifndef MC_EVAL_JUDGE_POOL_H_
 #define MC_EVAL_JUDGE_POOL_H_
 
@@ -56,12 +56,12 @@ class JudgePool {
    private:
     JudgePool* pool_ = nullptr;
   };
-  struct Lent {
-    Lent();
-    Lent(Seat its_seat, std::unique_ptr<execute::Judge> its_judge, bool has_task_open);
-    Lent(Lent&& other) noexcept;
-    Lent& operator=(Lent&& other) noexcept;
-    ~Lent();
+  struct Lease {
+    Lease();
+    Lease(Seat its_seat, std::unique_ptr<execute::Judge> its_judge, bool has_task_open);
+    Lease(Lease&& other) noexcept;
+    Lease& operator=(Lease&& other) noexcept;
+    ~Lease();
 
     Seat seat;
     std::unique_ptr<execute::Judge> judge;
@@ -76,23 +76,25 @@ class JudgePool {
   // has been idle longest; else a seat for a new judge.  Where none of these is available it waits;
   // a caller that may not wait, or is cancelled, gets a seat beyond the bound.  REQUIRES: the
   // caller holds nothing that users of judges wait for.
-  Lent take(const std::string& key, bool may_wait);
+  Lease take(const std::string& key, bool may_wait);
   // Keeps a judge for later.  The judge that has been idle longest ends when there are too many.
-  void give_back(const std::string& key, Lent lent);
+  void give_back(const std::string& key, Lease lease);
   // Ends all idle judges and so frees their memory.
   void clear();
 
  private:
   struct Idle {
     std::string key;
-    Lent lent;
+    Lease lease;
   };
 
   void free_seat();
+  // True if no judge may be added without need.  REQUIRES: mutex_ is held.
+  bool is_full() const;
 
   const Bounds bounds_;
   mutable std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable_any changed_;
   size_t num_seats_ = 0;  // Guarded by mutex_.
   std::list<Idle> idle_;  // Guarded by mutex_; the longest idle first.
 };

@@ -22,17 +22,17 @@ namespace {
 class JudgePoolTest : public testing::Test {
  protected:
   // A new judge, which has no task open.
-  JudgePool::Lent made(JudgePool& pool, const std::string& key) {
-    JudgePool::Lent lent = pool.take(key, /*may_wait=*/false);
-    EXPECT_EQ(lent.judge, nullptr);
-    lent.judge = std::make_unique<execute::Judge>(worker_.session());
-    return lent;
+  JudgePool::Lease made(JudgePool& pool, const std::string& key) {
+    JudgePool::Lease lease = pool.take(key, /*may_wait=*/false);
+    EXPECT_EQ(lease.judge, nullptr);
+    lease.judge = std::make_unique<execute::Judge>(worker_.session());
+    return lease;
   }
   // Adds `num` idle judges, each with a task of its own.
   void keep(JudgePool& pool, size_t num) {
-    std::vector<JudgePool::Lent> lent;
-    for (size_t i = 0; i < num; ++i) lent.push_back(made(pool, task(i)));
-    for (size_t i = 0; i < num; ++i) pool.give_back(task(i), std::move(lent[i]));
+    std::vector<JudgePool::Lease> lease;
+    for (size_t i = 0; i < num; ++i) lease.push_back(made(pool, task(i)));
+    for (size_t i = 0; i < num; ++i) pool.give_back(task(i), std::move(lease[i]));
   }
   static std::string task(size_t i) { return "task " + std::to_string(i); }
 
@@ -100,14 +100,26 @@ TEST_F(JudgePoolTest, WaitsForAJudgeAtTheBound) {
   EXPECT_EQ(two.take("five", true).judge, nullptr);
 }
 
+TEST_F(JudgePoolTest, ACancelledCallerStopsWaiting) {
+  JudgePool one({1, 1, 1});
+  const auto lease = made(one, "one");
+  std::stop_source stop;
+  const std::jthread stopper([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    stop.request_stop();
+  });
+  const CancelScope scope(stop.get_token());
+  EXPECT_EQ(one.take("two", true).judge, nullptr);
+}
+
 TEST_F(JudgePoolTest, HasRoomAgainWhereAJudgeEnds) {
   JudgePool one({1, 1, 1});
   std::jthread ender;
   {
-    auto lent = std::make_unique<JudgePool::Lent>(made(one, "one"));
-    ender = std::jthread([lent = std::move(lent)]() mutable {
+    auto lease = std::make_unique<JudgePool::Lease>(made(one, "one"));
+    ender = std::jthread([lease = std::move(lease)]() mutable {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
-      lent.reset();
+      lease.reset();
     });
   }
   EXPECT_EQ(one.take("two", true).judge, nullptr);
@@ -117,7 +129,7 @@ TEST_F(JudgePoolTest, HasRoomAgainWhereAJudgeEnds) {
 
 TEST_F(JudgePoolTest, ClearEndsAllIdleJudges) {
   keep(pool_, 3);
-  const auto lent = pool_.take(task(1), true);
+  const auto lease = pool_.take(task(1), true);
   pool_.clear();
   EXPECT_EQ(worker_.num_alive(), 1);
   EXPECT_FALSE(pool_.has(task(0)));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "eval/known_tasks.h"
 
-#include <chrono>
 #include <optional>
 
 #include <spdlog/spdlog.h>
@@ -17,7 +16,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::chrono::milliseconds kLookEvery{50};  // The interval of checks for a cancellation.
 constexpr size_t kKnownBytesMax = 1 << 20;
 
 std::optional<KnownTask> read(const std::filesystem::path& path) {
@@ -67,9 +65,9 @@ const KnownTask* KnownTasks::look_up(const std::string& key) {
 
 std::unique_ptr<KnownTasks::Turn> KnownTasks::take_turn(const std::string& key) {
   std::unique_lock lock(mutex_);
-  while (looked_into_.contains(key) && !is_cancelled()) changed_.wait_for(lock, kLookEvery);
-  if (look_up(key) != nullptr || is_cancelled()) return nullptr;
-  looked_into_.insert(key);
+  changed_.wait(lock, this_cancellation(), [&] { return !looked_into_.contains(key); });
+  if (is_cancelled() || look_up(key) != nullptr) return nullptr;
+  MC_CHECK(looked_into_.insert(key).second);
   return std::make_unique<Turn>(*this, key);
 }
 
@@ -86,6 +84,7 @@ void KnownTasks::learn(const std::string& key, const KnownTask& known) {
     if (old != nullptr && old->text == known.text) return;
     if (known_.size() >= kTasksMax && old == nullptr) known_.erase(known_.begin());
     known_.insert_or_assign(key, known);
+    MC_CHECK(known_.size() <= kTasksMax);
   }
   if (directory_.empty()) return;
   if (const Status written = write(path_of(key), known); !written) {

@@ -69,7 +69,7 @@ class KnownTasks {
   const std::string versions_;
 
   std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable_any changed_;
   std::map<std::string, KnownTask> known_;  // Guarded by mutex_, like the next member.
   std::set<std::string> looked_into_;
 };

@@ -6,6 +6,8 @@
 #include <sstream>
 #include <string>
 
+#include "compile/artifact_store.h"
+#include "compile/cuda_toolchain.h"
 #include "core/check.h"
 #include "core/file.h"
 
@@ -158,6 +160,38 @@ execute::ZygoteOptions zygote_options(const Machine& machine, execute::Roles rol
     std::ranges::copy(machine.candidates_environment, std::back_inserter(options.environment));
   }
   return options;
+}
+
+std::vector<std::string> device_nodes(const char* folder, std::string_view prefix) {
+  std::vector<std::string> nodes;
+  std::error_code failure;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, failure)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(prefix) && entry.is_character_file(failure)) {
+      nodes.push_back(entry.path().string());
+    }
+  }
+  std::ranges::sort(nodes);
+  return nodes;
+}
+
+// Both names are links to the one library: libcudart.so.13, and libcuda.so.1 for PyTorch's NVRTC.
+void add_cuda_client(Machine& machine, const std::filesystem::path& client) {
+  const std::filesystem::path folder = client.parent_path();
+  std::error_code failure;
+  std::filesystem::create_symlink(client.filename(), folder / "libcuda.so.1", failure);
+  machine.candidates_arguments.insert(machine.candidates_arguments.end(),
+                                      {"--client-lib", client.string()});
+  machine.candidates_environment = {"LD_LIBRARY_PATH=" + folder.string(),
+                                    "LD_PRELOAD=libcudart.so.13:libcuda.so.1"};
+}
+
+Status set_toolchain(Machine& machine, compile::CudaRuntime runtime) {
+  MC_CHECK(machine.toolchain == nullptr);
+  MC_TRY(const uint64_t bytes_max, compile::artifact_bytes_max(), "set-up");
+  machine.toolchain = std::make_unique<compile::CudaToolchain>(
+      std::move(runtime), cache_directory() / "artifacts", bytes_max);
+  return ok();
 }
 
 task::Backend best_backend(const std::filesystem::path& python) {

@@ -15,12 +15,13 @@
 #include <string_view>
 #include <vector>
 
+#include "compile/cuda_runtime.h"
 #include "compile/pytorch.h"
 #include "compile/toolchain.h"
 #include "core/fact.h"
 #include "core/layout.h"
 #include "core/result.h"
-#include "eval/pipeline.h"
+#include "eval/options.h"
 #include "execute/children.h"
 #include "execute/cuda_driver.h"
 #include "execute/executor.h"
@@ -116,6 +117,20 @@ Result<std::vector<execute::CudaDevice>> chosen_devices(
     const std::string& names, const std::vector<execute::CudaDevice>& shown);
 
 execute::ZygoteOptions zygote_options(const Machine& machine, execute::Roles roles);
+
+// ---- Steps that backends share ------------------------------------------------------------------
+
+// The limits of a device that computes the native shapes of tasks; its driver refuses those that do
+// not fit into its memory.
+inline constexpr double kNativeCostMax = 1e16;
+inline constexpr int64_t kNativeBytesMax = int64_t{24} << 30;
+
+// The paths of the device nodes in a folder whose names begin with `prefix`, in order.
+std::vector<std::string> device_nodes(const char* folder, std::string_view prefix);
+// Replaces CUDA's runtime and driver in candidate processes by the client library.
+void add_cuda_client(Machine& machine, const std::filesystem::path& client);
+// The toolchain of a runtime, with its artifacts in the cache.
+Status set_toolchain(Machine& machine, compile::CudaRuntime runtime);
 
 }  // namespace mc::eval
 

@@ -7,20 +7,13 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "compile/artifact_store.h"
-#include "compile/cuda_toolchain.h"
 #include "compile/musa_runtime.h"
-#include "core/file.h"
 #include "eval/machine.h"
 #include "eval/musa_facts.h"
 #include "execute/cuda_driver.h"
 
 namespace mc::eval {
 namespace {
-
-// The limits of the CUDA backend.
-constexpr double kCostMax = 1e16;
-constexpr int64_t kBytesMax = int64_t{24} << 30;
 
 // False: a backend that was never run on hardware is used only on explicit request.
 bool is_here(const compile::PyTorch&) { return false; }
@@ -48,7 +41,7 @@ Status find_device(Machine& machine, const Options& options) {
                  "--devices: --backend musa uses the first one; set MUSA_VISIBLE_DEVICES"};
   }
   MC_TRY(const execute::CudaDriver driver,
-         execute::ask_cuda_driver(kMusaDriver, execute::kCudaDriverTimeMax, "mu"),
+         execute::query_cuda_driver(kMusaDriver, execute::kCudaDriverTimeMax, "mu"),
          "no MUSA device answers (prepare --architecture mp_31 needs none)");
   const execute::CudaDevice& gpu = driver.devices[0];
   const std::string name = "mp_" + std::to_string(gpu.major) + std::to_string(gpu.minor);
@@ -86,12 +79,9 @@ Status set_up(Machine& machine, const Options& options, const Progress& progress
   machine.arguments = {"--executor-lib", libraries.executor.string()};
   machine.candidates_arguments = {"--aten-lib", libraries.aten.string()};
   if (!machine.devices.empty()) add_client(machine, libraries);
-  machine.cost_max = kCostMax;
-  machine.bytes_max = kBytesMax;
-  MC_TRY(const uint64_t bytes_max, compile::artifact_bytes_max(), "set-up");
-  machine.toolchain = std::make_unique<compile::CudaToolchain>(
-      std::move(runtime), cache_directory() / "artifacts", bytes_max);
-  return ok();
+  machine.cost_max = kNativeCostMax;
+  machine.bytes_max = kNativeBytesMax;
+  return set_toolchain(machine, std::move(runtime));
 }
 
 std::vector<Fact> look(const compile::PyTorch* pytorch) {

@@ -2,7 +2,6 @@
 #include "eval/musa_dialect.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cstddef>
 #include <functional>
 #include <map>
@@ -17,6 +16,7 @@
 
 #include <fmt/format.h>
 
+#include "core/text.h"
 #include "eval/musa_branches.h"
 #include "eval/musa_dead_python.h"
 #include "eval/musa_headers.h"
@@ -36,18 +36,6 @@ constexpr std::size_t kExcerptBytesMax = 200;
 constexpr std::string_view kExclusion = "MUSIFY_EXCL";
 constexpr std::string_view kMatrices = "mtmusa";
 
-std::vector<std::string_view> lines_of(std::string_view text) {
-  std::vector<std::string_view> lines;
-  for (std::size_t start = 0; start <= text.size();) {
-    const std::size_t end = std::min(text.find('\n', start), text.size());
-    std::string_view line = text.substr(start, end - start);
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    lines.push_back(line);
-    start = end + 1;
-  }
-  return lines;
-}
-
 std::size_t line_of(std::string_view text, std::size_t offset) {
   const auto end = text.begin() + static_cast<std::ptrdiff_t>(offset);
   return 1 + static_cast<std::size_t>(std::count(text.begin(), end, '\n'));
@@ -65,42 +53,29 @@ std::string excerpt_of(const std::vector<std::string_view>& lines, std::size_t l
 }
 
 // Maps a position in a text to a source location of the evidence.
-using Places = std::function<task::SourceLocation(const musify::Location&)>;
+using Locator = std::function<task::SourceLocation(const musify::Location&)>;
 
-Places places_in(const std::vector<std::string_view>& lines) {
-  return [&lines](const musify::Location& place) {
-    return task::SourceLocation{"candidate", static_cast<int>(place.line),
-                                static_cast<int>(place.column), excerpt_of(lines, place.line)};
+Locator locator_in(const std::vector<std::string_view>& lines) {
+  return [&lines](const musify::Location& position) {
+    return task::SourceLocation{"candidate", static_cast<int>(position.line),
+                                static_cast<int>(position.column),
+                                excerpt_of(lines, position.line)};
   };
 }
 
-std::string trimmed(const std::string& text) {
-  constexpr const char* kBlanks = " \t\r\n,\"<>'\\";
-  const std::size_t first = text.find_first_not_of(kBlanks);
-  if (first == std::string::npos) return "";
-  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
-}
+// The word of a port's change, without the white space, quotes and brackets around it.
+std::string bare(std::string_view text) { return std::string(trimmed(text, " \t\r\n,\"<>'\\")); }
 
 // The name that a remnant is about.
 std::string name_of(const musify::Finding& remnant) {
   return remnant.message.substr(0, remnant.message.find(' '));
 }
 
-bool holds_word(std::string_view text, std::string_view word) {
-  const auto is_part = [&](std::size_t i) {
-    return i < text.size() && (std::isalnum(static_cast<unsigned char>(text[i])) || text[i] == '_');
-  };
-  for (std::size_t at = text.find(word); at != std::string_view::npos;
-       at = text.find(word, at + 1)) {
-    if (!(at > 0 && is_part(at - 1)) && !is_part(at + word.size())) return true;
-  }
-  return false;
-}
-
 // True where a module contains the word outside of comments.
 bool is_written(std::string_view module, std::string_view word) {
-  return std::ranges::any_of(musify::python_words(module),
-                             [&](const musify::Word& one) { return holds_word(one.text, word); });
+  return std::ranges::any_of(musify::python_words(module), [&](const musify::Word& one) {
+    return contains_word(one.text, word);
+  });
 }
 
 // A construct that mcc accepts and no port to CUDA has.
@@ -139,22 +114,22 @@ class Unported {
     }
   }
 
-  void add(const musify::Port& port, const Places& places) {
+  void add(const musify::Port& port, const Locator& locate) {
     for (const musify::Finding& refusal : port.refusals) {
       const std::string message = fmt::format("{} (dialect.{})", refusal.message, refusal.rule);
-      found_.push_back({"error", message, places(refusal.location)});
+      found_.push_back({"error", message, locate(refusal.location)});
     }
     for (const musify::Change& change : port.changes) {
-      const std::string word = trimmed(change.before);
+      const std::string word = bare(change.before);
       if (allowed_.contains({change.location.line, change.location.column})) continue;
       if (word.empty() || !seen_.insert(word).second) continue;
-      add(word, change.after, places(change.location));
+      add(word, change.after, locate(change.location));
     }
     for (const musify::Finding& remnant : port.remnants) {
       const std::string word = name_of(remnant);
       // Names may be the candidate's own.
       const bool is_header = word.find('.') != std::string::npos;
-      if (is_header && seen_.insert(word).second) add(word, "", places(remnant.location));
+      if (is_header && seen_.insert(word).second) add(word, "", locate(remnant.location));
     }
   }
 
@@ -174,17 +149,17 @@ class Unported {
           flag.starts_with("--offload-arch=") || flag.starts_with("--cuda-gpu-arch=");
       const std::vector<std::string> known = musify::architectures();
       if (names_architecture && std::ranges::find(known, value) == known.end()) {
-        if (seen_.insert(flag).second) add(flag, "--offload-arch=mp_31", place_of(flag));
+        if (seen_.insert(flag).second) add(flag, "--offload-arch=mp_31", location_of_flag(flag));
       }
       if (!flag.starts_with("-D")) continue;
       const musify::Port port =
           musify::port_source(value, musify::Language::kCpp, to_musa_, musify::PortOptions());
-      add(port, [&](const musify::Location&) { return place_of(flag); });
+      add(port, [&](const musify::Location&) { return location_of_flag(flag); });
     }
   }
 
   // Adds the imports of torch.utils.musa_extension, which only torch_musa has as its own module.
-  void add_missing_module(const Places& places) {
+  void add_missing_module(const Locator& locate) {
     static constexpr std::string_view kMissing[] = {"torch", ".", "utils", ".", "musa_extension"};
     static constexpr std::string_view kImport[] = {"torch", ".", "utils", "import",
                                                    "musa_extension"};
@@ -195,13 +170,13 @@ class Unported {
       found_.push_back({"error",
                         "\"torch.utils.musa_extension\" does not exist on MUSA: write "
                         "\"torch_musa.utils.musa_extension\" (dialect.python)",
-                        places(location_of(written_, found.front().offset))});
+                        locate(location_of(written_, found.front().offset))});
     }
   }
 
   // Adds types that the MUSA headers define only from a later architecture on.
   void add_missing_types(const std::string& source, const std::string& architecture,
-                         const Places& places) {
+                         const Locator& locate) {
     constexpr int kFirstWithBfloat16 = 220;
     if (task::architecture_number(architecture) >= kFirstWithBfloat16) return;
     for (const lex::Token& token : lex::tokenize(source)) {
@@ -213,38 +188,38 @@ class Unported {
                         fmt::format("\"{}\" needs mp_22: <musa_bf16.h> does not define it for {} "
                                     "(dialect.architecture)",
                                     name, architecture),
-                        places({token.line, token.column})});
+                        locate({token.line, token.column})});
     }
   }
 
   // Adds attributes that a string names.
-  void add_attributes(const OwnWords& own, const Places& places) {
+  void add_attributes(const OwnWords& own, const Locator& locate) {
     for (const auto& [offset, word] : own.attributes()) {
       if (!seen_.insert(word).second) continue;
       const std::size_t at = word.find("cuda");
       add(word, word.substr(0, at) + "musa" + word.substr(at + 4),
-          places(location_of(written_, offset)));
+          locate(location_of(written_, offset)));
     }
   }
 
   // Adds kernel launches in text for the host compiler.
-  void add_launches(const std::string& source, const Places& places) {
+  void add_launches(const std::string& source, const Locator& locate) {
     for (const lex::Token& token : lex::tokenize(source)) {
       if (token.kind != lex::Kind::kLaunchOpen) continue;
       found_.push_back({"error",
                         "a kernel launch in C++ that the compiler of the host gets: put it into "
                         "musa_sources or a file that ends in .mu (dialect.cuda)",
-                        places({token.line, token.column})});
+                        locate({token.line, token.column})});
       return;
     }
   }
 
   // Adds keywords that torch_musa's load_inline lacks, as items of a dictionary.
-  void add_keywords(const Places& places) {
+  void add_keywords(const Locator& locate) {
     for (const musify::Word& word : musify::python_words(written_)) {
       if (word.kind != musify::Word::Kind::kString || !is_dropped_keyword(word.text)) continue;
       if (seen_.insert(word.text).second) {
-        add(word.text, "", places({line_of(written_, word.offset), 1}));
+        add(word.text, "", locate({line_of(written_, word.offset), 1}));
       }
     }
   }
@@ -289,19 +264,19 @@ class Unported {
     const auto pair = std::ranges::find(rule.pairs, flag, &musify::Pair::from);
     const bool is_changed = pair != rule.pairs.end() && !is_written(written_, pair->to);
     if (!is_dropped && !is_changed) return;
-    if (seen_.insert(flag).second) add(flag, is_changed ? pair->to : "", place_of(flag));
+    if (seen_.insert(flag).second) add(flag, is_changed ? pair->to : "", location_of_flag(flag));
   }
 
   // The first line of the module that contains the flag, if it is written in one piece.
-  task::SourceLocation place_of(const std::string& flag) const {
+  task::SourceLocation location_of_flag(const std::string& flag) const {
     const std::size_t at = written_.find(flag);
     if (at == std::string_view::npos) return {};
     const std::vector<std::string_view> lines = lines_of(written_);
-    return places_in(lines)({line_of(written_, at), 1});
+    return locator_in(lines)({line_of(written_, at), 1});
   }
 
   static std::string message_of(const std::string& word, const std::string& change) {
-    const std::string after = trimmed(change.substr(0, change.find(" as ")));
+    const std::string after = bare(change.substr(0, change.find(" as ")));
     if (after.empty()) {
       return fmt::format(
           "\"{}\" is of CUDA and has no counterpart on MUSA: leave it out (dialect.cuda)", word);
@@ -317,7 +292,7 @@ class Unported {
   std::vector<task::Diagnostic> found_;
 };
 
-void add_unknown(const std::vector<musify::Finding>& remnants, const Places& places,
+void add_unknown(const std::vector<musify::Finding>& remnants, const Locator& locate,
                  task::Unsupported& unsupported) {
   for (const musify::Finding& remnant : remnants) {
     if (unsupported.constructs.size() == kFindingsMax) return;
@@ -326,17 +301,17 @@ void add_unknown(const std::vector<musify::Finding>& remnants, const Places& pla
          fmt::format("\"{}\" looks like a name of MUSA, and this verifier knows no name of CUDA to "
                      "judge it by: use another one if there is one",
                      name_of(remnant)),
-         places(remnant.location)});
+         locate(remnant.location)});
   }
 }
 
 // A module that imports torchada has the names of CUDA on MUSA, too.
-std::optional<task::Outcome> under_torchada(const std::string& module, const Places& places) {
+std::optional<task::Outcome> under_torchada(const std::string& module, const Locator& locate) {
   const std::vector<musify::Word> words = musify::python_words(module);
   for (std::size_t i = 1; i < words.size(); ++i) {
     const bool is_import = words[i - 1].text == "import" || words[i - 1].text == "from";
     if (!is_import || words[i].text != "torchada") continue;
-    const task::SourceLocation location = places(location_of(module, words[i].offset));
+    const task::SourceLocation location = locate(location_of(module, words[i].offset));
     return task::Unsupported{
         {{"dialect.torchada",
           "torchada lets programs for CUDA run on MUSA: judge this one without the import, with "
@@ -513,30 +488,30 @@ Result<MusaDialect> MusaDialect::create(const std::filesystem::path& folder) {
 std::variant<std::string, task::Outcome> MusaDialect::port(std::string_view module,
                                                            const std::string& architecture) const {
   const std::vector<std::string_view> lines = lines_of(module);
-  const Places places = places_in(lines);
+  const Locator locate = locator_in(lines);
   const std::string live = live_python(module);
   Unported unported(live, to_musa_);
   if (const std::size_t at = module.find(kExclusion); at != std::string_view::npos) {
-    unported.add_exclusion(places({line_of(module, at), 1}));
+    unported.add_exclusion(locate({line_of(module, at), 1}));
     return *unported.outcome();
   }
-  if (auto outcome = under_torchada(live, places)) return *outcome;
+  if (auto outcome = under_torchada(live, locate)) return *outcome;
   const musify::PortOptions options{.architecture = architecture,
                                     .embedded = musify::Embedded::kLiterals,
                                     .lines = musify::Lines::kStay,
                                     .project = {}};
   const OwnWords own(live);
   unported.allow(live, own.allowed());
-  unported.add(musify::port_source(live, musify::Language::kPython, to_musa_, options), places);
-  unported.add_keywords(places);
-  unported.add_missing_module(places);
-  unported.add_attributes(own, places);
+  unported.add(musify::port_source(live, musify::Language::kPython, to_musa_, options), locate);
+  unported.add_keywords(locate);
+  unported.add_missing_module(locate);
+  unported.add_attributes(own, locate);
   if (auto outcome = unported.outcome()) return *outcome;
   musify::Port port =
       musify::port_source(own.with_stand_ins(), musify::Language::kPython, to_cuda_, options);
   if (port.remnants.empty()) return std::move(port.text);
   task::Unsupported unsupported;
-  add_unknown(port.remnants, places, unsupported);
+  add_unknown(port.remnants, locate, unsupported);
   return unsupported;
 }
 
@@ -578,9 +553,9 @@ std::optional<task::Outcome> MusaDialect::port_sources(std::vector<compile::Exte
     unported.add_values(words_of(extension.extra_cflags));
   }
   for (const Source& source : sources) {
-    const Places places = [&](const musify::Location& place) {
-      task::SourceLocation location =
-          mapper.map(source.name, static_cast<int>(place.line), static_cast<int>(place.column));
+    const Locator locate = [&](const musify::Location& position) {
+      task::SourceLocation location = mapper.map(source.name, static_cast<int>(position.line),
+                                                 static_cast<int>(position.column));
       if (location.source == "candidate") {
         location.excerpt = excerpt_of(lines, static_cast<std::size_t>(location.line));
       } else {
@@ -589,30 +564,30 @@ std::optional<task::Outcome> MusaDialect::port_sources(std::vector<compile::Exte
       return location;
     };
     if (const std::size_t at = source.text->find(kExclusion); at != std::string::npos) {
-      unported.add_exclusion(places({line_of(*source.text, at), 1}));
+      unported.add_exclusion(locate({line_of(*source.text, at), 1}));
     }
     const std::string text =
         without_dead_branches(*source.text, passes_over(source.name, architecture));
     unported.allow(text, allowed_in(text));
-    unported.add(musify::port_source(text, musify::Language::kCpp, to_musa_, options), places);
+    unported.add(musify::port_source(text, musify::Language::kCpp, to_musa_, options), locate);
     for (const MissingHeader& missing : missing_headers(text, headers)) {
       if (options.project.names.contains(missing.name)) continue;
-      unported.add_missing_header(missing, places({missing.line, missing.column}));
+      unported.add_missing_header(missing, locate({missing.line, missing.column}));
     }
-    unported.add_missing_types(text, architecture, places);
-    if (source.name.starts_with("cpp_sources")) unported.add_launches(text, places);
+    unported.add_missing_types(text, architecture, locate);
+    if (source.name.starts_with("cpp_sources")) unported.add_launches(text, locate);
     musify::PortOptions back = options;
     back.project.names.merge(std::set<std::string, std::less<>>{
         "__MUSA_ARCH__", "__MUSACC__", "__MUSA__"});  // The macros of musa_prelude.
     musify::Port port =
         musify::port_source(with_stand_ins_in(text), musify::Language::kCpp, to_cuda_, back);
-    add_unknown(port.remnants, places, unsupported);
+    add_unknown(port.remnants, locate, unsupported);
     for (const Lacking& one : lacking()) {
       std::smatch found;
       if (!std::regex_search(text, found, one.pattern)) continue;
       unsupported.constructs.push_back(
           {one.rule, one.message,
-           places(location_of(text, static_cast<std::size_t>(found.position())))});
+           locate(location_of(text, static_cast<std::size_t>(found.position())))});
     }
     const bool is_wide = task::warp_threads(task::Dialect::kMusa, architecture) != 32;
     if (const std::size_t at = text.find(kMatrices); is_wide && at != std::string::npos) {
@@ -620,7 +595,7 @@ std::optional<task::Outcome> MusaDialect::port_sources(std::vector<compile::Exte
           {"dialect.wide_matrices",
            "products of matrices (wmma) are judged with --musa-arch mp_31 alone: how a warp of 128 "
            "threads shares a fragment is not known",
-           places(location_of(text, at))});
+           locate(location_of(text, at))});
     }
     *source.text = std::move(port.text);
   }

@@ -23,19 +23,6 @@ Fact fact_of(const char* name, bool is_present, std::string detail, std::string 
           is_present ? "" : std::move(remedy)};
 }
 
-std::vector<std::string> nodes_in(const char* folder, const char* prefix) {
-  std::vector<std::string> nodes;
-  std::error_code failure;
-  for (const auto& entry : fs::directory_iterator(folder, failure)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with(prefix) && entry.is_character_file(failure)) {
-      nodes.push_back(entry.path().string());
-    }
-  }
-  std::ranges::sort(nodes);
-  return nodes;
-}
-
 Fact driver_fact(const MusaFindings& found) {
   const char* remedy = "the driver of Moore Threads; in a container: MTHREADS_VISIBLE_DEVICES=all";
   if (!found.driver) return fact_of("driver library", false, found.driver.error().message, remedy);
@@ -47,9 +34,9 @@ Fact driver_fact(const MusaFindings& found) {
 }  // namespace
 
 std::vector<std::string> musa_nodes() {
-  std::vector<std::string> nodes = nodes_in("/dev", "mtgpu");
+  std::vector<std::string> nodes = device_nodes("/dev", "mtgpu");
   if (nodes.empty()) return nodes;
-  std::ranges::move(nodes_in("/dev/dri", "renderD"), std::back_inserter(nodes));
+  std::ranges::move(device_nodes("/dev/dri", "renderD"), std::back_inserter(nodes));
   return nodes;
 }
 
@@ -59,7 +46,7 @@ MusaFindings look_for_musa(const compile::PyTorch* pytorch) {
   found.mcc = compile::musa_toolkit().mcc;
   found.has_mcc = fs::exists(found.mcc, failure);
   found.nodes = musa_nodes();
-  found.driver = execute::ask_cuda_driver(kMusaDriver, execute::kCudaDriverTimeMax, "mu");
+  found.driver = execute::query_cuda_driver(kMusaDriver, execute::kCudaDriverTimeMax, "mu");
   if (pytorch == nullptr) return found;
   found.python = pytorch->python.string();
   found.has_torch_musa = !pytorch->torch_musa.empty();

@@ -264,7 +264,7 @@ Status Pipeline::check_task(const task::Task& task) {
   if (std::holds_alternative<task::Outcome>(stage)) {
     return Error{ErrorCode::kInvalidInput, "CPython's parser gives up on it"};
   }
-  const auto& inspection = std::get<execute::InspectorAnswer>(stage);
+  const auto& inspection = std::get<execute::Inspection>(stage);
   if (!inspection.syntax_error.empty()) {
     return Error{
         ErrorCode::kInvalidInput,
@@ -289,9 +289,10 @@ Result<std::variant<Pipeline::Hygiene, task::Unsupported>> Pipeline::grade_task(
   using Graded = std::variant<Hygiene, task::Unsupported>;
   State& state = *state_;
   const double limit_s = state.options.limits.judge_s;
-  const Scheduler::Hold place = state.devices->take("");
-  DeviceState& device = state.devices->at(place);
-  MC_TRY(execute::Session session, device.executor.judge(execute::Executor::Spare::kWait), "judge");
+  const Scheduler::Hold hold = state.devices->take("");
+  DeviceState& device = state.devices->at(hold);
+  MC_TRY(execute::Session session, device.executor.judge(execute::Executor::Acquire::kWait),
+         "judge");
   const auto all = device.schedule.memory(Schedule::kAll);
   const auto turn = device.schedule.turn(Schedule::Use::kShared);
   MC_TRY(auto opened,
@@ -304,10 +305,8 @@ Result<std::variant<Pipeline::Hygiene, task::Unsupported>> Pipeline::grade_task(
   }
   execute::Judge& judge = *std::get<std::unique_ptr<execute::Judge>>(opened);
   MC_TRY_VOID(judge.begin(state.key.derive({task.code}), limit_s), "begin");
-  MC_TRY(auto said, judge.ask(worker::JudgeGradeQuestion(), limit_s), "grade");
-  const worker::CallMemory& memory = judge.plan().call_memory;
-  return Graded(Hygiene{judge.plan().grade, std::move(said.body.as_initialised),
-                        static_cast<double>(memory.inputs + memory.outputs),
+  MC_TRY(auto graded, judge.call(worker::JudgeGradeRequest(), limit_s), "grade");
+  return Graded(Hygiene{judge.plan().grade, std::move(graded.body.as_initialised),
                         judge.plan().shapes.at(0).label});
 }
 
@@ -426,8 +425,8 @@ Result<Replayed> Pipeline::replay(const Recording& recording) {
       static_cast<ssize_t>(recording.data.size())) {
     return system_error(ErrorCode::kIo, "copy the recording");
   }
-  const Scheduler::Hold place = state_->devices->take("");
-  DeviceState& device = state_->devices->at(place);
+  const Scheduler::Hold hold = state_->devices->take("");
+  DeviceState& device = state_->devices->at(hold);
   const auto turn = device.schedule.turn(Schedule::Use::kExclusive);
   auto found = device.executor.replay(data, recording.verdict.protocol.correctness);
   if (!found) return found.error();

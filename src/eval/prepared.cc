@@ -16,24 +16,13 @@
 #include "task/verdict_json.h"
 
 namespace mc::eval {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Target, backend, architecture, pytorch, python, policy)
+
 namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
-
-Json json_of(const Target& target) {
-  return {{"backend", target.backend},
-          {"architecture", target.architecture},
-          {"pytorch", target.pytorch},
-          {"python", target.python},
-          {"policy", target.policy}};
-}
-
-// These functions throw nlohmann's exceptions.
-Target target_of(const Json& json) {
-  return {json.at("backend"), json.at("architecture"), json.at("pytorch"), json.at("python"),
-          json.at("policy")};
-}
 
 Json json_of(const compile::Artifact& artifact, std::string_view library) {
   return {{"key", artifact.key},
@@ -58,7 +47,8 @@ std::string_view take_line(std::string_view& bytes) {
   return line;
 }
 
-// Reads an artifact from `json` and removes its library from the beginning of `bytes`.
+// Reads an artifact from `json` and removes its library from the beginning of `bytes`.  Throws
+// nlohmann's exceptions.
 Result<compile::Artifact> take_artifact(const Json& json, std::string_view& bytes,
                                         const fs::path& directory) {
   compile::Artifact artifact{.key = json.at("key"),
@@ -86,7 +76,7 @@ Result<PreparedCandidate> prepared_from(const Json& json, std::string_view libra
   PreparedCandidate prepared{
       .task = {json.at("task").at("id"), json.at("task").at("name"), json.at("task").at("code")},
       .candidate = {json.at("candidate").at("id"), json.at("candidate").at("answer")},
-      .target = target_of(json.at("target")),
+      .target = json.at("target"),
       .source = json.at("source"),
       .recorded = json.at("recorded"),
       .artifacts = {},
@@ -98,9 +88,9 @@ Result<PreparedCandidate> prepared_from(const Json& json, std::string_view libra
   MC_TRY(auto made, TemporaryDirectory::create_in(folder, "prepared"), "prepared");
   const auto directory = std::make_shared<TemporaryDirectory>(std::move(made));
   for (const Json& artifact : json.at("artifacts")) {
-    const fs::path place = directory->path() / std::to_string(prepared.artifacts.size());
-    fs::create_directory(place);
-    MC_TRY(prepared.artifacts.emplace_back(), take_artifact(artifact, libraries, place),
+    const fs::path subfolder = directory->path() / std::to_string(prepared.artifacts.size());
+    fs::create_directory(subfolder);
+    MC_TRY(prepared.artifacts.emplace_back(), take_artifact(artifact, libraries, subfolder),
            "prepared");
     prepared.artifacts.back().lease = directory;
   }
@@ -139,7 +129,7 @@ Result<std::string> to_bytes(const PreparedCandidate& prepared) {
   const Json json{
       {"task", {{"id", task.id}, {"name", task.name}, {"code", task.code}}},
       {"candidate", {{"id", candidate.id}, {"answer", candidate.answer}}},
-      {"target", json_of(prepared.target)},
+      {"target", prepared.target},
       {"source", prepared.source},
       {"recorded", prepared.recorded},
       {"artifacts", std::move(artifacts)},

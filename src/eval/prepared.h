@@ -16,6 +16,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "compile/toolchain.h"
@@ -54,6 +55,9 @@ struct PreparedCandidate {
   std::vector<compile::Artifact> artifacts;
   task::Verdict verdict;  // The verdict so far: ids, hashes and telemetry; no outcome, no seed.
 };
+
+// A candidate that is legal and compiled, or its verdict.
+using Preparation = std::variant<PreparedCandidate, task::Verdict>;
 
 // A line that names the schema, a line of JSON, then the bytes of the libraries.  kIo where a
 // library cannot be read.

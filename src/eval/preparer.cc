@@ -48,7 +48,7 @@ class Candidate {
   void widen_warps();
   Stage check_flags();
   std::vector<legality::NativeSource> native_sources() const;
-  void place_in_candidate(std::vector<task::RuleFinding>& findings) const;
+  void set_locations(std::vector<task::RuleFinding>& findings) const;
   Stage check_sources();
   Stage compile();
   Stage check_symbols();
@@ -137,7 +137,7 @@ std::string Candidate::python_rules() const {
 Stage Candidate::inspect() {
   MC_TRY(auto stage, preparer_.executor().inspect(inspected_, python_rules()), "inspect");
   if (auto* outcome = std::get_if<task::Outcome>(&stage)) return EarlyOutcome(std::move(*outcome));
-  auto& inspection = std::get<execute::InspectorAnswer>(stage);
+  auto& inspection = std::get<execute::Inspection>(stage);
   if (!inspection.syntax_error.empty()) {
     return EarlyOutcome(
         task::Unextractable{"syntax_error", inspection.syntax_error, inspection.syntax_location});
@@ -279,7 +279,7 @@ std::vector<legality::NativeSource> Candidate::native_sources() const {
   return sources;
 }
 
-void Candidate::place_in_candidate(std::vector<task::RuleFinding>& findings) const {
+void Candidate::set_locations(std::vector<task::RuleFinding>& findings) const {
   for (task::RuleFinding& found : findings) {
     if (found.location.line == 0) continue;
     found.location =
@@ -292,7 +292,7 @@ Stage Candidate::check_sources() {
   std::vector<task::RuleFinding> findings =
       legality::check_sources(preparer_.policy(), native_sources());
   if (findings.empty()) return EarlyOutcome();
-  place_in_candidate(findings);
+  set_locations(findings);
   return EarlyOutcome(task::Illegal{"static", std::move(findings)});
 }
 
@@ -354,7 +354,7 @@ Stage Candidate::check_symbols() {
                       std::back_inserter(findings));
   }
   if (findings.empty()) return EarlyOutcome();
-  place_in_candidate(findings);
+  set_locations(findings);
   return EarlyOutcome(task::Illegal{"link", std::move(findings)});
 }
 

@@ -16,7 +16,8 @@
 #include <string>
 #include <utility>
 
-#include "eval/pipeline.h"
+#include "eval/options.h"
+#include "eval/prepared.h"
 #include "execute/executor.h"
 #include "legality/policy.h"
 

@@ -22,7 +22,7 @@
 #include <utility>
 
 #include "core/result.h"
-#include "eval/pipeline.h"
+#include "eval/options.h"
 #include "task/correctness.h"
 #include "task/task.h"
 #include "task/verdict.h"

@@ -10,6 +10,7 @@ namespace mc::eval {
 
 Schedule::Schedule(std::vector<int64_t> capacities) : capacities_(std::move(capacities)) {
   MC_CHECK(!capacities_.empty());
+  MC_CHECK(std::ranges::all_of(capacities_, [](int64_t bytes) { return bytes >= 0; }));
 }
 
 Schedule::Id Schedule::request(const Request& wanted) {
@@ -28,7 +29,7 @@ Schedule::Id Schedule::request(const Request& wanted) {
 std::vector<Schedule::Id> Schedule::release(Id id) {
   MC_CHECK(is_granted(id));
   const size_t device = device_of(id);
-  std::erase_if(entries_, [&](const Entry& entry) { return entry.id == id; });
+  MC_CHECK(std::erase_if(entries_, [&](const Entry& entry) { return entry.id == id; }) == 1);
   return grant(device);
 }
 
@@ -36,7 +37,12 @@ size_t Schedule::num_waiting(size_t device) const {
   return line(device, State::kWaitsForMemory).size() + line(device, State::kWaitsForTurn).size();
 }
 
-bool Schedule::set_aside(size_t device) { return num_left() > 1 && aside_.insert(device).second; }
+bool Schedule::set_aside(size_t device) {
+  MC_CHECK(device < capacities_.size());
+  const bool is_new = num_left() > 1 && aside_.insert(device).second;
+  MC_CHECK(num_left() >= 1);  // I6.
+  return is_new;
+}
 
 const Schedule::Entry& Schedule::at(Id id) const {
   const auto found = std::ranges::find(entries_, id, &Entry::id);
@@ -118,6 +124,7 @@ std::vector<Schedule::Id> Schedule::grant(size_t device) {
 // Moves a request forward, past the earlier ones that wait for the same resource.
 void Schedule::advance(Id id) {
   const auto own = std::ranges::find(entries_, id, &Entry::id);
+  MC_CHECK(own != entries_.end() && own->state != State::kGranted);
   for (auto earlier = entries_.begin(); earlier != own; ++earlier) {
     if (earlier->device != own->device || earlier->state != own->state) continue;
     ++earlier->num_passed;

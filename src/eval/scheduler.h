@@ -17,7 +17,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "eval/device_lock.h"
@@ -48,7 +47,7 @@ class Scheduler {
   int64_t capacity(size_t device) const { return schedule_.capacity(device); }  // Constant.
   // The result of `f` for the schedule.  No other thread changes the schedule while `f` runs.
   template <typename F>
-  auto look(F f) {
+  auto with_schedule(F f) {
     const std::lock_guard lock(mutex_);
     return f(schedule_);
   }
@@ -76,7 +75,7 @@ struct DeviceSchedule {
   int64_t capacity() const { return scheduler.capacity(index); }
   // Counts only the requests of this process.
   bool is_exclusive_wanted() const {
-    return scheduler.look([&](Schedule& now) { return now.is_exclusive_wanted(index); });
+    return scheduler.with_schedule([&](Schedule& now) { return now.is_exclusive_wanted(index); });
   }
 };
 

@@ -30,7 +30,7 @@ using Use = Schedule::Use;
 class SchedulerTest : public testing::Test {
  protected:
   void await_waiting(size_t num) {
-    while (scheduler_.look([](Schedule& now) { return now.num_waiting(0); }) < num) {
+    while (scheduler_.with_schedule([](Schedule& now) { return now.num_waiting(0); }) < num) {
       std::this_thread::yield();
     }
   }

@@ -43,8 +43,8 @@ Result<std::optional<task::Outcome>> Strict::run(const task::Passed& passed) {
 Result<Strict::EarlyOutcome> Strict::repeat(int number) {
   const std::string label = "strict " + std::to_string(number);
   const auto turn = context_.device.turn(subject_.use);
-  using Spare = execute::Executor::Spare;
-  MC_TRY(execute::Session fresh, context_.executor.judge(Spare::kIfReady), "judge");
+  using Acquire = execute::Executor::Acquire;
+  MC_TRY(execute::Session fresh, context_.executor.judge(Acquire::kIfReady), "judge");
   MC_TRY(auto opened,
          context_.executor.open_judge(std::move(fresh), subject_.task_source, subject_.judge),
          "judge");

@@ -20,7 +20,7 @@
 #include "eval/schedule.h"
 #include "execute/audit.h"
 #include "execute/executor.h"
-#include "task/verdict.h"
+#include "task/outcome.h"
 
 namespace mc::eval {
 

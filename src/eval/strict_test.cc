@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include "eval/fakes/test_stand.h"
+#include "eval/fakes/evaluation_fixture.h"
 
 namespace mc::eval {
 namespace {
@@ -24,7 +24,7 @@ constexpr uint64_t kSeed = 77;
 
 class StrictTest : public testing::Test {
  protected:
-  StrictTest() { stand_.compute_device.reset(); }  // No sanitizer without a device.
+  StrictTest() { fixture_.compute_device.reset(); }  // No sanitizer without a device.
   Result<std::optional<task::Outcome>> run() {
     const execute::Program program{
         "class ModelNew: pass", {}, [](std::string_view, uint64_t, std::string_view) {
@@ -32,14 +32,14 @@ class StrictTest : public testing::Test {
         }};
     const std::vector<std::string> kernels{"_Z1kPf"};
     const std::string task = "class Model: pass";
-    const EvaluationContext context = stand_.context();
+    const EvaluationContext context = fixture_.context();
     const StrictSubject subject{
         task, program, kernels, kSeed, {.correctness = {.trials = 3}}, Schedule::Use::kShared};
     Strict strict(context, subject);
     auto decided = strict.run(passed_);
     audits_ = strict.audits();
     // The device is free again, whatever the outcome is.
-    stand_.device.turn(Schedule::Use::kExclusive);
+    fixture_.device.turn(Schedule::Use::kExclusive);
     return decided;
   }
   template <typename Outcome>
@@ -52,12 +52,12 @@ class StrictTest : public testing::Test {
   }
   // Makes the judge with this number, from 1, find the candidate wrong.
   void let_judge_find_wrong(int number) {
-    stand_.judges().on<worker::JudgeCheckQuestion>([this, number](const auto&, const Fd&) {
-      return worker::JudgeCheckAnswer{.passed = ++num_checks_ != number};
+    fixture_.judges().on<worker::JudgeCheckRequest>([this, number](const auto&, const Fd&) {
+      return worker::JudgeCheckResponse{.passed = ++num_checks_ != number};
     });
   }
 
-  Stand stand_;
+  EvaluationFixture fixture_;
   task::Passed passed_{{{}}, std::nullopt, 1};
   std::vector<task::Audit> audits_;
   int num_checks_ = 0;
@@ -68,20 +68,20 @@ TEST_F(StrictTest, IsCleanWhereTwoMoreJudgesFindAllRight) {
   ASSERT_TRUE(ran) << ran.error().message;
   EXPECT_FALSE(ran->has_value());
   EXPECT_THAT(audits_, ElementsAre(task::Audit{"other_seeds", "clean", ""}));
-  EXPECT_THAT(stand_.spawned,
+  EXPECT_THAT(fixture_.spawned,
               ElementsAre(Role::kJudge, Role::kCandidate, Role::kJudge, Role::kCandidate));
 }
 
 TEST_F(StrictTest, GivesEachJudgeAndCandidateADifferentSeed) {
   std::set<uint64_t> judges;
   std::set<uint64_t> schedules;
-  stand_.judges().on<worker::JudgeBeginQuestion>([&](const auto& asked, const Fd&) {
+  fixture_.judges().on<worker::JudgeBeginRequest>([&](const auto& asked, const Fd&) {
     judges.insert(asked.seed);
-    return worker::JudgeBeginAnswer{{.shapes = {{}}, .trials = {{}}}};
+    return worker::JudgeBeginResponse{{.shapes = {{}}, .trials = {{}}}};
   });
-  stand_.candidates().on<worker::CandidateLoadQuestion>([&](const auto& asked, const Fd&) {
+  fixture_.candidates().on<worker::CandidateLoadRequest>([&](const auto& asked, const Fd&) {
     schedules.insert(asked.schedule_seed);
-    return worker::CandidateLoadAnswer();
+    return worker::CandidateLoadResponse();
   });
   ASSERT_TRUE(run());
   EXPECT_THAT(judges, SizeIs(2));
@@ -93,11 +93,11 @@ TEST_F(StrictTest, GivesEachJudgeAndCandidateADifferentSeed) {
 
 TEST_F(StrictTest, OpensEachJudgeWithTheEvaluationsOptions) {
   int num_opened = 0;
-  stand_.judges().on<worker::JudgeOpenQuestion>([&](const auto& asked, const Fd&) {
+  fixture_.judges().on<worker::JudgeOpenRequest>([&](const auto& asked, const Fd&) {
     ++num_opened;
     EXPECT_EQ(asked.options.trials, 3);
     EXPECT_EQ(asked.source, "class Model: pass");
-    return worker::JudgeOpenAnswer();
+    return worker::JudgeOpenResponse();
   });
   ASSERT_TRUE(run());
   EXPECT_EQ(num_opened, 2);
@@ -114,18 +114,18 @@ TEST_F(StrictTest, IsWrongWhereOneOfThemFindsSomething) {
 }
 
 TEST_F(StrictTest, ReturnsTheOutcomeOfTheFailingRepeat) {
-  stand_.candidates().fail<worker::CandidateRunThereQuestion>(execute::ProcessEnd{11, 0});
+  fixture_.candidates().fail<worker::CandidateRunThereRequest>(execute::ProcessEnd{11, 0});
   EXPECT_EQ(decided<task::Crashed>().signal, 11);
 }
 
 TEST_F(StrictTest, IsUnsupportedWhereTheTaskNoLongerFits) {
-  stand_.judges().fail<worker::JudgeOpenQuestion>(
+  fixture_.judges().fail<worker::JudgeOpenRequest>(
       execute::ErrorReply{"unsupported", "", {"Refusal", "too large", {}, {}}});
   EXPECT_EQ(decided<task::Unsupported>().constructs.at(0).message, "too large");
 }
 
 TEST_F(StrictTest, FailsWhereAJudgeDoes) {
-  stand_.judges().fail<worker::JudgeBeginQuestion>(execute::ProcessEnd{9, 0});
+  fixture_.judges().fail<worker::JudgeBeginRequest>(execute::ProcessEnd{9, 0});
   const auto ran = run();
   ASSERT_FALSE(ran);
   EXPECT_EQ(ran.error().code, ErrorCode::kUnavailable);
@@ -135,10 +135,10 @@ TEST_F(StrictTest, FailsWhereAJudgeDoes) {
 // A judge that cannot check may be broken.  Where a second one cannot check either, the candidate's
 // outputs are the reason.
 TEST_F(StrictTest, FailsWhereItCannotCheckUnlessItIsTheSecondTime) {
-  stand_.judges().fail<worker::JudgeCheckQuestion>(
+  fixture_.judges().fail<worker::JudgeCheckRequest>(
       execute::ErrorReply{"exception", "", {"Error", "cannot", {}, {}}});
   EXPECT_FALSE(run());
-  stand_.is_second = true;
+  fixture_.is_second = true;
   decided<task::Wrong>();
 }
 
@@ -147,8 +147,8 @@ TEST_F(StrictTest, FailsWhereItCannotCheckUnlessItIsTheSecondTime) {
 class StrictOnADevice : public StrictTest {
  protected:
   StrictOnADevice() {
-    stand_.compute_device = Device{"GPU-test", 0, {}};
-    stand_.machine.layout.prefix = stand_.folder.path();
+    fixture_.compute_device = Device{"GPU-test", 0, {}};
+    fixture_.machine.layout.prefix = fixture_.folder.path();
   }
   // The details of the tools' findings.
   std::vector<std::string> details() const {
@@ -169,7 +169,7 @@ TEST_F(StrictOnADevice, DecidesNothingWithoutASanitizer) {
 
 TEST_F(StrictOnADevice, DoesNotAuditACandidateForTheTasksSizesAlone) {
   passed_.generality = 0.5;
-  stand_.machine.sanitizer = "/nowhere/compute-sanitizer";
+  fixture_.machine.sanitizer = "/nowhere/compute-sanitizer";
   const auto ran = run();
   ASSERT_TRUE(ran && !*ran);
   EXPECT_THAT(details(), SizeIs(execute::kSanitizerTools.size()));

@@ -34,11 +34,11 @@ task::Outcome lacks_launches() {
 
 execute::Stage<task::Performance> TimingStage::run(execute::Session& candidate,
                                                    execute::DeviceProcess& device) {
-  MC_CHECK(laps_.empty());  // Called once for each candidate.
+  MC_CHECK(stage_times_.empty());  // Called once for each candidate.
   using Ran = std::variant<task::Performance, task::Outcome>;
   MC_TRY(const auto before, device.used(), "time");
   std::optional<Scheduler::Hold> turn(context_.device.turn(subject_.use));
-  MC_TRY(const timing::Contender other, baseline(), "baseline");
+  MC_TRY(const timing::TimedProcess other, baseline(), "baseline");
   turn.reset();
   MC_TRY(auto stage, compare({"time", {&candidate, &device}, other}), "time");
   end_baseline();
@@ -67,9 +67,9 @@ execute::Stage<task::Performance> TimingStage::run(execute::Session& candidate,
   return Ran(std::move(performance));
 }
 
-execute::Stage<TimingStage::Timed> TimingStage::compare(const Contenders& contenders) {
+execute::Stage<TimingStage::Timed> TimingStage::compare(const Processes& processes) {
   using Compared = std::variant<Timed, task::Outcome>;
-  const auto& [name, own, other, is_slow] = contenders;
+  const auto& [name, own, other, is_slow] = processes;
   timing::CallOptions options;
   options.budget_s = context_.options.timing.budget_s;
   if (context_.options.timing.is_quick) options.make_quick();
@@ -80,7 +80,7 @@ execute::Stage<TimingStage::Timed> TimingStage::compare(const Contenders& conten
   if (subject_.artifacts.empty()) options.first_s = context_.executor.limits().load_s;
   timing::CallComparison comparison(subject_.judge, own, other, context_.executor.limits(), options,
                                     context_.nvml);
-  lap(name + ".start");
+  end_stage(name + ".start");
   std::optional<Scheduler::Hold> turn;
   if (!is_slow) turn.emplace(context_.device.turn(subject_.use));
   const auto pause = [&] {
@@ -90,29 +90,29 @@ execute::Stage<TimingStage::Timed> TimingStage::compare(const Contenders& conten
     turn.reset();
     turn.emplace(context_.device.turn(subject_.use));
   };
-  lap(name + ".wait");
+  end_stage(name + ".wait");
   MC_TRY(EarlyOutcome decided, comparison.warm_up(pause), "warm-up");
-  lap(name + ".warm_up");
+  end_stage(name + ".warm_up");
   if (decided) return Compared(std::move(*decided));
   turn.reset();
   turn.emplace(context_.device.turn(Schedule::Use::kExclusive));
-  lap(name + ".wait_alone");
+  end_stage(name + ".wait_alone");
   MC_TRY_VOID(find_device_speed(), "time");
   MC_TRY(decided, comparison.run(), "rounds");
-  lap(name + ".alone");
+  end_stage(name + ".alone");
   turn.reset();
   if (decided) return Compared(std::move(*decided));
   turn.emplace(context_.device.turn(subject_.use));
   auto stage = comparison.finish(pause);
-  lap(name + ".check");
+  end_stage(name + ".check");
   return stage;
 }
 
 // The other side of the comparison: the judge's own reference, or a second process of the
 // candidate.
-Result<timing::Contender> TimingStage::baseline() {
+Result<timing::TimedProcess> TimingStage::baseline() {
   MC_CHECK(!again_);
-  if (context_.options.timing.baseline != kItself) return timing::Contender{};
+  if (context_.options.timing.baseline != kItself) return timing::TimedProcess{};
   MC_TRY(auto started,
          context_.executor.start_candidate(subject_.program, subject_.judge, context_.run_policy,
                                            random_seed()),
@@ -122,7 +122,7 @@ Result<timing::Contender> TimingStage::baseline() {
     return Error{ErrorCode::kUnavailable, "the candidate does not start a second time"};
   }
   again_ = std::move(*again);
-  return timing::Contender{&again_->session, again_->device.get()};
+  return timing::TimedProcess{&again_->session, again_->device.get()};
 }
 
 void TimingStage::end_baseline() {
@@ -204,10 +204,10 @@ Result<CompiledBaseline> TimingStage::compiled_baseline() {
   return compiled;
 }
 
-void TimingStage::lap(const std::string& name) {
+void TimingStage::end_stage(const std::string& name) {
   const auto now = context_.clock.now();
   const std::chrono::duration<double, std::milli> taken = now - std::exchange(lap_start_, now);
-  laps_.push_back({name, taken.count()});
+  stage_times_.push_back({name, taken.count()});
   spdlog::debug("{}: {} took {:.0f} ms", subject_.task.name, name, taken.count());
 }
 

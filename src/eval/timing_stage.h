@@ -44,22 +44,22 @@ class TimingStage {
                                         execute::DeviceProcess& device);
 
   // The time of each part so far, waiting for the device included.
-  const std::vector<task::StageTime>& laps() const { return laps_; }
+  const std::vector<task::StageTime>& stage_times() const { return stage_times_; }
 
  private:
   using EarlyOutcome = std::optional<task::Outcome>;
   using Timed = timing::CallComparison::Timed;
   // Two programs that are timed alternately.
-  struct Contenders {
+  struct Processes {
     std::string name;  // The prefix of their stage times.
-    timing::Contender own;
-    timing::Contender other;
+    timing::TimedProcess own;
+    timing::TimedProcess other;
     // True for a slow warm-up that hardly uses the device: it takes no turn, so that no evaluation
     // waits for it.
     bool is_slow = false;
   };
-  execute::Stage<Timed> compare(const Contenders& contenders);
-  Result<timing::Contender> baseline();
+  execute::Stage<Timed> compare(const Processes& processes);
+  Result<timing::TimedProcess> baseline();
   void end_baseline();
   timing::Provenance owners_of(const Timed& timed) const;
   std::string device_and_driver() const;
@@ -69,14 +69,14 @@ class TimingStage {
   bool wants_compiled() const;
   Result<CompiledBaseline> compiled_baseline();
   void compare_with_compiled(task::Performance& performance);
-  void lap(const std::string& name);
+  void end_stage(const std::string& name);
 
   const EvaluationContext& context_;
   const TimingSubject& subject_;
   std::optional<timing::DeviceSpeed> speed_;
   // A second process of the candidate as its own baseline.
   std::optional<execute::CandidateProcess> again_;
-  std::vector<task::StageTime> laps_;
+  std::vector<task::StageTime> stage_times_;
   Clock::TimePoint lap_start_;
 };
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "compile/toolchain.h"
-#include "eval/fakes/test_stand.h"
+#include "eval/fakes/evaluation_fixture.h"
 
 namespace mc::eval {
 namespace {
@@ -34,23 +34,23 @@ class TimingStageTest : public testing::Test {
     timed().compiled_us = 3000;
   }
 
-  timing::TimedFakes& timed() { return stand_.timed; }
+  timing::TimedFakes& timed() { return fixture_.timed; }
 
   execute::Stage<task::Performance> run() {
     const task::Task task{"task", "task", source_};
     const execute::Program program{"class ModelNew: pass", {}, {}};
     std::vector<compile::Artifact> artifacts(1);
     artifacts[0].library = kLibrary;
-    execute::Judge judge = stand_.judge();
-    const EvaluationContext context = stand_.context();
+    execute::Judge judge = fixture_.judge();
+    const EvaluationContext context = fixture_.context();
     const TimingSubject subject{task, program, artifacts, judge, Use::kShared};
-    execute::Session candidate = stand_.candidates().session();
-    execute::DeviceProcess device(stand_.devices().session(), 10);
+    execute::Session candidate = fixture_.candidates().session();
+    execute::DeviceProcess device(fixture_.devices().session(), 10);
     TimingStage stage(context, subject);
     auto ran = stage.run(candidate, device);
-    laps_ = stage.laps();
+    stage_times_ = stage.stage_times();
     // The device is free again, whatever the outcome is.
-    stand_.device.turn(Use::kExclusive);
+    fixture_.device.turn(Use::kExclusive);
     return ran;
   }
 
@@ -81,15 +81,15 @@ class TimingStageTest : public testing::Test {
 
   std::vector<std::string> lap_names() const {
     std::vector<std::string> names;
-    for (const task::StageTime& lap : laps_) names.push_back(lap.stage);
+    for (const task::StageTime& one : stage_times_) names.push_back(one.stage);
     return names;
   }
 
-  int64_t num_spawned(Role role) { return std::ranges::count(stand_.spawned, role); }
+  int64_t num_spawned(Role role) { return std::ranges::count(fixture_.spawned, role); }
 
   std::string source_ = "class Model: pass";
-  Stand stand_;
-  std::vector<task::StageTime> laps_;
+  EvaluationFixture fixture_;
+  std::vector<task::StageTime> stage_times_;
 };
 
 TEST_F(TimingStageTest, TimesACandidateAgainstTheTasksModel) {
@@ -106,55 +106,55 @@ TEST_F(TimingStageTest, TimesACandidateAgainstTheTasksModel) {
   EXPECT_EQ(found.timing.batches, timing::CallOptions().rounds);
   EXPECT_THAT(found.timing.notes, IsEmpty());
   // The judge itself is the baseline, so no process was started.
-  EXPECT_THAT(stand_.spawned, IsEmpty());
+  EXPECT_THAT(fixture_.spawned, IsEmpty());
 }
 
 TEST_F(TimingStageTest, RecordsTheTimeOfEachPart) {
   performance();
   EXPECT_THAT(lap_names(), ElementsAre("time.start", "time.wait", "time.warm_up", "time.wait_alone",
                                        "time.alone", "time.check"));
-  EXPECT_EQ(laps_[3].ms, 0);
+  EXPECT_EQ(stage_times_[3].ms, 0);
   // Thirteen rounds of about 20 ms.
-  EXPECT_GT(laps_[4].ms, 13 * 15);
-  EXPECT_GT(laps_[2].ms, 0);
+  EXPECT_GT(stage_times_[4].ms, 13 * 15);
+  EXPECT_GT(stage_times_[2].ms, 0);
 }
 
 TEST_F(TimingStageTest, TakesFewerRoundsInQuickMode) {
-  stand_.options.timing.is_quick = true;
+  fixture_.options.timing.is_quick = true;
   EXPECT_EQ(performance().timing.batches, 5);
 }
 
 TEST_F(TimingStageTest, TakesAsManyRoundsAsItsBudgetAllows) {
-  stand_.options.timing.budget_s = 0;
+  fixture_.options.timing.budget_s = 0;
   EXPECT_EQ(performance().timing.batches, 3);
 }
 
 TEST_F(TimingStageTest, TimesACandidateAgainstItselfToTestTheTiming) {
-  stand_.options.timing.baseline = "candidate";
+  fixture_.options.timing.baseline = "candidate";
   EXPECT_NEAR(performance().speedup_eager.median, 1, 1e-3);
-  EXPECT_THAT(stand_.spawned, ElementsAre(Role::kCandidate));
-  EXPECT_EQ(stand_.candidates().num_alive(), 0);
+  EXPECT_THAT(fixture_.spawned, ElementsAre(Role::kCandidate));
+  EXPECT_EQ(fixture_.candidates().num_alive(), 0);
 }
 
 // ---- Early outcomes and failures ----------------------------------------------------------------
 
 TEST_F(TimingStageTest, IsACrashWhereTheCandidateDiesInABatch) {
-  stand_.candidates().fail<worker::CandidateTimeCallsThereQuestion>(execute::ProcessEnd{0, 3});
+  fixture_.candidates().fail<worker::CandidateTimeCallsThereRequest>(execute::ProcessEnd{0, 3});
   EXPECT_EQ(decided<task::Crashed>().exit_code, 3);
   EXPECT_THAT(lap_names(), ElementsAre("time.start", "time.wait", "time.warm_up"));
 }
 
 TEST_F(TimingStageTest, FailsWhereTheBaselineDies) {
-  stand_.judges().fail<worker::JudgeTimeCallsQuestion>(execute::ProcessEnd{0, 3});
+  fixture_.judges().fail<worker::JudgeTimeCallsRequest>(execute::ProcessEnd{0, 3});
   const auto ran = run();
   ASSERT_FALSE(ran);
   EXPECT_EQ(ran.error().code, ErrorCode::kUnavailable);
 }
 
 TEST_F(TimingStageTest, FailsWhereTheJudgeDoes) {
-  stand_.judges().fail<worker::JudgeTimeSpeedQuestion>(execute::ProcessEnd{9, 0});
+  fixture_.judges().fail<worker::JudgeTimeSpeedRequest>(execute::ProcessEnd{9, 0});
   EXPECT_FALSE(run());
-  stand_.judges().fail<worker::JudgeTimePlanQuestion>(execute::ProcessEnd{9, 0});
+  fixture_.judges().fail<worker::JudgeTimePlanRequest>(execute::ProcessEnd{9, 0});
   EXPECT_FALSE(run());
 }
 
@@ -165,39 +165,39 @@ TEST_F(TimingStageTest, IsWrongWhereTheOutputOfATimedCallIsWrong) {
 
 TEST_F(TimingStageTest, IsIllegalWhereATimedCallLaunchesNothing) {
   timed().launches_own = 0;
-  stand_.run_policy.own_launches_min = 1;
+  fixture_.run_policy.own_launches_min = 1;
   EXPECT_EQ(rule_of_illegal(), "run.own_launch");
-  stand_.run_policy.own_launches_min = 0;
+  fixture_.run_policy.own_launches_min = 0;
   performance();
 }
 
 TEST_F(TimingStageTest, IsIllegalWhereTheKernelsAreNotTheCandidates) {
   timed().kernels[0].owner = "/lib/libcublas.so";
-  stand_.policy.kernels.foreign.id = "run.foreign_kernel";
+  fixture_.policy.kernels.foreign.id = "run.foreign_kernel";
   EXPECT_EQ(rule_of_illegal(), "run.foreign_kernel");
-  stand_.policy.kernels.foreign_owners = {"libcublas.so"};
-  stand_.policy.kernels.foreign_allowed = {"*"};
+  fixture_.policy.kernels.foreign_owners = {"libcublas.so"};
+  fixture_.policy.kernels.foreign_allowed = {"*"};
   EXPECT_EQ(performance().own_share, 0);
 }
 
 TEST_F(TimingStageTest, IsIllegalWhereCallsSendMoreToTheHostThanTheyMay) {
   int64_t bytes = 0;
-  stand_.devices().on<worker::DeviceUsedQuestion>([&](const auto&, const Fd&) {
+  fixture_.devices().on<worker::DeviceUsedRequest>([&](const auto&, const Fd&) {
     bytes += 1 << 20;
-    return worker::DeviceUsedAnswer{.bytes_to_host = bytes};
+    return worker::DeviceUsedResponse{.bytes_to_host = bytes};
   });
-  stand_.run_policy.operators = {};
+  fixture_.run_policy.operators = {};
   EXPECT_EQ(rule_of_illegal(), "run.host_transfer");
 }
 
 // A forbidden kernel is refused and the call fails; the failure is not the reason of the outcome.
 TEST_F(TimingStageTest, NamesTheForbiddenKernelAndNotTheFailureThatFollows) {
-  stand_.candidates().fail<worker::CandidateTimeCallsThereQuestion>(
+  fixture_.candidates().fail<worker::CandidateTimeCallsThereRequest>(
       execute::ErrorReply{"candidate", "", {"AcceleratorError", "not permitted", {}, {}}});
-  stand_.devices().say<worker::DeviceUsedQuestion>({.forbidden = "_ZN2at6native4siluEv"});
-  stand_.run_policy.operators = {};
+  fixture_.devices().say<worker::DeviceUsedRequest>({.forbidden = "_ZN2at6native4siluEv"});
+  fixture_.run_policy.operators = {};
   EXPECT_EQ(rule_of_illegal(), "run.library_kernel");
-  stand_.run_policy.operators = {"*"};
+  fixture_.run_policy.operators = {"*"};
   decided<task::Crashed>();
 }
 
@@ -210,7 +210,7 @@ TEST_F(TimingStageTest, MeasuresTheDevicesSpeedOnce) {
 // ---- torch.compile ------------------------------------------------------------------------------
 
 TEST_F(TimingStageTest, ComparesWithTorchCompileWhichIsTimedOnce) {
-  stand_.options.timing.compile_mode = "default";
+  fixture_.options.timing.compile_mode = "default";
   for (int i = 0; i < 2; ++i) {
     const task::Performance found = performance();
     ASSERT_TRUE(found.speedup_compile && found.time_compile_us);
@@ -222,18 +222,18 @@ TEST_F(TimingStageTest, ComparesWithTorchCompileWhichIsTimedOnce) {
 
 TEST_F(TimingStageTest, SendsTheModeToTheBaselineProcess) {
   std::vector<std::string> modes;
-  timed().compiled.on<worker::BaselineBuildQuestion>([&](const auto& asked, const Fd&) {
+  timed().compiled.on<worker::BaselineBuildRequest>([&](const auto& asked, const Fd&) {
     modes.push_back(asked.compile);
-    return worker::BaselineBuildAnswer();
+    return worker::BaselineBuildResponse();
   });
-  stand_.options.timing.compile_mode = "max-autotune";
+  fixture_.options.timing.compile_mode = "max-autotune";
   performance();
   EXPECT_THAT(modes, ElementsAre("max-autotune"));
 }
 
 TEST_F(TimingStageTest, IsNoFaultOfTheCandidateWhereTorchCompileFails) {
-  stand_.options.timing.compile_mode = "default";
-  timed().compiled.fail<worker::BaselineTimeCallsQuestion>(execute::ProcessEnd{0, 3});
+  fixture_.options.timing.compile_mode = "default";
+  timed().compiled.fail<worker::BaselineTimeCallsRequest>(execute::ProcessEnd{0, 3});
   const task::Performance found = performance();
   EXPECT_NEAR(found.speedup_eager.median, 2, 1e-3);
   EXPECT_FALSE(found.speedup_compile.has_value());

@@ -2,7 +2,6 @@
 #include "execute/audit.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <iterator>
 #include <utility>
@@ -33,20 +32,20 @@ constexpr std::string_view kLoad = "audit: load: ";
 
 // ---- The command --------------------------------------------------------------------------------
 
-std::string question_of(const AuditOptions& options, const AuditSubject& subject) {
+std::string request_of(const AuditOptions& options, const AuditSubject& subject) {
   Json artifacts = Json::object();
   for (const Library& library : subject.program.libraries) {
     artifacts[library.key] = {{"path", library.path.string()}, {"module", library.module}};
   }
-  const Json question{{"task", subject.task_source},
-                      {"source", subject.program.source},
-                      {"artifacts", std::move(artifacts)},
-                      {"seed", subject.seed},
-                      {"device", options.device},
-                      {"aten", options.aten.string()},
-                      {"mode", subject.mode},
-                      {"precision", subject.precision}};
-  return question.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const Json request{{"task", subject.task_source},
+                     {"source", subject.program.source},
+                     {"artifacts", std::move(artifacts)},
+                     {"seed", subject.seed},
+                     {"device", options.device},
+                     {"aten", options.aten.string()},
+                     {"mode", subject.mode},
+                     {"precision", subject.precision}};
+  return request.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 // Failed driver calls are not reported, because PyTorch probes for features that a driver may lack.
@@ -157,15 +156,12 @@ bool is_found_but_unread(const SanitizerReport& report, const AuditRun& run) {
 }  // namespace
 
 const char* name_of(SanitizerTool tool) {
-  switch (tool) {
-    case SanitizerTool::kMemcheck:
-      return "memcheck";
-    case SanitizerTool::kRacecheck:
-      return "racecheck";
-    case SanitizerTool::kSynccheck:
-      return "synccheck";
-  }
-  MC_CHECK(false);
+  // The names in the order of the enumerators.
+  constexpr std::array<const char*, kSanitizerTools.size()> kNames = {"memcheck", "racecheck",
+                                                                      "synccheck"};
+  const auto index = static_cast<size_t>(tool);
+  MC_CHECK(index < kNames.size());
+  return kNames[index];
 }
 
 AuditEnd conclude_audit(SanitizerTool tool, const AuditRun& run) {
@@ -186,14 +182,14 @@ AuditEnd conclude_audit(SanitizerTool tool, const AuditRun& run) {
 Result<AuditEnd> audit(SanitizerTool tool, const AuditOptions& options,
                        const AuditSubject& subject) {
   MC_TRY(const TemporaryDirectory folder, TemporaryDirectory::create("audit"), "audit");
-  const std::filesystem::path question = folder.path() / "question.json";
-  MC_TRY_VOID(write_file_atomically(question, question_of(options, subject)), "audit");
+  const std::filesystem::path request = folder.path() / "request.json";
+  MC_TRY_VOID(write_file_atomically(request, request_of(options, subject)), "audit");
   sandbox::Command command;
   command.argv = {options.sanitizer.string()};
   std::ranges::move(sanitizer_flags(tool, subject), std::back_inserter(command.argv));
   command.argv.insert(command.argv.end(),
                       {options.python.string(), "-P", "-B",
-                       (options.harness / "judge/audit.py").string(), question.string()});
+                       (options.harness / "judge/audit.py").string(), request.string()});
   command.environment = environment_of(options);
   command.profile = profile_of(options, folder.path());
   command.output_bytes_max = kOutputBytesMax;

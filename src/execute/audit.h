@@ -22,7 +22,7 @@
 #include "core/result.h"
 #include "execute/children.h"
 #include "execute/executor.h"
-#include "task/verdict.h"
+#include "task/evidence.h"
 
 namespace mc::execute {
 

@@ -93,9 +93,9 @@ TEST(ConcludeAudit, NamesTheToolInEachFinding) {
 // Replaces the sanitizer: reports success for a program that it does not run.
 constexpr const char* kContent = R"sh(#!/bin/sh
 echo "========= COMPUTE-SANITIZER"
-for question; do :; done
+for request; do :; done
 [ "$MC_GIVEN" = 1 ] || exit 1
-grep -q '"device":"cuda"' "$question" && echo "audit: done, 1 of 1"
+grep -q '"device":"cuda"' "$request" && echo "audit: done, 1 of 1"
 case "$*" in *"--tool racecheck"*"--kernel-name kernel_name=_Z1kPf "*) ;; *) exit 1 ;; esac
 echo "========= RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)"
 )sh";

@@ -5,11 +5,11 @@
 #ifndef MC_EXECUTE_CHILDREN_H_
 #define MC_EXECUTE_CHILDREN_H_
 
+#include "worker/artifact_mount.h"
 #include "worker/envelope.h"
 #include "worker/one_device.h"
 #include "worker/session.h"
-#include "worker/shelf.h"
-#include "worker/spares.h"
+#include "worker/warm_pool.h"
 #include "worker/zygote.h"
 
 namespace mc::execute {
@@ -24,7 +24,7 @@ using worker::Zygotes;
 using worker::Session;
 using worker::WarmPool;
 
-using worker::Answer;
+using worker::CallResult;
 using worker::ErrorReply;
 using worker::Limit;
 using worker::LimitExceeded;
@@ -36,7 +36,6 @@ using worker::decode_refusal;
 using worker::environment_of_one_device;
 using worker::nests_too_deeply;
 using worker::nodes_of_one_device;
-using worker::path_on_shelf;
 
 }  // namespace mc::execute
 

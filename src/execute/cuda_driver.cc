@@ -209,18 +209,15 @@ Result<CudaDriver> parse(const std::string& text) {
 
 }  // namespace
 
-Result<CudaDriver> ask_cuda_driver(const std::string& library, std::chrono::milliseconds time_max,
-                                   const std::string& prefix) {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return system_error(ErrorCode::kUnavailable, "make a pipe");
-  const Fd input(ends[0]);
-  Fd output(ends[1]);
+Result<CudaDriver> query_cuda_driver(const std::string& library, std::chrono::milliseconds time_max,
+                                     const std::string& prefix) {
+  MC_TRY(Pipe pipe, make_pipe(), "query the driver");
   std::fflush(nullptr);  // Otherwise the child would inherit buffered text.
   const pid_t child = ::fork();
   if (child < 0) return system_error(ErrorCode::kUnavailable, "fork");
-  if (child == 0) tell_all(library.c_str(), prefix.c_str(), output.get());
-  output.reset();
-  const auto text = read_until(input, Clock::now() + time_max);
+  if (child == 0) tell_all(library.c_str(), prefix.c_str(), pipe.writer.get());
+  pipe.writer.reset();
+  const auto text = read_until(pipe.reader, Clock::now() + time_max);
   end(child);
   return text ? parse(*text) : text.error();
 }

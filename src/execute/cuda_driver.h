@@ -45,9 +45,9 @@ inline constexpr std::chrono::seconds kCudaDriverTimeMax{20};
 // the driver does not respond; else kUnavailable with the driver's own message.  Not safe against
 // forks in other threads.  Function names begin with `prefix`: another platform's driver has the
 // same functions.
-Result<CudaDriver> ask_cuda_driver(const std::string& library = "libcuda.so.1",
-                                   std::chrono::milliseconds time_max = kCudaDriverTimeMax,
-                                   const std::string& prefix = "cu");
+Result<CudaDriver> query_cuda_driver(const std::string& library = "libcuda.so.1",
+                                     std::chrono::milliseconds time_max = kCudaDriverTimeMax,
+                                     const std::string& prefix = "cu");
 
 }  // namespace mc::execute
 

@@ -18,7 +18,7 @@ using testing::Not;
 Result<CudaDriver> ask_one_that(const char* behaviour,
                                 std::chrono::milliseconds time_max = kCudaDriverTimeMax) {
   ::setenv("MC_FAKE_CUDA", behaviour, 1);
-  return ask_cuda_driver(MC_FAKE_CUDA_DRIVER, time_max);
+  return query_cuda_driver(MC_FAKE_CUDA_DRIVER, time_max);
 }
 
 TEST(CudaDriver, ReportsItsVersionAndDevices) {
@@ -37,7 +37,7 @@ TEST(CudaDriver, ReportsItsVersionAndDevices) {
 }
 
 TEST(CudaDriver, IsNotFoundWithoutItsLibraryOrADevice) {
-  const auto nowhere = ask_cuda_driver("libno_such_driver.so.1");
+  const auto nowhere = query_cuda_driver("libno_such_driver.so.1");
   ASSERT_FALSE(nowhere);
   EXPECT_EQ(nowhere.error().code, ErrorCode::kNotFound);
   EXPECT_THAT(nowhere.error().message, HasSubstr("libno_such_driver.so.1"));
@@ -55,7 +55,7 @@ TEST(CudaDriver, ReturnsTheDriversOwnMessage) {
 
 TEST(CudaDriver, UsesTheFunctionNamesOfThePlatform) {
   ::setenv("MC_FAKE_CUDA", "works", 1);
-  const auto driver = ask_cuda_driver(MC_FAKE_CUDA_DRIVER, kCudaDriverTimeMax, "mu");
+  const auto driver = query_cuda_driver(MC_FAKE_CUDA_DRIVER, kCudaDriverTimeMax, "mu");
   ASSERT_FALSE(driver);
   EXPECT_THAT(driver.error().message, HasSubstr("muInit"));
 }

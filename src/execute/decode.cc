@@ -38,45 +38,46 @@ std::string name_of(std::string name) { return cut(std::move(name), kNameBytesMa
 
 // The location of a syntax error or finding.
 template <typename At>
-task::SourceLocation place_of(At at) {
+task::SourceLocation location_of(At at) {
   return {"candidate", static_cast<int>(at.line), static_cast<int>(at.column),
           cut(std::move(at.text), kExcerptBytesMax)};
 }
 
-task::RuleFinding rule_finding_of(worker::Finding said) {
-  task::RuleFinding finding{cut(std::move(said.rule)), cut(std::move(said.message)), {}};
-  finding.location = place_of(std::move(said));
+task::RuleFinding rule_finding_of(worker::Finding response) {
+  task::RuleFinding finding{cut(std::move(response.rule)), cut(std::move(response.message)), {}};
+  finding.location = location_of(std::move(response));
   return finding;
 }
 
-task::Mismatch mismatch_of(worker::Mismatch said) {
-  return {std::move(said.index), cut(std::move(said.expected)), cut(std::move(said.got))};
+task::Mismatch mismatch_of(worker::Mismatch response) {
+  return {std::move(response.index), cut(std::move(response.expected)),
+          cut(std::move(response.got))};
 }
 
-task::OutputCheck check_of(worker::OutputCheck said) {
-  return {cut(std::move(said.path)),
-          cut(std::move(said.problem)),
-          cut(std::move(said.detail)),
-          said.num_elements.value_or(0),
-          said.num_wrong.value_or(0),
-          said.error_max.value_or(0),
-          said.error_tolerance.value_or(0),
-          converted(std::move(said.first_mismatches).value_or(std::vector<worker::Mismatch>()),
+task::OutputCheck check_of(worker::OutputCheck response) {
+  return {cut(std::move(response.path)),
+          cut(std::move(response.problem)),
+          cut(std::move(response.detail)),
+          response.num_elements.value_or(0),
+          response.num_wrong.value_or(0),
+          response.error_max.value_or(0),
+          response.error_tolerance.value_or(0),
+          converted(std::move(response.first_mismatches).value_or(std::vector<worker::Mismatch>()),
                     mismatch_of),
-          std::move(said.histogram).value_or(std::map<std::string, int64_t>()),
-          cut(std::move(said.diagnosis).value_or(""))};
+          std::move(response.histogram).value_or(std::map<std::string, int64_t>()),
+          cut(std::move(response.diagnosis).value_or(""))};
 }
 
-ShapePlan shape_of(worker::Shape said) {
-  auto reduction = std::move(said.reduction).value_or(worker::Reduction());
-  return {cut(std::move(said.label)),
-          std::move(said.constants),
+ShapePlan shape_of(worker::Shape response) {
+  auto reduction = std::move(response.reduction).value_or(worker::Reduction());
+  return {cut(std::move(response.label)),
+          std::move(response.constants),
           {std::move(reduction.native), std::move(reduction.used), cut(reduction.reason)}};
 }
 
-TrialPlan trial_of(worker::Trial said) {
-  return {static_cast<int>(said.index), static_cast<int>(said.shape),
-          cut(std::move(said.distribution))};
+TrialPlan trial_of(worker::Trial response) {
+  return {static_cast<int>(response.index), static_cast<int>(response.shape),
+          cut(std::move(response.distribution))};
 }
 
 // ---- The device's report
@@ -111,18 +112,18 @@ task::KernelFinding finding_of(const Json& object, const Locate& locate) {
 
 }  // namespace
 
-InspectorAnswer inspection_of(worker::InspectorInspectAnswer said) {
-  InspectorAnswer inspection;
-  if (said.syntax_error) {
-    inspection.syntax_error = cut(said.syntax_error->message);
-    inspection.syntax_location = place_of(*std::move(said.syntax_error));
+Inspection inspection_of(worker::InspectorInspectResponse response) {
+  Inspection inspection;
+  if (response.syntax_error) {
+    inspection.syntax_error = cut(response.syntax_error->message);
+    inspection.syntax_location = location_of(*std::move(response.syntax_error));
   }
-  inspection.classes = std::move(said.classes);
-  inspection.functions = std::move(said.functions);
-  inspection.findings = converted(std::move(said.findings), rule_finding_of);
-  inspection.unsupported = converted(std::move(said.unsupported), rule_finding_of);
-  inspection.languages = std::move(said.languages);
-  inspection.native = said.native;
+  inspection.classes = std::move(response.classes);
+  inspection.functions = std::move(response.functions);
+  inspection.findings = converted(std::move(response.findings), rule_finding_of);
+  inspection.unsupported = converted(std::move(response.unsupported), rule_finding_of);
+  inspection.languages = std::move(response.languages);
+  inspection.native = response.native;
   return inspection;
 }
 
@@ -136,26 +137,27 @@ JudgePlan plan_of(worker::Plan plan) {
           {cut(std::move(plan.grade.grade)), converted(std::move(plan.grade.reasons), name_of)}};
 }
 
-void take_check(worker::JudgeCheckAnswer said, task::Trial& trial) {
-  trial.passed = said.passed;
-  trial.checks = converted(std::move(said.checks), check_of);
-  trial.inputs_mutated = cut(std::move(said.inputs_mutated));
+void take_check(worker::JudgeCheckResponse response, task::Trial& trial) {
+  trial.passed = response.passed;
+  trial.checks = converted(std::move(response.checks), check_of);
+  trial.inputs_mutated = cut(std::move(response.inputs_mutated));
 }
 
-task::StateMatch state_of(worker::CandidateBuildAnswer said) {
-  return {converted(std::move(said.missing), name_of),
-          converted(std::move(said.unmatched), name_of), converted(std::move(said.own), name_of)};
+task::StateMatch state_of(worker::CandidateBuildResponse response) {
+  return {converted(std::move(response.missing), name_of),
+          converted(std::move(response.unmatched), name_of),
+          converted(std::move(response.own), name_of)};
 }
 
-worker::CandidateRunAnswer bounded(worker::CandidateRunAnswer said) {
+worker::CandidateRunResponse bounded(worker::CandidateRunResponse response) {
   std::map<std::string, int64_t> aten;
-  for (const auto& [name, count] : said.aten) {
+  for (const auto& [name, count] : response.aten) {
     if (aten.size() < kOpsMax) aten[name_of(name)] = count;
   }
-  said.aten = std::move(aten);
-  said.sticky = cut(std::move(said.sticky));
-  if (said.triton) said.triton->taken = cut(std::move(said.triton->taken));
-  return said;
+  response.aten = std::move(aten);
+  response.sticky = cut(std::move(response.sticky));
+  if (response.triton) response.triton->taken = cut(std::move(response.triton->taken));
+  return response;
 }
 
 namespace {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "core/result.h"
-#include "task/verdict.h"
+#include "task/evidence.h"
 #include "worker/protocol.h"
 
 namespace mc::execute {
@@ -41,7 +41,7 @@ struct JudgePlan {
   task::TaskGrade grade;
 };
 
-struct InspectorAnswer {
+struct Inspection {
   std::string syntax_error;  // "" when the source parses.
   task::SourceLocation syntax_location;
   std::vector<std::string> classes;
@@ -56,13 +56,13 @@ struct InspectorAnswer {
 using Locate = std::function<task::SourceLocation(std::string_view file, uint64_t line,
                                                   std::string_view kernel)>;
 
-InspectorAnswer inspection_of(worker::InspectorInspectAnswer said);
+Inspection inspection_of(worker::InspectorInspectResponse response);
 JudgePlan plan_of(worker::Plan plan);
 // Fills in passed, checks and inputs_mutated of `trial`.
-void take_check(worker::JudgeCheckAnswer said, task::Trial& trial);
-task::StateMatch state_of(worker::CandidateBuildAnswer said);
-// The answer, with the number of operators and the length of texts cut to a verdict's limits.
-worker::CandidateRunAnswer bounded(worker::CandidateRunAnswer said);
+void take_check(worker::JudgeCheckResponse response, task::Trial& trial);
+task::StateMatch state_of(worker::CandidateBuildResponse response);
+// The result, with the number of operators and the length of texts cut to a verdict's limits.
+worker::CandidateRunResponse bounded(worker::CandidateRunResponse response);
 // The record that a device in software (device/ptx_driver/report.h) writes at the end of a call.
 struct CallRecord {
   int64_t number = 0;

@@ -27,9 +27,9 @@ TEST(Decode, RejectsAnErrorReplyWithoutAnError) {
 }
 
 TEST(Decode, BoundsTheAnswerOfARun) {
-  worker::CandidateRunAnswer said{.sticky = std::string(100000, 'x')};
-  for (int i = 0; i < 1000; ++i) said.aten[std::to_string(i) + std::string(1000, 'n')] = i;
-  const auto run = bounded(std::move(said));
+  worker::CandidateRunResponse response{.sticky = std::string(100000, 'x')};
+  for (int i = 0; i < 1000; ++i) response.aten[std::to_string(i) + std::string(1000, 'n')] = i;
+  const auto run = bounded(std::move(response));
   EXPECT_EQ(run.sticky.size(), 4096u);
   EXPECT_EQ(run.aten.size(), 256u);
   for (const auto& [name, count] : run.aten) EXPECT_EQ(name.size(), 200u);
@@ -89,14 +89,13 @@ TEST(Decode, ReadsAPlan) {
 
 TEST(Decode, ReadsAnInspection) {
   const worker::Finding finding{"python.x", "use of x", 3, 4, std::string(1000, 't')};
-  const InspectorAnswer clean =
-      inspection_of({std::nullopt, {"Model"}, {"get_inputs"}, {finding}, {}});
+  const Inspection clean = inspection_of({std::nullopt, {"Model"}, {"get_inputs"}, {finding}, {}});
   EXPECT_EQ(clean.syntax_error, "");
   EXPECT_THAT(clean.classes, ::testing::ElementsAre("Model"));
   ASSERT_EQ(clean.findings.size(), 1u);
   EXPECT_EQ(clean.findings[0].location,
             (task::SourceLocation{"candidate", 3, 4, std::string(200, 't')}));
-  const InspectorAnswer broken =
+  const Inspection broken =
       inspection_of({worker::SyntaxError{"invalid", 2, 1, "if"}, {}, {}, {}, {}});
   EXPECT_EQ(broken.syntax_error, "invalid");
   EXPECT_EQ(broken.syntax_location, (task::SourceLocation{"candidate", 2, 1, "if"}));

@@ -19,7 +19,7 @@ constexpr int64_t kHostBytesOfCall = 16;
 
 }  // namespace
 
-std::optional<task::Outcome> forbidden_by(const worker::DeviceUsedAnswer& used,
+std::optional<task::Outcome> forbidden_by(const worker::DeviceUsedResponse& used,
                                           int64_t bytes_before, int64_t calls) {
   if (!used.forbidden.empty()) {
     return task::Illegal{
@@ -39,20 +39,20 @@ std::optional<task::Outcome> forbidden_by(const worker::DeviceUsedAnswer& used,
         {}}}};
 }
 
-Answer DeviceProcess::ask(const std::string& question, const Fd* region,
-                          std::optional<double> limit_s) {
-  Answer answer = session_.ask(question, region, Seconds(limit_s.value_or(limit_s_)));
-  has_ended_ = has_ended_ || std::holds_alternative<ProcessEnd>(answer) ||
-               std::holds_alternative<LimitExceeded>(answer);
-  return answer;
+CallResult DeviceProcess::call(const std::string& request, const Fd* region,
+                               std::optional<double> limit_s) {
+  CallResult result = session_.call(request, region, Seconds(limit_s.value_or(limit_s_)));
+  has_ended_ = has_ended_ || std::holds_alternative<ProcessEnd>(result) ||
+               std::holds_alternative<LimitExceeded>(result);
+  return result;
 }
 
-template <typename Question>
-Result<worker::Response<Question>> DeviceProcess::call(const Question& question, const Fd* region) {
-  Answer answer = ask(question.to_json(), region);
-  if (auto* reply = std::get_if<Reply>(&answer))
-    return worker::parse_response<Question>(std::move(*reply));
-  if (const auto* refusal = std::get_if<ErrorReply>(&answer)) {
+template <typename Request>
+Result<worker::Response<Request>> DeviceProcess::call(const Request& request, const Fd* region) {
+  CallResult result = call(request.to_json(), region);
+  if (auto* reply = std::get_if<Reply>(&result))
+    return worker::parse_response<Request>(std::move(*reply));
+  if (const auto* refusal = std::get_if<ErrorReply>(&result)) {
     const std::string& kind = refusal->kind;
     if (kind == "recording") return Error{ErrorCode::kInvalidInput, refusal->exception.message};
     if (kind == "unsupported") return Error{ErrorCode::kUnsupported, refusal->exception.message};
@@ -65,84 +65,84 @@ Result<worker::Response<Question>> DeviceProcess::call(const Question& question,
 Result<Fd> DeviceProcess::open(const std::vector<std::string>& foreign_kernels,
                                const std::map<std::string, int64_t>& described, bool is_recorded) {
   report_.clear();
-  MC_TRY(auto opened, call(worker::DeviceOpenQuestion{foreign_kernels, described, is_recorded}),
+  MC_TRY(auto opened, call(worker::DeviceOpenRequest{foreign_kernels, described, is_recorded}),
          "open");
   return std::move(opened.region);
 }
 
 Result<CandidateRecording> DeviceProcess::recording() {
-  auto recorded = call(worker::DeviceRecordingQuestion{});
+  auto recorded = call(worker::DeviceRecordingRequest{});
   if (!recorded) return recorded.error();
   return CandidateRecording{std::move(recorded->region), std::move(recorded->body.device)};
 }
 
-Result<worker::DeviceReplayAnswer> DeviceProcess::replay(const Fd& data,
-                                                         const task::Correctness& correctness) {
+Result<worker::DeviceReplayResponse> DeviceProcess::replay(const Fd& data,
+                                                           const task::Correctness& correctness) {
   auto replayed = call(
-      worker::DeviceReplayQuestion{correctness.tolerance_fp32, correctness.tolerance_half}, &data);
+      worker::DeviceReplayRequest{correctness.tolerance_fp32, correctness.tolerance_half}, &data);
   if (!replayed) return replayed.error();
   return std::move(replayed->body);
 }
 
 Status DeviceProcess::allow(const std::map<std::string, std::string>& files,
                             uint64_t schedule_seed) {
-  MC_TRY_VOID(call(worker::DeviceAllowQuestion{files, schedule_seed}), "allow");
+  MC_TRY_VOID(call(worker::DeviceAllowRequest{files, schedule_seed}), "allow");
   return ok();
 }
 
 Result<int64_t> DeviceProcess::put(const std::vector<worker::Tree>& trees, const Fd& region) {
-  MC_TRY(const auto mapped, call(worker::DevicePutQuestion{trees, false}, &region), "put");
+  MC_TRY(const auto mapped, call(worker::DevicePutRequest{trees, false}, &region), "put");
   return mapped.body.address;
 }
 
 Result<int64_t> DeviceProcess::begin_call(const worker::Tree& inputs, const Fd& region) {
-  MC_TRY(const auto mapped, call(worker::DevicePutQuestion{{inputs}, true}, &region), "put");
+  MC_TRY(const auto mapped, call(worker::DevicePutRequest{{inputs}, true}, &region), "put");
   return mapped.body.address;
 }
 
 Status DeviceProcess::release(int64_t address) {
-  MC_TRY_VOID(call(worker::DeviceReleaseQuestion{address}), "release");
+  MC_TRY_VOID(call(worker::DeviceReleaseRequest{address}), "release");
   return ok();
 }
 
-Answer DeviceProcess::take(const worker::Tree& outputs,
-                           const std::vector<worker::NamedTree>& buffers) {
-  const worker::DeviceTakeQuestion question{outputs, buffers};
-  return ask(question.to_json());
+CallResult DeviceProcess::take(const worker::Tree& outputs,
+                               const std::vector<worker::NamedTree>& buffers) {
+  const worker::DeviceTakeRequest request{outputs, buffers};
+  return call(request.to_json());
 }
 
-Result<worker::DeviceUsedAnswer> DeviceProcess::used() {
-  MC_TRY(auto used, call(worker::DeviceUsedQuestion{}), "used");
+Result<worker::DeviceUsedResponse> DeviceProcess::used() {
+  MC_TRY(auto used, call(worker::DeviceUsedRequest{}), "used");
   report_ += used.body.report;
   return std::move(used.body);
 }
 
 Result<int64_t> DeviceProcess::prepare_batches(int64_t calls, int64_t inputs_bytes,
                                                int64_t outputs_bytes) {
-  const worker::DeviceTimePrepareQuestion question{calls, inputs_bytes, outputs_bytes};
-  MC_TRY(const auto prepared, call(question), "prepare batches");
+  const worker::DeviceTimePrepareRequest request{calls, inputs_bytes, outputs_bytes};
+  MC_TRY(const auto prepared, call(request), "prepare batches");
   return prepared.body.address;
 }
 
 Status DeviceProcess::start_batch(int64_t calls, const Fd& inputs, int64_t nbytes, bool is_gated,
                                   bool is_itemised) {
-  const worker::DeviceTimeStartQuestion question{calls, nbytes, is_gated, is_itemised};
-  MC_TRY_VOID(call(question, &inputs), "batch");
+  const worker::DeviceTimeStartRequest request{calls, nbytes, is_gated, is_itemised};
+  MC_TRY_VOID(call(request, &inputs), "batch");
   return ok();
 }
 
-Answer DeviceProcess::finish_batch(double limit_s) {
-  return ask(worker::DeviceTimeFinishQuestion().to_json(), nullptr, limit_s);
+CallResult DeviceProcess::finish_batch(double limit_s) {
+  return call(worker::DeviceTimeFinishRequest().to_json(), nullptr, limit_s);
 }
 
-Answer DeviceProcess::take_call(int64_t call, const worker::Tree& outputs) {
-  const worker::DeviceTimeTakeQuestion question{call, outputs};
-  return ask(question.to_json());
+CallResult DeviceProcess::take_call(int64_t index, const worker::Tree& outputs) {
+  const worker::DeviceTimeTakeRequest request{index, outputs};
+  return call(request.to_json());
 }
 
 bool DeviceProcess::close() {
   limit_s_ = kCloseSeconds;
-  const auto closed = call(worker::DeviceCloseQuestion{});
+  const auto closed = call(worker::DeviceCloseRequest{});
   return closed && closed->body.is_clean;
 }
 

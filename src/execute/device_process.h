@@ -7,7 +7,7 @@
 //   MC_TRY(Fd channel, device.open(), "device");       // Goes to the new candidate process.
 //   MC_TRY(int64_t address, device.put(trees, region), "inputs");
 //   ...                                                // The candidate runs on these inputs.
-//   MC_TRY(auto outputs, device.take(said), "outputs");
+//   MC_TRY(auto outputs, device.take(response), "outputs");
 //   const bool is_clean = device.close();
 #ifndef MC_EXECUTE_DEVICE_PROCESS_H_
 #define MC_EXECUTE_DEVICE_PROCESS_H_
@@ -22,7 +22,8 @@
 #include "core/fd.h"
 #include "core/result.h"
 #include "execute/children.h"
-#include "task/verdict.h"
+#include "task/correctness.h"
+#include "task/outcome.h"
 #include "worker/protocol.h"
 
 namespace mc::execute {
@@ -30,7 +31,7 @@ namespace mc::execute {
 // Illegal where a candidate used the device in a way that policies forbid unless they allow
 // everything.  `bytes_before` were copied to the host before there were inputs; `calls` is the
 // number of calls of forward since.
-std::optional<task::Outcome> forbidden_by(const worker::DeviceUsedAnswer& used,
+std::optional<task::Outcome> forbidden_by(const worker::DeviceUsedResponse& used,
                                           int64_t bytes_before, int64_t calls);
 
 // The compressed data of a recording, and the name of the device that it was recorded on.
@@ -41,7 +42,7 @@ struct CandidateRecording {
 
 class DeviceProcess {
  public:
-  using Taken = worker::Response<worker::DeviceTakeQuestion>;
+  using Taken = worker::Response<worker::DeviceTakeRequest>;
 
   DeviceProcess(Session session, double limit_s)
       : session_(std::move(session)), limit_s_(limit_s) {}
@@ -64,9 +65,9 @@ class DeviceProcess {
   Status release(int64_t address);
   // Copies the outputs and buffers that a candidate describes into a region for the judge.
   // ErrorReply where they are not in the candidate's memory.
-  Answer take(const worker::Tree& outputs, const std::vector<worker::NamedTree>& buffers);
+  CallResult take(const worker::Tree& outputs, const std::vector<worker::NamedTree>& buffers);
   // The candidate's use of the device so far.
-  Result<worker::DeviceUsedAnswer> used();
+  Result<worker::DeviceUsedResponse> used();
   // The findings in all responses of used(), for decode_findings().
   const std::string& report() const { return report_; }
 
@@ -76,7 +77,7 @@ class DeviceProcess {
   Result<CandidateRecording> recording();
   // Replays a recording.  REQUIRES: the process serves no candidate, before or after.
   // kInvalidInput for data that is not a recording or cannot be replayed here.
-  Result<worker::DeviceReplayAnswer> replay(const Fd& data, const task::Correctness& correctness);
+  Result<worker::DeviceReplayResponse> replay(const Fd& data, const task::Correctness& correctness);
 
   // ---- Timing (device/cuda/timed_batch.h). ------------------------------------------------------
   // Reserves memory for batches of at most `calls` calls.  Returns the address at which their
@@ -86,10 +87,10 @@ class DeviceProcess {
                      bool is_itemised);
   // Waits for the batch to finish.  ErrorReply where the candidate did not make its calls, or
   // failed.
-  Answer finish_batch(double limit_s);
+  CallResult finish_batch(double limit_s);
   // The outputs of one call of the batch, in the form that the candidate described.  ErrorReply
   // where they have another form.
-  Answer take_call(int64_t call, const worker::Tree& outputs);
+  CallResult take_call(int64_t index, const worker::Tree& outputs);
 
   // True once a response did not come; none will come any more.  A candidate may have caused that.
   bool has_ended() const { return has_ended_; }
@@ -99,10 +100,10 @@ class DeviceProcess {
   bool close();
 
  private:
-  Answer ask(const std::string& question, const Fd* region = nullptr,
-             std::optional<double> limit_s = std::nullopt);
-  template <typename Question>
-  Result<worker::Response<Question>> call(const Question& question, const Fd* region = nullptr);
+  CallResult call(const std::string& request, const Fd* region = nullptr,
+                  std::optional<double> limit_s = std::nullopt);
+  template <typename Request>
+  Result<worker::Response<Request>> call(const Request& request, const Fd* region = nullptr);
 
   Session session_;
   double limit_s_;

@@ -72,31 +72,31 @@ bool is_own_crash(const ProcessEnd& death) {
 }
 
 // True for an end that a busy machine may have caused once; a second one is due to the text.
-bool may_be_of_others(const Answer& answer) {
-  const auto* death = std::get_if<ProcessEnd>(&answer);
-  return std::holds_alternative<LimitExceeded>(answer) ||
+bool may_be_of_others(const CallResult& result) {
+  const auto* death = std::get_if<ProcessEnd>(&result);
+  return std::holds_alternative<LimitExceeded>(result) ||
          (death != nullptr && !is_own_crash(*death));
 }
 
 // The failure of a role that runs a task's source, by its response; nothing where it replied.
-std::optional<Result<task::Outcome>> why_unopened(const Answer& answer) {
+std::optional<Result<task::Outcome>> why_unopened(const CallResult& result) {
   const auto unsupported = [](const char* rule, std::string why) {
     return task::Outcome(task::Unsupported{{{rule, std::move(why), {}}}});
   };
-  if (std::holds_alternative<Reply>(answer)) return std::nullopt;
-  if (const auto* refusal = std::get_if<ErrorReply>(&answer)) {
+  if (std::holds_alternative<Reply>(result)) return std::nullopt;
+  if (const auto* refusal = std::get_if<ErrorReply>(&result)) {
     if (refusal->kind == "unsupported") {
       return unsupported("task.does_not_fit", refusal->exception.message);
     }
     if (refusal->kind == "task") return unsupported("task.fails", task_failure(*refusal));
     return judge_error(*refusal);
   }
-  if (const auto* death = std::get_if<ProcessEnd>(&answer);
+  if (const auto* death = std::get_if<ProcessEnd>(&result);
       death != nullptr && is_own_crash(*death)) {
     return unsupported("task.fails", "the process that runs the task's code died of signal " +
                                          std::to_string(death->signal));
   }
-  if (const auto* overrun = std::get_if<LimitExceeded>(&answer);
+  if (const auto* overrun = std::get_if<LimitExceeded>(&result);
       overrun != nullptr && overrun->limit != Limit::kMemory) {
     return unsupported("task.too_slow", "the task's own code exceeds the limits of the judge");
   }
@@ -105,71 +105,60 @@ std::optional<Result<task::Outcome>> why_unopened(const Answer& answer) {
 
 }  // namespace
 
-worker::CandidateBuildQuestion build_question(int64_t shape, const Initial& init) {
-  return {.shape = shape,
-          .init = init.body.init,
-          .init_seed = init.body.init_seed,
-          .constants = init.body.constants,
-          .training = init.body.training,
-          .precision = init.body.precision,
-          .state = init.body.state,
-          .init_operators = init.body.init_operators};
-}
-
 Status Judge::begin(uint64_t seed, double limit_s) {
-  MC_TRY(const auto begun, ask(worker::JudgeBeginQuestion{seed}, limit_s), "begin");
+  MC_TRY(const auto begun, call(worker::JudgeBeginRequest{seed}, limit_s), "begin");
   plan_ = plan_of(begun.body.plan);
   known_ = begun.body.known;
   return ok();
 }
 
 Result<bool> Judge::offer(const std::string& shape, const std::set<int64_t>& kept, double limit_s) {
-  const worker::JudgeOfferQuestion question{shape, {kept.begin(), kept.end()}};
-  MC_TRY(const auto offered, ask(question, limit_s), "offer");
+  const worker::JudgeOfferRequest request{shape, {kept.begin(), kept.end()}};
+  MC_TRY(const auto offered, call(request, limit_s), "offer");
   const size_t num_planned = plan_.trials.size();
   plan_ = plan_of(offered.body.plan);
   return plan_.trials.size() > num_planned;
 }
 
 Result<Initial> Judge::init(int shape, double limit_s) {
-  return ask(worker::JudgeInitQuestion{shape}, limit_s);
+  return call(worker::JudgeInitRequest{shape}, limit_s);
 }
 
-Result<Reply> Judge::reply_to(const std::string& question, const Fd* region, double limit_s) {
-  Answer answer = session_.ask(question, region, Seconds(limit_s));
-  if (auto* reply = std::get_if<Reply>(&answer)) return std::move(*reply);
-  if (auto* refusal = std::get_if<ErrorReply>(&answer)) {
+Result<Reply> Judge::reply_to(const std::string& request, const Fd* region, double limit_s) {
+  CallResult result = session_.call(request, region, Seconds(limit_s));
+  if (auto* reply = std::get_if<Reply>(&result)) return std::move(*reply);
+  if (auto* refusal = std::get_if<ErrorReply>(&result)) {
     return judge_error(*refusal);
   }
-  if (auto* death = std::get_if<ProcessEnd>(&answer)) {
+  if (auto* death = std::get_if<ProcessEnd>(&result)) {
     return infra("the judge died of signal " + std::to_string(death->signal) + ", exit code " +
                  std::to_string(death->exit_code) + ": " + session_.output_tail());
   }
   const std::string late =
       "the judge exceeded its limits: the reference is too slow or too large here";
-  const auto* overrun = std::get_if<LimitExceeded>(&answer);
+  const auto* overrun = std::get_if<LimitExceeded>(&result);
   if (overrun != nullptr && overrun->limit != Limit::kMemory) {
     return Error{ErrorCode::kUnsupported, late};
   }
   return infra(late);
 }
 
-Stage<InspectorAnswer> Executor::inspect(const std::string& source,
-                                         const std::string& policy_json) {
-  using Inspected = std::variant<InspectorAnswer, task::Outcome>;
+Stage<Inspection> Executor::inspect(const std::string& source, const std::string& policy_json) {
+  using Inspected = std::variant<Inspection, task::Outcome>;
   using Rules = std::map<std::string, std::vector<std::string>>;
-  const worker::InspectorInspectQuestion question{
-      source, Json::parse(policy_json).value("python", Rules())};
+  const worker::InspectorInspectRequest request{source,
+                                                Json::parse(policy_json).value("python", Rules())};
   for (const bool is_last : {false, true}) {
     MC_TRY(Session session, zygotes_.spawn(Role::kInspector, limits_.child), "inspect");
-    Answer answer = session.ask(question.to_json(), nullptr, Seconds(limits_.inspect_s));
-    if (auto* reply = std::get_if<Reply>(&answer)) {
-      MC_TRY(auto said, worker::parse_response<worker::InspectorInspectQuestion>(std::move(*reply)),
+    CallResult result = session.call(request.to_json(), nullptr, Seconds(limits_.inspect_s));
+    if (auto* reply = std::get_if<Reply>(&result)) {
+      MC_TRY(auto response,
+             worker::parse_response<worker::InspectorInspectRequest>(std::move(*reply)),
              "inspector");
-      return Inspected(inspection_of(std::move(said.body)));
+      return Inspected(inspection_of(std::move(response.body)));
     }
     if (is_cancelled()) return Error{ErrorCode::kUnavailable, "cancelled"};
-    if (is_last || !may_be_of_others(answer)) break;
+    if (is_last || !may_be_of_others(result)) break;
   }
   // A text that crashes the parser cannot be judged as Python.
   return Inspected(task::Outcome(
@@ -178,12 +167,12 @@ Stage<InspectorAnswer> Executor::inspect(const std::string& source,
 
 Result<worker::CallMemory> Executor::estimate(Session& session, const std::string& task_source,
                                               const JudgeOptions& options) {
-  using Question = worker::JudgeEstimateQuestion;
-  Answer answer = session.ask(Question{task_source, sent(options)}.to_json(), nullptr,
-                              Seconds(limits_.judge_s));
-  auto* reply = std::get_if<Reply>(&answer);
+  using Request = worker::JudgeEstimateRequest;
+  CallResult result = session.call(Request{task_source, sent(options)}.to_json(), nullptr,
+                                   Seconds(limits_.judge_s));
+  auto* reply = std::get_if<Reply>(&result);
   if (reply == nullptr) return worker::CallMemory();  // Opening the task will show the reason.
-  MC_TRY(const auto estimated, worker::parse_response<Question>(std::move(*reply)), "estimate");
+  MC_TRY(const auto estimated, worker::parse_response<Request>(std::move(*reply)), "estimate");
   return estimated.body.call_memory;
 }
 
@@ -191,9 +180,9 @@ Stage<std::unique_ptr<Judge>> Executor::open_judge(Session session, const std::s
                                                    const JudgeOptions& options,
                                                    const std::string& known) {
   using Opened = std::variant<std::unique_ptr<Judge>, task::Outcome>;
-  const worker::JudgeOpenQuestion question{task_source, sent(options), known};
-  const Answer answer = session.ask(question.to_json(), nullptr, Seconds(limits_.judge_s));
-  if (auto unopened = why_unopened(answer)) {
+  const worker::JudgeOpenRequest request{task_source, sent(options), known};
+  const CallResult result = session.call(request.to_json(), nullptr, Seconds(limits_.judge_s));
+  if (auto unopened = why_unopened(result)) {
     if (!*unopened) return unopened->error();
     return Opened(std::move(**unopened));
   }
@@ -203,15 +192,15 @@ Stage<std::unique_ptr<Judge>> Executor::open_judge(Session session, const std::s
 Stage<Initials> Executor::initials(const std::string& task_source, const JudgeOptions& options) {
   using Found = std::variant<Initials, task::Outcome>;
   MC_TRY(Session session, zygotes_.spawn(Role::kInspector, limits_.child), "initial arguments");
-  const worker::InspectorInitialsQuestion question{task_source, sent(options)};
-  Answer answer = session.ask(question.to_json(), nullptr, Seconds(limits_.judge_s));
-  if (auto unopened = why_unopened(answer)) {
+  const worker::InspectorInitialsRequest request{task_source, sent(options)};
+  CallResult result = session.call(request.to_json(), nullptr, Seconds(limits_.judge_s));
+  if (auto unopened = why_unopened(result)) {
     if (!*unopened) return unopened->error();
     return Found(std::move(**unopened));
   }
   MC_TRY(
       auto found,
-      worker::parse_response<worker::InspectorInitialsQuestion>(std::get<Reply>(std::move(answer))),
+      worker::parse_response<worker::InspectorInitialsRequest>(std::get<Reply>(std::move(result))),
       "initial arguments");
   if (found.body.initials.empty()) {
     return Error{ErrorCode::kProtocol, "the inspector gave no initial arguments"};
@@ -222,11 +211,12 @@ Stage<Initials> Executor::initials(const std::string& task_source, const JudgeOp
 Stage<std::string> Executor::record(const std::string& source, const Initials& initials,
                                     const Described& described) {
   using Recorded = std::variant<std::string, task::Outcome>;
+  MC_CHECK(!initials.trees.empty() && initials.region.is_open());
   MC_TRY(Session session, zygotes_.spawn(Role::kRecorder, limits_.child), "record");
-  const worker::RecorderRecordQuestion question{source, initials.trees, described};
-  Answer answer = session.ask(question.to_json(), &initials.region, Seconds(limits_.load_s));
-  if (auto* reply = std::get_if<Reply>(&answer)) return Recorded(std::move(reply->json));
-  return Recorded(std::visit(Failure{limits_, "record", limits_.load_s, {}}, answer));
+  const worker::RecorderRecordRequest request{source, initials.trees, described};
+  CallResult result = session.call(request.to_json(), &initials.region, Seconds(limits_.load_s));
+  if (auto* reply = std::get_if<Reply>(&result)) return Recorded(std::move(reply->json));
+  return Recorded(std::visit(Failure{limits_, "record", limits_.load_s, {}}, result));
 }
 
 Result<CandidateProcess> Executor::candidate(const Program& program) {
@@ -265,10 +255,10 @@ void Executor::give_back_device(std::unique_ptr<DeviceProcess> device) {
   idle_->devices.push_back(std::move(device));
 }
 
-Result<Session> Executor::judge(Spare spare) {
-  if (spare_judges_ != nullptr && spare == Spare::kWait) return spare_judges_->wait();
-  if (spare_judges_ != nullptr) {
-    if (auto ready = spare_judges_->take()) return std::move(*ready);
+Result<Session> Executor::judge(Acquire acquire) {
+  if (warm_judges_ != nullptr && acquire == Acquire::kWait) return warm_judges_->wait();
+  if (warm_judges_ != nullptr) {
+    if (auto ready = warm_judges_->take()) return std::move(*ready);
   }
   return zygotes_.spawn(Role::kJudge, limits_.child);
 }
@@ -283,6 +273,7 @@ task::Outcome ended_device(const Error& error) {
 Result<Measured> Executor::measure(CandidateProcess candidate, const Program& program, Judge& judge,
                                    const RunPolicy& policy, uint64_t schedule_seed,
                                    const Pause& pause) {
+  MC_CHECK(candidate.device != nullptr);
   auto device = std::move(candidate.device);
   auto measured = Measurement(limits_, program, judge, policy, schedule_seed,
                               std::move(candidate.session), *device)
@@ -302,8 +293,8 @@ Result<Measured> Executor::measure(CandidateProcess candidate, const Program& pr
   return measured;
 }
 
-Result<worker::DeviceReplayAnswer> Executor::replay(const Fd& data,
-                                                    const task::Correctness& correctness) {
+Result<worker::DeviceReplayResponse> Executor::replay(const Fd& data,
+                                                      const task::Correctness& correctness) {
   MC_TRY(Session session, zygotes_.spawn(Role::kDevice, limits_.child), "device process");
   return DeviceProcess(std::move(session), limits_.judge_s).replay(data, correctness);
 }
@@ -324,28 +315,28 @@ Result<Tried> Executor::measure_last(const Program& program, Judge& judge, const
 
 Result<Session> Executor::start_compiled(Judge& judge, const CompiledOptions& options) {
   MC_TRY(const Initial init, judge.init(kMainShape, limits_.judge_s), "baseline");
-  const worker::BaselineLoadQuestion load{options.task_source, options.tf32};
-  const worker::BaselineBuildQuestion build{.shape = kMainShape,
-                                            .init = init.body.init,
-                                            .init_seed = init.body.init_seed,
-                                            .constants = init.body.constants,
-                                            .training = init.body.training,
-                                            .precision = init.body.precision,
-                                            .state = init.body.state,
-                                            .compile = options.mode};
+  const worker::BaselineLoadRequest load{options.task_source, options.tf32};
+  const worker::BaselineBuildRequest build{.shape = kMainShape,
+                                           .init = init.body.init,
+                                           .init_seed = init.body.init_seed,
+                                           .constants = init.body.constants,
+                                           .training = init.body.training,
+                                           .precision = init.body.precision,
+                                           .state = init.body.state,
+                                           .compile = options.mode};
   MC_TRY(Session session, zygotes_.spawn(Role::kBaseline, compiling(limits_.child)), "baseline");
-  MC_TRY_VOID(ask_baseline(session, load.to_json(), nullptr), "baseline");
-  MC_TRY_VOID(ask_baseline(session, build.to_json(), &init.region), "baseline");
+  MC_TRY_VOID(call_baseline(session, load.to_json(), nullptr), "baseline");
+  MC_TRY_VOID(call_baseline(session, build.to_json(), &init.region), "baseline");
   return session;
 }
 
-Status Executor::ask_baseline(Session& session, const std::string& question,
-                              const Fd* region) const {
-  const Answer answer = session.ask(question, region, Seconds(limits_.judge_s));
-  if (const auto* refusal = std::get_if<ErrorReply>(&answer)) {
+Status Executor::call_baseline(Session& session, const std::string& request,
+                               const Fd* region) const {
+  const CallResult result = session.call(request, region, Seconds(limits_.judge_s));
+  if (const auto* refusal = std::get_if<ErrorReply>(&result)) {
     return infra("the baseline failed: " + refusal->exception.message);
   }
-  if (!std::holds_alternative<Reply>(answer)) {
+  if (!std::holds_alternative<Reply>(result)) {
     return infra("the baseline died: " + session.output_tail());
   }
   return ok();

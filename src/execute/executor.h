@@ -26,7 +26,8 @@
 #include "execute/children.h"
 #include "execute/decode.h"
 #include "execute/device_process.h"
-#include "task/verdict.h"
+#include "task/correctness.h"
+#include "task/outcome.h"
 #include "worker/protocol.h"
 
 namespace mc::execute {
@@ -68,10 +69,7 @@ struct Initials {
 };
 
 // The constructor arguments of a model at one shape, from the judge.
-using Initial = worker::Response<worker::JudgeInitQuestion>;
-// The request to a candidate process to build that model.
-worker::CandidateBuildQuestion build_question(int64_t shape, const Initial& init);
-
+using Initial = worker::Response<worker::JudgeInitRequest>;
 // A judge with an open task.  It never runs candidate code, so it serves one candidate after
 // another.
 class Judge {
@@ -93,19 +91,19 @@ class Judge {
   Result<Initial> init(int shape, double limit_s);
   // Sends one of the judge's requests of protocol.json.  Any result other than its response becomes
   // an Error: a judge that fails is not the candidate's fault.
-  template <typename Question>
-  Result<worker::Response<Question>> ask(const Question& question, double limit_s,
+  template <typename Request>
+  Result<worker::Response<Request>> call(const Request& request, double limit_s,
                                          const Fd* region = nullptr) {
-    MC_CHECK((region != nullptr) == Question::kHasRegion);
-    MC_TRY(Reply reply, reply_to(question.to_json(), region, limit_s), "judge");
-    return worker::parse_response<Question>(std::move(reply));
+    MC_CHECK((region != nullptr) == Request::kHasRegion);
+    MC_TRY(Reply reply, reply_to(request.to_json(), region, limit_s), "judge");
+    return worker::parse_response<Request>(std::move(reply));
   }
 
   // Releases the process, for use as another task's judge.
   Session take_session() && { return std::move(session_); }
 
  private:
-  Result<Reply> reply_to(const std::string& question, const Fd* region, double limit_s);
+  Result<Reply> reply_to(const std::string& request, const Fd* region, double limit_s);
 
   Session session_;
   JudgePlan plan_;
@@ -137,7 +135,7 @@ struct Program {
   std::vector<Library> libraries;
   Locate locate;
   // The rest of StageLimits::candidate_s; null where the time is not limited.
-  worker::AnswerTime* time = nullptr;
+  worker::TimeBudget* time = nullptr;
   Described described{};
 
   // True if nothing is compiled before the run: the rules allow this only for Triton kernels.
@@ -188,21 +186,21 @@ struct CompiledOptions {
 
 class Executor {
  public:
-  // `spare_judges` run under `limits.child`; null where none are kept.
-  Executor(Zygotes zygotes, WarmPool* spare_judges, StageLimits limits)
-      : zygotes_(zygotes), spare_judges_(spare_judges), limits_(std::move(limits)) {}
+  // `warm_judges` run under `limits.child`; null where none are kept.
+  Executor(Zygotes zygotes, WarmPool* warm_judges, StageLimits limits)
+      : zygotes_(zygotes), warm_judges_(warm_judges), limits_(std::move(limits)) {}
 
   // Inspects a candidate or a task with CPython's ast.  `policy_json` is {"python": rules}, or {}
   // without rules.
-  Stage<InspectorAnswer> inspect(const std::string& source, const std::string& policy_json);
+  Stage<Inspection> inspect(const std::string& source, const std::string& policy_json);
 
   // Starts a candidate process and its device process.
   Result<CandidateProcess> candidate(const Program& program);
   // Takes a judge that was started in advance, where such are kept.  kWait waits for one (the
   // caller must not hold a turn of the device, since starting one needs a turn); kIfReady starts a
   // new judge where none is ready.
-  enum class Spare { kWait, kIfReady };
-  Result<Session> judge(Spare spare);
+  enum class Acquire { kWait, kIfReady };
+  Result<Session> judge(Acquire acquire);
 
   // The memory of a task's call, estimated without the device; zeros where that is not possible.
   Result<worker::CallMemory> estimate(Session& session, const std::string& task_source,
@@ -229,7 +227,7 @@ class Executor {
       uint64_t schedule_seed, const Pause& pause = [](Session&) {});
 
   // Replays a recording in a device process of its own (DeviceProcess::replay).
-  Result<worker::DeviceReplayAnswer> replay(const Fd& data, const task::Correctness& correctness);
+  Result<worker::DeviceReplayResponse> replay(const Fd& data, const task::Correctness& correctness);
 
   // Runs only the trials at the shape of the plan's last trial, in a new candidate process, with
   // `forward_s` as the limit of each.
@@ -259,10 +257,10 @@ class Executor {
   };
 
   Result<std::unique_ptr<DeviceProcess>> device_process();
-  Status ask_baseline(Session& session, const std::string& question, const Fd* region) const;
+  Status call_baseline(Session& session, const std::string& request, const Fd* region) const;
 
   Zygotes zygotes_;
-  WarmPool* spare_judges_;
+  WarmPool* warm_judges_;
   std::shared_ptr<Idle> idle_ = std::make_shared<Idle>();
   // Constant after construction.
   StageLimits limits_;

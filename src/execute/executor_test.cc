@@ -22,7 +22,7 @@ using worker::FakeWorker;
 using worker::Hangs;
 using worker::ProcessEnd;
 using worker::Reaction;
-using Inspect = worker::InspectorInspectQuestion;
+using Inspect = worker::InspectorInspectRequest;
 
 // The reactions of consecutive inspectors; the last one repeats.
 class Inspectors {
@@ -52,7 +52,7 @@ class Inspectors {
   FakeWorker worker_;
 };
 
-const Reaction kParsed = worker::InspectorInspectAnswer{.classes = {"Model"}}.to_json();
+const Reaction kParsed = worker::InspectorInspectResponse{.classes = {"Model"}}.to_json();
 const Reaction kKilled = ProcessEnd{SIGKILL, 0};
 
 TEST(Inspect, RetriesAfterAnEndThatTheMachineMayHaveCaused) {

@@ -10,14 +10,14 @@
 
 #include "execute/children.h"
 #include "execute/executor.h"
-#include "task/verdict.h"
+#include "task/outcome.h"
 
 namespace mc::execute {
 
 // Unsupported, if the findings contain features that a kernel used and that cannot be emulated.
 std::optional<task::Outcome> unsupported_in(const std::vector<task::KernelFinding>& findings);
 
-// A visitor of Answer.  REQUIRES: the answer is not a Reply.
+// A visitor of CallResult.  REQUIRES: the result is not a Reply.
 struct Failure {
   const StageLimits& limits;
   const char* stage;

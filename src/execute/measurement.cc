@@ -142,49 +142,49 @@ Stage<Session> Measurement::start() {
 Result<EarlyOutcome> Measurement::load() {
   std::vector<std::filesystem::path> paths;
   for (const Library& library : program_.libraries) paths.push_back(library.path);
-  MC_TRY(paths, session_.show(paths), "candidate");
-  worker::CandidateLoadQuestion question{.source = program_.source, .artifacts = {}, .policy = {}};
+  MC_TRY(paths, session_.mount_artifacts(paths), "candidate");
+  worker::CandidateLoadRequest request{.source = program_.source, .artifacts = {}, .policy = {}};
   for (size_t i = 0; i < paths.size(); ++i) {
     const Library& library = program_.libraries[i];
-    question.artifacts[library.key] = {paths[i].string(), library.module};
+    request.artifacts[library.key] = {paths[i].string(), library.module};
   }
   const std::vector<std::string> operators(policy_.operators.begin(), policy_.operators.end());
   std::vector<std::string> init = operators;
   init.insert(init.end(), policy_.init_operators.begin(), policy_.init_operators.end());
-  question.policy = {policy_.name, operators, operators, std::move(init)};
-  question.schedule_seed = schedule_seed_;
-  question.described = program_.described;
+  request.policy = {policy_.name, operators, operators, std::move(init)};
+  request.schedule_seed = schedule_seed_;
+  request.described = program_.described;
   std::map<std::string, std::string> files;
   for (size_t i = 0; i < paths.size(); ++i) {
     files[paths[i].string()] = program_.libraries[i].path.string();
   }
   MC_TRY_VOID(device_.allow(files, schedule_seed_), "candidate");
-  Answer answer = ask(question, nullptr, limits_.load_s);
-  if (auto* reply = std::get_if<Reply>(&answer)) {
-    const auto loaded = worker::parse_response<worker::CandidateLoadQuestion>(std::move(*reply));
+  CallResult result = call(request, nullptr, limits_.load_s);
+  if (auto* reply = std::get_if<Reply>(&result)) {
+    const auto loaded = worker::parse_response<worker::CandidateLoadRequest>(std::move(*reply));
     if (loaded) return EarlyOutcome();
     return EarlyOutcome(Failure{limits_, "load", 0, {}}(MalformedReply{loaded.error().message}));
   }
-  return EarlyOutcome(std::visit(Failure{limits_, "load", limits_.load_s, new_findings()}, answer));
+  return EarlyOutcome(std::visit(Failure{limits_, "load", limits_.load_s, new_findings()}, result));
 }
 
 Result<EarlyOutcome> Measurement::build(int shape) {
-  auto asked = ask_judge(worker::JudgeInitQuestion{shape});
+  auto asked = call_judge(worker::JudgeInitRequest{shape});
   if (is_judge_crowded_out_) return EarlyOutcome(out_of_memory("init"));
   MC_TRY(const Initial init, std::move(asked), "init");
-  MC_TRY(Answer answer, ask_to_build(shape, init), "build");
-  shapes_built_.insert(shape);
-  if (auto* reply = std::get_if<Reply>(&answer)) {
-    auto built = worker::parse_response<worker::CandidateBuildQuestion>(std::move(*reply));
+  MC_TRY(CallResult result, request_build(shape, init), "build");
+  MC_CHECK(shapes_built_.insert(shape).second);
+  if (auto* reply = std::get_if<Reply>(&result)) {
+    auto built = worker::parse_response<worker::CandidateBuildThereRequest>(std::move(*reply));
     if (!built)
       return EarlyOutcome(Failure{limits_, "init", 0, {}}(MalformedReply{built.error().message}));
     if (shape == kMainShape) state_ = state_of(std::move(built->body));
     return EarlyOutcome();
   }
   task::Outcome failure =
-      std::visit(Failure{limits_, "init", limits_.load_s, new_findings()}, answer);
+      std::visit(Failure{limits_, "init", limits_.load_s, new_findings()}, result);
   if (shape == kMainShape || judge_.plan().needs_general ||
-      !std::holds_alternative<ErrorReply>(answer))
+      !std::holds_alternative<ErrorReply>(result))
     return EarlyOutcome(std::move(failure));
   shapes_refused_.emplace(shape, std::move(failure));
   return EarlyOutcome();
@@ -193,64 +193,64 @@ Result<EarlyOutcome> Measurement::build(int shape) {
 // Other evaluations may get exclusive use of the device before each of the three steps, which take
 // up to half a second for a large task.
 Result<EarlyOutcome> Measurement::run_trial(const TrialPlan& plan, const Pause& pause) {
+  MC_CHECK(shapes_built_.contains(plan.shape));
   pause(session_);
-  auto asked = ask_judge(worker::JudgeTrialQuestion{plan.index});
+  auto asked = call_judge(worker::JudgeTrialRequest{plan.index});
   if (is_judge_crowded_out_) return EarlyOutcome(out_of_memory("forward"));
   MC_TRY(const auto given, std::move(asked), "inputs");
   pause(session_);
-  MC_TRY(Answer answer, ask_to_run(plan, given), "forward");
+  MC_TRY(auto ended, request_run(plan, given), "forward");
   Trials::Call call = trials_.begin(plan, given.body, fresh_report());
   kernel_s_ = call.record ? static_cast<double>(call.record->kernel_us) / 1e6 : 0;
-  if (std::holds_alternative<Reply>(answer) || std::holds_alternative<ErrorReply>(answer)) {
+  const auto* failure = std::get_if<CallResult>(&ended);
+  const bool is_alive = failure == nullptr || std::holds_alternative<ErrorReply>(*failure);
+  if (is_alive) {
     MC_TRY(EarlyOutcome forbidden, forbidden_there(), "forward");
     if (forbidden) return forbidden;
   }
-  auto* outputs = std::get_if<Reply>(&answer);
-  if (outputs == nullptr) {
-    EarlyOutcome decided = trials_.fail(call, answer);
+  if (failure != nullptr) {
+    EarlyOutcome decided = trials_.fail(call, *failure);
     has_thrown_ = has_thrown_ || !decided;
-    const bool is_alive = std::holds_alternative<ErrorReply>(answer);
     if (!decided && !is_alive) spoilt_by_ = call.lack();
     return decided;
   }
-  auto ran = worker::parse_response<worker::CandidateRunQuestion>(std::move(*outputs));
-  if (!ran) return trials_.fail(call, MalformedReply{ran.error().message});
-  const RunAnswer run = bounded(std::move(ran->body));
+  auto& [ran, region] = std::get<Ran>(ended);
+  const RunResponse run = bounded(std::move(ran));
   note_configurations(run);
   if (EarlyOutcome decided = trials_.admit(call, run); decided || call.lacking) return decided;
   pause(session_);
-  auto checked = check(run, ran->region, call);
+  auto checked = check(run, region, call);
   if (!checked) return EarlyOutcome(uncheckable(checked.error(), std::move(call)));
   if (EarlyOutcome late = trials_.check_idle(fresh_report())) return late;
   return trials_.add(std::move(call), run, std::move(checked->body));
 }
 
-void Measurement::note_configurations(const RunAnswer& run) {
+void Measurement::note_configurations(const RunResponse& run) {
   if (!run.triton) return;
   if (run.triton->compile_s > 0) compile_s_ += run.triton->compile_s;
   num_configurations_ =
       std::clamp(run.triton->configurations, num_configurations_, kConfigurationsMax);
 }
 
-Result<Answer> Measurement::ask_to_build(int shape, const Initial& init) {
-  const worker::CandidateBuildQuestion question = build_question(shape, init);
-  std::vector<worker::Tree> trees = {question.init};
-  for (const worker::NamedTree& entry : question.state) trees.push_back(entry.tree);
+Result<CallResult> Measurement::request_build(int shape, const Initial& init) {
+  std::vector<worker::Tree> trees = {init.body.init};
+  for (const worker::NamedTree& entry : init.body.state) trees.push_back(entry.tree);
   MC_TRY(const int64_t address, device_.put(trees, init.region), "state");
-  return ask(worker::CandidateBuildThereQuestion{.shape = question.shape,
-                                                 .init = question.init,
-                                                 .init_seed = question.init_seed,
-                                                 .constants = question.constants,
-                                                 .training = question.training,
-                                                 .precision = question.precision,
-                                                 .state = question.state,
-                                                 .init_operators = question.init_operators,
+  return call(worker::CandidateBuildThereRequest{.shape = shape,
+                                                 .init = init.body.init,
+                                                 .init_seed = init.body.init_seed,
+                                                 .constants = init.body.constants,
+                                                 .training = init.body.training,
+                                                 .precision = init.body.precision,
+                                                 .state = init.body.state,
+                                                 .init_operators = init.body.init_operators,
                                                  .address = address},
-             nullptr, limits_.load_s);
+              nullptr, limits_.load_s);
 }
 
-Result<Answer> Measurement::ask_to_run(const TrialPlan& plan,
-                                       const worker::Response<worker::JudgeTrialQuestion>& given) {
+Result<std::variant<Measurement::Ran, CallResult>> Measurement::request_run(
+    const TrialPlan& plan, const worker::Response<worker::JudgeTrialRequest>& given) {
+  using Ended = std::variant<Ran, CallResult>;
   MC_TRY(const auto before, device_.used(), "before the call");
   if (!bytes_to_host_before_) bytes_to_host_before_ = before.bytes_to_host;
   ++calls_there_;
@@ -258,50 +258,52 @@ Result<Answer> Measurement::ask_to_run(const TrialPlan& plan,
   // The device was clean when the candidate got it, so the fault is the candidate's.
   if (!put && !trials_.all().empty()) {
     const task::Exception fault{"CudaError", put.error().message, {}, {}};
-    return Answer(ErrorReply{.kind = "exception", .stage = "forward", .exception = fault});
+    return Ended(ErrorReply{.kind = "exception", .stage = "forward", .exception = fault});
   }
   MC_TRY(const int64_t address, put, "inputs");
   // Triton kernels are compiled when they are called.
   const double compile_s = program_.is_in_triton() ? limits_.load_s : 0;
-  Answer answer =
-      ask(worker::CandidateRunThereQuestion{plan.shape, given.body.inputs, given.body.written,
+  CallResult result =
+      call(worker::CandidateRunThereRequest{plan.shape, given.body.inputs, given.body.written,
                                             configuration_, address},
-          nullptr, limits_.forward_s + compile_s);
-  if (std::holds_alternative<Reply>(answer)) {
+           nullptr, limits_.forward_s + compile_s);
+  const bool is_alive =
+      !std::holds_alternative<ProcessEnd>(result) && !std::holds_alternative<LimitExceeded>(result);
+  Ended ended = std::move(result);
+  if (auto* reply = std::get_if<Reply>(&std::get<CallResult>(ended))) {
     MC_TRY(const auto after, device_.used(), "after the call");
-    launches_own_ = after.launches_own - before.launches_own;
-    MC_TRY(answer, take_outputs(std::move(answer)), "outputs");
+    MC_TRY(ended, take_outputs(std::move(*reply), after.launches_own - before.launches_own),
+           "outputs");
   }
-  if (!std::holds_alternative<ProcessEnd>(answer) &&
-      !std::holds_alternative<LimitExceeded>(answer)) {
+  if (is_alive) {
     MC_TRY_VOID(device_.release(address), "inputs");
   }
-  return answer;
+  return ended;
 }
 
-// The reply that a candidate process with a device of its own would have sent: with its outputs in
-// memory that is shared with the judge (a region, docs/architecture.md).
-Result<Answer> Measurement::take_outputs(Answer answer) {
-  auto ran =
-      worker::parse_response<worker::CandidateRunThereQuestion>(std::get<Reply>(std::move(answer)));
-  if (!ran) return Answer(MalformedReply{ran.error().message});
-  Answer taken = device_.take(ran->body.outputs, ran->body.buffers);
+// The candidate process's reply with its outputs copied from the device to memory that is shared
+// with the judge (a region, docs/architecture.md).
+Result<std::variant<Measurement::Ran, CallResult>> Measurement::take_outputs(Reply result,
+                                                                             int64_t launches) {
+  using Ended = std::variant<Ran, CallResult>;
+  auto ran = worker::parse_response<worker::CandidateRunThereRequest>(std::move(result));
+  if (!ran) return Ended(MalformedReply{ran.error().message});
+  CallResult taken = device_.take(ran->body.outputs, ran->body.buffers);
   auto* reply = std::get_if<Reply>(&taken);
   if (reply == nullptr) {
-    if (auto* refusal = std::get_if<ErrorReply>(&taken)) return Answer(std::move(*refusal));
+    if (auto* refusal = std::get_if<ErrorReply>(&taken)) return Ended(std::move(*refusal));
     return Error{ErrorCode::kUnavailable, "the device process ended as it copied outputs"};
   }
-  MC_TRY(auto copied, worker::parse_response<worker::DeviceTakeQuestion>(std::move(*reply)),
+  MC_TRY(auto copied, worker::parse_response<worker::DeviceTakeRequest>(std::move(*reply)),
          "outputs");
-  worker::CandidateRunAnswer said{
-      .aten = std::move(ran->body.aten),
-      .moved_percent = ran->body.moved_percent + copied.body.moved_percent,
-      .launches = launches_own_,
-      .sticky = std::move(ran->body.sticky),
-      .outputs = std::move(copied.body.outputs),
-      .buffers = std::move(copied.body.buffers),
-      .triton = std::move(ran->body.triton)};
-  return Answer(Reply{said.to_json(), std::move(copied.region)});
+  RunResponse run{.aten = std::move(ran->body.aten),
+                  .moved_percent = ran->body.moved_percent + copied.body.moved_percent,
+                  .launches = launches,
+                  .sticky = std::move(ran->body.sticky),
+                  .outputs = std::move(copied.body.outputs),
+                  .buffers = std::move(copied.body.buffers),
+                  .triton = std::move(ran->body.triton)};
+  return Ended(Ran{std::move(run), std::move(copied.region)});
 }
 
 // Illegal where the device process saw uses that the candidate's policy forbids.  Bytes count from
@@ -312,10 +314,10 @@ Result<EarlyOutcome> Measurement::forbidden_there() {
   return forbidden_by(used, bytes_to_host_before_.value_or(0), calls_there_);
 }
 
-Result<Measurement::Checked> Measurement::check(const RunAnswer& run, const Fd& region,
+Result<Measurement::Checked> Measurement::check(const RunResponse& run, const Fd& region,
                                                 const Trials::Call& call) {
-  worker::JudgeCheckQuestion question{call.plan.index, run.outputs, run.buffers};
-  return judge_.ask(question, limits_.judge_s, &region);
+  worker::JudgeCheckRequest request{call.plan.index, run.outputs, run.buffers};
+  return judge_.call(request, limits_.judge_s, &region);
 }
 
 task::Outcome Measurement::uncheckable(Error error, Trials::Call call) {
@@ -325,21 +327,21 @@ task::Outcome Measurement::uncheckable(Error error, Trials::Call call) {
   return trials_.reject(std::move(call), error.message.substr(0, kDetailBytesMax));
 }
 
-template <typename Question>
-Answer Measurement::ask(const Question& question, const Fd* region, double limit_s) {
-  MC_CHECK((region != nullptr) == Question::kHasRegion);
-  return session_.ask(question.to_json(), region, Seconds(limit_s));
+template <typename Request>
+CallResult Measurement::call(const Request& request, const Fd* region, double limit_s) {
+  MC_CHECK((region != nullptr) == Request::kHasRegion);
+  return session_.call(request.to_json(), region, Seconds(limit_s));
 }
 
 // Repeats a request that lacks device memory after the candidate process has ended.  If it then
 // succeeds, the candidate process had taken the memory.
-template <typename Question>
-Result<worker::Response<Question>> Measurement::ask_judge(const Question& question) {
-  auto told = judge_.ask(question, limits_.judge_s);
-  if (told || told.error().code != ErrorCode::kExhausted) return told;
+template <typename Request>
+Result<worker::Response<Request>> Measurement::call_judge(const Request& request) {
+  auto response = judge_.call(request, limits_.judge_s);
+  if (response || response.error().code != ErrorCode::kExhausted) return response;
   session_.end();
-  is_judge_crowded_out_ = judge_.ask(question, limits_.judge_s).has_value();
-  return told;
+  is_judge_crowded_out_ = judge_.call(request, limits_.judge_s).has_value();
+  return response;
 }
 
 task::Outcome Measurement::out_of_memory(const char* stage) const {

@@ -33,28 +33,33 @@ class Measurement {
   Stage<Session> start();
 
  private:
-  using RunAnswer = worker::CandidateRunAnswer;
-  using Checked = worker::Response<worker::JudgeCheckQuestion>;
+  using RunResponse = worker::CandidateRunResponse;
+  using Checked = worker::Response<worker::JudgeCheckRequest>;
   Result<EarlyOutcome> load();
   Result<EarlyOutcome> build(int shape);
   Result<EarlyOutcome> run_trial(const TrialPlan& plan, const Pause& pause);
   Result<EarlyOutcome> run_configurations(const Pause& pause);
   std::vector<TrialPlan> plans_of_configurations() const;
   bool spent_up(double spent_s);
-  void note_configurations(const RunAnswer& run);
+  void note_configurations(const RunResponse& run);
   // The reason why the trial cannot run; null where it can.
   const task::Outcome* cannot_run(const TrialPlan& plan) const;
-  Result<Checked> check(const RunAnswer& run, const Fd& region, const Trials::Call& call);
+  Result<Checked> check(const RunResponse& run, const Fd& region, const Trials::Call& call);
   task::Outcome uncheckable(Error error, Trials::Call call);
-  Result<Answer> ask_to_build(int shape, const Initial& init);
-  Result<Answer> ask_to_run(const TrialPlan& plan,
-                            const worker::Response<worker::JudgeTrialQuestion>& given);
-  Result<Answer> take_outputs(Answer answer);
+  Result<CallResult> request_build(int shape, const Initial& init);
+  // A call that returned outputs, or the reason why it did not.
+  struct Ran {
+    RunResponse result;
+    Fd region;
+  };
+  Result<std::variant<Ran, CallResult>> request_run(
+      const TrialPlan& plan, const worker::Response<worker::JudgeTrialRequest>& given);
+  Result<std::variant<Ran, CallResult>> take_outputs(Reply result, int64_t launches);
   Result<EarlyOutcome> forbidden_there();
-  template <typename Question>
-  Answer ask(const Question& question, const Fd* region, double limit_s);
-  template <typename Question>
-  Result<worker::Response<Question>> ask_judge(const Question& question);
+  template <typename Request>
+  CallResult call(const Request& request, const Fd* region, double limit_s);
+  template <typename Request>
+  Result<worker::Response<Request>> call_judge(const Request& request);
   task::Outcome out_of_memory(const char* stage) const;
 
   std::string_view fresh_report();  // The part of the report since the last call.
@@ -71,7 +76,6 @@ class Measurement {
 
   Session session_;
   DeviceProcess& device_;
-  int64_t launches_own_ = 0;                     // The launches of the last call.
   int64_t calls_there_ = 0;                      // Calls of forward through the device process.
   std::optional<int64_t> bytes_to_host_before_;  // The value when the first inputs arrived.
   std::set<int> shapes_built_;

@@ -16,11 +16,11 @@ namespace {
 
 using worker::FakeWorker;
 
-using Build = worker::CandidateBuildThereQuestion;
-using Forward = worker::CandidateRunThereQuestion;
-using Used = worker::DeviceUsedQuestion;
-using Put = worker::DevicePutQuestion;
-using Take = worker::DeviceTakeQuestion;
+using Build = worker::CandidateBuildThereRequest;
+using Forward = worker::CandidateRunThereRequest;
+using Used = worker::DeviceUsedRequest;
+using Put = worker::DevicePutRequest;
+using Take = worker::DeviceTakeRequest;
 
 // A judge, a candidate process and a device process that fulfil every request; one trial.
 class DeviceMeasurement : public testing::Test {
@@ -28,15 +28,15 @@ class DeviceMeasurement : public testing::Test {
   DeviceMeasurement() {
     plan_.shapes.push_back({"native", {}, {}});
     plan_.trials = {{0, 0, "native"}};
-    judges_.say<worker::JudgeInitQuestion>({.init = {R"({"t":"tensor"})"}, .training = true});
-    judges_.say<worker::JudgeTrialQuestion>({.inputs = {R"(["inputs"])"}});
-    judges_.say<worker::JudgeCheckQuestion>({.passed = true});
-    candidates_.say<worker::CandidateLoadQuestion>({});
+    judges_.say<worker::JudgeInitRequest>({.init = {R"({"t":"tensor"})"}, .training = true});
+    judges_.say<worker::JudgeTrialRequest>({.inputs = {R"(["inputs"])"}});
+    judges_.say<worker::JudgeCheckRequest>({.passed = true});
+    candidates_.say<worker::CandidateLoadRequest>({});
     candidates_.say<Build>({});
     candidates_.say<Forward>({.outputs = {R"(["there"])"}});
-    devices_.say<worker::DeviceAllowQuestion>({});
+    devices_.say<worker::DeviceAllowRequest>({});
     devices_.say<Put>({.address = 4096});
-    devices_.say<worker::DeviceReleaseQuestion>({});
+    devices_.say<worker::DeviceReleaseRequest>({});
     devices_.say<Take>({.outputs = {R"(["here"])"}});
     devices_.say<Used>({});
   }
@@ -67,18 +67,18 @@ class DeviceMeasurement : public testing::Test {
 };
 
 TEST_F(DeviceMeasurement, SendsAddressesToTheCandidateAndCopiedOutputsToTheJudge) {
-  int64_t told = 0;
+  int64_t response = 0;
   candidates_.on<Forward>([&](const Forward& asked, const Fd&) {
-    told = asked.address;
-    return worker::CandidateRunThereAnswer{.outputs = {R"(["there"])"}};
+    response = asked.address;
+    return worker::CandidateRunThereResponse{.outputs = {R"(["there"])"}};
   });
   std::string checked;
-  judges_.on<worker::JudgeCheckQuestion>([&](const auto& asked, const Fd&) {
+  judges_.on<worker::JudgeCheckRequest>([&](const auto& asked, const Fd&) {
     checked = asked.outputs.json;
-    return worker::JudgeCheckAnswer{.passed = true};
+    return worker::JudgeCheckResponse{.passed = true};
   });
   decided<task::Passed>();
-  EXPECT_EQ(told, 4096);
+  EXPECT_EQ(response, 4096);
   EXPECT_EQ(checked, R"(["here"])");
 }
 
@@ -91,11 +91,11 @@ TEST_F(DeviceMeasurement, CountsLaunchesOfTheCallByTheDeviceProcess) {
 TEST_F(DeviceMeasurement, RejectsMoreBytesToTheHostThanACallMayCopy) {
   int64_t bytes = 1000;  // The bytes before there were inputs.
   devices_.on<Used>(
-      [&](const Used&, const Fd&) { return worker::DeviceUsedAnswer{.bytes_to_host = bytes}; });
+      [&](const Used&, const Fd&) { return worker::DeviceUsedResponse{.bytes_to_host = bytes}; });
   int64_t more = 16;
   candidates_.on<Forward>([&](const Forward&, const Fd&) {
     bytes += more;
-    return worker::CandidateRunThereAnswer{};
+    return worker::CandidateRunThereResponse{};
   });
   decided<task::Passed>();
   more = 17;
@@ -127,7 +127,7 @@ TEST_F(DeviceMeasurement, ACandidateThatThrewAtAnotherShapeIsNotTimed) {
   ASSERT_TRUE(measure()->candidate.has_value());
   candidates_.on<Forward>([](const Forward& asked, const Fd&) -> worker::Reaction {
     if (asked.shape == 0) {
-      return worker::CandidateRunThereAnswer{.outputs = {R"(["there"])"}}.to_json();
+      return worker::CandidateRunThereResponse{.outputs = {R"(["there"])"}}.to_json();
     }
     return ErrorReply{"exception", "forward", {"RuntimeError", "misaligned address", {}, {}}};
   });

@@ -24,21 +24,21 @@ const ErrorReply kRefused{"exception", "", {"Error", "cannot", {}, {}}};
 const ErrorReply kNoRoom{"oom", "", {"Error", "no room", {}, {}}};
 
 // Consecutive requests get consecutive reactions; the last one repeats.
-template <typename Question>
+template <typename Request>
 void in_turn(FakeWorker& worker, std::vector<Reaction> reactions) {
   auto num = std::make_shared<size_t>(0);
-  worker.on<Question>([reactions, num](const Question&, const Fd&) {
+  worker.on<Request>([reactions, num](const Request&, const Fd&) {
     return reactions[std::min((*num)++, reactions.size() - 1)];
   });
 }
 
-using Init = worker::JudgeInitQuestion;
-using Trial = worker::JudgeTrialQuestion;
-using Check = worker::JudgeCheckQuestion;
-using Load = worker::CandidateLoadQuestion;
-using Build = worker::CandidateBuildThereQuestion;
-using Forward = worker::CandidateRunThereQuestion;
-using Used = worker::DeviceUsedQuestion;
+using Init = worker::JudgeInitRequest;
+using Trial = worker::JudgeTrialRequest;
+using Check = worker::JudgeCheckRequest;
+using Load = worker::CandidateLoadRequest;
+using Build = worker::CandidateBuildThereRequest;
+using Forward = worker::CandidateRunThereRequest;
+using Used = worker::DeviceUsedRequest;
 
 // A judge that passes every candidate process, and a candidate process that fulfils every request;
 // two trials.
@@ -51,12 +51,12 @@ class MeasurementTest : public testing::Test {
     candidates_.say<Load>({});
     candidates_.say<Build>({.missing = {"w"}});
     candidates_.say<Forward>({.aten = {{"aten::relu", 2}}});
-    devices_.say<worker::DeviceAllowQuestion>({});
-    devices_.say<worker::DevicePutQuestion>({});
-    devices_.say<worker::DeviceReleaseQuestion>({});
+    devices_.say<worker::DeviceAllowRequest>({});
+    devices_.say<worker::DevicePutRequest>({});
+    devices_.say<worker::DeviceReleaseRequest>({});
     devices_.say<Used>({});
-    devices_.on<worker::DeviceTakeQuestion>([](const auto& asked, const Fd&) {
-      return worker::DeviceTakeAnswer{.outputs = asked.outputs, .buffers = asked.buffers};
+    devices_.on<worker::DeviceTakeRequest>([](const auto& asked, const Fd&) {
+      return worker::DeviceTakeResponse{.outputs = asked.outputs, .buffers = asked.buffers};
     });
   }
 
@@ -105,16 +105,16 @@ TEST_F(MeasurementTest, PassesWhatTheJudgePasses) {
 
 TEST_F(MeasurementTest, SendsInputsToTheCandidateAndItsOutputsToTheJudge) {
   judges_.on<Trial>([](const Trial& asked, const Fd&) {
-    return worker::JudgeTrialAnswer{.inputs = {"[" + std::to_string(asked.index) + "]"}};
+    return worker::JudgeTrialResponse{.inputs = {"[" + std::to_string(asked.index) + "]"}};
   });
   candidates_.on<Forward>([](const Forward& asked, const Fd&) {
-    return worker::CandidateRunThereAnswer{.outputs = asked.inputs, .buffers = {{"b", {"7"}}}};
+    return worker::CandidateRunThereResponse{.outputs = asked.inputs, .buffers = {{"b", {"7"}}}};
   });
   std::vector<std::string> checked;
   judges_.on<Check>([&](const Check& asked, const Fd&) {
     checked.push_back(asked.outputs.json + asked.buffers.at(0).name + asked.buffers[0].tree.json);
     EXPECT_EQ(asked.index, static_cast<int64_t>(checked.size()) - 1);
-    return worker::JudgeCheckAnswer{.passed = true};
+    return worker::JudgeCheckResponse{.passed = true};
   });
   EXPECT_EQ(decided<task::Passed>().trials.size(), 2u);
   EXPECT_EQ(checked, (std::vector<std::string>{"[0]b7", "[1]b7"}));
@@ -128,8 +128,8 @@ TEST_F(MeasurementTest, BuildsAllModelsBeforeTheFirstTrial) {
 }
 
 TEST_F(MeasurementTest, IsWrongWhereATrialIs) {
-  in_turn<Check>(judges_, {worker::JudgeCheckAnswer{.passed = true}.to_json(),
-                           worker::JudgeCheckAnswer{.passed = false}.to_json()});
+  in_turn<Check>(judges_, {worker::JudgeCheckResponse{.passed = true}.to_json(),
+                           worker::JudgeCheckResponse{.passed = false}.to_json()});
   EXPECT_EQ(decided<task::Wrong>().q, 0.5);
 }
 
@@ -140,19 +140,19 @@ TEST_F(MeasurementTest, IsWrongWhereInputsWereOverwritten) {
 
 TEST_F(MeasurementTest, CountsOtherShapesOnlyWhereTheTaskDemandsGeneralKernels) {
   last_shape_ = 1;
-  in_turn<Check>(judges_, {worker::JudgeCheckAnswer{.passed = true}.to_json(),
-                           worker::JudgeCheckAnswer{.passed = false}.to_json()});
+  in_turn<Check>(judges_, {worker::JudgeCheckResponse{.passed = true}.to_json(),
+                           worker::JudgeCheckResponse{.passed = false}.to_json()});
   EXPECT_EQ(decided<task::Passed>().generality, 0);
 }
 
 TEST_F(MeasurementTest, CountsNaNOnlyWhereTheTaskDemandsGeneralKernels) {
   last_distribution_ = "nan";
-  in_turn<Check>(judges_, {worker::JudgeCheckAnswer{.passed = true}.to_json(),
-                           worker::JudgeCheckAnswer{.passed = false}.to_json()});
+  in_turn<Check>(judges_, {worker::JudgeCheckResponse{.passed = true}.to_json(),
+                           worker::JudgeCheckResponse{.passed = false}.to_json()});
   EXPECT_EQ(decided<task::Passed>().generality, 0);
   needs_general_ = true;
-  in_turn<Check>(judges_, {worker::JudgeCheckAnswer{.passed = true}.to_json(),
-                           worker::JudgeCheckAnswer{.passed = false}.to_json()});
+  in_turn<Check>(judges_, {worker::JudgeCheckResponse{.passed = true}.to_json(),
+                           worker::JudgeCheckResponse{.passed = false}.to_json()});
   const auto wrong = decided<task::Wrong>();
   EXPECT_EQ(wrong.q, 0.5);
   EXPECT_FALSE(wrong.specialised);
@@ -161,8 +161,8 @@ TEST_F(MeasurementTest, CountsNaNOnlyWhereTheTaskDemandsGeneralKernels) {
 TEST_F(MeasurementTest, DoesNotRunATrialOfNaNThatNoOtherTrialPassedBefore) {
   last_distribution_ = "nonfinite";
   needs_general_ = true;
-  in_turn<Check>(judges_, {worker::JudgeCheckAnswer{.passed = false}.to_json(),
-                           worker::JudgeCheckAnswer{.passed = true}.to_json()});
+  in_turn<Check>(judges_, {worker::JudgeCheckResponse{.passed = false}.to_json(),
+                           worker::JudgeCheckResponse{.passed = true}.to_json()});
   const auto wrong = decided<task::Wrong>();
   EXPECT_EQ(wrong.q, 0);
   EXPECT_EQ(wrong.trials.size(), 2u);
@@ -181,7 +181,7 @@ TEST_F(MeasurementTest, SendsTheCandidateTheListOfInputsToWrite) {
   judges_.say<Trial>({.written = {2, 0}});
   candidates_.on<Forward>([](const Forward& asked, const Fd&) {
     EXPECT_EQ(asked.written, (std::vector<int64_t>{2, 0}));
-    return worker::CandidateRunThereAnswer();
+    return worker::CandidateRunThereResponse();
   });
   decided<task::Passed>();
 }
@@ -189,8 +189,8 @@ TEST_F(MeasurementTest, SendsTheCandidateTheListOfInputsToWrite) {
 TEST_F(MeasurementTest, IsWrongAndSpecialisedWhereOtherShapesCount) {
   last_shape_ = 1;
   needs_general_ = true;
-  in_turn<Check>(judges_, {worker::JudgeCheckAnswer{.passed = true}.to_json(),
-                           worker::JudgeCheckAnswer{.passed = false}.to_json()});
+  in_turn<Check>(judges_, {worker::JudgeCheckResponse{.passed = true}.to_json(),
+                           worker::JudgeCheckResponse{.passed = false}.to_json()});
   const auto wrong = decided<task::Wrong>();
   EXPECT_EQ(wrong.q, 0.5);
   EXPECT_TRUE(wrong.specialised);
@@ -198,7 +198,7 @@ TEST_F(MeasurementTest, IsWrongAndSpecialisedWhereOtherShapesCount) {
 
 TEST_F(MeasurementTest, PassesACandidateThatRejectsAnotherShape) {
   last_shape_ = 1;
-  in_turn<Build>(candidates_, {worker::CandidateBuildThereAnswer().to_json(), kRefused});
+  in_turn<Build>(candidates_, {worker::CandidateBuildThereResponse().to_json(), kRefused});
   const auto passed = decided<task::Passed>();
   EXPECT_EQ(passed.generality, 0);
   EXPECT_EQ(passed.trials.at(1).checks.at(0).problem, "exception");
@@ -224,11 +224,11 @@ TEST_F(MeasurementTest, TimesOutWhereTheCandidateHangs) {
 }
 
 TEST_F(MeasurementTest, IsACrashWhereTheReplyIsMalformed) {
-  const std::string ran = worker::CandidateRunThereAnswer().to_json();
+  const std::string ran = worker::CandidateRunThereResponse().to_json();
   const std::string more = ran.substr(0, ran.size() - 1) + R"(,"passed":true})";
-  for (const std::string& said : {std::string("{}"), std::string(R"({"ok": true})"), more}) {
-    candidates_.say_raw<Forward>(said);
-    EXPECT_EQ(decided<task::Crashed>().exception->type, "ProtocolError") << said;
+  for (const std::string& response : {std::string("{}"), std::string(R"({"ok": true})"), more}) {
+    candidates_.say_raw<Forward>(response);
+    EXPECT_EQ(decided<task::Crashed>().exception->type, "ProtocolError") << response;
   }
   candidates_.say_raw<Forward>(ran, /*has_region=*/true);
   EXPECT_EQ(decided<task::Crashed>().exception->type, "ProtocolError");
@@ -250,8 +250,9 @@ TEST_F(MeasurementTest, IsIllegalWhereNoKernelOfItsOwnWasLaunched) {
   decided<task::Passed>();
   judges_.say<Trial>({});
   int64_t launches = 0;
-  devices_.on<Used>(
-      [&](const Used&, const Fd&) { return worker::DeviceUsedAnswer{.launches_own = launches++}; });
+  devices_.on<Used>([&](const Used&, const Fd&) {
+    return worker::DeviceUsedResponse{.launches_own = launches++};
+  });
   decided<task::Passed>();
 }
 
@@ -259,13 +260,13 @@ TEST_F(MeasurementTest, PausesBeforeEachStepOfATrial) {
   int pauses = 0;
   ASSERT_TRUE(measure([&](Session& candidate) {
     ++pauses;
-    candidate.rest();  // The process resumes at the next request.
+    candidate.suspend();  // The process resumes at the next request.
   }));
   EXPECT_EQ(pauses, 2 * 3) << "the judge's inputs, the call, the comparison";
 }
 
 TEST_F(MeasurementTest, IsWrongWithAReasonWhereTheJudgeCannotCheck) {
-  const std::string checked = worker::JudgeCheckAnswer{.passed = true}.to_json();
+  const std::string checked = worker::JudgeCheckResponse{.passed = true}.to_json();
   for (const Reaction& second : {Reaction(kRefused), Reaction(kNoRoom), Reaction("[]")}) {
     in_turn<Check>(judges_, {checked, second});
     const auto measured = measure();
@@ -281,7 +282,7 @@ TEST_F(MeasurementTest, IsWrongWithAReasonWhereTheJudgeCannotCheck) {
 }
 
 TEST_F(MeasurementTest, IsOutOfMemoryWhereTheCandidateTookTheJudgesMemory) {
-  const std::string given = worker::JudgeTrialAnswer().to_json();
+  const std::string given = worker::JudgeTrialResponse().to_json();
   in_turn<Trial>(judges_, {given, kNoRoom, given});
   decided<task::OutOfMemory>();
   EXPECT_EQ(candidates_.num_alive(), 0);

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "core/demangle.h"
+#include "core/text.h"
 
 namespace mc::execute {
 namespace {
@@ -20,12 +21,6 @@ struct Entry {
   std::string_view head;
   std::vector<std::string_view> details;
 };
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\r')) text.remove_suffix(1);
-  return text;
-}
 
 bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
@@ -76,9 +71,9 @@ Entries entries_of(std::string_view printed) {
 
 // The kernel in "kernel(float *)+0x70 in a.cu:7", or as older versions wrote it "0x70 in
 // kernel(float *)".
-std::string kernel_in(std::string_view place) {
-  const bool is_old = place.starts_with("0x");
-  std::string_view name = is_old ? behind(place, " in ") : place.substr(0, place.find("+0x"));
+std::string kernel_in(std::string_view where) {
+  const bool is_old = where.starts_with("0x");
+  std::string_view name = is_old ? behind(where, " in ") : where.substr(0, where.find("+0x"));
   if (name.starts_with("_Z")) return demangle(name.substr(0, name.find_first_of(" ([")));
   if (name.starts_with("void ")) name.remove_prefix(5);
   if (const size_t end = name.find('('); end != 0) name = name.substr(0, end);
@@ -143,7 +138,7 @@ bool is_compilers(const Entry& entry) {
   return bytes > 0 && !std::has_single_bit(bytes);
 }
 
-void note_place(std::string_view detail, task::KernelFinding& finding) {
+void note_location(std::string_view detail, task::KernelFinding& finding) {
   if (detail.starts_with("at ") && finding.kernel.empty()) {
     finding.kernel = kernel_in(detail.substr(3));
   } else if (detail.starts_with("by thread ")) {
@@ -160,13 +155,13 @@ void note_place(std::string_view detail, task::KernelFinding& finding) {
 task::KernelFinding finding_of(const Entry& entry, std::string kind) {
   task::KernelFinding finding;
   finding.kind = std::move(kind);
-  if (const std::string_view place = behind(entry.head, " access at "); !place.empty()) {
-    finding.kernel = kernel_in(place);
+  if (const std::string_view where = behind(entry.head, " access at "); !where.empty()) {
+    finding.kernel = kernel_in(where);
   }
   finding.block = triple_in(behind(entry.head, " in block "));
   finding.detail = entry.head;
   for (const std::string_view detail : entry.details) {
-    note_place(detail, finding);
+    note_location(detail, finding);
     if (is_told(detail)) finding.detail.append("; ").append(detail);
   }
   finding.detail = finding.detail.substr(0, kTextBytesMax);

@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-#include "task/verdict.h"
+#include "task/evidence.h"
 
 namespace mc::execute {
 

@@ -2,7 +2,6 @@
 #include "execute/trials.h"
 
 #include <algorithm>
-#include <iterator>
 #include <span>
 #include <utility>
 
@@ -63,7 +62,7 @@ void take_lack(Trials::Call& call) {
     return !lacks.empty() && !stays;
   });
   if (!call.trial.findings.empty()) return;
-  (is_in_kernel ? call.lacking : call.excuse) = unsupported_in(lacks);
+  (is_in_kernel ? call.lacking : call.limitation) = unsupported_in(lacks);
 }
 
 // The check result of a call whose end only makes its trial fail.
@@ -86,7 +85,7 @@ task::OutputCheck check_of(const task::Outcome& outcome) {
   const task::Exception& exception = *crashed->exception;
   check.detail = exception.type;
   if (!exception.message.empty()) check.detail += ": " + exception.message;
-  if (const std::string where = task::place_name(exception.location); !where.empty()) {
+  if (const std::string where = task::location_name(exception.location); !where.empty()) {
     check.detail += " (" + where + ")";
   }
   return check;
@@ -137,11 +136,13 @@ double share_passed(std::span<task::Trial> trials) {
 
 void Trials::repeat(int64_t configuration, int64_t num_configurations) {
   MC_CHECK(trials_.size() == plan_.trials.size());
+  MC_CHECK(0 < configuration && configuration < num_configurations);
   repetition_ = {configuration, num_configurations};
 }
 
 void Trials::put(task::Trial trial, const std::string& taken) {
   if (!repetition_) {
+    MC_CHECK(trials_.size() < plan_.trials.size());
     trials_.push_back(std::move(trial));
     return;
   }
@@ -164,7 +165,7 @@ task::KernelFinding Trials::configuration_finding(const std::string& taken) cons
   return finding;
 }
 
-Trials::Call Trials::begin(const TrialPlan& plan, const worker::JudgeTrialAnswer& given,
+Trials::Call Trials::begin(const TrialPlan& plan, const worker::JudgeTrialResponse& given,
                            std::string_view report) {
   Call call{plan, trial_of(plan), std::nullopt, given.returns_inputs};
   call.trial.inputs_digest = given.digest;
@@ -177,16 +178,16 @@ Trials::Call Trials::begin(const TrialPlan& plan, const worker::JudgeTrialAnswer
   return call;
 }
 
-EarlyOutcome Trials::fail(const Call& call, const Answer& answer) {
+EarlyOutcome Trials::fail(const Call& call, const CallResult& result) {
   const std::vector<task::KernelFinding>& findings = call.trial.findings;
   task::Outcome failure =
-      std::visit(Failure{limits_, "forward", limits_.forward_s, findings}, answer);
+      std::visit(Failure{limits_, "forward", limits_.forward_s, findings}, result);
   if (call.lack() && !std::holds_alternative<task::Illegal>(failure)) {
     fail(call.plan, &*call.lack());
     return std::nullopt;
   }
   // A candidate may reject sizes other than the task's.
-  const bool is_exception = std::holds_alternative<ErrorReply>(answer) &&
+  const bool is_exception = std::holds_alternative<ErrorReply>(result) &&
                             (std::holds_alternative<task::Crashed>(failure) ||
                              std::holds_alternative<task::CompileFailed>(failure));
   if (!is_exception || is_main(call.plan) || std::ranges::any_of(findings, task::ends_kernel)) {
@@ -196,11 +197,12 @@ EarlyOutcome Trials::fail(const Call& call, const Answer& answer) {
   return std::nullopt;
 }
 
-EarlyOutcome Trials::admit(Call& call, const worker::CandidateRunAnswer& run) {
+EarlyOutcome Trials::admit(Call& call, const worker::CandidateRunResponse& run) {
   if (EarlyOutcome forbidden = note_aten(run.aten)) return forbidden;
   if (run.triton) call.taken = run.triton->taken;
   // A fault leaves nothing to compare.
-  if (call.excuse && !run.sticky.empty()) call.lacking = std::exchange(call.excuse, std::nullopt);
+  if (call.limitation && !run.sticky.empty())
+    call.lacking = std::exchange(call.limitation, std::nullopt);
   if (call.lacking) {
     fail(call.plan, &*call.lacking);
     return std::nullopt;
@@ -212,8 +214,8 @@ EarlyOutcome Trials::admit(Call& call, const worker::CandidateRunAnswer& run) {
   return std::nullopt;
 }
 
-EarlyOutcome Trials::add(Call call, const worker::CandidateRunAnswer& run,
-                         worker::JudgeCheckAnswer checked) {
+EarlyOutcome Trials::add(Call call, const worker::CandidateRunResponse& run,
+                         worker::JudgeCheckResponse checked) {
   task::Trial& trial = call.trial;
   take_check(std::move(checked), trial);
   if (trial.passed) {  // Wrong values say more of a candidate than that no kernel made them.
@@ -224,8 +226,8 @@ EarlyOutcome Trials::add(Call call, const worker::CandidateRunAnswer& run,
     }
   }
   trial.passed = trial.passed && trial.findings.empty() && trial.inputs_mutated.empty();
-  if (!trial.passed && trial.findings.empty() && call.excuse) {
-    fail(call.plan, &*call.excuse);
+  if (!trial.passed && trial.findings.empty() && call.limitation) {
+    fail(call.plan, &*call.limitation);
     return std::nullopt;
   }
   put(std::move(trial), call.taken);
@@ -259,6 +261,7 @@ void Trials::fail(const TrialPlan& plan, const task::Outcome* why) {
 }
 
 task::Outcome Trials::outcome() {
+  MC_CHECK(trials_.size() == plan_.trials.size());
   if (lacking_ && !has_failed()) return *lacking_;
   const auto trials = std::span(trials_);
   const auto num_main = static_cast<size_t>(std::ranges::count_if(plan_.trials, is_main));
@@ -323,7 +326,7 @@ EarlyOutcome Trials::note_aten(const std::map<std::string, int64_t>& calls) {
 }
 
 EarlyOutcome Trials::made_without_kernel(const Call& call,
-                                         const worker::CandidateRunAnswer& run) const {
+                                         const worker::CandidateRunResponse& run) const {
   // A refused launch is the candidate's fault, and its finding decides.
   if (has_failed_launch(call.trial) || std::ranges::any_of(trials_, has_failed_launch)) {
     return std::nullopt;
@@ -347,7 +350,7 @@ EarlyOutcome Trials::made_without_kernel(const Call& call,
   }
   if (!call.record) return std::nullopt;
   if (EarlyOutcome made = host_made(*call.record)) return made;
-  // A device in software can distinguish a constant from a right answer where the comparison
+  // A device in software can distinguish a constant from a right output where the comparison
   // cannot.
   if (call.returns_inputs || call.record->reads_given || !plan_.grade.is_trivial()) {
     return std::nullopt;

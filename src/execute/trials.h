@@ -57,8 +57,8 @@ class Trials {
     std::string taken{};                     // The configuration of an autotuned kernel, in words.
     std::optional<task::Outcome> lacking{};  // Unsupported: a kernel met what the device lacks.
     // Unsupported: the call met a library that the device lacks, and may be right without it.
-    std::optional<task::Outcome> excuse{};
-    const std::optional<task::Outcome>& lack() const { return lacking ? lacking : excuse; }
+    std::optional<task::Outcome> limitation{};
+    const std::optional<task::Outcome>& lack() const { return lacking ? lacking : limitation; }
   };
 
   // REQUIRES: all arguments outlive the trials.
@@ -71,15 +71,16 @@ class Trials {
   // configuration.  REQUIRES: there was one trial of each plan.
   void repeat(int64_t configuration, int64_t num_configurations);
   // Begins a call.  `report` is the device's report since the previous call.
-  Call begin(const TrialPlan& plan, const worker::JudgeTrialAnswer& given, std::string_view report);
+  Call begin(const TrialPlan& plan, const worker::JudgeTrialResponse& given,
+             std::string_view report);
   // Records a call that ended without a reply.
-  EarlyOutcome fail(const Call& call, const Answer& answer);
+  EarlyOutcome fail(const Call& call, const CallResult& result);
   // Applies rules 1 to 5.  The judge need not compare the outputs of a call that has an outcome,
   // nor those of a call with `lacking`, whose trial is added here.
-  EarlyOutcome admit(Call& call, const worker::CandidateRunAnswer& run);
+  EarlyOutcome admit(Call& call, const worker::CandidateRunResponse& run);
   // Rules 6 and 7.  REQUIRES: the call was admitted, and has no `lacking`.
-  EarlyOutcome add(Call call, const worker::CandidateRunAnswer& run,
-                   worker::JudgeCheckAnswer checked);
+  EarlyOutcome add(Call call, const worker::CandidateRunResponse& run,
+                   worker::JudgeCheckResponse checked);
   // The outcome where the judge could not read the candidate process's outputs.
   task::Outcome reject(Call call, std::string detail);
   // Illegal where the device did work while the judge compared; `report` is from that time.
@@ -119,7 +120,7 @@ class Trials {
   void put(task::Trial trial, const std::string& taken);
   task::KernelFinding configuration_finding(const std::string& taken) const;
   EarlyOutcome note_aten(const std::map<std::string, int64_t>& calls);
-  EarlyOutcome made_without_kernel(const Call& call, const worker::CandidateRunAnswer& run) const;
+  EarlyOutcome made_without_kernel(const Call& call, const worker::CandidateRunResponse& run) const;
 
   const JudgePlan& plan_;
   const RunPolicy& policy_;

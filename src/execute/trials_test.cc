@@ -20,8 +20,8 @@ struct Reported {
   int number = 1;
   int num_records = 1;
   std::string findings{};
-  worker::CandidateRunAnswer run{};
-  worker::JudgeCheckAnswer check{.passed = true};
+  worker::CandidateRunResponse run{};
+  worker::JudgeCheckResponse check{.passed = true};
   int launches = 1;
   int from_host = 0;
   bool reads_given = true;
@@ -37,10 +37,10 @@ struct Reported {
     return text;
   }
   // The response, with the launches that the device process counts.
-  worker::CandidateRunAnswer answer() const {
-    worker::CandidateRunAnswer told = run;
-    if (!told.launches) told.launches = launches;
-    return told;
+  worker::CandidateRunResponse result() const {
+    worker::CandidateRunResponse response = run;
+    if (!response.launches) response.launches = launches;
+    return response;
   }
 };
 
@@ -54,13 +54,13 @@ class TrialsTest : public testing::Test {
 
   EarlyOutcome make(const Reported& reported, size_t index = 0) {
     auto call = trials_.begin(plan_.trials[index], {}, reported.report());
-    if (EarlyOutcome decided = trials_.admit(call, reported.answer()); decided || call.lacking) {
+    if (EarlyOutcome decided = trials_.admit(call, reported.result()); decided || call.lacking) {
       return decided;
     }
-    return trials_.add(std::move(call), reported.answer(), reported.check);
+    return trials_.add(std::move(call), reported.result(), reported.check);
   }
-  EarlyOutcome fail(const Answer& answer, const std::string& report, size_t index) {
-    return trials_.fail(trials_.begin(plan_.trials[index], {}, report), answer);
+  EarlyOutcome fail(const CallResult& result, const std::string& report, size_t index) {
+    return trials_.fail(trials_.begin(plan_.trials[index], {}, report), result);
   }
 
   JudgePlan plan_;
@@ -101,8 +101,8 @@ TEST_F(TrialsTest, TheFirstRuleInTheOrderDecides) {
   for (const Step& step : steps) {
     Trials fresh(plan_, policy_, limits_, program_);
     auto admitted = fresh.begin(plan_.trials[0], {}, call.report());
-    EarlyOutcome decided = fresh.admit(admitted, call.answer());
-    if (!decided) decided = fresh.add(std::move(admitted), call.answer(), call.check);
+    EarlyOutcome decided = fresh.admit(admitted, call.result());
+    if (!decided) decided = fresh.add(std::move(admitted), call.result(), call.check);
     EXPECT_EQ(name_of(decided), step.decides);
     step.mend();
   }
@@ -206,7 +206,7 @@ TEST_F(TrialsTest, IsUnsupportedOnlyWhereAllOtherTrialsPassed) {
   const Reported other{.number = 2, .check = {.passed = false}};
   auto next = wrong.begin(plan_.trials[1], {}, other.report());
   EXPECT_EQ(wrong.admit(next, other.run), std::nullopt);
-  EXPECT_EQ(wrong.add(std::move(next), other.answer(), other.check), std::nullopt);
+  EXPECT_EQ(wrong.add(std::move(next), other.result(), other.check), std::nullopt);
   EXPECT_TRUE(wrong.has_failed());
   EXPECT_EQ(std::get<task::Wrong>(wrong.outcome()).q, 0);
 }
@@ -220,7 +220,7 @@ TEST_F(TrialsTest, AFaultBeforeAnUnsupportedFeatureDecidesAndALaterOneDoesNot) {
     auto begun = trials.begin(plan_.trials[0], {}, call.report());
     EXPECT_EQ(trials.admit(begun, call.run), std::nullopt);
     if (!begun.lacking) {
-      EXPECT_EQ(trials.add(std::move(begun), call.answer(), call.check), std::nullopt);
+      EXPECT_EQ(trials.add(std::move(begun), call.result(), call.check), std::nullopt);
     }
     EXPECT_EQ(task::outcome_name(trials.outcome()),
               std::string(is_before ? "wrong" : "unsupported"));
@@ -247,9 +247,9 @@ TEST_F(TrialsTest, ALibraryThatTheDeviceLacksExcusesWrongValuesAlone) {
     Trials trials(plan_, policy_, limits_, program_);
     const Reported call{.findings = each.findings, .check = {.passed = each.is_right}};
     auto begun = trials.begin(plan_.trials[0], {}, call.report());
-    EXPECT_EQ(trials.admit(begun, call.answer()), std::nullopt);
+    EXPECT_EQ(trials.admit(begun, call.result()), std::nullopt);
     if (!begun.lacking) {
-      EXPECT_EQ(trials.add(std::move(begun), call.answer(), call.check), std::nullopt);
+      EXPECT_EQ(trials.add(std::move(begun), call.result(), call.check), std::nullopt);
     }
     EXPECT_EQ(task::outcome_name(trials.outcome()), std::string(each.outcome)) << each.findings;
   }
@@ -259,7 +259,7 @@ TEST_F(TrialsTest, AFaultOfACallWithoutALibraryHasItsExcuse) {
   plan_.trials.pop_back();
   const Reported call{.findings = finding("unsupported", ""), .run = {.sticky = "a fault"}};
   auto begun = trials_.begin(plan_.trials[0], {}, call.report());
-  EXPECT_EQ(trials_.admit(begun, call.answer()), std::nullopt);
+  EXPECT_EQ(trials_.admit(begun, call.result()), std::nullopt);
   EXPECT_TRUE(begun.lacking) << "nothing is left to compare";
   EXPECT_EQ(task::outcome_name(trials_.outcome()), std::string("unsupported"));
 }
@@ -275,8 +275,8 @@ TEST_F(TrialsTest, SizesThatDoNotCountMayBeLeftToPyTorch) {
   Trials general(plan_, policy_, limits_, program_);
   const Reported idle{.number = 1, .launches = 0};
   auto begun = general.begin(plan_.trials[1], {}, idle.report());
-  EXPECT_EQ(general.admit(begun, idle.answer()), std::nullopt);
-  EXPECT_EQ(name_of(general.add(std::move(begun), idle.answer(), idle.check)), "run.own_launch");
+  EXPECT_EQ(general.admit(begun, idle.result()), std::nullopt);
+  EXPECT_EQ(name_of(general.add(std::move(begun), idle.result(), idle.check)), "run.own_launch");
 }
 
 TEST_F(TrialsTest, CopiesOfPyTorchsMayNotDoAllThatATaskAsksFor) {
@@ -286,7 +286,7 @@ TEST_F(TrialsTest, CopiesOfPyTorchsMayNotDoAllThatATaskAsksFor) {
     const Reported call{.run = {.moved_percent = 100}};
     auto begun = trials.begin(plan_.trials[0], {}, call.report());
     EXPECT_EQ(trials.admit(begun, call.run), std::nullopt);
-    EXPECT_EQ(name_of(trials.add(std::move(begun), call.answer(), call.check)),
+    EXPECT_EQ(name_of(trials.add(std::move(begun), call.result(), call.check)),
               only_moves ? "run.torch_moves" : "none");
   }
 }

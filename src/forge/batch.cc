@@ -177,7 +177,7 @@ Result<Gated> BatchVerifier::State::pass_gate(const TaskWork& work) {
   question["tests"] = question["modules"] = Json::array();
   for (const std::string& test : work.tests) question["tests"].push_back(Json::parse(test));
   for (const Attempt& attempt : work.attempts) question["modules"].push_back(attempt.module);
-  MC_TRY(const std::string text, gate->ask(question.dump()), "gate");
+  MC_TRY(const std::string text, gate->call(question.dump()), "gate");
   try {
     const Json answer = Json::parse(text);
     Gated gated;

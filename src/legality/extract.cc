@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/text.h"
 #include "core/utf8.h"
 #include "legality/fences.h"
 #include "legality/python_text.h"
@@ -62,19 +63,6 @@ Answer without_reasoning(std::string_view text) {
     }
   }
   return {text.substr(start, end - start), end != text.size()};
-}
-
-Lines split_lines(std::string_view text) {
-  Lines lines;
-  std::size_t start = 0;
-  while (start < text.size()) {
-    const std::size_t end = std::min(text.find('\n', start), text.size());
-    std::string_view line = text.substr(start, end - start);
-    if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
-    lines.push_back(line);
-    start = end + 1;
-  }
-  return lines;
 }
 
 bool is_blank(std::string_view line) {
@@ -233,7 +221,7 @@ Extraction extract(std::string_view text) {
     return refuse("empty", "the answer is empty");
   }
   const Answer answer = without_reasoning(text);
-  const Lines lines = split_lines(answer.text);
+  const Lines lines = mc::lines_of(answer.text);
   std::optional<Lines> module = bare_module(lines);
   if (!module) module = last_block(lines, 0);
   if (!module) module = unfenced_module(lines);

@@ -14,7 +14,8 @@
 #include <string_view>
 #include <variant>
 
-#include "task/verdict.h"
+#include "task/outcome.h"
+#include "task/task.h"
 
 namespace mc::legality {
 

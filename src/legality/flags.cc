@@ -62,11 +62,6 @@ Strings normal_form(const FlagRules& rules, const Strings& items) {
   return flags;
 }
 
-bool matches_any(std::string_view flag, const Strings& patterns) {
-  return std::ranges::any_of(
-      patterns, [&](const std::string& pattern) { return matches_pattern(flag, pattern); });
-}
-
 // An option that passes flags on, as in "-Xptxas=-v,-O3": the list for these flags, and the flags.
 struct Nested {
   std::string option;

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "legality/policy.h"
-#include "task/verdict.h"
+#include "task/evidence.h"
 
 namespace mc::legality {
 

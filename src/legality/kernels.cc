@@ -13,12 +13,6 @@ namespace {
 constexpr size_t kFindingsMax = 8;
 constexpr size_t kNameShownMax = 160;
 
-bool matches_any(const std::string& name, const std::vector<std::string>& patterns) {
-  return std::ranges::any_of(patterns, [&](const std::string& pattern) {
-    return name == pattern || matches_pattern(name, pattern);
-  });
-}
-
 bool may_run(const KernelRules& rules, const task::KernelTime& kernel) {
   if (kernel.owner == "candidate") return true;
   return matches_any(kernel.owner, rules.foreign_owners) &&

@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "legality/policy.h"
-#include "task/verdict.h"
+#include "task/evidence.h"
+#include "task/performance.h"
 
 namespace mc::legality {
 

@@ -7,7 +7,6 @@
 #include "legality/static_rules.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "core/utf8.h"

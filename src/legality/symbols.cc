@@ -11,11 +11,6 @@
 namespace mc::legality {
 namespace {
 
-bool matches_any(const std::string& name, const std::vector<std::string>& patterns) {
-  return std::any_of(patterns.begin(), patterns.end(),
-                     [&](const std::string& pattern) { return matches_pattern(name, pattern); });
-}
-
 // One element of a pattern (a character or [A-Z]): its size, and whether it matches `c`.
 struct Element {
   std::size_t size = 1;
@@ -120,6 +115,11 @@ task::RuleFinding finding_of(const SymbolRule& rule, const std::string& symbol,
 }
 
 }  // namespace
+
+bool matches_any(std::string_view text, const std::vector<std::string>& patterns) {
+  return std::ranges::any_of(
+      patterns, [&](const std::string& pattern) { return matches_pattern(text, pattern); });
+}
 
 bool matches_pattern(std::string_view text, std::string_view pattern) {
   std::size_t t = 0;

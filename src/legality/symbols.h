@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "legality/policy.h"
-#include "task/verdict.h"
+#include "task/evidence.h"
 
 namespace mc::legality {
 
@@ -26,6 +26,7 @@ std::vector<task::RuleFinding> check_symbols(const Policy& policy,
 
 // True if all of `text` matches `pattern`: `*` stands for any text, [A-Z] for one such character.
 bool matches_pattern(std::string_view text, std::string_view pattern);
+bool matches_any(std::string_view text, const std::vector<std::string>& patterns);
 
 }  // namespace mc::legality
 

@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/check.h"
+
 namespace mc::lex {
 namespace {
 
@@ -71,6 +73,7 @@ class LaunchMatcher {
   }
 
   void close_with(const std::vector<std::size_t>& positions) {
+    MC_CHECK(positions.size() >= 3);
     closers_[positions[positions.size() - 3]] = positions.back();
   }
 
@@ -110,6 +113,7 @@ class LaunchMatcher {
 
   std::size_t visit_run(Region& here, std::size_t i) {
     const Run found = run_at(i);
+    MC_CHECK(!found.positions.empty() && found.positions.front() == i);
     const std::size_t size = found.positions.size();
     if (!here.launches.empty() && here.launches.back().depth == here.depth) {
       Launch& launch = here.launches.back();

@@ -257,6 +257,7 @@ std::vector<Token> scan(std::string_view source) {
   while (i < source.size()) {
     if (directive_ends(source, i, state)) state = ScanState{};
     const Cut cut = cut_token(source, i, state);
+    MC_CHECK(i < cut.end && cut.end <= source.size());
     const std::string_view text = source.substr(i, cut.end - i);
     advance(state, text, cut.kind);
     tokens.push_back({static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(text.size()), line,
@@ -286,6 +287,7 @@ std::size_t last_glued(std::string_view source, const std::vector<Token>& tokens
 
 std::vector<Token> glue(std::string_view source, const std::vector<Token>& tokens,
                         const std::vector<std::size_t>& closers) {
+  MC_CHECK(closers.size() == tokens.size());
   std::vector<Token> glued;
   glued.reserve(tokens.size());
   std::size_t i = 0;

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "lex/properties.h"
-#include "lex/random_text.h"
+#include "lex/testing/properties.h"
+#include "lex/testing/random_text.h"
 
 namespace mc::lex {
 namespace {

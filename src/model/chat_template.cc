@@ -56,7 +56,7 @@ Result<std::string> ChatTemplate::render(std::span<const Message> messages, Chat
 }
 
 Result<std::string> ChatTemplate::exchange(const std::string& line) {
-  MC_TRY(const std::string reply, child_->ask(line),
+  MC_TRY(const std::string reply, child_->call(line),
          "the chat template (does $MC_PYTHON have jinja2?)");
   return text_of(reply);
 }

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "lex/random_text.h"
+#include "lex/testing/random_text.h"
 #include "musify/properties.h"
 #include "musify/rules.h"
 

@@ -22,7 +22,8 @@ namespace {
 constexpr size_t kTasksNamed = 8;
 
 bool is_scored(const Attempt& attempt) {
-  return attempt.said != Attempt::Said::kUnsupported && attempt.said != Attempt::Said::kInfra;
+  return attempt.outcome != Attempt::Outcome::kUnsupported &&
+         attempt.outcome != Attempt::Outcome::kInfra;
 }
 
 struct Sample {
@@ -39,7 +40,7 @@ using Samples = std::vector<Sample>;  // The samples of one task.
 
 void add_turn(Sample& sample, const Attempt& attempt) {
   if (!is_scored(attempt)) return;
-  const bool passed = attempt.said == Attempt::Said::kPassed;
+  const bool passed = attempt.outcome == Attempt::Outcome::kPassed;
   sample.is_scored = true;
   sample.passed = sample.passed || passed;
   if (attempt.turn == 0) sample.first_passed = passed;
@@ -254,13 +255,14 @@ std::optional<Figure> figure_of(std::span<const double> task_values) {
 // ---- One run ------------------------------------------------------------------------------------
 
 Attempt attempt_of(const task::Verdict& verdict, int64_t sample, int64_t turn) {
-  Attempt out{verdict.task, sample, turn, Attempt::Said::kFailed, {}, {}};
+  Attempt out{verdict.task, sample, turn, Attempt::Outcome::kFailed, {}, {}};
   const task::Outcome& outcome = verdict.outcome;
-  if (std::holds_alternative<task::Unsupported>(outcome)) out.said = Attempt::Said::kUnsupported;
-  if (std::holds_alternative<task::Infra>(outcome)) out.said = Attempt::Said::kInfra;
+  if (std::holds_alternative<task::Unsupported>(outcome))
+    out.outcome = Attempt::Outcome::kUnsupported;
+  if (std::holds_alternative<task::Infra>(outcome)) out.outcome = Attempt::Outcome::kInfra;
   const auto* passed = std::get_if<task::Passed>(&outcome);
   if (passed == nullptr) return out;
-  out.said = Attempt::Said::kPassed;
+  out.outcome = Attempt::Outcome::kPassed;
   if (!passed->performance) return out;
   out.speedup = passed->performance->speedup_eager;
   out.over_compile = passed->performance->speedup_compile;
@@ -273,8 +275,8 @@ BenchFigures bench_figures(std::span<const Attempt> attempts, const BenchOptions
   for (const Attempt& attempt : attempts) {
     ++num_by_task[attempt.task];
     if (!is_scored(attempt)) ++out.num_not_scored;
-    if (attempt.said == Attempt::Said::kMissing) ++out.num_missing;
-    if (attempt.said == Attempt::Said::kUnsupported) ++out.unsupported[attempt.task];
+    if (attempt.outcome == Attempt::Outcome::kMissing) ++out.num_missing;
+    if (attempt.outcome == Attempt::Outcome::kUnsupported) ++out.unsupported[attempt.task];
   }
   out.num_tasks = static_cast<int64_t>(num_by_task.size());
   out.num_attempts = static_cast<int64_t>(attempts.size()) - out.num_missing;

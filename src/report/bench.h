@@ -58,11 +58,11 @@ std::optional<Figure> figure_of(std::span<const double> task_values);
 
 // The relevant facts of one verdict.
 struct Attempt {
-  enum class Said { kPassed, kFailed, kUnsupported, kInfra, kMissing };
+  enum class Outcome { kPassed, kFailed, kUnsupported, kInfra, kMissing };
   std::string task;
   int64_t sample = 0;
   int64_t turn = 0;
-  Said said = Said::kInfra;
+  Outcome outcome = Outcome::kInfra;
   std::optional<task::Estimate> speedup;       // Over eager, for a timed pass.
   std::optional<task::Estimate> over_compile;  // Over torch.compile, where it was also timed.
 };

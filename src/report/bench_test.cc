@@ -16,17 +16,17 @@
 namespace mc::report {
 namespace {
 
-using Said = Attempt::Said;
+using Outcome = Attempt::Outcome;
 using testing::HasSubstr;
 using testing::Not;
 
-Attempt attempt(const std::string& task, int64_t sample, Said said,
+Attempt attempt(const std::string& task, int64_t sample, Outcome outcome,
                 std::optional<double> speedup = {}) {
   const auto estimate = [](double one) { return task::Estimate{one, one - 0.25, one + 0.5}; };
-  return {task, sample, 0, said, speedup ? std::optional(estimate(*speedup)) : std::nullopt};
+  return {task, sample, 0, outcome, speedup ? std::optional(estimate(*speedup)) : std::nullopt};
 }
 
-Attempt turn(int64_t number, Said said) { return {"t", 0, number, said, {}}; }
+Attempt turn(int64_t number, Outcome outcome) { return {"t", 0, number, outcome, {}}; }
 
 // ---- Intervals ----------------------------------------------------------------------------------
 
@@ -121,12 +121,12 @@ RandomRun random_run(uint64_t seed) {
     run.speedups.emplace_back();
     const uint64_t num = 1 + draw(8);
     for (uint64_t i = 0; i < num; ++i) {
-      const auto said = static_cast<Said>(draw(4));
+      const auto drawn = static_cast<Outcome>(draw(4));
       const double speedup = 0.25 * static_cast<double>(1 + draw(12));
-      const bool passes = said == Said::kPassed;
-      run.attempts.push_back(attempt("task " + std::to_string(t), static_cast<int64_t>(i), said,
+      const bool passes = drawn == Outcome::kPassed;
+      run.attempts.push_back(attempt("task " + std::to_string(t), static_cast<int64_t>(i), drawn,
                                      passes ? std::optional(speedup) : std::nullopt));
-      if (said == Said::kUnsupported || said == Said::kInfra) continue;
+      if (drawn == Outcome::kUnsupported || drawn == Outcome::kInfra) continue;
       run.passed.back().push_back(passes);
       run.speedups.back().push_back(passes ? speedup : 0);
     }
@@ -169,9 +169,9 @@ TEST(BenchFigures, EqualTheirSlowReferences) {
 }
 
 TEST(BenchFigures, CountAndLeaveOutUnscoredAttempts) {
-  const std::vector<Attempt> attempts = {attempt("a", 0, Said::kPassed),
-                                         attempt("a", 1, Said::kUnsupported),
-                                         attempt("b", 0, Said::kInfra)};
+  const std::vector<Attempt> attempts = {attempt("a", 0, Outcome::kPassed),
+                                         attempt("a", 1, Outcome::kUnsupported),
+                                         attempt("b", 0, Outcome::kInfra)};
   const BenchFigures found = bench_figures(attempts, {.ks = {1, 2}});
   EXPECT_EQ(found.num_tasks, 2);
   EXPECT_EQ(found.num_not_scored, 2);
@@ -183,8 +183,8 @@ TEST(BenchFigures, CountAndLeaveOutUnscoredAttempts) {
 }
 
 TEST(BenchFigures, HaveNoSpeedWhereAPassWasNotTimed) {
-  const std::vector<Attempt> attempts = {attempt("a", 0, Said::kPassed, 3.0),
-                                         attempt("b", 0, Said::kPassed)};
+  const std::vector<Attempt> attempts = {attempt("a", 0, Outcome::kPassed, 3.0),
+                                         attempt("b", 0, Outcome::kPassed)};
   const BenchFigures found = bench_figures(attempts, {});
   EXPECT_DOUBLE_EQ(found.fast.at(0).value, 1);
   EXPECT_FALSE(found.fast.contains(1));
@@ -192,20 +192,21 @@ TEST(BenchFigures, HaveNoSpeedWhereAPassWasNotTimed) {
 }
 
 TEST(BenchFigures, HaveARateOverTorchCompileWhereEveryPassWasTimedBesideIt) {
-  Attempt fast = attempt("a", 0, Said::kPassed, 3.0), slow = attempt("a", 1, Said::kPassed, 3.0);
+  Attempt fast = attempt("a", 0, Outcome::kPassed, 3.0),
+          slow = attempt("a", 1, Outcome::kPassed, 3.0);
   EXPECT_EQ(bench_figures(std::vector{fast, slow}, {}).faster_than_compiled, std::nullopt);
   fast.over_compile = task::Estimate{1.2, 1.15, 1.25};
   EXPECT_EQ(bench_figures(std::vector{fast, slow}, {}).faster_than_compiled, std::nullopt);
   slow.over_compile = task::Estimate{1.05, 1.0, 1.1};
   const BenchFigures found =
-      bench_figures(std::vector{fast, slow, attempt("b", 0, Said::kFailed)}, {});
+      bench_figures(std::vector{fast, slow, attempt("b", 0, Outcome::kFailed)}, {});
   EXPECT_DOUBLE_EQ(found.faster_than_compiled->value, 0.25);
   EXPECT_THAT(bench_table(std::vector{BenchRow{"all", found}}), HasSubstr("over torch.compile"));
 }
 
 TEST(BenchFigures, ASamplePassesWhenOneOfItsTurnsDoes) {
-  const std::vector<Attempt> attempts = {turn(0, Said::kFailed), turn(1, Said::kInfra),
-                                         turn(2, Said::kPassed)};
+  const std::vector<Attempt> attempts = {turn(0, Outcome::kFailed), turn(1, Outcome::kInfra),
+                                         turn(2, Outcome::kPassed)};
   const BenchFigures found = bench_figures(attempts, {});
   EXPECT_DOUBLE_EQ(found.pass_at.at(1).value, 1);
   EXPECT_DOUBLE_EQ(found.first_turn->value, 0);
@@ -216,8 +217,8 @@ TEST(BenchFigures, ASamplePassesWhenOneOfItsTurnsDoes) {
 
 TEST(BenchTable, NamesTasksWithUnsupportedAnswers) {
   const std::vector<Attempt> attempts = {
-      attempt("a", 0, Said::kUnsupported), attempt("a", 1, Said::kUnsupported),
-      attempt("b", 0, Said::kUnsupported), attempt("b", 1, Said::kPassed)};
+      attempt("a", 0, Outcome::kUnsupported), attempt("a", 1, Outcome::kUnsupported),
+      attempt("b", 0, Outcome::kUnsupported), attempt("b", 1, Outcome::kPassed)};
   const std::vector<BenchRow> rows = {{"all", bench_figures(attempts, {})}};
   EXPECT_THAT(bench_table(rows), HasSubstr("unsupported: 3 of 4 answers (75.0 %), which gain by it "
                                            "where they are wrong: a (2 times), b\n"));
@@ -229,16 +230,16 @@ TEST(AttemptOf, NeverScoresAFailureOfTheEnvironment) {
   for (const task::Outcome& outcome :
        {task::Outcome(task::Infra{"x"}), task::Outcome(task::Unsupported{})}) {
     verdict.outcome = outcome;
-    const Said said = attempt_of(verdict, 0, 0).said;
-    EXPECT_EQ(said,
-              std::holds_alternative<task::Infra>(outcome) ? Said::kInfra : Said::kUnsupported);
+    EXPECT_EQ(attempt_of(verdict, 0, 0).outcome, std::holds_alternative<task::Infra>(outcome)
+                                                     ? Outcome::kInfra
+                                                     : Outcome::kUnsupported);
   }
   verdict.outcome = task::Wrong{0.9, false, {}};
-  EXPECT_EQ(attempt_of(verdict, 0, 0).said, Said::kFailed);
+  EXPECT_EQ(attempt_of(verdict, 0, 0).outcome, Outcome::kFailed);
   task::Performance performance;
   performance.speedup_eager = {1.5, 1.4, 1.6};
   verdict.outcome = task::Passed{{}, performance};
-  EXPECT_EQ(attempt_of(verdict, 3, 1).said, Said::kPassed);
+  EXPECT_EQ(attempt_of(verdict, 3, 1).outcome, Outcome::kPassed);
   EXPECT_EQ(attempt_of(verdict, 3, 1).speedup, performance.speedup_eager);
   EXPECT_EQ(attempt_of(verdict, 3, 1).sample, 3);
 }
@@ -246,10 +247,12 @@ TEST(AttemptOf, NeverScoresAFailureOfTheEnvironment) {
 // ---- Two runs -----------------------------------------------------------------------------------
 
 TEST(PairedDifference, UsesOnlyTheTasksOfBothRuns) {
-  const std::vector<Attempt> a = {attempt("x", 0, Said::kFailed), attempt("y", 0, Said::kPassed),
-                                  attempt("only a", 0, Said::kPassed)};
-  const std::vector<Attempt> b = {attempt("x", 0, Said::kPassed), attempt("y", 0, Said::kPassed),
-                                  attempt("z", 0, Said::kFailed)};
+  const std::vector<Attempt> a = {attempt("x", 0, Outcome::kFailed),
+                                  attempt("y", 0, Outcome::kPassed),
+                                  attempt("only a", 0, Outcome::kPassed)};
+  const std::vector<Attempt> b = {attempt("x", 0, Outcome::kPassed),
+                                  attempt("y", 0, Outcome::kPassed),
+                                  attempt("z", 0, Outcome::kFailed)};
   const auto found = paired_difference(a, b);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->num_tasks, 2);
@@ -264,8 +267,8 @@ TEST(PairedDifference, IsNarrowerThanThatOfRunsThatAreNotPaired) {
   std::vector<Attempt> b;
   for (int64_t i = 0; i < 100; ++i) {
     const std::string task = std::to_string(i);
-    a.push_back(attempt(task, 0, i < 50 ? Said::kPassed : Said::kFailed));
-    b.push_back(attempt(task, 0, i < 60 ? Said::kPassed : Said::kFailed));
+    a.push_back(attempt(task, 0, i < 50 ? Outcome::kPassed : Outcome::kFailed));
+    b.push_back(attempt(task, 0, i < 60 ? Outcome::kPassed : Outcome::kFailed));
   }
   const auto found = paired_difference(a, b);
   EXPECT_NEAR(found->difference, 0.1, 1e-12);
@@ -276,14 +279,14 @@ TEST(PairedDifference, IsNarrowerThanThatOfRunsThatAreNotPaired) {
 // ---- For people and programs --------------------------------------------------------------------
 
 TEST(BenchTable, ShowsSpeedAndTurnsOnlyWhereThereAreAny) {
-  const std::vector<Attempt> plain = {attempt("a", 0, Said::kPassed),
-                                      attempt("b", 0, Said::kFailed)};
+  const std::vector<Attempt> plain = {attempt("a", 0, Outcome::kPassed),
+                                      attempt("b", 0, Outcome::kFailed)};
   const std::vector<BenchRow> rows = {{"all", bench_figures(plain, {})}};
   EXPECT_EQ(bench_table(rows),
             "     tasks  answers  not scored              Pass@1\n"
             "all      2        2           0  50.0 % [9.5, 90.5]\n");
-  const std::vector<Attempt> timed = {turn(0, Said::kFailed),
-                                      {"t", 0, 1, Said::kPassed, task::Estimate{1.25, 1, 1.4}}};
+  const std::vector<Attempt> timed = {turn(0, Outcome::kFailed),
+                                      {"t", 0, 1, Outcome::kPassed, task::Estimate{1.25, 1, 1.4}}};
   const std::vector<BenchRow> more = {{"all", bench_figures(timed, {})}};
   EXPECT_THAT(bench_table(more), HasSubstr("fast_1.5"));
   EXPECT_THAT(bench_table(more), HasSubstr("first turn"));
@@ -292,12 +295,12 @@ TEST(BenchTable, ShowsSpeedAndTurnsOnlyWhereThereAreAny) {
 
 TEST(BenchFigures, CountSamplesWhoseIntervalHasTheThreshold) {
   const auto timed = [](int64_t sample, int64_t number, const task::Estimate& speedup) {
-    return Attempt{"t", sample, number, Said::kPassed, speedup};
+    return Attempt{"t", sample, number, Outcome::kPassed, speedup};
   };
   const std::vector<Attempt> attempts = {
       // The interval of its best turn excludes the threshold.
       timed(0, 0, {0.8, 0.7, 1.2}), timed(0, 1, {1.3, 1.2, 1.4}), timed(1, 0, {1.05, 0.9, 1.12}),
-      timed(2, 0, {1.1, 1.1, 1.1}), attempt("t", 3, Said::kFailed)};
+      timed(2, 0, {1.1, 1.1, 1.1}), attempt("t", 3, Outcome::kFailed)};
   const BenchFigures figures = bench_figures(attempts, {});
   const std::map<double, int64_t> expected = {{1, 1}, {1.1, 2}, {1.5, 0}, {2, 0}};
   EXPECT_EQ(figures.uncertain, expected);
@@ -308,7 +311,7 @@ TEST(BenchFigures, CountSamplesWhoseIntervalHasTheThreshold) {
 }
 
 TEST(BenchJson, HasNullForUnknownFigures) {
-  const std::vector<Attempt> attempts = {attempt("a", 0, Said::kPassed)};
+  const std::vector<Attempt> attempts = {attempt("a", 0, Outcome::kPassed)};
   const std::vector<BenchRow> rows = {{"all", bench_figures(attempts, {})}};
   Judged judged;
   judged.verdict.outcome = task::Passed{};

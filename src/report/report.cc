@@ -22,7 +22,7 @@
 namespace mc::report {
 namespace {
 
-using task::place_name;
+using task::location_name;
 using task::plain_line;
 
 // ---- Phrases ------------------------------------------------------------------------------------
@@ -37,13 +37,13 @@ std::string rule_phrase(const std::vector<task::RuleFinding>& findings) {
   if (findings.empty()) return "";
   const task::RuleFinding& first = findings.front();
   const std::string rule = first.rule + and_more(findings.size());
-  return joined(rule, joined(place_name(first.location), first.message));
+  return joined(rule, joined(location_name(first.location), first.message));
 }
 
 std::string finding_phrase(const std::vector<task::KernelFinding>& findings) {
   if (findings.empty()) return "";
   const task::KernelFinding& first = findings.front();
-  const std::string place = place_name(first.location);
+  const std::string place = location_name(first.location);
   std::string what = first.kind;  // The location comes second, so that a narrow table shows it.
   if (!place.empty()) what += " at " + place;
   if (!first.kernel.empty()) what += " in " + first.kernel;
@@ -70,7 +70,7 @@ std::string speedup_phrase(const task::Estimate& speedup, std::string_view basel
 
 struct Phraser {
   std::string operator()(const task::Unextractable& x) const {
-    return joined(x.reason, joined(place_name(x.location), x.detail));
+    return joined(x.reason, joined(location_name(x.location), x.detail));
   }
   std::string operator()(const task::Illegal& x) const { return rule_phrase(x.findings); }
   std::string operator()(const task::CompileFailed& x) const {
@@ -78,13 +78,13 @@ struct Phraser {
     const auto is_error = [](const task::Diagnostic& d) { return d.severity == "error"; };
     const auto found = std::find_if(x.diagnostics.begin(), x.diagnostics.end(), is_error);
     const task::Diagnostic& shown = found == x.diagnostics.end() ? x.diagnostics.front() : *found;
-    return joined(place_name(shown.location), shown.message);
+    return joined(location_name(shown.location), shown.message);
   }
   std::string operator()(const task::Crashed& x) const {
     if (!x.findings.empty()) return x.stage + ": " + finding_phrase(x.findings);
     if (x.exception) {
       const std::string what = joined(x.exception->type, x.exception->message);
-      return x.stage + ": " + joined(place_name(x.exception->location), what);
+      return x.stage + ": " + joined(location_name(x.exception->location), what);
     }
     if (x.signal != 0) return x.stage + ": " + task::signal_name(x.signal);
     return fmt::format("{}: ended by itself with exit code {}", x.stage, x.exit_code);

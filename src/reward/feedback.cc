@@ -15,7 +15,7 @@
 namespace mc::reward {
 namespace {
 
-using task::place_name;
+using task::location_name;
 
 constexpr size_t kErrorsMax = 5;  // The bound on compiler errors.
 constexpr size_t kRulesMax = 6;
@@ -49,7 +49,7 @@ void quote_last_lines(Page& page, std::string_view text, size_t num_max) {
 
 // The names of sources are the candidate's text.
 std::string at(const task::SourceLocation& location) {
-  return place_name(location).empty() ? "" : " at " + named(place_name(location));
+  return location_name(location).empty() ? "" : " at " + named(location_name(location));
 }
 
 // ---- Evidence -----------------------------------------------------------------------------------
@@ -129,7 +129,7 @@ void write_exception(Page& page, const task::Exception& exception) {
   const size_t num = std::min(exception.frames.size(), kFramesMax);
   for (size_t i = exception.frames.size() - num; i < exception.frames.size(); ++i) {
     const task::SourceLocation& frame = exception.frames[i];
-    page.quote(place_name(frame) + "  " + frame.excerpt);
+    page.quote(location_name(frame) + "  " + frame.excerpt);
   }
 }
 
@@ -256,7 +256,7 @@ void write_fixed_sizes(Page& page, const std::vector<task::SourceLocation>& plac
   if (places.empty()) return;
   page.say("A size may be fixed here: a number that is one of the task's own sizes.");
   for (const task::SourceLocation& location : places)
-    page.quote(place_name(location) + "  " + location.excerpt);
+    page.quote(location_name(location) + "  " + location.excerpt);
 }
 
 // ---- Outcomes -----------------------------------------------------------------------------------

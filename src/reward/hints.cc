@@ -2,7 +2,6 @@
 #include "reward/hints.h"
 
 #include <csignal>
-#include <iterator>
 #include <span>
 
 namespace mc::reward {

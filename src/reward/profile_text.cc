@@ -94,19 +94,19 @@ const KernelTime* find_small(const std::vector<KernelTime>& kernels) {
 
 // ---- Sentences ----------------------------------------------------------------------------------
 
-void tell_speedup(Page& page, std::string_view baseline, const Estimate& speedup,
-                  const Estimate& time_us) {
+void describe_speedup(Page& page, std::string_view baseline, const Estimate& speedup,
+                      const Estimate& time_us) {
   page.say(fmt::format("It is {:.2f} times as fast as {} ({:.2f} to {:.2f}), which takes {} us.",
                        speedup.median, baseline, speedup.low, speedup.high,
                        number(time_us.median)));
 }
 
-void tell_time(Page& page, const Performance& x) {
+void describe_time(Page& page, const Performance& x) {
   page.say(fmt::format("Profile: a call takes {} us ({} to {}).", number(x.time_us.median),
                        number(x.time_us.low), number(x.time_us.high)));
-  tell_speedup(page, "eager PyTorch", x.speedup_eager, x.time_eager_us);
+  describe_speedup(page, "eager PyTorch", x.speedup_eager, x.time_eager_us);
   if (x.speedup_compile && x.time_compile_us) {
-    tell_speedup(page, "torch.compile", *x.speedup_compile, *x.time_compile_us);
+    describe_speedup(page, "torch.compile", *x.speedup_compile, *x.time_compile_us);
   }
   if (x.timing.mode == "host_synchronous") {
     say_hint(page,
@@ -115,7 +115,7 @@ void tell_time(Page& page, const Performance& x) {
   }
 }
 
-void tell_rates(Page& page, const task::Floor& floor, double time_us) {
+void describe_rates(Page& page, const task::Floor& floor, double time_us) {
   std::vector<std::string> parts;
   if (floor.bytes > 0) {
     const auto bytes = static_cast<double>(floor.bytes);
@@ -150,13 +150,13 @@ void hint_at_floor(Page& page, const Performance& x) {
   }
 }
 
-void tell_floor(Page& page, const Performance& x) {
+void describe_floor(Page& page, const Performance& x) {
   const double share = share_of_floor(x);
   if (!(share > 0)) return;
   page.say(fmt::format(
       "Bound by {}: the floor on this device is {} us; the call runs at {} of its speed.",
       named(x.floor.bound), number(x.floor.time_us), percent(share)));
-  tell_rates(page, x.floor, x.time_us.median);
+  describe_rates(page, x.floor, x.time_us.median);
   hint_at_floor(page, x);
 }
 
@@ -165,7 +165,7 @@ std::string launches_text(double launches) {
                      launches == 1 ? "" : "es");
 }
 
-void tell_kernel(Page& page, const KernelTime& kernel) {
+void describe_kernel(Page& page, const KernelTime& kernel) {
   std::vector<std::string> parts = {fmt::format("{} registers", kernel.registers)};
   if (kernel.spill_bytes > 0) {
     parts.push_back(fmt::format("{} bytes spilled", kernel.spill_bytes));
@@ -218,7 +218,7 @@ void hint_at_occupancy(Page& page, const std::vector<KernelTime>& kernels) {
                              kernel_name(found->name)));
 }
 
-void tell_own_share(Page& page, const Performance& x) {
+void describe_own_share(Page& page, const Performance& x) {
   if (!(x.own_share < kOwnShareFull)) return;
   std::set<std::string> owners;
   for (const KernelTime& kernel : x.kernels) {
@@ -232,12 +232,12 @@ void tell_own_share(Page& page, const Performance& x) {
            "output needs.");
 }
 
-void tell_kernels(Page& page, const Performance& x) {
+void describe_kernels(Page& page, const Performance& x) {
   const size_t num = std::min(x.kernels.size(), kKernelsMax);
-  for (size_t i = 0; i < num; ++i) tell_kernel(page, x.kernels[i]);
+  for (size_t i = 0; i < num; ++i) describe_kernel(page, x.kernels[i]);
   say_how_many_more(page, x.kernels.size(), kKernelsMax, "kernels");
   if (x.kernels.empty()) return;
-  tell_own_share(page, x);
+  describe_own_share(page, x);
   hint_at_launches(page, x.kernels);
   hint_at_spills(page, x.kernels);
   if (share_of_floor(x) < kFloorFar) hint_at_occupancy(page, x.kernels);
@@ -246,9 +246,9 @@ void tell_kernels(Page& page, const Performance& x) {
 }  // namespace
 
 void write_profile(Page& page, const Performance& performance) {
-  tell_time(page, performance);
-  tell_floor(page, performance);
-  tell_kernels(page, performance);
+  describe_time(page, performance);
+  describe_floor(page, performance);
+  describe_kernels(page, performance);
 }
 
 }  // namespace mc::reward

@@ -15,7 +15,7 @@
 #define MC_REWARD_PROFILE_TEXT_H_
 
 #include "reward/page.h"
-#include "task/verdict.h"
+#include "task/performance.h"
 
 namespace mc::reward {
 

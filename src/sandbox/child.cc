@@ -4,7 +4,6 @@
 // state.  When a limit is exceeded, its ending is recorded before the kill, and stays.
 #include "sandbox/child.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -41,20 +40,20 @@ struct Report {
   std::string failure;
 };
 
-void tell(int fd, const void* data, size_t size) {
+void write_report(int fd, const void* data, size_t size) {
   [[maybe_unused]] const ssize_t written = write(fd, data, size);
 }
 
 [[noreturn]] void fail_setup(int fd, const Error& error) {
   const std::string text = error.message.substr(0, 2'000);
-  tell(fd, text.data(), text.size());
+  write_report(fd, text.data(), text.size());
   _exit(kSetupFailedCode);
 }
 
-[[noreturn]] void run_init(const Profile& profile, SandboxHandle threshold,
-                           std::vector<int> keep_fds, Fd report, const Child::Body& body) noexcept {
+[[noreturn]] void run_init(const Profile& profile, SandboxHandle handle, std::vector<int> keep_fds,
+                           Fd report, const Child::Body& body) noexcept {
   keep_fds.push_back(report.get());
-  auto missing = enter(profile, std::move(threshold), keep_fds);
+  auto missing = enter(profile, std::move(handle), keep_fds);
   if (!missing) fail_setup(report.get(), missing.error());
   report.reset();
   _exit(body(*missing));
@@ -62,18 +61,18 @@ void tell(int fd, const void* data, size_t size) {
 
 [[noreturn]] void run_launcher(const Profile& profile, std::span<const int> keep_fds, Fd report,
                                const Child::Body& body) noexcept {
-  auto threshold = unshare_namespaces(profile);
+  auto handle = unshare_namespaces(profile);
   pid_t init = 0;
-  if (!threshold) {
-    tell(report.get(), &init, sizeof init);
-    fail_setup(report.get(), threshold.error());
+  if (!handle) {
+    write_report(report.get(), &init, sizeof init);
+    fail_setup(report.get(), handle.error());
   }
   init = fork();
   if (init == 0) {
-    run_init(profile, std::move(*threshold), {keep_fds.begin(), keep_fds.end()}, std::move(report),
+    run_init(profile, std::move(*handle), {keep_fds.begin(), keep_fds.end()}, std::move(report),
              body);
   }
-  tell(report.get(), &init, sizeof init);
+  write_report(report.get(), &init, sizeof init);
   _exit(init > 0 ? 0 : kSetupFailedCode);
 }
 
@@ -168,15 +167,12 @@ Result<Child> Child::start(const Profile& profile, std::span<const int> keep_fds
                            const Body& body) {
   MC_CHECK(body != nullptr);
   if (auto status = become_reaper(); !status) return status.error();
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return system_error(ErrorCode::kUnavailable, "pipe");
-  Fd reader(ends[0]);
-  Fd writer(ends[1]);
+  MC_TRY(Pipe pipe, make_pipe(), "start a sandboxed process");
   const pid_t launcher = fork();
   if (launcher < 0) return system_error(ErrorCode::kUnavailable, "fork");
-  if (launcher == 0) run_launcher(profile, keep_fds, std::move(writer), body);
-  writer.reset();
-  const Report report = read_report(reader);
+  if (launcher == 0) run_launcher(profile, keep_fds, std::move(pipe.writer), body);
+  pipe.writer.reset();
+  const Report report = read_report(pipe.reader);
   ::kill(launcher, SIGKILL);  // The launcher has ended, unless it hangs.
   while (waitpid(launcher, nullptr, 0) < 0 && errno == EINTR) {
   }
@@ -221,6 +217,7 @@ Child& Child::operator=(Child&& other) noexcept {
 }
 
 std::optional<Ending> Child::await(const Awaited& awaited) {
+  MC_CHECK(awaited.ready == Ready::kToRead || awaited.fd >= 0);
   const short wanted = awaited.ready == Ready::kToRead ? POLLIN : POLLOUT;
   std::optional<Clock::time_point> hung_up;
   for (;;) {
@@ -245,7 +242,10 @@ Ending Child::wait(Clock::time_point deadline) {
 }
 
 std::optional<Ending> Child::poll() {
-  if (!pidfd_.is_open()) return ending_;
+  if (!pidfd_.is_open()) {
+    MC_CHECK(ending_.has_value());
+    return ending_;
+  }
   pollfd ended{pidfd_.get(), POLLIN, 0};
   if (::poll(&ended, 1, 0) > 0) reap();
   return ending_;
@@ -285,6 +285,7 @@ void Child::go_on() { signal_tree(SIGCONT); }
 // Searching for processes takes a millisecond where one of them has many threads.
 void Child::signal_tree(int signal) {
   if (poll()) return;
+  MC_CHECK(pidfd_.is_open());  // No other process can have the pid.
   if (may_fork_ || tree_.empty()) {
     tree_ = signal_descendants(init_, signal);
   } else {

@@ -23,7 +23,7 @@
 
 #include "core/cancel.h"
 #include "sandbox/memory.h"
-#include "sandbox/test_child.h"
+#include "sandbox/testing/test_child.h"
 #include "sandbox/tree.h"
 
 namespace mc::sandbox {

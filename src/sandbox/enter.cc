@@ -38,8 +38,8 @@ namespace mc::sandbox {
 namespace {
 
 constexpr unsigned kInsideId = 1000;  // Uid and gid as seen inside.
-constexpr int kDoormanLookIntervalUs = 100;
-constexpr int kDoormanLooksMax = 50'000;
+constexpr int kLauncherPollIntervalUs = 100;
+constexpr int kLauncherPollsMax = 50'000;
 
 Error failed(const std::string& what) { return system_error(ErrorCode::kUnavailable, what); }
 
@@ -92,9 +92,9 @@ pid_t parent_outside() {
 // Waits until the launcher has ended.  It polls and uses no descriptor, because a pipe closes
 // before the orphans have their new parent, and callers may close unknown descriptors.
 Status await_launcher(pid_t launcher) {
-  for (int i = 0; i < kDoormanLooksMax; ++i) {
+  for (int i = 0; i < kLauncherPollsMax; ++i) {
     const pid_t parent = parent_outside();
-    usleep(kDoormanLookIntervalUs);
+    usleep(kLauncherPollIntervalUs);
     if (parent != launcher) {
       return parent > 0 ? ok() : Status(failed("read the parent from /proc/self/status"));
     }
@@ -266,25 +266,25 @@ Status fork_sandboxed() {
 Result<SandboxHandle> unshare_namespaces(const Profile& profile) {
   setsid();  // Fails without harm where the process is a group leader already.
   nice(profile.limits.niceness);
-  SandboxHandle threshold{getpid(), geteuid(), {}};
+  SandboxHandle handle{getpid(), geteuid(), {}};
   Steps steps(profile);
   if (auto status = unshare_all(steps); !status) return status.error();
-  threshold.missing = steps.missing();
-  return threshold;
+  handle.missing = steps.missing();
+  return handle;
 }
 
-Result<std::vector<Missing>> enter(const Profile& profile, SandboxHandle threshold,
+Result<std::vector<Missing>> enter(const Profile& profile, SandboxHandle handle,
                                    std::span<const int> keep_fds) {
   using enum Protection;
-  MC_TRY_VOID(await_launcher(threshold.launcher), "sandbox");
+  MC_TRY_VOID(await_launcher(handle.launcher), "sandbox");
   MC_TRY_VOID(die_with_parent(), "sandbox");
-  Steps steps(profile, std::move(threshold.missing));
+  Steps steps(profile, std::move(handle.missing));
   MC_TRY_VOID(arrange_files(profile, steps), "sandbox");
   // Closed before the limit is set: a supervisor may have more open files than the limit.
   close_all_but(keep_fds);
   MC_TRY_VOID(set_limits(profile.limits), "sandbox");
   MC_TRY_VOID(
-      steps.take(kProcessLimit, [&] { return bound_tasks(profile, threshold.host_uid, steps); }),
+      steps.take(kProcessLimit, [&] { return bound_tasks(profile, handle.host_uid, steps); }),
       "sandbox");
   MC_TRY_VOID(seal_view(steps), "sandbox");
   const Profile filtered = confined(profile, steps);

@@ -11,9 +11,9 @@
 // process must not be process 1.  When the sandboxed process ends, init exits with the same status
 // (init_status.h), and the kernel kills all other processes in the namespace.  If the supervisor
 // dies, init dies, and with it the whole tree.  Example:
-//   auto threshold = unshare_namespaces(profile);                 // In the launcher.
+//   auto handle = unshare_namespaces(profile);                 // In the launcher.
 //   if (pid_t init = fork(); init > 0) { tell(init); _exit(0); }
-//   auto missing = enter(profile, std::move(*threshold), keep_fds);
+//   auto missing = enter(profile, std::move(*handle), keep_fds);
 //   // This is the sandboxed process, or, where `missing` is an error, possibly still init.
 #ifndef MC_SANDBOX_ENTER_H_
 #define MC_SANDBOX_ENTER_H_
@@ -47,7 +47,7 @@ Result<SandboxHandle> unshare_namespaces(const Profile& profile);
 // descriptors 0, 1, 2 and `keep_fds` are open there.  An error may be returned in init as well as
 // in the sandboxed process; the caller reports it and exits.  REQUIRES: unshare_namespaces() was
 // called in the parent, which ends soon; one thread.
-Result<std::vector<Missing>> enter(const Profile& profile, SandboxHandle threshold,
+Result<std::vector<Missing>> enter(const Profile& profile, SandboxHandle handle,
                                    std::span<const int> keep_fds);
 
 }  // namespace mc::sandbox

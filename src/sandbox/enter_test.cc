@@ -33,7 +33,7 @@
 
 #include "core/fd.h"
 #include "core/file.h"
-#include "sandbox/test_child.h"
+#include "sandbox/testing/test_child.h"
 
 namespace mc::sandbox {
 namespace {
@@ -192,7 +192,7 @@ TEST(Enter, ShowsArtifactsThatAreAddedLater) {
   auto child = Child::start(profile, std::array{ready.get()}, [&](const auto&) {
     char byte = 0;
     while (pread(ready.get(), &byte, 1, 0) != 1) usleep(1000);
-    const std::string place = kArtifactsPlace;
+    const std::string place = kArtifactsPath;
     return first_text(place + "/late") == "seen" && cannot_create(place + "/x", EROFS) ? 0 : 1;
   });
   ASSERT_TRUE(child) << child.error().message;

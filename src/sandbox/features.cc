@@ -11,7 +11,6 @@
 #include <array>
 #include <chrono>
 #include <cstdlib>
-#include <fstream>
 #include <map>
 #include <utility>
 
@@ -112,23 +111,12 @@ std::vector<Feature> none_available(const std::string& why) {
   return features_from(reasons);
 }
 
-std::string read_report(const Fd& reader) {
-  std::string text;
-  char block[4096];
-  for (ssize_t got = 0; (got = read(reader.get(), block, sizeof block)) > 0;) {
-    text.append(block, static_cast<size_t>(got));
-  }
-  return text;
-}
-
 }  // namespace
 
 std::vector<Feature> probe() {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return none_available("cannot make a pipe");
-  const Fd reader(ends[0]);
-  Fd writer(ends[1]);
-  const int report = writer.get();
+  auto pipe = make_pipe();
+  if (!pipe) return none_available(pipe.error().message);
+  const int report = pipe->writer.get();
   Profile profile;
   profile.only_visible = true;  // The view of sandboxed processes.
   auto child = Child::start(
@@ -138,10 +126,10 @@ std::vector<Feature> probe() {
         }
         return 0;
       });
-  writer.reset();
+  pipe->writer.reset();
   if (!child) return none_available(child.error().message);
   child->wait(Child::Clock::now() + kProbeTimeMax);
-  return features_from(parse_report(read_report(reader)));
+  return features_from(parse_report(read_to_end(pipe->reader)));
 }
 
 }  // namespace mc::sandbox

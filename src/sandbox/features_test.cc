@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "sandbox/protection.h"
-#include "sandbox/test_child.h"
+#include "sandbox/testing/test_child.h"
 
 namespace mc::sandbox {
 namespace {

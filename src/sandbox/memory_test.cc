@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "sandbox/test_child.h"
+#include "sandbox/testing/test_child.h"
 
 namespace mc::sandbox {
 namespace {

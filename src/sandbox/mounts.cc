@@ -40,7 +40,6 @@ constexpr const char* kDeviceLinks[][2] = {{"/proc/self/fd", "/dev/fd"},
 constexpr const char* kRootLinks[] = {"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"};
 constexpr const char* kHost = "/.host";  // The inherited tree, until it is unmounted.
 constexpr uint64_t kTmpFilesMax = 65'536;
-constexpr size_t kMountTableBytesMax = size_t{4} << 20;
 
 enum class Access { kReadOnly, kReadWrite };
 
@@ -93,46 +92,12 @@ Status set_read_only(int directory, const std::string& path) {
   return ok();
 }
 
-// The mount points of this process, from the fifth field of each line of mountinfo.
-Result<std::vector<std::string>> mount_points() {
-  MC_TRY(const std::string table, read_file("/proc/self/mountinfo", kMountTableBytesMax),
-         "mount table");
-  std::vector<std::string> points;
-  for (size_t begin = 0; begin < table.size();) {
-    const size_t end = std::min(table.find('\n', begin), table.size());
-    std::string line = table.substr(begin, end - begin);
-    char point[4096];
-    if (std::sscanf(line.c_str(), "%*s %*s %*s %*s %4095s", point) == 1) points.emplace_back(point);
-    begin = end + 1;
-  }
-  return points;
-}
-
-// For kernels older than 5.12.  The existing flags of the mount must be repeated.
-Status remount_read_only(const std::string& path) {
-  constexpr unsigned long kFlags = MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID;
-  for (const int kept : {0, 0 + MS_NODEV, MS_NODEV | MS_NOEXEC}) {
-    if (mount(nullptr, path.c_str(), nullptr, kFlags | kept, nullptr) == 0) return ok();
-  }
-  return failed("remount read-only " + path);
-}
-
-Status make_root_read_only() {
-  if (set_read_only(AT_FDCWD, "/").has_value()) return ok();
-  if (errno != ENOSYS) return failed("mount_setattr /");
-  MC_TRY(const auto points, mount_points(), "read-only root");
-  for (const std::string& point : points) {
-    if (auto status = remount_read_only(point); !status) return status;
-  }
-  return ok();
-}
-
 // Makes the directories at `path` and above; existing ones do not change.
-Status make_place(const Detached& detached) {
+Status make_mount_point(const Detached& detached) {
   struct stat info{};
   if (fstat(detached.tree.get(), &info) != 0) return failed("stat " + detached.path);
-  struct stat place{};
-  if (stat(detached.path.c_str(), &place) == 0) return ok();
+  struct stat found{};
+  if (stat(detached.path.c_str(), &found) == 0) return ok();
   const std::filesystem::path path(detached.path);
   std::error_code error;
   std::filesystem::create_directories(S_ISDIR(info.st_mode) ? path : path.parent_path(), error);
@@ -157,7 +122,7 @@ Status attach_all(const std::vector<Detached>& detached) {
     if (each.access == Access::kReadOnly) {
       MC_TRY_VOID(set_read_only(each.tree.get(), ""), each.path);
     }
-    MC_TRY_VOID(make_place(each), "sandbox path");
+    MC_TRY_VOID(make_mount_point(each), "sandbox path");
     MC_TRY_VOID(attach(each, each.path), "sandbox path");
   }
   return ok();
@@ -283,7 +248,7 @@ Status furnish_root() {
   return ok();
 }
 
-Status leave_host_root() {
+Status detach_host_root() {
   if (umount2(kHost, MNT_DETACH) == 0 && rmdir(kHost) == 0) return ok();
   return failed("unmount the inherited tree");
 }
@@ -293,7 +258,8 @@ Status build_on_inherited(const Profile& profile, const std::vector<Detached>& s
   using enum Protection;
   std::vector<std::string> hidden;
   MC_TRY_VOID(steps.take(kMinimalDev, [&] { return make_minimal_dev(devices); }), "file system");
-  MC_TRY_VOID(steps.take(kReadOnlyRoot, make_root_read_only), "file system");
+  MC_TRY_VOID(steps.take(kReadOnlyRoot, [] { return set_read_only(AT_FDCWD, "/"); }),
+              "file system");
   MC_TRY_VOID(steps.take(kPrivateTmp, [&] { return make_private_tmp(profile.limits); }),
               "file system");
   if (steps.has(kHiddenPaths)) {
@@ -325,7 +291,7 @@ Status build_on_nothing(const Profile& profile, const std::vector<Detached>& sho
   for (const std::string& path : hidden) {
     MC_TRY_VOID(set_mount_read_only(path), "file system");
   }
-  MC_TRY_VOID(leave_host_root(), "file system");
+  MC_TRY_VOID(detach_host_root(), "file system");
   return steps.take(kReadOnlyRoot, [] { return set_mount_read_only("/"); });
 }
 
@@ -342,13 +308,13 @@ Status build_view(const Profile& profile, Steps& steps) {
   if (!profile.only_visible) return build_on_inherited(profile, shown, devices, steps);
   if (!profile.artifacts.empty()) {
     MC_TRY(Detached artifacts, detach(profile.artifacts, Access::kReadOnly), "artifacts");
-    artifacts.path = kArtifactsPlace;
+    artifacts.path = kArtifactsPath;
     shown.push_back(std::move(artifacts));
   }
   std::ranges::sort(shown, {}, &Detached::path);  // A directory comes before paths within it.
   MC_TRY_VOID(steps.take(Protection::kHiddenPaths, enter_empty_root), "file system");
   if (steps.has(Protection::kHiddenPaths)) return build_on_nothing(profile, shown, devices, steps);
-  std::erase_if(shown, [](const Detached& each) { return each.path == kArtifactsPlace; });
+  std::erase_if(shown, [](const Detached& each) { return each.path == kArtifactsPath; });
   return build_on_inherited(profile, shown, devices, steps);
 }
 

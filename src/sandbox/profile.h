@@ -42,7 +42,7 @@ struct Limits {
 std::vector<std::string> secret_paths();
 
 // The folder in which a process finds its `artifacts`.
-inline constexpr const char* kArtifactsPlace = "/artifacts";
+inline constexpr const char* kArtifactsPath = "/artifacts";
 
 struct Profile {
   Limits limits;
@@ -60,7 +60,7 @@ struct Profile {
   std::vector<std::string> visible;
   std::vector<std::string> hidden = secret_paths();
   std::vector<std::string> devices;  // Further device nodes, e.g. "/dev/nvidia0".
-  // A directory that is mounted read-only at kArtifactsPlace; "" for none; needs `only_visible`.
+  // A directory that is mounted read-only at kArtifactsPath; "" for none; needs `only_visible`.
   // Files that are added to it later are visible, too.
   std::string artifacts;
   // Protections that a machine may lack, and those that are not even tried.  The supervisor counts

@@ -5,38 +5,22 @@
 
 namespace mc::sandbox {
 
+namespace {
+
+// The names in the order of the enumerators.
+constexpr std::array<std::string_view, kAllProtections.size()> kNames = {
+    "user_namespace",    "pid_namespace", "mount_namespace", "read_only_root",
+    "private_tmp",       "private_proc",  "minimal_dev",     "hidden_paths",
+    "network_namespace", "ipc_namespace", "uts_namespace",   "process_limit",
+    "no_capabilities",   "seccomp"};
+static_assert(kAllProtections.back() == Protection::kSeccomp && kNames.back() == "seccomp");
+
+}  // namespace
+
 std::string_view name_of(Protection protection) {
-  switch (protection) {
-    case Protection::kUserNamespace:
-      return "user_namespace";
-    case Protection::kPidNamespace:
-      return "pid_namespace";
-    case Protection::kMountNamespace:
-      return "mount_namespace";
-    case Protection::kReadOnlyRoot:
-      return "read_only_root";
-    case Protection::kPrivateTmp:
-      return "private_tmp";
-    case Protection::kPrivateProc:
-      return "private_proc";
-    case Protection::kMinimalDev:
-      return "minimal_dev";
-    case Protection::kHiddenPaths:
-      return "hidden_paths";
-    case Protection::kNetworkNamespace:
-      return "network_namespace";
-    case Protection::kIpcNamespace:
-      return "ipc_namespace";
-    case Protection::kUtsNamespace:
-      return "uts_namespace";
-    case Protection::kProcessLimit:
-      return "process_limit";
-    case Protection::kNoCapabilities:
-      return "no_capabilities";
-    case Protection::kSeccomp:
-      return "seccomp";
-  }
-  MC_CHECK(false);
+  const auto index = static_cast<size_t>(protection);
+  MC_CHECK(index < kNames.size() && kAllProtections[index] == protection);
+  return kNames[index];
 }
 
 std::optional<Protection> protection_named(std::string_view name) {

@@ -10,11 +10,11 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <utility>
 
 #include "core/cancel.h"
 #include "core/check.h"
 #include "core/fd.h"
+#include "core/process.h"
 
 namespace mc::sandbox {
 namespace {
@@ -24,26 +24,6 @@ using Clock = Child::Clock;
 constexpr int kCannotExecuteCode = 126;
 constexpr size_t kBlockBytes = 1 << 16;
 constexpr int kBlocksMax = 32;
-
-struct Pipe {
-  Fd reader;
-  Fd writer;
-};
-
-Result<Pipe> make_pipe(int reader_flags) {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return system_error(ErrorCode::kUnavailable, "pipe");
-  Pipe pipe{Fd(ends[0]), Fd(ends[1])};
-  fcntl(ends[0], F_SETFL, reader_flags);
-  return pipe;
-}
-
-std::vector<char*> pointers(const std::vector<std::string>& texts) {
-  std::vector<char*> result;
-  for (const std::string& text : texts) result.push_back(const_cast<char*>(text.c_str()));
-  result.push_back(nullptr);
-  return result;
-}
 
 void reset_signals() {
   for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
@@ -57,8 +37,8 @@ void reset_signals() {
 struct Image {
   explicit Image(const Command& command)
       : directory(command.directory.c_str()),
-        argv(pointers(command.argv)),
-        environment(pointers(command.environment)) {}
+        argv(pointers_to(command.argv)),
+        environment(pointers_to(command.environment)) {}
   const char* directory;
   std::vector<char*> argv;
   std::vector<char*> environment;
@@ -101,16 +81,20 @@ struct Streams {
 };
 
 Result<Streams> make_streams() {
-  MC_TRY(Pipe out, make_pipe(O_NONBLOCK), "standard output");
-  MC_TRY(Pipe err, make_pipe(O_NONBLOCK), "standard error");
-  MC_TRY(Pipe failure, make_pipe(O_NONBLOCK), "start of a program");
-  return Streams{std::move(out), std::move(err), std::move(failure)};
+  Streams streams;
+  for (Pipe* pipe : {&streams.out, &streams.err, &streams.failure}) {
+    MC_TRY(*pipe, make_pipe(), "streams of a program");
+    fcntl(pipe->reader.get(), F_SETFL, O_NONBLOCK);
+  }
+  return streams;
 }
 
 Result<Child> start(const Command& command, Streams& streams) {
   const int out = streams.out.writer.get();
   const int err = streams.err.writer.get();
   const int failure = streams.failure.writer.get();
+  const auto is_free = [](int fd) { return fd > STDERR_FILENO; };
+  MC_CHECK(std::ranges::all_of(command.descriptors, is_free));  // The others are replaced.
   const Image image(command);
   std::vector<int> kept = {out, err, failure};
   kept.insert(kept.end(), command.descriptors.begin(), command.descriptors.end());

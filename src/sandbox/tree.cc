@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sandbox/tree.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
@@ -47,22 +45,6 @@ uint64_t field(std::string_view status, std::string_view name) {
   return std::strtoull(status.data() + at + name.size(), nullptr, 10);
 }
 
-// The processor time of all threads, including ended ones.
-std::chrono::milliseconds cpu_of(pid_t pid) {
-  const std::string stat = proc_text("/proc/" + std::to_string(pid) + "/stat");
-  // The fields follow the name, which may contain anything but a last ')'.
-  constexpr int kFieldsBeforeUtime = 11;
-  size_t at = stat.rfind(')');
-  for (int i = 0; i <= kFieldsBeforeUtime && at != std::string::npos; ++i)
-    at = stat.find(' ', at + 1);
-  if (at == std::string::npos) return {};
-  char* next = nullptr;
-  const uint64_t user = std::strtoull(stat.c_str() + at, &next, 10);
-  const uint64_t ticks = user + std::strtoull(next, nullptr, 10);
-  static const auto ticks_per_second = static_cast<uint64_t>(sysconf(_SC_CLK_TCK));
-  return std::chrono::milliseconds(ticks * 1000 / ticks_per_second);
-}
-
 }  // namespace
 
 std::vector<pid_t> descendants(pid_t root) {
@@ -93,7 +75,7 @@ std::vector<pid_t> signal_descendants(pid_t root, int signal) {
 TreeUse use_of(pid_t root) {
   const std::string status = proc_text("/proc/" + std::to_string(root) + "/status");
   const uint64_t kib = field(status, "\nRssAnon:") + field(status, "\nRssShmem:");
-  return {kib * 1024, field(status, "\nThreads:"), cpu_of(root)};
+  return {kib * 1024, field(status, "\nThreads:")};
 }
 
 TreeUse use_of_descendants(pid_t root) {
@@ -102,7 +84,6 @@ TreeUse use_of_descendants(pid_t root) {
     const TreeUse use = use_of(pid);
     sum.memory_bytes += use.memory_bytes;
     sum.num_threads += use.num_threads;
-    sum.cpu += use.cpu;
   }
   return sum;
 }

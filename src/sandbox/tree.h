@@ -6,7 +6,6 @@
 
 #include <sys/types.h>
 
-#include <chrono>
 #include <cstdint>
 #include <vector>
 
@@ -15,7 +14,6 @@ namespace mc::sandbox {
 struct TreeUse {
   uint64_t memory_bytes = 0;  // Resident anonymous and shared memory, summed.
   uint64_t num_threads = 0;
-  std::chrono::milliseconds cpu{0};  // User and system time of living processes.
 };
 
 // The descendants of `root`, without itself.  Processes that start or end during the call may be

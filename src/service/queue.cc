@@ -36,6 +36,7 @@ Queue::~Queue() {
   wait_until_at_most(0);
   {
     const std::lock_guard lock(mutex_);
+    MC_CHECK(waiters_.empty() && deadlines_.empty());
     is_closing_ = true;
   }
   changed_.notify_all();
@@ -54,8 +55,10 @@ Queue::Ticket Queue::submit(Work work, Done done) {
     jobs_.emplace(job, std::move(fresh));
     waiting_.emplace(place, job);
   }
-  job->askers.insert(ticket);
-  askers_.emplace(ticket, Asker{job, place, work.deadline, std::move(done)});
+  job->waiters.insert(ticket);
+  const bool is_new =
+      waiters_.emplace(ticket, Waiter{job, place, work.deadline, std::move(done)}).second;
+  MC_CHECK(is_new);
   if (!job->is_running) this->place(*job);
   if (work.deadline) deadlines_.emplace(*work.deadline, ticket);
   ++num_open_;
@@ -84,44 +87,44 @@ void Queue::wait_until_at_most(size_t num) {
 
 // Removes a request; nothing where it has its reply already.  REQUIRES: mutex_ is held.
 std::optional<Queue::Done> Queue::drop(Ticket ticket) {
-  const auto found = askers_.find(ticket);
-  if (found == askers_.end()) return std::nullopt;
-  Asker asker = std::move(found->second);
-  askers_.erase(found);
-  if (asker.deadline) deadlines_.erase({*asker.deadline, ticket});
-  Job& job = *asker.job;
-  job.askers.erase(ticket);
-  if (!job.askers.empty() && !job.is_running) place(job);
-  if (job.askers.empty()) {
+  const auto found = waiters_.find(ticket);
+  if (found == waiters_.end()) return std::nullopt;
+  Waiter waiter = std::move(found->second);
+  waiters_.erase(found);
+  if (waiter.deadline) MC_CHECK(deadlines_.erase({*waiter.deadline, ticket}) == 1);
+  Job& job = *waiter.job;
+  MC_CHECK(job.waiters.erase(ticket) == 1);
+  if (!job.waiters.empty() && !job.is_running) place(job);
+  if (job.waiters.empty()) {
     job.stop.request_stop();
     shared_.erase(job.key);
     if (!job.is_running) forget(job);
   }
-  return std::move(asker.done);
+  return std::move(waiter.done);
 }
 
 // Sorts the job by its first request.  REQUIRES: mutex_ is held, the job waits and has a request.
 void Queue::place(Job& job) {
-  MC_CHECK(!job.askers.empty() && !job.is_running);
+  MC_CHECK(!job.waiters.empty() && !job.is_running);
   waiting_.erase(job.place);
-  job.place = askers_.at(*job.askers.begin()).place;
-  for (const Ticket ticket : job.askers) {
-    job.place = std::min(job.place, askers_.at(ticket).place);
+  job.place = waiters_.at(*job.waiters.begin()).place;
+  for (const Ticket ticket : job.waiters) {
+    job.place = std::min(job.place, waiters_.at(ticket).place);
   }
-  waiting_.emplace(job.place, &job);
+  MC_CHECK(waiting_.emplace(job.place, &job).second);
 }
 
 // REQUIRES: mutex_ is held, and the job has no request.
 void Queue::forget(Job& job) {
-  MC_CHECK(job.askers.empty());
+  MC_CHECK(job.waiters.empty());
   waiting_.erase(job.place);
-  jobs_.erase(&job);
+  MC_CHECK(jobs_.erase(&job) == 1);
 }
 
 // REQUIRES: mutex_ is held.
-std::vector<Queue::Done> Queue::take_askers(Job& job) {
+std::vector<Queue::Done> Queue::take_waiters(Job& job) {
   std::vector<Done> dones;
-  while (!job.askers.empty()) dones.push_back(*drop(*job.askers.begin()));
+  while (!job.waiters.empty()) dones.push_back(*drop(*job.waiters.begin()));
   return dones;
 }
 
@@ -131,6 +134,7 @@ void Queue::work() {
     changed_.wait(lock, [&] { return !waiting_.empty() || is_closing_; });
     if (waiting_.empty()) return;
     Job& job = *waiting_.begin()->second;
+    MC_CHECK(!job.is_running && !job.waiters.empty());
     waiting_.erase(waiting_.begin());
     job.is_running = true;
     lock.unlock();
@@ -138,7 +142,7 @@ void Queue::work() {
     const Answer answer = run_with_retries(job.run, job.stop.get_token());
     const Answered answered{&answer, Clock::now() - start};
     lock.lock();
-    const std::vector<Done> dones = take_askers(job);
+    const std::vector<Done> dones = take_waiters(job);
     forget(job);
     lock.unlock();
     for (const Done& done : dones) done(answered);
@@ -167,6 +171,7 @@ void Queue::watch_deadlines(const std::stop_token& stop) {
     lock.unlock();
     done(Dropped::kLate);
     lock.lock();
+    MC_CHECK(num_open_ > 0);
     --num_open_;
     changed_.notify_all();
   }

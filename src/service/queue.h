@@ -75,7 +75,7 @@ class Queue {
   struct Job;
   // The sort key of a waiting job: highest priority first, then the order of arrival.
   using Place = std::pair<int64_t, Ticket>;
-  struct Asker {
+  struct Waiter {
     Job* job = nullptr;
     Place place;
     std::optional<Clock::time_point> deadline;
@@ -85,14 +85,14 @@ class Queue {
     std::string key;
     Place place;
     std::function<Answer()> run;
-    std::set<Ticket> askers;
+    std::set<Ticket> waiters;
     bool is_running = false;
     std::stop_source stop{};
   };
 
   void work();
   void watch_deadlines(const std::stop_token& stop);
-  std::vector<Done> take_askers(Job& job);
+  std::vector<Done> take_waiters(Job& job);
   std::optional<Done> drop(Ticket ticket);
   void place(Job& job);
   void forget(Job& job);
@@ -100,7 +100,7 @@ class Queue {
   std::mutex mutex_;  // Guards all members but the threads.
   std::condition_variable_any changed_;
   Ticket next_ticket_ = 1;
-  std::map<Ticket, Asker> askers_;
+  std::map<Ticket, Waiter> waiters_;
   std::set<std::pair<Clock::time_point, Ticket>> deadlines_;
   std::map<std::string, Job*> shared_;  // For each key, the job that a new request joins.
   std::map<Place, Job*> waiting_;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/records.h"
 
-#include <utility>
-
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 

@@ -85,7 +85,7 @@ constexpr int kApplication = 0x4d437372;  // "MCsr", which marks a SQLite file a
 Result<Fd> lock_of(const fs::path& path) {
   Fd fd(::open((path.string() + "-lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
   if (!fd.is_open()) return system_error(ErrorCode::kIo, "cannot write " + path.string());
-  if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
+  if (lock_file(fd, LOCK_EX | LOCK_NB)) return fd;
   if (errno != EWOULDBLOCK) return system_error(ErrorCode::kIo, "cannot lock " + path.string());
   return Error{ErrorCode::kUnavailable,
                path.string() + " is in use by another run: wait for it, or give another --out"};
@@ -192,8 +192,7 @@ Result<std::unique_ptr<Store>> Store::open(const fs::path& path) {
 }
 
 Result<std::unique_ptr<Store>> Store::open_to_read(const fs::path& path) {
-  std::error_code ignored;
-  if (!fs::exists(path, ignored)) return Error{ErrorCode::kNotFound, "no store " + path.string()};
+  if (!path_exists(path)) return Error{ErrorCode::kNotFound, "no store " + path.string()};
   // A killed writer may leave a transaction that the next connection must roll back in the file; a
   // read-only connection cannot do that.
   MC_TRY(auto database, connect(path, SQLite::OPEN_READWRITE, Fd()), "store");

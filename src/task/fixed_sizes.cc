@@ -2,16 +2,15 @@
 #include "task/fixed_sizes.h"
 
 #include <algorithm>
-#include <cctype>
 #include <string>
+
+#include "core/text.h"
 
 namespace mc::task {
 namespace {
 
 constexpr size_t kExcerptBytesMax = 200;
 constexpr size_t kLinesOfOneSizeMax = 3;
-
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
 // The line without a comment that begins with // or, in Python, #; a preprocessor directive stays.
 std::string_view without_comment(std::string_view line) {
@@ -26,8 +25,8 @@ int column_of(std::string_view line, std::string_view number) {
   for (size_t at = line.find(number); at != std::string_view::npos;
        at = line.find(number, at + 1)) {
     const size_t end = at + number.size();
-    const bool begins = at == 0 || (!is_word(line[at - 1]) && line[at - 1] != '.');
-    const bool ends = end == line.size() || (!is_word(line[end]) && line[end] != '.');
+    const bool begins = at == 0 || (!is_word_byte(line[at - 1]) && line[at - 1] != '.');
+    const bool ends = end == line.size() || (!is_word_byte(line[end]) && line[end] != '.');
     if (begins && ends) return static_cast<int>(at) + 1;
   }
   return 0;

@@ -2,7 +2,7 @@
 //
 // Sizes that a candidate may have hard-coded: lines of its source that contain one of the task's
 // own sizes as a number.  This is a guess for the author of a candidate that fails at other sizes.
-// It decides only whether such a failure may be due to the size (eval/excuse.h).
+// It decides only whether such a failure may be due to the size (eval/limitation.h).
 #ifndef MC_TASK_FIXED_SIZES_H_
 #define MC_TASK_FIXED_SIZES_H_
 

@@ -129,10 +129,7 @@ bool is_folder(const fs::path& path) {
   return fs::is_directory(path, ignored);
 }
 
-bool is_there(const fs::path& path) {
-  std::error_code ignored;
-  return fs::exists(path, ignored);
-}
+bool is_there(const fs::path& path) { return path_exists(path); }
 
 // The number at the start of `text` after `prefix`: ("level12", "level") is 12.
 std::optional<int64_t> leading_number(std::string_view text, std::string_view prefix) {

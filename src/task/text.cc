@@ -55,7 +55,7 @@ std::string plain_line(std::string_view text, size_t bytes_max) {
   return out;
 }
 
-std::string place_name(const SourceLocation& location) {
+std::string location_name(const SourceLocation& location) {
   constexpr size_t kSourceBytesMax = 60;
   const std::string source = plain_line(location.source, kSourceBytesMax);
   return location.line > 0 ? source + ':' + std::to_string(location.line) : source;

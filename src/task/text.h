@@ -19,7 +19,7 @@ namespace mc::task {
 std::string plain_line(std::string_view text, size_t bytes_max);
 
 // "cuda_sources[0]:12", or the source alone where the line is unknown, or "".
-std::string place_name(const SourceLocation& location);
+std::string location_name(const SourceLocation& location);
 
 // "SIGSEGV"; "signal 99" for one without a name.
 std::string signal_name(int signal);

@@ -31,10 +31,10 @@ TEST(Text, MakesOnePlainLine) {
 }
 
 TEST(Text, NamesAPlace) {
-  EXPECT_EQ(place_name({"cuda_sources[0]", 12, 3, "x"}), "cuda_sources[0]:12");
-  EXPECT_EQ(place_name({"candidate", 0, 0, ""}), "candidate");
-  EXPECT_EQ(place_name({"a\nb", 1, 0, ""}), "a b:1");
-  EXPECT_EQ(place_name({}), "");
+  EXPECT_EQ(location_name({"cuda_sources[0]", 12, 3, "x"}), "cuda_sources[0]:12");
+  EXPECT_EQ(location_name({"candidate", 0, 0, ""}), "candidate");
+  EXPECT_EQ(location_name({"a\nb", 1, 0, ""}), "a b:1");
+  EXPECT_EQ(location_name({}), "");
 }
 
 TEST(Text, NamesASignal) {

@@ -10,15 +10,10 @@
 namespace mc::task {
 
 const char* to_string(Backend backend) {
-  switch (backend) {
-    case Backend::kCpu:
-      return "cpu";
-    case Backend::kCuda:
-      return "cuda";
-    case Backend::kMusa:
-      return "musa";
-  }
-  MC_CHECK(false);
+  constexpr const char* kNames[] = {"cpu", "cuda", "musa"};  // In the order of the enumerators.
+  const auto index = static_cast<size_t>(backend);
+  MC_CHECK(index < std::size(kNames));
+  return kNames[index];
 }
 
 const char* to_string(Dialect dialect) { return dialect == Dialect::kMusa ? "musa" : "cuda"; }

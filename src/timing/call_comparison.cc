@@ -14,7 +14,7 @@
 namespace mc::timing {
 namespace {
 
-using execute::Answer;
+using execute::CallResult;
 using execute::ErrorReply;
 using execute::Failure;
 using execute::LimitExceeded;
@@ -88,7 +88,7 @@ int64_t batch_bytes(int64_t inputs_bytes, int64_t outputs_bytes, int64_t bytes_m
   return std::max(call, std::min(bytes_max, kCallsMax * call));
 }
 
-CallComparison::CallComparison(execute::Judge& judge, Contender candidate, Contender baseline,
+CallComparison::CallComparison(execute::Judge& judge, TimedProcess candidate, TimedProcess baseline,
                                const execute::StageLimits& limits, const CallOptions& options,
                                const Nvml* nvml)
     : judge_(judge),
@@ -105,15 +105,15 @@ CallComparison::~CallComparison() { (void)close(); }
 
 Status CallComparison::close() {
   if (!std::exchange(is_open_, false)) return ok();
-  MC_TRY_VOID(judge_.ask(worker::JudgeRestQuestion(), limits_.judge_s), "timing");
+  MC_TRY_VOID(judge_.call(worker::JudgeRestRequest(), limits_.judge_s), "timing");
   return ok();
 }
 
 Result<CallComparison::EarlyOutcome> CallComparison::warm_up(const std::function<void()>& pause) {
   MC_CHECK(!is_open_);
   is_open_ = true;
-  const worker::JudgeTimePlanQuestion question{options_.seed, options_.tf32};
-  MC_TRY(auto plan, judge_.ask(question, limits_.judge_s), "plan");
+  const worker::JudgeTimePlanRequest request{options_.seed, options_.tf32};
+  MC_TRY(auto plan, judge_.call(request, limits_.judge_s), "plan");
   plan_ = std::move(plan.body);
   const int64_t room = std::min(kWarmUpCalls, calls_that_fit());
   MC_TRY_VOID(make_room(room), "memory");
@@ -121,7 +121,7 @@ Result<CallComparison::EarlyOutcome> CallComparison::warm_up(const std::function
     const int64_t calls = i == 0 || own_.call_us > kLong_us ? 1 : room;
     own_.is_gated = other_.is_gated = i > 0;
     pause();
-    MC_TRY_VOID(draw(calls), "inputs");
+    MC_TRY_VOID(generate_inputs(calls), "inputs");
     for (Side* side : {&own_, &other_}) {
       pause();
       MC_TRY(EarlyOutcome early, run(*side, calls), "warm-up");
@@ -132,6 +132,7 @@ Result<CallComparison::EarlyOutcome> CallComparison::warm_up(const std::function
 }
 
 Result<CallComparison::EarlyOutcome> CallComparison::run() {
+  MC_CHECK(is_open_ && !counts_);  // It runs once, after warm_up().
   calls_of_round_ = calls_of_round();
   MC_TRY_VOID(make_room(calls_of_round_), "memory");
   note_freed(shared_.nbytes);  // The memory of the warm-up.
@@ -143,13 +144,13 @@ Result<CallComparison::EarlyOutcome> CallComparison::run() {
     if (round >= kCallsMin && options_.clock.now() - start > Clock::Seconds(options_.budget_s)) {
       break;
     }
-    MC_TRY_VOID(draw(calls_of_round_), "inputs");
+    MC_TRY_VOID(generate_inputs(calls_of_round_), "inputs");
     const bool is_first = random_() % 2 == 0;
     for (Side* side : {is_first ? &own_ : &other_, is_first ? &other_ : &own_}) {
       MC_TRY(EarlyOutcome early, run(*side, calls_of_round_), "batch");
       if (early) return early;
     }
-    if (nvml_ != nullptr) nvml_->look(clocks_);
+    if (nvml_ != nullptr) nvml_->sample(clocks_);
   }
   return run_pieces();
 }
@@ -158,9 +159,9 @@ Stage<CallComparison::Timed> CallComparison::finish(const std::function<void()>&
   using Ran = std::variant<Timed, task::Outcome>;
   MC_TRY(EarlyOutcome early, check_kept(pause), "check");
   if (early) return Ran(std::move(*early));
-  if (other_.contender.session == nullptr) measure_memory();
+  if (other_.process.session == nullptr) measure_memory();
   MC_TRY_VOID(close(), "timing");
-  return Ran(conclude());
+  return Ran(summarize());
 }
 
 void CallComparison::note_freed(int64_t bytes) {
@@ -175,7 +176,7 @@ void CallComparison::wait_until_cleared() const {
 }
 
 void CallComparison::measure_memory() {
-  const auto memory = judge_.ask(worker::JudgeTimeMemoryQuestion(), limits_.judge_s);
+  const auto memory = judge_.call(worker::JudgeTimeMemoryRequest(), limits_.judge_s);
   if (memory) {
     other_.memory_bytes = memory->body.memory_bytes;
   } else {
@@ -190,11 +191,11 @@ bool CallComparison::is_far_slower() const { return own_.call_us > kFarSlower * 
 // address.
 Result<CallComparison::EarlyOutcome> CallComparison::check_kept(
     const std::function<void()>& pause) {
-  int64_t drawn = number_;
+  int64_t generated = number_;
   for (const Taken& taken : std::exchange(kept_, {})) {
     pause();
-    if (taken.number != drawn) MC_TRY_VOID(draw_again(taken.number), "inputs");
-    drawn = taken.number;
+    if (taken.number != generated) MC_TRY_VOID(regenerate_inputs(taken.number), "inputs");
+    generated = taken.number;
     MC_TRY(EarlyOutcome early, check(taken), "verify");
     if (early) return early;
   }
@@ -204,20 +205,20 @@ Result<CallComparison::EarlyOutcome> CallComparison::check_kept(
 // Runs the call that is measured launch by launch.  It comes after all rounds, so that caches and
 // clocks are in the same state as in these.
 Result<CallComparison::EarlyOutcome> CallComparison::run_pieces() {
-  if (own_.contender.device == nullptr) return EarlyOutcome();
-  MC_TRY_VOID(draw(1), "inputs");
+  if (own_.process.device == nullptr) return EarlyOutcome();
+  MC_TRY_VOID(generate_inputs(1), "inputs");
   MC_TRY(EarlyOutcome early, run(own_, 1, /*is_itemised=*/true), "candidate");
-  if (early || other_.contender.device == nullptr) return early;
+  if (early || other_.process.device == nullptr) return early;
   return run(other_, 1, /*is_itemised=*/true);
 }
 
 Status CallComparison::make_room(int64_t calls) {
-  MC_TRY(auto shared, judge_.ask(worker::JudgeTimeShareQuestion{calls}, limits_.judge_s), "share");
+  MC_TRY(auto shared, judge_.call(worker::JudgeTimeShareRequest{calls}, limits_.judge_s), "share");
   const int64_t outputs_bytes = plan_.outputs_bytes + kOutputsSlackBytes;
   for (Side* side : {&own_, &other_}) {
-    if (side->contender.device == nullptr) continue;
+    if (side->process.device == nullptr) continue;
     MC_TRY(side->address,
-           side->contender.device->prepare_batches(calls, shared.body.stride, outputs_bytes),
+           side->process.device->prepare_batches(calls, shared.body.stride, outputs_bytes),
            "share");
   }
   shared_ = {std::move(shared.body.inputs), shared.body.stride, shared.body.nbytes,
@@ -239,23 +240,24 @@ int64_t CallComparison::calls_of_round() const {
   return std::min({calls_that_fit(), kCallsMax, std::max(least, wanted)});
 }
 
-Status CallComparison::draw(int64_t calls) {
+Status CallComparison::generate_inputs(int64_t calls) {
   MC_CHECK(calls <= shared_.calls);
-  const worker::JudgeTimeGenerateInputsQuestion question{++number_, calls};
-  MC_TRY_VOID(judge_.ask(question, limits_.judge_s), "draw");
+  const worker::JudgeTimeGenerateInputsRequest request{++number_, calls};
+  MC_TRY_VOID(judge_.call(request, limits_.judge_s), "generate inputs");
   return ok();
 }
 
-Status CallComparison::draw_again(int64_t number) {
-  const worker::JudgeTimeGenerateInputsQuestion question{number, calls_of_round_};
-  MC_TRY_VOID(judge_.ask(question, limits_.judge_s), "draw");
+Status CallComparison::regenerate_inputs(int64_t number) {
+  MC_CHECK(0 < number && number <= number_);
+  const worker::JudgeTimeGenerateInputsRequest request{number, calls_of_round_};
+  MC_TRY_VOID(judge_.call(request, limits_.judge_s), "generate inputs");
   return ok();
 }
 
 Result<CallComparison::EarlyOutcome> CallComparison::run(Side& side, int64_t calls,
                                                          bool is_itemised) {
   if (counts_) wait_until_cleared();
-  if (side.contender.device != nullptr) {
+  if (side.process.device != nullptr) {
     MC_TRY(EarlyOutcome early, run_candidate(side, calls, is_itemised), "candidate");
     if (!early || &side == &own_) return early;
     return Error{ErrorCode::kUnavailable, "the candidate fails as a baseline"};
@@ -266,31 +268,32 @@ Result<CallComparison::EarlyOutcome> CallComparison::run(Side& side, int64_t cal
 
 Result<CallComparison::EarlyOutcome> CallComparison::run_candidate(Side& side, int64_t calls,
                                                                    bool is_itemised) {
-  using Question = worker::CandidateTimeCallsThereQuestion;
-  execute::Session& session = *side.contender.session;
-  execute::DeviceProcess* const device = side.contender.device;
+  using Request = worker::CandidateTimeCallsThereRequest;
+  MC_CHECK(side.process.session != nullptr && side.process.device != nullptr);
+  execute::Session& session = *side.process.session;
+  execute::DeviceProcess* const device = side.process.device;
   const bool is_gated = side.is_gated && !is_itemised;
   MC_TRY_VOID(device->start_batch(calls, shared_.region, shared_.nbytes, is_gated, is_itemised),
               "batch");
-  const Question question{.calls = calls,
-                          .inputs = shared_.inputs,
-                          .stride = shared_.stride,
-                          .written = plan_.written,
-                          .address = side.address,
-                          .frees_cache = is_itemised};
+  const Request request{.calls = calls,
+                        .inputs = shared_.inputs,
+                        .stride = shared_.stride,
+                        .written = plan_.written,
+                        .address = side.address,
+                        .frees_cache = is_itemised};
   // Other evaluations wait for the device, so a side that was fast before does not get the whole
   // limit.
   const double expected_s = static_cast<double>(calls) * (side.call_us + kBetweenCalls_us) * 1e-6;
   double limit_s = std::min(limits_.forward_s, options_.patience_s + kSlowerMax * expected_s);
   if (number_ == 1) limit_s += options_.first_s;
-  Answer made = session.ask(question.to_json(), nullptr, Seconds(limit_s));
+  CallResult made = session.call(request.to_json(), nullptr, Seconds(limit_s));
   auto* reply = std::get_if<Reply>(&made);
   if (reply == nullptr) return failed("forward", made, limit_s);
-  session.rest();
+  session.suspend();
   calls_ += &side == &own_ ? calls : 0;
-  auto told = worker::parse_response<Question>(std::move(*reply));
-  if (!told) return failed("forward", MalformedReply{told.error().message}, limit_s);
-  Answer finished = device->finish_batch(limit_s);
+  auto response = worker::parse_response<Request>(std::move(*reply));
+  if (!response) return failed("forward", MalformedReply{response.error().message}, limit_s);
+  CallResult finished = device->finish_batch(limit_s);
   reply = std::get_if<Reply>(&finished);
   if (reply == nullptr) {
     if (std::holds_alternative<LimitExceeded>(finished))
@@ -300,12 +303,12 @@ Result<CallComparison::EarlyOutcome> CallComparison::run_candidate(Side& side, i
       return failed("forward", MalformedReply{refusal->exception.message}, limit_s);
     return Error{ErrorCode::kUnavailable, "the device process ended in a batch"};
   }
-  MC_TRY(auto times, worker::parse_response<worker::DeviceTimeFinishQuestion>(std::move(*reply)),
+  MC_TRY(auto times, worker::parse_response<worker::DeviceTimeFinishRequest>(std::move(*reply)),
          "times");
   if (is_itemised) {
     side.memory_bytes = times.body.memory_bytes;
     if (&side == &own_) kernels_ = std::move(times.body.kernels);
-    return verify(side, 0, told->body.outputs, /*may_wait=*/counts_);
+    return verify(side, 0, response->body.outputs, /*may_wait=*/counts_);
   }
   if (&side == &own_) {
     for (const int64_t launches : times.body.launches_own) {
@@ -319,14 +322,14 @@ Result<CallComparison::EarlyOutcome> CallComparison::run_candidate(Side& side, i
   if (counts_ && !times.body.host_us.empty()) {
     side.host_us.push_back(std::ranges::min(times.body.host_us));
   }
-  std::vector<int64_t> drawn(static_cast<size_t>(calls));
-  std::iota(drawn.begin(), drawn.end(), 0);
-  const auto outputs = nlohmann::json::parse(told->body.outputs.json, nullptr, false);
-  if (has_numbers(outputs)) drawn = {calls - 1};
-  std::ranges::shuffle(drawn, random_);
-  drawn.resize(std::min<size_t>(drawn.size(), static_cast<size_t>(options_.verified)));
-  for (const int64_t call : drawn) {
-    MC_TRY(EarlyOutcome early, verify(side, call, told->body.outputs, /*may_wait=*/counts_),
+  std::vector<int64_t> chosen(static_cast<size_t>(calls));
+  std::iota(chosen.begin(), chosen.end(), 0);
+  const auto outputs = nlohmann::json::parse(response->body.outputs.json, nullptr, false);
+  if (has_numbers(outputs)) chosen = {calls - 1};
+  std::ranges::shuffle(chosen, random_);
+  chosen.resize(std::min<size_t>(chosen.size(), static_cast<size_t>(options_.verified)));
+  for (const int64_t call : chosen) {
+    MC_TRY(EarlyOutcome early, verify(side, call, response->body.outputs, /*may_wait=*/counts_),
            "verify");
     if (early) return early;
   }
@@ -336,7 +339,8 @@ Result<CallComparison::EarlyOutcome> CallComparison::run_candidate(Side& side, i
 Result<CallComparison::EarlyOutcome> CallComparison::verify(const Side& side, int64_t call,
                                                             const worker::Tree& outputs,
                                                             bool may_wait) {
-  Answer taken = side.contender.device->take_call(call, outputs);
+  MC_CHECK(side.process.device != nullptr);
+  CallResult taken = side.process.device->take_call(call, outputs);
   auto* reply = std::get_if<Reply>(&taken);
   if (reply == nullptr) {
     const auto* refusal = std::get_if<ErrorReply>(&taken);
@@ -347,7 +351,7 @@ Result<CallComparison::EarlyOutcome> CallComparison::verify(const Side& side, in
     if (refusal != nullptr) return wrong_in_a_batch(refusal->exception.message);
     return Error{ErrorCode::kUnavailable, "the device process ended as it copied outputs"};
   }
-  MC_TRY(auto copied, worker::parse_response<worker::DeviceTimeTakeQuestion>(std::move(*reply)),
+  MC_TRY(auto copied, worker::parse_response<worker::DeviceTimeTakeRequest>(std::move(*reply)),
          "outputs");
   Taken outputs_taken{number_, call, std::move(copied)};
   const auto num_kept = static_cast<int64_t>(kept_.size());
@@ -359,8 +363,8 @@ Result<CallComparison::EarlyOutcome> CallComparison::verify(const Side& side, in
 }
 
 Result<CallComparison::EarlyOutcome> CallComparison::check(const Taken& taken) {
-  const worker::JudgeTimeCheckQuestion question{taken.call, taken.outputs.body.outputs};
-  MC_TRY(const auto checked, judge_.ask(question, limits_.judge_s, &taken.outputs.region), "check");
+  const worker::JudgeTimeCheckRequest request{taken.call, taken.outputs.body.outputs};
+  MC_TRY(const auto checked, judge_.call(request, limits_.judge_s, &taken.outputs.region), "check");
   note_freed(plan_.outputs_bytes);  // The memory of the copy.
   ++verified_;
   if (checked.body.problem.empty()) return EarlyOutcome();
@@ -368,20 +372,20 @@ Result<CallComparison::EarlyOutcome> CallComparison::check(const Taken& taken) {
 }
 
 Status CallComparison::run_baseline(Side& side, int64_t calls) {
-  execute::Session* const session = side.contender.session;
+  execute::Session* const session = side.process.session;
   if (session == nullptr) {
-    const worker::JudgeTimeCallsQuestion question{calls, side.is_gated};
-    MC_TRY(const auto times, judge_.ask(question, limits_.judge_s), "baseline");
+    const worker::JudgeTimeCallsRequest request{calls, side.is_gated};
+    MC_TRY(const auto times, judge_.call(request, limits_.judge_s), "baseline");
     take(side, times.body.us, times.body.queued_whole);
     return ok();
   }
-  using Question = worker::BaselineTimeCallsQuestion;
-  const Question question{.calls = calls,
-                          .inputs = shared_.inputs,
-                          .stride = shared_.stride,
-                          .nbytes = shared_.nbytes,
-                          .is_gated = side.is_gated};
-  Answer made = session->ask(question.to_json(), &shared_.region, Seconds(limits_.judge_s));
+  using Request = worker::BaselineTimeCallsRequest;
+  const Request request{.calls = calls,
+                        .inputs = shared_.inputs,
+                        .stride = shared_.stride,
+                        .nbytes = shared_.nbytes,
+                        .is_gated = side.is_gated};
+  CallResult made = session->call(request.to_json(), &shared_.region, Seconds(limits_.judge_s));
   auto* reply = std::get_if<Reply>(&made);
   if (reply == nullptr) {
     const auto* refusal = std::get_if<ErrorReply>(&made);
@@ -389,7 +393,7 @@ Status CallComparison::run_baseline(Side& side, int64_t calls) {
                  "the baseline failed: " +
                      (refusal == nullptr ? session->output_tail() : refusal->exception.message)};
   }
-  MC_TRY(const auto times, worker::parse_response<Question>(std::move(*reply)), "baseline");
+  MC_TRY(const auto times, worker::parse_response<Request>(std::move(*reply)), "baseline");
   take(side, times.body.us, times.body.queued_whole);
   return ok();
 }
@@ -407,9 +411,10 @@ void CallComparison::take(Side& side, const std::vector<double>& us, int64_t que
   side.medians.push_back(median);
 }
 
-Result<CallComparison::EarlyOutcome> CallComparison::failed(const char* what, const Answer& answer,
+Result<CallComparison::EarlyOutcome> CallComparison::failed(const char* what,
+                                                            const CallResult& result,
                                                             double limit_s) const {
-  return EarlyOutcome(std::visit(Failure{limits_, what, limit_s, {}}, answer));
+  return EarlyOutcome(std::visit(Failure{limits_, what, limit_s, {}}, result));
 }
 
 CallComparison::EarlyOutcome CallComparison::wrong_in_a_batch(const std::string& problem) const {
@@ -431,7 +436,7 @@ double CallComparison::bound_us() const {
   return kHostShare * median_of(own_.host_us) - kHostSlack_us;
 }
 
-CallComparison::Timed CallComparison::conclude() const {
+CallComparison::Timed CallComparison::summarize() const {
   MC_CHECK(!is_open_ && !own_.medians.empty() && own_.medians.size() == other_.medians.size());
   std::vector<double> ratios;
   for (size_t i = 0; i < own_.medians.size(); ++i) {

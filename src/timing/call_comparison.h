@@ -27,7 +27,7 @@
 #include "core/clock.h"
 #include "core/result.h"
 #include "execute/executor.h"
-#include "task/verdict.h"
+#include "task/outcome.h"
 #include "timing/device_speed.h"
 #include "timing/nvml.h"
 
@@ -57,7 +57,7 @@ struct CallOptions {
 
 // A candidate's process and its device process; or a baseline, which is trusted: a process of its
 // own, or the judge.
-struct Contender {
+struct TimedProcess {
   execute::Session* session = nullptr;       // Null for the judge's own reference.
   execute::DeviceProcess* device = nullptr;  // Null for a baseline.
 };
@@ -77,7 +77,7 @@ class CallComparison {
   };
 
   // REQUIRES: the referenced arguments outlive it.
-  CallComparison(execute::Judge& judge, Contender candidate, Contender baseline,
+  CallComparison(execute::Judge& judge, TimedProcess candidate, TimedProcess baseline,
                  const execute::StageLimits& limits, const CallOptions& options, const Nvml* nvml);
   CallComparison(const CallComparison&) = delete;
   CallComparison& operator=(const CallComparison&) = delete;
@@ -102,8 +102,8 @@ class CallComparison {
     int64_t calls = 0;  // The number of calls that fit.
   };
   struct Side {
-    explicit Side(Contender who) : contender(who) {}
-    Contender contender;
+    explicit Side(TimedProcess who) : process(who) {}
+    TimedProcess process;
     int64_t address = 0;  // The address of the inputs in the candidate's view.
     bool is_gated = true;
     bool is_long = false;         // True for more commands than fit behind a gate.
@@ -118,13 +118,13 @@ class CallComparison {
   struct Taken {
     int64_t number;  // The number of the batch.
     int64_t call;
-    worker::Response<worker::DeviceTimeTakeQuestion> outputs;
+    worker::Response<worker::DeviceTimeTakeRequest> outputs;
   };
   Status close();
   Status make_room(int64_t calls);
   int64_t calls_that_fit() const;
   int64_t calls_of_round() const;
-  Status draw(int64_t calls);
+  Status generate_inputs(int64_t calls);
   Result<EarlyOutcome> run(Side& side, int64_t calls, bool is_itemised = false);
   Result<EarlyOutcome> run_candidate(Side& side, int64_t calls, bool is_itemised);
   // Copies a call's outputs, and compares them now, or in finish() if `may_wait`.
@@ -132,7 +132,7 @@ class CallComparison {
                               bool may_wait);
   Result<EarlyOutcome> check(const Taken& taken);
   Result<EarlyOutcome> check_kept(const std::function<void()>& pause);
-  Status draw_again(int64_t number);
+  Status regenerate_inputs(int64_t number);
   void measure_memory();
   // Records freed memory: the driver clears it in the background, which slows down other work.
   void note_freed(int64_t bytes);
@@ -141,11 +141,11 @@ class CallComparison {
   Status run_baseline(Side& side, int64_t calls);
   Result<EarlyOutcome> run_pieces();
   void take(Side& side, const std::vector<double>& us, int64_t queued_whole);
-  Result<EarlyOutcome> failed(const char* what, const execute::Answer& answer,
+  Result<EarlyOutcome> failed(const char* what, const execute::CallResult& result,
                               double limit_s) const;
   EarlyOutcome wrong_in_a_batch(const std::string& problem) const;
   double bound_us() const;
-  Timed conclude() const;
+  Timed summarize() const;
 
   // Constant after construction.
   execute::Judge& judge_;
@@ -155,7 +155,7 @@ class CallComparison {
 
   bool is_open_ = false;  // True if the judge holds memory for the comparison.
   std::mt19937_64 random_;
-  worker::JudgeTimePlanAnswer plan_;
+  worker::JudgeTimePlanResponse plan_;
   Shared shared_;
   Clock::TimePoint cleared_at_{};  // The time when all freed memory has been cleared.
   Side own_;

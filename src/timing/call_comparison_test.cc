@@ -15,9 +15,9 @@
 namespace mc::timing {
 namespace {
 
-using Calls = worker::CandidateTimeCallsThereQuestion;
-using Finish = worker::DeviceTimeFinishQuestion;
-using Take = worker::DeviceTimeTakeQuestion;
+using Calls = worker::CandidateTimeCallsThereRequest;
+using Finish = worker::DeviceTimeFinishRequest;
+using Take = worker::DeviceTimeTakeRequest;
 using Timed = CallComparison::Timed;
 using execute::ErrorReply;
 
@@ -33,7 +33,8 @@ class CallComparisonTest : public testing::Test {
     execute::Session candidate = fakes_.candidates.session();
     execute::Session compiled = fakes_.compiled.session();
     options_.make_quick();
-    const Contender own = is_compiled_ ? Contender{&compiled} : Contender{&candidate, &device};
+    const TimedProcess own =
+        is_compiled_ ? TimedProcess{&compiled} : TimedProcess{&candidate, &device};
     CallComparison comparison(judge, own, {}, limits_, options_, nullptr);
     MC_TRY(auto early, comparison.warm_up([] {}), "warm-up");
     if (early) return Ran(std::move(*early));
@@ -168,13 +169,13 @@ TEST_F(CallComparisonTest, TakesNoMoreCallsThanFitIntoMemory) {
 }
 
 TEST_F(CallComparisonTest, SendsTheCandidateTheAddressOfInputsAndTheWrittenOnes) {
-  std::vector<int64_t> told;
+  std::vector<int64_t> response;
   fakes_.candidates.on<Calls>([&](const Calls& asked, const Fd&) {
-    told = {asked.address, asked.stride, asked.written.at(0)};
-    return worker::CandidateTimeCallsThereAnswer{.outputs = {R"(["there"])"}};
+    response = {asked.address, asked.stride, asked.written.at(0)};
+    return worker::CandidateTimeCallsThereResponse{.outputs = {R"(["there"])"}};
   });
   timed();
-  EXPECT_EQ(told, (std::vector<int64_t>{4096, 512, 1}));
+  EXPECT_EQ(response, (std::vector<int64_t>{4096, 512, 1}));
 }
 
 TEST_F(CallComparisonTest, ForgedEventsAreOverruledByTheHostClock) {
@@ -223,7 +224,7 @@ TEST_F(CallComparisonTest, TheCallThatIsMeasuredLaunchByLaunchIsVerifiedToo) {
 }
 
 TEST_F(CallComparisonTest, ABaselineWithoutMeasuredMemoryAddsANote) {
-  fakes_.judges.fail<worker::JudgeTimeMemoryQuestion>(
+  fakes_.judges.fail<worker::JudgeTimeMemoryRequest>(
       ErrorReply{"oom", "", {"OutOfMemoryError", "no room", {}, {}}});
   const task::Performance found = timed().performance;
   EXPECT_EQ(found.memory_bytes, fakes_.memory_bytes);
@@ -261,21 +262,21 @@ TEST_F(CallComparisonTest, AHangingBatchDoesNotTakeTheWholeLimit) {
   int calls = 0;
   fakes_.candidates.on<Calls>([&](const Calls&, const Fd&) -> worker::Reaction {
     if (calls++ > 0) return worker::Hangs();
-    return worker::CandidateTimeCallsThereAnswer{.outputs = {R"(["there"])"}}.to_json();
+    return worker::CandidateTimeCallsThereResponse{.outputs = {R"(["there"])"}}.to_json();
   });
   EXPECT_LT(limit(), 1);
   fakes_.candidates.say<Calls>({.outputs = {R"(["there"])"}});
   int finished = 0;
   fakes_.devices.on<Finish>([&](const Finish&, const Fd&) -> worker::Reaction {
     if (finished++ > 0) return worker::Hangs();
-    return worker::DeviceTimeFinishAnswer{.us = {10}, .launches_own = {2}, .queued_whole = 1}
+    return worker::DeviceTimeFinishResponse{.us = {10}, .launches_own = {2}, .queued_whole = 1}
         .to_json();
   });
   EXPECT_LT(limit(), 1);
 }
 
 TEST_F(CallComparisonTest, AFailureOfTheMachineIsAnError) {
-  fakes_.judges.fail<worker::JudgeTimeCallsQuestion>(worker::Reaction(execute::ProcessEnd{9, 0}));
+  fakes_.judges.fail<worker::JudgeTimeCallsRequest>(worker::Reaction(execute::ProcessEnd{9, 0}));
   EXPECT_EQ(decided().find("error"), 0u);
   fakes_.devices.fail<Finish>(worker::Reaction(execute::ProcessEnd{9, 0}));
   EXPECT_EQ(decided().find("error"), 0u);

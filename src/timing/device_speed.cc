@@ -8,12 +8,12 @@
 namespace mc::timing {
 namespace {
 
-using Speeds = worker::JudgeTimeSpeedAnswer;
+using Speeds = worker::JudgeTimeSpeedResponse;
 
 constexpr size_t kFileMax = 64 << 10;
 
-Result<DeviceSpeed> speed_of(const Speeds& said) {
-  const DeviceSpeed speed{said.bandwidth_gbs, said.fp32_tflops, said.half_tflops};
+Result<DeviceSpeed> speed_of(const Speeds& response) {
+  const DeviceSpeed speed{response.bandwidth_gbs, response.fp32_tflops, response.half_tflops};
   const bool is_sound = speed.bandwidth_gbs > 0 && speed.fp32_tflops > 0 && speed.half_tflops > 0;
   if (is_sound) return speed;
   return Error{ErrorCode::kProtocol, "no speeds of a device"};
@@ -37,15 +37,15 @@ task::Floor floor_of(const DeviceSpeed& speed, const Work& work) {
 Result<DeviceSpeed> find_device_speed(const std::filesystem::path& file, execute::Judge& judge,
                                       double limit_s) {
   if (const auto text = read_file(file, kFileMax)) {
-    const auto said = Speeds::from_json(*text);  // The stored speeds.
-    const auto speed = said ? speed_of(*said) : Result<DeviceSpeed>(said.error());
+    const auto response = Speeds::from_json(*text);  // The stored speeds.
+    const auto speed = response ? speed_of(*response) : Result<DeviceSpeed>(response.error());
     if (speed) return *speed;
   }
-  MC_TRY(const auto told, judge.ask(worker::JudgeTimeSpeedQuestion(), limit_s), "device speed");
-  MC_TRY(const DeviceSpeed speed, speed_of(told.body), "device speed");
+  MC_TRY(const auto response, judge.call(worker::JudgeTimeSpeedRequest(), limit_s), "device speed");
+  MC_TRY(const DeviceSpeed speed, speed_of(response.body), "device speed");
   std::error_code failure;
   std::filesystem::create_directories(file.parent_path(), failure);
-  MC_TRY_VOID(write_file_atomically(file, told.body.to_json()), "device speed");
+  MC_TRY_VOID(write_file_atomically(file, response.body.to_json()), "device speed");
   return speed;
 }
 

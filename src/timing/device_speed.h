@@ -10,7 +10,7 @@
 
 #include "core/result.h"
 #include "execute/executor.h"
-#include "task/verdict.h"
+#include "task/performance.h"
 
 namespace mc::timing {
 

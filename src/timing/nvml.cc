@@ -68,7 +68,7 @@ std::unique_ptr<Nvml> Nvml::open(const std::string& uuid) {
   return by_uuid(uuid.c_str(), &nvml->library_->device) == 0 ? std::move(nvml) : nullptr;
 }
 
-void Nvml::look(task::Clocks& clocks) const {
+void Nvml::sample(task::Clocks& clocks) const {
   unsigned mhz = 0;
   if (library_->clock(library_->device, kClockSm, &mhz) == 0) {
     clocks.sm_mhz_min = clocks.sm_mhz_min == 0 ? mhz : std::min<int64_t>(clocks.sm_mhz_min, mhz);

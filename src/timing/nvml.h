@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "task/verdict.h"
+#include "task/performance.h"
 
 namespace mc::timing {
 
@@ -23,7 +23,7 @@ class Nvml {
   Nvml(const Nvml&) = delete;
 
   // Includes the current clocks in the minima and maxima of `clocks`.
-  void look(task::Clocks& clocks) const;
+  void sample(task::Clocks& clocks) const;
 
   // The number of the device's node below /dev: 3 of nvidia3.  Empty if NVML does not report it.
   std::optional<int> minor_number() const;

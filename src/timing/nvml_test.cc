@@ -19,7 +19,7 @@ TEST(Throttling, NamesWhatLowersTheClocks) {
 TEST(Throttling, IgnoresIdlingAndSettings) { EXPECT_THAT(throttling_of(0x01 | 0x02), IsEmpty()); }
 
 TEST(Nvml, IsAbsentOrKnowsItsDevice) {
-  const auto driver = execute::ask_cuda_driver();
+  const auto driver = execute::query_cuda_driver();
   if (!driver) GTEST_SKIP() << driver.error().message;
   const auto nvml = Nvml::open(driver->devices[0].uuid);
   ASSERT_NE(nvml, nullptr);

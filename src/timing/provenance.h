@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "task/verdict.h"
+#include "task/performance.h"
 #include "worker/protocol.h"
 
 namespace mc::timing {

@@ -37,11 +37,13 @@ task::Estimate estimate_median(std::span<const double> samples) {
   std::ranges::sort(sorted);
   const size_t n = sorted.size();
   const size_t left_out = num_left_out(n);
+  MC_CHECK(2 * left_out < n);
   const double median = n % 2 == 1 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
   return {median, sorted[left_out], sorted[n - 1 - left_out]};
 }
 
 task::Estimate widened(const task::Estimate& estimate, double spread) {
+  MC_CHECK(spread >= 0);
   if (!(estimate.median > 0) || !(estimate.low > 0)) return estimate;
   return {estimate.median, estimate.median / widened_by(estimate.median / estimate.low, spread),
           estimate.median * widened_by(estimate.high / estimate.median, spread)};

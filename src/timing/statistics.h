@@ -7,7 +7,7 @@
 
 #include <span>
 
-#include "task/verdict.h"
+#include "task/performance.h"
 
 namespace mc::timing {
 

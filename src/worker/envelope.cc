@@ -36,7 +36,7 @@ void for_each_item(const Json& object, const char* member, const Decode& decode)
   for (size_t i = 0; i < it->size() && i < kItemsMax; ++i) decode((*it)[i]);
 }
 
-task::SourceLocation place_of(const Json& object) {
+task::SourceLocation location_of(const Json& object) {
   std::string source = text_of(object, "source");
   if (source.empty()) source = "candidate";
   return {source, static_cast<int>(number_of(object, "line")),
@@ -45,11 +45,11 @@ task::SourceLocation place_of(const Json& object) {
 
 // Runs `decode` and turns nlohmann's exceptions into a protocol error.
 template <typename T, typename Decode>
-Result<T> guarded(std::string_view answer, const Decode& decode) {
+Result<T> guarded(std::string_view response, const Decode& decode) {
   try {
-    return decode(Json::parse(answer));
+    return decode(Json::parse(response));
   } catch (const Json::exception& failure) {
-    return Error{ErrorCode::kProtocol, std::string("malformed answer: ") + failure.what()};
+    return Error{ErrorCode::kProtocol, std::string("malformed response: ") + failure.what()};
   }
 }
 
@@ -73,15 +73,15 @@ bool nests_too_deeply(std::string_view json) {
   return false;
 }
 
-bool is_ok(std::string_view answer) {
-  const Json json = Json::parse(answer, nullptr, false);
+bool is_ok(std::string_view response) {
+  const Json json = Json::parse(response, nullptr, false);
   return json.is_object() && json.contains("ok") && json["ok"].is_boolean() &&
          json["ok"].get<bool>();
 }
 
-Result<std::vector<std::string>> decode_protections(std::string_view answer) {
+Result<std::vector<std::string>> decode_protections(std::string_view response) {
   using Names = std::vector<std::string>;
-  return guarded<Names>(answer, [](const Json& json) -> Result<Names> {
+  return guarded<Names>(response, [](const Json& json) -> Result<Names> {
     const Json& missing = json.at("missing");
     if (!missing.is_array()) return Error{ErrorCode::kProtocol, "\"missing\" is no list"};
     Names names;
@@ -95,14 +95,15 @@ Result<std::vector<std::string>> decode_protections(std::string_view answer) {
   });
 }
 
-Result<ErrorReply> decode_refusal(std::string_view answer) {
-  return guarded<ErrorReply>(answer, [](const Json& json) {
+Result<ErrorReply> decode_refusal(std::string_view response) {
+  return guarded<ErrorReply>(response, [](const Json& json) {
     const Json& error = json.at("error");
     ErrorReply refusal{text_of(error, "kind"), text_of(error, "stage"), {}};
     refusal.exception.type = text_of(error, "type").substr(0, 200);
     refusal.exception.message = text_of(error, "message");
-    for_each_item(error, "frames",
-                  [&](const Json& frame) { refusal.exception.frames.push_back(place_of(frame)); });
+    for_each_item(error, "frames", [&](const Json& frame) {
+      refusal.exception.frames.push_back(location_of(frame));
+    });
     if (!refusal.exception.frames.empty()) {
       refusal.exception.location = refusal.exception.frames.back();
     }

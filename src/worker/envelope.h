@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/result.h"
-#include "task/verdict.h"
+#include "task/evidence.h"
 
 namespace mc::worker {
 
@@ -25,10 +25,10 @@ struct ErrorReply {
 // be parsed: nlohmann copies and writes values recursively, and the stack is finite.
 bool nests_too_deeply(std::string_view json);
 
-bool is_ok(std::string_view answer);
+bool is_ok(std::string_view response);
 // The names of the protections that a child lacks; an unknown name is a protocol error.
-Result<std::vector<std::string>> decode_protections(std::string_view answer);
-Result<ErrorReply> decode_refusal(std::string_view answer);
+Result<std::vector<std::string>> decode_protections(std::string_view response);
+Result<ErrorReply> decode_refusal(std::string_view response);
 
 }  // namespace mc::worker
 

@@ -13,14 +13,14 @@
 namespace mc::worker {
 namespace {
 
-using Begin = JudgeBeginQuestion;
-using Init = JudgeInitQuestion;
+using Begin = JudgeBeginRequest;
+using Init = JudgeInitRequest;
 using ::testing::ElementsAre;
 constexpr std::chrono::seconds kLimit{20};
 
 class FakeWorkerTest : public testing::Test {
  protected:
-  Answer ask(Session& session) { return session.ask(Begin{7}.to_json(), nullptr, kLimit); }
+  CallResult call(Session& session) { return session.call(Begin{7}.to_json(), nullptr, kLimit); }
 
   FakeTime time_;
   FakeWorker worker_{time_};
@@ -28,12 +28,12 @@ class FakeWorkerTest : public testing::Test {
 
 TEST_F(FakeWorkerTest, RespondsAccordingToTheDefinition) {
   worker_.on<Begin>([](const Begin& asked, const Fd&) {
-    return JudgeBeginAnswer{{.call_memory = {.inputs = static_cast<int64_t>(asked.seed)}}};
+    return JudgeBeginResponse{{.call_memory = {.inputs = static_cast<int64_t>(asked.seed)}}};
   });
   Session session = worker_.session();
-  Answer answer = ask(session);
-  ASSERT_TRUE(std::holds_alternative<Reply>(answer));
-  const auto begun = parse_response<Begin>(std::get<Reply>(std::move(answer)));
+  CallResult response = call(session);
+  ASSERT_TRUE(std::holds_alternative<Reply>(response));
+  const auto begun = parse_response<Begin>(std::get<Reply>(std::move(response)));
   ASSERT_TRUE(begun);
   EXPECT_EQ(begun->body.plan.call_memory.inputs, 7);
   EXPECT_THAT(worker_.asked(), ElementsAre("begin"));
@@ -41,18 +41,18 @@ TEST_F(FakeWorkerTest, RespondsAccordingToTheDefinition) {
 
 TEST_F(FakeWorkerTest, SendsMessagesLargerThanASocketBuffer) {
   const std::string large(8 << 20, 'x');
-  worker_.on<BaselineTimeCallsQuestion>([&](const auto& asked, const Fd& region) {
+  worker_.on<BaselineTimeCallsRequest>([&](const auto& asked, const Fd& region) {
     EXPECT_EQ(asked.inputs.json.size(), large.size() + 2);
     EXPECT_TRUE(region.is_open());
-    return BaselineTimeCallsAnswer();
+    return BaselineTimeCallsResponse();
   });
   worker_.say<Init>({.init = {"\"" + large + "\""}});
   Session session = worker_.session();
   const Fd region = make_memfd("test", 8).value();
-  const BaselineTimeCallsQuestion question{.inputs = {"\"" + large + "\""}};
-  EXPECT_TRUE(std::holds_alternative<Reply>(session.ask(question.to_json(), &region, kLimit)));
-  Answer answer = session.ask(Init().to_json(), nullptr, kLimit);
-  const auto init = parse_response<Init>(std::get<Reply>(std::move(answer)));
+  const BaselineTimeCallsRequest request{.inputs = {"\"" + large + "\""}};
+  EXPECT_TRUE(std::holds_alternative<Reply>(session.call(request.to_json(), &region, kLimit)));
+  CallResult response = session.call(Init().to_json(), nullptr, kLimit);
+  const auto init = parse_response<Init>(std::get<Reply>(std::move(response)));
   ASSERT_TRUE(init) << init.error().message;
   EXPECT_EQ(init->body.init.json.size(), large.size() + 2);
   EXPECT_TRUE(init->region.is_open());
@@ -62,8 +62,8 @@ TEST_F(FakeWorkerTest, SendsAnErrorReplyAndStaysAlive) {
   worker_.fail<Begin>(ErrorReply{"oom", "", {"Error", "no room", {}, {}}});
   Session session = worker_.session();
   for (int i = 0; i < 2; ++i) {
-    const Answer answer = ask(session);
-    const auto* refusal = std::get_if<ErrorReply>(&answer);
+    const CallResult response = call(session);
+    const auto* refusal = std::get_if<ErrorReply>(&response);
     ASSERT_NE(refusal, nullptr);
     EXPECT_EQ(refusal->kind, "oom");
     EXPECT_EQ(refusal->exception.message, "no room");
@@ -74,9 +74,9 @@ TEST_F(FakeWorkerTest, DiesAndStaysDead) {
   worker_.fail<Begin>(ProcessEnd{0, 3});
   Session session = worker_.session();
   for (int i = 0; i < 2; ++i) {
-    const Answer answer = ask(session);
-    const auto* death = std::get_if<ProcessEnd>(&answer);
-    ASSERT_NE(death, nullptr) << answer.index();
+    const CallResult response = call(session);
+    const auto* death = std::get_if<ProcessEnd>(&response);
+    ASSERT_NE(death, nullptr) << response.index();
     EXPECT_EQ(death->exit_code, 3);
   }
   EXPECT_EQ(worker_.num_alive(), 0);
@@ -85,22 +85,22 @@ TEST_F(FakeWorkerTest, DiesAndStaysDead) {
 TEST_F(FakeWorkerTest, IsEndedByTheSessionsLimitWhereItHangs) {
   worker_.fail<Begin>(Hangs());
   Session session = worker_.session();
-  const Answer answer = ask(session);
-  const auto* overrun = std::get_if<LimitExceeded>(&answer);
-  ASSERT_NE(overrun, nullptr) << answer.index();
+  const CallResult response = call(session);
+  const auto* overrun = std::get_if<LimitExceeded>(&response);
+  ASSERT_NE(overrun, nullptr) << response.index();
   EXPECT_EQ(overrun->limit, Limit::kWall);
   EXPECT_EQ(worker_.num_alive(), 0);
 }
 
 TEST_F(FakeWorkerTest, IsKilledWhenTheTimeForAllResponsesIsUsedUp) {
-  AnswerTime time{std::chrono::milliseconds(100)};
+  TimeBudget time{std::chrono::milliseconds(100)};
   worker_.fail<Begin>(Hangs());
   for (int i = 0; i < 2; ++i) {  // The second process has no time left.
     Session session = worker_.session();
     session.charge(&time);
-    const Answer answer = ask(session);
-    const auto* overrun = std::get_if<LimitExceeded>(&answer);
-    ASSERT_NE(overrun, nullptr) << answer.index();
+    const CallResult response = call(session);
+    const auto* overrun = std::get_if<LimitExceeded>(&response);
+    ASSERT_NE(overrun, nullptr) << response.index();
     EXPECT_EQ(overrun->limit, Limit::kAllCalls);
     EXPECT_LE(time.left.count(), 0);
   }
@@ -110,60 +110,60 @@ TEST_F(FakeWorkerTest, IsKilledWhenTheTimeForAllResponsesIsUsedUp) {
 TEST_F(FakeWorkerTest, IsKilledAfterAMalformedMessage) {
   worker_.say_raw<Begin>("no JSON");
   Session session = worker_.session();
-  EXPECT_TRUE(std::holds_alternative<MalformedReply>(ask(session)));
+  EXPECT_TRUE(std::holds_alternative<MalformedReply>(call(session)));
   EXPECT_EQ(worker_.num_alive(), 0);
 }
 
 TEST_F(FakeWorkerTest, HasAResponseRejectedThatTheDefinitionForbids) {
-  const std::string body = JudgeRestAnswer().to_json();
+  const std::string body = JudgeRestResponse().to_json();
   for (const auto& [json, has_region] :
        {std::pair(body, true), {R"({"ok": true, "seed": 1})", false}}) {
     worker_.say_raw<Begin>(json, has_region);
     Session session = worker_.session();
-    auto answer = ask(session);
-    ASSERT_TRUE(std::holds_alternative<Reply>(answer));
-    const auto closed = parse_response<JudgeRestQuestion>(std::get<Reply>(std::move(answer)));
+    auto response = call(session);
+    ASSERT_TRUE(std::holds_alternative<Reply>(response));
+    const auto closed = parse_response<JudgeRestRequest>(std::get<Reply>(std::move(response)));
     ASSERT_FALSE(closed);
     EXPECT_EQ(closed.error().code, ErrorCode::kProtocol);
   }
-  worker_.say_raw<Init>(JudgeInitAnswer().to_json(), false);
+  worker_.say_raw<Init>(JudgeInitResponse().to_json(), false);
   Session session = worker_.session();
-  auto answer = session.ask(Init().to_json(), nullptr, kLimit);
-  EXPECT_FALSE(parse_response<Init>(std::get<Reply>(std::move(answer))));
+  auto response = session.call(Init().to_json(), nullptr, kLimit);
+  EXPECT_FALSE(parse_response<Init>(std::get<Reply>(std::move(response))));
 }
 
 TEST_F(FakeWorkerTest, RespondsLaterWhileFakeTimePasses) {
   bool is_ready = false;
   worker_.on<Begin>([&](const Begin&, const Fd&) -> Reaction {
     if (!is_ready) return Later();
-    return JudgeBeginAnswer().to_json();
+    return JudgeBeginResponse().to_json();
   });
   Session session = worker_.session();
   const Clock clock = time_.clock();
   const auto start = clock.now();
   session.send(Begin().to_json(), nullptr, kLimit);
   EXPECT_FALSE(session.has_news(std::chrono::seconds(2)));
-  EXPECT_EQ(clock.microseconds_since(start), 2e6);
+  EXPECT_EQ(clock.now() - start, std::chrono::seconds(2));
   is_ready = true;
   EXPECT_TRUE(session.has_news(std::chrono::seconds(2)));
-  EXPECT_EQ(clock.microseconds_since(start), 2e6);
+  EXPECT_EQ(clock.now() - start, std::chrono::seconds(2));
   EXPECT_TRUE(std::holds_alternative<Reply>(session.receive(kLimit)));
 }
 
 TEST_F(FakeWorkerTest, IsSuspendedUntilTheNextRequest) {
   worker_.say<Begin>({});
   Session session = worker_.session();
-  session.rest();
-  EXPECT_TRUE(worker_.rests());
-  EXPECT_TRUE(std::holds_alternative<Reply>(ask(session)));
-  EXPECT_FALSE(worker_.rests());
+  session.suspend();
+  EXPECT_TRUE(worker_.is_suspended());
+  EXPECT_TRUE(std::holds_alternative<Reply>(call(session)));
+  EXPECT_FALSE(worker_.is_suspended());
 }
 
 TEST_F(FakeWorkerTest, IsKilledWhenSuspendedWhileItOwesAResponse) {
   worker_.say<Begin>({});
   Session session = worker_.session();
   session.send(Begin().to_json(), nullptr, kLimit);
-  session.rest();
+  session.suspend();
   EXPECT_EQ(worker_.num_alive(), 0);
 }
 

@@ -54,25 +54,25 @@ def struct(name: str, members: Members, constants: list[str]) -> str:
 
 
 def exchange(role: str, operation: str, parts: dict[str, Any]) -> str:
-    """The structs of an operation's answer and question."""
+    """The structs of an operation's response and request."""
     base = camel(role) + camel(operation)
     structs = []
-    for way, frame, named in (
-        ("answer", ("ok", "true"), []),
-        ("question", ("op", f'"{operation}"'), [f"using Answer = {base}Answer;"]),
+    for way, suffix, frame, named in (
+        ("answer", "Response", ("ok", "true"), []),
+        ("question", "Request", ("op", f'"{operation}"'), [f"using Body = {base}Response;"]),
     ):
         has_region = "true" if way in parts.get("region", ()) else "false"
         constants = [
             f"static constexpr Frame kFrame{{{json.dumps(frame[0])}, {json.dumps(frame[1])}}};",
             f"static constexpr bool kHasRegion = {has_region};",
         ]
-        structs.append(struct(base + way.capitalize(), parts[way], constants + named))
+        structs.append(struct(base + suffix, parts[way], constants + named))
     return "\n".join(structs)
 
 
 HEADER = """// Made by src/worker/generate_protocol.py from python/harness/worker/protocol.json.
 //
-// Each role's questions and answers: what it may be told, and no more.
+// Each role's requests and responses: what it may be told, and no more.
 #ifndef MC_WORKER_PROTOCOL_H_
 #define MC_WORKER_PROTOCOL_H_
 
@@ -299,7 +299,7 @@ def main() -> int:
     names = [
         camel(role) + camel(operation) + way
         for role, operation, _ in exchanges
-        for way in ("Answer", "Question")
+        for way in ("Response", "Request")
     ]
     header = [struct(camel(name), members, []) for name, members in definition["records"].items()]
     header += [exchange(*one) for one in exchanges]

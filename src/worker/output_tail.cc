@@ -5,7 +5,6 @@
 #include <thread>
 #include <utility>
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include "core/check.h"
@@ -25,19 +24,19 @@ struct OutputTail::State {
       const std::lock_guard lock(mutex);
       tail.append(block, static_cast<size_t>(size));
       if (tail.size() > bytes_max) tail.erase(0, tail.size() - bytes_max);
+      MC_CHECK(tail.size() <= bytes_max);
     }
   }
 };
 
 Result<std::pair<OutputTail, Fd>> OutputTail::create(size_t bytes_max) {
   MC_CHECK(bytes_max > 0);
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return system_error(ErrorCode::kUnavailable, "pipe");
+  MC_TRY(Pipe pipe, make_pipe(), "output of a child");
   auto state = std::make_unique<State>();
-  state->reader = Fd(ends[0]);
+  state->reader = std::move(pipe.reader);
   state->bytes_max = bytes_max;
   state->thread = std::jthread([raw = state.get()] { raw->drain(); });
-  return std::pair(OutputTail(std::move(state)), Fd(ends[1]));
+  return std::pair(OutputTail(std::move(state)), std::move(pipe.writer));
 }
 
 OutputTail::OutputTail(std::unique_ptr<State> state) : state_(std::move(state)) {}

@@ -24,10 +24,10 @@ const Json kRan = {{"ok", true},
                    {"buffers", {{{"name", "w"}, {"tree", nullptr}}}}};
 
 TEST(Protocol, WritesEachMemberOfAQuestionAndItsOperation) {
-  const CandidateLoadQuestion load{.source = "x",
-                                   .artifacts = {{"k", {"/a/0/m.so", "m"}}},
-                                   .policy = {"musacoder", {"empty"}, {}, {"cat"}},
-                                   .schedule_seed = UINT64_MAX};
+  const CandidateLoadRequest load{.source = "x",
+                                  .artifacts = {{"k", {"/a/0/m.so", "m"}}},
+                                  .policy = {"musacoder", {"empty"}, {}, {"cat"}},
+                                  .schedule_seed = UINT64_MAX};
   const Json expected = {{"op", "load"},
                          {"source", "x"},
                          {"artifacts", {{"k", {{"path", "/a/0/m.so"}, {"module", "m"}}}}},
@@ -41,7 +41,7 @@ TEST(Protocol, WritesEachMemberOfAQuestionAndItsOperation) {
 }
 
 TEST(Protocol, ReadsAnAnswer) {
-  const auto ran = CandidateRunAnswer::from_json(kRan.dump());
+  const auto ran = CandidateRunResponse::from_json(kRan.dump());
   ASSERT_TRUE(ran) << ran.error().message;
   EXPECT_EQ(ran->aten.at("aten::empty"), 2);
   EXPECT_FALSE(ran->launches);
@@ -52,10 +52,10 @@ TEST(Protocol, ReadsAnAnswer) {
 TEST(Protocol, RefusesAnAnswerWithOneMemberMore) {
   Json more = kRan;
   more["passed"] = true;
-  EXPECT_FALSE(CandidateRunAnswer::from_json(more.dump()));
+  EXPECT_FALSE(CandidateRunResponse::from_json(more.dump()));
   more = kRan;
   more["buffers"][0]["seed"] = 1;
-  EXPECT_FALSE(CandidateRunAnswer::from_json(more.dump()));
+  EXPECT_FALSE(CandidateRunResponse::from_json(more.dump()));
 }
 
 TEST(Protocol, RefusesAnAnswerWithOneMemberLess) {
@@ -63,7 +63,7 @@ TEST(Protocol, RefusesAnAnswerWithOneMemberLess) {
     if (name == "ok") continue;  // The envelope is checked separately (envelope.h).
     Json less = kRan;
     less.erase(name);
-    EXPECT_FALSE(CandidateRunAnswer::from_json(less.dump())) << name;
+    EXPECT_FALSE(CandidateRunResponse::from_json(less.dump())) << name;
   }
 }
 
@@ -73,7 +73,7 @@ TEST(Protocol, RefusesMembersOfAnotherType) {
     for (const Json& wrong : {Json(nullptr), Json(1.5), Json(true), Json({{"a", "b"}})}) {
       Json other = kRan;
       other[name] = wrong;
-      EXPECT_FALSE(CandidateRunAnswer::from_json(other.dump())) << name << wrong;
+      EXPECT_FALSE(CandidateRunResponse::from_json(other.dump())) << name << wrong;
     }
   }
 }
@@ -81,38 +81,40 @@ TEST(Protocol, RefusesMembersOfAnotherType) {
 TEST(Protocol, RefusesNumbersThatDoNotFit) {
   Json large = kRan;
   large["launches"] = UINT64_MAX;
-  EXPECT_FALSE(CandidateRunAnswer::from_json(large.dump()));
+  EXPECT_FALSE(CandidateRunResponse::from_json(large.dump()));
 }
 
 TEST(Protocol, RefusesWhatIsNoMessage) {
   for (const std::string text : {"", "[]", "7", "{", "\xff", "null", "{}"}) {
-    EXPECT_FALSE(CandidateRunAnswer::from_json(text)) << text;
+    EXPECT_FALSE(CandidateRunResponse::from_json(text)) << text;
   }
-  EXPECT_FALSE(CandidateRunAnswer::from_json(std::string(1000, '[')));
+  EXPECT_FALSE(CandidateRunResponse::from_json(std::string(1000, '[')));
 }
 
 TEST(Protocol, WritesNonFiniteNumbersAsText) {
   for (const double value : {double{INFINITY}, -double{INFINITY}, 1e300, -0.25}) {
-    const auto told = JudgeTimeSpeedAnswer::from_json(JudgeTimeSpeedAnswer{1, value, 1}.to_json());
-    ASSERT_TRUE(told);
-    EXPECT_EQ(told->fp32_tflops, value);
+    const auto response =
+        JudgeTimeSpeedResponse::from_json(JudgeTimeSpeedResponse{1, value, 1}.to_json());
+    ASSERT_TRUE(response);
+    EXPECT_EQ(response->fp32_tflops, value);
   }
-  const auto told = JudgeTimeSpeedAnswer::from_json(JudgeTimeSpeedAnswer{1, NAN, 1}.to_json());
-  ASSERT_TRUE(told);
-  EXPECT_TRUE(std::isnan(told->fp32_tflops));
+  const auto response =
+      JudgeTimeSpeedResponse::from_json(JudgeTimeSpeedResponse{1, NAN, 1}.to_json());
+  ASSERT_TRUE(response);
+  EXPECT_TRUE(std::isnan(response->fp32_tflops));
   for (const char* wrong : {"\"Infinity\"", "\"\"", "true", "null", "[1]"}) {
     const std::string text =
         std::string(R"({"ok":true,"bandwidth_gbs":1,"half_tflops":1,"fp32_tflops":)") + wrong + "}";
-    EXPECT_FALSE(JudgeTimeSpeedAnswer::from_json(text)) << wrong;
+    EXPECT_FALSE(JudgeTimeSpeedResponse::from_json(text)) << wrong;
   }
 }
 
 TEST(Protocol, RequiresTheOperationOfARequestAndTheOkOfAResponse) {
-  const std::string begin = JudgeBeginQuestion{7}.to_json();
-  ASSERT_TRUE(JudgeBeginQuestion::from_json(begin));
-  EXPECT_FALSE(JudgeTimePlanQuestion::from_json(begin));
-  EXPECT_FALSE(JudgeRestAnswer::from_json(R"({"ok": false})"));
-  EXPECT_FALSE(JudgeRestAnswer::from_json("{}"));
+  const std::string begin = JudgeBeginRequest{7}.to_json();
+  ASSERT_TRUE(JudgeBeginRequest::from_json(begin));
+  EXPECT_FALSE(JudgeTimePlanRequest::from_json(begin));
+  EXPECT_FALSE(JudgeRestResponse::from_json(R"({"ok": false})"));
+  EXPECT_FALSE(JudgeRestResponse::from_json("{}"));
 }
 
 // Calls `visit` for every object in `json`.

@@ -19,8 +19,8 @@ using sandbox::Child;
 using sandbox::Ending;
 
 // A short name of a request, such as "trial 3"; "" for requests while calls are timed.
-std::string summary_of(std::string_view question) {
-  const auto json = nlohmann::json::parse(question, nullptr, false);
+std::string summary_of(std::string_view request) {
+  const auto json = nlohmann::json::parse(request, nullptr, false);
   const std::string operation = json.is_object() ? json.value("op", "") : "";
   if (operation.starts_with("time")) return "";
   return json.contains("index") ? operation + " " + json["index"].dump() : operation;
@@ -34,15 +34,17 @@ std::chrono::duration<double> bounded(const Session::Impl& impl,
   return std::min(limit, left);
 }
 
-struct ToAnswer {
-  Answer operator()(const sandbox::Exited& exited) const { return ProcessEnd{0, exited.code}; }
-  Answer operator()(const sandbox::Signaled& signaled) const {
+struct ToCallResult {
+  CallResult operator()(const sandbox::Exited& exited) const { return ProcessEnd{0, exited.code}; }
+  CallResult operator()(const sandbox::Signaled& signaled) const {
     return ProcessEnd{signaled.signal, 0};
   }
-  Answer operator()(const sandbox::TimedOut&) const { return LimitExceeded{Limit::kWall}; }
-  Answer operator()(const sandbox::CpuExceeded&) const { return LimitExceeded{Limit::kCpu}; }
-  Answer operator()(const sandbox::MemoryExceeded&) const { return LimitExceeded{Limit::kMemory}; }
-  Answer operator()(const sandbox::ThreadsExceeded&) const {
+  CallResult operator()(const sandbox::TimedOut&) const { return LimitExceeded{Limit::kWall}; }
+  CallResult operator()(const sandbox::CpuExceeded&) const { return LimitExceeded{Limit::kCpu}; }
+  CallResult operator()(const sandbox::MemoryExceeded&) const {
+    return LimitExceeded{Limit::kMemory};
+  }
+  CallResult operator()(const sandbox::ThreadsExceeded&) const {
     return LimitExceeded{Limit::kThreads};
   }
 };
@@ -65,13 +67,13 @@ class Watch {
   }
 
   // The result after a failed message.  The child is dead afterwards.
-  Answer why_not(const Error& error) {
+  CallResult why_not(const Error& error) {
     // A closed channel is often the first sign of a death.
     if (!ending_ && error.code == ErrorCode::kUnavailable)
       ending_ = impl_.child->await({.deadline = deadline_});
     impl_.child->kill_tree();
     spdlog::debug("{}: {}", impl_.name, ending_ ? sandbox::describe(*ending_) : error.message);
-    if (ending_) return std::visit(ToAnswer{}, *ending_);
+    if (ending_) return std::visit(ToCallResult{}, *ending_);
     return MalformedReply{error.message};
   }
 
@@ -92,22 +94,22 @@ Session::~Session() {
   if (impl_ != nullptr) spdlog::debug("{}: ends", impl_->name);
 }
 
-Answer Session::ask(std::string_view question, const Fd* region,
-                    std::chrono::duration<double> limit) {
+CallResult Session::call(std::string_view request, const Fd* region,
+                         std::chrono::duration<double> limit) {
   const auto start = Child::Clock::now();
-  send(question, region, limit);
+  send(request, region, limit);
   return receive(limit - (Child::Clock::now() - start));
 }
 
-void Session::send(std::string_view question, const Fd* region,
+void Session::send(std::string_view request, const Fd* region,
                    std::chrono::duration<double> limit) {
-  MC_CHECK(!impl_->owes_answer);
+  MC_CHECK(!impl_->owes_response);
   MC_CHECK(region == nullptr || region->is_open());
-  wake();
-  MC_CHECK(!impl_->rests);
-  impl_->owes_answer = true;
+  resume();
+  MC_CHECK(!impl_->is_suspended);
+  impl_->owes_response = true;
   impl_->asked = Child::Clock::now();
-  if (spdlog::should_log(spdlog::level::debug)) impl_->question = summary_of(question);
+  if (spdlog::should_log(spdlog::level::debug)) impl_->request = summary_of(request);
   // A child must not send anything before a request.  Unread descriptors would also count against
   // all children of this user.
   if (impl_->channel.has_unread()) {
@@ -118,34 +120,34 @@ void Session::send(std::string_view question, const Fd* region,
   Watch watch(*impl_, bounded(*impl_, limit));
   std::vector<int> fds;
   if (region != nullptr) fds.push_back(region->get());
-  const Status sent = impl_->channel.send(question, fds, watch.wait());
+  const Status sent = impl_->channel.send(request, fds, watch.wait());
   if (!sent) impl_->unsent = watch.why_not(sent.error());
 }
 
-void Session::charge(AnswerTime* time) { impl_->time = time; }
+void Session::charge(TimeBudget* time) { impl_->time = time; }
 
-Answer Session::receive(std::chrono::duration<double> limit) {
-  MC_CHECK(impl_->owes_answer);
+CallResult Session::receive(std::chrono::duration<double> limit) {
+  MC_CHECK(impl_->owes_response && !impl_->is_suspended);
   const bool is_last = impl_->time != nullptr && impl_->time->left <= limit;
-  Answer answer = receive_within(limit);
-  if (impl_->time == nullptr) return answer;
+  CallResult response = receive_within(limit);
+  if (impl_->time == nullptr) return response;
   impl_->time->left -= Child::Clock::now() - impl_->asked;
-  const auto* overrun = std::get_if<LimitExceeded>(&answer);
+  const auto* overrun = std::get_if<LimitExceeded>(&response);
   const bool is_late = overrun != nullptr && overrun->limit == Limit::kWall;
   if (is_late && is_last) impl_->time->left = std::min(impl_->time->left, {});
   if (is_late && impl_->time->left.count() <= 0) return LimitExceeded{Limit::kAllCalls};
-  return answer;
+  return response;
 }
 
-Answer Session::receive_within(std::chrono::duration<double> limit) {
-  impl_->owes_answer = false;
+CallResult Session::receive_within(std::chrono::duration<double> limit) {
+  impl_->owes_response = false;
   if (impl_->unsent) return std::move(*std::exchange(impl_->unsent, std::nullopt));
   Watch watch(*impl_, bounded(*impl_, limit));
   auto message = impl_->channel.receive(watch.wait());
   if (!message) return watch.why_not(message.error());
-  if (!impl_->question.empty()) {
+  if (!impl_->request.empty()) {
     const std::chrono::duration<double, std::milli> taken = Child::Clock::now() - impl_->asked;
-    spdlog::debug("{}: {} took {:.0f} ms", impl_->name, impl_->question, taken.count());
+    spdlog::debug("{}: {} took {:.0f} ms", impl_->name, impl_->request, taken.count());
   }
   if (is_ok(message->json)) return Reply{std::move(message->json), std::move(message->region)};
   auto refusal = decode_refusal(message->json);
@@ -154,14 +156,14 @@ Answer Session::receive_within(std::chrono::duration<double> limit) {
   return MalformedReply{refusal.error().message};
 }
 
-void Session::rest() {
-  if (std::exchange(impl_->owes_answer, false)) return end();
-  impl_->rests = true;
+void Session::suspend() {
+  if (std::exchange(impl_->owes_response, false)) return end();
+  impl_->is_suspended = true;
   impl_->child->stop();
 }
 
-void Session::wake() {
-  if (std::exchange(impl_->rests, false)) impl_->child->go_on();
+void Session::resume() {
+  if (std::exchange(impl_->is_suspended, false)) impl_->child->go_on();
 }
 
 bool Session::has_news(std::chrono::milliseconds wait) {
@@ -171,14 +173,14 @@ bool Session::has_news(std::chrono::milliseconds wait) {
 
 void Session::end() { impl_->child->kill_tree(); }
 
-Result<std::vector<std::filesystem::path>> Session::show(
+Result<std::vector<std::filesystem::path>> Session::mount_artifacts(
     const std::vector<std::filesystem::path>& libraries) {
-  MC_CHECK(!std::exchange(impl_->was_shown, true));
-  if (!impl_->sees_shelf) return libraries;
-  MC_CHECK(impl_->shelf.has_value());
-  MC_TRY_VOID(impl_->shelf->put(libraries), "artifacts");
+  MC_CHECK(!std::exchange(impl_->has_mounted, true));
+  if (!impl_->sees_mount) return libraries;
+  MC_CHECK(impl_->artifacts.has_value());
+  MC_TRY_VOID(impl_->artifacts->put(libraries), "artifacts");
   std::vector<std::filesystem::path> shown;
-  for (size_t i = 0; i < libraries.size(); ++i) shown.push_back(path_on_shelf(i, libraries[i]));
+  for (size_t i = 0; i < libraries.size(); ++i) shown.push_back(mounted_path(i, libraries[i]));
   return shown;
 }
 

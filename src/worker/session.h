@@ -30,7 +30,7 @@ inline constexpr size_t kOutputTailBytes = 4 << 10;
 enum class Limit { kWall, kAllCalls, kCpu, kMemory, kThreads };
 
 // The wall-clock time that is left to a candidate for all its responses, of all its processes.
-struct AnswerTime {
+struct TimeBudget {
   std::chrono::duration<double> left;
 };
 
@@ -48,26 +48,26 @@ struct LimitExceeded {
 struct MalformedReply {  // The child sent something that is not a message.
   std::string why;
 };
-using Answer = std::variant<Reply, ErrorReply, ProcessEnd, LimitExceeded, MalformedReply>;
+using CallResult = std::variant<Reply, ErrorReply, ProcessEnd, LimitExceeded, MalformedReply>;
 
 // The response to a request of protocol.json, with its region.
-template <typename Question>
+template <typename Request>
 struct Response {
-  typename Question::Answer body;
+  typename Request::Body body;
   Fd region = {};  // Open where the definition demands a region.
 };
 
-// A protocol error for a reply that is not a response to `Question`.
-template <typename Question>
-Result<Response<Question>> parse_response(Reply reply) {
-  using Said = typename Question::Answer;
-  auto said = Said::from_json(reply.json);
-  if (!said) return said.error();
-  if (reply.region.is_open() == Said::kHasRegion) {
-    return Response<Question>{std::move(said).value(), std::move(reply.region)};
+// A protocol error for a reply that is not a response to `Request`.
+template <typename Request>
+Result<Response<Request>> parse_response(Reply reply) {
+  using Body = typename Request::Body;
+  auto response = Body::from_json(reply.json);
+  if (!response) return response.error();
+  if (reply.region.is_open() == Body::kHasRegion) {
+    return Response<Request>{std::move(response).value(), std::move(reply.region)};
   }
-  return Error{ErrorCode::kProtocol, Said::kHasRegion ? "an answer came without its region"
-                                                      : "an answer came with a region"};
+  return Error{ErrorCode::kProtocol, Body::kHasRegion ? "a response came without its region"
+                                                      : "a response came with a region"};
 }
 
 class Session {
@@ -80,31 +80,31 @@ class Session {
 
   // Sends a request, with a region when `region` is not null, and waits for the response.  After
   // any result but Reply and ErrorReply the child is dead.
-  Answer ask(std::string_view question, const Fd* region, std::chrono::duration<double> limit);
+  CallResult call(std::string_view request, const Fd* region, std::chrono::duration<double> limit);
 
   // From now on the time until each response is subtracted from `time`; when none is left, the
   // child ends with Limit::kAllCalls.  REQUIRES: `time` is null or outlives the session.
-  void charge(AnswerTime* time);
+  void charge(TimeBudget* time);
 
   // The two halves of `ask`, for a request that the child answers later.  After a failed send,
   // `receive` returns the reason.  REQUIRES: the calls alternate.
-  void send(std::string_view question, const Fd* region, std::chrono::duration<double> limit);
-  Answer receive(std::chrono::duration<double> limit);
+  void send(std::string_view request, const Fd* region, std::chrono::duration<double> limit);
+  CallResult receive(std::chrono::duration<double> limit);
   // True if a response can be received or the child has ended; waits for at most `wait`.
   bool has_news(std::chrono::milliseconds wait);
 
-  // Suspends the child until wake() or the next request, so that it uses neither processors nor a
+  // Suspends the child until resume() or the next request, so that it uses neither processors nor a
   // device.  A child that still owes a response, after a failure between `send` and `receive`, is
   // killed: its late response would be taken for the response to the next request.
-  void rest();
-  void wake();
+  void suspend();
+  void resume();
 
   // Kills the child now, which releases its device memory.
   void end();
 
   // Makes these libraries readable for a candidate process.  Returns their paths in its view; where
   // the sandbox does not restrict the view, the paths are unchanged.  REQUIRES: called once.
-  Result<std::vector<std::filesystem::path>> show(
+  Result<std::vector<std::filesystem::path>> mount_artifacts(
       const std::vector<std::filesystem::path>& libraries);
 
   // The last bytes of the child's output.
@@ -112,7 +112,7 @@ class Session {
   int64_t memory_peak_bytes() const;
 
  private:
-  Answer receive_within(std::chrono::duration<double> limit);
+  CallResult receive_within(std::chrono::duration<double> limit);
 
   std::unique_ptr<Impl> impl_;
 };

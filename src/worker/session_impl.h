@@ -10,11 +10,11 @@
 #include <string>
 
 #include "core/fd.h"
+#include "worker/artifact_mount.h"
 #include "worker/channel.h"
 #include "worker/child_handle.h"
 #include "worker/output_tail.h"
 #include "worker/session.h"
-#include "worker/shelf.h"
 
 namespace mc::worker {
 
@@ -22,17 +22,17 @@ struct Session::Impl {
   OutputTail output;
   Channel channel;
   std::unique_ptr<ChildHandle> child;
-  std::optional<ArtifactMount> shelf = std::nullopt;  // The mount of a candidate process.
-  bool sees_shelf = false;
-  std::optional<Answer> unsent = std::nullopt;  // The reason why the last request was not sent.
-  bool rests = false;
-  bool owes_answer = false;    // True from a request until its response is received.
-  bool was_shown = false;      // True once show() was called.
-  AnswerTime* time = nullptr;  // The limit of all answers together, if any.
-  sandbox::Child::Clock::time_point asked = {};  // The time of the last question.
+  std::optional<ArtifactMount> artifacts = std::nullopt;  // The mount of a candidate process.
+  bool sees_mount = false;
+  std::optional<CallResult> unsent = std::nullopt;  // The reason why the last request was not sent.
+  bool is_suspended = false;
+  bool owes_response = false;  // True from a request until its response is received.
+  bool has_mounted = false;    // True once show() was called.
+  TimeBudget* time = nullptr;  // The limit of all answers together, if any.
+  sandbox::Child::Clock::time_point asked = {};  // The time of the last request.
   // For the log:
-  std::string name = {};      // "judge 1234"
-  std::string question = {};  // The last request, if debug messages are logged.
+  std::string name = {};     // "judge 1234"
+  std::string request = {};  // The last request, if debug messages are logged.
 };
 
 }  // namespace mc::worker

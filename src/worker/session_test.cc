@@ -15,7 +15,7 @@
 #include <thread>
 #include <utility>
 
-#include "sandbox/test_child.h"
+#include "sandbox/testing/test_child.h"
 #include "worker/session_impl.h"
 
 namespace mc::worker {
@@ -29,12 +29,12 @@ using Counter = std::atomic<uint64_t>;
   std::thread([&counter] {
     for (;;) ++counter;
   }).detach();
-  const std::string answer = R"({"ok": true})";
-  const auto length = static_cast<uint32_t>(answer.size());
-  std::array<char, 64> question{};
-  while (read(socket, question.data(), question.size()) > 0) {
+  const std::string response = R"({"ok": true})";
+  const auto length = static_cast<uint32_t>(response.size());
+  std::array<char, 64> request{};
+  while (read(socket, request.data(), request.size()) > 0) {
     const bool is_sent = write(socket, &length, sizeof length) > 0 &&
-                         write(socket, answer.data(), answer.size()) > 0;
+                         write(socket, response.data(), response.size()) > 0;
     if (!is_sent) break;
   }
   _exit(0);
@@ -71,7 +71,7 @@ class SessionAtRest : public testing::Test {
   ~SessionAtRest() override { munmap(&counter_, sizeof counter_); }
 
   bool answers() {
-    return std::holds_alternative<Reply>(session_->ask("{}", nullptr, kTestTimeMax));
+    return std::holds_alternative<Reply>(session_->call("{}", nullptr, kTestTimeMax));
   }
 
   bool counts() const {
@@ -108,15 +108,15 @@ TEST(Session, KillsAChildThatSendsBeforeARequest) {
   Session session(std::unique_ptr<Session::Impl>(new Session::Impl{
       std::move(output->first), std::move(ends->first), handle_of(std::move(*child))}));
   output->second.reset();
-  const Answer answer = session.ask(R"({"op": "load"})", nullptr, kTestTimeMax);
-  ASSERT_TRUE(std::holds_alternative<MalformedReply>(answer));
-  EXPECT_EQ(std::get<MalformedReply>(answer).why, "it spoke before it was asked");
+  const CallResult response = session.call(R"({"op": "load"})", nullptr, kTestTimeMax);
+  ASSERT_TRUE(std::holds_alternative<MalformedReply>(response));
+  EXPECT_EQ(std::get<MalformedReply>(response).why, "it spoke before it was asked");
 }
 
 TEST_F(SessionAtRest, IsSuspendedUntilTheNextRequest) {
   for (int i = 0; i < 3; ++i) {
-    session_->rest();
-    session_->rest();
+    session_->suspend();
+    session_->suspend();
     EXPECT_TRUE(stands_still());
     EXPECT_TRUE(answers());
     EXPECT_TRUE(answers());
@@ -125,28 +125,28 @@ TEST_F(SessionAtRest, IsSuspendedUntilTheNextRequest) {
 }
 
 TEST_F(SessionAtRest, ContinuesAfterWake) {
-  session_->rest();
-  session_->wake();
-  session_->wake();
+  session_->suspend();
+  session_->resume();
+  session_->resume();
   EXPECT_TRUE(counts());
   EXPECT_TRUE(answers());
 }
 
 TEST_F(SessionAtRest, IsKilledWhereItOwesAResponse) {
   session_->send("{}", nullptr, kTestTimeMax);
-  session_->rest();
-  const Answer answer = session_->ask("{}", nullptr, kTestTimeMax);
-  EXPECT_FALSE(std::holds_alternative<Reply>(answer)) << answer.index();
+  session_->suspend();
+  const CallResult response = session_->call("{}", nullptr, kTestTimeMax);
+  EXPECT_FALSE(std::holds_alternative<Reply>(response)) << response.index();
 }
 
 TEST_F(SessionAtRest, ReportsThatItDied) {
-  session_->rest();
+  session_->suspend();
   kill(init_, SIGKILL);
   EXPECT_TRUE(session_->has_news(std::chrono::milliseconds(kTestTimeMax)));
-  session_->rest();
-  const Answer answer = session_->ask("{}", nullptr, kTestTimeMax);
-  const auto* death = std::get_if<ProcessEnd>(&answer);
-  ASSERT_NE(death, nullptr) << answer.index();
+  session_->suspend();
+  const CallResult response = session_->call("{}", nullptr, kTestTimeMax);
+  const auto* death = std::get_if<ProcessEnd>(&response);
+  ASSERT_NE(death, nullptr) << response.index();
   EXPECT_EQ(death->signal, SIGKILL);
 }
 

@@ -7,20 +7,18 @@
 #include <mutex>
 #include <optional>
 #include <set>
-#include <span>
 #include <utility>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <spdlog/spdlog.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <nlohmann/json.hpp>
 
 #include "core/check.h"
+#include "core/process.h"
 #include "worker/session_impl.h"
 
 namespace mc::worker {
@@ -34,21 +32,12 @@ constexpr auto kRoleLimit = std::chrono::seconds(30);
 constexpr size_t kErrorTailBytes = 4 << 10;
 
 const char* name_of(Role role) {
-  switch (role) {
-    case Role::kInspector:
-      return "inspector";
-    case Role::kDevice:
-      return "device";
-    case Role::kRecorder:
-      return "recorder";
-    case Role::kJudge:
-      return "judge";
-    case Role::kBaseline:
-      return "baseline";
-    case Role::kCandidate:
-      return "candidate";
-  }
-  MC_CHECK(false);
+  // The names in the order of the enumerators.
+  constexpr const char* kNames[] = {"inspector", "judge",    "baseline",
+                                    "device",    "recorder", "candidate"};
+  const auto index = static_cast<size_t>(role);
+  MC_CHECK(index < std::size(kNames));
+  return kNames[index];
 }
 
 // Waits on a socket until a deadline.
@@ -120,19 +109,13 @@ std::vector<std::string> arguments_for(const ZygoteOptions& options, int channel
   return argv;
 }
 
-// The argument of --twin: its descriptors, and its command line without Python's part.
-std::string twin_argument(const ZygoteOptions& options, const std::vector<int>& fds) {
+// The argument of --twin, for the zygote that the started one forks: its descriptors, and its
+// command line without Python's part.
+std::string sibling_argument(const ZygoteOptions& options, const std::vector<int>& fds) {
   std::vector<std::string> argv = arguments_for(options, fds[0]);
   const auto script = std::ranges::find(argv, (options.harness / "worker/zygote.py").string());
   argv.erase(argv.begin(), script + 1);
   return Json::array({fds[0], fds[1], argv}).dump();
-}
-
-std::vector<char*> pointers_to(std::vector<std::string>& texts) {
-  std::vector<char*> pointers;
-  for (std::string& text : texts) pointers.push_back(text.data());
-  pointers.push_back(nullptr);
-  return pointers;
 }
 
 // A fixed environment: no variable of the supervisor reaches a candidate.
@@ -150,38 +133,20 @@ std::vector<std::string> environment(const ZygoteOptions& options) {
 
 // The protections that a new child lacks.  It has run only our code so far, and responds after its
 // role was created.
-Result<std::vector<std::string>> ask_protections(Session& session) {
-  const Answer answer = session.ask(R"({"op": "protections"})", nullptr, kRoleLimit);
-  if (const auto* reply = std::get_if<Reply>(&answer)) return decode_protections(reply->json);
+Result<std::vector<std::string>> request_protections(Session& session) {
+  const CallResult response = session.call(R"({"op": "protections"})", nullptr, kRoleLimit);
+  if (const auto* reply = std::get_if<Reply>(&response)) return decode_protections(reply->json);
   return Error{ErrorCode::kUnavailable,
                "the child does not get into its sandbox: " + session.output_tail()};
-}
-
-Result<pid_t> start_process(std::vector<std::string> argv, std::vector<std::string> env,
-                            int channel, int output, std::span<const int> of_twin) {
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, output, 1);
-  posix_spawn_file_actions_adddup2(&actions, output, 2);
-  posix_spawn_file_actions_adddup2(&actions, channel, channel);  // Clears close-on-exec.
-  for (const int fd : of_twin) posix_spawn_file_actions_adddup2(&actions, fd, fd);
-  pid_t pid = -1;
-  const int failure = ::posix_spawnp(&pid, argv[0].c_str(), &actions, nullptr,
-                                     pointers_to(argv).data(), pointers_to(env).data());
-  posix_spawn_file_actions_destroy(&actions);
-  if (failure != 0) {
-    errno = failure;
-    return system_error(ErrorCode::kUnavailable, "cannot start " + argv[0]);
-  }
-  return pid;
 }
 
 // A zygote process, which handles one request at a time.
 struct Process {
   OutputTail output;
   Channel channel;
-  pid_t pid;  // 0: a twin whose pid is not known yet; it ends when its channel closes.
+  // 0: a zygote that another one forks and whose pid is not known yet.  It ends when its channel
+  // closes.
+  pid_t pid;
 
   Process(OutputTail tail, Channel ours, pid_t process)
       : output(std::move(tail)), channel(std::move(ours)), pid(process) {}
@@ -208,28 +173,32 @@ struct Zygote::State {
   mutable std::mutex protections_mutex;
   std::set<std::string> protections_off;  // Guarded by protections_mutex.
 
-  // Starts the process.  With `twin`, it also forks that zygote's process, once it has imported
+  // Starts the process.  With `sibling`, it also forks that zygote's process, once it has imported
   // torch.
-  Status start(State* twin = nullptr) {
+  Status start(State* sibling = nullptr) {
+    MC_CHECK(process == nullptr);
     MC_TRY_VOID(sandbox::become_reaper(), "PyTorch process");
     MC_TRY(auto pipe, OutputTail::create(kErrorTailBytes), "PyTorch process");
     MC_TRY(auto ends, Channel::create_pair(), "PyTorch process");
-    std::vector<std::string> argv = arguments_for(options, ends.second.get());
-    std::vector<int> of_twin;
-    std::optional<std::pair<OutputTail, Fd>> twin_pipe;
-    std::optional<std::pair<Channel, Fd>> twin_ends;
-    if (twin != nullptr) {
-      MC_TRY(twin_pipe, OutputTail::create(kErrorTailBytes), "PyTorch process");
-      MC_TRY(twin_ends, Channel::create_pair(), "PyTorch process");
-      of_twin = {twin_ends->second.get(), twin_pipe->second.get()};
-      argv.insert(argv.end(), {"--twin", twin_argument(twin->options, of_twin)});
+    const int output = pipe.second.get(), channel = ends.second.get();
+    Program program{.argv = arguments_for(options, channel),
+                    .descriptors = {{output, 1}, {output, 2}, {channel, channel}},
+                    .has_input = false,
+                    .environment = environment(options)};
+    std::optional<std::pair<OutputTail, Fd>> its_pipe;
+    std::optional<std::pair<Channel, Fd>> its_ends;
+    if (sibling != nullptr) {
+      MC_CHECK(sibling != this && sibling->process == nullptr);
+      MC_TRY(its_pipe, OutputTail::create(kErrorTailBytes), "PyTorch process");
+      MC_TRY(its_ends, Channel::create_pair(), "PyTorch process");
+      const std::vector<int> fds = {its_ends->second.get(), its_pipe->second.get()};
+      for (const int fd : fds) program.descriptors.emplace_back(fd, fd);
+      program.argv.insert(program.argv.end(), {"--twin", sibling_argument(sibling->options, fds)});
     }
-    MC_TRY(const pid_t pid,
-           start_process(argv, environment(options), ends.second.get(), pipe.second.get(), of_twin),
-           "PyTorch process");
-    if (twin != nullptr) {
-      twin->process =
-          std::make_unique<Process>(std::move(twin_pipe->first), std::move(twin_ends->first), 0);
+    MC_TRY(const pid_t pid, start_program(program), "PyTorch process");
+    if (sibling != nullptr) {
+      sibling->process =
+          std::make_unique<Process>(std::move(its_pipe->first), std::move(its_ends->first), 0);
     }
     spdlog::debug("PyTorch process {} of {}: started", pid,
                   options.roles == Roles::kTrusted ? "the trusted" : "candidates");
@@ -242,7 +211,7 @@ struct Zygote::State {
   Status await_start() {
     if (process == nullptr) MC_TRY_VOID(start(), "restart the PyTorch process");
     if (!pytorch_version.empty()) return ok();
-    MC_TRY(const Json hello, ask({{"op", "hello"}}, {}, kStartLimit), "start the PyTorch process");
+    MC_TRY(const Json hello, call({{"op", "hello"}}, {}, kStartLimit), "start the PyTorch process");
     pytorch_version = hello.value("pytorch", "?");
     if (process->pid == 0) process->pid = hello.value("pid", 0);
     files = hello.value("files", files);
@@ -251,10 +220,10 @@ struct Zygote::State {
 
   // Sends a request.  A zygote that does not respond in time is killed: its late response would be
   // taken for the response to the next request.
-  Result<Json> ask(const Json& question, const std::vector<int>& fds, std::chrono::seconds limit) {
+  Result<Json> call(const Json& request, const std::vector<int>& fds, std::chrono::seconds limit) {
     MC_CHECK(process != nullptr);
     const auto wait = wait_until(std::chrono::steady_clock::now() + limit);
-    const Status sent = process->channel.send(question.dump(), fds, wait);
+    const Status sent = process->channel.send(request.dump(), fds, wait);
     auto message = sent ? process->channel.receive(wait) : Result<Message>(sent.error());
     if (!message) {
       const Error error =
@@ -263,8 +232,8 @@ struct Zygote::State {
       process.reset();
       return error;
     }
-    Json answer = Json::parse(message->json, nullptr, false);
-    if (is_ok(message->json)) return answer;
+    Json response = Json::parse(message->json, nullptr, false);
+    if (is_ok(message->json)) return response;
     const auto refusal = decode_refusal(message->json);
     return Error{
         ErrorCode::kUnavailable,
@@ -305,6 +274,7 @@ Result<std::unique_ptr<Zygote>> Zygote::start(const ZygoteOptions& options) {
 Result<ZygotePair> Zygote::start_pair(const ZygoteOptions& trusted,
                                       const ZygoteOptions& candidates) {
   MC_CHECK(trusted.python == candidates.python);
+  MC_CHECK(trusted.roles == Roles::kTrusted && candidates.roles == Roles::kCandidates);
   // Different environments may load different libraries.
   if (trusted.environment != candidates.environment) {
     MC_TRY(auto judges, start(trusted), "PyTorch process");
@@ -336,42 +306,42 @@ Result<Session> Zygote::spawn_once(Role role, const ChildLimits& limits) {
   MC_CHECK(limits.memory_bytes > 0 && limits.threads_max > 0);
   MC_TRY(auto output, OutputTail::create(kOutputTailBytes), "spawn");
   MC_TRY(auto ends, Channel::create_pair(), "spawn");
-  std::optional<ArtifactMount> shelf;
+  MC_CHECK(limits.device_channel < 0 || role == Role::kCandidate);
+  std::optional<ArtifactMount> artifacts;
   if (role == Role::kCandidate) {
-    MC_TRY(shelf, ArtifactMount::create(), "spawn");
+    MC_TRY(artifacts, ArtifactMount::create(), "spawn");
   }
   sandbox::Profile profile;
-  Json answer;
+  Json response;
   {
     const std::lock_guard lock(state_->mutex);
     MC_TRY_VOID(state_->await_start(), "spawn");
-    profile = profile_for(role, limits, state_->files, shelf ? shelf->path() : "");
-    const Json question{
+    profile = profile_for(role, limits, state_->files, artifacts ? artifacts->path() : "");
+    const Json request{
         {"op", "spawn"},
         {"role", name_of(role)},
         {"imports", limits.imports},
         {"environment", has_device(role, limits) ? limits.environment : std::vector<std::string>()},
         {"sandbox", Json::parse(sandbox::to_json(profile))}};
     std::vector<int> given = {ends.second.get(), output.second.get()};
-    if (role == Role::kCandidate && limits.device_channel >= 0) {
-      given.push_back(limits.device_channel);
-    }
-    MC_TRY(answer, state_->ask(question, given, state_->options.spawn_limit),
+    if (limits.device_channel >= 0) given.push_back(limits.device_channel);
+    MC_TRY(response, state_->call(request, given, state_->options.spawn_limit),
            std::string("start the ") + name_of(role));
   }
   ends.second.reset();
   output.second.reset();
-  MC_TRY(sandbox::Child child, sandbox::Child::adopt(answer.at("pid").get<pid_t>(), profile),
+  MC_TRY(sandbox::Child child, sandbox::Child::adopt(response.at("pid").get<pid_t>(), profile),
          "adopt");
   auto impl = std::unique_ptr<Session::Impl>(
       new Session::Impl{std::move(output.first), std::move(ends.first), handle_of(std::move(child)),
-                        std::move(shelf)});
-  bool& sees_shelf = impl->sees_shelf;
-  impl->name = fmt::format("{} {}", name_of(role), answer.at("pid").get<pid_t>());
+                        std::move(artifacts)});
+  bool& sees_mount = impl->sees_mount;
+  impl->name = fmt::format("{} {}", name_of(role), response.at("pid").get<pid_t>());
   spdlog::debug("{}: started", impl->name);
   Session session(std::move(impl));
-  MC_TRY(const auto missing, ask_protections(session), std::string("start the ") + name_of(role));
-  sees_shelf = std::ranges::none_of(missing, [](const std::string& protection) {
+  MC_TRY(const auto missing, request_protections(session),
+         std::string("start the ") + name_of(role));
+  sees_mount = std::ranges::none_of(missing, [](const std::string& protection) {
     return protection == "mount_namespace" || protection == "hidden_paths";
   });
   const std::lock_guard lock(state_->protections_mutex);

@@ -58,8 +58,8 @@ if "--twin" in sys.argv:
 channel = socket.socket(fileno=int(sys.argv[sys.argv.index("--channel") + 1]))
 roles = sys.argv[sys.argv.index("--roles") + 1]
 while True:
-    question, descriptors = receive(channel)
-    if question["op"] == "hello":
+    request, descriptors = receive(channel)
+    if request["op"] == "hello":
         send(channel, {"pytorch": "fake " + roles, "files": [], "pid": os.getpid()})
         continue
     read_end, write_end = os.pipe()
@@ -107,8 +107,8 @@ class ZygoteTest : public testing::Test {
   std::string maker() {
     auto session = zygote_->spawn(Role::kJudge, {});
     if (!session) return session.error().message;
-    const Answer answer = session->ask("{}", nullptr, kTestTimeMax);
-    const auto* reply = std::get_if<Reply>(&answer);
+    const CallResult response = session->call("{}", nullptr, kTestTimeMax);
+    const auto* reply = std::get_if<Reply>(&response);
     return reply == nullptr ? "no reply" : reply->json;
   }
 
@@ -165,9 +165,9 @@ TEST_F(ZygoteTest, IsReplacedWhereItDied) {
   EXPECT_EQ(maker(), kOfTheSecond);
   EXPECT_EQ(maker(), kOfTheSecond);
   // An earlier child is still alive.
-  const Answer answer = before->ask("{}", nullptr, kTestTimeMax);
-  ASSERT_TRUE(std::holds_alternative<Reply>(answer));
-  EXPECT_EQ(std::get<Reply>(answer).json, kOfTheFirst);
+  const CallResult response = before->call("{}", nullptr, kTestTimeMax);
+  ASSERT_TRUE(std::holds_alternative<Reply>(response));
+  EXPECT_EQ(std::get<Reply>(response).json, kOfTheFirst);
 }
 
 TEST_F(ZygoteTest, IsReplacedAfterALateResponse) {

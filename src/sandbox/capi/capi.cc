@@ -19,7 +19,7 @@ using mc::sandbox::Profile;
 using mc::sandbox::SandboxHandle;
 
 // State of this process: there is a fork between the two calls, so the caller cannot pass it.
-std::optional<SandboxHandle> g_threshold;
+std::optional<SandboxHandle> g_handle;
 std::string g_missing = "[]";
 
 int report(const std::string& message, char* error, int error_size) {
@@ -39,18 +39,18 @@ std::string missing_json(const std::vector<mc::sandbox::Missing>& missing) {
 
 mc::Status leave(const char* profile_json) {
   MC_TRY(const Profile profile, mc::sandbox::parse_profile(profile_json), "sandbox");
-  MC_TRY(g_threshold, mc::sandbox::unshare_namespaces(profile), "sandbox");
+  MC_TRY(g_handle, mc::sandbox::unshare_namespaces(profile), "sandbox");
   return mc::ok();
 }
 
 mc::Status enter(const char* profile_json, std::span<const int> keep_fds) {
-  if (!g_threshold) {
+  if (!g_handle) {
     return mc::Error{mc::ErrorCode::kInvalidInput, "mc_sandbox_unshare() was not called"};
   }
   MC_TRY(const Profile profile, mc::sandbox::parse_profile(profile_json), "sandbox");
-  MC_TRY(const auto missing, mc::sandbox::enter(profile, std::move(*g_threshold), keep_fds),
+  MC_TRY(const auto missing, mc::sandbox::enter(profile, std::move(*g_handle), keep_fds),
          "sandbox");
-  g_threshold.reset();
+  g_handle.reset();
   g_missing = missing_json(missing);
   return mc::ok();
 }

@@ -39,18 +39,18 @@ class TimedFakes {
   int64_t launches_own = 2;     // In each call.
   int64_t long_calls = 0;       // In each batch.
   std::vector<worker::Kernel> kernels{{.name = "kernel", .owner = "", .launches = 1, .us = 8}};
-  worker::JudgeTimePlanAnswer plan{.inputs_bytes = 512,
-                                   .outputs_bytes = 512,
-                                   .operations = 1,
-                                   .written = {1},
-                                   .draws_again = true};
+  worker::JudgeTimePlanResponse plan{.inputs_bytes = 512,
+                                     .outputs_bytes = 512,
+                                     .operations = 1,
+                                     .written = {1},
+                                     .draws_again = true};
   std::string problem;  // The problem of every output; "" where all are right.
 
   // ---- The events so far.
   // The calls whose outputs the judge compared.
   std::vector<int64_t> checked;
-  std::vector<int64_t> drawn;               // The number of each batch with generated inputs.
-  std::vector<int64_t> drawn_when_checked;  // The last element of `drawn` at each comparison.
+  std::vector<int64_t> generated;           // The number of each batch with generated inputs.
+  std::vector<int64_t> drawn_when_checked;  // The last element of `generated` at each comparison.
   // One element of each for every batch that a device process started.
   std::vector<int64_t> calls;
   std::vector<bool> gated;

@@ -60,11 +60,11 @@ void FakeTime::pass(Clock::Seconds time) const {
 
 struct FakeWorker::State {
   FakeTime time;
-  std::map<std::string, Answering> script{};
+  std::map<std::string, Operation> script{};
   std::vector<std::string> asked{};
   int num_sessions = 0;
   int num_alive = 0;
-  bool rests = false;
+  bool is_suspended = false;
 };
 
 class FakeWorker::Handle final : public ChildHandle {
@@ -78,7 +78,7 @@ class FakeWorker::Handle final : public ChildHandle {
   ~Handle() override { kill_tree(); }
 
   std::optional<Ending> await(const Awaited& awaited) override {
-    MC_CHECK(!rests_);
+    MC_CHECK(!is_suspended_);
     const short events = awaited.ready == sandbox::Child::Ready::kToRead ? POLLIN : POLLOUT;
     for (int looks = 0; looks < kLooksMax && !hangs_; ++looks) {
       if (events == POLLIN && awaited.fd >= 0 && has_bytes(awaited.fd)) return std::nullopt;
@@ -98,8 +98,8 @@ class FakeWorker::Handle final : public ChildHandle {
     return has_bytes(channel) || ending_;
   }
 
-  void stop() override { state_->rests = rests_ = true; }
-  void go_on() override { state_->rests = rests_ = false; }
+  void stop() override { state_->is_suspended = is_suspended_ = true; }
+  void go_on() override { state_->is_suspended = is_suspended_ = false; }
   void kill_tree() override { end(sandbox::Signaled{SIGKILL}); }
   int64_t memory_peak_bytes() const override { return 0; }
 
@@ -113,9 +113,9 @@ class FakeWorker::Handle final : public ChildHandle {
 
   // Reads the available bytes, reacts to a complete request, and writes as much as fits.
   void go_further() {
-    if (ending_ || rests_) return;
-    if (!question_) receive();
-    if (question_) react();
+    if (ending_ || is_suspended_) return;
+    if (!request_) receive();
+    if (request_) react();
     while (!ending_ && !unsent_.empty() && send()) continue;
   }
 
@@ -143,18 +143,18 @@ class FakeWorker::Handle final : public ChildHandle {
     std::memcpy(&length, received_.data(), sizeof length);
     if (received_.size() < kHeaderBytes + length) return;
     MC_CHECK(received_.size() == kHeaderBytes + length);  // At most one request at a time.
-    question_ = received_.substr(kHeaderBytes);
+    request_ = received_.substr(kHeaderBytes);
     received_.clear();
-    operation_ = Json::parse(*question_).at("op");
+    operation_ = Json::parse(*request_).at("op");
     state_->asked.push_back(operation_);
   }
 
   void react() {
-    const auto answering = state_->script.find(operation_);
-    MC_CHECK(answering != state_->script.end());
-    const Reaction reaction = answering->second.react(*question_, region_);
+    const auto found = state_->script.find(operation_);
+    MC_CHECK(found != state_->script.end());
+    const Reaction reaction = found->second.react(*request_, region_);
     if (std::holds_alternative<Later>(reaction)) return;
-    question_.reset();
+    request_.reset();
     region_.reset();
     hangs_ = std::holds_alternative<Hangs>(reaction);
     if (const auto* death = std::get_if<ProcessEnd>(&reaction)) {
@@ -163,7 +163,7 @@ class FakeWorker::Handle final : public ChildHandle {
     }
     if (const auto* refusal = std::get_if<ErrorReply>(&reaction)) say(json_of(*refusal), false);
     if (const auto* json = std::get_if<std::string>(&reaction)) {
-      say(*json, answering->second.has_region);
+      say(*json, found->second.has_region);
     }
   }
 
@@ -200,21 +200,21 @@ class FakeWorker::Handle final : public ChildHandle {
 
   std::shared_ptr<State> state_;
   Fd socket_;
-  std::string received_;                 // The received part of an incomplete request.
-  Fd region_;                            // The region of that request.
-  std::optional<std::string> question_;  // The request without a response so far.
-  std::string operation_;                // The operation of that request.
-  std::string unsent_;                   // The unsent rest of a response.
-  Fd shown_;                             // The descriptor of that response.
-  bool rests_ = false;
+  std::string received_;                // The received part of an incomplete request.
+  Fd region_;                           // The region of that request.
+  std::optional<std::string> request_;  // The request without a response so far.
+  std::string operation_;               // The operation of that request.
+  std::string unsent_;                  // The unsent rest of a response.
+  Fd shown_;                            // The descriptor of that response.
+  bool is_suspended_ = false;
   bool hangs_ = false;
   std::optional<Ending> ending_;
 };
 
 FakeWorker::FakeWorker(FakeTime time) : state_(std::make_shared<State>(State{std::move(time)})) {}
 
-void FakeWorker::set(const std::string& operation, Answering answering) {
-  state_->script[operation] = std::move(answering);
+void FakeWorker::set(const std::string& name, Operation operation) {
+  state_->script[name] = std::move(operation);
 }
 
 Session FakeWorker::session() const {
@@ -228,6 +228,6 @@ Session FakeWorker::session() const {
 const std::vector<std::string>& FakeWorker::asked() const { return state_->asked; }
 int FakeWorker::num_sessions() const { return state_->num_sessions; }
 int FakeWorker::num_alive() const { return state_->num_alive; }
-bool FakeWorker::rests() const { return state_->rests; }
+bool FakeWorker::is_suspended() const { return state_->is_suspended; }
 
 }  // namespace mc::worker

@@ -6,8 +6,8 @@
 // its session polls it, and a hang ends immediately.
 //
 //   FakeWorker judge;
-//   judge.on<JudgeTrialQuestion>([](const auto& asked, const Fd&) {
-//     return JudgeTrialAnswer{.digest = std::to_string(asked.index)};
+//   judge.on<JudgeTrialRequest>([](const auto& asked, const Fd&) {
+//     return JudgeTrialResponse{.digest = std::to_string(asked.index)};
 //   });
 //   Session session = judge.session();
 #ifndef MC_WORKER_FAKES_FAKE_WORKER_H_
@@ -51,31 +51,31 @@ class FakeWorker {
  public:
   explicit FakeWorker(FakeTime time = {});
 
-  // From now on the worker reacts to `Question` with `react(question, region)`: a response to it,
+  // From now on the worker reacts to `Request` with `react(request, region)`: a response to it,
   // or a Reaction.
-  template <typename Question, typename React>
+  template <typename Request, typename React>
   void on(React react) {
-    set(name_of<Question>(), {Question::Answer::kHasRegion,
-                              [react](const std::string& json, const Fd& region) -> Reaction {
-                                const auto asked = Question::from_json(json);
-                                MC_CHECK(asked.has_value());
-                                MC_CHECK(region.is_open() == Question::kHasRegion);
-                                return reaction_of(react(*asked, region));
-                              }});
+    set(name_of<Request>(),
+        {Request::Body::kHasRegion, [react](const std::string& json, const Fd& region) -> Reaction {
+           const auto asked = Request::from_json(json);
+           MC_CHECK(asked.has_value());
+           MC_CHECK(region.is_open() == Request::kHasRegion);
+           return reaction_of(react(*asked, region));
+         }});
   }
   // The same for a constant response.
-  template <typename Question>
-  void say(typename Question::Answer answer) {
-    on<Question>([answer](const Question&, const Fd&) { return answer; });
+  template <typename Request>
+  void say(typename Request::Body response) {
+    on<Request>([response](const Request&, const Fd&) { return response; });
   }
-  template <typename Question>
+  template <typename Request>
   void fail(Reaction reaction) {
-    on<Question>([reaction](const Question&, const Fd&) { return reaction; });
+    on<Request>([reaction](const Request&, const Fd&) { return reaction; });
   }
   // Responds with a message that the definition does not allow.
-  template <typename Question>
-  void say_raw(const std::string& json, bool has_region = Question::Answer::kHasRegion) {
-    set(name_of<Question>(), {has_region, [json](auto&, auto&) -> Reaction { return json; }});
+  template <typename Request>
+  void say_raw(const std::string& json, bool has_region = Request::Body::kHasRegion) {
+    set(name_of<Request>(), {has_region, [json](auto&, auto&) -> Reaction { return json; }});
   }
 
   // A new child that follows this script; each child has its own state.
@@ -87,32 +87,32 @@ class FakeWorker {
   int num_sessions() const;
   int num_alive() const;
   // True if the newest child is stopped.
-  bool rests() const;
+  bool is_suspended() const;
 
  private:
-  struct Answering {
+  struct Operation {
     bool has_region = false;
     std::function<Reaction(const std::string& json, const Fd& region)> react;
   };
   struct State;
   class Handle;
 
-  template <typename Question>
+  template <typename Request>
   static std::string name_of() {
-    return unquoted(Question::kFrame.json);
+    return unquoted(Request::kFrame.json);
   }
   static std::string unquoted(std::string_view quoted) {
     return std::string(quoted.substr(1, quoted.size() - 2));
   }
-  template <typename Said>
-  static Reaction reaction_of(const Said& said) {
-    if constexpr (std::is_convertible_v<Said, Reaction>) {
-      return said;
+  template <typename Body>
+  static Reaction reaction_of(const Body& response) {
+    if constexpr (std::is_convertible_v<Body, Reaction>) {
+      return response;
     } else {
-      return said.to_json();
+      return response.to_json();
     }
   }
-  void set(const std::string& operation, Answering answering);
+  void set(const std::string& name, Operation operation);
 
   // The owners are this object and each session's handle.
   std::shared_ptr<State> state_;

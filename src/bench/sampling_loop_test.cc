@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/course.h"
+#include "bench/sampling_loop.h"
 
 #include <algorithm>
 #include <atomic>
@@ -84,7 +84,7 @@ struct Records {
   bool operator==(const Records&) const = default;
 };
 
-// A simple sequential implementation of a course in an empty store.
+// A simple sequential implementation of a loop in an empty store.
 struct Twin {
   Records records;
   std::map<AnswerKey, sample::Messages> asked;             // The messages of each request.
@@ -92,13 +92,13 @@ struct Twin {
   int64_t num_failed = 0;
   int64_t num_passed = 0;
 
-  Twin(const World& world, const CourseOptions& options) {
+  Twin(const World& world, const SamplingOptions& options) {
     for (const sample::Item& item : items_of(world)) {
       for (int64_t i = 0; i < options.samples; ++i) play(world, options, item, i);
     }
   }
 
-  void play(const World& world, const CourseOptions& options, const sample::Item& item,
+  void play(const World& world, const SamplingOptions& options, const sample::Item& item,
             int64_t number) {
     sample::Messages messages = item.prompt;
     for (int64_t turn = 0; turn < options.turns; ++turn) {
@@ -190,7 +190,7 @@ class FakeSampler final : public Sampler {
   std::mutex mutex_;
 };
 
-// A sampler that answers "wrong", until a given request, which ends the whole course.
+// A sampler that answers "wrong", until a given request, which ends the whole loop.
 class FailingSampler final : public Sampler {
  public:
   explicit FailingSampler(int num_answers) : num_answers_(num_answers) {}
@@ -204,12 +204,12 @@ class FailingSampler final : public Sampler {
   std::atomic<int> num_answers_;
 };
 
-// A folder in memory if the machine has one, because a course waits for the disk at each record.
+// A folder in memory if the machine has one, because a loop waits for the disk at each record.
 Result<TemporaryDirectory> temporary_folder() {
   const std::filesystem::path memory = "/dev/shm";
   std::error_code ignored;
-  return std::filesystem::exists(memory, ignored) ? TemporaryDirectory::create_in(memory, "course")
-                                                  : TemporaryDirectory::create("course");
+  return std::filesystem::exists(memory, ignored) ? TemporaryDirectory::create_in(memory, "loop")
+                                                  : TemporaryDirectory::create("loop");
 }
 
 // A store with one run.
@@ -240,22 +240,22 @@ struct OpenStore {
   std::optional<store::Run> run;
 };
 
-// All effects of a course.
+// All effects of a loop.
 struct Played {
   std::vector<std::pair<AnswerKey, sample::Messages>> asked;
   std::vector<size_t> num_of_each_call;
   std::vector<std::pair<std::string, std::string>> judged;
-  CourseProgress last;
-  Result<CourseEnd> end = CourseEnd();
+  SamplingProgress last;
+  Result<SamplingEnd> end = SamplingEnd();
 };
 
-Played play(const World& world, const CourseOptions& options, Takes takes, OpenStore& store) {
+Played play(const World& world, const SamplingOptions& options, Takes takes, OpenStore& store) {
   FakeEvaluator evaluator(world);
   FakeSampler sampler(world, takes, &evaluator);
   const std::vector<sample::Item> items = items_of(world);
   Played out;
   int64_t num_verdicts = 0;
-  const auto observe = [&](const CourseProgress& progress) {
+  const auto observe = [&](const SamplingProgress& progress) {
     EXPECT_GE(progress.num_verdicts, num_verdicts);
     EXPECT_GE(progress.num_waiting, 0);
     EXPECT_GE(progress.num_sampling, 0);
@@ -263,8 +263,8 @@ Played play(const World& world, const CourseOptions& options, Takes takes, OpenS
     num_verdicts = progress.num_verdicts;
     out.last = progress;
   };
-  const Course course(*store.run, items, options, observe);
-  out.end = course.run(&sampler, evaluator);
+  const SamplingLoop loop(*store.run, items, options, observe);
+  out.end = loop.run(&sampler, evaluator);
   out.asked = sampler.asked;
   out.num_of_each_call = sampler.num_of_each_call;
   out.judged = evaluator.calls;
@@ -281,10 +281,10 @@ std::map<AnswerKey, std::string> words_of(
   return out;
 }
 
-CourseOptions options_of(std::mt19937_64& random) {
+SamplingOptions options_of(std::mt19937_64& random) {
   return {.samples = 1 + static_cast<int64_t>(random() % 5),
           .turns = 1 + static_cast<int64_t>(random() % 3),
-          .askers = 1 + static_cast<int>(random() % 4),
+          .concurrency = 1 + static_cast<int>(random() % 4),
           .judges = 1 + static_cast<int>(random() % 3)};
 }
 
@@ -300,7 +300,7 @@ class Courses : public testing::TestWithParam<Takes> {
 TEST_P(Courses, RequestAndJudgeLikeTheReference) {
   for (int round = 0; round < 20; ++round) {
     const World world{.seed = random_()};
-    const CourseOptions options = options_of(random_);
+    const SamplingOptions options = options_of(random_);
     const Twin twin(world, options);
     OpenStore store;
     const Played played = play(world, options, GetParam(), store);
@@ -327,7 +327,7 @@ TEST_P(Courses, RequestAndJudgeLikeTheReference) {
 TEST_P(Courses, ReachTheSameEndFromAnyPartialStore) {
   for (int round = 0; round < 15; ++round) {
     const World world{.seed = random_(), .has_faults = false};
-    const CourseOptions options = options_of(random_);
+    const SamplingOptions options = options_of(random_);
     OpenStore whole;
     ASSERT_TRUE(play(world, options, GetParam(), whole).end);
     // The records of each sample in order; the store is filled with a random prefix of each.
@@ -368,7 +368,7 @@ TEST_P(Courses, ReachTheSameEndFromAnyPartialStore) {
 TEST_P(Courses, RetryFailuresThatAreNotTheModelsFault) {
   for (int round = 0; round < 10; ++round) {
     World world{.seed = random_()};
-    const CourseOptions options = options_of(random_);
+    const SamplingOptions options = options_of(random_);
     OpenStore store;
     ASSERT_TRUE(play(world, options, GetParam(), store).end);
     world.has_faults = false;
@@ -386,10 +386,10 @@ INSTANTIATE_TEST_SUITE_P(, Courses, testing::Values(Takes::kOne, Takes::kAll),
 
 // ---- One by one ---------------------------------------------------------------------------------
 
-TEST(Course, RequestsInWavesIfTheSamplerTakesAllRequests) {
+TEST(SamplingLoop, RequestsInWavesIfTheSamplerTakesAllRequests) {
   // Each text is different, and no sample passes within two turns.
   World world{.seed = 1, .num_texts = 1'000'000, .has_faults = false};
-  const CourseOptions options{.samples = 4, .turns = 2};
+  const SamplingOptions options{.samples = 4, .turns = 2};
   while (Twin(world, options).num_passed > 0) ++world.seed;
   OpenStore store;
   const Played played = play(world, options, Takes::kAll, store);
@@ -399,7 +399,7 @@ TEST(Course, RequestsInWavesIfTheSamplerTakesAllRequests) {
   }
 }
 
-TEST(Course, PlansTheRemainingWork) {
+TEST(SamplingLoop, PlansTheRemainingWork) {
   const World world{.seed = 1};
   const std::vector<sample::Item> items = items_of(world);
   OpenStore store;
@@ -412,20 +412,20 @@ TEST(Course, PlansTheRemainingWork) {
   one = {.key = {"a", 1, 0}, .reward = {}, .verdict = {}};
   one.verdict.outcome = task::Infra{};
   ASSERT_TRUE(store.run->add(one));
-  const Course course(*store.run, items, {.samples = 2, .turns = 2}, [](const auto&) {});
+  const SamplingLoop loop(*store.run, items, {.samples = 2, .turns = 2}, [](const auto&) {});
   FakeSampler sampler(world, Takes::kOne, nullptr);
-  const auto with = course.plan(&sampler);
+  const auto with = loop.plan(&sampler);
   ASSERT_TRUE(with);
   EXPECT_EQ(with->num_to_ask, 5U) << "the second turn of a#0, and two samples of two tasks";
   EXPECT_EQ(with->num_to_judge, 1U) << "what the machine failed at";
   EXPECT_EQ(with->num_judged, 1);
-  const auto without = course.plan(nullptr);
+  const auto without = loop.plan(nullptr);
   ASSERT_TRUE(without);
   EXPECT_EQ(without->num_to_ask, 0U);
   EXPECT_EQ(without->num_to_judge, 1U);
 }
 
-TEST(Course, JudgesStoredAnswersOfAnySampleAndTurn) {
+TEST(SamplingLoop, JudgesStoredAnswersOfAnySampleAndTurn) {
   const World world{.seed = 5, .has_faults = false};
   const std::vector<sample::Item> items = items_of(world);
   OpenStore store;
@@ -433,15 +433,15 @@ TEST(Course, JudgesStoredAnswersOfAnySampleAndTurn) {
     ASSERT_TRUE(store.run->add(Answer{.key = key, .completion = "text 1"}));
   }
   FakeEvaluator evaluator(world);
-  const Course course(*store.run, items, {}, [](const auto&) {});
-  ASSERT_TRUE(course.run(nullptr, evaluator));
+  const SamplingLoop loop(*store.run, items, {}, [](const auto&) {});
+  ASSERT_TRUE(loop.run(nullptr, evaluator));
   EXPECT_EQ(store.records().outcomes.size(), 3U);
   EXPECT_EQ(evaluator.calls.size(), 2U) << "the two answers to one task are equal";
 }
 
-TEST(Course, LimitsTheTokensOfTheVerifiersFeedback) {
+TEST(SamplingLoop, LimitsTheTokensOfTheVerifiersFeedback) {
   World world{.seed = 1, .has_faults = false};
-  const CourseOptions options{.samples = 1, .turns = 2, .feedback_tokens = 50};
+  const SamplingOptions options{.samples = 1, .turns = 2, .feedback_tokens = 50};
   while (Twin(world, options).num_passed > 0) ++world.seed;
   OpenStore store;
   const Played played = play(world, options, Takes::kOne, store);
@@ -452,11 +452,11 @@ TEST(Course, LimitsTheTokensOfTheVerifiersFeedback) {
   }
 }
 
-TEST(Course, EndsAfterTheMaximumNumberOfFailures) {
+TEST(SamplingLoop, EndsAfterTheMaximumNumberOfFailures) {
   World world{.seed = 1};
   world.tasks.clear();
   for (int i = 0; i < 200; ++i) world.tasks.push_back(fmt::format("task {}", i));
-  const CourseOptions options{.samples = 1, .askers = 1, .failures_max = 3};
+  const SamplingOptions options{.samples = 1, .concurrency = 1, .failures_max = 3};
   OpenStore store;
   const Played played = play(world, options, Takes::kOne, store);
   ASSERT_FALSE(played.end);
@@ -465,9 +465,9 @@ TEST(Course, EndsAfterTheMaximumNumberOfFailures) {
   EXPECT_EQ(store.run->answers()->size(), played.asked.size() - 3) << "answers are kept";
 }
 
-TEST(Course, CountsTheReasonsOfRequestsWithoutAnAnswer) {
+TEST(SamplingLoop, CountsTheReasonsOfRequestsWithoutAnAnswer) {
   const World world{.seed = 1};
-  const CourseOptions options{.samples = 20};
+  const SamplingOptions options{.samples = 20};
   OpenStore store;
   const Played played = play(world, options, Takes::kOne, store);
   ASSERT_TRUE(played.end);
@@ -476,43 +476,43 @@ TEST(Course, CountsTheReasonsOfRequestsWithoutAnAnswer) {
   EXPECT_EQ(played.end->last_failure->message, "too long");
 }
 
-TEST(Course, EndsIfNoRequestCanBeAnsweredAndKeepsEarlierAnswers) {
+TEST(SamplingLoop, EndsIfNoRequestCanBeAnsweredAndKeepsEarlierAnswers) {
   const World world{.seed = 1, .has_faults = false};
   const std::vector<sample::Item> items = items_of(world);
   OpenStore store;
   FakeEvaluator evaluator(world);
   FailingSampler sampler(4);
-  const Course course(*store.run, items, {.samples = 5}, [](const auto&) {});
-  const auto end = course.run(&sampler, evaluator);
+  const SamplingLoop loop(*store.run, items, {.samples = 5}, [](const auto&) {});
+  const auto end = loop.run(&sampler, evaluator);
   ASSERT_FALSE(end);
   EXPECT_THAT(end.error().message, HasSubstr("the server is down"));
   EXPECT_EQ(store.run->answers()->size(), 4U);
 }
 
-TEST(Course, OpensTheEvaluatorForTheFirstAnswerAndEndsWithItsError) {
+TEST(SamplingLoop, OpensTheEvaluatorForTheFirstAnswerAndEndsWithItsError) {
   const World world{.seed = 1, .has_faults = false};
   const std::vector<sample::Item> items = items_of(world);
   OpenStore opened;
   int num_opened = 0;
-  const Course course(*opened.run, items, {.judges = 1}, [](const auto&) {});
+  const SamplingLoop loop(*opened.run, items, {.judges = 1}, [](const auto&) {});
   const auto open = [&]() -> Result<task::Evaluator*> {
     ++num_opened;
     return Error{ErrorCode::kUnavailable, "no sandbox"};
   };
   FailingSampler down(0);
-  const auto unanswered = course.run(&down, open);
+  const auto unanswered = loop.run(&down, open);
   ASSERT_FALSE(unanswered);
   EXPECT_THAT(unanswered.error().message, HasSubstr("the server is down"));
   EXPECT_EQ(num_opened, 0) << "there was nothing to judge";
   FakeSampler answers(world, Takes::kOne, nullptr);
-  const auto unjudged = course.run(&answers, open);
+  const auto unjudged = loop.run(&answers, open);
   ASSERT_FALSE(unjudged);
   EXPECT_THAT(unjudged.error().message, HasSubstr("no sandbox"));
   EXPECT_EQ(num_opened, 1);
   EXPECT_FALSE(opened.records().texts.empty()) << "what was answered is kept";
 }
 
-TEST(Course, EndsIfTheStoreCannotBeWritten) {
+TEST(SamplingLoop, EndsIfTheStoreCannotBeWritten) {
   const World world{.seed = 1, .has_faults = false};
   const std::vector<sample::Item> items = items_of(world);
   const OpenStore store;
@@ -521,8 +521,8 @@ TEST(Course, EndsIfTheStoreCannotBeWritten) {
   store::Run run = (*reader)->runs()->at(0);
   FakeEvaluator evaluator(world);
   FakeSampler sampler(world, Takes::kOne, nullptr);
-  const Course course(run, items, {.samples = 5}, [](const auto&) {});
-  const auto end = course.run(&sampler, evaluator);
+  const SamplingLoop loop(run, items, {.samples = 5}, [](const auto&) {});
+  const auto end = loop.run(&sampler, evaluator);
   ASSERT_FALSE(end);
   EXPECT_EQ(end.error().code, ErrorCode::kIo);
 }

@@ -2,20 +2,21 @@
 //
 // WarmPool: children that are spawned in advance and wait for a candidate.
 //
-// On a CUDA device a judge needs a third of a second to create its context; a spare has done this
-// already.  Each child serves one candidate, like any other child.  A spare costs device memory:
-// about 0.6 GiB for as long as it waits.  On the CPU a spawn is a fork, and spares gain nothing.
+// On a CUDA device a judge needs a third of a second to create its context; a child of the pool has
+// done this already.  Each child serves one candidate, like any other child.  A waiting child costs
+// device memory: about 0.6 GiB for as long as it waits.  On the CPU a spawn is a fork, and spares
+// gain nothing.
 //
 // The driver creates contexts one after the other, in whatever process.  So a caller that waits for
-// a spare loses no time, and the driver's lock is free more often.
+// a child loses no time, and the driver's lock is free more often.
 //
 //   WarmPool spares(2, [&] { return zygote.spawn(Role::kJudge, limits); });
 //   Result<Session> session = spares.wait();
 //   std::optional<Session> another = spares.take();  // Empty: spawn a child yourself.
 //
 // Thread-safe.
-#ifndef MC_WORKER_SPARES_H_
-#define MC_WORKER_SPARES_H_
+#ifndef MC_WORKER_WARM_POOL_H_
+#define MC_WORKER_WARM_POOL_H_
 
 #include <condition_variable>
 #include <cstddef>
@@ -73,4 +74,4 @@ class WarmPool {
 
 }  // namespace mc::worker
 
-#endif  // MC_WORKER_SPARES_H_
+#endif  // MC_WORKER_WARM_POOL_H_

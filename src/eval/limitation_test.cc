@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "eval/excuse.h"
+#include "eval/limitation.h"
 
 #include <gtest/gtest.h>
 
@@ -40,8 +40,8 @@ Crashed raised(std::string stage, std::vector<task::KernelFinding> findings = {}
           {}};
 }
 
-std::string first_shape_of(const std::optional<DeviceLimitation>& excuse) {
-  return excuse ? excuse->shapes.front() : "";
+std::string first_shape_of(const std::optional<DeviceLimitation>& limitation) {
+  return limitation ? limitation->shapes.front() : "";
 }
 
 TEST(DeviceLimitation, IsFoundForFailuresThatTheDeviceMayCause) {
@@ -67,21 +67,21 @@ TEST(DeviceLimitation, IsFoundForFailuresThatTheDeviceMayCause) {
       {"reduced", task::Passed{}, ""},
   };
   for (const auto& row : kTable) {
-    EXPECT_EQ(first_shape_of(excuse_for(row.outcome, plan_at(row.main), kSizes)), row.shape)
+    EXPECT_EQ(first_shape_of(limitation_for(row.outcome, plan_at(row.main), kSizes)), row.shape)
         << row.main << ' ' << task::outcome_name(row.outcome);
   }
 }
 
 TEST(DeviceLimitation, IsNoneForACandidateThatNamesNoSizeOrOwesGeneralKernels) {
   JudgePlan plan = plan_at("reduced");
-  EXPECT_FALSE(excuse_for(raised("forward"), plan, {}));
+  EXPECT_FALSE(limitation_for(raised("forward"), plan, {}));
   plan.needs_general = true;
-  EXPECT_FALSE(excuse_for(raised("forward"), plan, kSizes));
-  EXPECT_TRUE(excuse_for(TimedOut{"forward", 30, {}}, plan, {}));
+  EXPECT_FALSE(limitation_for(raised("forward"), plan, kSizes));
+  EXPECT_TRUE(limitation_for(TimedOut{"forward", 30, {}}, plan, {}));
 }
 
 TEST(DeviceLimitation, ForSizesNeedsATrialThatPassed) {
-  const DeviceLimitation refuses = *excuse_for(raised("forward"), plan_at("reduced"), kSizes);
+  const DeviceLimitation refuses = *limitation_for(raised("forward"), plan_at("reduced"), kSizes);
   EXPECT_TRUE(is_unsupported(refuses, std::vector<Tried>{{task::Passed{}}}, 60));
   EXPECT_FALSE(is_unsupported(refuses, {}, 60));  // The task cannot be judged there.
   for (const Outcome& outcome :
@@ -93,7 +93,7 @@ TEST(DeviceLimitation, ForSizesNeedsATrialThatPassed) {
 }
 
 TEST(DeviceLimitation, ForSlownessNeedsKernelTimesThatExplainIt) {
-  const DeviceLimitation slow = *excuse_for(TimedOut{"forward", 30, {}}, plan_at("native"), {});
+  const DeviceLimitation slow = *limitation_for(TimedOut{"forward", 30, {}}, plan_at("native"), {});
   const auto passed = [](double work_s) { return Tried{task::Passed{}, work_s}; };
   const Tried late{TimedOut{"forward", 30, {}}};
   const struct {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // For tests: runs a few lines of C++ in the sandbox and returns how they ended.
-#ifndef MC_SANDBOX_TEST_CHILD_H_
-#define MC_SANDBOX_TEST_CHILD_H_
+#ifndef MC_SANDBOX_TESTING_TEST_CHILD_H_
+#define MC_SANDBOX_TESTING_TEST_CHILD_H_
 
 #include <chrono>
 #include <filesystem>
@@ -57,4 +57,4 @@ inline bool comes_to_rest(pid_t init) {
 
 }  // namespace mc::sandbox
 
-#endif  // MC_SANDBOX_TEST_CHILD_H_
+#endif  // MC_SANDBOX_TESTING_TEST_CHILD_H_

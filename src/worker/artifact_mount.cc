@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/shelf.h"
+#include "worker/artifact_mount.h"
 
 #include <string>
 #include <system_error>
@@ -18,27 +18,27 @@ fs::path below(const fs::path& directory, size_t index, const fs::path& library)
 
 }  // namespace
 
-fs::path path_on_shelf(size_t index, const fs::path& library) {
-  return below(sandbox::kArtifactsPlace, index, library);
+fs::path mounted_path(size_t index, const fs::path& library) {
+  return below(sandbox::kArtifactsPath, index, library);
 }
 
 Result<ArtifactMount> ArtifactMount::create() {
   MC_TRY(TemporaryDirectory directory,
-         TemporaryDirectory::create_in(cache_directory() / "shelves", "shelf"), "artifacts");
+         TemporaryDirectory::create_in(cache_directory() / "shelves", "artifacts"), "artifacts");
   return ArtifactMount(std::move(directory));
 }
 
 Status ArtifactMount::put(const std::vector<fs::path>& libraries) const {
   for (size_t i = 0; i < libraries.size(); ++i) {
-    const fs::path place = below(path(), i, libraries[i]);
+    const fs::path target = below(path(), i, libraries[i]);
     std::error_code failure;
-    fs::create_directory(place.parent_path(), failure);
-    fs::create_hard_link(libraries[i], place, failure);
+    fs::create_directory(target.parent_path(), failure);
+    fs::create_hard_link(libraries[i], target, failure);
     if (!failure) continue;
-    fs::copy_file(libraries[i], place, failure);
+    fs::copy_file(libraries[i], target, failure);
     if (failure) {
-      return Error{ErrorCode::kIo, "cannot put " + libraries[i].string() + " to " + place.string() +
-                                       ": " + failure.message()};
+      return Error{ErrorCode::kIo, "cannot put " + libraries[i].string() + " to " +
+                                       target.string() + ": " + failure.message()};
     }
   }
   return ok();

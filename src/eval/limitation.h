@@ -13,8 +13,8 @@
 //   took at the largest size that it finished must explain why it does not finish the next one.
 //   A candidate that hangs at all but tiny sizes fails this test: it is fast at tiny ones, and time
 //   in host code is not counted.
-#ifndef MC_EVAL_EXCUSE_H_
-#define MC_EVAL_EXCUSE_H_
+#ifndef MC_EVAL_LIMITATION_H_
+#define MC_EVAL_LIMITATION_H_
 
 #include <cstdint>
 #include <optional>
@@ -23,7 +23,7 @@
 
 #include "execute/decode.h"
 #include "execute/executor.h"
-#include "task/verdict.h"
+#include "task/outcome.h"
 
 namespace mc::eval {
 
@@ -39,14 +39,14 @@ struct DeviceLimitation {
 // The limitation that would explain the failure, if any.  `sizes` are the task's own sizes that
 // were reduced and that the candidate's source contains; a candidate without such a size is not
 // made for them.
-std::optional<DeviceLimitation> excuse_for(const task::Outcome& outcome,
-                                           const execute::JudgePlan& plan,
-                                           const std::set<int64_t>& sizes);
+std::optional<DeviceLimitation> limitation_for(const task::Outcome& outcome,
+                                               const execute::JudgePlan& plan,
+                                               const std::set<int64_t>& sizes);
 
 // True where the trials confirm the limitation.  `limit_s` is the time limit of each trial.
-bool is_unsupported(const DeviceLimitation& excuse, std::span<const execute::Tried> tried,
+bool is_unsupported(const DeviceLimitation& limitation, std::span<const execute::Tried> tried,
                     double limit_s);
 
 }  // namespace mc::eval
 
-#endif  // MC_EVAL_EXCUSE_H_
+#endif  // MC_EVAL_LIMITATION_H_

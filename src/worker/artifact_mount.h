@@ -4,9 +4,9 @@
 // were compiled for its candidate, and nothing else.
 //
 // A candidate process may be in its sandbox before its candidate is known.  Therefore an empty
-// directory is mounted read-only; libraries that are added later have the paths of path_on_shelf().
-#ifndef MC_WORKER_SHELF_H_
-#define MC_WORKER_SHELF_H_
+// directory is mounted read-only; libraries that are added later have the paths of mounted_path().
+#ifndef MC_WORKER_ARTIFACT_MOUNT_H_
+#define MC_WORKER_ARTIFACT_MOUNT_H_
 
 #include <cstddef>
 #include <filesystem>
@@ -19,7 +19,7 @@ namespace mc::worker {
 
 // The path of the library with this index in a candidate process's view.  The file keeps its name,
 // which appears in findings and traces.
-std::filesystem::path path_on_shelf(size_t index, const std::filesystem::path& library);
+std::filesystem::path mounted_path(size_t index, const std::filesystem::path& library);
 
 class ArtifactMount {
  public:
@@ -35,4 +35,4 @@ class ArtifactMount {
 
 }  // namespace mc::worker
 
-#endif  // MC_WORKER_SHELF_H_
+#endif  // MC_WORKER_ARTIFACT_MOUNT_H_

@@ -2,8 +2,8 @@
 //
 // Texts from a seed that resemble CUDA source and break its rules in many ways: for property tests
 // of code that reads untrusted source.
-#ifndef MC_LEX_RANDOM_TEXT_H_
-#define MC_LEX_RANDOM_TEXT_H_
+#ifndef MC_LEX_TESTING_RANDOM_TEXT_H_
+#define MC_LEX_TESTING_RANDOM_TEXT_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -17,4 +17,4 @@ std::string random_text(std::uint64_t seed, std::size_t num_pieces);
 
 }  // namespace mc::lex
 
-#endif  // MC_LEX_RANDOM_TEXT_H_
+#endif  // MC_LEX_TESTING_RANDOM_TEXT_H_

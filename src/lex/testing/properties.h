@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Properties that the lexer has for every text, for its fuzz target and property tests.
-#ifndef MC_LEX_PROPERTIES_H_
-#define MC_LEX_PROPERTIES_H_
+#ifndef MC_LEX_TESTING_PROPERTIES_H_
+#define MC_LEX_TESTING_PROPERTIES_H_
 
 #include <string_view>
 
@@ -14,4 +14,4 @@ void check_properties(std::string_view source);
 
 }  // namespace mc::lex
 
-#endif  // MC_LEX_PROPERTIES_H_
+#endif  // MC_LEX_TESTING_PROPERTIES_H_

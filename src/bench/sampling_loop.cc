@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/course.h"
+#include "bench/sampling_loop.h"
 
 #include <algorithm>
 #include <chrono>
@@ -59,21 +59,20 @@ sample::Messages messages_of(const Sample& sample, int64_t turn) {
 
 }  // namespace
 
-class Course::State {
+class SamplingLoop::State {
  public:
-  State(const Course& course, Sampler* sampler) : course_(course), sampler_(sampler) {}
+  State(const SamplingLoop& loop, Sampler* sampler) : loop_(loop), sampler_(sampler) {}
 
   // Reads the records of the run, and queues the remaining work.
   Status load() {
     std::map<std::string, const Item*> items;
-    for (const Item& item : course_.items_) items[item.task.id] = &item;
-    for (const Item& item : course_.items_) {
+    for (const Item& item : loop_.items_) items[item.task.id] = &item;
+    for (const Item& item : loop_.items_) {
       if (sampler_ == nullptr) break;
-      for (int64_t i = 0; i < course_.options_.samples; ++i)
-        samples_[{item.task.id, i}].item = &item;
+      for (int64_t i = 0; i < loop_.options_.samples; ++i) samples_[{item.task.id, i}].item = &item;
     }
-    MC_TRY(std::vector<Answer> answers, course_.run_.answers(), "answers");
-    MC_TRY(std::vector<Judgement> judgements, course_.run_.judgements(), "verdicts");
+    MC_TRY(std::vector<Answer> answers, loop_.run_.answers(), "answers");
+    MC_TRY(std::vector<Judgement> judgements, loop_.run_.judgements(), "verdicts");
     std::erase_if(answers, [&](const Answer& one) { return !items.contains(one.key.id); });
     for (Answer& answer : answers) {
       Sample& sample = samples_[{answer.key.id, answer.key.sample}];
@@ -94,20 +93,20 @@ class Course::State {
     return ok();
   }
 
-  CoursePlan plan() const { return {to_ask_.size(), to_judge_.size(), progress_.num_verdicts}; }
+  SamplingPlan plan() const { return {to_ask_.size(), to_judge_.size(), progress_.num_verdicts}; }
 
-  Result<CourseEnd> run(const OpenEvaluator& open) {
+  Result<SamplingEnd> run(const OpenEvaluator& open) {
     {
       std::vector<std::jthread> threads;
-      const int askers = sampler_ == nullptr     ? 0
-                         : sampler_->takes_all() ? 1
-                                                 : course_.options_.askers;
-      for (int i = 0; i < askers; ++i) threads.emplace_back([this] { ask_all(); });
-      for (int i = 0; i < course_.options_.judges; ++i)
+      const int concurrency = sampler_ == nullptr     ? 0
+                              : sampler_->takes_all() ? 1
+                                                      : loop_.options_.concurrency;
+      for (int i = 0; i < concurrency; ++i) threads.emplace_back([this] { ask_all(); });
+      for (int i = 0; i < loop_.options_.judges; ++i)
         threads.emplace_back([&] { judge_all(open); });
     }
     MC_TRY_VOID(status_, "bench");
-    return CourseEnd{failed_, last_failure_};
+    return SamplingEnd{failed_, last_failure_};
   }
 
  private:
@@ -128,9 +127,9 @@ class Course::State {
   // The next turn of a sample; empty if the sample is complete or waits for a verdict.
   std::optional<int64_t> turn_to_ask(const SampleKey& key, const Sample& sample) const {
     const auto turn = static_cast<int64_t>(sample.answers.size());
-    const bool is_wanted = sampler_ != nullptr && key.second < course_.options_.samples &&
-                           turn < course_.options_.turns && !sample.is_lost &&
-                           (course_.options_.goes_on_after_pass || !sample.passed());
+    const bool is_wanted = sampler_ != nullptr && key.second < loop_.options_.samples &&
+                           turn < loop_.options_.turns && !sample.is_lost &&
+                           (loop_.options_.goes_on_after_pass || !sample.passed());
     if (!is_wanted) return std::nullopt;
     for (int64_t i = 0; i < turn; ++i) {
       const auto judged = sample.judgements.find(i);
@@ -152,12 +151,13 @@ class Course::State {
     progress_.num_asked = static_cast<int64_t>(to_ask_.size()) + num_asked_;
     progress_.num_sampling = num_asked_;
     progress_.num_waiting = progress_.num_answers - progress_.num_verdicts;
-    course_.observer_(progress_);
+    MC_CHECK(progress_.num_waiting >= 0);
+    loop_.observer_(progress_);
   }
 
   // True if a request can be made and its answer is still wanted.
   bool has_request() const {
-    const std::function<bool()>& is_enough = course_.options_.is_enough;
+    const std::function<bool()>& is_enough = loop_.options_.is_enough;
     return !to_ask_.empty() && !(is_enough && is_enough());
   }
 
@@ -168,7 +168,7 @@ class Course::State {
 
   // ---- Asking -----------------------------------------------------------------------------------
 
-  // The next requests; empty at the end of the course.  A sampler that takes all requests at once
+  // The next requests; empty at the end of the loop.  A sampler that takes all requests at once
   // waits until no answer is being judged, so that the next turns are included.
   std::vector<Request> next_requests() {
     std::unique_lock lock(mutex_);
@@ -200,6 +200,7 @@ class Course::State {
       auto answers = sampler_->ask(requests);
       const std::lock_guard lock(mutex_);
       num_asked_ -= static_cast<int64_t>(requests.size());
+      MC_CHECK(num_asked_ >= 0);
       if (!answers) {
         if (status_) status_ = answers.error();
       } else {
@@ -218,14 +219,14 @@ class Course::State {
       ++failed_[answer.error().message];
       last_failure_ = answer.error();
       ++progress_.num_failed;
-      const int64_t most = course_.options_.failures_max;
+      const int64_t most = loop_.options_.failures_max;
       if (most > 0 && progress_.num_failed >= most && status_) {
         status_ = with_context(answer.error(), "--fail-on-error");
       }
       return;
     }
     MC_CHECK(answer->key == key);
-    if (const Status kept = course_.run_.add(*answer); !kept) {
+    if (const Status kept = loop_.run_.add(*answer); !kept) {
       if (status_) status_ = kept;
       return;
     }
@@ -250,16 +251,21 @@ class Course::State {
       const std::lock_guard lock(mutex_);
       if (!judgement) {
         if (status_) status_ = evaluator.error();
-        --num_judged_;
-        changed_.notify_all();
+        end_judging();
         return;
       }
       Case& one = case_of(samples_.at({job->key.id, job->key.sample}).answers.at(job->key.turn));
+      MC_CHECK(!one.judged && !one.waiting.empty());  // Only this thread judges the text.
       if (!is_infra(*judgement)) one.judged = job->key;
       for (const AnswerKey& waiting : std::exchange(one.waiting, {})) keep(waiting, *judgement);
-      --num_judged_;
-      changed_.notify_all();
+      end_judging();
     }
+  }
+
+  void end_judging() {
+    MC_CHECK(num_judged_ > 0);
+    --num_judged_;
+    changed_.notify_all();
   }
 
   // An answer whose text neither has a verdict nor is being judged.
@@ -298,7 +304,7 @@ class Course::State {
     // same name, independent of which is judged first.
     out.verdict = evaluator.evaluate(job.item->task, {job.item->task.id, job.completion});
     out.reward = reward::score(out.verdict, {});
-    const auto tokens = static_cast<size_t>(course_.options_.feedback_tokens);
+    const auto tokens = static_cast<size_t>(loop_.options_.feedback_tokens);
     out.feedback = reward::feedback(out.verdict, {.tokens_max = tokens});
     const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
     out.seconds = taken.count();
@@ -309,12 +315,13 @@ class Course::State {
     Judgement mine = judgement;
     mine.key = key;
     mine.verdict.candidate = store::to_string(key);
-    if (const Status kept = course_.run_.add(mine); !kept) {
+    if (const Status kept = loop_.run_.add(mine); !kept) {
       if (status_) status_ = kept;
       return;
     }
     const SampleKey sample_key{key.id, key.sample};
     Sample& sample = samples_.at(sample_key);
+    MC_CHECK(sample.answers.contains(key.turn));
     sample.judgements[key.turn] = std::move(mine);
     ++progress_.num_verdicts;
     if (turn_to_ask(sample_key, sample)) to_ask_.push_back(sample_key);
@@ -324,7 +331,7 @@ class Course::State {
   }
 
   // Constant after construction.
-  const Course& course_;
+  const SamplingLoop& loop_;
   Sampler* const sampler_;
 
   std::mutex mutex_;  // The mutex guards the members below.  References to samples_ remain valid.
@@ -337,27 +344,27 @@ class Course::State {
   int64_t num_judged_ = 0;  // Answers that are being judged.
   std::map<std::string, int64_t> failed_;
   std::optional<Error> last_failure_;
-  CourseProgress progress_;
+  SamplingProgress progress_;
   Status status_ = ok();
 };
 
-Course::Course(store::Run& run, const std::vector<Item>& items, const CourseOptions& options,
-               Observer observer)
+SamplingLoop::SamplingLoop(store::Run& run, const std::vector<Item>& items,
+                           const SamplingOptions& options, Observer observer)
     : run_(run), items_(items), options_(options), observer_(std::move(observer)) {}
 
-Result<CoursePlan> Course::plan(Sampler* sampler) const {
+Result<SamplingPlan> SamplingLoop::plan(Sampler* sampler) const {
   State state(*this, sampler);
   MC_TRY_VOID(state.load(), "bench");
   return state.plan();
 }
 
-Result<CourseEnd> Course::run(Sampler* sampler, const OpenEvaluator& open) const {
+Result<SamplingEnd> SamplingLoop::run(Sampler* sampler, const OpenEvaluator& open) const {
   State state(*this, sampler);
   MC_TRY_VOID(state.load(), "bench");
   return state.run(open);
 }
 
-Result<CourseEnd> Course::run(Sampler* sampler, task::Evaluator& evaluator) const {
+Result<SamplingEnd> SamplingLoop::run(Sampler* sampler, task::Evaluator& evaluator) const {
   return run(sampler, [&] { return Result<task::Evaluator*>(&evaluator); });
 }
 

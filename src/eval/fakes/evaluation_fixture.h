@@ -3,8 +3,8 @@
 // For tests: the state that evaluations share, with fake workers (worker/fakes/fake_worker.h) in
 // place of child processes and a device, and with a clock of its own.  Each role answers every
 // request, and the judge finds everything right, unless a test configures it otherwise.
-#ifndef MC_EVAL_FAKES_TEST_STAND_H_
-#define MC_EVAL_FAKES_TEST_STAND_H_
+#ifndef MC_EVAL_FAKES_EVALUATION_FIXTURE_H_
+#define MC_EVAL_FAKES_EVALUATION_FIXTURE_H_
 
 #include <optional>
 #include <vector>
@@ -27,9 +27,9 @@ namespace mc::eval {
 
 inline constexpr const char* kLibrary = "/tmp/own.so";  // The library of the candidate.
 
-class Stand {
+class EvaluationFixture {
  public:
-  Stand();
+  EvaluationFixture();
 
   EvaluationContext context();
   // A judge that has opened the task and begun a candidate.
@@ -41,7 +41,7 @@ class Stand {
   worker::FakeWorker& candidates() { return timed.candidates; }
   worker::FakeWorker& devices() { return timed.devices; }
 
-  TemporaryDirectory folder = TemporaryDirectory::create("mc-stand").value();
+  TemporaryDirectory folder = TemporaryDirectory::create("mc-fixture").value();
   timing::TimedFakes timed;
   Options options;
   SeedKey key = SeedKey::from(1);
@@ -64,4 +64,4 @@ class Stand {
 
 }  // namespace mc::eval
 
-#endif  // MC_EVAL_FAKES_TEST_STAND_H_
+#endif  // MC_EVAL_FAKES_EVALUATION_FIXTURE_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "eval/excuse.h"
+#include "eval/limitation.h"
 
 #include <algorithm>
 
@@ -31,9 +31,9 @@ bool has_passed(const execute::Tried& tried) {
 
 }  // namespace
 
-std::optional<DeviceLimitation> excuse_for(const task::Outcome& outcome,
-                                           const execute::JudgePlan& plan,
-                                           const std::set<int64_t>& sizes) {
+std::optional<DeviceLimitation> limitation_for(const task::Outcome& outcome,
+                                               const execute::JudgePlan& plan,
+                                               const std::set<int64_t>& sizes) {
   if (const auto* late = std::get_if<task::TimedOut>(&outcome); late && late->stage == "forward") {
     return DeviceLimitation{
         .shapes = kSmaller,
@@ -58,9 +58,9 @@ std::optional<DeviceLimitation> excuse_for(const task::Outcome& outcome,
                                   {}}};
 }
 
-bool is_unsupported(const DeviceLimitation& excuse, std::span<const execute::Tried> tried,
+bool is_unsupported(const DeviceLimitation& limitation, std::span<const execute::Tried> tried,
                     double limit_s) {
-  if (!excuse.is_slow) return !tried.empty() && has_passed(tried.back());
+  if (!limitation.is_slow) return !tried.empty() && has_passed(tried.back());
   const auto late = std::ranges::find_if(tried, is_late);
   const auto finished = tried.first(static_cast<size_t>(late - tried.begin()));
   return !finished.empty() && std::ranges::all_of(finished, has_passed) &&

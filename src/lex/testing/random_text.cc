@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lex/random_text.h"
+#include "lex/testing/random_text.h"
 
 #include <array>
 #include <random>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lex/properties.h"
+#include "lex/testing/properties.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/spares.h"
+#include "worker/warm_pool.h"
 
 #include <chrono>
 #include <utility>
@@ -12,7 +12,9 @@ namespace mc::worker {
 WarmPool::WarmPool(size_t num_kept, Spawn spawn)
     : num_kept_(num_kept),
       spawn_(std::move(spawn)),
-      refiller_([this](const std::stop_token& stop) { refill(stop); }) {}
+      refiller_([this](const std::stop_token& stop) { refill(stop); }) {
+  MC_CHECK(spawn_ != nullptr);
+}
 
 std::optional<Session> WarmPool::take_ready(std::vector<Session>& dead) {
   while (!ready_.empty()) {
@@ -47,6 +49,7 @@ Result<Session> WarmPool::wait() {
     taken = take_ready(dead);
     return taken || num_failures_ != failures_before;
   });
+  MC_CHECK(num_waiting_ > 0);
   --num_waiting_;
   changed_.notify_all();  // One more child is to be spawned, to be kept.
   if (taken) return std::move(*taken);
@@ -58,12 +61,12 @@ void WarmPool::refill(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   while (changed_.wait(lock, stop, is_short) && !stop.stop_requested()) {
     lock.unlock();
-    Result<Session> spare = spawn_();
+    Result<Session> spawned = spawn_();
     lock.lock();
-    if (spare) {
-      ready_.push_back(std::move(*spare));
+    if (spawned) {
+      ready_.push_back(std::move(*spawned));
     } else {
-      failure_ = spare.error();
+      failure_ = spawned.error();
       ++num_failures_;
     }
     changed_.notify_all();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/spares.h"
+#include "worker/warm_pool.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
