@@ -59,7 +59,7 @@ class BundleTest(unittest.TestCase):
         return found
 
     def run_moved(self, *arguments: str) -> str:
-        """What the moved program prints, started elsewhere, with the trees hidden if possible."""
+        """The output of the moved program, started elsewhere, with the trees hidden if possible."""
         hidden = [*WITHOUT_TREES, str(BUILD), str(ROOT)]
         can_hide = subprocess.run([*hidden, "true"], capture_output=True, check=False)
         within = hidden if can_hide.returncode == 0 else []

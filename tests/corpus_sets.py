@@ -217,7 +217,7 @@ BARS = {
 
 
 def cases_of(sets: Sequence[str], pattern: str) -> dict[str, list[Case]]:
-    """By set, the cases whose name matches. Raises LookupError where there is none at all."""
+    """The cases whose name matches, by set. Raises LookupError if there is none."""
     found = {name: [case for case in SETS[name]() if fnmatch(case.name, pattern)] for name in sets}
     if not any(found.values()):
         raise LookupError(f"no case is named {pattern!r}; names look like family/name")

@@ -42,7 +42,7 @@ class Condition:
         return Condition(entry["field"], entry.get("min"), entry.get("max"), entry.get("equals"))
 
     def breach(self, performance: Any) -> str:
-        """What is wrong, or ""."""
+        """The difference, or ""."""
         value = value_at(performance, self.field)
         if value is _MISSING:
             return f"{self.field} was not measured"
@@ -77,7 +77,7 @@ class Expectation:
         return Expectation(tuple(entry["expect"]), rules, conditions, *texts)
 
     def surprises(self, verdict: Json) -> list[str]:
-        """In what a verdict is not as expected: nothing, or a line for each point."""
+        """The differences of a verdict from the expectation, one per line."""
         outcome = verdict["outcome"]
         kind = outcome["kind"]
         if kind not in self.outcomes:
@@ -120,7 +120,7 @@ def _findings_in(outcome: Json) -> list[Json]:
 
 
 def value_at(value: Any, path: str) -> Any:
-    """What stands at "kernels.0.owner" in nested objects and lists, or a value like no other."""
+    """The value at "kernels.0.owner" in nested objects and lists, or a value like no other."""
     for name in path.split("."):
         if isinstance(value, dict) and name in value:
             value = value[name]

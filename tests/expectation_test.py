@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What counts as expected, and what does not.
+"""Tests of the verdicts that an expectation accepts and refuses.
 
 usage: python3 -m unittest discover -s tests -p 'expectation_test.py'
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What uses the GPUs of this machine, as nvidia-smi tells it."""
+"""The use of this machine's GPUs, as nvidia-smi reports it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Use:
 
     @staticmethod
     def parse(processes: str, memory: str) -> Use:
-        """Of nvidia-smi's answers; a figure that it does not know ("[N/A]") is left out."""
+        """Figures of nvidia-smi's output; an unknown figure ("[N/A]") is left out."""
         lines = frozenset(line.strip() for line in processes.splitlines() if line.strip())
         used = {}
         for line in memory.splitlines():
@@ -31,7 +31,7 @@ class Use:
         return Use(lines, used)
 
     def left_since(self, before: Use) -> list[str]:
-        """What is in use now and was not before: a line each."""
+        """The uses that are new since a former state, one per line."""
         left = [f"process {one}" for one in sorted(self.processes - before.processes)]
         for gpu, now in self.memory_mib.items():
             more = now - before.memory_mib.get(gpu, now)
@@ -50,7 +50,7 @@ def use_now() -> Use:
 
 
 def left_in_the_end(before: Use) -> list[str]:
-    """What is still in use after some seconds, which a driver may take to clear up."""
+    """The uses that remain after some seconds, in which a driver may clear up."""
     deadline = time.monotonic() + _WAIT_S
     while left := use_now().left_since(before):
         if time.monotonic() > deadline:

@@ -22,7 +22,7 @@ from expectation import Json
 
 @dataclass
 class Judge:
-    """How `musacoder eval` is called; `limit_s` is for all calls together."""
+    """The arguments of `musacoder eval`; `limit_s` is for all calls together."""
 
     musacoder: str
     jobs: int = 1
@@ -58,7 +58,7 @@ class Judge:
             return [found.get(f"{case.task}#{case.name}") for case in cases]
 
     def _call(self, command: Sequence[str]) -> bool:
-        """True if it came to its end; its processes end with this one's, whatever happens."""
+        """True if the call came to its end; its processes end with this one's in any case."""
         start = time.monotonic()
         try:
             process = subprocess.Popen(command, stdout=subprocess.DEVNULL)

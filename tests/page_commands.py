@@ -139,7 +139,7 @@ def missing_line(shown: list[str], printed: str) -> str | None:
 
 
 def scripts_and_options(text: str, musacoder: Path) -> Iterator[str]:
-    """What a command names and the checkout or the program does not have."""
+    """The names in a command that the checkout or the program does not have."""
     text = text.replace("\\\n", " ")
     for script in re.findall(r"(?<![\w/.])(?:tools|tests|examples|lab)/[\w/]+\.(?:py|sh)\b", text):
         if not (ROOT / script).exists():

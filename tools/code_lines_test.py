@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What counts as a line of code, and when a budget is broken."""
+"""Tests of the lines that count as code, and of budgets."""
 
 from __future__ import annotations
 

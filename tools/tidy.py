@@ -126,16 +126,16 @@ def has_its_guard(file: File) -> Iterator[Finding]:
         yield 1, f"the guard is not {guard}"
 
 
-def asks_what_there_is(file: File) -> Iterator[Finding]:
+def branches_on_backend(file: File) -> Iterator[Finding]:
     """Code must not branch on the backend: a new backend would have to be added everywhere."""
     if not BACKEND_BLIND.match(file.path) or OF_BACKENDS.search(file.path):
         return
     is_python = file.suffix == ".py"
-    teller = "python/harness/worker/place.py" if is_python else "src/eval/machine.h"
+    place = "python/harness/worker/place.py" if is_python else "src/eval/machine.h"
     for number, line in enumerate(file.lines, 1):
         code = line if is_python else line.partition("//")[0]
         if (NAMES_CUDA if is_python else NAMES_BACKEND).search(code):
-            yield number, f"a branch on the backend; {teller} tells what differs"
+            yield number, f"a branch on the backend; {place} has what differs"
 
 
 def header_hides_libraries(file: File) -> Iterator[Finding]:
@@ -194,7 +194,7 @@ RULES: tuple[Rule, ...] = (
     has_no_bare_todo,
     fits_the_page,
     has_its_guard,
-    asks_what_there_is,
+    branches_on_backend,
     header_hides_libraries,
     comments_begin_with_a_noun,
     tables_have_headers,

@@ -29,7 +29,7 @@ if __package__ in (None, ""):
 
 from musacoder import local  # noqa: E402
 from musacoder.judged import Json  # noqa: E402
-from musacoder.server.questions import QUESTION_BYTES_MAX, Wrong, parse_question  # noqa: E402
+from musacoder.server.questions import QUESTION_BYTES_MAX, Invalid, parse_question  # noqa: E402
 from musacoder.version import VERSION  # noqa: E402
 
 PROTOCOLS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
@@ -97,7 +97,7 @@ TOOLS: dict[str, tuple[str, Json]] = {
 class Tools:
     """The tools: each takes checked arguments and returns a text.
 
-    They raise Wrong and ValueError for an invalid call, OSError for a fault of the machine.
+    They raise Invalid and ValueError for an invalid call, OSError for a fault of the machine.
     """
 
     def __init__(self, program: str, options: list[str]) -> None:
@@ -119,7 +119,7 @@ class Tools:
 
     def check(self, source: str, arguments: list[str] | None = None) -> str:
         if len(source.encode(errors="replace")) > CHECK_TEXT_MAX:
-            raise Wrong(f'"source" has at most {CHECK_TEXT_MAX} bytes')
+            raise Invalid(f'"source" has at most {CHECK_TEXT_MAX} bytes')
         with tempfile.TemporaryDirectory(prefix="musacoder-mcp-") as folder:
             (Path(folder) / "program.cu").write_text(source, errors="replace")
             done = self._run("check", "program.cu", "--timeout", str(CHECK_S), "--",
@@ -135,19 +135,21 @@ class Tools:
         if name is None:
             return "\n".join(rows)
         if name not in rows:
-            raise Wrong(f"no task {json.dumps(name[:80])}: call task without a name for the names")
+            raise Invalid(
+                f"no task {json.dumps(name[:80])}: call task without a name for the names"
+            )
         prompt: str = rows[name]["prompt"][-1]["content"]
         return prompt
 
     def explain(self, name: str) -> str:
         word = name.strip().strip("`")
         if not word or len(word) > 80 or not word.replace("_", "").replace(".", "").isalnum():
-            raise Wrong('"name" is one word, such as illegal or run.aten')
+            raise Invalid('"name" is one word, such as illegal or run.aten')
         hint = self._run("explain", word)
         found = [hint.stdout.strip()] if hint.returncode == 0 else []
         found += manual_parts_with(word)
         if not found:
-            raise Wrong(f"the manual has no {word}")
+            raise Invalid(f"the manual has no {word}")
         return "\n\n".join(found)[:EXPLAINED_MAX]
 
     def _run(self, *words: str, cwd: str | None = None) -> subprocess.CompletedProcess[str]:
@@ -172,18 +174,18 @@ def parts_of(page: str) -> list[str]:
 
 
 def check_arguments(arguments: Any, schema: Json) -> Json:
-    """Raises Wrong."""
+    """Raises Invalid."""
     if not isinstance(arguments, dict):
-        raise Wrong('"arguments" is an object')
+        raise Invalid('"arguments" is an object')
     known: Json = schema["properties"]
     for name in schema["required"]:
         if name not in arguments:
-            raise Wrong(f'"{name}" is missing')
+            raise Invalid(f'"{name}" is missing')
     for name, value in arguments.items():
         if name not in known:
-            raise Wrong(f"no argument {json.dumps(name[:80])}: it takes {', '.join(known)}")
+            raise Invalid(f"no argument {json.dumps(name[:80])}: it takes {', '.join(known)}")
         if not has_type(value, known[name]):
-            raise Wrong(f'"{name}" is {WORDS[known[name]["type"]]}')
+            raise Invalid(f'"{name}" is {WORDS[known[name]["type"]]}')
     return arguments
 
 
@@ -287,7 +289,7 @@ class Session:
             result = result_of(
                 self._tools.call(name, check_arguments(arguments, TOOLS[name][1])), is_error=False
             )
-        except (Wrong, ValueError, OSError) as error:  # Refused and Unreachable are among them.
+        except (Invalid, ValueError, OSError) as error:  # Refused and Unreachable are among them.
             result = result_of(one_line(str(error)), is_error=True)
         with self._lock:
             if key not in self._open:  # It was cancelled.

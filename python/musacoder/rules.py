@@ -355,9 +355,8 @@ class RetryBuffer:
         self._probability = probability
         self._replays_max = replays_max
         self._seed = seed
-        self._items: dict[str, _Item] = (
-            {}
-        )  # The key is the task, and the dict's order is the queue's.
+        # The key is the task, and the dict's order is the queue's.
+        self._items: dict[str, _Item] = {}
         self._replays: dict[str, int] = {}
 
     def __len__(self) -> int:

@@ -222,7 +222,7 @@ def _initials(tree: ast.Module, name: str, wanted: Wanted, sizes: Sizes) -> Iter
 def _initial(node: ast.expr, sizes: Sizes) -> str:
     text = _literal("--init", node)
     is_integer = isinstance(node, ast.Constant) and type(node.value) is int
-    return sizes.name(int(text)) if is_integer and sizes.knows(int(text)) else text
+    return sizes.name(int(text)) if is_integer and sizes.has_constant(int(text)) else text
 
 
 def _needed_by_constructor(tree: ast.Module, name: str) -> list[str]:

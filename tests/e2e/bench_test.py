@@ -55,7 +55,7 @@ class Bench(InFolder):
         return loaded
 
     def settings(self) -> dict[str, Any]:
-        """Of the only run of the store."""
+        """The settings of the only run in the store."""
         ((text,),) = self.rows("SELECT settings FROM run")
         loaded: dict[str, Any] = json.loads(text)
         return loaded
@@ -70,7 +70,7 @@ class Bench(InFolder):
         self.assertFalse((self.out / "summary.json").exists())
 
     def answers(self) -> Path:
-        """Of both tasks a right one, and of the first also a wrong one."""
+        """A right answer to both tasks, and a wrong one to the first."""
         rows = [{"id": f"kernelbench:1/{number}", "sample": 0,
                  "completion": f"```python\n{honest(name)}```"}
                 for number, name in enumerate(TASKS, 1)]  # fmt: skip

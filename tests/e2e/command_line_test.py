@@ -220,7 +220,7 @@ class Mixed(InFolder):
 
 
 class Caches(unittest.TestCase):
-    """Where the cache cannot be, one line says so and what to do."""
+    """A cache that cannot be used gives one line with the reason and the remedy."""
 
     REMEDY = "set MC_CACHE_DIR to a folder that you can write"
 
@@ -263,7 +263,7 @@ class CurrentFolder(InFolder):
         self.write("family/plain.py", (ROOT / "data/tasks" / f"{TASK}.py").read_text())
 
     def call(self, *arguments: object) -> str:
-        """What it printed."""
+        """The output of the program."""
         environment = {**os.environ, "PYTHONPATH": ":/nowhere:."}
         done = run(*arguments, cwd=self.folder, env=environment)
         self.assertFalse(self.ran.exists(), self.ran.exists() and self.ran.read_text())
@@ -308,7 +308,7 @@ class Pipes(unittest.TestCase):
 
 
 class Words(unittest.TestCase):
-    """What the program says of its own subcommands and options."""
+    """Messages about the program's own subcommands and options."""
 
     def test_a_subcommand_that_there_is_not(self) -> None:
         for word, message in (
@@ -478,7 +478,7 @@ def all_findings(outcome: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 class Findings(InFolder):
-    """What the device sees beside values, with the sandbox's limits around it."""
+    """Findings of the device apart from values, under the sandbox's limits."""
 
     def findings(self, task: str, right: str, broken: str) -> set[str]:
         text = honest(task)

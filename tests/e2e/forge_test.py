@@ -34,7 +34,7 @@ def forge(out: Path, *arguments: str, **environment: str) -> subprocess.Complete
 
 
 def has_chunk(out: Path) -> bool:
-    """True if a run that still goes on has kept something; False until its store is made."""
+    """True if an unfinished run has kept something; False until its store is made."""
     address = f"file:{out}/store.sqlite?mode=ro"
     try:
         with contextlib.closing(sqlite3.connect(address, uri=True)) as store:
@@ -80,7 +80,7 @@ class Forge(unittest.TestCase):
                 self.assertEqual((row["dialect"], row["metadata"]["dialect"]), ("cuda", "cuda"))
 
     def test_no_statement_of_a_text_is_false_of_the_code(self) -> None:
-        """By a reader that has the rows alone (lab/texts/text_truth.py)."""
+        """The reader has the rows alone (lab/texts/text_truth.py)."""
         truth = ROOT / "lab/texts/text_truth.py"
         command = [PYTHON, truth, self.folder / "first/sft.jsonl", "--texts", "40", "--show", "9"]
         done = subprocess.run(command,

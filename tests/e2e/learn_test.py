@@ -31,7 +31,7 @@ SMALL += ("--shown-share", "0.5", "--rl-steps", "1", "--rl-prompts", "3", "--rl-
 
 
 def start(folder: Path, *changes: str) -> subprocess.Popen[str]:
-    """In a process group of its own, so that a kill ends all that it started."""
+    """Starts a process group, so that a kill ends all of its processes."""
     command = [sys.executable, str(ROOT / "examples/learn.py"), "--quick", "--out", str(folder)]
     command += changes
     return subprocess.Popen(

@@ -67,7 +67,7 @@ def get_init_inputs():
 
 
 def without_times(line: str) -> dict[str, Any]:
-    """What a verdict says of the candidate, whichever of its blocks was looked at first."""
+    """The verdict's parts that do not depend on the order of the candidate's blocks."""
     verdict: dict[str, Any] = json.loads(line, object_hook=without_thread)["verdict"]
     for name in ("stages", "memory_peak_bytes", "compile_cpu_s", "compile_cached", "output_tail"):
         del verdict["telemetry"][name]
@@ -75,7 +75,7 @@ def without_times(line: str) -> dict[str, Any]:
 
 
 def without_thread(found: dict[str, Any]) -> dict[str, Any]:
-    """Of a finding of the emulator: all but the thread that was met first."""
+    """A finding without the thread that was found first."""
     if "block" not in found:
         return found
     return {name: found[name] for name in found if name not in ("block", "thread", "detail")}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a task is worth: `musacoder task check`, and what a verdict of a trivial task earns."""
+"""The grade of a task: `musacoder task check`, and the reward of a trivial task's verdict."""
 
 from __future__ import annotations
 

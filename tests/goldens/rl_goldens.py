@@ -33,7 +33,7 @@ Reward = float | None
 
 
 def rounded(value: Any) -> Any:
-    """As JSON has it: plain Python, floats at DIGITS digits."""
+    """The value for JSON: plain Python, floats at DIGITS digits."""
     if isinstance(value, dict):
         return {key: rounded(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -243,7 +243,7 @@ def kl_cases() -> list[Case]:
 
 
 def weight_table(mode: str, length_max: float, mask: np.ndarray) -> np.ndarray:
-    """Of each token of a padded table: sequences by tokens."""
+    """The weight of each token in a padded table, sequences by tokens."""
     num_sequences = mask.shape[0]
     lengths = np.maximum(mask.sum(axis=1, keepdims=True), 1)
     if mode == "sequence_mean":
@@ -381,7 +381,7 @@ def uniform_cases() -> list[Case]:
 
 
 class Retries:
-    """By task, in a dict, whose order is that of the queue."""
+    """The items by task; the dict's order is that of the queue."""
 
     def __init__(self, options: Case) -> None:
         self.options = options
@@ -484,7 +484,7 @@ def choice_cases() -> list[Case]:
 
 
 def code_cases() -> list[Case]:
-    """What a replay shows of an answer, and what the next turn of its conversation does."""
+    """The parts of an answer that a replay and the next turn of its conversation show."""
     module = "import torch\n\nclass ModelNew(torch.nn.Module):\n    pass\n"
     fenced = f"```python\n{module}```\n"
     draft = f"```python\n{module.replace('pass', 'draft = 1')}```\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What NVIDIA's and Triton's compilers make today runs right on the executor of PTX.
+"""Runs the output of today's NVIDIA and Triton compilers on the executor of PTX.
 
 The unit tests run modules that are checked in. Here nvcc compiles their sources anew with other
 options and for other GPUs, and Triton compiles kernels whose results numpy gives as well. Each part

@@ -420,7 +420,7 @@ class Tokens(unittest.TestCase):
 
 
 class Beginnings(unittest.TestCase):
-    """What the service is before it can judge, and where it cannot."""
+    """The service before it can judge, and on a machine where it cannot."""
 
     def test_one_that_cannot_judge_ends_with_the_verifiers_code(self) -> None:
         for code in ("1", "2"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the service keeps and counts: jobs over restarts, quotas, figures, and its own document."""
+"""Tests of the service's state: jobs over restarts, quotas, figures, and its own document."""
 
 from __future__ import annotations
 

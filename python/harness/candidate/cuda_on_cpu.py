@@ -121,10 +121,10 @@ class Stream:
         event.record(self)
         return event
 
-    def _nothing(self, *_args: Any, **_kwargs: Any) -> None:
+    def _do_nothing(self, *_args: Any, **_kwargs: Any) -> None:
         pass
 
-    synchronize = wait_stream = wait_event = _nothing
+    synchronize = wait_stream = wait_event = _do_nothing
 
     def __enter__(self) -> Stream:
         return self

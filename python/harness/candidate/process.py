@@ -117,9 +117,9 @@ class CandidateProcess:
         except Refusal:
             raise
         except BaseException as error:
-            raise self._charged(error)
+            raise self._refusal_for(error)
 
-    def _charged(self, error: BaseException) -> BaseException:
+    def _refusal_for(self, error: BaseException) -> BaseException:
         """A candidate that fails after it called forbidden operators fails because of these
         calls.
         """

@@ -166,7 +166,7 @@ def _of_answers(case: Any, reference: Any, first: Outcome) -> list[str]:
             tensor
         )
 
-    def is_deaf() -> bool:
+    def has_no_effect() -> bool:
         outputs = reference.run(inputs, 1).outputs
         return not case.comparer.failures(first.outputs, outputs, first.error_bound)
 
@@ -177,7 +177,7 @@ def _of_answers(case: Any, reference: Any, first: Outcome) -> list[str]:
             moved.add_(moved_by(tensor))
         else:  # Indices are permuted, since other indices may not exist.
             moved.copy_(moved.flatten().roll(1).reshape(moved.shape))
-        if is_deaf():
+        if has_no_effect():
             found.append(f"input {number} does not matter")
     inputs = first.inputs
     for name, parameter in state_of(reference.model).items():
@@ -185,7 +185,7 @@ def _of_answers(case: Any, reference: Any, first: Outcome) -> list[str]:
             continue  # It is a counter.
         before = parameter.detach().clone()
         parameter.detach().add_(moved_by(before))
-        if is_deaf():
+        if has_no_effect():
             found.append(f"parameter {name} does not matter")
         parameter.detach().copy_(before)
     return found

@@ -185,45 +185,45 @@ class Signature:
     def _note(
         self, found: _Uses, one: ast.AST, own: str, kept: set[str], in_init: bool, depth: int
     ) -> None:
-        def is_it(node: ast.AST) -> bool:
+        def is_parameter(node: ast.AST) -> bool:
             if isinstance(node, ast.Attribute) and _is_name(node.value, "self"):
                 return node.attr in kept
             return bool(own) and _is_name(node, own)
 
         if isinstance(one, ast.Call):
-            if is_it(one.func):
+            if is_parameter(one.func):
                 found.kinds.add("called" if in_init else "module")
-            self._note_call(found, one, is_it, depth)
-        elif isinstance(one, (ast.For, ast.comprehension)) and is_it(one.iter):
+            self._note_call(found, one, is_parameter, depth)
+        elif isinstance(one, (ast.For, ast.comprehension)) and is_parameter(one.iter):
             found.kinds.add("items")
-        elif isinstance(one, ast.Starred) and is_it(one.value):
+        elif isinstance(one, ast.Starred) and is_parameter(one.value):
             found.kinds.add("items")
-        elif isinstance(one, ast.Subscript) and is_it(one.value):
+        elif isinstance(one, ast.Subscript) and is_parameter(one.value):
             key = one.slice.value if isinstance(one.slice, ast.Constant) else None
             found.kinds.add("keys" if isinstance(key, str) else "items")
             found.length = max(found.length, key + 1 if isinstance(key, int) else 0)
-        elif isinstance(one, ast.Assign) and is_it(one.value):
+        elif isinstance(one, ast.Assign) and is_parameter(one.value):
             if isinstance(one.targets[0], ast.Tuple):
                 found.kinds.add("items")
                 found.length = len(one.targets[0].elts)
-        elif isinstance(one, ast.Attribute) and is_it(one.value):
+        elif isinstance(one, ast.Attribute) and is_parameter(one.value):
             found.attributes |= {one.attr} - _METHODS
-        elif isinstance(one, ast.Compare) and is_it(one.left):
+        elif isinstance(one, ast.Compare) and is_parameter(one.left):
             parts = ast.walk(ast.Tuple(one.comparators))
             values = [part.value for part in parts if isinstance(part, ast.Constant)]
             found.texts += [value for value in values if isinstance(value, str)]
 
-    def _note_call(self, found: _Uses, call: ast.Call, is_it: object, depth: int) -> None:
-        assert callable(is_it)
+    def _note_call(self, found: _Uses, call: ast.Call, is_parameter: object, depth: int) -> None:
+        assert callable(is_parameter)
         name = ast.unparse(call.func).split(".")[-1]
-        if name in _ITERATING and any(map(is_it, call.args)):
+        if name in _ITERATING and any(map(is_parameter, call.args)):
             found.kinds.add("items")
         if name not in self._classes:
             return
         names = [one.name for one in self.parameters(name)]
         passed = [*zip(names, call.args), *((one.arg or "", one.value) for one in call.keywords)]
         for inner, value in passed:
-            if is_it(value):
+            if is_parameter(value):
                 other = self._uses_of(name, inner, depth + 1)
                 found.kinds |= other.kinds
                 found.texts += other.texts

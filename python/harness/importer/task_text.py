@@ -174,7 +174,7 @@ class Sizes:
         self._names[name] = value
         return name
 
-    def knows(self, value: int) -> bool:
+    def has_constant(self, value: int) -> bool:
         return value >= LITERAL_MIN and value in self._names.values()
 
     def lines(self) -> list[str]:
@@ -207,5 +207,5 @@ class _Known(Sized):
         super().__init__(sizes, LITERAL_MIN)
 
     def visit_Constant(self, node: ast.Constant) -> ast.expr:
-        is_known = type(node.value) is int and self._sizes.knows(node.value)
+        is_known = type(node.value) is int and self._sizes.has_constant(node.value)
         return super().visit_Constant(node) if is_known else node

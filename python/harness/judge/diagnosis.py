@@ -102,32 +102,26 @@ def _is_right_in_tf32(
     return False
 
 
+@dataclass
 class _Search:
-    def __init__(
-        self,
-        reference: Reference,
-        outcome: Outcome,
-        got: Any,
-        seed: int,
-        comparer: Comparer,
-        source: str,
-    ) -> None:
-        self._reference = reference
-        self._outcome = outcome
-        self._got = got
-        self._seed = seed
-        self._source = source
-        tensors = tensors_of(got)
+    reference: Reference
+    outcome: Outcome
+    got: Any
+    seed: int
+    comparer: Comparer
+    source: str
+
+    def __post_init__(self) -> None:
+        tensors = tensors_of(self.got)
         self._num_elements = sum(one.numel() for one in tensors)
         self._samples = [_sample(one) for one in tensors]
+        self._is_single = isinstance(self.got, torch.Tensor)
         if self._num_elements < FEW_ELEMENTS:
-            comparer = Comparer({k: v / 10 for k, v in comparer.tolerances.items()})
-        self._comparer = comparer
-        self._is_plural = not isinstance(got, torch.Tensor)
+            self.comparer = Comparer({k: v / 10 for k, v in self.comparer.tolerances.items()})
         self._wrong = {
             number: other
-            for number, (one, other) in enumerate(zip(tensors_of(outcome.outputs), tensors))
-            if self._comparer.failures(one, other, None)
+            for number, (one, other) in enumerate(zip(tensors_of(self.outcome.outputs), tensors))
+            if self.comparer.failures(one, other, None)
         }
         self._equal: dict[int, Step] = {}  # The last step that each wrong output copies.
         self._trace = Trace()
@@ -145,14 +139,14 @@ class _Search:
         return self._fitted()
 
     def _record(self) -> Trace:
-        recorder = Recorder(self._source, self._see)
+        recorder = Recorder(self.source, self._note_copies)
         self._run(recorder)
         trace = recorder.trace
         cost = _US_A_RUN + _US_A_CALL * trace.num_calls + trace.num_elements / _ELEMENTS_A_US
         self._runs_left = max(RUNS_MIN, min(RUNS_MAX, int(US_MAX / cost)))
         return trace
 
-    def _see(self, step: Step, made: torch.Tensor) -> None:
+    def _note_copies(self, step: Step, made: torch.Tensor) -> None:
         for number, one in self._wrong.items():
             if self._is_copy(made, one):
                 self._equal[number] = step
@@ -162,23 +156,23 @@ class _Search:
         if tensor.shape != wrong.shape or tensor.dtype != wrong.dtype:
             return False
         enough = tensor.numel() >= FEW_ELEMENTS and _may_be_equal(tensor, _sample(wrong))
-        return enough and not self._comparer.failures(tensor, wrong, None)
+        return enough and not self.comparer.failures(tensor, wrong, None)
 
     def _copied_input(self) -> str:
         for number, one in self._wrong.items():
-            for place, tensor in enumerate(tensors_of(self._outcome.inputs)):
+            for place, tensor in enumerate(tensors_of(self.outcome.inputs)):
                 if self._is_copy(tensor, one):
                     return f"{self._name(number)} equals input {place}, unchanged."
         return ""
 
     def _run(self, mode: Any, model: torch.nn.Module | None = None, inputs: Any = None) -> Any:
         if model is None:
-            model = self._reference.model
-            if self._outcome.buffers:
+            model = self.reference.model
+            if self.outcome.buffers:
                 model = copy.deepcopy(model)
-        inputs = self._outcome.inputs if inputs is None else inputs
+        inputs = self.outcome.inputs if inputs is None else inputs
         with sdpa_kernel(SDPBackend.MATH):
-            return self._reference.run_by(model, inputs, self._seed, mode)
+            return self.reference.run_by(model, inputs, self.seed, mode)
 
     # ---- Comparing
 
@@ -198,11 +192,11 @@ class _Search:
 
     def _is_equal(self, outputs: Any) -> bool:
         mine = tensors_of(outputs)
-        if [one.shape for one in mine] != [one.shape for one in tensors_of(self._got)]:
+        if [one.shape for one in mine] != [one.shape for one in tensors_of(self.got)]:
             return False
         if not all(_may_be_equal(one, sample) for one, sample in zip(mine, self._samples)):
             return False
-        return not self._comparer.failures(outputs, self._got, self._outcome.error_bound)
+        return not self.comparer.failures(outputs, self.got, self.outcome.error_bound)
 
     # ---- Changes, the likeliest first
 
@@ -219,7 +213,7 @@ class _Search:
         )
 
     def _model_changes(self) -> Iterator[_Change]:
-        model = self._reference.model
+        model = self.reference.model
         if any(True for _ in model.buffers()):
             other = copy.deepcopy(model).train(not model.training)
             mode = "eval" if model.training else "train"
@@ -232,7 +226,7 @@ class _Search:
                 yield _Change(words, partial(self._without, name, value))
 
     def _without(self, name: str, value: float) -> Any:
-        other = copy.deepcopy(self._reference.model)
+        other = copy.deepcopy(self.reference.model)
         state_of(other)[name].fill_(value)
         return self._run(contextlib.nullcontext(), other)
 
@@ -289,7 +283,7 @@ class _Search:
     # ---- A constant of an operator
 
     def _fitted(self) -> str:
-        if self._num_elements < FEW_ELEMENTS or not _are_floating(self._got):
+        if self._num_elements < FEW_ELEMENTS or not _are_floating(self.got):
             return ""
         for step in self._trace.steps:
             for name, now in step.constants.items():
@@ -301,15 +295,15 @@ class _Search:
 
     def _fit(self, step: Step, name: str, now: float) -> float | None:
         """The constant under which the outputs are equal, by the secant of one element."""
-        which, place = _worst(self._outcome.outputs, self._got)
-        wanted = float(tensors_of(self._got)[which].reshape(-1)[place])
+        which, place = _worst(self.outcome.outputs, self.got)
+        wanted = float(tensors_of(self.got)[which].reshape(-1)[place])
 
         def outputs_at(value: float) -> Any:
             change = lambda call: call.run(**{name: value})  # noqa: E731
             return self._outputs_of(lambda: self._run(Changed({step.index: change})))
 
         before, value = now, now + 0.125 * max(1.0, abs(now))
-        expected = tensors_of(self._outcome.outputs)[which].reshape(-1)[place]
+        expected = tensors_of(self.outcome.outputs)[which].reshape(-1)[place]
         error_before = float(expected) - wanted
         for _ in range(FIT_STEPS):
             outputs = outputs_at(value)
@@ -330,7 +324,7 @@ class _Search:
 
     @property
     def _subject(self) -> str:
-        return "The outputs equal" if self._is_plural else "The output equals"
+        return "The output equals" if self._is_single else "The outputs equal"
 
     def _where(self, step: Step) -> str:
         called = f'{step.name}, "{step.line}"' if step.line else step.name
@@ -340,13 +334,13 @@ class _Search:
         return f"{self._subject} the reference with {self._where(step)} {words}."
 
     def _name(self, number: int) -> str:
-        return f"Output {number}" if self._is_plural else "The output"
+        return "The output" if self._is_single else f"Output {number}"
 
     def _intermediate(self, number: int, step: Step) -> str:
         missing = len(self._trace.steps) - step.number
         after = "the step after it is" if missing == 1 else f"the {missing} steps after it are"
         found = f"{self._name(number)} equals the value after {self._where(step)}"
-        return found if self._is_plural else f"{found}: {after} missing."
+        return f"{found}: {after} missing." if self._is_single else found
 
 
 def _neutral(name: str, tensor: torch.Tensor) -> float | None:
@@ -406,8 +400,8 @@ class Diagnoses:
     TRIES = 2
 
     def __init__(self, comparer: Comparer, source: str) -> None:
-        self._comparer = comparer
-        self._source = source
+        self.comparer = comparer
+        self.source = source
         self._tries_left = self.TRIES
 
     def added(
@@ -450,6 +444,6 @@ class Diagnoses:
                 reference, outcome = reference.on_cpu(), outcome.on_cpu()
                 got = map_tensors(got, torch.Tensor.cpu)
             return text_from_fork(
-                lambda: diagnose(reference, outcome, got, seed, self._comparer, self._source)
+                lambda: diagnose(reference, outcome, got, seed, self.comparer, self.source)
             )
         return ""

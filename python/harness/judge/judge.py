@@ -196,7 +196,7 @@ def _open(place: Place, body: Json) -> _Case:
     case.is_in_eval_mode = options.mode == "eval"
     if not body.get("known") or not _recall(case, body["known"]):
         case.shapes.append(planner.main())
-        _look_at_native(case)
+        _inspect_native(case)
         if options.shapes:
             _add_variants(case, planner)
     case.references.clear()  # Their weights are not the candidate's.
@@ -333,7 +333,7 @@ def _find_grade(case: _Case) -> None:
     case.grade = hygiene.grade(found, distributions.NATIVE, case.native.has_idle_biases)
 
 
-def _look_at_native(case: _Case) -> None:
+def _inspect_native(case: _Case) -> None:
     outcome = _first_outcome(case, 0)
     for value, source in ((outcome.inputs, "get_inputs"), (outcome.outputs, "forward")):
         with region.must_pass(f"what {source} returns"):

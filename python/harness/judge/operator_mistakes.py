@@ -20,6 +20,11 @@ def _prod(x: torch.Tensor, dims: tuple[int, ...]) -> torch.Tensor:
     return x
 
 
+def _named(module: Any, functions: str) -> dict[str, Any]:
+    """The module's functions of these names, in their order."""
+    return {name: getattr(module, name) for name in functions.split()}
+
+
 UNARY: dict[str, Unary] = {
     "relu": torch.relu,
     "leaky_relu": F.leaky_relu,
@@ -29,48 +34,13 @@ UNARY: dict[str, Unary] = {
     "silu": F.silu,
     "sigmoid": torch.sigmoid,
     "tanh": torch.tanh,
-    "softplus": F.softplus,
-    "softsign": F.softsign,
-    "elu": F.elu,
-    "selu": F.selu,
-    "mish": F.mish,
-    "hardtanh": F.hardtanh,
-    "hardswish": F.hardswish,
-    "hardsigmoid": F.hardsigmoid,
-    "relu6": F.relu6,
-    "logsigmoid": F.logsigmoid,
-    "tanhshrink": F.tanhshrink,
-    "softshrink": F.softshrink,
-    "hardshrink": F.hardshrink,
-    "exp": torch.exp,
-    "exp2": torch.exp2,
-    "expm1": torch.expm1,
-    "log": torch.log,
-    "log1p": torch.log1p,
-    "log2": torch.log2,
-    "log10": torch.log10,
-    "sqrt": torch.sqrt,
-    "rsqrt": torch.rsqrt,
-    "reciprocal": torch.reciprocal,
-    "abs": torch.abs,
-    "neg": torch.neg,
-    "sign": torch.sign,
-    "square": torch.square,
+    **_named(F, "softplus softsign elu selu mish hardtanh hardswish hardsigmoid relu6 logsigmoid"),
+    **_named(F, "tanhshrink softshrink hardshrink"),
+    **_named(
+        torch, "exp exp2 expm1 log log1p log2 log10 sqrt rsqrt reciprocal abs neg sign square"
+    ),
     "cube": lambda x: x * x * x,
-    "sin": torch.sin,
-    "cos": torch.cos,
-    "tan": torch.tan,
-    "sinh": torch.sinh,
-    "cosh": torch.cosh,
-    "atan": torch.atan,
-    "asinh": torch.asinh,
-    "erf": torch.erf,
-    "erfc": torch.erfc,
-    "floor": torch.floor,
-    "ceil": torch.ceil,
-    "round": torch.round,
-    "trunc": torch.trunc,
-    "frac": torch.frac,
+    **_named(torch, "sin cos tan sinh cosh atan asinh erf erfc floor ceil round trunc frac"),
     "squared relu": lambda x: x.relu().square(),
     "log cosh": lambda x: x.abs() + torch.log1p(torch.exp(-2 * x.abs())) - 0.6931471805599453,
     "x * sigmoid(1.702 x)": lambda x: x * torch.sigmoid(1.702 * x),
@@ -82,29 +52,16 @@ UNARY: dict[str, Unary] = {
     "half of it": lambda x: 0.5 * x,
 }
 BINARY: dict[str, Binary] = {
-    "add": torch.add,
-    "sub": torch.sub,
-    "mul": torch.mul,
-    "div": torch.div,
+    **_named(torch, "add sub mul div"),
     "sub with its operands swapped": lambda x, y: torch.sub(y, x),
     "div with its operands swapped": lambda x, y: torch.div(y, x),
-    "maximum": torch.maximum,
-    "minimum": torch.minimum,
-    "pow": torch.pow,
+    **_named(torch, "maximum minimum pow"),
     "the squared difference": lambda x, y: (x - y) * (x - y),
     "the absolute difference": lambda x, y: (x - y).abs(),
     "the mean of both": lambda x, y: (x + y) / 2,
-    "fmod": torch.fmod,
-    "remainder": torch.remainder,
-    "atan2": torch.atan2,
-    "hypot": torch.hypot,
-    "bitwise_and": torch.bitwise_and,
-    "bitwise_or": torch.bitwise_or,
-    "bitwise_xor": torch.bitwise_xor,
+    **_named(torch, "fmod remainder atan2 hypot bitwise_and bitwise_or bitwise_xor"),
 }
-COMPARISONS: dict[str, Binary] = {
-    name: getattr(torch, name) for name in ("gt", "ge", "lt", "le", "eq", "ne")
-}
+COMPARISONS: dict[str, Binary] = _named(torch, "gt ge lt le eq ne")
 REDUCTIONS: dict[str, Reduction] = {
     "sum": lambda x, dims: x.sum(dims, keepdim=True),
     "mean": lambda x, dims: x.mean(dims, keepdim=True),

@@ -249,7 +249,7 @@ def _include_dirs() -> list[Path]:
 
 
 @dataclass(frozen=True)
-class _Birth:
+class _ChildSpec:
     """The parameters of a new child."""
 
     name: str  # The role's name.
@@ -264,14 +264,14 @@ class _Birth:
 def _spawn(question: wire.Question, libraries: Libraries, roles: Roles) -> int:
     if len(os.listdir("/proc/self/task")) != 1:
         raise RuntimeError("the zygote has threads; a fork would lose them")
-    birth = _birth(question, libraries, roles)
+    spec = _child_spec(question, libraries, roles)
     _import(question.body.get("imports", []))
 
     def unshare() -> None:
-        if birth.profile is not None:
-            sandbox.call(libraries.sandbox, "mc_sandbox_unshare", birth.profile)
+        if spec.profile is not None:
+            sandbox.call(libraries.sandbox, "mc_sandbox_unshare", spec.profile)
 
-    return sandbox.fork_twice(unshare, lambda helper: _run_child(birth, libraries, helper))
+    return sandbox.fork_twice(unshare, lambda helper: _run_child(spec, libraries, helper))
 
 
 def _import(packages: list[str]) -> None:
@@ -281,7 +281,7 @@ def _import(packages: list[str]) -> None:
             importlib.import_module(name)
 
 
-def _birth(question: wire.Question, libraries: Libraries, roles: Roles) -> _Birth:
+def _child_spec(question: wire.Question, libraries: Libraries, roles: Roles) -> _ChildSpec:
     name = str(question.body.get("role"))
     role = roles.get(name)
     if role is None or len(question.descriptors) not in (2, 3):
@@ -292,20 +292,22 @@ def _birth(question: wire.Question, libraries: Libraries, roles: Roles) -> _Birt
         raise wire.Refusal("protocol", "a sandbox is asked for, but its library was not given")
     channel, output, *device = question.descriptors
     environment = dict(str(one).split("=", 1) for one in question.body.get("environment", []))
-    return _Birth(name, role, encoded, channel, output, device[0] if device else None, environment)
+    return _ChildSpec(
+        name, role, encoded, channel, output, device[0] if device else None, environment
+    )
 
 
-def _run_child(birth: _Birth, libraries: Libraries, helper: int) -> NoReturn:
+def _run_child(spec: _ChildSpec, libraries: Libraries, helper: int) -> NoReturn:
     status = 1
     try:
         os.setsid()
-        os.environ.update(birth.environment)
-        os.dup2(birth.output, 1)
-        os.dup2(birth.output, 2)
-        missing = _enter(birth, libraries, helper)
-        channel = _arrange_descriptors(birth)
-        role = birth.role(libraries)  # Before the first response: the supervisor relies on it.
-        wire.serve(channel, lambda asked: _answer_inside(asked, birth.name, role, missing))
+        os.environ.update(spec.environment)
+        os.dup2(spec.output, 1)
+        os.dup2(spec.output, 2)
+        missing = _enter(spec, libraries, helper)
+        channel = _arrange_descriptors(spec)
+        role = spec.role(libraries)  # Before the first response: the supervisor relies on it.
+        wire.serve(channel, lambda asked: _answer_inside(asked, spec.name, role, missing))
         status = 0
     except BaseException:
         traceback.print_exc()
@@ -331,27 +333,27 @@ def _answer_inside(
     return wire.Answer({"missing": missing})
 
 
-def _enter(birth: _Birth, libraries: Libraries, helper: int) -> Missing:
+def _enter(spec: _ChildSpec, libraries: Libraries, helper: int) -> Missing:
     """Enters the sandbox; returns the protections that are not active."""
-    if birth.profile is None:
+    if spec.profile is None:
         while os.getppid() == helper:  # Its end makes the supervisor the parent.
             time.sleep(0.0005)
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         return None
     assert libraries.sandbox is not None
-    keep = [birth.channel] if birth.device is None else [birth.channel, birth.device]
-    sandbox.call(libraries.sandbox, "mc_sandbox_enter", birth.profile, keep)
+    keep = [spec.channel] if spec.device is None else [spec.channel, spec.device]
+    sandbox.call(libraries.sandbox, "mc_sandbox_enter", spec.profile, keep)
     libraries.sandbox.mc_sandbox_missing.restype = ctypes.c_char_p
     missing: Missing = json.loads(libraries.sandbox.mc_sandbox_missing())
     return missing
 
 
-def _arrange_descriptors(birth: _Birth) -> wire.Channel:
+def _arrange_descriptors(spec: _ChildSpec) -> wire.Channel:
     """Sets descriptor 0 to an empty input, 1 and 2 to the output, 3 to the channel, 4 to the
     device; closes the rest.
     """
-    wanted = [os.open("/dev/null", os.O_RDONLY), 1, 2, birth.channel]
-    wanted += [] if birth.device is None else [birth.device]
+    wanted = [os.open("/dev/null", os.O_RDONLY), 1, 2, spec.channel]
+    wanted += [] if spec.device is None else [spec.device]
     high = [fcntl.fcntl(descriptor, fcntl.F_DUPFD, 100) for descriptor in wanted]
     for number, descriptor in enumerate(high):
         os.dup2(descriptor, number, inheritable=number < 3)

@@ -77,11 +77,11 @@ class Verifier:
         A new child is a new device process.  Concurrent calls share one probe.
         """
         async with self._lock:
-            if not self._problem and not await self._is_well():
+            if not self._problem and not await self._is_healthy():
                 self._problem = "its probe fails: look at its GPU"
         return self._problem
 
-    async def _is_well(self) -> bool:
+    async def _is_healthy(self) -> bool:
         """False if the machine fails; any other reply to the probe shows that it works."""
         program = Program(self._path, self._options)
         verb = "prepare" if "--architecture" in self._options else "evaluate"

@@ -37,15 +37,15 @@ BAD_INPUT = 2
 Loader = Callable[[Sequence[str]], Awaitable[dict[str, bytes]]]
 
 
-class Full(Exception):
+class QueueFull(Exception):
     """The queue is full."""
 
 
-class Unready(Exception):
+class NotReady(Exception):
     """The service accepts no question now."""
 
 
-class Ended(Exception):
+class VerifierEnded(Exception):
     """The verifier ended while it judged this question."""
 
 
@@ -124,11 +124,11 @@ class Verifier:
         self._feeder = asyncio.create_task(self._feed(self._child))
 
     def ask(self, question: Question, account: str) -> Entry:
-        """Accepts a question and waits for its reply.  Raises Full and Unready."""
+        """Accepts a question and waits for its reply.  Raises QueueFull and NotReady."""
         if not self._is_ready:
-            raise Unready()
+            raise NotReady()
         if self.num_waiting >= self.queue_max:
-            raise Full()
+            raise QueueFull()
         return self.take(question.id, question.task, question.line, account)
 
     def take(self, name: str, task: str, line: bytes | None, account: str, job: str = "") -> Entry:
@@ -212,7 +212,7 @@ class Verifier:
             if one.reply.done():
                 continue
             if job not in found:
-                one.reply.set_exception(Ended())
+                one.reply.set_exception(VerifierEnded())
                 continue
             one.line = found[job]
             self._line_bytes += len(one.line)
@@ -258,7 +258,7 @@ class Verifier:
             if entry.job and (entry.sends < SENDS_MAX or self._is_closing):
                 self._pending.appendleft(entry)
             else:
-                entry.reply.set_exception(Ended())
+                entry.reply.set_exception(VerifierEnded())
         self._sent.clear()
 
     async def _read(self, child: asyncio.subprocess.Process) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 
 from musacoder.components import others_of, parts_of
 from musacoder.episode import text_of
-from musacoder.server.questions import Json, Wrong
+from musacoder.server.questions import Json, Invalid
 
 # NeMo Gym's own names (nemo_gym/failure_kinds.py) of failures that its trainers omit.
 NEMO_FAILURES = {"infra": "verifier_error", "unsupported": "musacoder:unsupported"}
@@ -16,12 +16,12 @@ NEMO_FAILURES = {"infra": "verifier_error", "unsupported": "musacoder:unsupporte
 def slime_question(data: Any) -> Json:
     """The question in {prompt, response, label} of slime's remote_rm; label is the task."""
     if not isinstance(data, dict):
-        raise Wrong("the body is a JSON object")
+        raise Invalid("the body is a JSON object")
     return {"task": data.get("label"), "answer": data.get("response")}
 
 
 def slime_score(reply: Json, unscored: str | None) -> Json:
-    """unscored: the score if there is none.  Raises Wrong."""
+    """unscored: the score if there is none.  Raises Invalid."""
     score = reply["reward"]
     if score is None and unscored is not None:
         score = number_of(unscored, "unscored")
@@ -30,13 +30,13 @@ def slime_score(reply: Json, unscored: str | None) -> Json:
 
 
 def number_of(text: str, name: str) -> float:
-    """Raises Wrong."""
+    """Raises Invalid."""
     try:
         value = float(text)
     except ValueError:
         value = float("nan")
     if value != value or abs(value) == float("inf"):
-        raise Wrong(f"{name} is a number")
+        raise Invalid(f"{name} is a number")
     return value
 
 
@@ -48,7 +48,7 @@ def nemo_question(data: Any) -> Json:
     """
     metadata = data.get("verifier_metadata") if isinstance(data, dict) else None
     if not isinstance(metadata, dict):
-        raise Wrong('"verifier_metadata" is an object with "task"')
+        raise Invalid('"verifier_metadata" is an object with "task"')
     question = {"task": metadata.get("task"), "answer": _answer_of(data.get("response"))}
     if "options" in metadata:
         question["options"] = metadata["options"]
@@ -59,7 +59,7 @@ def _answer_of(response: Any) -> str:
     """The last message of the model, without tool calls and reasoning."""
     output = response.get("output") if isinstance(response, dict) else None
     if not isinstance(output, list):
-        raise Wrong('"response" has "output", a list')
+        raise Invalid('"response" has "output", a list')
     messages = [item for item in output if isinstance(item, dict) and item.get("type") == "message"]
     return text_of(messages[-1].get("content")) if messages else ""
 
@@ -93,5 +93,5 @@ def nemo_session(data: Any) -> Json:
     unchanged.
     """
     if not isinstance(data, dict) or not isinstance(data.get("resources_session_id", ""), str):
-        raise Wrong('"resources_session_id" is a text')
+        raise Invalid('"resources_session_id" is a text')
     return {key: data[key] for key in ("resources_session_id",) if key in data}

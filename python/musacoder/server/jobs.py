@@ -10,7 +10,7 @@ import secrets
 import sqlite3
 import sys
 
-from musacoder.server.child import Ended, Entry, Verifier
+from musacoder.server.child import VerifierEnded, Entry, Verifier
 from musacoder.server.questions import Json
 from musacoder.server.store import Job, Store
 
@@ -71,7 +71,7 @@ class Jobs:
     @staticmethod
     def reply_of(entry: Entry) -> Json:
         """The reply, under the caller's id."""
-        if isinstance(entry.reply.exception(), Ended):
+        if isinstance(entry.reply.exception(), VerifierEnded):
             return {"id": entry.id, "error": "the verifier ended while it judged this", "code": 502}
         return {**entry.reply.result(), "id": entry.id}
 

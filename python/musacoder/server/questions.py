@@ -14,7 +14,7 @@ MEMBERS = ("id", "task", "answer", "options")
 TASK_MEMBERS = ("id", "code")
 
 
-class Wrong(Exception):
+class Invalid(Exception):
     """The request is invalid; the message has the reason."""
 
 
@@ -33,43 +33,43 @@ class Question:
 
 
 def parse_question(data: Any) -> Question:
-    """The question in a body.  Raises Wrong."""
+    """The question in a body.  Raises Invalid."""
     if not isinstance(data, dict):
-        raise Wrong("a question is a JSON object")
+        raise Invalid("a question is a JSON object")
     check_members(data, MEMBERS, "a question")
     if not isinstance(data.get("answer"), str):
-        raise Wrong('a question needs "answer", a text')
+        raise Invalid('a question needs "answer", a text')
     question = {"task": _parse_task(data.get("task")), "answer": data["answer"]}
     if "options" in data:
         if not isinstance(data["options"], dict):
-            raise Wrong('"options" is an object')
+            raise Invalid('"options" is an object')
         question["options"] = data["options"]
     name, task = id_of(data), task_name_of(question["task"])
     return Question(_checked_text(name), task, _encode(question))
 
 
 def check_members(data: Json, known: tuple[str, ...], what: str) -> None:
-    """Raises Wrong for an unknown member: a misspelt option would otherwise be ignored silently."""
+    """Raises Invalid for an unknown member: a misspelt option would be ignored silently."""
     for name in data:
         if name not in known:
             text = f"{what} has no member {json.dumps(name[:80])}: it takes {', '.join(known)}"
-            raise Wrong(text)
+            raise Invalid(text)
 
 
 def _parse_task(task: Any) -> str | Json:
     if isinstance(task, dict):
         check_members(task, TASK_MEMBERS, '"task"')
         if not isinstance(task.get("code"), str):
-            raise Wrong('"task" needs "code", a text')
+            raise Invalid('"task" needs "code", a text')
         if not isinstance(task.get("id", ""), str):
-            raise Wrong('"id" of "task" is a text')
+            raise Invalid('"id" of "task" is a text')
         return dict(task)
     if not isinstance(task, str):
-        raise Wrong('a question needs "task": a name, or {"id", "code"}')
+        raise Invalid('a question needs "task": a name, or {"id", "code"}')
     if "\n" in task:
         return {"code": task}
     if task.startswith((".", "/", "~")) or task.endswith((".py", ".jsonl")) or ".." in task:
-        raise Wrong('"task" names no file here: send {"id", "code"}')
+        raise Invalid('"task" names no file here: send {"id", "code"}')
     return task
 
 
@@ -77,7 +77,7 @@ def _encode(question: Json) -> bytes:
     # UTF-8, so that a line is no longer than its texts.
     line = _checked_text(json.dumps(question, ensure_ascii=False)).encode()
     if len(line) > QUESTION_BYTES_MAX:
-        raise Wrong(f"a question has at most {QUESTION_BYTES_MAX} bytes")
+        raise Invalid(f"a question has at most {QUESTION_BYTES_MAX} bytes")
     return line
 
 
@@ -85,7 +85,7 @@ def _checked_text(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise Wrong("a lone surrogate, half of a UTF-16 pair, is in no text: remove it") from None
+        raise Invalid("a lone surrogate, half of a UTF-16 pair, is in no text: remove it") from None
     return text
 
 

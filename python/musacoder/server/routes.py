@@ -16,10 +16,10 @@ from aiohttp import web
 
 from musacoder.server import compat
 from musacoder.server.accounts import ANYBODY, Account, OverQuota
-from musacoder.server.child import Ended, Entry, Full, Unready, Verifier
+from musacoder.server.child import VerifierEnded, Entry, QueueFull, NotReady, Verifier
 from musacoder.server.gate import Gate, Refusal
 from musacoder.server.jobs import Jobs
-from musacoder.server.questions import Json, Question, Wrong, check_members, id_of, parse_question
+from musacoder.server.questions import Json, Question, Invalid, check_members, id_of, parse_question
 from musacoder.server.stats import Stats
 
 BODY_BYTES_MAX = 25 << 20  # A question of 4 MiB, each byte as \uXXXX.
@@ -96,15 +96,15 @@ class Service:
             return await handler(request)
         except Refusal as refusal:
             return error(refusal.status, str(refusal), **refusal.headers)
-        except Wrong as wrong:
+        except Invalid as wrong:
             return error(400, str(wrong))
-        except Full:
+        except QueueFull:
             return error(429, "too many questions are waiting", Retry_After="1")
         except OverQuota as over:
             return error(429, str(over), Retry_After=str(over.retry_after_s))
-        except Unready:
+        except NotReady:
             return error(503, "the verifier is being started", Retry_After="2")
-        except Ended:
+        except VerifierEnded:
             text = "the verifier ended while it judged this, and is started again"
             return error(502, text, Retry_After="1")
         except web.HTTPException as problem:
@@ -116,7 +116,7 @@ class Service:
         if size > bytes_max:
             raise web.HTTPRequestEntityTooLarge(bytes_max, size)
         if self._bodies_bytes + size > BODIES_BYTES_MAX and self._bodies_bytes:
-            raise Full()
+            raise QueueFull()
         self._bodies_bytes += size
         try:
             async with asyncio.timeout(BODY_S):
@@ -124,24 +124,24 @@ class Service:
         except TimeoutError:
             raise web.HTTPRequestTimeout() from None
         except (ValueError, RecursionError):
-            raise Wrong("the body is no JSON") from None
+            raise Invalid("the body is no JSON") from None
         finally:
             self._bodies_bytes -= size
 
     def _take(self, question: Question, account: Account) -> Entry:
-        """Accepts a question.  Raises Unready and Full."""
+        """Accepts a question.  Raises NotReady and QueueFull."""
         if self._is_stopping:
-            raise Unready()
+            raise NotReady()
         entry = self._verifier.ask(question, account.name)
         self._follow(entry, account)
         return entry
 
     def _check_room(self, account: Account, count: int) -> None:
-        """Raises Unready, Full and OverQuota."""
+        """Raises NotReady, QueueFull and OverQuota."""
         if self._is_stopping or not self._verifier.is_ready:
-            raise Unready()
+            raise NotReady()
         if self._verifier.num_waiting + count > self._verifier.queue_max:
-            raise Full()
+            raise QueueFull()
         if account is not ANYBODY:
             account.take(count)
 
@@ -204,11 +204,11 @@ class Service:
 
     def _finished(self, entry: Entry) -> web.Response:
         if entry.reply.cancelled() and self._is_stopping:
-            raise Unready()
+            raise NotReady()
         if entry.reply.cancelled():
             raise web.HTTPNotFound(reason="the job was cancelled")
-        if not entry.job and isinstance(entry.reply.exception(), Ended):
-            raise Ended()
+        if not entry.job and isinstance(entry.reply.exception(), VerifierEnded):
+            raise VerifierEnded()
         return self._reply(Jobs.reply_of(entry))
 
     def _later(self, job: str, entry: Entry) -> web.Response:
@@ -246,7 +246,7 @@ class Service:
         if isinstance(data, dict):
             check_members(data, ("items",), "a batch")
         if not isinstance(items, list) or not 0 < len(items) <= BATCH_MAX:
-            raise Wrong(f'a batch needs "items", a list of 1 to {BATCH_MAX} questions')
+            raise Invalid(f'a batch needs "items", a list of 1 to {BATCH_MAX} questions')
         account = request[ACCOUNT]
         parsed = [self._parsed(item) for item in items]
         good = sum(isinstance(item, Question) for item in parsed)
@@ -268,7 +268,7 @@ class Service:
         """The parsed question, or its error, which does not affect the rest of a batch."""
         try:
             return parse_question(item)
-        except Wrong as wrong:
+        except Invalid as wrong:
             return {"id": id_of(item), "error": str(wrong)}
 
     async def _item(self, taken: Entry | Json) -> Json:
@@ -276,7 +276,7 @@ class Service:
             return taken
         try:
             return {**await taken.reply, "id": taken.id}
-        except Ended:  # One failure does not affect the rest of a batch.
+        except VerifierEnded:  # One failure does not affect the rest of a batch.
             return {"id": taken.id, "error": "the verifier ended", "kind": "infra"}
 
     async def _stream(
@@ -296,7 +296,7 @@ class Service:
             return await entry.reply
         except asyncio.CancelledError:
             if self._is_stopping:
-                raise Unready() from None
+                raise NotReady() from None
             raise
 
     async def slime(self, request: web.Request) -> web.Response:
@@ -308,7 +308,7 @@ class Service:
         if "error" in reply:
             return self._reply({**reply, "id": ""})
         if reply["verdict"]["outcome"]["kind"] == "infra":
-            raise Unready()
+            raise NotReady()
         return web.json_response(compat.slime_score(reply, unscored))
 
     async def nemo_verify(self, request: web.Request) -> web.Response:

@@ -90,7 +90,7 @@ def small() -> Json:
 
 
 def three_conversations() -> Json:
-    """Of two turns each: one that passes, one that fails, and one without a score."""
+    """Samples of two turns each: one passes, one fails, and one has no score."""
     document = read(every_outcome())
     run = document["runs"][0]
     samples = run["samples"]
