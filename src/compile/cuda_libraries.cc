@@ -93,16 +93,28 @@ std::vector<std::string> client_command(const fs::path& toolkit, const fs::path&
   return argv;
 }
 
-// Compiles `files` into a library with `argv`.
+// The command that writes a list of CUDA's functions for the client, into a folder that follows.
+std::vector<std::string> client_generator(const PyTorch& pytorch, const fs::path& toolkit,
+                                          const fs::path& sources) {
+  return {pytorch.python.string(), "-P", (sources / "client/unsupported.py").string(),
+          (toolkit / "include").string()};
+}
+
+// Compiles `files` into a library with `argv`, after `generator`, which writes a header for them.
 Result<fs::path> library(const std::string& kind, const std::string& name,
-                         std::vector<std::string> argv, const std::string& files,
-                         const PyTorch& pytorch, const Progress& progress) {
+                         std::vector<std::string> argv, std::vector<std::string> generator,
+                         const std::string& files, const PyTorch& pytorch,
+                         const Progress& progress) {
   std::string command;
   for (const std::string& word : argv) command += word + '\0';
   const Once once{kind, content_hash({pytorch.version, command, files}),
                   "building the " + kind + " library for PyTorch " + pytorch.version + " (once)"};
   const auto build = [&](const fs::path& folder) -> Status {
-    argv.insert(argv.end(), {"-o", (folder / name).string()});
+    if (!generator.empty()) {
+      generator.push_back(folder.string());
+      MC_TRY_VOID(run_tool(generator), "generate a header");
+    }
+    argv.insert(argv.end(), {"-I" + folder.string(), "-o", (folder / name).string()});
     MC_TRY_VOID(run_tool(argv), "build it");
     return ok();
   };
@@ -150,17 +162,20 @@ class Builds {
 
   using Library = std::future<Result<fs::path>>;
   Library aten() const {
-    return start("aten", "aten.so", aten_command(pytorch_, runtime_.root, facade_), aten_files_);
+    return start("aten", "aten.so", aten_command(pytorch_, runtime_.root, facade_), {},
+                 aten_files_);
   }
   Library client() const {
-    return start("client", kClientName, client_command(runtime_.root, device_), client_files_);
+    return start("client", kClientName, client_command(runtime_.root, device_),
+                 client_generator(pytorch_, runtime_.root, device_), client_files_);
   }
   Library executor() const {
-    return start("executor", "executor.so", executor_command(runtime_, device_), executor_files_);
+    return start("executor", "executor.so", executor_command(runtime_, device_), {},
+                 executor_files_);
   }
   Library operators() const {
     return start("operators", "operators.so", operators_command(pytorch_, runtime_.root, device_),
-                 operators_files_);
+                 {}, operators_files_);
   }
 
  private:
@@ -168,13 +183,13 @@ class Builds {
       : pytorch_(pytorch), runtime_(runtime), progress_(progress) {}
 
   Library start(const std::string& kind, const std::string& name, std::vector<std::string> argv,
-                const std::string& files) const {
+                std::vector<std::string> generator, const std::string& files) const {
     const Progress note = [this](std::string_view step) {
       const std::lock_guard lock(*mutex_);
       progress_(step);
     };
-    return std::async(std::launch::async, library, kind, name, std::move(argv), files,
-                      std::cref(pytorch_), note);
+    return std::async(std::launch::async, library, kind, name, std::move(argv),
+                      std::move(generator), files, std::cref(pytorch_), note);
   }
 
   // Constant after construction.
