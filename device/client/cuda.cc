@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The functions of libcuda that PyTorch looks up as it starts, and those that programs look up by
-// name. The remaining functions (unsupported.inc) are for kernels compiled at run time, for
+// name. The remaining functions (unsupported.cc) are for kernels compiled at run time, for
 // virtual memory management and for parts of a device.
 #include <cuda.h>
 #include <cuda_runtime_api.h>

@@ -218,45 +218,80 @@ class Executor : private CallContext {
   };
 
   Executor() = default;
-  void execute(Op op, const char* body, uint32_t bytes);
-  void reply(CUresult status, const void* data = nullptr, size_t bytes = 0);
+
+  // ---- Commands (executor_commands.cc).
+  struct CommandRow;
+  static const CommandRow& row_of(Op op);
+  template <auto kHandler>
+  static CUresult run(Executor& executor, std::string_view body);
+  template <typename Command>
+  CUresult call(CUresult (Executor::*handler)(const Command&, std::string_view),
+                std::string_view body);
+  // Executes a command, of which `body` is all behind its Op, and replies if it is answered.
+  // REQUIRES: `op` is an enumerator other than kPad.
+  void execute(Op op, std::string_view body);
+  bool is_allowed_now(const CommandRow& row, size_t bytes);
+  // Sets the data of the reply, which is sent even if the command fails.  Called at most once.
+  void answer(const void* data, size_t bytes);
+  void reply(CUresult status);
   void fail(CUresult status);
   void note(Note kind, const void* first, size_t first_bytes, const void* second = nullptr,
             size_t second_bytes = 0);
 
-  // Each function executes one command; for an answered command it also replies.
-  CUresult map(const Map& command);
-  CUresult unmap(const Map& command);
-  CUresult write(const Write& command, const char* data, uint32_t bytes);
-  void read(const Read& command);
-  CUresult copy(const Copy& command);
-  CUresult fill(const Fill& command);
-  std::string architecture() const;
+  // A handler executes one command, whose fixed part `rest` follows.
+  CUresult map(const Map& command, std::string_view rest);
+  CUresult unmap(const Map& command, std::string_view rest);
+  CUresult write(const Write& command, std::string_view data);
+  CUresult read(const Read& command, std::string_view rest);
+  CUresult copy(const Copy& command, std::string_view rest);
+  CUresult fill(const Fill& command, std::string_view rest);
   CUresult load_module(const LoadModule& command, std::string_view path);
   CUresult load_text(const LoadText& command, std::string_view part);
+  CUresult unload_module(const Handle& command, std::string_view rest);
+  CUresult find_function(const Find& command, std::string_view name);
+  CUresult find_variable(const Find& command, std::string_view name);
+  CUresult set_attribute(const SetAttribute& command, std::string_view rest);
+  CUresult occupancy(const Occupancy& command, std::string_view rest);
+  CUresult tensor_map(const TensorMap& command, std::string_view rest);
+  CUresult launch(const Launch& command, std::string_view arguments);
+  CUresult note_refused(const Launch& command, std::string_view rest);
+  CUresult create_stream(const CreateStream& command, std::string_view rest);
+  CUresult destroy_stream(const Handle& command, std::string_view rest);
+  CUresult query_stream(const Handle& command, std::string_view rest);
+  CUresult synchronize(const Handle& command, std::string_view rest);
+  CUresult create_event(const CreateEvent& command, std::string_view rest);
+  CUresult destroy_event(const Handle& command, std::string_view rest);
+  CUresult record_event(const StreamEvent& command, std::string_view rest);
+  CUresult wait_event(const StreamEvent& command, std::string_view rest);
+  CUresult query_event(const Handle& command, std::string_view rest);
+  CUresult synchronize_event(const Handle& command, std::string_view rest);
+  CUresult elapsed(const Elapsed& command, std::string_view rest);
+  CUresult begin_capture(const Capture& command, std::string_view rest);
+  CUresult end_capture(const Capture& command, std::string_view rest);
+  CUresult describe_capture(const Handle& command, std::string_view rest);
+  CUresult instantiate(const Graph& command, std::string_view rest);
+  CUresult launch_graph(const Graph& command, std::string_view rest);
+  CUresult destroy_graph(const Handle& command, std::string_view rest);
+  CUresult destroy_exec(const Handle& command, std::string_view rest);
+  CUresult begin_call(const Call& command, std::string_view rest);
+  CUresult end_call(const Call& command, std::string_view parts);
+  CUresult call_library(const LibraryCall& command, std::string_view words);
+  CUresult run_operator(const OperatorCall& command, std::string_view call);
+  CUresult fetch_result(const OperatorResult& command, std::string_view rest);
+  CUresult host_access(const HostAccess& command, std::string_view rest);
+  CUresult unsupported(const Handle& command, std::string_view name);
+
+  std::string architecture() const;
   void note_unsupported(std::string_view what) {
     if (use_.unsupported.empty()) use_.unsupported = what;
   }
-  CUresult set_attribute(const SetAttribute& command);
   void forget_after_this(const Module& module);
-  CUresult find_function(const Find& command, const char* name, FunctionFacts& facts);
-  CUresult find_variable(const Find& command, const char* name, VariableFacts& facts);
+  CUresult describe_function(const Find& command, const char* name, FunctionFacts& facts);
   bool configure(const Launch& command, Configuration& configuration);
-  CUresult launch(const Launch& command, const char* arguments);
-  CUresult note_refused(const Launch& command);
   void count_launches(CUstream stream, const Launches& launches);
-  CUresult end_capture(const Capture& command, CUstream stream);
+  CUresult count_query(CUresult status);
   void end_item(CallItem item);
-  CUresult call_library(const LibraryCall& command, const char* data, uint32_t bytes,
-                        std::vector<uint64_t>& answer);
-  void run_operator(const OperatorCall& command, const char* call, uint32_t bytes);
-  CUresult fetch_result(const OperatorResult& command);
-  void answer_query(CUresult status);
-  CUresult elapsed(const Elapsed& command, float& ms);
-  CUresult begin_call(const Call& command);
   CUresult join(CUstream stream);
-  CUresult end_call(const Call& command, const char* parts, uint32_t bytes);
-  bool is_allowed_now(Op op, uint32_t bytes);
   void count_entries(uint32_t number);
   static CUmemAllocationProp properties_of_memory(CUdevice device);
   // Maps new exportable memory in the address range of regions; 0 if there is none.
@@ -298,7 +333,7 @@ class Executor : private CallContext {
   uint64_t position_ = 0;
   int record_ = -1;  // The file of notes; -1 for none.
   uint64_t recorded_bytes_ = 0;
-  bool may_reply_ = false;  // The current command needs a reply and has none yet.
+  size_t answer_bytes_ = 0;  // The bytes of the current command's reply in reply_area_.
   std::map<uint64_t, Block> blocks_;
   std::map<uint64_t, Block> region_blocks_;
   ArenaMap region_map_;

@@ -35,7 +35,7 @@ CUmemAllocationProp Executor::properties_of_memory(CUdevice device) {
 
 // ---- Memory -------------------------------------------------------------------------------------
 
-CUresult Executor::map(const Map& command) {
+CUresult Executor::map(const Map& command, std::string_view) {
   const uint64_t arena_end = arena_ + options_.arena_bytes;
   if (command.bytes == 0 || command.bytes > options_.memory_bytes_max ||
       command.address % kGranularity != 0 || command.address < arena_ ||
@@ -107,7 +107,7 @@ void Executor::unmap_block(uint64_t address, const Block& block) {
   cuMemRelease(block.handle);
 }
 
-CUresult Executor::unmap(const Map& command) {
+CUresult Executor::unmap(const Map& command, std::string_view) {
   const auto found = blocks_.find(command.address);
   if (found == blocks_.end()) return CUDA_ERROR_INVALID_VALUE;
   const CUresult status = cuCtxSynchronize();
@@ -118,9 +118,9 @@ CUresult Executor::unmap(const Map& command) {
   return status;
 }
 
-CUresult Executor::write(const Write& command, const char* data, uint32_t bytes) {
+CUresult Executor::write(const Write& command, std::string_view data) {
   CUstream stream;
-  if (command.bytes > bytes || !is_device_range(command.target, command.bytes)) {
+  if (command.bytes > data.size() || !is_device_range(command.target, command.bytes)) {
     note_refused_copy(command.bytes);
     return CUDA_ERROR_INVALID_VALUE;
   }
@@ -131,23 +131,25 @@ CUresult Executor::write(const Write& command, const char* data, uint32_t bytes)
   }
   if (command.bytes <= kGivenBytesMax) {
     if (given_by_host_.size() >= kGivenMax) given_by_host_.clear();
-    given_by_host_[command.target].assign(data, command.bytes);
+    given_by_host_[command.target].assign(data.data(), command.bytes);
   }
   // The driver copies pageable memory before it returns.
-  return cuMemcpyHtoDAsync(command.target, data, command.bytes, stream);
+  const CUresult status = cuMemcpyHtoDAsync(command.target, data.data(), command.bytes, stream);
+  end_item({.name = "[memcpy]", .owner = "runtime"});
+  return status;
 }
 
-void Executor::read(const Read& command) {
+CUresult Executor::read(const Read& command, std::string_view) {
   CUstream stream;
   if (command.rows != 1 || command.bytes > kReplyBytesMax ||
       !is_device_range(command.source, command.bytes)) {
     note_refused_copy(command.bytes);
-    return reply(CUDA_ERROR_INVALID_VALUE);
+    return CUDA_ERROR_INVALID_VALUE;
   }
-  if (!stream_of(command.stream, stream)) return reply(CUDA_ERROR_INVALID_HANDLE);
+  if (!stream_of(command.stream, stream)) return CUDA_ERROR_INVALID_HANDLE;
   if (is_capturing(stream)) {
     note_unsupported("a copy to the host in a graph");
-    return reply(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   }
   CUresult status = cuMemcpyDtoHAsync(reply_area_, command.source, command.bytes, stream);
   if (status == CUDA_SUCCESS) status = cuStreamSynchronize(stream);
@@ -155,28 +157,23 @@ void Executor::read(const Read& command) {
   const bool is_known = given != given_by_host_.end() && given->second.size() == command.bytes &&
                         std::memcmp(given->second.data(), reply_area_, command.bytes) == 0;
   if (!is_known) use_.bytes_to_host += command.bytes;
-  reply(status, reply_area_, status == CUDA_SUCCESS ? command.bytes : 0);
+  answer(reply_area_, status == CUDA_SUCCESS ? command.bytes : 0);
+  return status;
 }
 
-CUresult Executor::copy(const Copy& command) {
+CUresult Executor::copy(const Copy& command, std::string_view) {
   CUstream stream;
   if (!stream_of(command.stream, stream)) return CUDA_ERROR_INVALID_HANDLE;
-  const auto last = [](uint64_t pitch, uint64_t rows, uint64_t bytes) {
-    return rows > (1u << 30) || pitch > (uint64_t{1} << 32) ? ~uint64_t{0}
-                                                            : pitch * (rows - 1) + bytes;
-  };
   if (command.rows == 0 || command.bytes == 0) return CUDA_SUCCESS;
-  if (command.rows == 1) {
-    if (!is_device_range(command.target, command.bytes) ||
-        !is_device_range(command.source, command.bytes)) {
-      note_refused_copy(command.bytes);
-      return CUDA_ERROR_INVALID_VALUE;
-    }
-    return cuMemcpyDtoDAsync(command.target, command.source, command.bytes, stream);
-  }
-  if (command.target_pitch < command.bytes || command.source_pitch < command.bytes ||
-      !is_device_range(command.target, last(command.target_pitch, command.rows, command.bytes)) ||
-      !is_device_range(command.source, last(command.source_pitch, command.rows, command.bytes))) {
+  const bool is_one_row = command.rows == 1;
+  const auto is_there = [&](uint64_t address, uint64_t pitch) {
+    if (is_one_row) return is_device_range(address, command.bytes);
+    return pitch >= command.bytes && pitch <= uint64_t{1} << 32 && command.rows <= 1u << 30 &&
+           is_device_range(address, pitch * (command.rows - 1) + command.bytes);
+  };
+  if (!is_there(command.target, command.target_pitch) ||
+      !is_there(command.source, command.source_pitch)) {
+    if (is_one_row) note_refused_copy(command.bytes);
     return CUDA_ERROR_INVALID_VALUE;
   }
   CUDA_MEMCPY2D copy{};
@@ -187,10 +184,14 @@ CUresult Executor::copy(const Copy& command) {
   copy.dstPitch = command.target_pitch;
   copy.WidthInBytes = command.bytes;
   copy.Height = command.rows;
-  return cuMemcpy2DAsync(&copy, stream);
+  const CUresult status =
+      is_one_row ? cuMemcpyDtoDAsync(command.target, command.source, command.bytes, stream)
+                 : cuMemcpy2DAsync(&copy, stream);
+  end_item({.name = "[memcpy]", .owner = "runtime"});
+  return status;
 }
 
-CUresult Executor::fill(const Fill& command) {
+CUresult Executor::fill(const Fill& command, std::string_view) {
   CUstream stream;
   if (!stream_of(command.stream, stream)) return CUDA_ERROR_INVALID_HANDLE;
   const uint64_t rows = command.rows, pitch = rows == 1 ? command.count : command.pitch;
@@ -200,8 +201,11 @@ CUresult Executor::fill(const Fill& command) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   const auto value = static_cast<unsigned char>(command.value);
-  if (rows == 1) return cuMemsetD8Async(command.target, value, command.count, stream);
-  return cuMemsetD2D8Async(command.target, pitch, value, command.count, rows, stream);
+  const CUresult status =
+      rows == 1 ? cuMemsetD8Async(command.target, value, command.count, stream)
+                : cuMemsetD2D8Async(command.target, pitch, value, command.count, rows, stream);
+  end_item({.name = "[memset]", .owner = "runtime"});
+  return status;
 }
 
 // ---- The judge's side ---------------------------------------------------------------------------

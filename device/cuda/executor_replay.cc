@@ -70,7 +70,7 @@ bool Executor::run_alone(Op op, const char* body, uint32_t bytes, Outcome& outco
   const std::lock_guard lock(mutex_);
   cuCtxSetCurrent(context_);
   const uint32_t replies = page_->replies.load();
-  execute(op, body, bytes);
+  execute(op, {body, bytes});
   outcome.is_reply = page_->replies.load() != replies;
   outcome.status = outcome.is_reply ? page_->reply_status : page_->error.exchange(0);
   outcome.reply = {reply_area_, outcome.is_reply ? page_->reply_bytes : 0};

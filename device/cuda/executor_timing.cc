@@ -13,7 +13,6 @@ namespace {
 // The maximum number of a call's queue entries behind a gate; the device's queue has room for about
 // 800.
 constexpr uint32_t kEntriesMax = 600;
-constexpr uint32_t kStagedBytesMax = 64u << 10;  // A larger copy waits for the stream.
 
 }  // namespace
 
@@ -54,57 +53,13 @@ bool Executor::start_batch(int descriptor, uint64_t bytes, uint32_t calls, Manne
   return is_started;
 }
 
-// A timed candidate may use the device only inside calls.  A command that waits for the device
-// opens the gate of the current call.  A command that only queries (as PyTorch's allocator does
-// after record_stream()) does not: a candidate that polls waits until the gate opens by itself.
-bool Executor::is_allowed_now(Op op, uint32_t bytes) {
-  const bool writes = op == Op::kLaunch || op == Op::kRefusedLaunch || op == Op::kLaunchGraph ||
-                      op == Op::kCopy || op == Op::kFill || op == Op::kWrite ||
-                      op == Op::kLibraryCall || op == Op::kOperator || op == Op::kOperatorResult;
-  if (is_taken_ && writes) return false;
-  if (!is_timed_) return true;
-  if (!batch_->is_in_call()) return !writes && op != Op::kMap && op != Op::kRead;
-  switch (op) {
-    case Op::kLaunch:
-    case Op::kLaunchGraph:
-    case Op::kCopy:
-    case Op::kFill:
-    case Op::kRecordEvent:
-    case Op::kWaitEvent:
-      count_entries(1);
-      return true;
-    case Op::kWrite:
-      count_entries(1);
-      if (bytes > kStagedBytesMax) batch_->open_gate();
-      return true;
-    case Op::kPad:
-    case Op::kRefusedLaunch:
-    case Op::kSetAttribute:
-    case Op::kOccupancy:
-    case Op::kTensorMap:
-    case Op::kCreateStream:
-    case Op::kCreateEvent:
-    case Op::kQueryStream:
-    case Op::kQueryEvent:
-    case Op::kCaptureInfo:
-    case Op::kLibraryCall:
-    case Op::kBeginCall:
-    case Op::kEndCall:
-    case Op::kUnsupported:
-      return true;
-    default:
-      batch_->open_gate();
-      return true;
-  }
-}
-
 // Opens the gate of a call with more work than the device's queue has room for.
 void Executor::count_entries(uint32_t number) {
   entries_ += number;
   if (entries_ > kEntriesMax) batch_->open_gate();
 }
 
-CUresult Executor::begin_call(const Call& command) {
+CUresult Executor::begin_call(const Call& command, std::string_view) {
   if (batch_ == nullptr || !batch_->may_begin(command.call)) return CUDA_ERROR_NOT_PERMITTED;
   if (command.call == 0) mapped_bytes_peak_ = mapped_bytes_;
   entries_ = 0;
@@ -126,14 +81,14 @@ CUresult Executor::join(CUstream stream) {
   return status == CUDA_SUCCESS ? cuStreamWaitEvent(CU_STREAM_LEGACY, event, 0) : status;
 }
 
-CUresult Executor::end_call(const Call& command, const char* data, uint32_t bytes) {
+CUresult Executor::end_call(const Call& command, std::string_view data) {
   if (batch_ == nullptr || !batch_->is_in_call() || command.call + 1 != batch_->calls_begun()) {
     return CUDA_ERROR_NOT_PERMITTED;
   }
-  std::vector<OutputPart> parts(bytes / sizeof(OutputPart));
+  std::vector<OutputPart> parts(data.size() / sizeof(OutputPart));
   if (command.num_parts > parts.size()) return CUDA_ERROR_INVALID_VALUE;
   parts.resize(command.num_parts);
-  std::memcpy(parts.data(), data, parts.size() * sizeof(OutputPart));
+  std::memcpy(parts.data(), data.data(), parts.size() * sizeof(OutputPart));
   for (const OutputPart& part : parts) {
     const bool is_there = part.bytes == 0 || is_device_range(part.source, part.bytes);
     if (!is_there || part.bytes > options_.memory_bytes_max) return CUDA_ERROR_INVALID_VALUE;

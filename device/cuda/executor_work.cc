@@ -7,7 +7,9 @@
 #include <string_view>
 #include <utility>
 
+#include "check.h"
 #include "cuda/executor.h"
+#include "cuda/kernels.h"
 
 namespace mc::device {
 namespace {
@@ -18,19 +20,20 @@ constexpr uint32_t kEntriesOfLibraryCall = 3;
 constexpr char kLackingOperator = 2;
 constexpr size_t kOperatorTextAt = 5;
 
+// The text, which must end with a zero byte, behind a command's fixed part; otherwise null.
+const char* text_in(std::string_view rest) {
+  return rest.size() <= kNameBytesMax && rest.find('\0') != rest.npos ? rest.data() : nullptr;
+}
+
 }  // namespace
 
 // MUSA's name of the device's architecture.
-std::string Executor::architecture() const {
-  int major = 0;
-  int minor = 0;
-  cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device_);
-  cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device_);
-  return "mp_" + std::to_string(major) + std::to_string(minor);
-}
+std::string Executor::architecture() const { return "mp_" + std::to_string(capability()); }
 
-CUresult Executor::load_module(const LoadModule& command, std::string_view path) {
-  const auto file = files_.find(std::string(path));
+CUresult Executor::load_module(const LoadModule& command, std::string_view rest) {
+  const char* path = text_in(rest);
+  if (path == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const auto file = files_.find(path);
   if (file == files_.end()) return CUDA_ERROR_FILE_NOT_FOUND;
   if (command.module > kHandlesMax || modules_.contains(command.module)) {
     return CUDA_ERROR_INVALID_VALUE;
@@ -54,10 +57,12 @@ CUresult Executor::load_module(const LoadModule& command, std::string_view path)
 
 // Such a module is the candidate's own, since libraries have their images in files.  It must be PTX
 // text, because the driver would accept machine code, too.
-CUresult Executor::load_text(const LoadText& command, std::string_view part) {
-  if (command.module > kHandlesMax || modules_.contains(command.module)) {
+CUresult Executor::load_text(const LoadText& command, std::string_view rest) {
+  if (command.bytes > rest.size() || command.module > kHandlesMax ||
+      modules_.contains(command.module)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
+  const std::string_view part = rest.substr(0, command.bytes);
   if (part.size() > kTextBytesMax - text_bytes_) return CUDA_ERROR_OUT_OF_MEMORY;
   std::string& text = texts_[command.module];
   text += part;
@@ -75,7 +80,19 @@ CUresult Executor::load_text(const LoadText& command, std::string_view part) {
   return CUDA_SUCCESS;
 }
 
-CUresult Executor::find_function(const Find& command, const char* name, FunctionFacts& facts) {
+CUresult Executor::unload_module(const Handle& command, std::string_view) {
+  // Functions of an unloaded module must not be launched, so it stays until the candidate ends.
+  return modules_.contains(command.handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult Executor::find_function(const Find& command, std::string_view rest) {
+  FunctionFacts facts{};
+  const CUresult status = describe_function(command, text_in(rest), facts);
+  answer(&facts, sizeof facts);
+  return status;
+}
+
+CUresult Executor::describe_function(const Find& command, const char* name, FunctionFacts& facts) {
   const auto module = modules_.find(command.module);
   if (module == modules_.end() || command.function > kHandlesMax || name == nullptr) {
     return CUDA_ERROR_INVALID_HANDLE;
@@ -105,20 +122,23 @@ CUresult Executor::find_function(const Find& command, const char* name, Function
   return CUDA_SUCCESS;
 }
 
-CUresult Executor::find_variable(const Find& command, const char* name, VariableFacts& facts) {
+CUresult Executor::find_variable(const Find& command, std::string_view rest) {
+  const char* name = text_in(rest);
   const auto module = modules_.find(command.module);
   if (module == modules_.end() || name == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  VariableFacts facts{};
   CUdeviceptr address = 0;
   size_t bytes = 0;
   const CUresult status = cuModuleGetGlobal(&address, &bytes, module->second.module, name);
   facts = {address, bytes};
+  answer(&facts, sizeof facts);
   if (status != CUDA_SUCCESS) return status;
   variables_[address] = bytes;
   forget_after_this(module->second);
   return status;
 }
 
-CUresult Executor::set_attribute(const SetAttribute& command) {
+CUresult Executor::set_attribute(const SetAttribute& command, std::string_view) {
   const auto found = functions_.find(command.function);
   if (found == functions_.end()) return CUDA_ERROR_INVALID_HANDLE;
   forget_after_this(modules_.at(found->second.module));
@@ -130,6 +150,38 @@ CUresult Executor::set_attribute(const SetAttribute& command) {
 void Executor::forget_after_this(const Module& module) {
   if (!module.is_own) changed_modules_.emplace(module.path, module.offset);
 }
+
+CUresult Executor::occupancy(const Occupancy& command, std::string_view) {
+  const auto found = functions_.find(command.function);
+  if (found == functions_.end()) return CUDA_ERROR_INVALID_HANDLE;
+  int32_t blocks = 0;
+  const CUresult status = cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+      &blocks, found->second.function, command.block_threads, command.shared_bytes, command.flags);
+  answer(&blocks, sizeof blocks);
+  return status;
+}
+
+#ifdef MC_DEVICE_MUSA  // MUSA has descriptors of another form.
+CUresult Executor::tensor_map(const TensorMap&, std::string_view) {
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+#else
+CUresult Executor::tensor_map(const TensorMap& command, std::string_view) {
+  if (command.rank == 0 || command.rank > kTensorMapRankMax) return CUDA_ERROR_INVALID_VALUE;
+  CUtensorMap map{};
+  static_assert(sizeof map == kTensorMapBytes);
+  const CUresult status = cuTensorMapEncodeTiled(
+      &map, static_cast<CUtensorMapDataType>(command.kinds[0]), command.rank,
+      reinterpret_cast<void*>(command.address),  // NOLINT: the driver takes it as a pointer.
+      command.sizes, command.strides, command.box, command.steps,
+      static_cast<CUtensorMapInterleave>(command.kinds[1]),
+      static_cast<CUtensorMapSwizzle>(command.kinds[2]),
+      static_cast<CUtensorMapL2promotion>(command.kinds[3]),
+      static_cast<CUtensorMapFloatOOBfill>(command.kinds[4]));
+  answer(&map, sizeof map);
+  return status;
+}
+#endif
 
 // False if a handle is unknown.
 bool Executor::configure(const Launch& command, Configuration& configuration) {
@@ -159,7 +211,7 @@ bool Executor::configure(const Launch& command, Configuration& configuration) {
 }
 
 // The client already returned the error; a GPU would do no more.
-CUresult Executor::note_refused(const Launch& command) {
+CUresult Executor::note_refused(const Launch& command, std::string_view) {
   Configuration configuration;
   if (!is_in_software()) return CUDA_SUCCESS;
   if (!configure(command, configuration)) return CUDA_ERROR_INVALID_HANDLE;
@@ -167,14 +219,17 @@ CUresult Executor::note_refused(const Launch& command) {
   return CUDA_SUCCESS;
 }
 
-CUresult Executor::launch(const Launch& command, const char* arguments) {
+CUresult Executor::launch(const Launch& command, std::string_view arguments) {
+  if (command.argument_bytes > std::min<size_t>(arguments.size(), kArgumentBytesMax)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
   Configuration configuration;
   if (!configure(command, configuration)) return CUDA_ERROR_INVALID_HANDLE;
   const auto& [config, attributes, function] = configuration;
   // The driver would read beyond the end of an argument block that is too short.
   if (command.argument_bytes < function->argument_bytes) return CUDA_ERROR_INVALID_VALUE;
   size_t bytes = command.argument_bytes;
-  void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, const_cast<char*>(arguments),
+  void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, const_cast<char*>(arguments.data()),
                    CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
   count_launches(config.hStream, {1, function->is_own ? 1u : 0u});
   const CUresult status =
@@ -195,64 +250,64 @@ void Executor::end_item(CallItem item) {
 }
 
 // A library call counts as one launch, however many kernels it launches.
-CUresult Executor::call_library(const LibraryCall& command, const char* data, uint32_t bytes,
-                                std::vector<uint64_t>& answer) {
-  if (command.function >= kNumLibraryFunctions || command.num_words > bytes / 8) {
+CUresult Executor::call_library(const LibraryCall& command, std::string_view rest) {
+  if (command.function >= kNumLibraryFunctions || command.num_words > rest.size() / 8) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   const LibraryFunction& function = kLibraryFunctions[command.function];
   if (!may_run_foreign(function.name)) return CUDA_ERROR_NOT_PERMITTED;
-  std::vector<uint64_t> words(command.num_words);
-  if (!words.empty()) std::memcpy(words.data(), data, words.size() * 8);
-  if (!libraries_.call(command.function, words, answer) || answer.size() * 8 > kReplyBytesMax) {
+  std::vector<uint64_t> words(command.num_words), results;
+  if (!words.empty()) std::memcpy(words.data(), rest.data(), words.size() * 8);
+  if (!libraries_.call(command.function, words, results) || results.size() * 8 > kReplyBytesMax) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  if (is_in_software() && !answer.empty() && answer[0] == Libraries::kLacking) {
+  MC_CHECK(!results.empty());  // The function's status comes first.
+  if (is_in_software() && results[0] == Libraries::kLacking) {
     note_unsupported(function.name);
     note_missing_library(function.name);
   }
-  if (!may_launch(function)) return CUDA_SUCCESS;
-  ++use_.launches;
-  if (batch_ != nullptr && batch_->is_in_call()) count_entries(kEntriesOfLibraryCall);
-  const bool is_dnn = std::string_view(function.name).starts_with("cudnn");
-  end_item({.name = function.name, .owner = is_dnn ? "cuDNN" : "cuBLAS"});
+  if (may_launch(function)) {
+    ++use_.launches;
+    if (batch_ != nullptr && batch_->is_in_call()) count_entries(kEntriesOfLibraryCall);
+    const bool is_dnn = std::string_view(function.name).starts_with("cudnn");
+    end_item({.name = function.name, .owner = is_dnn ? "cuDNN" : "cuBLAS"});
+  }
+  if (command.is_answered == 0) return results[0] == 0 ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;
+  answer(results.data(), results.size() * 8);
   return CUDA_SUCCESS;
 }
 
 // The device's queued work must end first.
-void Executor::run_operator(const OperatorCall& command, const char* call, uint32_t bytes) {
-  if (operators_.run == nullptr) return reply(CUDA_ERROR_NOT_SUPPORTED);
-  if (command.bytes > bytes) return reply(CUDA_ERROR_INVALID_VALUE);
-  if (num_captures_ > 0) return reply(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-  if (const CUresult status = cuCtxSynchronize()) return reply(status);
+CUresult Executor::run_operator(const OperatorCall& command, std::string_view rest) {
+  if (operators_.run == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+  if (command.bytes > rest.size()) return CUDA_ERROR_INVALID_VALUE;
+  if (num_captures_ > 0) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  if (const CUresult status = cuCtxSynchronize()) return status;
   ++use_.operators;
-  const size_t size = operators_.run(call, command.bytes, reply_area_, kReplyBytesMax);
+  const size_t size = operators_.run(rest.data(), command.bytes, reply_area_, kReplyBytesMax);
   if (operators_.end != nullptr) operators_.end();
-  if (size > kOperatorTextAt && reply_area_[0] == kLackingOperator && use_.unsupported.empty()) {
-    use_.unsupported.assign(reply_area_ + kOperatorTextAt, size - kOperatorTextAt);
+  if (size > kOperatorTextAt && reply_area_[0] == kLackingOperator) {
+    note_unsupported({reply_area_ + kOperatorTextAt, size - kOperatorTextAt});
   }
-  reply(size > 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE, reply_area_, size);
+  answer(reply_area_, size);
+  return size > 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult Executor::fetch_result(const OperatorResult& command) {
+CUresult Executor::fetch_result(const OperatorResult& command, std::string_view) {
   if (operators_.fetch == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
   const bool is_there = operators_.fetch(command.slot, command.target, command.bytes) != 0;
   if (operators_.end != nullptr) operators_.end();
   return is_there ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-// The reply counts as one byte of information; a candidate that polls until the work is done
-// receives one.
-void Executor::answer_query(CUresult status) {
-  if (status == CUDA_SUCCESS) ++use_.bytes_to_host;
-  reply(status);
+CUresult Executor::host_access(const HostAccess& command, std::string_view) {
+  note_host_access(command);
+  return CUDA_SUCCESS;
 }
 
-CUresult Executor::elapsed(const Elapsed& command, float& ms) {
-  use_.bytes_to_host += sizeof ms;
-  const CUevent start = event_of(command.start), end = event_of(command.end);
-  if (start == nullptr || end == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  return cuEventElapsedTime(&ms, start, end);
+CUresult Executor::unsupported(const Handle&, std::string_view rest) {
+  if (const char* name = text_in(rest); name != nullptr) note_unsupported(name);
+  return CUDA_SUCCESS;
 }
 
 }  // namespace mc::device

@@ -15,8 +15,8 @@ whose `make -n run` shows its compilation and its run (HeCBench, the folders NAM
 - a source or header of the folder includes, or a link flag names, what check has not (FOREIGN):
   graphics, MPI, NCCL, NVSHMEM, cuFFT, cuRAND's host API, cuSPARSE, cuSOLVER, cuBLASLt, cuDNN, NPP,
   nvJPEG, NVML, libraries that are not CUDA's;
-- it calls what device/client/unsupported.inc names (textures, other processes' memory, most of the
-  driver's API), or of cuBLAS more than products and handles;
+- it calls a function of CUDA that device/client does not define (textures, other processes' memory,
+  most of the driver's API), or of cuBLAS more than products and handles;
 - it is linked from relocatable code (cdp*: nested launches), or from PTX or a fat binary that its
   build makes;
 - a source is missing or not C++, or a file that the run names is not in the checkout.
@@ -41,6 +41,7 @@ import re
 import resource
 import subprocess
 import sys
+import sysconfig
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -48,9 +49,13 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "lab/gpu"))
+sys.path[:0] = [str(ROOT / "lab/gpu"), str(ROOT / "device/client")]
 
 from figures import table  # noqa: E402
+from unsupported import functions_in  # noqa: E402
+
+HEADERS = Path(sysconfig.get_path("purelib")) / "nvidia/cu13/include"
+RUNTIME_AND_DRIVER = ("cuda_runtime_api.h", "cuda.h")
 
 FOREIGN = re.compile(r"""(?mx) ^\s*\#\s*include\s*[<"]
     (GL|EGL|GLES\d?|X11|d3d\w*|vulkan\w*|GLFW|mpi|nccl|nvshmem\w*|cufft\w*|curand\.h|curand_uniform
@@ -94,10 +99,11 @@ class Program:
 
 
 def unsupported_calls() -> set[str]:
-    text = (ROOT / "device/client/unsupported.inc").read_text()
-    return {
-        re.sub(r"_v\d$", "", name) for name in re.findall(r"^MC_UNSUPPORTED\((\w+)", text, re.M)
-    }
+    """CUDA's functions, by the headers beside this Python's PyTorch, less those of the client."""
+    client = "".join(path.read_text() for path in (ROOT / "device/client").glob("*.cc"))
+    declared = functions_in("".join((HEADERS / name).read_text() for name in RUNTIME_AND_DRIVER))
+    defined = set(re.findall(r"\b(cu\w+)\(", client))
+    return {re.sub(r"_v\d$", "", name) for name in declared - defined}
 
 
 def uses_foreign(folder: Path, unsupported: set[str]) -> bool:

@@ -90,15 +90,25 @@ Flags client_command(const fs::path& toolkit, const fs::path& sources) {
   return argv;
 }
 
-// Compiles `files` into a library with `argv`.
+// The command that writes a list of CUDA's functions for the client, into a folder that follows.
+Flags client_generator(const PyTorch& pytorch, const fs::path& toolkit, const fs::path& sources) {
+  return {pytorch.python.string(), "-P", (sources / "client/unsupported.py").string(),
+          (toolkit / "include").string()};
+}
+
+// Compiles `files` into a library with `argv`, after `generator`, which writes a header for them.
 Result<fs::path> library(const std::string& kind, const std::string& name, Flags argv,
-                         const Result<std::string>& files, const PyTorch& pytorch,
+                         Flags generator, const Result<std::string>& files, const PyTorch& pytorch,
                          const Progress& progress) {
   MC_TRY(const std::string hash, files, kind + " library");
   const Once once{kind, content_hash({pytorch.version, joined(argv), hash}),
                   "building the " + kind + " library for PyTorch " + pytorch.version + " (once)"};
   const auto build = [&](const fs::path& folder) -> Status {
-    append(argv, {"-o", (folder / name).string()});
+    if (!generator.empty()) {
+      generator.push_back(folder.string());
+      MC_TRY_VOID(run_tool(generator), "generate a header");
+    }
+    append(argv, {"-I" + folder.string(), "-o", (folder / name).string()});
     MC_TRY_VOID(run_tool(argv), "build it");
     return ok();
   };
@@ -138,31 +148,31 @@ class Builds {
 
   using Library = std::future<Result<fs::path>>;
   Library aten() const {
-    return start("aten", "aten.so", aten_command(pytorch_, runtime_.root, facade_),
+    return start("aten", "aten.so", aten_command(pytorch_, runtime_.root, facade_), {},
                  hash_of_files(facade_, {"runtime", "bind", "include"}));
   }
   Library client() const {
     return start("client", kClientName, client_command(runtime_.root, device_),
-                 hash_in(device_, "client"));
+                 client_generator(pytorch_, runtime_.root, device_), hash_in(device_, "client"));
   }
   Library executor() const {
-    return start("executor", "executor.so", executor_command(runtime_, device_),
+    return start("executor", "executor.so", executor_command(runtime_, device_), {},
                  hash_in(device_, "cuda"));
   }
   Library operators() const {
     return start("operators", "operators.so", operators_command(pytorch_, runtime_.root, device_),
-                 hash_of_files(device_, {"operators"}));
+                 {}, hash_of_files(device_, {"operators"}));
   }
 
  private:
-  Library start(const std::string& kind, const std::string& name, Flags argv,
+  Library start(const std::string& kind, const std::string& name, Flags argv, Flags generator,
                 const Result<std::string>& files) const {
     const Progress note = [this](std::string_view step) {
       const std::lock_guard lock(mutex_);
       progress_(step);
     };
-    return std::async(std::launch::async, library, kind, name, std::move(argv), files,
-                      std::cref(pytorch_), note);
+    return std::async(std::launch::async, library, kind, name, std::move(argv),
+                      std::move(generator), files, std::cref(pytorch_), note);
   }
 
   // Constant after construction.

@@ -75,7 +75,7 @@ Result<std::string> soname_of(const fs::path& library) {
 struct Folders {
   fs::path share;     // The folder that contains device/.
   fs::path includes;  // The include folder of MUSA.
-  fs::path names;     // The folder that names.py wrote.
+  fs::path names;     // The folder of the files that names.py and unsupported.py write.
 };
 
 // The command of g++ for sources of device/ with MUSA names.
@@ -236,6 +236,10 @@ Result<MusaLibraries> prepare_musa_libraries(const PyTorch& pytorch, const CudaR
     MC_TRY_VOID(run_tool({pytorch.python.string(), "-P", (share / "device/musa/names.py").string(),
                           (share / "device").string(), folders.names.string()}),
                 "names of MUSA");
+    MC_TRY_VOID(
+        run_tool({pytorch.python.string(), "-P", (share / "device/client/unsupported.py").string(),
+                  folders.includes.string(), folders.names.string()}),
+        "functions of MUSA");
     MC_TRY_VOID(make_aten(folders, pytorch, folder), "set-up");
     MC_TRY_VOID(make_executor(folders, runtime, folder), "set-up");
     return make_client(folders, folder);

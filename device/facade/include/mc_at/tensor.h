@@ -79,47 +79,10 @@ inline TensorOptions requires_grad(bool r = true) { return TensorOptions().requi
 
 namespace at {
 
-using c10::ArrayRef;
-using c10::BFloat16;
-using c10::Device;
-using c10::device;
-using c10::DeviceIndex;
-using c10::DeviceType;
-using c10::dtype;
-using c10::elementSize;
-using c10::Half;
-using c10::IntArrayRef;
-using c10::isFloatingType;
-using c10::isIntegralType;
-using c10::isReducedFloatingType;
-using c10::kBFloat16;
-using c10::kBool;
-using c10::kByte;
-using c10::kChar;
-using c10::kCPU;
-using c10::kCUDA;
-using c10::kDouble;
-using c10::kFloat;
-using c10::kHalf;
-using c10::kInt;
-using c10::kLong;
-using c10::kMeta;
-using c10::kPrivateUse1;
-using c10::kShort;
-using c10::kStrided;
-using c10::Layout;
-using c10::layout;
-using c10::MemoryFormat;
-using c10::requires_grad;
-using c10::Scalar;
-using c10::ScalarType;
-using c10::TensorOptions;
-using c10::toString;
-using c10::typeMetaToScalarType;
+using namespace c10;  // PyTorch's own headers do so.
 
 class Tensor;
 using TensorList = ArrayRef<Tensor>;
-using c10::OptionalArrayRef;
 using OptionalIntArrayRef = OptionalArrayRef<int64_t>;
 
 // The result of x.type().
@@ -130,6 +93,61 @@ struct DeprecatedTypeProperties {
   bool is_cuda() const { return where.is_cuda(); }
   Device device() const { return where; }
 };
+
+}  // namespace at
+
+namespace c10::mc_at {
+
+// An argument of an operator.
+struct Value : McAtValue {
+  Value(std::nullopt_t) : McAtValue{kMcAtNone, 0, {0}} {}
+  Value(const at::Tensor& t);
+  Value(bool b) : McAtValue{kMcAtBool, 0, {b}} {}
+  Value(int i) : McAtValue{kMcAtInt, 0, {i}} {}
+  Value(int64_t i) : McAtValue{kMcAtInt, 0, {i}} {}
+  Value(double d) : McAtValue{kMcAtDouble, 0, {0}} { real = d; }
+  Value(const Scalar& s) : McAtValue(s.value) {}
+  Value(ScalarType t) : Value(static_cast<int>(t)) {}
+  Value(Layout l) : Value(static_cast<int>(l)) {}
+  Value(MemoryFormat f) : Value(static_cast<int>(f)) {}
+  Value(const Device& d)
+      : McAtValue{kMcAtDevice, static_cast<int32_t>(d.index()), {static_cast<int64_t>(d.type())}} {}
+  Value(IntArrayRef v) : McAtValue{kMcAtInts, static_cast<int32_t>(v.size()), {0}} {
+    pointer = v.data();
+  }
+  Value(at::TensorList v) : McAtValue{kMcAtTensors, static_cast<int32_t>(v.size()), {0}} {
+    pointer = v.data();
+  }
+  Value(std::string_view v) : McAtValue{kMcAtText, static_cast<int32_t>(v.size()), {0}} {
+    pointer = v.data();
+  }
+  template <class T>
+  Value(const std::optional<T>& v) : Value(v.has_value() ? Value(*v) : Value(std::nullopt)) {}
+};
+static_assert(sizeof(Value) == sizeof(McAtValue) && sizeof(McAtValue) == 16);
+
+inline McAtValue run(McAtOperator* op, std::initializer_list<Value> args) {
+  McAtValue result;
+  op(args.begin(), static_cast<int32_t>(args.size()), &result);
+  return result;
+}
+at::Tensor call(McAtOperator* op, std::initializer_list<Value> args);
+std::vector<at::Tensor> call_for_list(McAtOperator* op, std::initializer_list<Value> args);
+// Calls an operator that changes its first argument and returns it.
+inline void change(McAtOperator* op, std::initializer_list<Value> args) {
+  mc_at_release(const_cast<void*>(run(op, args).pointer));
+}
+// The arguments dtype, layout, device and pin_memory.
+#define MC_AT_OPTIONS(o) (o).dtype_, (o).layout_, (o).device_, (o).pinned_
+// Calls an operator that creates a tensor with these options.
+at::Tensor create(McAtOperator* op, std::initializer_list<Value> args,
+                  const TensorOptions& options);
+
+}  // namespace c10::mc_at
+
+namespace at {
+
+namespace mc_at = c10::mc_at;
 
 class Tensor {
  public:
@@ -239,64 +257,133 @@ class Tensor {
     return {data_ptr<T>(), mc_at_sizes(impl_), mc_at_strides(impl_)};
   }
 
-  Tensor contiguous(MemoryFormat format = MemoryFormat::Contiguous) const;
-  Tensor clone(std::optional<MemoryFormat> format = std::nullopt) const;
-  Tensor detach() const;
-  Tensor view(IntArrayRef size) const;
-  Tensor view(ScalarType dtype) const;
-  Tensor view_as(const Tensor& other) const;
-  Tensor reshape(IntArrayRef size) const;
-  Tensor reshape_as(const Tensor& other) const;
-  Tensor transpose(int64_t first, int64_t second) const;
-  Tensor permute(IntArrayRef dims) const;
-  Tensor t() const;
-  Tensor unsqueeze(int64_t dim) const;
-  Tensor squeeze() const;
-  Tensor squeeze(int64_t dim) const;
+  Tensor contiguous(MemoryFormat format = MemoryFormat::Contiguous) const {
+    return mc_at::call(&mc_at_op_contiguous, {*this, format});
+  }
+  Tensor clone(std::optional<MemoryFormat> format = std::nullopt) const {
+    return mc_at::call(&mc_at_op_clone, {*this, format});
+  }
+  Tensor detach() const { return mc_at::call(&mc_at_op_detach, {*this}); }
+  Tensor view(IntArrayRef size) const { return mc_at::call(&mc_at_op_view, {*this, size}); }
+  Tensor view(ScalarType dtype) const { return mc_at::call(&mc_at_op_view_dtype, {*this, dtype}); }
+  Tensor view_as(const Tensor& other) const {
+    return mc_at::call(&mc_at_op_view_as, {*this, other});
+  }
+  Tensor reshape(IntArrayRef size) const { return mc_at::call(&mc_at_op_reshape, {*this, size}); }
+  Tensor reshape_as(const Tensor& other) const {
+    return mc_at::call(&mc_at_op_reshape_as, {*this, other});
+  }
+  Tensor transpose(int64_t first, int64_t second) const {
+    return mc_at::call(&mc_at_op_transpose_int, {*this, first, second});
+  }
+  Tensor permute(IntArrayRef dims) const { return mc_at::call(&mc_at_op_permute, {*this, dims}); }
+  Tensor t() const { return mc_at::call(&mc_at_op_t, {*this}); }
+  Tensor unsqueeze(int64_t dim) const { return mc_at::call(&mc_at_op_unsqueeze, {*this, dim}); }
+  Tensor squeeze() const { return mc_at::call(&mc_at_op_squeeze, {*this}); }
+  Tensor squeeze(int64_t dim) const { return mc_at::call(&mc_at_op_squeeze_dim, {*this, dim}); }
   Tensor slice(int64_t dim = 0, std::optional<int64_t> start = std::nullopt,
-               std::optional<int64_t> end = std::nullopt, int64_t step = 1) const;
-  Tensor select(int64_t dim, int64_t index) const;
-  Tensor operator[](int64_t index) const;
-  Tensor narrow(int64_t dim, int64_t start, int64_t length) const;
-  Tensor flatten(int64_t start = 0, int64_t end = -1) const;
-  Tensor expand(IntArrayRef size, bool implicit = false) const;
-  Tensor expand_as(const Tensor& other) const;
+               std::optional<int64_t> end = std::nullopt, int64_t step = 1) const {
+    return mc_at::call(&mc_at_op_slice_Tensor, {*this, dim, start, end, step});
+  }
+  Tensor select(int64_t dim, int64_t index) const {
+    return mc_at::call(&mc_at_op_select_int, {*this, dim, index});
+  }
+  Tensor operator[](int64_t index) const { return select(0, index); }
+  Tensor narrow(int64_t dim, int64_t start, int64_t length) const {
+    return mc_at::call(&mc_at_op_narrow, {*this, dim, start, length});
+  }
+  Tensor flatten(int64_t start = 0, int64_t end = -1) const {
+    return mc_at::call(&mc_at_op_flatten_using_ints, {*this, start, end});
+  }
+  Tensor expand(IntArrayRef size, bool implicit = false) const {
+    return mc_at::call(&mc_at_op_expand, {*this, size, implicit});
+  }
+  Tensor expand_as(const Tensor& other) const {
+    return mc_at::call(&mc_at_op_expand_as, {*this, other});
+  }
   Tensor as_strided(IntArrayRef size, IntArrayRef stride,
-                    std::optional<int64_t> offset = std::nullopt) const;
-  std::vector<Tensor> chunk(int64_t chunks, int64_t dim = 0) const;
-  std::vector<Tensor> split(int64_t size, int64_t dim = 0) const;
-  std::vector<Tensor> unbind(int64_t dim = 0) const;
-  Tensor new_empty(IntArrayRef size, TensorOptions options = {}) const;
-  Tensor new_zeros(IntArrayRef size, TensorOptions options = {}) const;
-  Tensor new_ones(IntArrayRef size, TensorOptions options = {}) const;
-  Tensor new_full(IntArrayRef size, const Scalar& value, TensorOptions options = {}) const;
+                    std::optional<int64_t> offset = std::nullopt) const {
+    return mc_at::call(&mc_at_op_as_strided, {*this, size, stride, offset});
+  }
+  std::vector<Tensor> chunk(int64_t chunks, int64_t dim = 0) const {
+    return mc_at::call_for_list(&mc_at_op_chunk, {*this, chunks, dim});
+  }
+  std::vector<Tensor> split(int64_t size, int64_t dim = 0) const {
+    return mc_at::call_for_list(&mc_at_op_split_Tensor, {*this, size, dim});
+  }
+  std::vector<Tensor> unbind(int64_t dim = 0) const {
+    return mc_at::call_for_list(&mc_at_op_unbind_int, {*this, dim});
+  }
+  Tensor new_empty(IntArrayRef size, TensorOptions options = {}) const {
+    return mc_at::create(&mc_at_op_new_empty, {*this, size, MC_AT_OPTIONS(options)}, options);
+  }
+  Tensor new_zeros(IntArrayRef size, TensorOptions options = {}) const {
+    return mc_at::create(&mc_at_op_new_zeros, {*this, size, MC_AT_OPTIONS(options)}, options);
+  }
+  Tensor new_ones(IntArrayRef size, TensorOptions options = {}) const {
+    return mc_at::create(&mc_at_op_new_ones, {*this, size, MC_AT_OPTIONS(options)}, options);
+  }
+  Tensor new_full(IntArrayRef size, const Scalar& value, TensorOptions options = {}) const {
+    return mc_at::create(&mc_at_op_new_full, {*this, size, value, MC_AT_OPTIONS(options)}, options);
+  }
   Tensor to(ScalarType dtype, bool non_blocking = false, bool copy = false,
-            std::optional<MemoryFormat> format = std::nullopt) const;
+            std::optional<MemoryFormat> format = std::nullopt) const {
+    return mc_at::call(&mc_at_op_to_dtype, {*this, dtype, non_blocking, copy, format});
+  }
   Tensor to(caffe2::TypeMeta dtype) const { return to(dtype.type); }
   Tensor to(Device device, ScalarType dtype, bool non_blocking = false, bool copy = false,
-            std::optional<MemoryFormat> format = std::nullopt) const;
+            std::optional<MemoryFormat> format = std::nullopt) const {
+    return mc_at::call(&mc_at_op_to_device, {*this, device, dtype, non_blocking, copy, format});
+  }
   Tensor to(TensorOptions options, bool non_blocking = false, bool copy = false,
-            std::optional<MemoryFormat> format = std::nullopt) const;
+            std::optional<MemoryFormat> format = std::nullopt) const {
+    return mc_at::call(&mc_at_op_to_dtype_layout,
+                       {*this, MC_AT_OPTIONS(options), non_blocking, copy, format});
+  }
   Tensor to(const Tensor& other, bool non_blocking = false, bool copy = false,
-            std::optional<MemoryFormat> format = std::nullopt) const;
+            std::optional<MemoryFormat> format = std::nullopt) const {
+    return mc_at::call(&mc_at_op_to_other, {*this, other, non_blocking, copy, format});
+  }
   Tensor cpu() const { return to(TensorOptions(DeviceType::CPU)); }
   Tensor cuda() const { return to(TensorOptions(DeviceType::CUDA)); }
   Tensor toType(ScalarType t) const { return to(t); }
-  Tensor type_as(const Tensor& other) const;
-  Tensor& copy_(const Tensor& source, bool non_blocking = false);
-  const Tensor& copy_(const Tensor& source, bool non_blocking = false) const;
-  Tensor& fill_(const Scalar& value);
-  const Tensor& fill_(const Scalar& value) const;
-  Tensor& zero_();
-  const Tensor& zero_() const;
-  const Tensor& resize_(IntArrayRef size) const;
-  const Tensor& set_requires_grad(bool requires_grad) const;
-  Scalar item() const;
+  Tensor type_as(const Tensor& other) const {
+    return mc_at::call(&mc_at_op_type_as, {*this, other});
+  }
+  Tensor& copy_(const Tensor& source, bool non_blocking = false) {
+    mc_at::change(&mc_at_op_copy_, {*this, source, non_blocking});
+    return *this;
+  }
+  const Tensor& copy_(const Tensor& source, bool non_blocking = false) const {
+    mc_at::change(&mc_at_op_copy_, {*this, source, non_blocking});
+    return *this;
+  }
+  Tensor& fill_(const Scalar& value) {
+    return mc_at::change(&mc_at_op_fill__Scalar, {*this, value}), *this;
+  }
+  const Tensor& fill_(const Scalar& value) const {
+    return mc_at::change(&mc_at_op_fill__Scalar, {*this, value}), *this;
+  }
+  Tensor& zero_() { return mc_at::change(&mc_at_op_zero_, {*this}), *this; }
+  const Tensor& zero_() const { return mc_at::change(&mc_at_op_zero_, {*this}), *this; }
+  const Tensor& resize_(IntArrayRef size) const {
+    return mc_at::change(&mc_at_op_resize_, {*this, size}), *this;
+  }
+  const Tensor& set_requires_grad(bool requires_grad) const {
+    return mc_at::change(&mc_at_op_requires_grad_, {*this, requires_grad}), *this;
+  }
+  Scalar item() const {
+    Scalar scalar;
+    scalar.value = mc_at::run(&mc_at_op_item, {*this});
+    return scalar;
+  }
   template <class T>
   T item() const {
     return item().template to<T>();
   }
-  Tensor repeat(IntArrayRef repeats) const;
+  Tensor repeat(IntArrayRef repeats) const {
+    return mc_at::call(&mc_at_op_repeat, {*this, repeats});
+  }
 
   // Computations.
   Tensor add(const Tensor& other, const Scalar& alpha = 1) const;
@@ -361,45 +448,9 @@ class Tensor {
 
 namespace c10::mc_at {
 
-// An argument of an operator.
-struct Value : McAtValue {
-  Value(std::nullopt_t) : McAtValue{kMcAtNone, 0, {0}} {}
-  Value(const at::Tensor& t) : McAtValue{kMcAtTensor, 0, {0}} { pointer = t.handle(); }
-  Value(bool b) : McAtValue{kMcAtBool, 0, {b}} {}
-  Value(int i) : McAtValue{kMcAtInt, 0, {i}} {}
-  Value(int64_t i) : McAtValue{kMcAtInt, 0, {i}} {}
-  Value(double d) : McAtValue{kMcAtDouble, 0, {0}} { real = d; }
-  Value(const Scalar& s) : McAtValue(s.value) {}
-  Value(ScalarType t) : Value(static_cast<int>(t)) {}
-  Value(Layout l) : Value(static_cast<int>(l)) {}
-  Value(MemoryFormat f) : Value(static_cast<int>(f)) {}
-  Value(const Device& d)
-      : McAtValue{kMcAtDevice, static_cast<int32_t>(d.index()), {static_cast<int64_t>(d.type())}} {}
-  Value(IntArrayRef v) : McAtValue{kMcAtInts, static_cast<int32_t>(v.size()), {0}} {
-    pointer = v.data();
-  }
-  Value(at::TensorList v) : McAtValue{kMcAtTensors, static_cast<int32_t>(v.size()), {0}} {
-    pointer = v.data();
-  }
-  Value(std::string_view v) : McAtValue{kMcAtText, static_cast<int32_t>(v.size()), {0}} {
-    pointer = v.data();
-  }
-  template <class T>
-  Value(const std::optional<T>& v) : Value(v.has_value() ? Value(*v) : Value(std::nullopt)) {}
-};
-static_assert(sizeof(Value) == sizeof(McAtValue) && sizeof(McAtValue) == 16);
-
-inline McAtValue run(McAtOperator* op, std::initializer_list<Value> args) {
-  McAtValue result;
-  op(args.begin(), static_cast<int32_t>(args.size()), &result);
-  return result;
-}
+inline Value::Value(const at::Tensor& t) : McAtValue{kMcAtTensor, 0, {0}} { pointer = t.handle(); }
 inline at::Tensor call(McAtOperator* op, std::initializer_list<Value> args) {
   return at::Tensor::owning(run(op, args).pointer);
-}
-// Calls an operator that changes its first argument and returns it.
-inline void change(McAtOperator* op, std::initializer_list<Value> args) {
-  mc_at_release(const_cast<void*>(run(op, args).pointer));
 }
 inline std::vector<at::Tensor> call_for_list(McAtOperator* op, std::initializer_list<Value> args) {
   const McAtValue result = run(op, args);
@@ -408,9 +459,9 @@ inline std::vector<at::Tensor> call_for_list(McAtOperator* op, std::initializer_
   mc_at_free_list(result.pointer);
   return list;
 }
-// The arguments dtype, layout, device and pin_memory.
-#define MC_AT_OPTIONS(o) (o).dtype_, (o).layout_, (o).device_, (o).pinned_
-inline at::Tensor with_grad(at::Tensor tensor, const TensorOptions& options) {
+inline at::Tensor create(McAtOperator* op, std::initializer_list<Value> args,
+                         const TensorOptions& options) {
+  at::Tensor tensor = call(op, args);
   if (options.requires_grad()) tensor.set_requires_grad(true);
   return tensor;
 }
@@ -419,189 +470,49 @@ inline at::Tensor with_grad(at::Tensor tensor, const TensorOptions& options) {
 
 namespace at {
 
-namespace mc_at = c10::mc_at;
-
-inline Tensor Tensor::contiguous(MemoryFormat f) const {
-  return mc_at::call(&mc_at_op_contiguous, {*this, f});
-}
-inline Tensor Tensor::clone(std::optional<MemoryFormat> f) const {
-  return mc_at::call(&mc_at_op_clone, {*this, f});
-}
-inline Tensor Tensor::detach() const { return mc_at::call(&mc_at_op_detach, {*this}); }
-inline Tensor Tensor::view(IntArrayRef size) const {
-  return mc_at::call(&mc_at_op_view, {*this, size});
-}
-inline Tensor Tensor::view(ScalarType t) const {
-  return mc_at::call(&mc_at_op_view_dtype, {*this, t});
-}
-inline Tensor Tensor::view_as(const Tensor& o) const {
-  return mc_at::call(&mc_at_op_view_as, {*this, o});
-}
-inline Tensor Tensor::reshape(IntArrayRef size) const {
-  return mc_at::call(&mc_at_op_reshape, {*this, size});
-}
-inline Tensor Tensor::reshape_as(const Tensor& o) const {
-  return mc_at::call(&mc_at_op_reshape_as, {*this, o});
-}
-inline Tensor Tensor::transpose(int64_t a, int64_t b) const {
-  return mc_at::call(&mc_at_op_transpose_int, {*this, a, b});
-}
-inline Tensor Tensor::permute(IntArrayRef dims) const {
-  return mc_at::call(&mc_at_op_permute, {*this, dims});
-}
-inline Tensor Tensor::t() const { return mc_at::call(&mc_at_op_t, {*this}); }
-inline Tensor Tensor::unsqueeze(int64_t dim) const {
-  return mc_at::call(&mc_at_op_unsqueeze, {*this, dim});
-}
-inline Tensor Tensor::squeeze() const { return mc_at::call(&mc_at_op_squeeze, {*this}); }
-inline Tensor Tensor::squeeze(int64_t dim) const {
-  return mc_at::call(&mc_at_op_squeeze_dim, {*this, dim});
-}
-inline Tensor Tensor::slice(int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end,
-                            int64_t step) const {
-  return mc_at::call(&mc_at_op_slice_Tensor, {*this, dim, start, end, step});
-}
-inline Tensor Tensor::select(int64_t dim, int64_t i) const {
-  return mc_at::call(&mc_at_op_select_int, {*this, dim, i});
-}
-inline Tensor Tensor::operator[](int64_t i) const { return select(0, i); }
-inline Tensor Tensor::narrow(int64_t dim, int64_t start, int64_t length) const {
-  return mc_at::call(&mc_at_op_narrow, {*this, dim, start, length});
-}
-inline Tensor Tensor::flatten(int64_t start, int64_t end) const {
-  return mc_at::call(&mc_at_op_flatten_using_ints, {*this, start, end});
-}
-inline Tensor Tensor::expand(IntArrayRef size, bool implicit) const {
-  return mc_at::call(&mc_at_op_expand, {*this, size, implicit});
-}
-inline Tensor Tensor::expand_as(const Tensor& o) const {
-  return mc_at::call(&mc_at_op_expand_as, {*this, o});
-}
-inline Tensor Tensor::as_strided(IntArrayRef size, IntArrayRef stride,
-                                 std::optional<int64_t> offset) const {
-  return mc_at::call(&mc_at_op_as_strided, {*this, size, stride, offset});
-}
-inline std::vector<Tensor> Tensor::chunk(int64_t chunks, int64_t dim) const {
-  return mc_at::call_for_list(&mc_at_op_chunk, {*this, chunks, dim});
-}
-inline std::vector<Tensor> Tensor::split(int64_t size, int64_t dim) const {
-  return mc_at::call_for_list(&mc_at_op_split_Tensor, {*this, size, dim});
-}
-inline std::vector<Tensor> Tensor::unbind(int64_t dim) const {
-  return mc_at::call_for_list(&mc_at_op_unbind_int, {*this, dim});
-}
-inline Tensor Tensor::new_empty(IntArrayRef size, TensorOptions o) const {
-  return mc_at::with_grad(mc_at::call(&mc_at_op_new_empty, {*this, size, MC_AT_OPTIONS(o)}), o);
-}
-inline Tensor Tensor::new_zeros(IntArrayRef size, TensorOptions o) const {
-  return mc_at::with_grad(mc_at::call(&mc_at_op_new_zeros, {*this, size, MC_AT_OPTIONS(o)}), o);
-}
-inline Tensor Tensor::new_ones(IntArrayRef size, TensorOptions o) const {
-  return mc_at::with_grad(mc_at::call(&mc_at_op_new_ones, {*this, size, MC_AT_OPTIONS(o)}), o);
-}
-inline Tensor Tensor::new_full(IntArrayRef size, const Scalar& value, TensorOptions o) const {
-  return mc_at::with_grad(mc_at::call(&mc_at_op_new_full, {*this, size, value, MC_AT_OPTIONS(o)}),
-                          o);
-}
-inline Tensor Tensor::to(ScalarType t, bool non_blocking, bool copy,
-                         std::optional<MemoryFormat> f) const {
-  return mc_at::call(&mc_at_op_to_dtype, {*this, t, non_blocking, copy, f});
-}
-inline Tensor Tensor::to(Device d, ScalarType t, bool non_blocking, bool copy,
-                         std::optional<MemoryFormat> f) const {
-  return mc_at::call(&mc_at_op_to_device, {*this, d, t, non_blocking, copy, f});
-}
-inline Tensor Tensor::to(TensorOptions o, bool non_blocking, bool copy,
-                         std::optional<MemoryFormat> f) const {
-  return mc_at::call(&mc_at_op_to_dtype_layout, {*this, MC_AT_OPTIONS(o), non_blocking, copy, f});
-}
-inline Tensor Tensor::to(const Tensor& other, bool non_blocking, bool copy,
-                         std::optional<MemoryFormat> f) const {
-  return mc_at::call(&mc_at_op_to_other, {*this, other, non_blocking, copy, f});
-}
-inline Tensor Tensor::type_as(const Tensor& o) const {
-  return mc_at::call(&mc_at_op_type_as, {*this, o});
-}
-inline const Tensor& Tensor::copy_(const Tensor& s, bool non_blocking) const {
-  mc_at::change(&mc_at_op_copy_, {*this, s, non_blocking});
-  return *this;
-}
-inline Tensor& Tensor::copy_(const Tensor& s, bool non_blocking) {
-  mc_at::change(&mc_at_op_copy_, {*this, s, non_blocking});
-  return *this;
-}
-inline const Tensor& Tensor::fill_(const Scalar& v) const {
-  return mc_at::change(&mc_at_op_fill__Scalar, {*this, v}), *this;
-}
-inline Tensor& Tensor::fill_(const Scalar& v) {
-  return mc_at::change(&mc_at_op_fill__Scalar, {*this, v}), *this;
-}
-inline const Tensor& Tensor::zero_() const {
-  return mc_at::change(&mc_at_op_zero_, {*this}), *this;
-}
-inline Tensor& Tensor::zero_() { return mc_at::change(&mc_at_op_zero_, {*this}), *this; }
-inline const Tensor& Tensor::resize_(IntArrayRef size) const {
-  return mc_at::change(&mc_at_op_resize_, {*this, size}), *this;
-}
-inline const Tensor& Tensor::set_requires_grad(bool r) const {
-  return mc_at::change(&mc_at_op_requires_grad_, {*this, r}), *this;
-}
-inline Scalar Tensor::item() const {
-  Scalar scalar;
-  scalar.value = mc_at::run(&mc_at_op_item, {*this});
-  return scalar;
-}
-inline Tensor Tensor::repeat(IntArrayRef r) const {
-  return mc_at::call(&mc_at_op_repeat, {*this, r});
-}
-
 // --- Functions that create tensors.
 
 inline Tensor empty(IntArrayRef size, TensorOptions o = {},
                     std::optional<MemoryFormat> f = std::nullopt) {
-  return mc_at::with_grad(mc_at::call(&mc_at_op_empty_memory_format,
-                                      {size, MC_AT_OPTIONS(o), f.has_value() ? f : o.format_}),
-                          o);
+  return mc_at::create(&mc_at_op_empty_memory_format,
+                       {size, MC_AT_OPTIONS(o), f.has_value() ? f : o.format_}, o);
 }
 inline Tensor empty_strided(IntArrayRef size, IntArrayRef stride, TensorOptions o = {}) {
-  return mc_at::with_grad(mc_at::call(&mc_at_op_empty_strided, {size, stride, MC_AT_OPTIONS(o)}),
-                          o);
+  return mc_at::create(&mc_at_op_empty_strided, {size, stride, MC_AT_OPTIONS(o)}, o);
 }
 inline Tensor zeros(IntArrayRef size, TensorOptions o = {}) {
-  return mc_at::with_grad(mc_at::call(&mc_at_op_zeros, {size, MC_AT_OPTIONS(o)}), o);
+  return mc_at::create(&mc_at_op_zeros, {size, MC_AT_OPTIONS(o)}, o);
 }
 inline Tensor ones(IntArrayRef size, TensorOptions o = {}) {
-  return mc_at::with_grad(mc_at::call(&mc_at_op_ones, {size, MC_AT_OPTIONS(o)}), o);
+  return mc_at::create(&mc_at_op_ones, {size, MC_AT_OPTIONS(o)}, o);
 }
 inline Tensor full(IntArrayRef size, const Scalar& value, TensorOptions o = {}) {
-  return mc_at::with_grad(mc_at::call(&mc_at_op_full, {size, value, MC_AT_OPTIONS(o)}), o);
+  return mc_at::create(&mc_at_op_full, {size, value, MC_AT_OPTIONS(o)}, o);
 }
 inline Tensor rand(IntArrayRef size, TensorOptions o = {}) {
-  return mc_at::with_grad(mc_at::call(&mc_at_op_rand, {size, MC_AT_OPTIONS(o)}), o);
+  return mc_at::create(&mc_at_op_rand, {size, MC_AT_OPTIONS(o)}, o);
 }
 inline Tensor randn(IntArrayRef size, TensorOptions o = {}) {
-  return mc_at::with_grad(mc_at::call(&mc_at_op_randn, {size, MC_AT_OPTIONS(o)}), o);
+  return mc_at::create(&mc_at_op_randn, {size, MC_AT_OPTIONS(o)}, o);
 }
 inline Tensor arange(const Scalar& end, TensorOptions o = {}) {
-  return mc_at::with_grad(mc_at::call(&mc_at_op_arange, {end, MC_AT_OPTIONS(o)}), o);
+  return mc_at::create(&mc_at_op_arange, {end, MC_AT_OPTIONS(o)}, o);
 }
 inline Tensor arange(const Scalar& start, const Scalar& end, TensorOptions o = {}) {
-  return mc_at::with_grad(mc_at::call(&mc_at_op_arange_start, {start, end, MC_AT_OPTIONS(o)}), o);
+  return mc_at::create(&mc_at_op_arange_start, {start, end, MC_AT_OPTIONS(o)}, o);
 }
 inline Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step,
                      TensorOptions o = {}) {
-  return mc_at::with_grad(
-      mc_at::call(&mc_at_op_arange_start_step, {start, end, step, MC_AT_OPTIONS(o)}), o);
+  return mc_at::create(&mc_at_op_arange_start_step, {start, end, step, MC_AT_OPTIONS(o)}, o);
 }
 inline Tensor scalar_tensor(const Scalar& value, TensorOptions o = {}) {
-  return mc_at::with_grad(mc_at::call(&mc_at_op_scalar_tensor, {value, MC_AT_OPTIONS(o)}), o);
+  return mc_at::create(&mc_at_op_scalar_tensor, {value, MC_AT_OPTIONS(o)}, o);
 }
-#define MC_AT_LIKE(name)                                                                        \
-  inline Tensor name(const Tensor& self, TensorOptions o = {},                                  \
-                     std::optional<MemoryFormat> f = std::nullopt) {                            \
-    return mc_at::with_grad(                                                                    \
-        mc_at::call(&mc_at_op_##name, {self, MC_AT_OPTIONS(o), f.has_value() ? f : o.format_}), \
-        o);                                                                                     \
+#define MC_AT_LIKE(name)                                                              \
+  inline Tensor name(const Tensor& self, TensorOptions o = {},                        \
+                     std::optional<MemoryFormat> f = std::nullopt) {                  \
+    return mc_at::create(&mc_at_op_##name,                                            \
+                         {self, MC_AT_OPTIONS(o), f.has_value() ? f : o.format_}, o); \
   }
 MC_AT_LIKE(empty_like)
 MC_AT_LIKE(zeros_like)
@@ -611,9 +522,8 @@ MC_AT_LIKE(randn_like)
 #undef MC_AT_LIKE
 inline Tensor full_like(const Tensor& self, const Scalar& value, TensorOptions o = {},
                         std::optional<MemoryFormat> f = std::nullopt) {
-  return mc_at::with_grad(mc_at::call(&mc_at_op_full_like, {self, value, MC_AT_OPTIONS(o),
-                                                            f.has_value() ? f : o.format_}),
-                          o);
+  return mc_at::create(&mc_at_op_full_like,
+                       {self, value, MC_AT_OPTIONS(o), f.has_value() ? f : o.format_}, o);
 }
 #undef MC_AT_OPTIONS
 inline Tensor cat(TensorList tensors, int64_t dim = 0) {
