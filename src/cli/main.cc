@@ -5,8 +5,6 @@
 
 #include <sys/resource.h>
 
-#include <spdlog/sinks/stdout_sinks.h>
-#include <spdlog/spdlog.h>
 #include <CLI/CLI.hpp>
 
 #include "cli/commands.h"
@@ -14,6 +12,7 @@
 #include "cli/python_path.h"
 #include "cli/suggest.h"
 #include "core/file.h"
+#include "core/log.h"
 
 constexpr int kWrongUse = 2;
 
@@ -23,12 +22,6 @@ void allow_many_descriptors() {
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   limit.rlim_cur = limit.rlim_max;
   (void)::setrlimit(RLIMIT_NOFILE, &limit);
-}
-
-// Debug messages about evaluations go to standard error, with the thread's id.
-void log_to_stderr() {
-  spdlog::set_default_logger(spdlog::stderr_logger_mt("musacoder"));
-  spdlog::set_pattern("%H:%M:%S.%e [%t] %v");
 }
 
 // Flushes the output and returns the exit code.
@@ -41,15 +34,13 @@ int main(int argc, char** argv) {
   allow_many_descriptors();
   mc::cli::keep_program_arguments(argc, argv);
   mc::cli::leave_current_folder_out_of_python_path();
-  log_to_stderr();
   CLI::App app{"MusaCoder: judges GPU kernels that models write for PyTorch programs"};
   mc::cli::show_defaults(app);
   app.require_subcommand(1);
   app.set_version_flag("--version", mc::cli::kProgram);
-  app.add_flag_callback(
-      "-v,--verbose", [] { spdlog::set_level(spdlog::level::debug); },
-      "Tell on standard error what is run: processes, compilers, stages, with "
-      "times");
+  app.add_flag_callback("-v,--verbose", mc::enable_log,
+                        "Tell on standard error what is run: processes, compilers, stages, with "
+                        "times");
   app.footer(
       "A first look, and a first verdict:\n"
       "  musacoder doctor\n"

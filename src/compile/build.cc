@@ -6,11 +6,12 @@
 #include <sstream>
 #include <system_error>
 
+#include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <spdlog/spdlog.h>
 
 #include "core/check.h"
 #include "core/file.h"
+#include "core/log.h"
 #include "sandbox/run.h"
 
 namespace mc::compile {
@@ -85,12 +86,13 @@ bool is_bad_name(const std::error_code& failure) {
 }  // namespace
 
 Result<BuildRun> run_in_sandbox(const Build& build, std::vector<std::string> argv) {
-  spdlog::debug("compile in {}: {}", build.directory.string(), fmt::join(argv, " "));
+  log_debug(fmt::format("compile in {}: {}", build.directory.string(), fmt::join(argv, " ")));
   MC_TRY(const sandbox::Completed done, sandbox::run(sandboxed(build, std::move(argv))),
          "run a compiler");
   build.cpu_us += done.usage.cpu.count();
-  spdlog::debug("compile in {}: {} after {:.1f} CPU seconds", build.directory.string(),
-                sandbox::describe(done.ending), static_cast<double>(done.usage.cpu.count()) / 1e6);
+  log_debug(fmt::format("compile in {}: {} after {:.1f} CPU seconds", build.directory.string(),
+                        sandbox::describe(done.ending),
+                        static_cast<double>(done.usage.cpu.count()) / 1e6));
   if (std::holds_alternative<sandbox::TimedOut>(done.ending) ||
       std::holds_alternative<sandbox::CpuExceeded>(done.ending)) {
     return BuildRun(task::TimedOut{"compile", build.limits.cpu_s, {}});

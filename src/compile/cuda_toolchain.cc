@@ -17,7 +17,7 @@
 #include <variant>
 #include <vector>
 
-#include <spdlog/spdlog.h>
+#include <fmt/format.h>
 
 #include "compile/artifact_store.h"
 #include "compile/build.h"
@@ -26,6 +26,7 @@
 #include "core/cancel.h"
 #include "core/check.h"
 #include "core/file.h"
+#include "core/log.h"
 
 namespace mc::compile {
 namespace {
@@ -217,8 +218,8 @@ Result<std::optional<std::string>> run_quickly(const Job& job, const Unit& unit)
     MC_TRY(BuildRun run, run_in_sandbox(job.build, step.argv), step.tool);
     const auto* done = std::get_if<ToolRun>(&run);
     if (done == nullptr || !done->succeeded) {
-      spdlog::debug("compile: nvcc, since {} does not: {}", step.tool,
-                    done == nullptr ? "a limit" : done->err.substr(0, kShownBytes));
+      log_debug(fmt::format("compile: nvcc, since {} does not: {}", step.tool,
+                            done == nullptr ? "a limit" : done->err.substr(0, kShownBytes)));
       return std::optional<std::string>();
     }
     printed += done->out;

@@ -6,11 +6,12 @@
 #include <set>
 #include <string_view>
 
-#include <spdlog/spdlog.h>
+#include <fmt/format.h>
 
 #include "compile/tool.h"
 #include "core/check.h"
 #include "core/file.h"
+#include "core/log.h"
 #include "lex/split.h"
 #include "lex/token.h"
 
@@ -123,7 +124,7 @@ std::optional<QuickCompiler> find_quick_compiler(const Layout& layout, const fs:
     quick->compiler = fs::canonical(library, failure);
     return quick;
   }
-  spdlog::debug("compile: no NVRTC {}: nvcc compiles all", release);
+  log_debug(fmt::format("compile: no NVRTC {}: nvcc compiles all", release));
   return std::nullopt;
 }
 
@@ -135,13 +136,13 @@ std::optional<QuickSource> quick_source(const QuickCompiler& quick, const Unit& 
   const auto macros = macros_in(extension.prelude);
   const bool is_one_source = unit.pieces.size() == (has_macros ? 3u : 2u);
   if (!flags || !macros || !is_one_source || !extension.files.empty()) {
-    spdlog::debug("compile: nvcc, for flags or several sources");
+    log_debug("compile: nvcc, for flags or several sources");
     return std::nullopt;
   }
   const SourceFile& piece = unit.pieces.back();
   lex::Split split = lex::split_cuda(piece.text, *macros);
   if (!split.refusal.empty()) {
-    spdlog::debug("compile: nvcc, for {}", split.refusal);
+    log_debug(fmt::format("compile: nvcc, for {}", split.refusal));
     return std::nullopt;
   }
   const std::string line = "#line 1 \"" + piece.name + "\"\n";

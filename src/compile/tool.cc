@@ -3,11 +3,12 @@
 
 #include <unistd.h>
 
+#include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <spdlog/spdlog.h>
 
 #include "core/check.h"
 #include "core/fd.h"
+#include "core/log.h"
 #include "core/process.h"
 
 namespace mc::compile {
@@ -26,14 +27,14 @@ Result<std::string> run_tool(const std::vector<std::string>& argv, size_t tail_b
   MC_CHECK(!argv.empty());
   MC_TRY(const Fd out, make_growing_memfd("tool-out"), "run " + argv[0]);
   MC_TRY(const Fd err, make_growing_memfd("tool-err"), "run " + argv[0]);
-  spdlog::debug("run: {}", fmt::join(argv, " "));
+  log_debug(fmt::format("run: {}", fmt::join(argv, " ")));
   MC_TRY(const pid_t pid,
          start_program({.argv = argv,
                         .descriptors = {{out.get(), STDOUT_FILENO}, {err.get(), STDERR_FILENO}},
                         .has_input = false}),
          "run");
   MC_TRY(const int status, wait_for_end(pid), "run " + argv[0]);
-  spdlog::debug("run: {} ended with status {}", argv[0], status);
+  log_debug(fmt::format("run: {} ended with status {}", argv[0], status));
   if (status != 0) {
     ::lseek(err.get(), 0, SEEK_SET);
     std::string complaint = read_to_end(err);

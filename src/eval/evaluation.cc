@@ -8,13 +8,13 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <spdlog/spdlog.h>
 
 #include "compile/extension.h"
 #include "compile/toolchain.h"
 #include "core/cancel.h"
 #include "core/check.h"
 #include "core/hash.h"
+#include "core/log.h"
 #include "eval/known_tasks.h"
 #include "eval/limitation.h"
 #include "eval/machine.h"
@@ -151,8 +151,8 @@ void Evaluation::hold_memory(int64_t bytes) {
   add_wait(verdict_, "wait.memory", start);
   const std::chrono::duration<double, std::milli> waited = std::chrono::steady_clock::now() - start;
   if (waited.count() < 1) return;  // A machine without a device never waits for memory.
-  spdlog::debug("{}: waited {:.0f} ms for {:.1f} GiB of the device", verdict_.candidate,
-                waited.count(), static_cast<double>(bytes) / (1 << 30));
+  log_debug(fmt::format("{}: waited {:.0f} ms for {:.1f} GiB of the device", verdict_.candidate,
+                        waited.count(), static_cast<double>(bytes) / (1 << 30)));
 }
 
 Scheduler::Hold Evaluation::take_turn() {

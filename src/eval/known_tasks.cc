@@ -3,13 +3,14 @@
 
 #include <optional>
 
-#include <spdlog/spdlog.h>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "core/cancel.h"
 #include "core/check.h"
 #include "core/file.h"
 #include "core/hash.h"
+#include "core/log.h"
 
 namespace mc::eval {
 namespace {
@@ -88,7 +89,7 @@ void KnownTasks::learn(const std::string& key, const KnownTask& known) {
   }
   if (directory_.empty()) return;
   if (const Status written = write(path_of(key), known); !written) {
-    spdlog::debug("the facts of a task are not kept: {}", written.error().message);
+    log_debug(fmt::format("the facts of a task are not kept: {}", written.error().message));
   }
 }
 

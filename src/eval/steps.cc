@@ -3,7 +3,9 @@
 
 #include <algorithm>
 
-#include <spdlog/spdlog.h>
+#include <fmt/format.h>
+
+#include "core/log.h"
 
 namespace mc::eval {
 
@@ -11,7 +13,7 @@ void add_time(task::Verdict& verdict, const char* step,
               std::chrono::steady_clock::time_point start) {
   const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - start;
   verdict.telemetry.stages.push_back({step, taken.count()});
-  spdlog::debug("{}: {} took {:.0f} ms", verdict.candidate, step, taken.count());
+  log_debug(fmt::format("{}: {} took {:.0f} ms", verdict.candidate, step, taken.count()));
 }
 
 void add_wait(task::Verdict& verdict, const char* what,

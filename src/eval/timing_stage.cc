@@ -4,12 +4,13 @@
 #include <utility>
 #include <variant>
 
-#include <spdlog/spdlog.h>
+#include <fmt/format.h>
 
 #include "compile/toolchain.h"
 #include "core/check.h"
 #include "core/file.h"
 #include "core/hash.h"
+#include "core/log.h"
 #include "eval/machine.h"
 #include "eval/memory_need.h"
 #include "execute/children.h"
@@ -208,7 +209,7 @@ void TimingStage::end_stage(const std::string& name) {
   const auto now = context_.clock.now();
   const std::chrono::duration<double, std::milli> taken = now - std::exchange(lap_start_, now);
   stage_times_.push_back({name, taken.count()});
-  spdlog::debug("{}: {} took {:.0f} ms", subject_.task.name, name, taken.count());
+  log_debug(fmt::format("{}: {} took {:.0f} ms", subject_.task.name, name, taken.count()));
 }
 
 }  // namespace mc::eval

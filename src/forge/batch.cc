@@ -9,7 +9,6 @@
 #include <span>
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 #include <nlohmann/json.hpp>
 
 #include "compile/cuda_runtime.h"
@@ -21,6 +20,7 @@
 #include "core/file.h"
 #include "core/layout.h"
 #include "core/line_child.h"
+#include "core/log.h"
 #include "forge/kernels.h"
 #include "task/verdict_json.h"
 
@@ -143,8 +143,8 @@ Result<Compiled> BatchVerifier::State::compile(Attempts attempts) {
     return compiled;
   }
   if (attempts.size() == 1) return Compiled{std::nullopt};
-  spdlog::debug("a unit of {} kernels is cut in half: {}", attempts.size(),
-                library.error().message);
+  log_debug(fmt::format("a unit of {} kernels is cut in half: {}", attempts.size(),
+                        library.error().message));
   const size_t half = attempts.size() / 2;
   MC_TRY(Compiled compiled, compile(attempts.first(half)), "compile");
   MC_TRY(Compiled rest, compile(attempts.subspan(half)), "compile");

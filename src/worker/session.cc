@@ -6,10 +6,11 @@
 
 #include <poll.h>
 
-#include <spdlog/spdlog.h>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "core/check.h"
+#include "core/log.h"
 #include "worker/session_impl.h"
 
 namespace mc::worker {
@@ -72,7 +73,8 @@ class Watch {
     if (!ending_ && error.code == ErrorCode::kUnavailable)
       ending_ = impl_.child->await({.deadline = deadline_});
     impl_.child->kill_tree();
-    spdlog::debug("{}: {}", impl_.name, ending_ ? sandbox::describe(*ending_) : error.message);
+    log_debug(
+        fmt::format("{}: {}", impl_.name, ending_ ? sandbox::describe(*ending_) : error.message));
     if (ending_) return std::visit(ToCallResult{}, *ending_);
     return MalformedReply{error.message};
   }
@@ -91,7 +93,7 @@ Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {
 Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
 Session::~Session() {
-  if (impl_ != nullptr) spdlog::debug("{}: ends", impl_->name);
+  if (impl_ != nullptr) log_debug(fmt::format("{}: ends", impl_->name));
 }
 
 CallResult Session::call(std::string_view request, const Fd* region,
@@ -109,7 +111,7 @@ void Session::send(std::string_view request, const Fd* region,
   MC_CHECK(!impl_->is_suspended);
   impl_->owes_response = true;
   impl_->asked = Child::Clock::now();
-  if (spdlog::should_log(spdlog::level::debug)) impl_->request = summary_of(request);
+  if (is_log_enabled()) impl_->request = summary_of(request);
   // A child must not send anything before a request.  Unread descriptors would also count against
   // all children of this user.
   if (impl_->channel.has_unread()) {
@@ -147,7 +149,7 @@ CallResult Session::receive_within(std::chrono::duration<double> limit) {
   if (!message) return watch.why_not(message.error());
   if (!impl_->request.empty()) {
     const std::chrono::duration<double, std::milli> taken = Child::Clock::now() - impl_->asked;
-    spdlog::debug("{}: {} took {:.0f} ms", impl_->name, impl_->request, taken.count());
+    log_debug(fmt::format("{}: {} took {:.0f} ms", impl_->name, impl_->request, taken.count()));
   }
   if (is_ok(message->json)) return Reply{std::move(message->json), std::move(message->region)};
   auto refusal = decode_refusal(message->json);

@@ -12,12 +12,12 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
-#include <spdlog/spdlog.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <nlohmann/json.hpp>
 
 #include "core/check.h"
+#include "core/log.h"
 #include "core/process.h"
 #include "worker/session_impl.h"
 
@@ -200,8 +200,8 @@ struct Zygote::State {
       sibling->process =
           std::make_unique<Process>(std::move(its_pipe->first), std::move(its_ends->first), 0);
     }
-    spdlog::debug("PyTorch process {} of {}: started", pid,
-                  options.roles == Roles::kTrusted ? "the trusted" : "candidates");
+    log_debug(fmt::format("PyTorch process {} of {}: started", pid,
+                          options.roles == Roles::kTrusted ? "the trusted" : "candidates"));
     process = std::make_unique<Process>(std::move(pipe.first), std::move(ends.first), pid);
     pytorch_version.clear();
     return ok();
@@ -228,7 +228,7 @@ struct Zygote::State {
     if (!message) {
       const Error error =
           with_context(message.error(), "PyTorch process: " + process->output.text());
-      spdlog::debug("{}", error.message);
+      log_debug(error.message);
       process.reset();
       return error;
     }
@@ -337,7 +337,7 @@ Result<Session> Zygote::spawn_once(Role role, const ChildLimits& limits) {
                         std::move(artifacts)});
   bool& sees_mount = impl->sees_mount;
   impl->name = fmt::format("{} {}", name_of(role), response.at("pid").get<pid_t>());
-  spdlog::debug("{}: started", impl->name);
+  log_debug(fmt::format("{}: started", impl->name));
   Session session(std::move(impl));
   MC_TRY(const auto missing, request_protections(session),
          std::string("start the ") + name_of(role));
