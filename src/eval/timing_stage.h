@@ -60,7 +60,7 @@ class TimingStage {
   };
   execute::Stage<Timed> compare(const Contenders& contenders);
   Result<timing::Contender> baseline();
-  void end_baseline();
+  Status end_baseline();
   timing::Provenance owners_of(const Timed& timed) const;
   std::string device_and_driver() const;
   Status find_device_speed();

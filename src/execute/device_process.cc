@@ -11,7 +11,8 @@ namespace {
 
 using Seconds = std::chrono::duration<double>;
 
-constexpr double kCloseSeconds = 2;  // A kernel that runs longer is killed with the process.
+constexpr int kFailedCheckExit = 70;  // The exit code after a failed MC_CHECK (device/check.h).
+constexpr double kCloseSeconds = 2;   // A kernel that runs longer is killed with the process.
 
 // Enough for two doubles: correct answers of models read 4 bytes.  Sixteen sums of floats are known
 // to suffice to compute the last step of a loss on the host.
@@ -42,8 +43,12 @@ std::optional<task::Outcome> forbidden_by(const worker::DeviceUsedAnswer& used,
 Answer DeviceProcess::ask(const std::string& question, const Fd* region,
                           std::optional<double> limit_s) {
   Answer answer = session_.ask(question, region, Seconds(limit_s.value_or(limit_s_)));
-  has_ended_ = has_ended_ || std::holds_alternative<ProcessEnd>(answer) ||
-               std::holds_alternative<LimitExceeded>(answer);
+  const auto* end = std::get_if<ProcessEnd>(&answer);
+  has_ended_ = has_ended_ || end != nullptr || std::holds_alternative<LimitExceeded>(answer);
+  if (end != nullptr && end->exit_code == kFailedCheckExit) {
+    failed_check_ = Error{ErrorCode::kUnavailable,
+                          "a check in the device process failed: " + session_.output_tail()};
+  }
   return answer;
 }
 
@@ -141,6 +146,7 @@ Answer DeviceProcess::take_call(int64_t call, const worker::Tree& outputs) {
 }
 
 bool DeviceProcess::close() {
+  if (has_ended_) return false;
   limit_s_ = kCloseSeconds;
   const auto closed = call(worker::DeviceCloseQuestion{});
   return closed && closed->body.is_clean;
