@@ -16,6 +16,9 @@ if(CMAKE_UNITY_BUILD)  # No class of a .cc file is in two units, though it has n
   target_compile_options(mc_options INTERFACE -Wno-subobject-linkage)
 endif()
 
+# The object file of a library is left out where the program defines the same function
+# (device/ptx_driver/check_failed.cc).
+mc_alone(src/core check.cc)
 mc_alone(src/compile musa_runtime.cc artifact_store.cc cuda_toolchain.cc cuda_libraries.cc
   diagnostics.cc artifact_store_test.cc cuda_toolchain_test.cc)
 mc_alone(src/eval cpu_backend.cc cuda_backend.cc cuda_facts.cc musa_branches.cc

@@ -6,6 +6,16 @@
 // There is one sender and one receiver.  The sender queues a command without a system call while
 // the receiver is awake.  The receiver trusts nothing in this memory: it copies a command out
 // before it reads its fields, and keeps its own read position.
+//
+// Memory order.  A store of `written` releases the bytes of the commands before it, and the
+// receiver's acquiring load sees them.  A releasing store of `read` follows the copy of a command,
+// so the sender may overwrite its bytes.  The addition to `replies` releases the reply's bytes.
+// `written` and `wake` are sequentially consistent: the receiver clears `wake` and then reads
+// `written`, the sender stores `written` and then reads `wake`, so that at least one of them sees
+// the other's store and no wake-up is lost.  Both sides also wake up by a timeout.
+//
+// Lifetime.  The device process creates a channel for one candidate, and sets `is_closed` when it
+// stops serving.  Each side unmaps its own mapping; the memory ends with the last one.
 #ifndef MC_DEVICE_CHANNEL_H_
 #define MC_DEVICE_CHANNEL_H_
 

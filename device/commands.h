@@ -70,7 +70,7 @@ constexpr uint32_t kOps = static_cast<uint32_t>(Op::kUnsupported) + 1;
 struct Header {
   Op op;
   uint32_t bytes;
-  uint64_t place;  // The caller's offset in a checked program's image; otherwise 0.
+  uint64_t location;  // The caller's offset in a checked program's image; otherwise 0.
 };
 
 constexpr uint32_t kCommandAlignment = 16;
@@ -255,7 +255,7 @@ struct Graph {
 struct LibraryCall {
   uint32_t function;  // Index in kLibraryFunctions.
   uint32_t num_words;
-  uint32_t is_answered;
+  uint32_t has_reply;
   uint32_t unused = 0;
 };
 

@@ -14,12 +14,14 @@
 #include <cstdlib>
 #include <cstring>
 #include <random>
+#include <set>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "check.h"
 #include "client/client.h"
 #include "client/sender.h"
 #include "cuda/executor.h"
@@ -386,7 +388,7 @@ TEST_F(Device, ManyRepliesAfterLaunchesInACallAreDelayedAtRandom) {
   executor = Executor::create({.arena_bytes = 256 * kMiB,
                                .regions_bytes = 256 * kMiB,
                                .memory_bytes_max = 64 * kMiB,
-                               .rest = [](std::chrono::microseconds) { ++num_late; }},
+                               .sleep = [](std::chrono::microseconds) { ++num_late; }},
                               why);
   ASSERT_NE(executor, nullptr) << why;
   begin();
@@ -560,7 +562,7 @@ int two_inputs() {
 
 class Timed : public Device {
  protected:
-  using Manner = Executor::Manner;
+  using BatchKind = Executor::BatchKind;
 
   Timed() : inputs(two_inputs()) {
     sender.call(Op::kMap, Map{arena(), kGranularity});
@@ -593,7 +595,7 @@ class Timed : public Device {
 
 TEST_F(Timed, EachCallHasInputsOfItsOwnAndItsOutputsAreCopiedAway) {
   ASSERT_NE(slots, 0u);
-  ASSERT_TRUE(executor->start_batch(inputs, kGranularity, 2, Manner::kGated));
+  ASSERT_TRUE(executor->start_batch(inputs, kGranularity, 2, BatchKind::kGated));
   for (const uint32_t call : {0u, 1u}) {
     begin_call(call);
     copy(arena(), slots + 512 * call);
@@ -611,7 +613,7 @@ TEST_F(Timed, EachCallHasInputsOfItsOwnAndItsOutputsAreCopiedAway) {
 }
 
 TEST_F(Timed, InputsAreHiddenBeforeTheirCall) {
-  ASSERT_TRUE(executor->start_batch(inputs, kGranularity, 2, Manner::kUngated));
+  ASSERT_TRUE(executor->start_batch(inputs, kGranularity, 2, BatchKind::kUngated));
   begin_call(0);
   float got = 0;
   EXPECT_EQ(sender.call(Op::kRead, Read{slots + 512, 4, 4, 1, 0}, &got, 4), 0u);
@@ -619,7 +621,7 @@ TEST_F(Timed, InputsAreHiddenBeforeTheirCall) {
 }
 
 TEST_F(Timed, ACallThatWaitsForTheDeviceIsNotQueuedWhole) {
-  ASSERT_TRUE(executor->start_batch(inputs, kGranularity, 2, Manner::kGated));
+  ASSERT_TRUE(executor->start_batch(inputs, kGranularity, 2, BatchKind::kGated));
   begin_call(0);
   EXPECT_EQ(synchronize(), 0u);
   end_call(0, {});
@@ -632,7 +634,7 @@ TEST_F(Timed, ACallThatWaitsForTheDeviceIsNotQueuedWhole) {
 }
 
 TEST_F(Timed, TheDeviceWorksOnlyInsideCalls) {
-  ASSERT_TRUE(executor->start_batch(inputs, kGranularity, 2, Manner::kGated));
+  ASSERT_TRUE(executor->start_batch(inputs, kGranularity, 2, BatchKind::kGated));
   begin_call(0);
   end_call(0, {});
   copy(arena(), slots);
@@ -649,7 +651,7 @@ TEST_F(Timed, TheDeviceWorksOnlyInsideCalls) {
 TEST_F(Timed, CallsComeInTheirOrderAndAllOfThem) {
   for (const std::vector<uint32_t>& order :
        std::vector<std::vector<uint32_t>>{{0}, {1}, {0, 0}, {0, 1, 2}}) {
-    ASSERT_TRUE(executor->start_batch(inputs, kGranularity, 2, Manner::kGated));
+    ASSERT_TRUE(executor->start_batch(inputs, kGranularity, 2, BatchKind::kGated));
     for (const uint32_t call : order) {
       begin_call(call);
       end_call(call, {});
@@ -664,7 +666,7 @@ TEST_F(Timed, OutputsAreInTheCandidatesMemoryAndFitTheirRoom) {
   alignas(8) static uint64_t secret = 42;
   for (const OutputPart& part :
        {OutputPart{reinterpret_cast<uint64_t>(&secret), 8}, OutputPart{slots, 1024}}) {
-    ASSERT_TRUE(executor->start_batch(inputs, kGranularity, 1, Manner::kGated));
+    ASSERT_TRUE(executor->start_batch(inputs, kGranularity, 1, BatchKind::kGated));
     begin_call(0);
     end_call(0, {part});
     EXPECT_EQ(synchronize(), 0u);
@@ -675,7 +677,7 @@ TEST_F(Timed, OutputsAreInTheCandidatesMemoryAndFitTheirRoom) {
 
 TEST_F(Timed, ReportsThePeakMemoryOfABatch) {
   for (const uint64_t units : {3u, 1u}) {  // The second batch must see no data of the first.
-    ASSERT_TRUE(executor->start_batch(inputs, kGranularity, 1, Manner::kItemised));
+    ASSERT_TRUE(executor->start_batch(inputs, kGranularity, 1, BatchKind::kItemised));
     begin_call(0);
     const Map more{arena() + 4 * kGranularity, units * kGranularity};
     EXPECT_EQ(sender.call(Op::kMap, more), 0u);
@@ -702,8 +704,8 @@ TEST_F(Timed, ReportsEachItemOfACall) {
                       .is_cooperative = 0,
                       .argument_bytes = 12};
   std::vector<CallItem> items;
-  for (const Manner manner : {Manner::kItemised, Manner::kUngated}) {
-    ASSERT_TRUE(executor->start_batch(inputs, kGranularity, 1, manner));
+  for (const BatchKind kind : {BatchKind::kItemised, BatchKind::kUngated}) {
+    ASSERT_TRUE(executor->start_batch(inputs, kGranularity, 1, kind));
     begin_call(0);
     copy(arena(), slots);
     for (int i = 0; i < 2; ++i) {
@@ -717,7 +719,7 @@ TEST_F(Timed, ReportsEachItemOfACall) {
     EXPECT_EQ(synchronize(), 0u);
     ASSERT_TRUE(executor->finish_batch(calls));
     ASSERT_TRUE(executor->take_items(items));
-    if (manner != Manner::kItemised) continue;
+    if (kind != BatchKind::kItemised) continue;
     EXPECT_THAT(items, testing::UnorderedElementsAre(
                            AllOf(Field(&CallItem::name, "[memcpy]"), Field(&CallItem::us, 1500)),
                            AllOf(Field(&CallItem::name, "add_one"), Field(&CallItem::owner, ""),
@@ -989,7 +991,7 @@ TEST_F(Device, RunsCommandsWithoutACandidate) {
   const Executor::Outcome failed = run(Op::kDestroyEvent, Handle{77});
   EXPECT_FALSE(failed.is_reply);
   EXPECT_EQ(failed.status, static_cast<uint32_t>(CUDA_ERROR_INVALID_HANDLE));
-  EXPECT_EQ(run(Op::kFill, Fill{arena(), 4, 1, 4, 7, 1, 0}).status, 0u) << "the error was told";
+  EXPECT_EQ(run(Op::kFill, Fill{arena(), 4, 1, 4, 7, 1, 0}).status, 0u) << "the error was reported";
   std::array<char, 4> bytes{};
   EXPECT_TRUE(executor->read_bytes(arena(), 4, bytes.data()));
   EXPECT_THAT(bytes, testing::Each(7));
@@ -997,6 +999,39 @@ TEST_F(Device, RunsCommandsWithoutACandidate) {
   EXPECT_EQ(run(Op::kRead, Read{arena(), 4, 4, 1, 0}).reply, "\7\7\7\7");
   Executor::Outcome none;
   EXPECT_FALSE(executor->run_alone(static_cast<Op>(kOps), "", 0, none));
+  executor->detach();
+  close(channel);
+  begin();
+}
+
+TEST_F(Device, RepliesToTheCommandsForWhoseReplyTheClientWaits) {
+  is_over = true;
+  server.join();
+  const std::set<Op> replied = {Op::kMap,
+                                Op::kRead,
+                                Op::kLoadModule,
+                                Op::kLoadText,
+                                Op::kFindFunction,
+                                Op::kFindVariable,
+                                Op::kOccupancy,
+                                Op::kTensorMap,
+                                Op::kElapsed,
+                                Op::kQueryStream,
+                                Op::kQueryEvent,
+                                Op::kSynchronize,
+                                Op::kSynchronizeEvent,
+                                Op::kEndCapture,
+                                Op::kCaptureInfo,
+                                Op::kInstantiate,
+                                Op::kOperator,
+                                Op::kHostAccess};
+  for (uint32_t number = 1; number < kOps; ++number) {
+    const auto op = static_cast<Op>(number);
+    Executor::Outcome outcome;
+    ASSERT_TRUE(executor->run_alone(op, "", 0, outcome));  // Without its fixed part.
+    EXPECT_EQ(outcome.is_reply, replied.contains(op)) << number;
+    EXPECT_EQ(outcome.status, static_cast<uint32_t>(CUDA_ERROR_INVALID_VALUE)) << number;
+  }
   executor->detach();
   close(channel);
   begin();
@@ -1047,6 +1082,16 @@ TEST(ArenaMap, ReusesTheFirstAddressInTheOrderOfInputs) {
   EXPECT_TRUE(map.allocate(1));
   EXPECT_TRUE(map.release(first->address));
   EXPECT_EQ(map.allocate(1)->address, first->address);
+}
+
+TEST(FailedCheck, EndsTheDeviceProcessWithAnExitCodeOfItsOwn) {
+  EXPECT_EXIT(MC_CHECK(kRingBytes < kPageBytes), testing::ExitedWithCode(kFailedCheckExit),
+              "check failed: kRingBytes < kPageBytes");
+  ArenaMap map;
+  map.open(0, 2 * kGranularity, kGranularity, ArenaMap::Order::kFirst);
+  EXPECT_TRUE(map.allocate(1));
+  EXPECT_EXIT(map.open(0, kGranularity, kGranularity, ArenaMap::Order::kFirst),
+              testing::ExitedWithCode(kFailedCheckExit), "arena_map.cc:.*blocks_.empty");
 }
 
 }  // namespace

@@ -47,11 +47,6 @@ constexpr LibraryFunction kLibraryFunctions[] = {
 };
 constexpr uint32_t kNumLibraryFunctions = sizeof kLibraryFunctions / sizeof *kLibraryFunctions;
 
-// True for a call whose reply has more than its status.
-constexpr bool has_results(std::string_view marks) {
-  return marks.find_first_of("HrRqeWO") != std::string_view::npos;
-}
-
 // True for a call that may give the device something to do.
 constexpr bool may_launch(const LibraryFunction& function) {
   const std::string_view name = function.name;

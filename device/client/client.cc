@@ -12,20 +12,21 @@
 #include <cstdlib>
 #include <utility>
 
+#include "check.h"
 #include "client/managed.h"
 
 namespace mc::device {
 namespace {
 
 // The file offset of an address in a mapped library.
-struct FilePlace {
+struct FileOffset {
   std::string path;
   uint64_t offset = 0;
 };
 
 struct Search {
   uintptr_t address;
-  FilePlace place;
+  FileOffset file;
 };
 
 // The dynamic linker reports an empty name for the program itself.
@@ -42,16 +43,16 @@ int look_for(dl_phdr_info* info, size_t, void* data) {
     if (segment.p_type != PT_LOAD) continue;
     const uintptr_t start = info->dlpi_addr + segment.p_vaddr;
     if (search.address < start || search.address >= start + segment.p_filesz) continue;
-    search.place = {name_of(*info), search.address - start + segment.p_offset};
+    search.file = {name_of(*info), search.address - start + segment.p_offset};
     return 1;
   }
   return 0;
 }
 
-FilePlace place_of(const void* address) {
+FileOffset file_offset_of(const void* address) {
   Search search{reinterpret_cast<uintptr_t>(address), {}};
   dl_iterate_phdr(look_for, &search);
-  return search.place;
+  return search.file;
 }
 
 }  // namespace
@@ -84,8 +85,8 @@ Sender& Client::sender() {
   return sender_;
 }
 
-void Client::note_place(const void* place) const {
-  if (is_checked_) Sender::place = reinterpret_cast<uint64_t>(place) - _r_debug.r_map->l_addr;
+void Client::note_location(const void* caller) const {
+  if (is_checked_) Sender::location = reinterpret_cast<uint64_t>(caller) - _r_debug.r_map->l_addr;
 }
 
 // ---- What libraries register --------------------------------------------------------------------
@@ -137,10 +138,11 @@ void Client::add_managed(Binary* binary, void** host, const char* name, uint64_t
 cudaError_t Client::open_managed(Binary& binary) {
   const std::lock_guard lock(mutex_);
   for (void** const host : binary.managed) {
-    Variable& variable = *find_variable(host);
-    if (const cudaError_t error = prepare(variable)) return error;
-    *host = reinterpret_cast<void*>(variable.address);
-    if (!Managed::get().map(*host, variable.bytes)) return cudaErrorMemoryAllocation;
+    Variable* variable = find_variable(host);
+    MC_CHECK(variable != nullptr);
+    if (const cudaError_t error = prepare(*variable)) return error;
+    *host = reinterpret_cast<void*>(variable->address);
+    if (!Managed::get().map(*host, variable->bytes)) return cudaErrorMemoryAllocation;
   }
   return cudaSuccess;
 }
@@ -175,6 +177,7 @@ cudaError_t Client::add_function_of_text(Binary* binary, const char* name, Funct
 }
 
 cudaError_t Client::load_text(Binary& binary) {
+  MC_CHECK(!binary.is_loaded);
   if (binary.text.empty()) return cudaErrorInvalidKernelImage;
   uint32_t status = 0;
   for (size_t at = 0; status == 0 && at < binary.text.size(); at += kTextPartMax) {
@@ -191,10 +194,10 @@ cudaError_t Client::load_text(Binary& binary) {
 cudaError_t Client::load(Binary& binary) {
   if (binary.is_loaded) return cudaSuccess;
   if (binary.image == nullptr) return load_text(binary);
-  const FilePlace place = place_of(binary.image);
-  if (place.path.empty()) return cudaErrorInvalidKernelImage;
-  const LoadModule command{place.offset, binary.module};
-  const Tail path{place.path.c_str(), place.path.size() + 1};
+  const FileOffset file = file_offset_of(binary.image);
+  if (file.path.empty()) return cudaErrorInvalidKernelImage;
+  const LoadModule command{file.offset, binary.module};
+  const Tail path{file.path.c_str(), file.path.size() + 1};
   const uint32_t status = sender().call(Op::kLoadModule, command, nullptr, 0, path);
   binary.is_loaded = status == 0;
   return static_cast<cudaError_t>(status);
@@ -247,7 +250,8 @@ cudaError_t Client::allocate(void** pointer, uint64_t bytes) {
   // Other processes may hold the device's memory.
   const uint32_t status = device.call(Op::kMap, Map{block->address, std::max<uint64_t>(bytes, 1)});
   if (status != 0) {
-    arena_.release(block->address);
+    const bool is_released = arena_.release(block->address).has_value();
+    MC_CHECK(is_released);
     return static_cast<cudaError_t>(status);
   }
   *pointer = reinterpret_cast<void*>(block->address);

@@ -62,8 +62,8 @@ class Client {
   // The program is one that src/check runs: its findings name the calling source location.
   void set_checked() { is_checked_ = true; }
   bool is_checked() const { return is_checked_; }
-  // A place in the program's code goes with the commands of this thread that follow.
-  void note_place(const void* place) const;
+  // A location in the program's code goes with the commands of this thread that follow.
+  void note_location(const void* caller) const;
 
   // ---- What libraries register.
   Binary* add_binary(const void* image);

@@ -47,7 +47,7 @@ Sender& device() { return Client::get().sender(); }
 // Notes the caller of one of the functions below, for findings.  A return address is one byte
 // behind the call.
 void note_caller(const void* return_address) {
-  Client::get().note_place(static_cast<const char*>(return_address) - 1);
+  Client::get().note_location(static_cast<const char*>(return_address) - 1);
 }
 
 // Notes that the host has waited for the device.
@@ -79,7 +79,7 @@ struct Configuration {
   dim3 grid, block;
   size_t shared_bytes;
   cudaStream_t stream;
-  uint64_t place = 0;
+  uint64_t location = 0;
 };
 thread_local std::array<Configuration, kConfigurationsMax> configurations;
 thread_local int num_configurations = 0;
@@ -499,7 +499,7 @@ unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_bytes,
   if (num_configurations == kConfigurationsMax) return 1;
   note_caller(__builtin_return_address(0));
   configurations[static_cast<size_t>(num_configurations++)] = {grid, block, shared_bytes, stream,
-                                                               Sender::place};
+                                                               Sender::location};
   return 0;
 }
 
@@ -511,7 +511,7 @@ cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* shared_b
   *block = c.block;
   *shared_bytes = c.shared_bytes;
   *static_cast<cudaStream_t*>(stream) = c.stream;
-  Sender::place = c.place;
+  Sender::location = c.location;
   return cudaSuccess;
 }
 

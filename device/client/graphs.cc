@@ -60,8 +60,8 @@ cudaError_t Graphs::run(cudaStream_t stream, const Work& work) {
   const uint32_t status = device().call(Op::kEndCapture, Capture{handle_of(stream), 0, handle});
   if (status != 0) return static_cast<cudaError_t>(status);
   // Findings have the line where the work was captured.
-  const Work placed = [work, place = Sender::place](cudaStream_t where) {
-    Sender::place = place;
+  const Work placed = [work, location = Sender::location](cudaStream_t where) {
+    Sender::location = location;
     return work(where);
   };
   recording.parts.push_back({handle, placed});

@@ -42,10 +42,10 @@ void on_fault(int signal, siginfo_t* info, void* context) {
   const auto address = reinterpret_cast<uintptr_t>(info->si_addr);
   if (address >= handles && address - handles < kHandleRoom) {
     const auto* machine = static_cast<const ucontext_t*>(context);
-    Dl_info place{};
+    Dl_info found{};
     const auto at = static_cast<uintptr_t>(machine->uc_mcontext.gregs[REG_RIP]);
-    const bool is_known = dladdr(reinterpret_cast<const void*>(at), &place) != 0;
-    const char* path = is_known && place.dli_fname != nullptr ? place.dli_fname : "a library";
+    const bool is_known = dladdr(reinterpret_cast<const void*>(at), &found) != 0;
+    const char* path = is_known && found.dli_fname != nullptr ? found.dli_fname : "a library";
     const char* slash = std::strrchr(path, '/');
     note_unsupported_name(slash == nullptr ? path : slash + 1);
     _exit(1);
@@ -225,7 +225,7 @@ class Crossing {
                               results_.empty() && Client::get().is_in_timed_call() ? 0u : 1u};
     const Tail tail{packed_.data(), packed_.size() * 8};
     int own_status = 0;
-    if (command.is_answered == 0) {
+    if (command.has_reply == 0) {
       // The same call succeeded in an earlier trial, so no reply is needed.
       Client::get().sender().send(Op::kLibraryCall, command, tail);
     } else {
@@ -295,7 +295,7 @@ extern "C" {
     const mc::device::Arguments arguments{                                                        \
         {a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x}, {real, other}}; \
     const auto* const caller = static_cast<const char*>(__builtin_return_address(0));             \
-    mc::device::Client::get().note_place(caller - 1);                                             \
+    mc::device::Client::get().note_location(caller - 1);                                          \
     return mc::device::Crossing(mc::device::index_of_##name, arguments).make();                   \
   }
 #include "library_calls.inc"

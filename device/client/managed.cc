@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <iterator>
 
+#include "check.h"
 #include "client/client.h"
 
 namespace mc::device {
@@ -27,7 +28,7 @@ HostAccess access_of(const void* address, const ucontext_t& context) {
 void on_fault(int number, siginfo_t* info, void* data) {
   const auto& context = *static_cast<const ucontext_t*>(data);
   if (Client::get().is_on_device(info->si_addr)) {
-    Client::get().note_place(reinterpret_cast<const void*>(context.uc_mcontext.gregs[REG_RIP]));
+    Client::get().note_location(reinterpret_cast<const void*>(context.uc_mcontext.gregs[REG_RIP]));
     if (Managed::get().touch(info->si_addr, access_of(info->si_addr, context))) return;
   }
   signal(number, SIG_DFL);  // The access is repeated and ends the program.
@@ -48,11 +49,13 @@ void Managed::open(const char* text) {
 }
 
 cudaError_t Managed::allocate(void** pointer, uint64_t bytes) {
+  MC_CHECK(is_open());
   const uint64_t whole = (bytes + kPage - 1) / kPage * kPage;
   if (const cudaError_t error = Client::get().allocate(pointer, whole)) return error;
   // The host may read the memory at once; to kernels it counts as written by the host.
   cudaError_t error = cudaMemset(*pointer, 0, whole);
   if (error == cudaSuccess) error = cudaStreamSynchronize(nullptr);
+  MC_CHECK(reinterpret_cast<uint64_t>(*pointer) >= base_);
   const auto offset = static_cast<off_t>(reinterpret_cast<uint64_t>(*pointer) - base_);
   if (error != cudaSuccess || mmap(*pointer, whole, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
                                    descriptor_, offset) == MAP_FAILED) {
@@ -67,6 +70,7 @@ cudaError_t Managed::allocate(void** pointer, uint64_t bytes) {
 bool Managed::map(const void* pointer, uint64_t bytes) {
   const uint64_t first = reinterpret_cast<uint64_t>(pointer) / kPage * kPage;
   const uint64_t end = (reinterpret_cast<uint64_t>(pointer) + bytes + kPage - 1) / kPage * kPage;
+  MC_CHECK(is_open() && first >= base_);
   const std::lock_guard lock(mutex_);
   for (uint64_t page = first; page < end; page += kPage) {  // Variables may share pages.
     auto* const here = reinterpret_cast<char*>(page);
@@ -92,11 +96,11 @@ bool Managed::release(void* pointer) {
 }
 
 bool Managed::has(const void* pointer) {
-  const auto* const place = static_cast<const char*>(pointer);
+  const auto* const address = static_cast<const char*>(pointer);
   const std::lock_guard lock(mutex_);
-  const auto next = bytes_.upper_bound(place);
+  const auto next = bytes_.upper_bound(address);
   if (next == bytes_.begin()) return false;
-  return place < std::prev(next)->first + std::prev(next)->second;
+  return address < std::prev(next)->first + std::prev(next)->second;
 }
 
 void Managed::begin_work() {

@@ -44,6 +44,7 @@ bool Sender::open(int descriptor) {
 
 // The ring's next contiguous `bytes` bytes; waits until there is room.
 char* Sender::reserve(uint32_t bytes) {
+  MC_CHECK(bytes <= kRingBytes && written_ % kCommandAlignment == 0);
   const uint64_t left = kRingBytes - written_ % kRingBytes;
   const uint64_t skipped = left < bytes ? left : 0;
   while (written_ + skipped + bytes - page_->read.load(std::memory_order_acquire) > kRingBytes) {
@@ -65,7 +66,7 @@ void Sender::put(Op op, const void* command, size_t bytes, Tail tail) {
   const auto rounded = static_cast<uint32_t>((whole + kCommandAlignment - 1) / kCommandAlignment *
                                              kCommandAlignment);
   char* target = reserve(rounded);
-  const Header header{op, rounded, place};
+  const Header header{op, rounded, location};
   std::memcpy(target, &header, sizeof header);
   std::memcpy(target + sizeof header, command, bytes);
   if (tail.bytes > 0) std::memcpy(target + sizeof header + bytes, tail.data, tail.bytes);
@@ -82,6 +83,7 @@ void Sender::publish() {
 }
 
 uint32_t Sender::receive(void* data, size_t bytes) {
+  MC_CHECK(data != nullptr || bytes == 0);
   for (int spin = 0; page_->replies.load(std::memory_order_acquire) == replies_; ++spin) {
     if (page_->is_closed.load() != 0) return kDeinitialized;
     if (spin < kSpins) {

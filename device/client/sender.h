@@ -22,8 +22,8 @@ struct Tail {
 
 class Sender {
  public:
-  // The Header::place of this thread's next commands.
-  inline static thread_local uint64_t place = 0;
+  // The Header::location of this thread's next commands.
+  inline static thread_local uint64_t location = 0;
 
   // Maps the channel behind the descriptor; false on failure.
   bool open(int descriptor);

@@ -53,6 +53,7 @@ CUresult CallItems::begin(CUstream stream) {
 
 CUresult CallItems::end(CallItem item) {
   if (!std::exchange(has_begun_, false)) return CUDA_SUCCESS;
+  MC_CHECK(is_on_ && items_.size() < kItemsMax);
   CUevent end = nullptr;
   if (const CUresult status = event(2 * items_.size() + 1, end)) return status;
   items_.push_back(std::move(item));

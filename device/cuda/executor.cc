@@ -20,8 +20,8 @@ namespace mc::device {
 namespace {
 
 // Per call, the number of replies after launches that are sent at once, and the number that are
-// sent after a short delay (blur_answer()).
-constexpr uint64_t kClearAnswers = 64, kFewAnswers = 256;
+// sent after a short delay (delay_reply()).
+constexpr uint64_t kPromptReplies = 64, kShortDelays = 256;
 constexpr int kShortDelayUs = 2'000, kLongDelayUs = 10'000;
 constexpr size_t kFilesMax = 64;
 // The client recognises device memory by its address, so device addresses must differ from those of
@@ -104,6 +104,9 @@ bool Executor::attach(int descriptor) {
   cuCtxSetCurrent(context_);
   void* memory = mmap(nullptr, kChannelBytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
   if (memory == MAP_FAILED) return false;
+  MC_CHECK(blocks_.empty() && region_blocks_.empty() && mapped_bytes_ == 0);
+  MC_CHECK(modules_.empty() && functions_.empty() && streams_.empty() && events_.empty());
+  MC_CHECK(!is_timed_ && !is_taken_ && num_captures_ == 0);
   page_ = static_cast<Page*>(memory);
   ring_ = static_cast<const char*>(memory) + kPageBytes;
   reply_area_ = static_cast<char*>(memory) + kPageBytes + kRingBytes;
@@ -176,9 +179,10 @@ bool Executor::detach() {
   for (const auto& [handle, module] : modules_) {
     if (module.is_own) also(cuModuleUnload(module.module));
   }
-  for (const ModulePlace& place : changed_modules_) {
-    also(cuModuleUnload(kept_modules_[place]));
-    kept_modules_.erase(place);
+  for (const ImageKey& key : changed_modules_) {
+    MC_CHECK(kept_modules_.contains(key));
+    also(cuModuleUnload(kept_modules_[key]));
+    kept_modules_.erase(key);
   }
   changed_modules_.clear();
   for (const CUevent event : joins_) also(cuEventDestroy(event));
@@ -210,7 +214,7 @@ bool Executor::detach() {
   foreign_allowed_.clear();
   mapped_bytes_ = mapped_bytes_peak_ = 0;
   imports_ = 0;
-  launches_answered_ = answers_ = 0;
+  launches_replied_ = replies_behind_launches_ = 0;
   record_ = -1;
   if (page_ != nullptr) {
     page_->is_closed.store(1);
@@ -241,6 +245,7 @@ void Executor::serve(const std::atomic<bool>& is_over) {
       continue;
     }
     looks = 0;
+    MC_CHECK(position_ % kCommandAlignment == 0);
     const uint64_t offset = position_ % kRingBytes;
     Header header;
     std::memcpy(&header, ring_ + offset, sizeof header);
@@ -258,7 +263,7 @@ void Executor::serve(const std::atomic<bool>& is_over) {
       command.assign(ring_ + offset + sizeof header, ring_ + offset + header.bytes);
       const std::lock_guard lock(mutex_);
       note(Note::kCommand, &header.op, sizeof header.op, command.data(), body_bytes);
-      begin_command(header.place);
+      begin_command(header.location);
       execute(header.op, {command.data(), body_bytes});
     }
     position_ += header.bytes;
@@ -266,23 +271,23 @@ void Executor::serve(const std::atomic<bool>& is_over) {
   }
 }
 
-void Executor::blur_answer() {
-  const bool is_behind_launches = use_.launches != launches_answered_;
-  launches_answered_ = use_.launches;
+void Executor::delay_reply() {
+  const bool is_behind_launches = use_.launches != launches_replied_;
+  launches_replied_ = use_.launches;
   // A timed call is measured by the device, and a standalone program (src/check) has no inputs.
   if (!is_behind_launches || is_timed_ || imports_ == 0) return;
-  if (++answers_ <= kClearAnswers) return;
-  const int us_max = answers_ <= kFewAnswers ? kShortDelayUs : kLongDelayUs;
+  if (++replies_behind_launches_ <= kPromptReplies) return;
+  const int us_max = replies_behind_launches_ <= kShortDelays ? kShortDelayUs : kLongDelayUs;
   const std::chrono::microseconds delay(std::uniform_int_distribution<int>(0, us_max)(delays_));
-  options_.rest == nullptr ? std::this_thread::sleep_for(delay) : options_.rest(delay);
+  options_.sleep == nullptr ? std::this_thread::sleep_for(delay) : options_.sleep(delay);
 }
 
 // Sends the reply, with the data of answer().
 void Executor::reply(CUresult status) {
-  blur_answer();
-  note(Note::kReply, &status, sizeof status, reply_area_, std::min(answer_bytes_, kNotedBytesMax));
+  delay_reply();
+  note(Note::kReply, &status, sizeof status, reply_area_, std::min(reply_bytes_, kNotedBytesMax));
   page_->reply_status = static_cast<uint32_t>(status);
-  page_->reply_bytes = static_cast<uint32_t>(answer_bytes_);
+  page_->reply_bytes = static_cast<uint32_t>(reply_bytes_);
   page_->replies.fetch_add(1, std::memory_order_release);
   futex_wake(page_->replies);
 }

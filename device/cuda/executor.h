@@ -51,10 +51,10 @@ struct Use {
 class Executor : private CallContext {
  public:
   struct Options {
-    uint64_t arena_bytes = uint64_t{256} << 30;         // Address range of candidates' allocations.
-    uint64_t regions_bytes = uint64_t{256} << 30;       // Address range of inputs.
-    uint64_t memory_bytes_max = 0;                      // 0: half of the device's memory.
-    void (*rest)(std::chrono::microseconds) = nullptr;  // Null: sleeps.
+    uint64_t arena_bytes = uint64_t{256} << 30;    // Address range of candidates' allocations.
+    uint64_t regions_bytes = uint64_t{256} << 30;  // Address range of inputs.
+    uint64_t memory_bytes_max = 0;                 // 0: half of the device's memory.
+    void (*sleep)(std::chrono::microseconds) = nullptr;  // Null: sleeps.
   };
   // Opens the device's primary context and reserves the address ranges; null if the driver fails,
   // with its error in `why`.
@@ -149,12 +149,12 @@ class Executor : private CallContext {
   uint64_t prepare_batches(uint32_t calls, const CallBytes& bytes);
   // Starts a batch, whose inputs are in memory that another process exported; false on failure.
   // REQUIRES: the candidate is waiting for a request.
-  enum class Manner : uint8_t {
+  enum class BatchKind : uint8_t {
     kUngated,
     kGated,
     kItemised,  // Without a gate; reports each item of the calls' work.
   };
-  bool start_batch(int descriptor, uint64_t bytes, uint32_t calls, Manner manner);
+  bool start_batch(int descriptor, uint64_t bytes, uint32_t calls, BatchKind kind);
   // A call of a batch.
   struct TimedCall {
     double us;
@@ -232,7 +232,7 @@ class Executor : private CallContext {
   void execute(Op op, std::string_view body);
   bool is_allowed_now(const CommandRow& row, size_t bytes);
   // Sets the data of the reply, which is sent even if the command fails.  Called at most once.
-  void answer(const void* data, size_t bytes);
+  void set_reply(const void* data, size_t bytes);
   void reply(CUresult status);
   void fail(CUresult status);
   void note(Note kind, const void* first, size_t first_bytes, const void* second = nullptr,
@@ -296,7 +296,7 @@ class Executor : private CallContext {
   static CUmemAllocationProp properties_of_memory(CUdevice device);
   // Maps new exportable memory in the address range of regions; 0 if there is none.
   uint64_t map_new_region(uint64_t bytes, Block& block);
-  int exported(uint64_t place, const Block& block, CUresult status);
+  int exported(uint64_t address, const Block& block, CUresult status);
 
   bool may_run_foreign(const char* name);
   bool stream_of(uint32_t handle, CUstream& stream) override;
@@ -306,7 +306,7 @@ class Executor : private CallContext {
 
   // The time of a reply reveals to the host how long launches took, and a kernel could send data
   // that way.  After many such replies in one call, each is delayed by a random time.
-  void blur_answer();
+  void delay_reply();
 
   // True for the device in software, which allocates by the byte and reports refused operations.
   bool is_in_software() const { return granularity_ == 1; }
@@ -333,7 +333,7 @@ class Executor : private CallContext {
   uint64_t position_ = 0;
   int record_ = -1;  // The file of notes; -1 for none.
   uint64_t recorded_bytes_ = 0;
-  size_t answer_bytes_ = 0;  // The bytes of the current command's reply in reply_area_.
+  size_t reply_bytes_ = 0;  // The bytes of the current command's reply in reply_area_.
   std::map<uint64_t, Block> blocks_;
   std::map<uint64_t, Block> region_blocks_;
   ArenaMap region_map_;
@@ -355,8 +355,8 @@ class Executor : private CallContext {
   // The most recent small copies from the host, by address.
   std::map<uint64_t, std::string> given_by_host_;
   Use use_;
-  uint64_t launches_answered_ = 0;  // Launches before the last reply.
-  uint64_t answers_ = 0;            // Replies after launches, in this call.
+  uint64_t launches_replied_ = 0;         // Launches before the last reply.
+  uint64_t replies_behind_launches_ = 0;  // Replies after launches, in this call.
   std::minstd_rand delays_{std::random_device()()};
 
   // State of a batch:
@@ -379,11 +379,11 @@ class Executor : private CallContext {
 
   // PyTorch's modules stay loaded for the next candidate, except those that a candidate may have
   // changed.
-  using ModulePlace = std::pair<std::string, uint64_t>;
+  using ImageKey = std::pair<std::string, uint64_t>;
   std::map<uint32_t, std::string> texts_;  // Incomplete modules' PTX, by handle.
   uint64_t text_bytes_ = 0;                // Total size of texts_.
-  std::map<ModulePlace, CUmodule> kept_modules_;
-  std::set<ModulePlace> changed_modules_;
+  std::map<ImageKey, CUmodule> kept_modules_;
+  std::set<ImageKey> changed_modules_;
 };
 
 }  // namespace mc::device

@@ -30,7 +30,7 @@ CUresult capture_info(Stream stream, CUstreamCaptureStatus* status, cuuint64_t* 
 
 // A row of the table of commands.
 struct Executor::CommandRow {
-  enum Reply : uint8_t { kUnanswered, kAnswered, kAnsweredOnRequest };
+  enum Reply : uint8_t { kNever, kAlways, kOnRequest };
   enum Access : uint8_t { kReadsOnly, kWrites };
   // The effect on the gate of a timed call (stopwatch.h).  A command that waits for the device
   // opens the gate.  A command that only queries (as PyTorch's allocator does after
@@ -65,48 +65,48 @@ const Executor::CommandRow& Executor::row_of(Op op) {
   using enum CommandRow::Gate;
   // The rows are in the order of the enumerators.
   static constexpr CommandRow kRows[] = {
-      {Op::kPad, kUnanswered, kReadsOnly, kLeavesGate, nullptr},  // The receiver skips it.
-      {Op::kMap, kAnswered, kReadsOnly, kOpensGate, run<&Executor::map>},
-      {Op::kUnmap, kUnanswered, kReadsOnly, kOpensGate, run<&Executor::unmap>},
-      {Op::kWrite, kUnanswered, kWrites, kQueuesEntry, run<&Executor::write>},
-      {Op::kRead, kAnswered, kReadsOnly, kOpensGate, run<&Executor::read>},
-      {Op::kCopy, kUnanswered, kWrites, kQueuesEntry, run<&Executor::copy>},
-      {Op::kFill, kUnanswered, kWrites, kQueuesEntry, run<&Executor::fill>},
-      {Op::kLoadModule, kAnswered, kReadsOnly, kOpensGate, run<&Executor::load_module>},
-      {Op::kLoadText, kAnswered, kReadsOnly, kOpensGate, run<&Executor::load_text>},
-      {Op::kUnloadModule, kUnanswered, kReadsOnly, kOpensGate, run<&Executor::unload_module>},
-      {Op::kFindFunction, kAnswered, kReadsOnly, kOpensGate, run<&Executor::find_function>},
-      {Op::kFindVariable, kAnswered, kReadsOnly, kOpensGate, run<&Executor::find_variable>},
-      {Op::kSetAttribute, kUnanswered, kReadsOnly, kLeavesGate, run<&Executor::set_attribute>},
-      {Op::kOccupancy, kAnswered, kReadsOnly, kLeavesGate, run<&Executor::occupancy>},
-      {Op::kTensorMap, kAnswered, kReadsOnly, kLeavesGate, run<&Executor::tensor_map>},
-      {Op::kLaunch, kUnanswered, kWrites, kQueuesEntry, run<&Executor::launch>},
-      {Op::kRefusedLaunch, kUnanswered, kWrites, kLeavesGate, run<&Executor::note_refused>},
-      {Op::kCreateStream, kUnanswered, kReadsOnly, kLeavesGate, run<&Executor::create_stream>},
-      {Op::kDestroyStream, kUnanswered, kReadsOnly, kOpensGate, run<&Executor::destroy_stream>},
-      {Op::kCreateEvent, kUnanswered, kReadsOnly, kLeavesGate, run<&Executor::create_event>},
-      {Op::kDestroyEvent, kUnanswered, kReadsOnly, kOpensGate, run<&Executor::destroy_event>},
-      {Op::kRecordEvent, kUnanswered, kReadsOnly, kQueuesEntry, run<&Executor::record_event>},
-      {Op::kWaitEvent, kUnanswered, kReadsOnly, kQueuesEntry, run<&Executor::wait_event>},
-      {Op::kElapsed, kAnswered, kReadsOnly, kOpensGate, run<&Executor::elapsed>},
-      {Op::kQueryStream, kAnswered, kReadsOnly, kLeavesGate, run<&Executor::query_stream>},
-      {Op::kQueryEvent, kAnswered, kReadsOnly, kLeavesGate, run<&Executor::query_event>},
-      {Op::kSynchronize, kAnswered, kReadsOnly, kOpensGate, run<&Executor::synchronize>},
-      {Op::kSynchronizeEvent, kAnswered, kReadsOnly, kOpensGate, run<&Executor::synchronize_event>},
-      {Op::kBeginCapture, kUnanswered, kReadsOnly, kOpensGate, run<&Executor::begin_capture>},
-      {Op::kEndCapture, kAnswered, kReadsOnly, kOpensGate, run<&Executor::end_capture>},
-      {Op::kCaptureInfo, kAnswered, kReadsOnly, kLeavesGate, run<&Executor::describe_capture>},
-      {Op::kInstantiate, kAnswered, kReadsOnly, kOpensGate, run<&Executor::instantiate>},
-      {Op::kLaunchGraph, kUnanswered, kWrites, kQueuesEntry, run<&Executor::launch_graph>},
-      {Op::kDestroyGraph, kUnanswered, kReadsOnly, kOpensGate, run<&Executor::destroy_graph>},
-      {Op::kDestroyGraphExec, kUnanswered, kReadsOnly, kOpensGate, run<&Executor::destroy_exec>},
-      {Op::kBeginCall, kUnanswered, kReadsOnly, kLeavesGate, run<&Executor::begin_call>},
-      {Op::kEndCall, kUnanswered, kReadsOnly, kLeavesGate, run<&Executor::end_call>},
-      {Op::kLibraryCall, kAnsweredOnRequest, kWrites, kLeavesGate, run<&Executor::call_library>},
-      {Op::kOperator, kAnswered, kWrites, kOpensGate, run<&Executor::run_operator>},
-      {Op::kOperatorResult, kUnanswered, kWrites, kOpensGate, run<&Executor::fetch_result>},
-      {Op::kHostAccess, kAnswered, kReadsOnly, kOpensGate, run<&Executor::host_access>},
-      {Op::kUnsupported, kUnanswered, kReadsOnly, kLeavesGate, run<&Executor::unsupported>},
+      {Op::kPad, kNever, kReadsOnly, kLeavesGate, nullptr},  // The receiver skips it.
+      {Op::kMap, kAlways, kReadsOnly, kOpensGate, run<&Executor::map>},
+      {Op::kUnmap, kNever, kReadsOnly, kOpensGate, run<&Executor::unmap>},
+      {Op::kWrite, kNever, kWrites, kQueuesEntry, run<&Executor::write>},
+      {Op::kRead, kAlways, kReadsOnly, kOpensGate, run<&Executor::read>},
+      {Op::kCopy, kNever, kWrites, kQueuesEntry, run<&Executor::copy>},
+      {Op::kFill, kNever, kWrites, kQueuesEntry, run<&Executor::fill>},
+      {Op::kLoadModule, kAlways, kReadsOnly, kOpensGate, run<&Executor::load_module>},
+      {Op::kLoadText, kAlways, kReadsOnly, kOpensGate, run<&Executor::load_text>},
+      {Op::kUnloadModule, kNever, kReadsOnly, kOpensGate, run<&Executor::unload_module>},
+      {Op::kFindFunction, kAlways, kReadsOnly, kOpensGate, run<&Executor::find_function>},
+      {Op::kFindVariable, kAlways, kReadsOnly, kOpensGate, run<&Executor::find_variable>},
+      {Op::kSetAttribute, kNever, kReadsOnly, kLeavesGate, run<&Executor::set_attribute>},
+      {Op::kOccupancy, kAlways, kReadsOnly, kLeavesGate, run<&Executor::occupancy>},
+      {Op::kTensorMap, kAlways, kReadsOnly, kLeavesGate, run<&Executor::tensor_map>},
+      {Op::kLaunch, kNever, kWrites, kQueuesEntry, run<&Executor::launch>},
+      {Op::kRefusedLaunch, kNever, kWrites, kLeavesGate, run<&Executor::note_refused>},
+      {Op::kCreateStream, kNever, kReadsOnly, kLeavesGate, run<&Executor::create_stream>},
+      {Op::kDestroyStream, kNever, kReadsOnly, kOpensGate, run<&Executor::destroy_stream>},
+      {Op::kCreateEvent, kNever, kReadsOnly, kLeavesGate, run<&Executor::create_event>},
+      {Op::kDestroyEvent, kNever, kReadsOnly, kOpensGate, run<&Executor::destroy_event>},
+      {Op::kRecordEvent, kNever, kReadsOnly, kQueuesEntry, run<&Executor::record_event>},
+      {Op::kWaitEvent, kNever, kReadsOnly, kQueuesEntry, run<&Executor::wait_event>},
+      {Op::kElapsed, kAlways, kReadsOnly, kOpensGate, run<&Executor::elapsed>},
+      {Op::kQueryStream, kAlways, kReadsOnly, kLeavesGate, run<&Executor::query_stream>},
+      {Op::kQueryEvent, kAlways, kReadsOnly, kLeavesGate, run<&Executor::query_event>},
+      {Op::kSynchronize, kAlways, kReadsOnly, kOpensGate, run<&Executor::synchronize>},
+      {Op::kSynchronizeEvent, kAlways, kReadsOnly, kOpensGate, run<&Executor::synchronize_event>},
+      {Op::kBeginCapture, kNever, kReadsOnly, kOpensGate, run<&Executor::begin_capture>},
+      {Op::kEndCapture, kAlways, kReadsOnly, kOpensGate, run<&Executor::end_capture>},
+      {Op::kCaptureInfo, kAlways, kReadsOnly, kLeavesGate, run<&Executor::describe_capture>},
+      {Op::kInstantiate, kAlways, kReadsOnly, kOpensGate, run<&Executor::instantiate>},
+      {Op::kLaunchGraph, kNever, kWrites, kQueuesEntry, run<&Executor::launch_graph>},
+      {Op::kDestroyGraph, kNever, kReadsOnly, kOpensGate, run<&Executor::destroy_graph>},
+      {Op::kDestroyGraphExec, kNever, kReadsOnly, kOpensGate, run<&Executor::destroy_exec>},
+      {Op::kBeginCall, kNever, kReadsOnly, kLeavesGate, run<&Executor::begin_call>},
+      {Op::kEndCall, kNever, kReadsOnly, kLeavesGate, run<&Executor::end_call>},
+      {Op::kLibraryCall, kOnRequest, kWrites, kLeavesGate, run<&Executor::call_library>},
+      {Op::kOperator, kAlways, kWrites, kOpensGate, run<&Executor::run_operator>},
+      {Op::kOperatorResult, kNever, kWrites, kOpensGate, run<&Executor::fetch_result>},
+      {Op::kHostAccess, kAlways, kReadsOnly, kOpensGate, run<&Executor::host_access>},
+      {Op::kUnsupported, kNever, kReadsOnly, kLeavesGate, run<&Executor::unsupported>},
   };
   static_assert(std::size(kRows) == kOps);
   const CommandRow& row = kRows[static_cast<size_t>(op)];
@@ -118,18 +118,18 @@ void Executor::execute(Op op, std::string_view body) {
   MC_CHECK(page_ != nullptr && op != Op::kPad && static_cast<uint32_t>(op) < kOps);
   const CommandRow& row = row_of(op);
   LibraryCall call{};
-  if (row.reply == CommandRow::kAnsweredOnRequest && body.size() >= sizeof call) {
+  if (row.reply == CommandRow::kOnRequest && body.size() >= sizeof call) {
     std::memcpy(&call, body.data(), sizeof call);
   }
-  const bool is_answered = row.reply == CommandRow::kAnswered || call.is_answered != 0;
+  const bool has_reply = row.reply == CommandRow::kAlways || call.has_reply != 0;
   items_.cancel();
-  answer_bytes_ = 0;
+  reply_bytes_ = 0;
   const bool is_allowed = is_allowed_now(row, body.size());
   const CUresult status = is_allowed ? row.run(*this, body) : CUDA_ERROR_NOT_PERMITTED;
   const bool is_timing = op == Op::kBeginCall || op == Op::kEndCall || op == Op::kLibraryCall;
-  has_failed_ = has_failed_ || !is_allowed || (is_timing && !is_answered && status != CUDA_SUCCESS);
-  MC_CHECK(is_answered || answer_bytes_ == 0);
-  is_answered ? reply(status) : fail(status);
+  has_failed_ = has_failed_ || !is_allowed || (is_timing && !has_reply && status != CUDA_SUCCESS);
+  MC_CHECK(has_reply || reply_bytes_ == 0);
+  has_reply ? reply(status) : fail(status);
 }
 
 // A timed candidate may use the device only inside calls.
@@ -137,6 +137,7 @@ bool Executor::is_allowed_now(const CommandRow& row, size_t bytes) {
   const bool writes = row.access == CommandRow::kWrites;
   if (is_taken_ && writes) return false;
   if (!is_timed_) return true;
+  MC_CHECK(batch_ != nullptr);
   if (!batch_->is_in_call()) return !writes && row.op != Op::kMap && row.op != Op::kRead;
   const bool is_staged = row.op != Op::kWrite || bytes <= kStagedBytesMax;
   if (row.gate == CommandRow::kQueuesEntry) count_entries(1);
@@ -144,10 +145,10 @@ bool Executor::is_allowed_now(const CommandRow& row, size_t bytes) {
   return true;
 }
 
-void Executor::answer(const void* data, size_t bytes) {
-  MC_CHECK(bytes <= kReplyBytesMax && answer_bytes_ == 0);
+void Executor::set_reply(const void* data, size_t bytes) {
+  MC_CHECK(bytes <= kReplyBytesMax && reply_bytes_ == 0);
   if (data != reply_area_ && bytes > 0) std::memcpy(reply_area_, data, bytes);
-  answer_bytes_ = bytes;
+  reply_bytes_ = bytes;
 }
 
 // ---- Streams and events -------------------------------------------------------------------------
@@ -238,7 +239,7 @@ CUresult Executor::elapsed(const Elapsed& command, std::string_view) {
   const bool are_known = start != nullptr && end != nullptr;
   const CUresult status =
       are_known ? cuEventElapsedTime(&ms, start, end) : CUDA_ERROR_INVALID_HANDLE;
-  answer(&ms, sizeof ms);
+  set_reply(&ms, sizeof ms);
   return status;
 }
 
@@ -301,7 +302,7 @@ CUresult Executor::describe_capture(const Handle& command, std::string_view) {
   cuuint64_t id = 0;
   const CUresult status = capture_info(stream, &capture, &id);
   const CaptureFacts facts{id, static_cast<uint32_t>(capture)};
-  answer(&facts, sizeof facts);
+  set_reply(&facts, sizeof facts);
   return status;
 }
 

@@ -62,8 +62,9 @@ CUresult Executor::map(const Map& command, std::string_view) {
     unmap_block(command.address, block);
     return status;
   }
-  blocks_.emplace(command.address, block);
+  const bool is_new = blocks_.emplace(command.address, block).second;
   mapped_bytes_ += bytes;
+  MC_CHECK(is_new && mapped_bytes_ <= options_.memory_bytes_max);
   mapped_bytes_peak_ = std::max(mapped_bytes_peak_, mapped_bytes_);
   return CUDA_SUCCESS;
 }
@@ -157,7 +158,7 @@ CUresult Executor::read(const Read& command, std::string_view) {
   const bool is_known = given != given_by_host_.end() && given->second.size() == command.bytes &&
                         std::memcmp(given->second.data(), reply_area_, command.bytes) == 0;
   if (!is_known) use_.bytes_to_host += command.bytes;
-  answer(reply_area_, status == CUDA_SUCCESS ? command.bytes : 0);
+  set_reply(reply_area_, status == CUDA_SUCCESS ? command.bytes : 0);
   return status;
 }
 
@@ -213,7 +214,7 @@ CUresult Executor::fill(const Fill& command, std::string_view) {
 uint64_t Executor::import_region(int descriptor, uint64_t bytes, std::span<const Extent> extents) {
   ++imports_;
   const std::lock_guard lock(mutex_);
-  answers_ = 0;  // A call begins.
+  replies_behind_launches_ = 0;  // A call begins.
   cuCtxSetCurrent(context_);
   if (bytes == 0 || bytes % granularity_ != 0) return 0;
   Block block{bytes, 0};
@@ -223,22 +224,22 @@ uint64_t Executor::import_region(int descriptor, uint64_t bytes, std::span<const
                                      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != CUDA_SUCCESS) {
     return 0;
   }
-  const auto place = region_map_.allocate(bytes);
-  if (!place) {
+  const auto block_there = region_map_.allocate(bytes);
+  if (!block_there) {
     cuMemRelease(block.handle);
     return 0;
   }
   const bool by_extents = is_in_software() && !extents.empty();
-  const CUresult status = by_extents ? map_extents(place->address, extents, block)
-                                     : map_at(place->address, bytes, block.handle);
+  const CUresult status = by_extents ? map_extents(block_there->address, extents, block)
+                                     : map_at(block_there->address, bytes, block.handle);
   if (status != CUDA_SUCCESS) {
-    region_map_.release(place->address);
+    region_map_.release(block_there->address);
     return 0;
   }
-  const bool is_new = region_blocks_.emplace(place->address, block).second;
+  const bool is_new = region_blocks_.emplace(block_there->address, block).second;
   MC_CHECK(is_new);
   is_taken_ = false;
-  return place->address;
+  return block_there->address;
 }
 
 void Executor::release_region(uint64_t address) {
@@ -254,6 +255,7 @@ void Executor::release_region(uint64_t address) {
 }
 
 int Executor::export_parts(const Part* parts, size_t num_parts, uint64_t bytes) {
+  MC_CHECK(parts != nullptr || num_parts == 0);
   const std::lock_guard lock(mutex_);
   cuCtxSetCurrent(context_);
   for (size_t i = 0; i < num_parts; ++i) {
@@ -268,18 +270,19 @@ int Executor::export_parts(const Part* parts, size_t num_parts, uint64_t bytes) 
   CUresult status = cuCtxSynchronize();
   is_taken_ = true;
   Block block;
-  const uint64_t place = map_new_region(bytes, block);
-  if (place == 0) return kNoRoom;
+  const uint64_t address = map_new_region(bytes, block);
+  if (address == 0) return kNoRoom;
   for (size_t i = 0; i < num_parts && status == CUDA_SUCCESS; ++i) {
     const Part& part = parts[i];
     if (part.bytes == 0) continue;
-    status = cuMemcpyDtoDAsync(place + part.offset, part.source, part.bytes, CU_STREAM_LEGACY);
+    status = cuMemcpyDtoDAsync(address + part.offset, part.source, part.bytes, CU_STREAM_LEGACY);
   }
-  return exported(place, block, status);
+  return exported(address, block, status);
 }
 
 // Unmaps the block and exports its descriptor; -1 if the commands that filled the memory failed.
-int Executor::exported(uint64_t place, const Block& block, CUresult status) {
+int Executor::exported(uint64_t address, const Block& block, CUresult status) {
+  MC_CHECK(address != 0);
   int descriptor = -1;
   const CUresult done = cuCtxSynchronize();
   if (status == CUDA_SUCCESS) status = done;
@@ -287,8 +290,8 @@ int Executor::exported(uint64_t place, const Block& block, CUresult status) {
     status = cuMemExportToShareableHandle(&descriptor, block.handle,
                                           CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
   }
-  unmap_block(place, block);
-  MC_CHECK(region_map_.release(place).has_value());
+  unmap_block(address, block);
+  MC_CHECK(region_map_.release(address).has_value());
   return status == CUDA_SUCCESS ? descriptor : -1;
 }
 
@@ -297,13 +300,13 @@ uint64_t Executor::map_new_region(uint64_t bytes, Block& block) {
   properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
   block = {bytes, 0};
   if (cuMemCreate(&block.handle, bytes, &properties, 0) != CUDA_SUCCESS) return 0;
-  const auto place = region_map_.allocate(bytes);
-  if (!place) cuMemRelease(block.handle);
-  if (!place || map_at(place->address, bytes, block.handle) != CUDA_SUCCESS) {
-    if (place) region_map_.release(place->address);
+  const auto block_there = region_map_.allocate(bytes);
+  if (!block_there) cuMemRelease(block.handle);
+  if (!block_there || map_at(block_there->address, bytes, block.handle) != CUDA_SUCCESS) {
+    if (block_there) region_map_.release(block_there->address);
     return 0;
   }
-  return place->address;
+  return block_there->address;
 }
 
 }  // namespace mc::device

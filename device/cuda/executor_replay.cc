@@ -31,6 +31,7 @@ bool read_all(int descriptor, char* target, uint64_t bytes, uint64_t offset) {
 void Executor::note(Note kind, const void* first, size_t first_bytes, const void* second,
                     size_t second_bytes) {
   if (record_ < 0) return;
+  MC_CHECK(first_bytes + second_bytes <= kCommandBytesMax);
   const NoteHeader header{kind, static_cast<uint32_t>(first_bytes + second_bytes)};
   const std::array<iovec, 3> parts{{{const_cast<NoteHeader*>(&header), sizeof header},
                                     {const_cast<void*>(first), first_bytes},
@@ -95,7 +96,8 @@ uint64_t Executor::place_region(int descriptor, uint64_t bytes, std::span<const 
   Block block;
   const uint64_t address = bytes == 0 ? 0 : map_new_region(whole, block);
   if (address == 0) return 0;
-  region_blocks_.emplace(address, block);
+  const bool is_new = region_blocks_.emplace(address, block).second;
+  MC_CHECK(is_new);
   is_taken_ = false;
   std::vector<char> data;
   for (const Extent& part : extents) {

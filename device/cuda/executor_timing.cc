@@ -28,12 +28,15 @@ uint64_t Executor::prepare_batches(uint32_t calls, const CallBytes& bytes) {
       std::max(kGranularity, (2 * bytes.inputs + kGranularity - 1) / kGranularity * kGranularity);
   Block block;
   slots_ = map_new_region(slots_bytes, block);
-  if (slots_ != 0) region_blocks_.emplace(slots_, block);
+  if (slots_ != 0) {
+    const bool is_new = region_blocks_.emplace(slots_, block).second;
+    MC_CHECK(is_new);
+  }
   call_bytes_ = bytes;
   return slots_;
 }
 
-bool Executor::start_batch(int descriptor, uint64_t bytes, uint32_t calls, Manner manner) {
+bool Executor::start_batch(int descriptor, uint64_t bytes, uint32_t calls, BatchKind kind) {
   const uint64_t inputs = import_region(descriptor, bytes);
   if (inputs == 0) return false;
   bool is_started = false;
@@ -45,8 +48,8 @@ bool Executor::start_batch(int descriptor, uint64_t bytes, uint32_t calls, Manne
       has_failed_ = false;
       launches_own_.clear();
       was_long_.clear();
-      items_.start(manner == Manner::kItemised);
-      is_started = batch_->start(calls, inputs, slots_, manner == Manner::kGated) == CUDA_SUCCESS;
+      items_.start(kind == BatchKind::kItemised);
+      is_started = batch_->start(calls, inputs, slots_, kind == BatchKind::kGated) == CUDA_SUCCESS;
     }
   }
   release_region(inputs);
@@ -55,12 +58,14 @@ bool Executor::start_batch(int descriptor, uint64_t bytes, uint32_t calls, Manne
 
 // Opens the gate of a call with more work than the device's queue has room for.
 void Executor::count_entries(uint32_t number) {
+  MC_CHECK(batch_ != nullptr);
   entries_ += number;
   if (entries_ > kEntriesMax) batch_->open_gate();
 }
 
 CUresult Executor::begin_call(const Call& command, std::string_view) {
   if (batch_ == nullptr || !batch_->may_begin(command.call)) return CUDA_ERROR_NOT_PERMITTED;
+  MC_CHECK(launches_own_.size() == command.call && was_long_.size() == command.call);
   if (command.call == 0) mapped_bytes_peak_ = mapped_bytes_;
   entries_ = 0;
   num_joins_ = 0;
@@ -76,6 +81,7 @@ CUresult Executor::join(CUstream stream) {
     if (const CUresult status = cuEventCreate(&event, CU_EVENT_DISABLE_TIMING)) return status;
     joins_.push_back(event);
   }
+  MC_CHECK(num_joins_ < joins_.size());
   const CUevent event = joins_[num_joins_++];
   const CUresult status = cuEventRecord(event, stream);
   return status == CUDA_SUCCESS ? cuStreamWaitEvent(CU_STREAM_LEGACY, event, 0) : status;
@@ -97,6 +103,7 @@ CUresult Executor::end_call(const Call& command, std::string_view data) {
   for (const CUstream stream : streams_used_) {
     if (status == CUDA_SUCCESS) status = join(stream);
   }
+  MC_CHECK(use_.launches_own >= launches_own_before_);
   launches_own_.push_back(static_cast<uint32_t>(use_.launches_own - launches_own_before_));
   was_long_.push_back(entries_ > kEntriesMax);
   const CUresult ended = batch_->end_call(parts);
@@ -142,10 +149,10 @@ int Executor::export_outputs(uint32_t call, const uint64_t* bytes, size_t num_pa
     end += TimedBatch::rounded(bytes[i]);
   }
   Block block;
-  const uint64_t place = map_new_region(
+  const uint64_t address = map_new_region(
       std::max(kGranularity, (end + kGranularity - 1) / kGranularity * kGranularity), block);
-  if (place == 0) return kNoRoom;
-  return exported(place, block, batch_->copy_outputs(call, place));
+  if (address == 0) return kNoRoom;
+  return exported(address, block, batch_->copy_outputs(call, address));
 }
 
 }  // namespace mc::device

@@ -17,7 +17,7 @@ namespace {
 constexpr uint32_t kHandlesMax = 1u << 20;
 constexpr uint32_t kEntriesOfLibraryCall = 3;
 // The first byte of a reply of operators/operators.h, and the offset of its text.
-constexpr char kLackingOperator = 2;
+constexpr char kUnsupportedOperator = 2;
 constexpr size_t kOperatorTextAt = 5;
 
 // The text, which must end with a zero byte, behind a command's fixed part; otherwise null.
@@ -62,6 +62,7 @@ CUresult Executor::load_text(const LoadText& command, std::string_view rest) {
       modules_.contains(command.module)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
+  MC_CHECK(text_bytes_ <= kTextBytesMax);
   const std::string_view part = rest.substr(0, command.bytes);
   if (part.size() > kTextBytesMax - text_bytes_) return CUDA_ERROR_OUT_OF_MEMORY;
   std::string& text = texts_[command.module];
@@ -69,6 +70,7 @@ CUresult Executor::load_text(const LoadText& command, std::string_view rest) {
   text_bytes_ += part.size();
   if (command.is_last == 0) return CUDA_SUCCESS;
   const std::string whole = std::move(texts_.extract(command.module).mapped());
+  MC_CHECK(text_bytes_ >= whole.size());
   text_bytes_ -= whole.size();
   const bool is_text = std::ranges::none_of(whole, [](char c) {
     return static_cast<unsigned char>(c) < ' ' && c != '\n' && c != '\t' && c != '\r';
@@ -88,7 +90,7 @@ CUresult Executor::unload_module(const Handle& command, std::string_view) {
 CUresult Executor::find_function(const Find& command, std::string_view rest) {
   FunctionFacts facts{};
   const CUresult status = describe_function(command, text_in(rest), facts);
-  answer(&facts, sizeof facts);
+  set_reply(&facts, sizeof facts);
   return status;
 }
 
@@ -131,7 +133,7 @@ CUresult Executor::find_variable(const Find& command, std::string_view rest) {
   size_t bytes = 0;
   const CUresult status = cuModuleGetGlobal(&address, &bytes, module->second.module, name);
   facts = {address, bytes};
-  answer(&facts, sizeof facts);
+  set_reply(&facts, sizeof facts);
   if (status != CUDA_SUCCESS) return status;
   variables_[address] = bytes;
   forget_after_this(module->second);
@@ -141,7 +143,9 @@ CUresult Executor::find_variable(const Find& command, std::string_view rest) {
 CUresult Executor::set_attribute(const SetAttribute& command, std::string_view) {
   const auto found = functions_.find(command.function);
   if (found == functions_.end()) return CUDA_ERROR_INVALID_HANDLE;
-  forget_after_this(modules_.at(found->second.module));
+  const auto module = modules_.find(found->second.module);
+  MC_CHECK(module != modules_.end());  // A module stays until the candidate ends.
+  forget_after_this(module->second);
   return cuFuncSetAttribute(found->second.function,
                             static_cast<CUfunction_attribute>(command.attribute), command.value);
 }
@@ -157,7 +161,7 @@ CUresult Executor::occupancy(const Occupancy& command, std::string_view) {
   int32_t blocks = 0;
   const CUresult status = cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
       &blocks, found->second.function, command.block_threads, command.shared_bytes, command.flags);
-  answer(&blocks, sizeof blocks);
+  set_reply(&blocks, sizeof blocks);
   return status;
 }
 
@@ -178,7 +182,7 @@ CUresult Executor::tensor_map(const TensorMap& command, std::string_view) {
       static_cast<CUtensorMapSwizzle>(command.kinds[2]),
       static_cast<CUtensorMapL2promotion>(command.kinds[3]),
       static_cast<CUtensorMapFloatOOBfill>(command.kinds[4]));
-  answer(&map, sizeof map);
+  set_reply(&map, sizeof map);
   return status;
 }
 #endif
@@ -207,6 +211,7 @@ bool Executor::configure(const Launch& command, Configuration& configuration) {
     attribute.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
     attribute.value.cooperative = 1;
   }
+  MC_CHECK(config.numAttrs <= std::size(attributes));
   return true;
 }
 
@@ -262,7 +267,7 @@ CUresult Executor::call_library(const LibraryCall& command, std::string_view res
     return CUDA_ERROR_INVALID_VALUE;
   }
   MC_CHECK(!results.empty());  // The function's status comes first.
-  if (is_in_software() && results[0] == Libraries::kLacking) {
+  if (is_in_software() && results[0] == Libraries::kNotSupported) {
     note_unsupported(function.name);
     note_missing_library(function.name);
   }
@@ -272,8 +277,8 @@ CUresult Executor::call_library(const LibraryCall& command, std::string_view res
     const bool is_dnn = std::string_view(function.name).starts_with("cudnn");
     end_item({.name = function.name, .owner = is_dnn ? "cuDNN" : "cuBLAS"});
   }
-  if (command.is_answered == 0) return results[0] == 0 ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;
-  answer(results.data(), results.size() * 8);
+  if (command.has_reply == 0) return results[0] == 0 ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;
+  set_reply(results.data(), results.size() * 8);
   return CUDA_SUCCESS;
 }
 
@@ -286,10 +291,10 @@ CUresult Executor::run_operator(const OperatorCall& command, std::string_view re
   ++use_.operators;
   const size_t size = operators_.run(rest.data(), command.bytes, reply_area_, kReplyBytesMax);
   if (operators_.end != nullptr) operators_.end();
-  if (size > kOperatorTextAt && reply_area_[0] == kLackingOperator) {
+  if (size > kOperatorTextAt && reply_area_[0] == kUnsupportedOperator) {
     note_unsupported({reply_area_ + kOperatorTextAt, size - kOperatorTextAt});
   }
-  answer(reply_area_, size);
+  set_reply(reply_area_, size);
   return size > 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 

@@ -29,8 +29,8 @@ CUresult read_through(CUdeviceptr source, uint64_t bytes, CUdeviceptr sink, CUst
 
 // ---- For checked programs: the device in software reports the source location of a fault.
 
-// The next driver calls belong to a command with this Header::place.
-void begin_command(uint64_t place);
+// The next driver calls belong to a command with this Header::location.
+void begin_command(uint64_t location);
 // Reports a copy of `bytes` bytes that was refused because it is not within the device's memory.
 void note_refused_copy(uint64_t bytes);
 void note_host_access(const HostAccess& access);

@@ -246,9 +246,10 @@ class Libraries::Arguments {
         return next(count) && count <= kLibraryElementsMax && next_bytes(count, data) &&
                next_ < given_.size() && given_[next_] == count && add(data);
       case 'a': {
-        uint64_t said = 0;
-        return next(count) && count_at(static_cast<size_t>(letter - '0'), said, kLibraryArrayMax) &&
-               count == said && next_bytes(count * 4, data) && add(data);
+        uint64_t declared = 0;
+        return next(count) &&
+               count_at(static_cast<size_t>(letter - '0'), declared, kLibraryArrayMax) &&
+               count == declared && next_bytes(count * 4, data) && add(data);
       }
       case 'r':
         return add_result(4);
@@ -362,7 +363,7 @@ bool Libraries::call(uint32_t function, const std::vector<uint64_t>& words,
   void*& entry = entries_[function];
   if (entry == nullptr) entry = find_library_function(kLibraryFunctions[function].name);
   if (entry == nullptr) {
-    reply = {kLacking};
+    reply = {kNotSupported};
     return true;
   }
   if (marks == "H") {

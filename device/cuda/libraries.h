@@ -37,14 +37,14 @@ class CallContext {
 
 class Libraries {
  public:
-  static constexpr uint64_t kLacking = 15;  // CUBLAS_STATUS_NOT_SUPPORTED.
+  static constexpr uint64_t kNotSupported = 15;  // CUBLAS_STATUS_NOT_SUPPORTED.
 
   explicit Libraries(CallContext& context) : context_(context) {}
   Libraries(const Libraries&) = delete;
   Libraries& operator=(const Libraries&) = delete;
 
   // Makes a call, whose arguments are `words`; false where they are malformed or name what is not
-  // there.  The reply's words follow: kLacking alone where the library lacks the function.
+  // there.  The reply's words follow: kNotSupported alone where the library lacks the function.
   bool call(uint32_t function, const std::vector<uint64_t>& words, std::vector<uint64_t>& reply);
   // Destroys all objects, and resets the handles for the next candidate.  False on failure.
   bool reset();

@@ -30,9 +30,9 @@ void* mc_executor_host(uint64_t address, uint64_t bytes) {
       cuStreamSynchronize(CU_STREAM_PER_THREAD) != CUDA_SUCCESS) {
     return nullptr;
   }
-  auto& place = copies()[address];
-  place = std::move(copy);
-  return place->data();
+  auto& kept = copies()[address];
+  kept = std::move(copy);
+  return kept->data();
 }
 
 // Copies back what an operator wrote, within `extent` bytes of a copy.

@@ -104,17 +104,24 @@ CUresult Stopwatch::begin(CUstream stream, bool is_gated) {
   return status == CUDA_SUCCESS ? cuEventRecord(start_event(), stream) : status;
 }
 
+CUevent Stopwatch::start_event() const {
+  MC_CHECK(!was_whole_.empty());
+  return events_[2 * (was_whole_.size() - 1)];
+}
+
 void Stopwatch::open_gate() {
   if (!is_closed_) return;
   is_closed_ = false;
   const std::lock_guard lock(mutex_);
   if (waiting_ == 0) return;  // The other thread was first.
+  MC_CHECK(waiting_ == number_);
   waiting_ = 0;
   opened_at_ = Clock::now();
   std::atomic_ref<uint32_t>(*gate_).store(number_);
 }
 
 CUresult Stopwatch::end(CUstream stream) {
+  MC_CHECK(!was_whole_.empty());
   const CUresult status = cuEventRecord(events_[2 * was_whole_.size() - 1], stream);
   const bool was_closed = is_closed_;
   open_gate();
@@ -124,6 +131,7 @@ CUresult Stopwatch::end(CUstream stream) {
 }
 
 CUresult Stopwatch::check(CUstream stream, uint64_t secret) {
+  MC_CHECK(!was_whole_.empty());
   const std::atomic_ref<uint64_t> word(*word_);
   word.store(~secret);
   if (const CUresult status = cuEventRecord(events_[2 * was_whole_.size() - 1], stream)) {
@@ -138,9 +146,9 @@ CUresult Stopwatch::check(CUstream stream, uint64_t secret) {
     was_whole_.back() = was_closed && was_patient_;
     start = opened_at_;
   }
-  const auto asked_at = Clock::now();
+  const auto wait_began = Clock::now();
   while (word.load() != secret) {
-    if (Clock::now() - asked_at > kCheckLimit) return CUDA_SUCCESS;
+    if (Clock::now() - wait_began > kCheckLimit) return CUDA_SUCCESS;
   }
   host_us_.back() = std::chrono::duration<double, std::micro>(Clock::now() - start).count();
   return CUDA_SUCCESS;

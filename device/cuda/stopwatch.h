@@ -49,7 +49,7 @@ class Stopwatch {
   // Begins the next call.  REQUIRES: no call is under way.
   CUresult begin(CUstream stream, bool is_gated);
   // The event that begin() recorded; other streams may wait for it.
-  CUevent start_event() const { return events_[2 * (was_whole_.size() - 1)]; }
+  CUevent start_event() const;
   // Opens the gate of the current call before the call's end.
   void open_gate();
   CUresult end(CUstream stream);
@@ -88,7 +88,9 @@ class Stopwatch {
   uint32_t number_ = 0;          // The number of the last gate.
   bool is_closed_ = false;
 
-  // Either thread may open the gate; the mutex lets only the first do it.
+  // Either thread may open the gate: the caller's by open_gate(), thread_ at the deadline.  The
+  // mutex lets only the first do it.  `waiting_` is the state: begin() sets it, the opening clears
+  // it.  The device reads gate_ without the mutex, so its stores are atomic.
   std::mutex mutex_;
   std::condition_variable changed_;
   uint32_t waiting_ = 0;  // The number of the gate that is closed; 0 for none.

@@ -97,6 +97,7 @@ CUresult TimedBatch::time_empty_calls() {
     if (status != CUDA_SUCCESS) return status;
   }
   if (const CUresult status = watch_->times(calls)) return status;
+  MC_CHECK(calls.size() == kEmptyCalls);
   std::vector<double> found;
   for (const Stopwatch::Call& call : calls) found.push_back(call.host_us);
   std::ranges::sort(found);
@@ -125,6 +126,7 @@ CUresult TimedBatch::begin_call() {
 CUresult TimedBatch::end_call(const std::vector<OutputPart>& parts) {
   MC_CHECK(is_in_call_ && begun_ > 0);
   const uint32_t call = begun_ - 1;
+  MC_CHECK(call < calls_ && parts_.size() == calls_);
   is_in_call_ = false;
   uint64_t bytes = 0;
   for (const OutputPart& part : parts) bytes += rounded(part.bytes);
@@ -137,6 +139,7 @@ CUresult TimedBatch::end_call(const std::vector<OutputPart>& parts) {
 }
 
 CUresult TimedBatch::mask_parts(uint32_t call, bool is_back, CUdeviceptr other) {
+  MC_CHECK(call < parts_.size() && call < room_);
   const CUdeviceptr kept = kept_ + call * bytes_.outputs;
   uint64_t offset = 0;
   for (const OutputPart& part : parts_[call]) {
@@ -146,6 +149,7 @@ CUresult TimedBatch::mask_parts(uint32_t call, bool is_back, CUdeviceptr other) 
         copy_masked(target, source, part.bytes, masks_[3 * call + 1], offset / 8, CU_STREAM_LEGACY);
     if (status != CUDA_SUCCESS) return status;
     offset += rounded(part.bytes);
+    MC_CHECK(offset <= bytes_.outputs);
   }
   return CUDA_SUCCESS;
 }
@@ -156,6 +160,7 @@ CUresult TimedBatch::finish(std::vector<Stopwatch::Call>& times) {
   watch_->open_gate();
   if (!is_whole) return CUDA_ERROR_INVALID_VALUE;
   const CUresult status = watch_->times(times);
+  MC_CHECK(status != CUDA_SUCCESS || times.size() == calls_);
   for (Stopwatch::Call& call : times) {
     if (call.host_us > 0) call.host_us = std::max(kLeastHostUs, call.host_us - empty_us_);
   }

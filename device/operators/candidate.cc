@@ -252,7 +252,7 @@ void call_there(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const End end = in.get<End>();
   if (end != End::kDone) {
     const std::string message = in.get_text();
-    TORCH_CHECK_NOT_IMPLEMENTED(end != End::kLacking, message);
+    TORCH_CHECK_NOT_IMPLEMENTED(end != End::kUnsupported, message);
     TORCH_CHECK(false, message);
   }
   torch::jit::drop(*stack, count);

@@ -346,7 +346,7 @@ size_t mc_operators_run(const void* call, size_t bytes, void* reply, size_t repl
     return write_reply(body, End::kDone, reply, reply_max);
   } catch (const c10::NotImplementedError& error) {
     failed.put_text(text_of(error).substr(0, kErrorBytesMax));
-    return write_reply(failed, End::kLacking, reply, reply_max);
+    return write_reply(failed, End::kUnsupported, reply, reply_max);
   } catch (const std::exception& error) {
     failed.put_text(text_of(error).substr(0, kErrorBytesMax));
     return write_reply(failed, End::kFailed, reply, reply_max);

@@ -22,7 +22,7 @@ namespace mc::operators {
 enum class End : uint8_t {
   kFailed,
   kDone,
-  kLacking,  // PyTorch has no such operator for the CPU.
+  kUnsupported,  // PyTorch has no such operator for the CPU.
 };
 
 enum class Tag : uint8_t {

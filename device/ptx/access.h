@@ -14,8 +14,8 @@ namespace mc::ptx::MC_PTX_VARIANT {
 
 // The addresses of a step's lanes, before they are checked.
 struct Operand64 {
-  uint32_t place = 0;
-  int64_t offset = 0;
+  uint32_t base = 0;   // The frame offset of the register.
+  int64_t offset = 0;  // The constant that is added to it.
   bool is_wide = true;
 };
 
@@ -44,10 +44,10 @@ template <class T>
 MC_INLINE void add_offset(LaneWarp& w, Operand64 operand, T* at) {
   const T offset = static_cast<T>(operand.offset);
   if (operand.is_wide) {
-    const uint64_t* r = w.at<uint64_t>(operand.place);
+    const uint64_t* r = w.at<uint64_t>(operand.base);
     MC_LANES at[l] = static_cast<T>(r[l]) + offset;
   } else {
-    const uint32_t* r = w.at<uint32_t>(operand.place);
+    const uint32_t* r = w.at<uint32_t>(operand.base);
     const uint32_t low = static_cast<uint32_t>(operand.offset);
     MC_LANES at[l] = r[l] + low;
   }
@@ -228,10 +228,10 @@ MC_INLINE Mask loud_lanes(LaneWarp& w, uint32_t per, int shift, const Near& near
     return loud & w.active;
   }
   const uint32_t many = w.block->since, own = w.since;
-  alignas(32) uint32_t places[kLanes], stamps[kLanes];
+  alignas(32) uint32_t offsets[kLanes], stamps[kLanes];
   alignas(32) int32_t loud[kLanes];
-  MC_LANES places[l] = near.at[l] >> shift << 2;
-  gather(reinterpret_cast<const uint8_t*>(w.block->shared_shadow.quiet), places, stamps);
+  MC_LANES offsets[l] = near.at[l] >> shift << 2;
+  gather(reinterpret_cast<const uint8_t*>(w.block->shared_shadow.quiet), offsets, stamps);
   MC_LANES loud[l] = (stamps[l] != many) & (stamps[l] != own) ? -1 : 0;
   return mask_of(loud) & w.active;
 }

@@ -207,9 +207,9 @@ const Step* halves(Warp& base, const Step* s) {
   constexpr int kCount = kLanes * K;
   alignas(32) float x[N][kCount], y[kCount];
   alignas(32) T result[kCount];
-  const uint32_t places[3] = {s->a, s->b, s->c};
+  const uint32_t offsets[3] = {s->a, s->b, s->c};
   for (int n = 0; n < N; ++n) {
-    widen_row(w.at<T>(places[n]), x[n], kCount);
+    widen_row(w.at<T>(offsets[n]), x[n], kCount);
     if (s->flags & kFlush) flush_row(x[n], kCount, kLeast<T>);
   }
   for (int k = 0; k < kCount; ++k) {

@@ -61,16 +61,16 @@ std::unique_ptr<T, Freed> zeros(size_t count) {
   return std::unique_ptr<T, Freed>(static_cast<T*>(memory));
 }
 
-void place(uint64_t number, const uint32_t (&shape)[3], uint32_t (&at)[3]) {
+void split_index(uint64_t number, const uint32_t (&shape)[3], uint32_t (&at)[3]) {
   at[0] = static_cast<uint32_t>(number % shape[0]);
   at[1] = static_cast<uint32_t>(number / shape[0] % shape[1]);
   at[2] = static_cast<uint32_t>(number / shape[0] / shape[1]);
 }
 
-ThreadPlace place_of(const Launch& launch, uint64_t block, int thread) {
-  ThreadPlace at;
-  place(block, launch.grid, at.block);
-  place(static_cast<uint64_t>(thread), launch.block, at.thread);
+ThreadPosition position_of(const Launch& launch, uint64_t block, int thread) {
+  ThreadPosition at;
+  split_index(block, launch.grid, at.block);
+  split_index(static_cast<uint64_t>(thread), launch.block, at.thread);
   return at;
 }
 
@@ -82,6 +82,7 @@ void lay_shadow(Block& block, BlockMemory& memory) {
   const int shift = block.program->granule_shift;
   uint32_t end = 0;
   for (const SharedArray& array : block.program->shared_arrays) {
+    MC_CHECK(end <= array.begin && array.begin <= block.shared_bytes);
     for (uint32_t at = (end + (1U << shift) - 1) >> shift; at < array.begin >> shift; ++at) {
       block.shared_shadow.read[at] = kNoArray;
     }
@@ -104,6 +105,8 @@ void clear_local(Block& block) {
 BlockMemory* open_block(Block& block, Launch& launch, int worker, int lanes) {
   auto memory = std::make_unique<BlockMemory>();
   const Program& program = *launch.program;
+  MC_CHECK(worker >= 0 && worker < launch.workers);
+  MC_CHECK(lanes == program.lanes);
   const size_t warps =
       (launch.threads + static_cast<uint32_t>(lanes) - 1) / static_cast<uint32_t>(lanes);
   block.launch = &launch;
@@ -147,7 +150,8 @@ uint8_t* frame_of_warp(BlockMemory* memory, uint32_t warp) {
 
 void start_block(Block& block, uint64_t number) {
   const Launch& launch = *block.launch;
-  place(number, launch.grid, block.id);
+  MC_CHECK(number < launch.blocks);
+  split_index(number, launch.grid, block.id);
   clear_local(block);
   if (launch.shared_byte >= 0) std::memset(block.shared, launch.shared_byte, block.shared_bytes);
   block.number = number;
@@ -269,6 +273,7 @@ void open_barrier(Block& block, std::span<Warp* const> warps) {
 }
 
 void open_part(Block& block, std::span<Warp* const> waiting, std::span<const WarpTime> arrived) {
+  MC_CHECK(!waiting.empty());
   const size_t width = block.num_warps;
   auto& parts = block.memory->parts;
   if (block.parts == nullptr) parts.assign(width * width, 0);
@@ -323,12 +328,14 @@ namespace {
 // The second thread is of the same block; negative: there is none.
 Finding finding_at(const Block& block, const Warp& warp, const Step* step, FindingKind kind,
                    int thread, const char* detail, int other = -1) {
+  MC_CHECK(thread >= 0 && static_cast<uint32_t>(thread) < block.threads);
+  MC_CHECK(other < static_cast<int>(block.threads));
   Finding finding;
   finding.kind = kind;
   finding.kernel = block.program->kernel->name.substr(0, kNameMax);
   finding.detail = detail;
-  finding.thread = place_of(*block.launch, block.number, thread);
-  if (other >= 0) finding.other = place_of(*block.launch, block.number, other);
+  finding.thread = position_of(*block.launch, block.number, thread);
+  if (other >= 0) finding.other = position_of(*block.launch, block.number, other);
   const auto& instructions = warp.code->function->instructions;
   const size_t index = static_cast<size_t>(step->instruction);
   if (index >= instructions.size()) return finding;
@@ -435,6 +442,7 @@ UnwrittenReads::Site& site_of(Block& block, const Warp& warp, const Step* step, 
                               uint32_t bytes, int thread) {
   UnwrittenReads& reads = *block.launch->unwritten_reads;
   const size_t index = static_cast<size_t>(step->instruction);
+  MC_CHECK(index < warp.code->function->instructions.size());
   const Location& location = warp.code->function->instructions[index].location;
   if (UnwrittenReads::Site* known = reads.find(location); known != nullptr) return *known;
   Finding finding = finding_at(block, warp, step, FindingKind::kUnwrittenGlobal, thread, "");
@@ -450,6 +458,7 @@ UnwrittenReads::Site& site_of(Block& block, const Warp& warp, const Step* step, 
 void note_unwritten(Block& block, const Warp& warp, const Step* step, uint64_t address,
                     uint32_t bytes, int thread, int threads) {
   Launch& launch = *block.launch;
+  MC_CHECK(launch.unwritten_reads != nullptr && bytes > 0 && threads > 0);
   const Extent row{address, address + uint64_t{bytes} * static_cast<uint64_t>(threads)};
   if (!launch.unwritten->has_any(row)) return;
   for (uint64_t at = row.begin; at < row.end; ++at) {
@@ -474,7 +483,7 @@ void report_global(Block& block, const Warp& warp, const Step* step, uint64_t ad
   Finding finding = finding_at(block, warp, step, FindingKind::kGlobalRace, thread, detail);
   const Allocation* allocation = block.launch->memory->find(address);
   if (allocation != nullptr) finding.array = allocation->name;
-  if (other >= 0) finding.other = place_of(*block.launch, other_block, other);
+  if (other >= 0) finding.other = position_of(*block.launch, other_block, other);
   add(block, std::move(finding));
 }
 

@@ -39,8 +39,8 @@ constexpr uint32_t kFlushed = 8;
 
 // A row of halves as floats; if the step flushes, subnormal numbers are zeros.
 template <class T>
-MC_INLINE void half_operands(LaneWarp& w, const Step* s, uint32_t place, float* to, int count) {
-  widen_row(w.at<T>(place), to, count);
+MC_INLINE void half_operands(LaneWarp& w, const Step* s, uint32_t offset, float* to, int count) {
+  widen_row(w.at<T>(offset), to, count);
   if ((s->flags & kFlushed) == 0) return;
   for (int k = 0; k < count; ++k) to[k] = __builtin_fabsf(to[k]) < 0x1p-14F ? 0 : to[k];
 }

@@ -8,7 +8,7 @@
 #include <numeric>
 #include <set>
 
-#include "ptx/test_device.h"
+#include "ptx/testing/test_device.h"
 
 namespace mc::ptx {
 namespace {

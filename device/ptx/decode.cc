@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/check.h"
 #include "ptx/decoder.h"
 
 namespace mc::ptx {
@@ -112,6 +113,8 @@ class SharedLayout {
     const uint32_t begin = static_cast<uint32_t>(at_);
     at_ += one.bytes;
     if (at_ > kSharedBytesMax) return;
+    const std::vector<SharedArray>& before = builder_.program.shared_arrays;
+    MC_CHECK(before.empty() || before.back().end + kSharedGap <= begin);
     builder_.shared[key] = begin;
     builder_.program.shared_arrays.push_back({begin, static_cast<uint32_t>(at_), one.name});
   }
@@ -175,6 +178,7 @@ Code* ProgramBuilder::code_of(const Function& function) {
 Result<std::unique_ptr<Program>> decode(std::shared_ptr<const Module> module,
                                         const Function& kernel, const Addresses& addresses,
                                         const Variant& variant, Counting counting) {
+  MC_CHECK(kernel.is_kernel && !kernel.is_declaration);
   auto program = std::make_unique<Program>();
   program->module = module;
   program->kernel = &kernel;
@@ -193,7 +197,9 @@ Result<std::unique_ptr<Program>> decode(std::shared_ptr<const Module> module,
   for (const Function* function : functions) {
     const Code* code = builder.code_of(*function);
     if (function->is_kernel) continue;
-    program->callable[static_cast<size_t>(function - module->functions.data())] = code;
+    const size_t number = static_cast<size_t>(function - module->functions.data());
+    MC_CHECK(number < program->callable.size());
+    program->callable[number] = code;
   }
   for (const auto& code : program->codes) {
     const std::string& name = code->function->name;
@@ -205,6 +211,7 @@ Result<std::unique_ptr<Program>> decode(std::shared_ptr<const Module> module,
 }
 
 Status Decoder::run() {
+  MC_CHECK(code_.steps.empty());
   MC_TRY(graph_, flow_graph(function_), "flow of control");
   MC_TRY(lives_, lives_of(function_, graph_), "registers");
   for (const BasicBlock& one : graph_) {
@@ -214,6 +221,7 @@ Status Decoder::run() {
   find_compared();
   for (size_t index = 0; index + 1 < graph_.size() && !error_; ++index) block(index);
   if (error_) return *error_;
+  MC_CHECK(block_steps_.size() + 1 == graph_.size());
   // Lanes that run past the last instruction return.
   block_steps_.push_back(code_.steps.size());
   present_ = nullptr;
@@ -258,15 +266,16 @@ void Decoder::decode_one(const Instruction& one) {
   if (builder_.counting == Counting::kOn) emit(variant_.plain.count_instruction);
   decode_known(one);
   if (!error_ || error_->code != ErrorCode::kUnsupported) return;
+  MC_CHECK(code_.steps.size() >= steps && code_.lists.size() >= lists);
   code_.steps.resize(steps);
   code_.lists.resize(lists);
   links_.resize(links);
   step_links_.resize(step_links);
   list_links_.resize(list_links);
   index_links_.resize(index_links);
-  std::vector<std::string>& lacks = builder_.program.lacks;
-  emit(variant_.plain.lacking, {.c = static_cast<uint32_t>(lacks.size())});
-  lacks.push_back(error_->message);
+  std::vector<std::string>& unsupported = builder_.program.unsupported;
+  emit(variant_.plain.unsupported, {.c = static_cast<uint32_t>(unsupported.size())});
+  unsupported.push_back(error_->message);
   error_.reset();
 }
 
@@ -274,16 +283,16 @@ void Decoder::decode_known(const Instruction& one) {
   const bool is_known = try_flow(one) || try_meeting(one) || try_memory(one) || try_matrix(one) ||
                         try_move(one) || try_arithmetic(one);
   if (!is_known && !is_opcode(one.opcode)) fail("there is no such instruction");
-  if (!is_known) lack("this instruction is not supported");
+  if (!is_known) mark_unsupported("this instruction is not supported");
   for (const std::string& modifier : one.modifiers) {
-    if (!is_known_modifier(modifier)) lack("." + modifier + " is not supported");
+    if (!is_known_modifier(modifier)) mark_unsupported("." + modifier + " is not supported");
   }
 }
 
 void Decoder::guarded_branch(const Instruction& one) {
   const size_t around = code_.steps.size();
-  emit(variant_.plain.branch, {.a = places_[static_cast<size_t>(one.guard)],
-                               .flags = one.is_guard_negated ? 0 : kNegated});
+  emit(variant_.plain.branch,
+       {.a = offset_of_register(one.guard), .flags = one.is_guard_negated ? 0 : kNegated});
   decode_one(one);
   step_links_.push_back({around, code_.steps.size()});
   emit(variant_.plain.join);
@@ -291,15 +300,16 @@ void Decoder::guarded_branch(const Instruction& one) {
 
 void Decoder::guarded_steps(const Instruction& one) {
   const size_t guard = code_.steps.size();
-  emit(variant_.plain.guard, {.a = places_[static_cast<size_t>(one.guard)],
-                              .flags = one.is_guard_negated ? kNegated : 0});
+  emit(variant_.plain.guard,
+       {.a = offset_of_register(one.guard), .flags = one.is_guard_negated ? kNegated : 0});
   decode_one(one);
+  MC_CHECK(code_.steps.size() > guard);
   code_.steps[guard].c = static_cast<uint32_t>(code_.steps.size() - guard - 1);
 }
 
 Step& Decoder::emit(Handler handler, Step step) {
   if (handler == nullptr) {
-    lack("this form of the instruction is not supported");
+    mark_unsupported("this form of the instruction is not supported");
     handler = variant_.plain.nothing;
   }
   step.run = handler;
@@ -308,17 +318,22 @@ Step& Decoder::emit(Handler handler, Step step) {
   return code_.steps.back();
 }
 
-void Decoder::list(std::vector<uint32_t> places) {
+void Decoder::list(std::vector<uint32_t> offsets) {
+  MC_CHECK(!code_.steps.empty());
   list_links_.push_back({code_.steps.size() - 1, code_.lists.size()});
-  code_.lists.push_back(std::move(places));
+  code_.lists.push_back(std::move(offsets));
 }
 
 // Resolves links between steps to pointers, once all steps exist.
 void Decoder::resolve() {
   std::vector<Step>& steps = code_.steps;
-  auto step_of = [&](int block) { return &steps[block_steps_[static_cast<size_t>(block)]]; };
+  auto step_of = [&](int block) {
+    MC_CHECK(block >= 0 && static_cast<size_t>(block) < block_steps_.size());
+    return &steps[block_steps_[static_cast<size_t>(block)]];
+  };
   const int exit = static_cast<int>(graph_.size()) - 1;
   for (const Link& link : links_) {
+    MC_CHECK(link.step < steps.size());
     Step& step = steps[link.step];
     if (link.target >= 0) step.target = step_of(link.target);
     if (step.target != nullptr && step.target <= &step) {
@@ -328,9 +343,13 @@ void Decoder::resolve() {
     if (link.join >= 0 && link.join != exit) step.join = step_of(link.join);
   }
   for (const auto& [from, to] : step_links_) {
+    MC_CHECK(from < to && to < steps.size());
     steps[from].target = steps[from].join = &steps[to];
   }
-  for (const auto& [step, index] : list_links_) steps[step].list = code_.lists[index].data();
+  for (const auto& [step, index] : list_links_) {
+    MC_CHECK(step < steps.size() && index < code_.lists.size());
+    steps[step].list = code_.lists[index].data();
+  }
   for (const auto& [step, blocks] : index_links_) {
     steps[step].c = static_cast<uint32_t>(code_.targets.size());
     code_.targets.emplace_back();
@@ -353,6 +372,6 @@ void Decoder::stop(ErrorCode code, const std::string& what) {
 }
 
 void Decoder::fail(const std::string& what) { stop(ErrorCode::kInvalidInput, what); }
-void Decoder::lack(const std::string& what) { stop(ErrorCode::kUnsupported, what); }
+void Decoder::mark_unsupported(const std::string& what) { stop(ErrorCode::kUnsupported, what); }
 
 }  // namespace mc::ptx

@@ -154,10 +154,10 @@ bool Decoder::try_move(const Instruction& one) {
 
 // `cvt.rnd{.ftz}{.sat}.to.from d, a`, and for pairs `cvt.rn.f16x2.f32 d, a, b`
 void Decoder::convert(const Instruction& one) {
-  if (one.has("pack")) return lack("cvt.pack is not supported");
-  if (one.types.size() != 2) return lack("this conversion is not supported");
+  if (one.has("pack")) return mark_unsupported("cvt.pack is not supported");
+  if (one.types.size() != 2) return mark_unsupported("this conversion is not supported");
   if (is_fp8_pair(one.types[0]) || is_fp8_pair(one.types[1])) return convert_fp8(one);
-  if (one.has("satfinite")) return lack("cvt with .satfinite is not supported");
+  if (one.has("satfinite")) return mark_unsupported("cvt with .satfinite is not supported");
   if (one.operands.size() == 3 || one.types[0] == Type::kTf32) return convert_pair(one);
   const Operand &to = operand(one, 0), &from = operand(one, 1);
   ConvertKey key;
@@ -188,7 +188,7 @@ void Decoder::convert_pair(const Instruction& one) {
   const bool is_known = to == Type::kTf32 || is_pair(to);
   const bool is_rounded = to == Type::kTf32 ? one.has("rna") : !one.has("rs");
   if (!is_known || !is_rounded || one.types[1] != Type::kF32) {
-    return lack("this conversion is not supported");
+    return mark_unsupported("this conversion is not supported");
   }
   Step step = operands(one, one.operands.size() == 3 ? "d4 a4 b4" : "d4 a4");
   step.flags =
@@ -203,7 +203,7 @@ void Decoder::convert_fp8(const Instruction& one) {
   const bool narrows = is_fp8_pair(one.types[0]), is_relu = one.has("relu");
   const size_t num_modifiers = 3U + (narrows ? 1U : 0U) + (is_relu ? 1U : 0U);  // Two are types.
   if (!one.has("rn") || one.has("satfinite") != narrows || one.modifiers.size() != num_modifiers) {
-    return lack("this conversion is not supported");
+    return mark_unsupported("this conversion is not supported");
   }
   const bool has_two = narrows && one.types[1] == Type::kF32;
   Step step = operands(one, has_two ? "d2 a4 b4" : narrows ? "d2 a4" : "d4 a2");
@@ -217,12 +217,13 @@ void Decoder::set_predicate(const Instruction& one) { compare(one, "dp|ep"); }
 // `set.lt{.and}.u32.f32 d, a, b{, c}`: all bits set, or 1.0, if it is true. Pairs of halves have
 // two results, one in each half of d.
 void Decoder::set_value(const Instruction& one) {
-  if (one.types.size() != 2) return lack("this form of set is not supported");
+  if (one.types.size() != 2) return mark_unsupported("this form of set is not supported");
   const Type to = one.types[0];
   const int width = bytes_of(to);
+  if (width != 2 && width != 4) return mark_unsupported("this form of set is not supported");
   const bool has_pairs = is_pair(one.types[1]);
   if (has_pairs && to != one.types[1] && !(is_integer(to) && width == 4)) {
-    return lack("this form of set is not supported");
+    return mark_unsupported("this form of set is not supported");
   }
   if (second_[0] == 0) second_ = {row(0), row(0), row(4)};
   const auto& [condition, other, rest] = second_;
@@ -264,7 +265,7 @@ void Decoder::predicate_logic(const Instruction& one) {
   const int64_t position =
       std::find(std::begin(kCombinations), std::end(kCombinations), op) - kCombinations;
   if (!is_unary && position == std::ssize(kCombinations))
-    return lack("this instruction has no predicates");
+    return mark_unsupported("this instruction has no predicates");
   Step step = operands(one, is_unary ? "dp ap" : "dp ap bp");
   if (is_unary) step.b = zeros_;
   if (op == "not") step.flags ^= kNegated;
@@ -278,20 +279,20 @@ void Decoder::pack(const Instruction& one) {
   const bool unpacks = to.kind == Operand::Kind::kVector;
   const std::vector<Operand>& parts = unpacks ? to.parts : from.parts;
   const int whole = bytes_of(one.type());
-  if (whole > 8) return lack("registers of 128 bits");
+  if (whole > 8) return mark_unsupported("registers of 128 bits");
   const int part = parts.empty() ? 0 : whole / static_cast<int>(parts.size());
   if (part < 2 || part * std::ssize(parts) != whole) {
-    return lack("these parts of a register are not supported");
+    return mark_unsupported("these parts of a register are not supported");
   }
-  std::vector<uint32_t> places;
+  std::vector<uint32_t> offsets;
   for (const Operand& operand : parts) {
-    places.push_back(unpacks ? result(operand, part) : source(operand, part));
+    offsets.push_back(unpacks ? result(operand, part) : source(operand, part));
   }
   emit(variant_.plain.pack, {.d = unpacks ? source(from, whole) : result(to, whole),
                              .b = static_cast<uint32_t>(whole),
                              .c = static_cast<uint32_t>(part),
                              .flags = unpacks ? 1U : 0U});
-  list(places);
+  list(offsets);
 }
 
 bool Decoder::try_arithmetic(const Instruction& one) {
@@ -316,7 +317,7 @@ bool Decoder::try_arithmetic(const Instruction& one) {
 // add{.cc}, addc{.cc}, sub, subc, mad.lo, mad.hi, madc
 void Decoder::carry(const Instruction& one) {
   const int width = bytes_of(one.type());
-  if (width != 4 && width != 8) return lack("carries of this width");
+  if (width != 4 && width != 8) return mark_unsupported("carries of this width");
   if (carries_ == 0) carries_ = row(4);
   const bool is_product = one.opcode.starts_with("mad");
   Step step = operands(one, is_product ? kThree : kTwo);
@@ -337,16 +338,18 @@ void Decoder::round_next(const Instruction& one) {
 void Decoder::arithmetic(const Instruction& one, Op op, std::string_view form) {
   const Type type = one.type();
   const int width = bytes_of(type);
-  if (width == 0 || width > 8 || (is_integer(type) && width == 1)) return lack("this type");
-  if (one.has("xorsign")) return lack("xorsign is not supported");
-  if (op == Op::kLop3 && one.has("BoolOp")) return lack("lop3 of predicates");
+  if (width == 0 || width > 8 || (is_integer(type) && width == 1))
+    return mark_unsupported("this type");
+  if (one.has("xorsign")) return mark_unsupported("xorsign is not supported");
+  if (op == Op::kLop3 && one.has("BoolOp")) return mark_unsupported("lop3 of predicates");
   op = part_of_product(one, op);
   if (op == Op::kMulWide) form = "dx aw bw";
   if (op == Op::kMadWide) form = "dx aw bw cx";
   if (op == Op::kDiv && one.has("approx")) op = Op::kDivApprox;
   if (one.has("NaN")) op = op == Op::kMin ? Op::kMinNan : Op::kMaxNan;
   const bool is_float = type == Type::kF32 || type == Type::kF64, saturates = one.has("sat");
-  if (is_half(type) && rounding_of(one) != Rounding::kNearest) return lack("this rounding");
+  if (is_half(type) && rounding_of(one) != Rounding::kNearest)
+    return mark_unsupported("this rounding");
   Step step = operands(one, form);
   step.flags = flags_of(one, op);
   if (is_float) round_next(one);

@@ -3,6 +3,7 @@
 // Control flow, and collective operations of lanes and threads.
 #include <algorithm>
 
+#include "core/check.h"
 #include "ptx/decoder.h"
 
 namespace mc::ptx {
@@ -44,7 +45,7 @@ bool Decoder::try_flow(const Instruction& one) {
     emit(variant_.arithmetic({Op::kMov, Type::kB64}),
          {.d = result(operand(one, 0), 8), .a = zeros_});
   } else if (std::find(std::begin(kNothing), std::end(kNothing), op) != std::end(kNothing)) {
-    if (one.has("cluster")) lack("clusters of blocks are not supported");
+    if (one.has("cluster")) mark_unsupported("clusters of blocks are not supported");
     const bool is_fence = op == "fence" || op == "membar";
     if (is_fence) emit(one.has("cta") ? variant_.plain.fence_of_block : variant_.plain.fence);
   } else {
@@ -58,17 +59,19 @@ void Decoder::branch(const Instruction& one) {
   const auto block =
       std::lower_bound(graph_.begin(), graph_.end() - 1, target,
                        [](const BasicBlock& left, int at) { return left.begin < at; });
+  MC_CHECK(block->begin == target);  // A block begins at each target.
   links_.push_back({code_.steps.size(), static_cast<int>(block - graph_.begin()),
                     graph_[static_cast<size_t>(present_block_)].join});
   guarded(one, variant_.plain.branch);
 }
 
 void Decoder::indexed_branch(const Instruction& one) {
-  if (one.guard >= 0) return lack("brx with a guard");
+  if (one.guard >= 0) return mark_unsupported("brx with a guard");
   const auto targets = function_.branch_targets.find(operand(one, 1).name);
   if (targets == function_.branch_targets.end()) return fail("its list of targets is missing");
   links_.push_back({code_.steps.size(), -1, graph_[static_cast<size_t>(present_block_)].join});
   const auto& next = graph_[static_cast<size_t>(present_block_)].next;
+  MC_CHECK(next.size() >= targets->second.size());
   index_links_.push_back(
       {code_.steps.size(), {next.begin(), next.begin() + std::ssize(targets->second)}});
   emit(variant_.plain.indexed_branch, {.a = source(one, 0, 4)});
@@ -84,8 +87,8 @@ void Decoder::guarded(const Instruction& one, Handler handler) {
   if (one.guard < 0) {
     emit(handler, {.flags = kAlways});
   } else {
-    emit(handler, {.a = places_[static_cast<size_t>(one.guard)],
-                   .flags = one.is_guard_negated ? kNegated : 0});
+    emit(handler,
+         {.a = offset_of_register(one.guard), .flags = one.is_guard_negated ? kNegated : 0});
   }
 }
 
@@ -109,10 +112,10 @@ void Decoder::call(const Instruction& one) {
   }
   const Function* callee = builder_.program.module->find_function(target->name);
   if (callee == nullptr) return fail("the function \"" + target->name + "\" is not declared");
-  if (callee->is_kernel) return lack("a kernel that calls a kernel is not supported");
+  if (callee->is_kernel) return mark_unsupported("a kernel that calls a kernel is not supported");
   if (callee->is_declaration) {
     if (!is_builtin(callee->name)) {
-      return lack("the function \"" + callee->name + "\" is not in the module");
+      return mark_unsupported("the function \"" + callee->name + "\" is not in the module");
     }
     const int64_t number = callee - builder_.program.module->functions.data();
     Step& step = emit(variant_.plain.builtin_call, {.immediate = number});
@@ -125,18 +128,18 @@ void Decoder::call(const Instruction& one) {
 }
 
 void Decoder::call_arguments(Step& step, const Operand& results, const Operand& arguments) {
-  std::vector<uint32_t> places;
+  std::vector<uint32_t> offsets;
   for (const Operand* parts : {&results, &arguments}) {
     for (const Operand& part : parts->parts) {
       const ParamArea* area = param_area(part.name);
-      if (area == nullptr) return lack("an argument that is no .param variable");
-      places.push_back(area->place);
-      places.push_back(area->bytes);
+      if (area == nullptr) return mark_unsupported("an argument that is no .param variable");
+      offsets.push_back(area->offset);
+      offsets.push_back(area->bytes);
     }
   }
   step.b = static_cast<uint32_t>(results.parts.size());
   step.c = static_cast<uint32_t>(arguments.parts.size());
-  list(std::move(places));
+  list(std::move(offsets));
 }
 
 bool Decoder::try_meeting(const Instruction& one) {
@@ -171,7 +174,7 @@ uint32_t Decoder::whole_warp(const Instruction& one) const {
 
 // `bar.sync a {, b}`, `bar.arrive a, b`, `bar.red.popc.u32 d, a {, b}, p`, `bar.warp.sync m`
 void Decoder::barrier(const Instruction& one) {
-  if (one.has("cluster")) return lack("clusters of blocks are not supported");
+  if (one.has("cluster")) return mark_unsupported("clusters of blocks are not supported");
   if (one.has("warp")) {
     Step step = operands(one, "a4");
     step.flags = whole_warp(one);

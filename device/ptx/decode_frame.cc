@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "core/check.h"
 #include "ptx/decoder.h"
 #include "ptx/device.h"
 
@@ -19,32 +20,9 @@ struct SpecialName {
 };
 
 constexpr SpecialName kSpecials[] = {
-    {"%tid.x", Source::kTidX},
-    {"%tid.y", Source::kTidY},
-    {"%tid.z", Source::kTidZ},
-    {"%ntid.x", Source::kNtidX},
-    {"%ntid.y", Source::kNtidY},
-    {"%ntid.z", Source::kNtidZ},
-    {"%ctaid.x", Source::kCtaidX},
-    {"%ctaid.y", Source::kCtaidY},
-    {"%ctaid.z", Source::kCtaidZ},
-    {"%smid", Source::kMultiprocessor},
-    {"%nctaid.x", Source::kNctaidX},
-    {"%nctaid.y", Source::kNctaidY},
-    {"%nctaid.z", Source::kNctaidZ},
-    {"%laneid", Source::kLaneId},
-    {"%warpid", Source::kWarpId},
-    {"%nwarpid", Source::kNumWarps},
-    {"%lanemask_eq", Source::kLanesEqual},
-    {"%lanemask_lt", Source::kLanesLess},
-    {"%lanemask_le", Source::kLanesLessEqual},
-    {"%lanemask_gt", Source::kLanesGreater},
-    {"%lanemask_ge", Source::kLanesGreaterEqual},
-    {"%dynamic_smem_size", Source::kSharedDynamic},
-    {"%total_smem_size", Source::kSharedTotal},
-    // cooperative_groups/details/driver_abi.h reads the grid's workspace there.
-    {"%envreg1", Source::kGridWorkspaceHigh},
-    {"%envreg2", Source::kGridWorkspaceLow},
+#define MC_SPECIAL(source, name, value) {name, Source::source},
+#include "ptx/specials.inc"
+#undef MC_SPECIAL
 };
 
 // Registers about the thread's location on the GPU, which are zero here.
@@ -73,24 +51,26 @@ uint32_t Decoder::row(int width) {
   // A predicate is a mask.
   const uint32_t bytes = width == 0 ? lanes_ / 8 : static_cast<uint32_t>(width) * lanes_;
   const uint32_t align = width == 0 ? 16 : kRowAlign;
-  const uint32_t place = (top_ + align - 1) / align * align;
-  top_ = place + bytes;
+  const uint32_t offset = (top_ + align - 1) / align * align;
+  top_ = offset + bytes;
   if (top_ > kFrameBytesMax) {
-    lack("its registers need too much memory");
-    top_ = place;
+    mark_unsupported("its registers need too much memory");
+    top_ = offset;
   }
-  return place;
+  return offset;
 }
 
 void Decoder::lay_out_frame() {
+  MC_CHECK(top_ == 0 && code_.values.empty());
+  MC_CHECK(lives_.size() == function_.registers.size());
   top_ = 32;  // Offset 0 means that the variable has none.
   zeros_ = row(8);
   discarded_ = row(8);
-  places_.assign(function_.registers.size(), 0);
+  offsets_.assign(function_.registers.size(), 0);
   folded_.assign(function_.registers.size(), std::nullopt);
   lay_out_variables();
   fold_values();
-  share_places();
+  share_rows();
 }
 
 // Local variables, and the .param variables of calls.
@@ -101,10 +81,11 @@ void Decoder::lay_out_variables() {
       local = (local + one.align - 1) / one.align * one.align;
       local_[one.name] = static_cast<uint32_t>(local);
       local += one.bytes;
-      if (local > 16 << 20) return lack("more than 16 MiB of local memory for a thread");
+      if (local > 16 << 20)
+        return mark_unsupported("more than 16 MiB of local memory for a thread");
     }
     if (one.space == Space::kParam) {
-      if (one.bytes > 4096) return lack("a call's argument of more than 4096 bytes");
+      if (one.bytes > 4096) return mark_unsupported("a call's argument of more than 4096 bytes");
       const uint32_t bytes = static_cast<uint32_t>(one.bytes);
       areas_[one.name] = {row(static_cast<int>(std::max(bytes, 1U))), bytes};
     }
@@ -175,7 +156,7 @@ bool Decoder::folds(const Instruction& one, FrameValue& value) {
 }
 
 // Linear scan: a register takes the offset of a register whose live range has ended.
-void Decoder::share_places() {
+void Decoder::share_rows() {
   std::vector<int> order;
   for (size_t id = 0; id < lives_.size(); ++id) {
     if (lives_[id].last >= 0 && !folded_[id]) order.push_back(static_cast<int>(id));
@@ -187,36 +168,39 @@ void Decoder::share_places() {
   std::set<std::pair<int, int>> active;        // Ends of live ranges, and their registers.
   for (const int id : order) {
     const Life& life = lives_[static_cast<size_t>(id)];
+    MC_CHECK(life.first <= life.last);
     while (!active.empty() && active.begin()->first < life.first) {
       const size_t over = static_cast<size_t>(active.begin()->second);
-      spare[register_width(function_.registers[over].type)].push_back(places_[over]);
+      MC_CHECK(offsets_[over] != 0);
+      spare[register_width(function_.registers[over].type)].push_back(offsets_[over]);
       active.erase(active.begin());
     }
     const Type type = function_.registers[static_cast<size_t>(id)].type;
     const int width = register_width(type);
-    if (width > 8) return lack("registers of 128 bits");
-    std::vector<uint32_t>& places = spare[width];
-    if (places.empty()) places.push_back(row(width));
-    places_[static_cast<size_t>(id)] = places.back();
-    places.pop_back();
+    if (width > 8) return mark_unsupported("registers of 128 bits");
+    std::vector<uint32_t>& offsets = spare[width];
+    if (offsets.empty()) offsets.push_back(row(width));
+    offsets_[static_cast<size_t>(id)] = offsets.back();
+    offsets.pop_back();
     active.insert({life.last, id});
     if (!life.is_unset) continue;
     FrameValue value;
-    value.place = places_[static_cast<size_t>(id)];
+    value.offset = offsets_[static_cast<size_t>(id)];
     value.width = width;
     value.source = Source::kUnset;
     code_.values.push_back(value);
   }
 }
 
-uint32_t Decoder::value_place(FrameValue value) {
+uint32_t Decoder::value_offset(FrameValue value) {
+  MC_CHECK(error_ || is_lane_width(value.width));
   const auto key =
       std::make_tuple(value.source, value.bits, value.width, value.bytes, value.is_signed);
   const auto found = values_.find(key);
   if (found != values_.end()) return found->second;
-  value.place = row(value.width);
+  value.offset = row(value.width);
   code_.values.push_back(value);
-  return values_[key] = value.place;
+  return values_[key] = value.offset;
 }
 
 uint32_t Decoder::constant(uint64_t bits, int width) {
@@ -225,14 +209,14 @@ uint32_t Decoder::constant(uint64_t bits, int width) {
   FrameValue value;
   value.bits = bits;
   value.width = width;
-  return value_place(value);
+  return value_offset(value);
 }
 
 uint32_t Decoder::special(Source source, int width) {
   FrameValue value;
   value.source = source;
   value.width = width;
-  return value_place(value);
+  return value_offset(value);
 }
 
 const Operand& Decoder::operand(const Instruction& one, size_t index) {
@@ -252,7 +236,7 @@ uint32_t Decoder::source(const Instruction& one, size_t index, int width) {
 
 uint32_t Decoder::source(const Operand& operand, int width) {
   if (!is_lane_width(width)) {
-    lack("operands of this width");
+    mark_unsupported("operands of this width");
     return zeros_;
   }
   switch (operand.kind) {
@@ -286,7 +270,15 @@ uint32_t Decoder::register_source(const Operand& operand, int width) {
     fail("the register " + function_.registers[id].name + " has the wrong width");
     return zeros_;
   }
-  return folded_[id] ? value_place(*folded_[id]) : places_[id];
+  return folded_[id] ? value_offset(*folded_[id]) : offset_of_register(operand.id);
+}
+
+// The offset of a register that is not folded: each register that an instruction names has one.
+uint32_t Decoder::offset_of_register(int id) const {
+  MC_CHECK(id >= 0 && static_cast<size_t>(id) < offsets_.size());
+  const uint32_t offset = offsets_[static_cast<size_t>(id)];
+  MC_CHECK(offset != 0);
+  return offset;
 }
 
 uint32_t Decoder::special_source(const std::string& name, int width) {
@@ -314,7 +306,7 @@ uint32_t Decoder::symbol_source(const std::string& name, int64_t offset, int wid
     value.source = Source::kLocalAddress;
     value.bits = local->second + added;
     value.width = width;
-    return value_place(value);
+    return value_offset(value);
   }
   if (const auto global = builder_.addresses.find(name); global != builder_.addresses.end()) {
     return constant(global->second + added, width);
@@ -342,24 +334,27 @@ Step Decoder::operands(const Instruction& one, std::string_view form, Type type)
   size_t index = 0;
   for (; !form.empty(); ++index) {
     const std::string_view word = form.substr(0, form.find(' '));
+    MC_CHECK(word.size() == 2 || word.size() == 5);  // `d4`, or a pair: `d4|cp`.
     form.remove_prefix(std::min(form.size(), word.size() + 1));
     const Operand& given = operand(one, index);
     if (word.size() == 2) {
-      place(step, word, given, bytes_of(type));
+      set_field(step, word, given, bytes_of(type));
       continue;
     }
     const bool is_pair = given.kind == Operand::Kind::kVector && given.parts.size() == 2;
-    place(step, word.substr(0, 2), is_pair ? given.parts[0] : given, bytes_of(type));
-    place(step, word.substr(2), is_pair ? given.parts[1] : kNone, bytes_of(type));
+    set_field(step, word.substr(0, 2), is_pair ? given.parts[0] : given, bytes_of(type));
+    set_field(step, word.substr(2), is_pair ? given.parts[1] : kNone, bytes_of(type));
   }
   if (one.operands.size() > index) fail("a wrong number of operands");
   return step;
 }
 
-void Decoder::place(Step& step, std::string_view word, const Operand& operand, int width) {
+void Decoder::set_field(Step& step, std::string_view word, const Operand& operand, int width) {
   const bool is_result = word[0] == 'd' || word[0] == '|';
   if (word[0] == '|') word.remove_prefix(1);
+  MC_CHECK(word.size() == 2);
   const char field = word[0], kind = word[1];
+  MC_CHECK(field == 'i' || (field >= 'a' && field <= 'e'));
   uint32_t value = 0;
   if (kind == 'n') {
     value = static_cast<uint32_t>(operand.value);
@@ -367,6 +362,7 @@ void Decoder::place(Step& step, std::string_view word, const Operand& operand, i
     value = is_result ? predicate_result(operand) : predicate_source(operand);
     if (operand.is_negated) step.flags |= field == 'b' ? kNegatedSecond : kNegated;
   } else {
+    MC_CHECK(kind == 'w' || kind == 'x' || (kind > '0' && kind <= '8'));
     width = kind == 'w' ? width : kind == 'x' ? 2 * width : kind - '0';
     value = is_result ? result(operand, width) : source(operand, width);
   }
@@ -381,8 +377,8 @@ uint32_t Decoder::result(const Operand& operand, int width) {
     fail("the result's register has the wrong width");
     return discarded_;
   }
-  const uint32_t place = places_[static_cast<size_t>(operand.id)];
-  return place == 0 ? discarded_ : place;
+  const uint32_t offset = offsets_[static_cast<size_t>(operand.id)];
+  return offset == 0 ? discarded_ : offset;
 }
 
 uint32_t Decoder::predicate_source(const Operand& operand) {
@@ -394,7 +390,7 @@ uint32_t Decoder::predicate_source(const Operand& operand) {
     fail("a predicate is missing");
     return zeros_;
   }
-  return places_[static_cast<size_t>(operand.id)];
+  return offset_of_register(operand.id);
 }
 
 uint32_t Decoder::predicate_result(const Operand& operand) {
@@ -403,7 +399,7 @@ uint32_t Decoder::predicate_result(const Operand& operand) {
     fail("the result is no predicate");
     return 0;
   }
-  return places_[static_cast<size_t>(operand.id)];
+  return offset_of_register(operand.id);
 }
 
 Step Decoder::address(const Operand& operand) {

@@ -81,20 +81,20 @@ bool Decoder::try_matrix(const Instruction& one) {
 
 std::vector<uint32_t> Decoder::fragment(const Instruction& one, size_t index, int width,
                                         bool is_result) {
-  std::vector<uint32_t> places;
+  std::vector<uint32_t> offsets;
   const Operand& given = operand(one, index);
   const std::vector<Operand> single = {given};
   for (const Operand& part : given.kind == Operand::Kind::kVector ? given.parts : single) {
-    places.push_back(is_result ? result(part, width) : source(part, width));
+    offsets.push_back(is_result ? result(part, width) : source(part, width));
   }
-  return places;
+  return offsets;
 }
 
 // `mma.sync.aligned.shape.row.col.d.a.b.c {d}, {a}, {b}, {c}`
 void Decoder::matrix_product(const Instruction& one) {
   MatrixKey key = shape_of(one);
   if (one.types.size() != 4 || one.has("sp") || !one.has("row") || !one.has("col")) {
-    return lack("this product of matrices is not supported");
+    return mark_unsupported("this product of matrices is not supported");
   }
   key.d = one.types[0];
   key.a = one.types[1];
@@ -102,7 +102,7 @@ void Decoder::matrix_product(const Instruction& one) {
   key.c = one.types[3];
   if (!may_mix(key.a, key.b)) return fail("a and b have different types");
   const int width = key.a == Type::kF64 ? 8 : 4;
-  std::vector<uint32_t> places;
+  std::vector<uint32_t> offsets;
   const int64_t bits = key.a == Type::kF64 ? 64 : 32;
   const int64_t element = bits_of(key.a);
   const int64_t sums = int64_t{key.m} * key.n / 32;
@@ -112,45 +112,45 @@ void Decoder::matrix_product(const Instruction& one) {
   for (size_t k = 0; k < 4; ++k) {
     const std::vector<uint32_t> part = fragment(one, k, width, k == 0);
     if (std::ssize(part) != counts[k]) return fail("a fragment has a wrong number of registers");
-    places.insert(places.end(), part.begin(), part.end());
+    offsets.insert(offsets.end(), part.begin(), part.end());
   }
   emit(variant_.matrix(key),
        {.flags = (one.has("satfinite") ? 1U : 0U) | (one.has("xor") ? 2U : 0U)});
-  list(places);
+  list(offsets);
 }
 
 // `wmma.load.a.sync.aligned.row.shape{.space}.type {registers}, [address] {, stride}`
 void Decoder::fragment_load(const Instruction& one) {
   const char part = one.has("a") ? 'a' : one.has("b") ? 'b' : 'c';
   const Shape shape = fragment_shape(one, part, one.type());
-  if (!is_fragment(shape)) return lack("this fragment is not supported");
+  if (!is_fragment(shape)) return mark_unsupported("this fragment is not supported");
   fragment_access(one, shape, 0, 1, variant_.plain.load_fragment);
 }
 
 // `wmma.store.d.sync.aligned.row.shape{.space}.type [address], {registers} {, stride}`
 void Decoder::fragment_store(const Instruction& one) {
   const Shape shape = fragment_shape(one, 'd', one.type());
-  if (!is_fragment(shape)) return lack("this fragment is not supported");
+  if (!is_fragment(shape)) return mark_unsupported("this fragment is not supported");
   fragment_access(one, shape, 1, 0, variant_.plain.store_fragment);
 }
 
 void Decoder::fragment_access(const Instruction& one, const Shape& shape, size_t data,
                               size_t memory, Handler handler) {
   const int width = shape.type == Type::kF64 ? 8 : 4;
-  std::vector<uint32_t> places = fragment(one, data, width, data == 0);
-  if (!fills(shape, places.size())) return fail("a fragment has a wrong number of registers");
+  std::vector<uint32_t> offsets = fragment(one, data, width, data == 0);
+  if (!fills(shape, offsets.size())) return fail("a fragment has a wrong number of registers");
   Step step = memory_step(one, operand(one, memory));
   step.b = one.operands.size() > 2 ? source(one, 2, 4) : 0;
   step.d = row(8);  // The lanes' addresses.
-  step.c = shape.dimensions(places.size());
+  step.c = shape.dimensions(offsets.size());
   step.e = shape.kind() | (one.has("col") ? 0x100 : 0);
   emit(handler, step);
-  list(std::move(places));
+  list(std::move(offsets));
 }
 
 // `wmma.mma.sync.aligned.row.col.shape.d{.a.b}.c {d}, {a}, {b}, {c}`
 void Decoder::fragment_product(const Instruction& one) {
-  if (!one.has("mma")) return lack("this form of wmma is not supported");
+  if (!one.has("mma")) return mark_unsupported("this form of wmma is not supported");
   std::vector<Type> types = one.types;
   // Products of halves name only the types of d and c.
   if (types.size() == 2) types = {types[0], Type::kF16, Type::kF16, types[1]};
@@ -159,11 +159,12 @@ void Decoder::fragment_product(const Instruction& one) {
   std::vector<uint32_t> words;
   for (size_t k = 0; k < 4; ++k) {
     const Shape shape = fragment_shape(one, kParts[k], types[k]);
-    if (!is_fragment(shape)) return lack("this fragment is not supported");
-    const std::vector<uint32_t> places = fragment(one, k, shape.type == Type::kF64 ? 8 : 4, k == 0);
-    words.push_back(shape.dimensions(places.size()));
+    if (!is_fragment(shape)) return mark_unsupported("this fragment is not supported");
+    const std::vector<uint32_t> offsets =
+        fragment(one, k, shape.type == Type::kF64 ? 8 : 4, k == 0);
+    words.push_back(shape.dimensions(offsets.size()));
     words.push_back(shape.kind());
-    words.insert(words.end(), places.begin(), places.end());
+    words.insert(words.end(), offsets.begin(), offsets.end());
   }
   emit(variant_.plain.multiply_fragments, {.flags = one.has("satfinite") ? 1U : 0U});
   list(std::move(words));

@@ -50,7 +50,7 @@ bool Decoder::try_memory(const Instruction& one) {
   if (!is_known) return false;
   for (const std::string& modifier : one.modifiers) {
     if (modifier == "shared::cluster" || modifier == "bulk" || modifier == "mbarrier") {
-      lack("copies by TMA and memory of clusters are not supported");
+      mark_unsupported("copies by TMA and memory of clusters are not supported");
       return true;
     }
   }
@@ -91,11 +91,11 @@ std::vector<uint32_t> Decoder::register_row(const Instruction& one, const Operan
   width = 0;
   for (const Operand& part : parts) width = std::max(width, width_of(part));
   if (width == 0) width = std::max(bytes_of(one.type()), 2);
-  std::vector<uint32_t> places;
+  std::vector<uint32_t> offsets;
   for (const Operand& part : parts) {
-    places.push_back(is_result ? result(part, width) : source(part, width));
+    offsets.push_back(is_result ? result(part, width) : source(part, width));
   }
-  return places;
+  return offsets;
 }
 
 void Decoder::load(const Instruction& one) {
@@ -114,18 +114,18 @@ void Decoder::load(const Instruction& one) {
 void Decoder::access(const Instruction& one, size_t data, size_t memory) {
   int width = 0;
   const bool is_load = data == 0;
-  std::vector<uint32_t> places = register_row(one, operand(one, data), is_load, width);
+  std::vector<uint32_t> offsets = register_row(one, operand(one, data), is_load, width);
   if (error_) return;
   const AccessKey key = {bytes_of(one.type()), is_load && is_signed(one.type()), width,
-                         static_cast<int>(places.size())};
+                         static_cast<int>(offsets.size())};
   Step step = memory_step(one, operand(one, memory));
-  step.d = places[0];
+  step.d = offsets[0];
   count_access(one, step, static_cast<uint32_t>(key.bytes * key.elements));
   // The first read of an atom.cas loop does not count as a plain read: only the atomic acts on it.
   const bool is_look = is_load && space_of(one) == Space::kShared && is_compared(operand(one, 0));
   if (is_look) step.flags |= kStrong;
   emit(is_load ? variant_.load(key) : variant_.store(key), step);
-  if (places.size() > 1) list(std::move(places));
+  if (offsets.size() > 1) list(std::move(offsets));
 }
 
 bool Decoder::is_unread(const Instruction& one) const {
@@ -186,13 +186,13 @@ Step Decoder::memory_step(const Instruction& one, const Operand& memory) {
 void Decoder::parameter_load(const Instruction& one, const Variable& parameter) {
   const Operand& from = operand(one, 1);
   int width = 0;
-  const std::vector<uint32_t> places = register_row(one, operand(one, 0), true, width);
+  const std::vector<uint32_t> offsets = register_row(one, operand(one, 0), true, width);
   const int bytes = bytes_of(one.type());
-  const int64_t end = from.value + bytes * std::ssize(places);
+  const int64_t end = from.value + bytes * std::ssize(offsets);
   if (from.value < 0 || end > parameter.bytes || bytes == 0 || bytes > width) {
     return fail("it reads beyond the parameter");
   }
-  for (size_t k = 0; k < places.size(); ++k) {
+  for (size_t k = 0; k < offsets.size(); ++k) {
     FrameValue value;
     value.source = Source::kParameter;
     value.width = width;
@@ -201,30 +201,30 @@ void Decoder::parameter_load(const Instruction& one, const Variable& parameter) 
     value.bits =
         static_cast<uint64_t>(parameter.offset + from.value) + k * static_cast<size_t>(bytes);
     emit(variant_.arithmetic({Op::kMov, bits_type(width)}),
-         {.d = places[k], .a = value_place(value)});
+         {.d = offsets[k], .a = value_offset(value)});
   }
 }
 
 void Decoder::frame_access(const Instruction& one, const ParamArea& area, bool is_load) {
   const Operand& memory = operand(one, is_load ? 1 : 0);
   int width = 0;
-  const std::vector<uint32_t> places =
+  const std::vector<uint32_t> offsets =
       register_row(one, operand(one, is_load ? 0 : 1), is_load, width);
   const int bytes = bytes_of(one.type());
-  const int64_t end = memory.value + bytes * std::ssize(places);
+  const int64_t end = memory.value + bytes * std::ssize(offsets);
   if (memory.value < 0 || end > area.bytes || bytes == 0 || bytes > 8 ||
       (!is_load && bytes > width)) {
     return fail("it is beyond the .param variable");
   }
   emit(is_load ? variant_.plain.frame_load : variant_.plain.frame_store,
-       {.d = static_cast<uint32_t>(places.size()),
-        .a = area.place,
+       {.d = static_cast<uint32_t>(offsets.size()),
+        .a = area.offset,
         .b = static_cast<uint32_t>(bytes),
         .c = area.bytes,
         .e = static_cast<uint32_t>(width),
         .flags = is_signed(one.type()) ? 1U : 0U,
         .immediate = memory.value});
-  list(places);
+  list(offsets);
 }
 
 void Decoder::store(const Instruction& one) {
@@ -244,7 +244,8 @@ void Decoder::atomic(const Instruction& one) {
     if (one.has(name.name)) op = name.op;
   }
   const int width = bytes_of(one.type());
-  if (one.has("v2") || one.has("v4") || one.has("v8")) return lack("atomics of vectors");
+  if (one.has("v2") || one.has("v4") || one.has("v8"))
+    return mark_unsupported("atomics of vectors");
   Step step = memory_step(one, operand(one, first));
   step.b = source(one, first + 1, width);
   step.c = op == Op::kCas ? source(one, first + 2, width) : zeros_;
@@ -257,8 +258,8 @@ void Decoder::atomic(const Instruction& one) {
 
 // `cp.async.ca.shared.global [to], [from], bytes {, bytes that are read}`
 void Decoder::copy_async(const Instruction& one) {
-  if (!one.has("async")) return lack("this copy is not supported");
-  if (one.has("mbarrier")) return lack("mbarriers are not supported");
+  if (!one.has("async")) return mark_unsupported("this copy is not supported");
+  if (one.has("mbarrier")) return mark_unsupported("mbarriers are not supported");
   if (one.has("commit_group")) {
     emit(variant_.plain.copy_async_commit);
     return;
@@ -276,7 +277,8 @@ void Decoder::copy_async(const Instruction& one) {
   // The last operand is the cache policy, if there is one.
   const size_t hint = one.has("L2::cache_hint") ? 1 : 0;
   const bool has_size = one.operands.size() > 3 + hint;
-  if (has_size && operand(one, 3).type == Type::kPred) return lack("ignore-src is not supported");
+  if (has_size && operand(one, 3).type == Type::kPred)
+    return mark_unsupported("ignore-src is not supported");
   Step source_step = from, target_step = to;
   source_step.flags |= static_cast<uint32_t>(Space::kGlobal);
   target_step.flags |= static_cast<uint32_t>(Space::kShared);
@@ -301,28 +303,28 @@ void Decoder::count_rows(const Instruction& one, Step access) {
 // `ldmatrix.sync.aligned.m8n8.x4{.trans}.shared.b16 {d...}, [a]`
 void Decoder::load_matrix(const Instruction& one) {
   const size_t count = one.has("x4") ? 4 : one.has("x2") ? 2 : 1;
-  if (!one.has("m8n8") || !one.has("b16")) return lack("this matrix is not supported");
-  std::vector<uint32_t> places = fragment(one, 0, 4, true);
-  if (places.size() != count) return fail("a wrong number of registers");
+  if (!one.has("m8n8") || !one.has("b16")) return mark_unsupported("this matrix is not supported");
+  std::vector<uint32_t> offsets = fragment(one, 0, 4, true);
+  if (offsets.size() != count) return fail("a wrong number of registers");
   Step step = address(operand(one, 1));
   step.c = static_cast<uint32_t>(count);
   count_rows(one, step);
   emit(one.has("trans") ? variant_.plain.load_matrix_transposed : variant_.plain.load_matrix, step);
-  list(std::move(places));
+  list(std::move(offsets));
 }
 
 // `stmatrix.sync.aligned.m8n8.x4{.trans}.shared.b16 [a], {d...}`
 void Decoder::store_matrix(const Instruction& one) {
   const size_t count = one.has("x4") ? 4 : one.has("x2") ? 2 : 1;
-  if (!one.has("m8n8") || !one.has("b16")) return lack("this matrix is not supported");
-  std::vector<uint32_t> places = fragment(one, 1, 4, false);
-  if (places.size() != count) return fail("a wrong number of registers");
+  if (!one.has("m8n8") || !one.has("b16")) return mark_unsupported("this matrix is not supported");
+  std::vector<uint32_t> offsets = fragment(one, 1, 4, false);
+  if (offsets.size() != count) return fail("a wrong number of registers");
   Step step = address(operand(one, 0));
   step.c = static_cast<uint32_t>(count);
   count_rows(one, step);
   emit(one.has("trans") ? variant_.plain.store_matrix_transposed : variant_.plain.store_matrix,
        step);
-  list(std::move(places));
+  list(std::move(offsets));
 }
 
 // cvta{.to}.space and isspacep.space
@@ -334,7 +336,7 @@ void Decoder::convert_address(const Instruction& one) {
     emit(variant_.plain.is_space, step);
     return;
   }
-  if (bytes_of(one.type()) != 8) return lack("addresses of 32 bits");
+  if (bytes_of(one.type()) != 8) return mark_unsupported("addresses of 32 bits");
   const bool is_to = one.has("to");
   const uint64_t other = is_to ? (uint64_t{1} << kWindowShift) - 1 : window;
   const Op op = window == 0 ? Op::kMov : is_to ? Op::kAnd : Op::kOr;

@@ -88,9 +88,9 @@ class Decoder {
   void lay_out_variables();
   void fold_values();
   bool folds(const Instruction& one, FrameValue& value);
-  void share_places();
+  void share_rows();
   uint32_t row(int width);
-  uint32_t value_place(FrameValue value);
+  uint32_t value_offset(FrameValue value);
   uint32_t constant(uint64_t bits, int width);
   uint32_t special(Source source, int width);
 
@@ -102,11 +102,12 @@ class Decoder {
   // or one after a `|`, is a result.
   Step operands(const Instruction& one, std::string_view form);
   Step operands(const Instruction& one, std::string_view form, Type type);
-  void place(Step& step, std::string_view word, const Operand& operand, int width);
+  void set_field(Step& step, std::string_view word, const Operand& operand, int width);
   // The frame offset of an operand. A register of another width is an error.
   uint32_t source(const Operand& operand, int width);
   uint32_t source(const Instruction& one, size_t index, int width);
   uint32_t register_source(const Operand& operand, int width);
+  uint32_t offset_of_register(int id) const;
   uint32_t special_source(const std::string& name, int width);
   uint32_t symbol_source(const std::string& name, int64_t offset, int width);
   // The frame offset of a result. Discarded results share one row.
@@ -198,10 +199,10 @@ class Decoder {
   // ---- Steps
   // Adds a step with the fields of `step`, this handler and the current instruction.
   Step& emit(Handler handler, Step step = {});
-  void list(std::vector<uint32_t> places);
+  void list(std::vector<uint32_t> offsets);
   void resolve();
   void fail(const std::string& what);
-  void lack(const std::string& what);
+  void mark_unsupported(const std::string& what);
   void stop(ErrorCode code, const std::string& what);
 
   ProgramBuilder& builder_;
@@ -216,7 +217,7 @@ class Decoder {
   std::vector<BasicBlock> graph_;
   std::vector<Life> lives_;
   std::vector<bool> compared_;                     // Registers; see is_compared().
-  std::vector<uint32_t> places_;                   // Places of registers; 0: none.
+  std::vector<uint32_t> offsets_;                  // Places of registers; 0: none.
   std::vector<std::optional<FrameValue>> folded_;  // Registers that are a value of the frame.
   std::map<std::tuple<Source, uint64_t, int, int, bool>, uint32_t> values_;
   std::map<std::string, ParamArea> areas_;

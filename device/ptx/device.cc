@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/check.h"
 #include "ptx/decode.h"
 #include "ptx/finding_log.h"
 #include "ptx/global_memory.h"
@@ -102,6 +103,7 @@ std::string shape_fault(const LaunchOptions& options, const Program& program) {
 
 void place_value(std::vector<uint8_t>& bytes, const Relocation& relocation, uint64_t value) {
   const size_t at = static_cast<size_t>(relocation.at);
+  MC_CHECK(at + static_cast<size_t>(relocation.bytes) <= bytes.size());
   for (int k = 0; k < relocation.bytes; ++k) {
     bytes[at + static_cast<size_t>(k)] = static_cast<uint8_t>(value >> (8 * k));
   }
@@ -187,10 +189,11 @@ struct Device::Impl {
   void follow(Launch& launch, const LaunchOptions& options, UnwrittenReads& reads);
   void run(Launch& launch, const Overlay& overlay = {});
   void run_again(Launch& launch, const LaunchOptions& options, const Overlay& overlay = {});
-  bool is_settled(Launch& launch, const LaunchOptions& options, const FindingLog& log);
-  bool is_race_settled(Launch& launch, const LaunchOptions& options, const FindingLog& log);
-  bool is_unwritten_settled(Launch& launch, const LaunchOptions& options, const FindingLog& log);
-  bool may_settle(const LaunchOptions& options, const Launch& launch) const;
+  bool are_disproved(Launch& launch, const LaunchOptions& options, const FindingLog& log);
+  bool are_races_disproved(Launch& launch, const LaunchOptions& options, const FindingLog& log);
+  bool are_unwritten_reads_disproved(Launch& launch, const LaunchOptions& options,
+                                     const FindingLog& log);
+  bool may_recheck(const LaunchOptions& options, const Launch& launch) const;
   bool depends_on_order(const Launch& launch) const;
 };
 
@@ -239,7 +242,9 @@ Status Device::allocate_at(uint64_t address, size_t bytes, std::string name) {
 void Device::Impl::add_unwritten(uint64_t address, size_t bytes) {
   if (bytes == 0) return;
   unwritten->add({address, address + bytes});
-  memory->find(address)->has_unwritten = true;
+  const Allocation* allocation = memory->find(address);
+  MC_CHECK(allocation != nullptr && allocation->begin == address);
+  allocation->has_unwritten = true;
 }
 
 uint8_t* Device::host(uint64_t address, size_t bytes) const {
@@ -351,6 +356,7 @@ Status Device::Impl::place_variables(Loaded& loaded) {
   for (const Variable& one : module_text.variables) {
     if (one.space == Space::kShared || one.initial.empty()) continue;
     std::vector<uint8_t> bytes = one.initial;
+    MC_CHECK(bytes.size() <= static_cast<size_t>(one.bytes));
     for (const Relocation& relocation : one.relocations) {
       MC_TRY(const uint64_t base, address_of(module_text, loaded.addresses, relocation.symbol),
              "variable " + one.name);
@@ -394,6 +400,7 @@ Result<uint64_t> Device::variable(ModuleId module, std::string_view name) const 
 Result<size_t> Device::variable_bytes(ModuleId module, std::string_view name) const {
   MC_TRY(const uint64_t address, variable(module, name), "variable");
   const Allocation* allocation = impl_->memory->find_before(address);
+  MC_CHECK(allocation != nullptr && allocation->begin == address);
   return static_cast<size_t>(allocation->end - allocation->begin);
 }
 
@@ -416,9 +423,9 @@ Result<const Program*> Device::Impl::program(ModuleId module, std::string_view k
 
 Result<KernelFacts> Device::decode(ModuleId module, std::string_view kernel) {
   MC_TRY(const Program* program, impl_->program(module, kernel), "decode");
-  if (!program->lacks.empty()) {
+  if (!program->unsupported.empty()) {
     return Error{ErrorCode::kUnsupported,
-                 "decode: kernel " + std::string(kernel) + ": " + program->lacks.front()};
+                 "decode: kernel " + std::string(kernel) + ": " + program->unsupported.front()};
   }
   return facts(module, kernel);
 }
@@ -447,7 +454,9 @@ Result<uint64_t> Device::Impl::cleared_grid_workspace() {
   if (grid_workspace == 0) {
     MC_TRY(grid_workspace, memory->allocate(kGridWorkspaceBytes, "the grid's barrier"), "launch");
   }
-  std::memset(memory->host(grid_workspace, kGridWorkspaceBytes), 0, kGridWorkspaceBytes);
+  uint8_t* words = memory->host(grid_workspace, kGridWorkspaceBytes);
+  MC_CHECK(words != nullptr);
+  std::memset(words, 0, kGridWorkspaceBytes);
   unwritten->remove({grid_workspace, grid_workspace + kGridWorkspaceBytes});
   return grid_workspace;
 }
@@ -494,6 +503,7 @@ void Device::Impl::prepare_launch(Launch& launch, const LaunchOptions& given,
 }
 
 void Device::Impl::run(Launch& launch, const Overlay& overlay) {
+  MC_CHECK(launch.workers >= 1 && static_cast<size_t>(launch.workers) <= shadows.size());
   for (const auto& shadow : shadows) shadow->begin_launch();
   launch.shadows = shadows.data();
   std::vector<Order> orders(static_cast<size_t>(launch.workers));
@@ -503,6 +513,7 @@ void Device::Impl::run(Launch& launch, const Overlay& overlay) {
   launch.undo = launch.workers > 1 || launch.may_undo ? undo.get() : nullptr;
   if (launch.undo != nullptr) undo->begin_launch();
   if (overlay.extents != nullptr) {
+    MC_CHECK(launch.undo != nullptr);
     for (const auto& [begin, end] : *overlay.extents) {
       undo->save(0, begin, end - begin);
       std::memset(memory->origin() + begin, overlay.byte, end - begin);
@@ -528,6 +539,7 @@ bool Device::Impl::depends_on_order(const Launch& launch) const {
 }
 
 void Device::Impl::run_again(Launch& launch, const LaunchOptions& given, const Overlay& overlay) {
+  MC_CHECK(launch.undo != nullptr && launch.workers == 1);
   undo->restore();
   launch.next_block = 0;
   launch.stopped = false;
@@ -585,7 +597,7 @@ TouchedBytes Device::Impl::touched_by(const Launch& launch) const {
 }
 
 // A launch whose blocks communicate, or that calls malloc, cannot be undone.
-bool Device::Impl::may_settle(const LaunchOptions& given, const Launch& launch) const {
+bool Device::Impl::may_recheck(const LaunchOptions& given, const Launch& launch) const {
   const Program& program = *launch.program;
   if (program.blocks_communicate || !given.checks_races) return false;
   if (is_in_python(program)) return true;
@@ -615,7 +627,7 @@ bool Device::Impl::may_follow(const LaunchOptions& given, const Program& program
 bool is_fault_of(const UnwrittenReads::Site& site, const FindingLog& log) {
   const std::vector<Finding> found = log.findings();
   return !site.has_followers && std::ranges::none_of(found, [](const Finding& one) {
-    return one.kind == FindingKind::kLacking;
+    return one.kind == FindingKind::kUnsupported;
   });
 }
 
@@ -642,7 +654,9 @@ void Device::Impl::follow(Launch& launch, const LaunchOptions& given, UnwrittenR
       const Aftermath other(*undo, *shadows[0], shift, *unwritten);
       for (const Extent& bytes : first.differences(other)) {
         unwritten->add_followers(bytes, site.first);
-        memory->find(bytes.begin)->has_unwritten = true;
+        const Allocation* allocation = memory->find(bytes.begin);
+        MC_CHECK(allocation != nullptr);  // Kernels write to allocations alone.
+        allocation->has_unwritten = true;
       }
     }
   }
@@ -652,27 +666,30 @@ void Device::Impl::follow(Launch& launch, const LaunchOptions& given, UnwrittenR
   launch.stopped = false;
 }
 
-bool Device::Impl::is_settled(Launch& launch, const LaunchOptions& given, const FindingLog& log) {
-  return is_race_settled(launch, given, log) || is_unwritten_settled(launch, given, log);
+bool Device::Impl::are_disproved(Launch& launch, const LaunchOptions& given,
+                                 const FindingLog& log) {
+  return are_races_disproved(launch, given, log) ||
+         are_unwritten_reads_disproved(launch, given, log);
 }
 
 // A compiler may load an unwritten word of shared memory and then select another value. So if such
 // reads are the only findings, the launch runs again with other bytes in shared memory; if it
 // writes the same bytes, the findings are dropped.
-bool Device::Impl::is_unwritten_settled(Launch& launch, const LaunchOptions& given,
-                                        const FindingLog& log) {
-  const auto is_doubtful = [](const Finding& one) {
+bool Device::Impl::are_unwritten_reads_disproved(Launch& launch, const LaunchOptions& given,
+                                                 const FindingLog& log) {
+  const auto may_be_disproved = [](const Finding& one) {
     return one.kind == FindingKind::kUnwrittenShared;
   };
   const std::vector<Finding> found = log.findings();
-  if (!launch.may_settle || found.empty() || !std::ranges::all_of(found, is_doubtful)) return false;
+  if (!launch.may_recheck || found.empty() || !std::ranges::all_of(found, may_be_disproved))
+    return false;
   const std::vector<UndoLog::Saved> written = undo->written();
   return std::ranges::all_of(kSharedBytes, [&](uint8_t byte) {
     FindingLog other;
     launch.log = &other;
     launch.shared_byte = byte;
     run_again(launch, given);
-    return !launch.stopped && std::ranges::all_of(other.findings(), is_doubtful) &&
+    return !launch.stopped && std::ranges::all_of(other.findings(), may_be_disproved) &&
            undo->is_as(written);
   });
 }
@@ -681,20 +698,21 @@ bool Device::Impl::is_unwritten_settled(Launch& launch, const LaunchOptions& giv
 // one stores its successor. A load that comes late does not use its value. So if the only findings
 // are races of reads and writes in the same block, the warps run once more in the opposite order,
 // which swaps each read and write: if all bytes are equal, the findings are dropped.
-bool Device::Impl::is_race_settled(Launch& launch, const LaunchOptions& given,
-                                   const FindingLog& log) {
-  const auto is_doubtful = [](const Finding& finding) {
+bool Device::Impl::are_races_disproved(Launch& launch, const LaunchOptions& given,
+                                       const FindingLog& log) {
+  const auto may_be_disproved = [](const Finding& finding) {
     return finding.kind == FindingKind::kGlobalRace &&
            (finding.detail == kReadAfterWriteInBlock || finding.detail == kWriteAfterReadInBlock);
   };
   const std::vector<Finding> found = log.findings();
-  if (!launch.may_settle || found.empty() || !std::ranges::all_of(found, is_doubtful)) return false;
+  if (!launch.may_recheck || found.empty() || !std::ranges::all_of(found, may_be_disproved))
+    return false;
   const std::vector<UndoLog::Saved> written = undo->written();
   FindingLog second;
   launch.log = &second;
   launch.is_reversed = true;
   run_again(launch, given);
-  return !launch.stopped && std::ranges::all_of(second.findings(), is_doubtful) &&
+  return !launch.stopped && std::ranges::all_of(second.findings(), may_be_disproved) &&
          undo->is_as(written);
 }
 
@@ -702,11 +720,8 @@ Result<LaunchReport> Device::launch(const LaunchOptions& options) {
   MC_TRY(const Program* program, impl_->program(options.module, options.kernel), "launch");
   LaunchReport report;
   if (const std::string fault = shape_fault(options, *program); !fault.empty()) {
-    Finding finding;
-    finding.kind = FindingKind::kLaunchLimit;
-    finding.kernel = options.kernel;
-    finding.detail = fault;
-    report.findings.push_back(std::move(finding));
+    report.findings.push_back(
+        {.kind = FindingKind::kLaunchLimit, .kernel = options.kernel, .detail = fault});
     report.is_complete = false;
     return report;
   }
@@ -721,9 +736,10 @@ Result<LaunchReport> Device::launch(const LaunchOptions& options) {
     }
     MC_TRY(launch.grid_workspace, impl_->cleared_grid_workspace(), "launch");
   }
-  launch.may_settle = impl_->may_settle(options, launch);
+  launch.may_recheck = impl_->may_recheck(options, launch);
   const bool may_follow = impl_->may_follow(options, *program);
-  launch.may_undo = launch.may_settle || may_follow;
+  launch.may_undo = launch.may_recheck || may_follow;
+  MC_CHECK(impl_->begun.load() == Clock::time_point());  // One launch runs at a time.
   UnwrittenReads reads;
   launch.unwritten = impl_->unwritten.get();
   launch.unwritten_reads = options.checks_races ? &reads : nullptr;
@@ -735,7 +751,7 @@ Result<LaunchReport> Device::launch(const LaunchOptions& options) {
   }
   report.is_complete = !launch.stopped;
   for (const Counts& one : impl_->counts) report.counts.add(one);
-  const bool is_clean = log.findings().empty() || impl_->is_settled(launch, options, log);
+  const bool is_clean = log.findings().empty() || impl_->are_disproved(launch, options, log);
   if (!is_clean) report.findings = log.findings();
   if (launch.reads_unwritten) impl_->reads_written.erase(program);
   if (may_follow && !launch.reads_unwritten) impl_->reads_written.insert(program);

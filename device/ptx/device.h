@@ -102,14 +102,14 @@ struct LaunchReport {
 };
 
 // The offset and size of a parameter among a kernel's arguments.
-struct ParameterPlace {
+struct ParameterLayout {
   uint32_t offset = 0;
   uint32_t bytes = 0;
 };
 
 // Properties of a kernel that a launch needs.
 struct KernelFacts {
-  std::vector<ParameterPlace> parameters;
+  std::vector<ParameterLayout> parameters;
   uint32_t parameter_bytes = 0;
   uint32_t shared_bytes = 0;  // Static shared memory.
   uint32_t local_bytes = 0;
@@ -166,9 +166,9 @@ class Device {
   Result<size_t> variable_bytes(ModuleId module, std::string_view name) const;
   // Returns kUnsupported if the kernel cannot be launched.
   Result<KernelFacts> facts(ModuleId module, std::string_view kernel);
-  // Like facts(), but also returns an error, with line and instruction, if the executor lacks an
-  // instruction of the kernel. Such a kernel can be launched; the launch ends if a thread reaches
-  // it.
+  // Like facts(), but also returns an error, with line and instruction, if an instruction
+  // of the kernel is not supported. Such a kernel can be launched; the launch ends if a thread
+  // reaches it.
   Result<KernelFacts> decode(ModuleId module, std::string_view kernel);
 
   // Runs a kernel to its end. The report has the kernel's faults; an Error means that the launch

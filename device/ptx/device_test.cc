@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "ptx/test_device.h"
+#include "ptx/testing/test_device.h"
 
 namespace mc::ptx {
 namespace {

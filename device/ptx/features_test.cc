@@ -7,7 +7,7 @@
 #include <cstring>
 #include <set>
 
-#include "ptx/test_device.h"
+#include "ptx/testing/test_device.h"
 
 namespace mc::ptx {
 namespace {

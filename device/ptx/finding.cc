@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ptx/finding.h"
 
+#include "core/check.h"
 #include "ptx/finding_log.h"
 
 namespace mc::ptx {
@@ -29,16 +30,16 @@ constexpr std::string_view kNames[] = {"shared_race",
                                        "step_limit",
                                        "stack_limit",
                                        "launch_limit",
-                                       "lacking"};
-static_assert(std::size(kNames) == static_cast<size_t>(FindingKind::kLacking) + 1);
+                                       "unsupported"};
+static_assert(std::size(kNames) == static_cast<size_t>(FindingKind::kUnsupported) + 1);
 
 std::string triple(const uint32_t (&three)[3]) {
   return "(" + std::to_string(three[0]) + "," + std::to_string(three[1]) + "," +
          std::to_string(three[2]) + ")";
 }
 
-std::string describe(const ThreadPlace& place) {
-  return "thread " + triple(place.thread) + " of block " + triple(place.block);
+std::string describe(const ThreadPosition& position) {
+  return "thread " + triple(position.thread) + " of block " + triple(position.block);
 }
 
 }  // namespace
@@ -62,6 +63,7 @@ std::string describe(const Finding& finding) {
 }
 
 void FindingLog::add(Finding finding) {
+  MC_CHECK(finding.count == 1);
   Key key(finding.file, finding.line, finding.kind, finding.instruction, finding.array,
           finding.detail);
   const auto found = findings_.find(key);

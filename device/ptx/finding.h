@@ -39,14 +39,14 @@ enum class FindingKind : uint8_t {
   kStepLimit,    // The launch ran for longer than its budget.
   kStackLimit,   // Calls are nested too deeply.
   kLaunchLimit,  // The launch's shape or parameters are invalid.
-  kLacking,      // A thread reached an instruction that the executor lacks; no fault of a kernel.
+  kUnsupported,  // A thread reached an instruction that is not supported; no fault of a kernel.
 };
 
 std::string_view name_of(FindingKind kind);
 // True if a finding of this kind ends the launch.
 bool ends_launch(FindingKind kind);
 
-struct ThreadPlace {
+struct ThreadPosition {
   uint32_t block[3] = {};
   uint32_t thread[3] = {};
 };
@@ -59,13 +59,13 @@ struct Finding {
   std::string instruction;  // `st.shared.f32`
   std::string array;        // The variable or allocation, or empty.
   std::string detail;
-  std::optional<ThreadPlace> thread;
-  std::optional<ThreadPlace> other;  // The second thread of a race.
+  std::optional<ThreadPosition> thread;
+  std::optional<ThreadPosition> other;  // The second thread of a race.
   int64_t count = 1;
 };
 
 // One line, such as:
-// Race.: kernel row_sums, sum.cu:14, ld.shared.f32, array "partial": a read of what another
+// shared_race: kernel row_sums, sum.cu:14, ld.shared.f32, array "partial": a read of what another
 // thread wrote without a barrier between; thread (0,0,0) of block (0,0,0), thread (32,0,0) of ...
 std::string describe(const Finding& finding);
 

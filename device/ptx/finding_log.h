@@ -21,7 +21,7 @@ class FindingLog {
   // Adds to the printed text, of which kPrintedMax bytes are kept.
   void print(std::string_view text);
 
-  // Findings in the order of their places in the source.
+  // Findings in the order of their source locations.
   std::vector<Finding> findings() const;
   const std::string& printed() const { return printed_; }
 

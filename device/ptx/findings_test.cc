@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
-#include "ptx/test_device.h"
+#include "ptx/testing/test_device.h"
 
 namespace mc::ptx {
 namespace {

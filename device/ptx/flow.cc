@@ -6,6 +6,7 @@
 // parent with a child for each side, and the parent continues when its children have arrived at the
 // join: the branch's immediate post-dominator. Lanes that leave a loop one after the other arrive
 // at the loop's join without new leaves. A spinning leaf lets the other leaves run.
+#include "core/check.h"
 #include "ptx/lanes.h"
 
 namespace mc::ptx::MC_PTX_VARIANT {
@@ -32,6 +33,7 @@ int new_leaf(LaneWarp& w) {
 const Step* child_done(LaneWarp& w, int parent) {
   while (parent >= 0) {
     Leaf& p = w.leaves[static_cast<size_t>(parent)];
+    MC_CHECK(p.children > 0);
     if (--p.children > 0) return nullptr;
     if (p.callee_frame != nullptr) w.spare_frames.push_back(p.callee_frame);
     p.callee_frame = nullptr;
@@ -225,12 +227,12 @@ void copy_params(const LaneWarp& w, Mask lanes, const uint8_t* from, const Param
   for (int l = 0; l < kLanes; ++l) {
     const uint32_t lane = static_cast<uint32_t>(l);
     if (!has(lanes & w.active, l)) continue;
-    memcpy(to + target.place + lane * target.bytes, from + source.place + lane * source.bytes,
+    memcpy(to + target.offset + lane * target.bytes, from + source.offset + lane * source.bytes,
            bytes);
   }
 }
 
-// A call's list: places and bytes of its results, then of its arguments, two words each.
+// A call's list: offsets and bytes of its results, then of its arguments, two words each.
 ParamArea area(const Step* s, size_t index) { return {s->list[2 * index], s->list[2 * index + 1]}; }
 
 // At a function's ret, the lanes return to the leaf that called, with their results.
@@ -239,8 +241,10 @@ const Step* give_back(Warp& base, const Step* s) {
   const Mask gone = condition(w, s) & w.active;
   if (gone == 0) return s + 1;
   int caller = current(w).parent;
+  MC_CHECK(caller >= 0);
   while (!w.leaves[static_cast<size_t>(caller)].is_call) {
     caller = w.leaves[static_cast<size_t>(caller)].parent;
+    MC_CHECK(caller >= 0);  // A function runs in a call.
   }
   Leaf& leaf = w.leaves[static_cast<size_t>(caller)];
   const Step* call = leaf.at - 1;
@@ -273,6 +277,7 @@ const Step* enter(LaneWarp& w, const Step* s, const Code& callee) {
     return stop_warp(w);
   }
   w.local_base = local_base;
+  MC_CHECK(callee.frame_bytes <= w.block->program->frame_bytes_max);
   fill_frame(w, callee, frame);
   for (size_t k = 0; k < callee.parameters.size() && k < s->c; ++k) {
     copy_params(w, w.active, w.frame, area(s, s->b + k), frame, callee.parameters[k]);
@@ -342,10 +347,11 @@ const Step* trap(Warp& base, const Step* s) {
   return stop_warp(w);
 }
 
-const Step* lacking(Warp& base, const Step* s) {
+const Step* unsupported(Warp& base, const Step* s) {
   LaneWarp& w = lanes_of(base);
-  const std::string& what = w.block->program->lacks[s->c];
-  report(*w.block, w, s, FindingKind::kLacking, w.thread(lowest(w.active)), what.c_str());
+  MC_CHECK(s->c < w.block->program->unsupported.size());
+  const std::string& what = w.block->program->unsupported[s->c];
+  report(*w.block, w, s, FindingKind::kUnsupported, w.thread(lowest(w.active)), what.c_str());
   return stop_warp(w);
 }
 
@@ -376,20 +382,21 @@ const Step* builtin_call(Warp& base, const Step* s) {
   w.turn -= kBuiltinPrice * count(w.active);
   if (w.turn <= 0 && !begin_turn(w, s)) return stop_warp(w);
   uint8_t arguments[64];
+  MC_CHECK(s->c <= sizeof arguments / 8);
   for (int l = 0; l < kLanes && !w.block->stopped; ++l) {
     if (!has(w.active, l)) continue;
     const uint32_t lane = static_cast<uint32_t>(l);
     memset(arguments, 0, sizeof arguments);
-    for (size_t k = 0; k < s->c && k < 8; ++k) {
+    for (size_t k = 0; k < s->c; ++k) {
       const ParamArea from = area(s, s->b + k);
-      memcpy(arguments + 8 * k, w.frame + from.place + lane * from.bytes,
+      memcpy(arguments + 8 * k, w.frame + from.offset + lane * from.bytes,
              from.bytes < 8 ? from.bytes : 8);
     }
     const int thread = w.thread(l);
     const uint64_t result = call_builtin(*w.block, w, s, thread, arguments);
     if (s->b == 0) continue;
     const ParamArea to = area(s, 0);
-    memcpy(w.frame + to.place + lane * to.bytes, &result, to.bytes < 8 ? to.bytes : 8);
+    memcpy(w.frame + to.offset + lane * to.bytes, &result, to.bytes < 8 ? to.bytes : 8);
   }
   return w.block->stopped ? stop_warp(w) : s + 1;
 }
@@ -452,7 +459,7 @@ void add_flow(PlainHandlers& handlers) {
   handlers.fence_of_block = fence_step<false>;
   handlers.pause = pause;
   handlers.trap = trap;
-  handlers.lacking = lacking;
+  handlers.unsupported = unsupported;
   handlers.clock = clock;
   handlers.sleep = sleep;
   handlers.builtin_call = builtin_call;

@@ -9,6 +9,8 @@
 #include <set>
 #include <string_view>
 
+#include "core/check.h"
+
 namespace mc::ptx {
 namespace {
 
@@ -64,6 +66,7 @@ std::vector<int> block_starts(const Function& function) {
 void link(const Function& function, Graph& graph, const std::vector<int>& starts) {
   const int exit = static_cast<int>(graph.size()) - 1;
   auto block_of = [&](int instruction) {
+    MC_CHECK(instruction >= 0);  // The parser resolved each label.
     const auto found = std::lower_bound(starts.begin(), starts.end(), instruction);
     return found == starts.end() ? exit : static_cast<int>(found - starts.begin());
   };
@@ -121,6 +124,7 @@ int common_join(const Graph& graph, const std::vector<int>& number, int x, int y
 Status find_joins(Graph& graph) {
   const std::vector<int> order = order_from_exit(graph);
   const int exit = static_cast<int>(graph.size()) - 1;
+  MC_CHECK(order.front() == exit);
   std::vector<int> number(graph.size(), -1);
   for (size_t k = 0; k < order.size(); ++k)
     number[static_cast<size_t>(order[k])] = static_cast<int>(k);
@@ -278,6 +282,7 @@ Result<std::vector<BasicBlock>> flow_graph(const Function& function) {
   for (size_t b = 0; b < starts.size(); ++b) {
     graph[b].begin = starts[b];
     graph[b].end = b + 1 < starts.size() ? starts[b + 1] : size;
+    MC_CHECK(graph[b].begin < graph[b].end);
   }
   graph.back().begin = graph.back().end = size;
   link(function, graph, starts);

@@ -52,7 +52,7 @@ TEST(PtxFlowGraph, FollowsIndexedBranchesToAllTheirTargets) {
   EXPECT_EQ(graph[0].join, 2);
 }
 
-// The slow twin: a block's join is the nearest block on every path to the exit.
+// The slow reference: a block's join is the nearest block on every path to the exit.
 std::set<int> reachable(const std::vector<BasicBlock>& graph, int from, int without) {
   std::set<int> seen;
   std::vector<int> todo;

@@ -9,7 +9,7 @@
 #include <cmath>
 #include <limits>
 
-#include "ptx/test_device.h"
+#include "ptx/testing/test_device.h"
 
 namespace mc::ptx {
 namespace {

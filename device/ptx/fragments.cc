@@ -15,7 +15,7 @@ struct Fragment {
   Type type = Type::kNone;
   bool by_columns = false;
   uint32_t registers = 0;
-  const uint32_t* places = nullptr;
+  const uint32_t* offsets = nullptr;
 
   uint32_t bytes() const { return static_cast<uint32_t>(bytes_of(type)); }
   uint32_t per_register() const { return bytes() >= 4 ? 1 : 4 / bytes(); }
@@ -25,7 +25,7 @@ struct Fragment {
   }
   uint8_t* slot(LaneWarp& w, int lane, uint32_t index) const {
     const uint32_t width = bytes() == 8 ? 8 : 4, per = per_register();
-    return w.frame + places[index / per] + static_cast<uint32_t>(lane) * width +
+    return w.frame + offsets[index / per] + static_cast<uint32_t>(lane) * width +
            index % per * bytes();
   }
 };
@@ -37,7 +37,7 @@ Fragment fragment_of(const Step* s) {
   fragment.registers = s->c >> 16;
   fragment.type = static_cast<Type>(s->e & 0xFF);
   fragment.by_columns = (s->e & 0x100) != 0;
-  fragment.places = s->list;
+  fragment.offsets = s->list;
   return fragment;
 }
 
@@ -55,8 +55,8 @@ void place_addresses(LaneWarp& w, const Step* s, const Fragment& fragment, uint3
     const uint32_t element = fragment.element(l, slot);
     const uint32_t row = element / static_cast<uint32_t>(fragment.columns);
     const uint32_t column = element % static_cast<uint32_t>(fragment.columns);
-    const uint64_t place = fragment.by_columns ? column * stride + row : row * stride + column;
-    at[l] = base + place * fragment.bytes();
+    const uint64_t index = fragment.by_columns ? column * stride + row : row * stride + column;
+    at[l] = base + index * fragment.bytes();
   }
 }
 

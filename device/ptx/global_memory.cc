@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/check.h"
 #include "ptx/origin.h"
 #include "ptx/program.h"
 
@@ -44,6 +45,7 @@ Reserved::~Reserved() {
 
 // Pages of a file are kept by the file, unless they are removed from it.
 void Reserved::drop(size_t begin, size_t end) {
+  MC_CHECK(begin <= end && end <= bytes_);
   madvise(data_ + begin, end - begin, is_shared_ ? MADV_REMOVE : MADV_DONTNEED);
 }
 
@@ -62,34 +64,37 @@ Result<std::unique_ptr<GlobalMemory>> GlobalMemory::create(size_t bytes, int des
 
 Result<uint64_t> GlobalMemory::allocate(size_t bytes, std::string name) {
   // Sizes near the end of their type would wrap around.
-  const size_t place = bytes > size_ ? SIZE_MAX : rounded_up(bytes) + kGap;
+  const size_t size = bytes > size_ ? SIZE_MAX : rounded_up(bytes) + kGap;
   uint64_t begin = 0;
-  if (const auto spare = spare_.find(place); spare != spare_.end()) {
+  if (const auto spare = spare_.find(size); spare != spare_.end()) {
     begin = spare->second;
     spare_.erase(spare);
   } else {
-    if (place > size_ - used_) {
+    if (size > size_ - used_) {
       return Error{ErrorCode::kExhausted, "device memory is full: " + std::to_string(bytes) +
                                               " bytes are wanted, " + std::to_string(used_) +
                                               " of " + std::to_string(size_) + " are used"};
     }
     begin = kGlobalBase + used_;
-    used_ += place;
+    used_ += size;
   }
-  allocations_[begin] = {begin, begin + bytes, std::move(name)};
+  MC_CHECK(begin % kAlign == 0 && used_ <= size_);
+  const auto [entry, is_new] =
+      allocations_.emplace(begin, Allocation{begin, begin + bytes, std::move(name)});
+  MC_CHECK(is_new);
   return begin;
 }
 
 Result<uint64_t> GlobalMemory::reserve(size_t bytes, uint64_t wanted) {
   const uint64_t first = std::max(wanted, kGlobalBase + used_) - kGlobalBase;
-  const uint64_t place = (first + kRangeAlign - 1) / kRangeAlign * kRangeAlign;
-  const uint64_t begin = kGlobalBase + place;
-  if (place > size_ || bytes > size_ - place) {
+  const uint64_t offset = (first + kRangeAlign - 1) / kRangeAlign * kRangeAlign;
+  const uint64_t begin = kGlobalBase + offset;
+  if (offset > size_ || bytes > size_ - offset) {
     return Error{ErrorCode::kExhausted,
                  "no room for a range of " + std::to_string(bytes) + " addresses"};
   }
   reserved_[begin] = begin + bytes;
-  used_ = place + rounded_up(bytes);
+  used_ = offset + rounded_up(bytes);
   return begin;
 }
 
@@ -108,13 +113,16 @@ Status GlobalMemory::allocate_at(uint64_t address, size_t bytes, std::string nam
   if (before != nullptr && before->end > address) {
     return Error{ErrorCode::kInvalidInput, "an allocation overlaps another one"};
   }
-  allocations_[address] = {address, address + bytes, std::move(name)};
+  const auto [entry, is_new] =
+      allocations_.emplace(address, Allocation{address, address + bytes, std::move(name)});
+  MC_CHECK(is_new);
   return ok();
 }
 
 bool GlobalMemory::release(uint64_t address) {
   const auto found = allocations_.find(address);
   if (found == allocations_.end()) return false;
+  MC_CHECK(found->second.begin == address);
   if (is_reserved(address, 1)) {
     bytes_.clear(address - kGlobalBase, found->second.end - kGlobalBase);
     allocations_.erase(found);
@@ -170,6 +178,7 @@ Result<std::unique_ptr<ShadowMemory>> ShadowMemory::create(size_t memory_bytes) 
 }
 
 void ShadowMemory::begin_launch() {
+  MC_CHECK(now_ + 1 >= launch_since_);  // The clock has not wrapped around.
   if (now_ > kTimesFull) {
     lines_.clear();
     now_ = 0;
@@ -179,6 +188,7 @@ void ShadowMemory::begin_launch() {
 
 // There is a shadow for each granule size. Between launches no shadow is needed.
 void ShadowMemory::forget(size_t begin, size_t end) {
+  MC_CHECK(begin <= end);
   for (int shift = 0; shift <= 2; ++shift) {
     const size_t first = begin >> shift, last = end >> shift;
     lines_.clear((first >> kLineShift) * sizeof(Line), (last >> kLineShift) * sizeof(Line));

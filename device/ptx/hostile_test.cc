@@ -8,7 +8,8 @@
 
 #include <chrono>
 
-#include "ptx/test_device.h"
+#include "ptx/module.h"
+#include "ptx/testing/test_device.h"
 
 namespace mc::ptx::hostile {
 namespace {

@@ -113,10 +113,10 @@ struct LaneWarp : Warp {
     if (mask != kAllLanes) MC_LANES chosen[l] = -static_cast<int32_t>(mask >> l & 1);
   }
   template <class T>
-  T* at(uint32_t place) {
-    return reinterpret_cast<T*>(frame + place);
+  T* at(uint32_t offset) {
+    return reinterpret_cast<T*>(frame + offset);
   }
-  Mask& mask(uint32_t place) { return *reinterpret_cast<Mask*>(frame + place); }
+  Mask& mask(uint32_t offset) { return *reinterpret_cast<Mask*>(frame + offset); }
   int thread(int lane) const { return static_cast<int>(index) * kLanes + lane; }
 };
 
@@ -151,13 +151,13 @@ MC_INLINE void each_lane(LaneWarp& w, D* d, F f) {
 }
 
 // A predicate operand, negated as the flag of its step says.
-MC_INLINE Mask predicate(LaneWarp& w, const Step* s, uint32_t place, uint32_t flag) {
-  const Mask mask = w.mask(place);
+MC_INLINE Mask predicate(LaneWarp& w, const Step* s, uint32_t offset, uint32_t flag) {
+  const Mask mask = w.mask(offset);
   return s->flags & flag ? ~mask : mask;
 }
 
-MC_INLINE void set_predicate(LaneWarp& w, uint32_t place, Mask value) {
-  Mask& mask = w.mask(place);
+MC_INLINE void set_predicate(LaneWarp& w, uint32_t offset, Mask value) {
+  Mask& mask = w.mask(offset);
   mask = (mask & ~w.active) | (value & w.active);
 }
 

@@ -97,7 +97,7 @@ struct Block {
   uint8_t* local = nullptr;  // Each thread's own bytes, one behind the other.
   uint32_t local_stride = 0;
   const uint8_t* parameters = nullptr;
-  uint8_t* global = nullptr;  // The place where device address 0 would be.
+  uint8_t* global = nullptr;  // The host address that device address 0 would have.
   SharedShadow shared_shadow;
   GlobalShadow global_shadow;
   bool saves = false;  // Bytes are saved before they are overwritten: undo_log.h.
@@ -168,7 +168,7 @@ struct Launch {
   UnwrittenReads* unwritten_reads = nullptr;  // Null where they are not noted.
   std::atomic<bool> reads_unwritten{false};
   bool may_undo = false;
-  bool may_settle = false;   // Uncertain findings are checked by further runs: device.cc.
+  bool may_recheck = false;  // Uncertain findings are checked by further runs: device.cc.
   bool is_reversed = false;  // The warps of a block have their turns in the opposite order.
   int shared_byte = -1;      // The byte that fills shared memory before each block, or none.
   const std::unique_ptr<ShadowMemory>* shadows = nullptr;  // One for each worker.
@@ -194,6 +194,8 @@ struct Launch {
   size_t contexts_max = 1;  // Blocks that a worker may run concurrently.
   uint64_t blocks = 1;
   int64_t heap_left = 0;  // Bytes for malloc; kernels that call it have one worker.
+  // The workers share these members. None of them orders other memory: workers join before their
+  // results are read, so relaxed operations suffice where a loop uses them.
   std::atomic<uint64_t> next_block{0};
   std::atomic<int64_t> turns_left{0};
   const std::atomic<bool>* is_cancelled = nullptr;

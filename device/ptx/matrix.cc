@@ -3,7 +3,7 @@
 // Products of matrices by a warp: mma.sync and wmma.
 //
 // The elements of a matrix are spread over the lanes' registers: `g = lane / 4` and `t = lane % 4`
-// name the places, and a register holds as many elements of a row as fit into 32 bits. The
+// name the offsets, and a register holds as many elements of a row as fit into 32 bits. The
 // fragments become small matrices, a loop multiplies them, and the result is spread again. Sums are
 // exact or rounded once an element; GPUs truncate some of them.
 #include "ptx/fp8.h"
@@ -78,21 +78,21 @@ struct Operands {
   static constexpr int kRow = 4 * EA::kPer;
   static constexpr int kInA = M * K / (8 * kRow), kInB = K / kRow;  // Registers.
 
-  MC_INLINE void read_a(LaneWarp& w, const uint32_t* places) {
+  MC_INLINE void read_a(LaneWarp& w, const uint32_t* offsets) {
     constexpr int kRows = M / 8;
     for (int r = 0; r < kInA; ++r) {
       alignas(32) typename EA::Number numbers[8][kRow];
-      EA::row(w.at<uint32_t>(places[r]), numbers[0]);
+      EA::row(w.at<uint32_t>(offsets[r]), numbers[0]);
       for (int g = 0; g < 8; ++g) {
         memcpy(&a[r % kRows * 8 + g][r / kRows * kRow], numbers[g], sizeof numbers[g]);
       }
     }
   }
 
-  MC_INLINE void read_b(LaneWarp& w, const uint32_t* places) {
+  MC_INLINE void read_b(LaneWarp& w, const uint32_t* offsets) {
     for (int r = 0; r < kInB; ++r) {
       alignas(32) typename EB::Number numbers[8][kRow];
-      EB::row(w.at<uint32_t>(places[r]), numbers[0]);
+      EB::row(w.at<uint32_t>(offsets[r]), numbers[0]);
       for (int k = 0; k < kRow; ++k) {
         for (int g = 0; g < 8; ++g) b[r * kRow + k][g] = numbers[g][k];
       }
@@ -136,9 +136,9 @@ MC_INLINE void multiply(const Operands& operands, int32_t (&c)[M][8], uint32_t f
 
 // Words of c and d: two for each row of a lane; element e is at column 2 t + e % 2.
 template <class C, int M>
-MC_INLINE void read_sums(LaneWarp& w, const uint32_t* places, C (&c)[M][8]) {
+MC_INLINE void read_sums(LaneWarp& w, const uint32_t* offsets, C (&c)[M][8]) {
   for (int part = 0; part < M / 8; ++part) {
-    const C *even = w.at<C>(places[2 * part]), *odd = w.at<C>(places[2 * part + 1]);
+    const C *even = w.at<C>(offsets[2 * part]), *odd = w.at<C>(offsets[2 * part + 1]);
     C* row = c[8 * part];
     for (int l = 0; l < 32; ++l) {
       row[2 * l] = even[l];
@@ -148,9 +148,9 @@ MC_INLINE void read_sums(LaneWarp& w, const uint32_t* places, C (&c)[M][8]) {
 }
 
 template <class C, int M>
-MC_INLINE void write_sums(LaneWarp& w, const uint32_t* places, const C (&c)[M][8]) {
+MC_INLINE void write_sums(LaneWarp& w, const uint32_t* offsets, const C (&c)[M][8]) {
   for (int part = 0; part < M / 8; ++part) {
-    C *even = w.at<C>(places[2 * part]), *odd = w.at<C>(places[2 * part + 1]);
+    C *even = w.at<C>(offsets[2 * part]), *odd = w.at<C>(offsets[2 * part + 1]);
     const C* row = c[8 * part];
     for (int l = 0; l < 32; ++l) {
       even[l] = row[2 * l];
@@ -161,9 +161,9 @@ MC_INLINE void write_sums(LaneWarp& w, const uint32_t* places, const C (&c)[M][8
 
 // Halves of c and d: a word has both columns of a lane.
 template <int M>
-MC_INLINE void read_half_sums(LaneWarp& w, const uint32_t* places, float (&c)[M][8]) {
+MC_INLINE void read_half_sums(LaneWarp& w, const uint32_t* offsets, float (&c)[M][8]) {
   for (int r = 0; r < M / 8; ++r) {
-    const uint32_t* words = w.at<uint32_t>(places[r]);
+    const uint32_t* words = w.at<uint32_t>(offsets[r]);
     for (int l = 0; l < 64; ++l) {
       c[l / 8 + r * 8][l % 8] = HalfWords::of(words[l / 2], l % 2);
     }
@@ -171,9 +171,9 @@ MC_INLINE void read_half_sums(LaneWarp& w, const uint32_t* places, float (&c)[M]
 }
 
 template <int M>
-MC_INLINE void write_half_sums(LaneWarp& w, const uint32_t* places, const float (&c)[M][8]) {
+MC_INLINE void write_half_sums(LaneWarp& w, const uint32_t* offsets, const float (&c)[M][8]) {
   for (int r = 0; r < M / 8; ++r) {
-    F16* halves = w.at<F16>(places[r]);
+    F16* halves = w.at<F16>(offsets[r]);
     for (int l = 0; l < 64; ++l) halves[l] = narrow<F16>(c[l / 8 + r * 8][l % 8]);
   }
 }

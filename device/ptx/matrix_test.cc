@@ -4,7 +4,7 @@
 #include <bit>
 #include <cmath>
 
-#include "ptx/test_device.h"
+#include "ptx/testing/test_device.h"
 
 namespace mc::ptx {
 namespace {

@@ -101,11 +101,11 @@ Mask unnamed(const LaneWarp& w, const Step* s, const uint32_t* masks) {
   return lanes;
 }
 
-// Calls f with all lanes that the masks at a place name. The masks may differ, where each part of
+// Calls f with all lanes that the masks at an offset name. The masks may differ, where each part of
 // a warp has its own.
 template <class F>
-MC_INLINE const Step* by_masks(LaneWarp& w, const Step* s, uint32_t place, F f) {
-  const uint32_t* masks = w.at<uint32_t>(place);
+MC_INLINE const Step* by_masks(LaneWarp& w, const Step* s, uint32_t offset, F f) {
+  const uint32_t* masks = w.at<uint32_t>(offset);
   const Mask mask = members(w, s, masks);
   if (mask == kAllLanes) return together(w, s, mask, f);
   const Mask outside = unnamed(w, s, masks);

@@ -182,7 +182,7 @@ const Step* store(Warp& base, const Step* s) {
   return store_in<M, R, N>(w, s, space, bytes) ? s + 1 : stop_warp(w);
 }
 
-// .param variables of calls: a place in the frame, c bytes for each lane, at the immediate. The
+// .param variables of calls: an offset in the frame, c bytes for each lane, at the immediate. The
 // list has the registers, b is the bytes of each and e the width of its register.
 template <bool kLoads>
 const Step* access_frame(Warp& base, const Step* s) {

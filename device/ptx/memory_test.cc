@@ -104,8 +104,8 @@ Finding finding_at(int line) {
 TEST(PtxFindingLog, CountsEqualFindingsAndKeepsTheFirst) {
   FindingLog log;
   Finding first = finding_at(3), second = finding_at(3);
-  first.thread = ThreadPlace{{2, 0, 0}, {5, 0, 0}};
-  second.thread = ThreadPlace{{9, 0, 0}, {1, 0, 0}};
+  first.thread = ThreadPosition{{2, 0, 0}, {5, 0, 0}};
+  second.thread = ThreadPosition{{9, 0, 0}, {1, 0, 0}};
   log.add(first);
   log.add(second);
   log.add(finding_at(2));

@@ -92,7 +92,7 @@ struct Variable {
   Type type = Type::kNone;
   int64_t bytes = 0;
   int64_t align = 1;
-  int64_t offset = 0;       // A parameter's place among its function's parameters.
+  int64_t offset = 0;       // A parameter's offset among its function's parameters.
   bool is_dynamic = false;  // A launch gives the size of `extern .shared x[]`.
   bool is_external = false;
   std::vector<uint8_t> initial;  // The first ones; zeros follow.

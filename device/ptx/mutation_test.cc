@@ -7,8 +7,8 @@
 
 #include <cstdlib>
 
-#include "ptx/test_device.h"
 #include "ptx/testing/hostile.h"
+#include "ptx/testing/test_device.h"
 
 namespace mc::ptx {
 namespace {

@@ -142,7 +142,7 @@ struct MatrixKey {
 struct PlainHandlers {
   Handler guard, branch, indexed_branch, join, leave, give_back, call, indirect_call;
   Handler barrier, warp_barrier, shuffle, vote, match, redux, active_mask, elect;
-  Handler lacking;
+  Handler unsupported;
   Handler nothing, fence, fence_of_block, pause, trap, clock, sleep, builtin_call;
   Handler predicate, pack, convert_pack, is_space, rounded, frame_load, frame_store;
   Handler copy_async, copy_async_commit, copy_async_wait, load_matrix, load_matrix_transposed;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "core/check.h"
 #include "ptx/shadow.h"
 
 namespace mc::ptx {
@@ -59,6 +60,7 @@ class Search {
   }
 
   bool find_in(const SyncWord& word, size_t length) {
+    MC_CHECK(length <= word.log.size());  // Logs only grow.
     size_t& done = done_[&word];
     for (; done < length; ++done) {
       const Release& one = word.log[done];
@@ -180,6 +182,7 @@ void Order::publish(Block& block, std::span<Warp* const> warps) {
   std::vector<bool> is_here(num_warps);
   uint32_t of_block = 0;
   for (const Warp* warp : warps) {
+    MC_CHECK(warp->index < num_warps);
     is_here[warp->index] = true;
     row[warp->index] = std::max(row[warp->index], warp->order.device.own);
     of_block = std::max(of_block, warp->order.device.block);

@@ -6,7 +6,7 @@
 
 #include <set>
 
-#include "ptx/test_device.h"
+#include "ptx/testing/test_device.h"
 
 namespace mc::ptx {
 namespace {

@@ -268,7 +268,7 @@ void Parser::initial_symbol(Variable& variable, int64_t at, std::string symbol) 
     symbol = name();
     expect(")");
   }
-  if (relocation.bytes < 4) fail("an address needs 4 or 8 bytes");
+  if (relocation.bytes != 4 && relocation.bytes != 8) fail("an address needs 4 or 8 bytes");
   relocation.symbol = std::move(symbol);
   if (take("+")) relocation.offset = integer(0, limits_.variable_bytes_max, "an offset");
   if (take("-")) relocation.offset = -integer(0, limits_.variable_bytes_max, "an offset");

@@ -156,14 +156,14 @@ void Parser::body_item() {
 void Parser::location_directive() {
   const Token directive = next();
   const Location previous = location_;
-  const SourcePlace own = source_place();
+  const SourcePosition own = source_position();
   location_ = own.location;
   // Code that compilers merged from several lines has line 0.
   if (location_.line == 0) location_ = previous;
   if (main_file_ == 0) main_file_ = location_.file;
   while (!error_ && !ended() && lexer_.peek().line == directive.line) {
     if (next().text != "inlined_at") continue;
-    const SourcePlace caller = source_place();
+    const SourcePosition caller = source_position();
     if (location_.file == main_file_) continue;
     const auto outer = inlined_.find(caller.key());
     if (caller.location.file == main_file_) {
@@ -175,12 +175,12 @@ void Parser::location_directive() {
   }
 }
 
-Parser::SourcePlace Parser::source_place() {
-  SourcePlace place;
-  place.location.file = static_cast<int>(integer(0, INT32_MAX, ".loc"));
-  place.location.line = static_cast<int>(integer(0, INT32_MAX, ".loc"));
-  place.column = static_cast<int>(integer(0, INT32_MAX, ".loc"));
-  return place;
+Parser::SourcePosition Parser::source_position() {
+  SourcePosition position;
+  position.location.file = static_cast<int>(integer(0, INT32_MAX, ".loc"));
+  position.location.line = static_cast<int>(integer(0, INT32_MAX, ".loc"));
+  position.column = static_cast<int>(integer(0, INT32_MAX, ".loc"));
+  return position;
 }
 
 void Parser::register_directive() {

@@ -21,8 +21,8 @@
 
 namespace mc::ptx {
 
-// A family of registers, as `.reg .b32 %r<12>` declares one. Its members get their place among the
-// function's registers when they are first named, so that a huge count costs nothing.
+// A family of registers, as `.reg .b32 %r<12>` declares one. Its members get their numbers among
+// the function's registers when they are first named, so that a huge count costs nothing.
 struct RegisterFamily {
   Type type = Type::kNone;
   int64_t count = -1;  // -1: one register with the family's own name.
@@ -74,8 +74,8 @@ class Parser {
   void check_symbols();
 
   // Functions.
-  // A place as `.loc` has it.
-  struct SourcePlace {
+  // A position in the source, as `.loc` gives it.
+  struct SourcePosition {
     Location location;
     int column = 0;
     std::array<int, 3> key() const { return {location.file, location.line, column}; }
@@ -86,7 +86,7 @@ class Parser {
   void body(Function& function);
   void body_item();
   void location_directive();
-  SourcePlace source_place();
+  SourcePosition source_position();
   void register_directive();
   void body_variable(Space space);
   void label(const std::string& label);

@@ -6,7 +6,7 @@
 // operands are in a frame: for each register an array with one element a lane, so that a handler
 // is a loop over lanes which the compiler vectorises. Predicates are masks, one bit a lane.
 // Constants, parameters and special registers are arrays in the frame, too: a handler reads all
-// operands in one way. Registers whose lives do not overlap share a place.
+// operands in one way. Registers whose lives do not overlap share a row.
 //
 //   `frame`:  zeros | constants, parameters, tid... | registers | predicates | call parameters
 //
@@ -43,11 +43,11 @@ using Handler = const Step* (*)(Warp&, const Step*);
 
 struct Step {
   Handler run = nullptr;
-  uint32_t d = 0, a = 0, b = 0, c = 0, e = 0;  // Places in the frame; d is the result.
+  uint32_t d = 0, a = 0, b = 0, c = 0, e = 0;  // Offsets in the frame; d is the result.
   uint32_t flags = 0;                          // The handler's own.
   int64_t immediate = 0;
   const Step* target = nullptr;  // The target of a branch.
-  const Step* join = nullptr;    // The place where the lanes of a branch meet again; null: the end.
+  const Step* join = nullptr;  // The step at which the lanes of a branch meet again; null: the end.
   const uint32_t* list = nullptr;  // More frame offsets: vector parts, matrix fragments.
   const Code* callee = nullptr;
   int site = 0;         // An access's number in its program.
@@ -97,38 +97,16 @@ constexpr uint64_t kFunctionBase = uint64_t{0x7B} << kWindowShift;
 enum class Source : uint8_t {
   kConstant,
   kParameter,
-  kTidX,
-  kTidY,
-  kTidZ,
-  kNtidX,
-  kNtidY,
-  kNtidZ,
-  kCtaidX,
-  kCtaidY,
-  kCtaidZ,
-  kMultiprocessor,
-  kNctaidX,
-  kNctaidY,
-  kNctaidZ,
-  kLaneId,
-  kWarpId,
-  kNumWarps,
-  kLanesEqual,
-  kLanesLess,
-  kLanesLessEqual,
-  kLanesGreater,
-  kLanesGreaterEqual,
-  kSharedDynamic,
-  kSharedTotal,
-  kGridWorkspaceHigh,  // The upper half of an address: Launch::grid_workspace.
-  kGridWorkspaceLow,
+#define MC_SPECIAL(source, name, value) source,
+#include "ptx/specials.inc"
+#undef MC_SPECIAL
   kLocalAddress,  // The bits are an offset among the function's local variables.
   kUnset,         // Pseudo-random bytes; width 0 is a predicate.
 };
 
 // An array of the frame that is filled before the code runs.
 struct FrameValue {
-  uint32_t place = 0;
+  uint32_t offset = 0;
   int width = 4;
   Source source = Source::kConstant;
   uint64_t bits = 0;  // A constant, or a parameter's offset.
@@ -138,7 +116,7 @@ struct FrameValue {
 
 // A .param variable: for each lane, one after the other, its bytes.
 struct ParamArea {
-  uint32_t place = 0;
+  uint32_t offset = 0;
   uint32_t bytes = 0;
 };
 
@@ -164,15 +142,15 @@ struct Program {
   int lanes = 32;
   std::vector<std::unique_ptr<Code>> codes;  // The first one is the kernel's.
   std::vector<const Code*> callable;  // The index is the number in a function's address; or null.
-  std::vector<SharedArray> shared_arrays;  // In the order of their places.
+  std::vector<SharedArray> shared_arrays;  // In the order of their offsets.
   uint32_t shared_bytes = 0;               // Without the launch's dynamic part, behind them.
   uint32_t parameter_bytes = 0;
   uint32_t frame_bytes_max = 0;  // The largest of all codes.
   int granule_shift = 2;         // Log2 of the bytes per shadow word: the narrowest access.
   int num_sites = 0;
-  // A description of each instruction that the executor lacks; a thread that reaches it ends the
+  // A description of each instruction that is not supported; a thread that reaches it ends the
   // launch.
-  std::vector<std::string> lacks;
+  std::vector<std::string> unsupported;
   bool blocks_communicate = false;  // Global memory has atomics or strong accesses.
   bool has_strong_words = false;    // Loads or stores are strong, or words are exchanged.
   bool has_fences = false;          // Fences are of the device's scope.

@@ -3,7 +3,7 @@
 // The decoder's refusals: wrong PTX and unsupported instructions, by name and line.
 #include <gmock/gmock.h>
 
-#include "ptx/test_device.h"
+#include "ptx/testing/test_device.h"
 
 namespace mc::ptx {
 namespace {
@@ -170,7 +170,7 @@ TEST_F(Refusals, CountWhereAThreadReachesThem) {
   const LaunchReport ended = launch({.kernel = "k", .arguments = Arguments().add(reached)});
   EXPECT_FALSE(ended.is_complete);
   ASSERT_EQ(ended.findings.size(), 1U);
-  EXPECT_EQ(ended.findings[0].kind, FindingKind::kLacking);
+  EXPECT_EQ(ended.findings[0].kind, FindingKind::kUnsupported);
   EXPECT_THAT(ended.findings[0].detail, HasSubstr("PTX line 13: wgmma.fence"));
   EXPECT_EQ(get<int>(reached, 1)[0], 8);
 }

@@ -10,6 +10,7 @@
 #include <span>
 #include <utility>
 
+#include "core/check.h"
 #include "ptx/device.h"
 #include "ptx/lanes.h"
 
@@ -67,50 +68,27 @@ uint64_t parameter_bits(const FrameValue& value, const uint8_t* parameters) {
   return static_cast<uint64_t>(static_cast<int64_t>(bits << shift) >> shift);
 }
 
-// A special register that is the same for all threads of a block. Blocks are dealt to
-// multiprocessors in the order of their numbers.
-uint32_t special_of_block(const Block& block, Source source) {
-  if (source == Source::kMultiprocessor) {
-    return static_cast<uint32_t>(block.number % uint64_t{kMultiprocessors});
-  }
-  return block.id[static_cast<int>(source) - static_cast<int>(Source::kCtaidX)];
+// Blocks are dealt to multiprocessors in the order of their numbers.
+uint32_t multiprocessor_of(const Block& block) {
+  return static_cast<uint32_t>(block.number % uint64_t{kMultiprocessors});
 }
 
-// A special register of one lane. The headers of CUDA read there in which warp of 32 they are, also
-// in a warp of 128.
+// A special register of one lane.
 uint32_t special(const LaneWarp& w, Source source, int lane) {
   const Block& block = *w.block;
   const Launch& launch = *block.launch;
   const auto& [x, y, z] = launch.block;
   const uint32_t thread = static_cast<uint32_t>(w.thread(lane)), bits = 1U << (lane & 31);
-  // The order of Source, from kTidX on.
-  const uint32_t values[] = {thread % x,
-                             thread / x % y,
-                             thread / x / y,
-                             x,
-                             y,
-                             z,
-                             special_of_block(block, Source::kCtaidX),
-                             special_of_block(block, Source::kCtaidY),
-                             special_of_block(block, Source::kCtaidZ),
-                             special_of_block(block, Source::kMultiprocessor),
-                             launch.grid[0],
-                             launch.grid[1],
-                             launch.grid[2],
-                             thread % 32,
-                             thread / 32,
-                             (launch.threads + 31) / 32,
-                             bits,
-                             bits - 1,
-                             bits | (bits - 1),
-                             ~(bits | (bits - 1)),
-                             ~(bits - 1),
-                             launch.shared_dynamic,
-                             block.shared_bytes,
-                             static_cast<uint32_t>(launch.grid_workspace >> 32),
-                             static_cast<uint32_t>(launch.grid_workspace),
-                             w.local_base};
-  return values[static_cast<int>(source) - static_cast<int>(Source::kTidX)];
+  switch (source) {
+#define MC_SPECIAL(source, name, value) \
+  case Source::source:                  \
+    return value;
+#include "ptx/specials.inc"
+#undef MC_SPECIAL
+    default:
+      MC_CHECK(source == Source::kLocalAddress);
+      return w.local_base;
+  }
 }
 
 bool is_of_block(Source source) {
@@ -122,20 +100,20 @@ bool is_of_block(Source source) {
 // a large number of either sign, in any type.
 void fill_unset(const LaneWarp& w, const FrameValue& value, uint8_t* row) {
   constexpr uint8_t kBytes[] = {0xFF, 0x7B, 0xFB};
-  const uint64_t noise = noise_at(*w.block->launch, value.place);
+  const uint64_t noise = noise_at(*w.block->launch, value.offset);
   const size_t bits = value.width == 0 ? 1 : static_cast<size_t>(value.width) * 8;
   memset(row, kBytes[noise % std::size(kBytes)], bits * kLanes / 8);
 }
 
 void fill_value(const LaneWarp& w, const FrameValue& value, uint8_t* frame) {
-  uint8_t* row = frame + value.place;
+  uint8_t* row = frame + value.offset;
   if (value.source == Source::kConstant) return fill(row, value.width, value.bits);
   if (value.source == Source::kParameter) {
     return fill(row, value.width, parameter_bits(value, w.block->parameters));
   }
   if (value.source == Source::kUnset) return fill_unset(w, value, row);
   if (is_of_block(value.source)) {
-    return fill(row, value.width, special_of_block(*w.block, value.source));
+    return fill(row, value.width, special(w, value.source, 0));
   }
   for (int l = 0; l < kLanes; ++l) {
     const uint64_t bits = special(w, value.source, l) + value.bits;
@@ -163,6 +141,7 @@ void open(Context& context, Launch& launch, int worker) {
 }
 
 void start_warp(LaneWarp& w, uint8_t* frame, const Code& code, uint32_t threads) {
+  MC_CHECK(w.index * kLanes < threads);
   const uint32_t first = w.index * kLanes, left = threads - first;
   w.live = left >= kLanes ? kAllLanes : bit(static_cast<int>(left)) - 1;
   w.leaves.resize(1);
@@ -201,9 +180,9 @@ struct Waiting {
   uint32_t threads = 0;
   uint32_t expected = 0;  // 0: all live threads.
   int64_t reduced = 0;    // Threads whose predicate holds.
-  const Step* place = nullptr;
+  const Step* step = nullptr;
   const LaneWarp* warp = nullptr;
-  int thread = 0, other = -1;  // Not negative: that thread waits at another place.
+  int thread = 0, other = -1;  // Not negative: that thread waits at another step.
 };
 
 void add(Waiting& waiting, const LaneWarp& w, const Leaf& leaf) {
@@ -217,11 +196,11 @@ void add(Waiting& waiting, const LaneWarp& w, const Leaf& leaf) {
   if (s->flags & kBarrierCounts) {
     waiting.expected = reinterpret_cast<const uint32_t*>(leaf.frame + s->b)[lane];
   }
-  if (waiting.place == nullptr) {
-    waiting.place = s;
+  if (waiting.step == nullptr) {
+    waiting.step = s;
     waiting.warp = &w;
     waiting.thread = w.thread(lane);
-  } else if (waiting.place != s) {
+  } else if (waiting.step != s) {
     waiting.other = w.thread(lane);
   }
 }
@@ -260,6 +239,7 @@ void release(LaneBlock& block, uint32_t number, const Waiting& waiting, bool is_
     }
     if (is_here) here.push_back(&w);
   }
+  MC_CHECK(!here.empty());
   std::vector<WarpTime> arrived;
   std::erase_if(block.arrived, [&](const Arrival& one) {
     if (one.number == number) arrived.push_back(one.at);
@@ -305,10 +285,11 @@ bool open_barriers(LaneBlock& block) {
   for (uint32_t number = 0; number < kBarriers; ++number) {
     const Waiting& waiting = all[number];
     if (waiting.threads == 0) continue;
+    MC_CHECK(waiting.threads <= live);
     const uint32_t wanted = waiting.expected != 0 ? waiting.expected : live;
     if (waiting.threads + arrived_at(block, number) < wanted) continue;
     if (waiting.expected == 0 && waiting.other >= 0) {
-      report(block, *waiting.warp, waiting.place, FindingKind::kDivergentBarrier, waiting.thread,
+      report(block, *waiting.warp, waiting.step, FindingKind::kDivergentBarrier, waiting.thread,
              "threads of a block wait at different barriers", waiting.other);
       return true;
     }
@@ -339,6 +320,7 @@ bool run_warp(LaneWarp& w, int& idle) {
     const bool spins = rotates && index == w.current;
     ran = true;
     const Step* at = resume(w, index);
+    MC_CHECK(w.active != 0);
     while (at != nullptr) at = at->run(w, at);
     const bool goes_on = w.current == index && !w.leaves.empty() &&
                          w.leaves[static_cast<size_t>(index)].state == Leaf::State::kRuns;
@@ -413,6 +395,7 @@ int64_t turns_of_block(const LaneBlock& block) {
   const int64_t steps = std::ssize(block.warps[0].code->steps);
   const uint64_t price =
       kBlockPrice + block.warps.size() * static_cast<uint64_t>(steps / kStepsOfBranch);
+  MC_CHECK(block.launch->turn > 0 && !block.warps.empty());
   const auto turn = static_cast<uint64_t>(block.launch->turn);
   return static_cast<int64_t>((block.number + 1) * price / turn - block.number * price / turn);
 }
@@ -427,7 +410,9 @@ void pay_for_block(LaneBlock& block) {
 // ---- Blocks of a worker.
 class Worker {
  public:
-  Worker(Launch& launch, int number) : launch_(launch), number_(number) {}
+  Worker(Launch& launch, int number) : launch_(launch), number_(number) {
+    MC_CHECK(number >= 0 && number < launch.workers);
+  }
 
   void run() {
     int turns = 0;
@@ -443,6 +428,7 @@ class Worker {
       turn.swap(waiting_);
       for (Context* context : turn) advance(context);
     }
+    MC_CHECK(spare_.size() == all_.size());  // Each block has ended.
   }
 
  private:
@@ -481,6 +467,7 @@ class Worker {
     paused_max_ = has_paused && launch_.contexts_max > kPausedMax ? kPausedMax : 0;
     has_ended_ |= is_done;
     if (!is_done && context->block.is_late) {
+      MC_CHECK(late_ == nullptr);
       late_ = context;
     } else {
       (is_done ? spare_ : waiting_).push_back(context);

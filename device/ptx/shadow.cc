@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "core/check.h"
 #include "ptx/machine.h"
 #include "ptx/order.h"
 
@@ -68,6 +69,7 @@ void race(Block& block, const Warp& warp, const Step* step, uint32_t granule, in
           uint32_t word, const char* detail) {
   // Only one of several readers is recorded, which may be the thread itself.
   const int known = thread_of(word), other = known == thread ? -1 : known;
+  MC_CHECK(static_cast<uint32_t>(known) < block.threads);
   report_shared(block, warp, step, FindingKind::kSharedRace, granule, thread, other, detail);
 }
 
@@ -267,6 +269,7 @@ bool are_reads_unordered(const Block& block, Warp& warp, uint32_t since, uint32_
 
 void race_global(Block& block, const Warp& warp, const Step* step, uint64_t granule, int thread,
                  uint32_t who, const char* detail) {
+  MC_CHECK(who != kByWords);
   const bool is_unknown = is_thread(block, who, thread);  // Only one of several is recorded.
   report_global(block, warp, step, kGlobalBase + (granule << block.program->granule_shift), thread,
                 block_of(who), is_unknown ? -1 : thread_of(who), detail);
@@ -421,9 +424,9 @@ SeenWord* find_seen(Block& block, uint64_t granule) {
 
 void note_seen(Block& block, uint64_t granule) {
   SeenWord* known = find_seen(block, granule);
-  SeenWord& place =
+  SeenWord& entry =
       known != nullptr ? *known : block.order.seen[block.order.next_seen++ % kWordsSeen];
-  place = {granule, *block.now};
+  entry = {granule, *block.now};
 }
 
 void record_global(Block& block, const Warp& warp, uint64_t granule, uint32_t writer) {

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <set>
 
+#include "core/check.h"
 #include "ptx/program.h"
 
 namespace mc::ptx {
@@ -17,6 +18,7 @@ constexpr size_t kLinesKept = 1 << 19;
 }  // namespace
 
 Result<std::unique_ptr<UndoLog>> UndoLog::create(const GlobalMemory& memory, int workers) {
+  MC_CHECK(workers >= 1);
   const size_t lines = (memory.size() >> kLineShift) + 2;
   MC_TRY(Reserved marks, Reserved::create(lines * sizeof(uint32_t)), "undo log");
   return std::unique_ptr<UndoLog>(new UndoLog(std::move(marks), memory.origin(), workers));
@@ -43,6 +45,7 @@ void UndoLog::save(int worker, uint64_t address, uint64_t bytes) {
     copy.line = line;
     std::memcpy(copy.bytes.data(), origin_ + kGlobalBase + (line << kLineShift), copy.bytes.size());
     if (mark.compare_exchange_strong(seen, launch_)) {
+      MC_CHECK(worker >= 0 && static_cast<size_t>(worker) < saved_.size());
       saved_[static_cast<size_t>(worker)].push_back(copy);
     }
   }
@@ -50,6 +53,8 @@ void UndoLog::save(int worker, uint64_t address, uint64_t bytes) {
 
 bool UndoLog::workers_conflict(std::span<const std::unique_ptr<ShadowMemory>> shadows,
                                int granule_shift) const {
+  MC_CHECK(granule_shift >= 0 && granule_shift <= 2);
+  MC_CHECK(shadows.size() == saved_.size());
   const uint64_t parts = 4U >> granule_shift;  // Lines of the shadow for a line here.
   for (const auto& saved : saved_) {
     for (const Saved& one : saved) {
@@ -68,7 +73,7 @@ bool UndoLog::workers_conflict(std::span<const std::unique_ptr<ShadowMemory>> sh
   return false;
 }
 
-uint8_t* UndoLog::place_of(uint64_t line) const {
+uint8_t* UndoLog::data_of(uint64_t line) const {
   return origin_ + kGlobalBase + (line << kLineShift);
 }
 
@@ -80,13 +85,13 @@ std::vector<UndoLog::Saved> UndoLog::before() const {
 
 std::vector<UndoLog::Saved> UndoLog::written() const {
   std::vector<Saved> lines = before();
-  for (Saved& one : lines) std::memcpy(one.bytes.data(), place_of(one.line), one.bytes.size());
+  for (Saved& one : lines) std::memcpy(one.bytes.data(), data_of(one.line), one.bytes.size());
   return lines;
 }
 
 bool UndoLog::is_as(const std::vector<Saved>& written) const {
   const auto is_there = [this](const Saved& line) {
-    return std::memcmp(place_of(line.line), line.bytes.data(), line.bytes.size()) == 0;
+    return std::memcmp(data_of(line.line), line.bytes.data(), line.bytes.size()) == 0;
   };
   std::set<uint64_t> lines;
   for (const Saved& line : written) lines.insert(line.line);
@@ -101,7 +106,7 @@ bool UndoLog::is_as(const std::vector<Saved>& written) const {
 void UndoLog::restore() {
   for (const auto& saved : saved_) {
     for (const Saved& one : saved) {
-      std::memcpy(place_of(one.line), one.bytes.data(), one.bytes.size());
+      std::memcpy(data_of(one.line), one.bytes.data(), one.bytes.size());
     }
   }
 }

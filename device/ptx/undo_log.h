@@ -6,8 +6,10 @@
 // If a block fails, or writes what another block touches, the results depend on the order: the
 // launch is undone and runs again on one worker, whose order is always the same. A worker copies a
 // line of memory before its first write in a launch. If several workers copy a line, the copy of
-// the worker that marks the line first is kept; no worker writes before a mark. Only save() is
-// thread-safe.
+// the worker that marks the line first is kept; no worker writes before a mark. A mark is set by a
+// compare-exchange after the copy, and read with acquire: a worker that finds it set may write,
+// since the kept copy was made before. Only save() is thread-safe; the other functions run between
+// launches, when the workers' threads have been joined.
 #ifndef MC_PTX_UNDO_LOG_H_
 #define MC_PTX_UNDO_LOG_H_
 
@@ -42,7 +44,7 @@ class UndoLog {
   // The lines that the launch wrote, as they were before it.
   std::vector<Saved> before() const;
   // The bytes of a line.
-  uint8_t* place_of(uint64_t line) const;
+  uint8_t* data_of(uint64_t line) const;
   // The lines that the launch wrote, as they are now.
   std::vector<Saved> written() const;
   // True if memory equals the result of another launch, which began with the same bytes and was

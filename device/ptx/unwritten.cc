@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/check.h"
 #include "ptx/program.h"
 
 namespace mc::ptx {
@@ -43,7 +44,10 @@ void Unwritten::set(Extent bytes, bool value) {
   while (at < end) set_one();
 }
 
-void Unwritten::add(Extent bytes) { set(bytes, true); }
+void Unwritten::add(Extent bytes) {
+  MC_CHECK(kGlobalBase <= bytes.begin && bytes.begin < bytes.end);
+  set(bytes, true);
+}
 void Unwritten::remove(Extent bytes) { set(bytes, false); }
 
 void Unwritten::remove_written(const ShadowMemory& shadow, Extent bytes, int granule_shift) {
@@ -89,6 +93,7 @@ bool Unwritten::has_any(Extent bytes) const {
 }
 
 void Unwritten::copy(uint64_t to, Extent from) {
+  MC_CHECK(from.begin < from.end);
   const uint64_t size = from.end - from.begin;
   const Extent target{to, to + size};
   const bool has_followers = read_before(from) != nullptr;
@@ -111,6 +116,7 @@ void Unwritten::copy(uint64_t to, Extent from) {
 }
 
 void Unwritten::add_followers(Extent bytes, const std::shared_ptr<const Finding>& read) {
+  MC_CHECK(read != nullptr);
   if (followers_.size() >= kFollowersMax) return;
   add(bytes);
   followers_[bytes.begin] = {bytes.end, read};
@@ -148,7 +154,7 @@ Aftermath::Aftermath(const UndoLog& undo, const ShadowMemory& shadow, int granul
     : granule_shift_(granule_shift) {
   for (const UndoLog::Saved& one : undo.before()) {
     Line line{one.line, one.bytes, one.bytes, {}, {}};
-    std::memcpy(line.after.data(), undo.place_of(one.line), kLine);
+    std::memcpy(line.after.data(), undo.data_of(one.line), kLine);
     const uint64_t first = one.line << UndoLog::kLineShift;
     for (size_t k = 0; k < kLine; ++k) {
       const uint64_t granule = (first + k) >> granule_shift;
@@ -158,6 +164,8 @@ Aftermath::Aftermath(const UndoLog& undo, const ShadowMemory& shadow, int granul
     lines_.push_back(line);
   }
   std::ranges::sort(lines_, {}, &Line::number);
+  // The log has each line once, whichever workers wrote it.
+  MC_CHECK(std::ranges::adjacent_find(lines_, {}, &Line::number) == lines_.end());
 }
 
 const Aftermath::Line* Aftermath::find(uint64_t number) const {
@@ -169,6 +177,7 @@ const Aftermath::Line* Aftermath::find(uint64_t number) const {
 // (not both) is null if that run wrote nothing in the line.
 void Aftermath::add_differences(const Line* mine, const Line* other,
                                 std::vector<Extent>& found) const {
+  MC_CHECK(mine != nullptr || other != nullptr);
   const Line& any = mine != nullptr ? *mine : *other;
   const Bytes& after = mine != nullptr ? mine->after : any.before;
   const Bytes& after_other = other != nullptr ? other->after : any.before;
@@ -187,6 +196,7 @@ void Aftermath::add_differences(const Line* mine, const Line* other,
 }
 
 std::vector<Extent> Aftermath::differences(const Aftermath& other) const {
+  MC_CHECK(granule_shift_ == other.granule_shift_);
   std::vector<Extent> found;
   for (const Line& line : lines_) add_differences(&line, other.find(line.number), found);
   for (const Line& line : other.lines_) {
@@ -197,7 +207,7 @@ std::vector<Extent> Aftermath::differences(const Aftermath& other) const {
 
 void Aftermath::restore(const UndoLog& undo) const {
   for (const Line& line : lines_) {
-    std::memcpy(undo.place_of(line.number), line.after.data(), kLine);
+    std::memcpy(undo.data_of(line.number), line.after.data(), kLine);
   }
 }
 

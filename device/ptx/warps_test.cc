@@ -3,7 +3,7 @@
 // Collective operations in warps of 32 and of 128 lanes: testdata/warps.cu.
 #include <gmock/gmock.h>
 
-#include "ptx/test_device.h"
+#include "ptx/testing/test_device.h"
 
 namespace mc::ptx {
 namespace {

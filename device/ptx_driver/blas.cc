@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "check.h"
 #include "cuda/libraries.h"
 #include "ptx_driver/driver.h"
 
@@ -129,11 +130,12 @@ class Columns {
   std::vector<Sum> elements() const {
     std::vector<Sum> all(static_cast<size_t>(height_ * width_));
     const uint8_t* const from = host();
+    MC_CHECK(from != nullptr);
     for (int64_t y = 0; y < width_; ++y) {
       const uint8_t* const column_at = from + (column(y) - begin_);
       for (int64_t x = 0; x < height_; ++x) {
-        const int64_t place = matrix_.is_transposed ? x * width_ + y : y * height_ + x;
-        all[static_cast<size_t>(place)] = static_cast<Sum>(
+        const int64_t index = matrix_.is_transposed ? x * width_ + y : y * height_ + x;
+        all[static_cast<size_t>(index)] = static_cast<Sum>(
             load(column_at + static_cast<size_t>(x) * bytes_of(matrix_.type), matrix_.type));
       }
     }
@@ -153,11 +155,10 @@ class Columns {
 };
 
 CUresult refuse(ptx::FindingKind kind, size_t bytes) {
-  ptx::Finding finding;
-  finding.kind = kind;
-  finding.kernel = kName;
-  finding.detail = "a matrix of " + std::to_string(bytes) + " bytes is not within one allocation";
-  Driver::get().report().add(finding);
+  Driver::get().report().add(
+      {.kind = kind,
+       .kernel = kName,
+       .detail = "a matrix of " + std::to_string(bytes) + " bytes is not within one allocation"});
   return CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -165,11 +166,10 @@ CUresult refuse(ptx::FindingKind kind, size_t bytes) {
 void check_written(const Columns& columns) {
   for (int64_t y = 0; y < columns.width(); ++y) {
     if (!Driver::get().device().has_unwritten(columns.column(y), columns.column_bytes())) continue;
-    ptx::Finding finding;
-    finding.kind = ptx::FindingKind::kUnwrittenCopy;
-    finding.kernel = kName;
-    finding.detail = "a product has bytes that nothing wrote, and its output follows from them";
-    return Driver::get().report().add(finding);
+    return Driver::get().report().add(
+        {.kind = ptx::FindingKind::kUnwrittenCopy,
+         .kernel = kName,
+         .detail = "a product has bytes that nothing wrote, and its output follows from them"});
   }
 }
 

@@ -13,6 +13,7 @@
 #include <iterator>
 #include <utility>
 
+#include "core/check.h"
 #include "ptx_driver/description.h"
 #include "ptx_driver/driver.h"
 
@@ -54,11 +55,8 @@ mc::ptx::Extent extent(CUdeviceptr begin, size_t bytes) { return {begin, begin +
 // granularity.
 CUresult refuse(const char* what, mc::ptx::FindingKind kind, size_t bytes,
                 const char* why = "are not within one allocation") {
-  mc::ptx::Finding finding;
-  finding.kind = kind;
-  finding.kernel = what;
-  finding.detail = std::to_string(bytes) + " bytes " + why;
-  Driver::get().report().add(finding);
+  Driver::get().report().add(
+      {.kind = kind, .kernel = what, .detail = std::to_string(bytes) + " bytes " + why});
   return CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -167,7 +165,8 @@ CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset,
   }
   if (allocation.descriptor >= 0 &&
       !read_all(allocation.descriptor, host(address, bytes), bytes, offset)) {
-    static_cast<void>(driver.device().release(address));
+    const bool is_released = driver.device().release(address).has_value();
+    MC_CHECK(is_released);
     return CUDA_ERROR_INVALID_VALUE;
   }
   if (allocation.descriptor >= 0) {
@@ -198,7 +197,8 @@ CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) {
                                 mapping.bytes, mapping.offset)) {
       status = CUDA_ERROR_OPERATING_SYSTEM;
     }
-    static_cast<void>(driver.device().release(mapped));
+    const bool is_released = driver.device().release(mapped).has_value();
+    MC_CHECK(is_released && driver.bytes_used >= mapping.bytes);
     driver.bytes_used -= mapping.bytes;
   }
   driver.mappings.erase(first, last);

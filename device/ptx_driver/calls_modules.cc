@@ -141,10 +141,10 @@ CUresult cuModuleGetGlobal_v2(CUdeviceptr* address, size_t* bytes, CUmodule modu
                               const char* name) {
   const auto* known = reinterpret_cast<Module*>(module);
   const ptx::Device& device = Driver::get().device();
-  const auto place = device.variable(known->id, name);
+  const auto found = device.variable(known->id, name);
   const auto size = device.variable_bytes(known->id, name);
-  if (!place || !size) return CUDA_ERROR_NOT_FOUND;
-  *address = *place;
+  if (!found || !size) return CUDA_ERROR_NOT_FOUND;
+  *address = *found;
   *bytes = *size;
   return CUDA_SUCCESS;
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "check.h"
 #include "cuda/kernels.h"
 #include "ptx/program.h"
 #include "ptx_driver/driver.h"
@@ -23,14 +24,14 @@ const char* mc_executor_take_report() {
 
 // REQUIRES: no executor was created.
 void mc_executor_set_warp_threads(int threads) {
-  mc::ptx_driver::Driver::get().warp_threads = threads;
+  mc::ptx_driver::Driver::unstarted().warp_threads = threads;
 }
 
 // Uses the file as the device's memory; a trusted program maps parts of it at their device
 // addresses (client/managed.cc). Returns the device address of the file's first byte. REQUIRES:
 // no executor was created, and the file is as large as the address range.
 uint64_t mc_executor_share_memory(int descriptor) {
-  mc::ptx_driver::Driver::get().memory_descriptor = descriptor;
+  mc::ptx_driver::Driver::unstarted().memory_descriptor = descriptor;
   mc::ptx_driver::Driver::get().order.record();
   return mc::ptx::kGlobalBase;
 }
@@ -42,6 +43,7 @@ void mc_executor_set_device_name(const char* name) { mc::ptx_driver::Driver::get
 
 // Replaces these attributes of the H100 for the candidate's device.
 void mc_executor_describe(const int* attributes, const int* values, size_t count) {
+  MC_CHECK((attributes != nullptr && values != nullptr) || count == 0);
   std::map<CUdevice_attribute, int> others;
   for (size_t i = 0; i < count; ++i) {
     others[static_cast<CUdevice_attribute>(attributes[i])] = values[i];
@@ -67,6 +69,7 @@ void mc_executor_begin_call(uint64_t given_bytes) {
 }
 
 void mc_executor_end_call(const mc::ptx_driver::OutputPart* outputs, size_t count) {
+  MC_CHECK(outputs != nullptr || count == 0);
   mc::ptx_driver::Driver::get().end_call({outputs, count});
 }
 
@@ -75,6 +78,7 @@ void mc_executor_end_call(const mc::ptx_driver::OutputPart* outputs, size_t coun
 void mc_executor_note_operator(uint64_t target, uint64_t bytes, uint64_t extent,
                                const uint64_t* sources, size_t count) {
   mc::ptx::Device& device = mc::ptx_driver::Driver::get().device();
+  MC_CHECK(sources != nullptr || count == 0);
   uint8_t origins = count == 0 ? mc::ptx::kByFill : 0;
   for (size_t k = 0; k < count; ++k) origins |= device.origins(sources[k]);
   device.note_origins(target, bytes, origins);
@@ -82,10 +86,10 @@ void mc_executor_note_operator(uint64_t target, uint64_t bytes, uint64_t extent,
 }
 
 // Sets the number of threads that run a launch's blocks. REQUIRES: no executor was created.
-void mc_executor_use_workers(int workers) { mc::ptx_driver::Driver::get().workers = workers; }
+void mc_executor_use_workers(int workers) { mc::ptx_driver::Driver::unstarted().workers = workers; }
 
 // Counts the launches. REQUIRES: no executor was created.
-void mc_executor_count() { mc::ptx_driver::Driver::get().counts = true; }
+void mc_executor_count() { mc::ptx_driver::Driver::unstarted().counts = true; }
 
 // The counts since the last call, as lines of JSON; valid until the next call.
 const char* mc_executor_take_profile() {
@@ -96,7 +100,7 @@ const char* mc_executor_take_profile() {
 
 // Sets Driver::checks_copies and fresh_byte. REQUIRES: no executor was created.
 void mc_executor_check_copies(int fresh_byte) {
-  mc::ptx_driver::Driver::get().checks_copies = true;
+  mc::ptx_driver::Driver::unstarted().checks_copies = true;
   mc::ptx_driver::Driver::get().fresh_byte = fresh_byte;
 }
 
@@ -125,7 +129,7 @@ CUresult read_through(CUdeviceptr, uint64_t, CUdeviceptr, CUstream) {
   return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-void begin_command(uint64_t place) { ptx_driver::Driver::get().report().set_place(place); }
+void begin_command(uint64_t location) { ptx_driver::Driver::get().report().set_location(location); }
 void note_refused_copy(uint64_t bytes) { ptx_driver::Driver::get().report_refused_copy(bytes); }
 void note_host_access(const HostAccess& access) {
   ptx_driver::Driver::get().note_host_access(access);

@@ -10,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/check.h"
 #include "core/demangle.h"
 #include "ptx_driver/description.h"
 
@@ -45,21 +46,16 @@ CUresult fault_of(ptx::FindingKind kind) {
   }
 }
 
-ptx::Finding fault_of_host(ptx::FindingKind kind, const char* name, std::string detail) {
-  ptx::Finding finding;
-  finding.kind = kind;
-  finding.kernel = name;
-  finding.detail = std::move(detail);
-  return finding;
+// The name of queued work in a text: "[memcpy]", or that of a kernel.
+std::string name_of_work(const std::string& work) {
+  return work.starts_with('[') ? work : demangle(work);
 }
 
 ptx::Finding stream_race(const std::string& name, const std::string& other) {
-  ptx::Finding finding;
-  finding.kind = ptx::FindingKind::kStreamRace;
-  finding.kernel = name;
-  finding.detail = "uses bytes that " + (other.starts_with('[') ? other : demangle(other)) +
-                   " of another stream uses, and nothing orders the two";
-  return finding;
+  return {.kind = ptx::FindingKind::kStreamRace,
+          .kernel = name,
+          .detail = "uses bytes that " + name_of_work(other) +
+                    " of another stream uses, and nothing orders the two"};
 }
 
 uint64_t volume(const std::array<uint32_t, 3>& three) {
@@ -85,7 +81,7 @@ std::string line_of(const std::string& kernel, const KernelProfile& profile) {
                   {"atomics", json_of(counts.atomics)},
                   {"shared_passes", counts.shared_passes},
                   {"shared_passes_least", counts.shared_passes_least}};
-  return line.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return text_of_line(line);
 }
 
 }  // namespace
@@ -93,6 +89,16 @@ std::string line_of(const std::string& kernel, const KernelProfile& profile) {
 Driver& Driver::get() {
   static auto* driver = new Driver;  // Never freed: calls may come while the process ends.
   return *driver;
+}
+
+ptx::Device& Driver::device() {
+  MC_CHECK(device_ != nullptr);
+  return *device_;
+}
+
+Driver& Driver::unstarted() {
+  MC_CHECK(get().device_ == nullptr);
+  return get();
 }
 
 CUresult Driver::start() {
@@ -133,6 +139,7 @@ void Driver::begin_call(uint64_t given_bytes) {
 }
 
 void Driver::end_call(std::span<const OutputPart> outputs) {
+  MC_CHECK(launches_ >= launches_before_);
   is_in_call_ = false;
   CallRecord record{.number = ++calls_,
                     .launches = launches_ - launches_before_,
@@ -160,9 +167,10 @@ void Driver::check_unwritten(uint64_t address, uint64_t bytes) {
   const auto read = device_->unwritten_read(address, bytes);
   if (read != nullptr) report_.add(*read);
   if (checks_copies && read == nullptr && device_->has_unwritten(address, bytes)) {
-    report_.add(fault_of_host(ptx::FindingKind::kUnwrittenCopy, "[memcpy]",
-                              "bytes that nothing wrote reach the host, and its output follows "
-                              "from them"));
+    report_.add({.kind = ptx::FindingKind::kUnwrittenCopy,
+                 .kernel = "[memcpy]",
+                 .detail = "bytes that nothing wrote reach the host, and its output follows from "
+                           "them"});
   }
 }
 
@@ -170,15 +178,16 @@ void Driver::note_host_access(const device::HostAccess& access) {
   if (!checks_copies) return;  // The program is not a checked one.
   const std::string what = access.writes != 0 ? "the host writes " : "the host reads ";
   if (access.is_managed == 0) {
-    return report_.add(fault_of_host(ptx::FindingKind::kHostAccess, "[host]",
-                                     what + "memory that only the device has"));
+    return report_.add({.kind = ptx::FindingKind::kHostAccess,
+                        .kernel = "[host]",
+                        .detail = what + "memory that only the device has"});
   }
   const auto other = order.host_touches(access);
   if (!other) return;
-  report_.add(fault_of_host(ptx::FindingKind::kHostRace, "[host]",
-                            what + "managed memory that " +
-                                (other->starts_with('[') ? *other : demangle(*other)) +
-                                " uses, and did not wait for it"));
+  report_.add({.kind = ptx::FindingKind::kHostRace,
+               .kernel = "[host]",
+               .detail = what + "managed memory that " + name_of_work(*other) +
+                         " uses, and did not wait for it"});
 }
 
 void Driver::note_host_write(uint64_t address, uint64_t bytes) {
@@ -187,18 +196,15 @@ void Driver::note_host_write(uint64_t address, uint64_t bytes) {
 
 void Driver::report_refused_copy(uint64_t bytes) {
   if (fault_ != CUDA_SUCCESS) return;
-  report_.add(fault_of_host(ptx::FindingKind::kOutOfBoundsRead, "[memcpy]",
-                            std::to_string(bytes) +
-                                " bytes are not within the device's memory: a pointer of the "
-                                "host, or the wrong direction"));
+  report_.add({.kind = ptx::FindingKind::kOutOfBoundsRead,
+               .kernel = "[memcpy]",
+               .detail = std::to_string(bytes) +
+                         " bytes are not within the device's memory: a pointer of the host, or "
+                         "the wrong direction"});
 }
 
 void Driver::report_refusal(const std::string& kernel, std::string why) {
-  ptx::Finding finding;
-  finding.kind = ptx::FindingKind::kLaunchLimit;
-  finding.kernel = kernel;
-  finding.detail = std::move(why);
-  report_.add(finding);
+  report_.add({.kind = ptx::FindingKind::kLaunchLimit, .kernel = kernel, .detail = std::move(why)});
 }
 
 CUresult Driver::refuse(const std::string& kernel, std::string why) {
@@ -230,7 +236,7 @@ CUresult Driver::launch(ptx::LaunchOptions options, double occupancy) {
   const auto ending = std::ranges::find_if(
       report->findings, [](const ptx::Finding& one) { return ptx::ends_launch(one.kind); });
   if (ending == report->findings.end()) return fault_ = CUDA_ERROR_LAUNCH_FAILED;
-  if (ending->kind == ptx::FindingKind::kLacking) return CUDA_ERROR_NOT_SUPPORTED;
+  if (ending->kind == ptx::FindingKind::kUnsupported) return CUDA_ERROR_NOT_SUPPORTED;
   // A launch that could not begin is not a sticky error.
   if (ending->kind == ptx::FindingKind::kLaunchLimit) return CUDA_ERROR_INVALID_VALUE;
   return fault_ = fault_of(ending->kind);

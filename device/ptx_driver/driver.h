@@ -99,11 +99,13 @@ class Driver {
  public:
   // The process's one driver, since functions of the driver API have no parameter for it.
   static Driver& get();
+  // The driver for a setting that the device reads as it is created.  REQUIRES: no start() yet.
+  static Driver& unstarted();
 
-  // Creates the device; called once.
+  // Creates the device, at the first call.
   CUresult start();
   // REQUIRES: start() succeeded.
-  ptx::Device& device() { return *device_; }
+  ptx::Device& device();
   Report& report() { return report_; }
 
   // Runs the work now, or records it if the stream is being captured.  After a kernel's fault each

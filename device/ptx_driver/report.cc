@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/check.h"
 #include "core/demangle.h"
 #include "ptx/origin.h"
 
@@ -18,7 +19,7 @@ using ptx::FindingKind;
 
 constexpr size_t kLinesBytesMax = 1 << 18;
 
-// The names of findings in verdicts (docs/verdict.md), which the emulator uses, too.
+// The names of findings in verdicts (docs/verdict.md).
 std::string_view kind_in_verdicts(FindingKind kind) {
   switch (kind) {
     case FindingKind::kUnwrittenShared:
@@ -70,15 +71,20 @@ std::string text_of(const ptx::Finding& finding) {
 
 }  // namespace
 
+std::string text_of_line(const Json& line) {
+  return line.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 void Report::add(const ptx::Finding& finding) {
-  if (finding.kind == FindingKind::kLacking) return add_unsupported(finding.kernel, finding.detail);
+  if (finding.kind == FindingKind::kUnsupported)
+    return add_unsupported(finding.kernel, finding.detail);
   const std::string_view kind = kind_in_verdicts(finding.kind);
   Json line{{"kind", kind},
             {"kernel", demangle(finding.kernel)},
             {"file", finding.file},
             {"line", finding.line},
             {"detail", text_of(finding)}};
-  const uint64_t caller = finding.line == 0 ? place_.load() : 0;
+  const uint64_t caller = finding.line == 0 ? location_.load() : 0;
   if (caller != 0) line["place"] = caller;
   if (finding.thread) {
     line["block"] = triple(finding.thread->block);
@@ -88,11 +94,10 @@ void Report::add(const ptx::Finding& finding) {
   // All reads of unwritten bytes in one line are one finding.
   const std::string_view detail =
       finding.kind == FindingKind::kUnwrittenGlobal ? "" : std::string_view(finding.detail);
-  const std::string place = std::string(kind) + " " + finding.kernel + " " + finding.file + ":" +
-                            std::to_string(finding.line) + " " + std::to_string(caller) + " " +
-                            std::string(detail);
-  if (seen_.insert(place).second)
-    add_line(line.dump(-1, ' ', false, Json::error_handler_t::replace));
+  const std::string key = std::string(kind) + " " + finding.kernel + " " + finding.file + ":" +
+                          std::to_string(finding.line) + " " + std::to_string(caller) + " " +
+                          std::string(detail);
+  if (seen_.insert(key).second) add_line(text_of_line(line));
 }
 
 void CallRecord::add(uint8_t origins, uint64_t bytes) {
@@ -105,6 +110,7 @@ void CallRecord::add(uint8_t origins, uint64_t bytes) {
 }
 
 void Report::add(const CallRecord& record) {
+  MC_CHECK(record.number > 0);
   const Json line{{"call", record.number},
                   {"launches", record.launches},
                   {"kernel_us", record.kernel_us},
@@ -117,13 +123,13 @@ void Report::add(const CallRecord& record) {
                   {"unknown_reads", 0},
                   {"reads_given", record.reads_given}};
   const std::lock_guard lock(mutex_);
-  add_line(line.dump());
+  add_line(text_of_line(line));
 }
 
 void Report::add_unsupported(const std::string& kernel, const std::string& detail) {
   const Json line{{"kind", "unsupported"}, {"kernel", demangle(kernel)}, {"detail", detail}};
   const std::lock_guard lock(mutex_);
-  add_line(line.dump(-1, ' ', false, Json::error_handler_t::replace));
+  add_line(text_of_line(line));
 }
 
 void Report::add_line(std::string line) {

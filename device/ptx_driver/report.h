@@ -12,6 +12,8 @@
 #include <set>
 #include <string>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "ptx/finding.h"
 
 namespace mc::ptx_driver {
@@ -30,14 +32,17 @@ struct CallRecord {
   void add(uint8_t origins, uint64_t bytes);
 };
 
+// A line of the report, whatever bytes the names of a candidate have.
+std::string text_of_line(const nlohmann::json& line);
+
 class Report {
  public:
   void add(const ptx::Finding& finding);
   void add(const CallRecord& record);
   // Adds an unsupported construct; called each time that a kernel reaches it.
   void add_unsupported(const std::string& kernel, const std::string& detail);
-  // Sets the Header::place of the host call that queued the work.
-  void set_place(uint64_t place) { place_ = place; }
+  // Sets the Header::location of the host call that queued the work.
+  void set_location(uint64_t location) { location_ = location; }
   // Returns the lines since the last take().
   std::string take();
   // Forgets all findings, for the next candidate.
@@ -46,10 +51,10 @@ class Report {
  private:
   void add_line(std::string line);
 
-  std::atomic<uint64_t> place_{0};
+  std::atomic<uint64_t> location_{0};
   std::mutex mutex_;
   std::string lines_;           // Guarded by mutex_, like the next member.
-  std::set<std::string> seen_;  // Kinds and places.
+  std::set<std::string> seen_;  // Kinds and locations.
 };
 
 }  // namespace mc::ptx_driver

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/check.h"
+
 namespace mc::ptx_driver {
 namespace {
 
@@ -83,10 +85,11 @@ Clock StreamOrder::clock_of(CUstream stream) const {
 }
 
 std::optional<std::string> StreamOrder::access(StreamWork work) {
+  MC_CHECK(is_recording_ && known_.contains(current_));
   // Work before the host's last wait for a stream is ordered before all later work.
   std::erase_if(history_, [this](const Record& one) {
     const bool is_before = one.tick <= tick_in(host_by_stream_, one.stream);
-    if (is_before) num_extents_ -= extents_of(one.work.bytes);
+    if (is_before) drop_extents(one);
     return is_before;
   });
   std::optional<std::string> found;
@@ -100,11 +103,17 @@ std::optional<std::string> StreamOrder::access(StreamWork work) {
   return found;
 }
 
+void StreamOrder::drop_extents(const Record& one) {
+  const size_t extents = extents_of(one.work.bytes);
+  MC_CHECK(num_extents_ >= extents);
+  num_extents_ -= extents;
+}
+
 void StreamOrder::add(StreamWork work) {
   num_extents_ += extents_of(work.bytes);
   history_.push_back({current_, ticks_[current_], std::move(work)});
   while (history_.size() > kRecordsMax || num_extents_ > kExtentsMax) {
-    num_extents_ -= extents_of(history_.front().work.bytes);
+    drop_extents(history_.front());
     history_.pop_front();
   }
 }

@@ -76,6 +76,8 @@ class StreamOrder {
   };
   static CUstream usual(CUstream stream);
   void add(StreamWork work);
+  // Called before a record leaves the history.
+  void drop_extents(const Record& one);
   bool is_blocking(CUstream stream) const;
 
   bool is_recording_ = false;

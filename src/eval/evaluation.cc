@@ -74,7 +74,7 @@ Evaluation::Evaluation(const EvaluationContext& context, const PreparedCandidate
   verdict_.seed = context.key.derive({candidate.id, candidate.answer, prepared.task.code});
 }
 
-Evaluation::~Evaluation() { end_candidate(); }
+Evaluation::~Evaluation() { static_cast<void>(end_candidate()); }
 
 task::Verdict Evaluation::run() {
   MC_CHECK(judge_ == nullptr && !passed_);  // It runs once.
@@ -291,7 +291,9 @@ Stage Evaluation::measure() {
   // The process that is timed is started after a strict run.  A candidate that keeps much memory is
   // started again, too: an evaluation must not request memory while it holds some.
   const bool keeps_much = kept_by_candidate(judge_->plan().call_memory) > kKeptBytesMax;
-  if (!is_timed() || context_.options.strict || keeps_much) end_candidate();
+  if (!is_timed() || context_.options.strict || keeps_much) {
+    MC_TRY_VOID(end_candidate(), "measure");
+  }
   if (measured.check_error && !context_.is_second) return *measured.check_error;
   if (is_crowded_out(measured.outcome) && !context_.is_second) {
     return Error{ErrorCode::kUnavailable, "it could send no descriptor"};
@@ -390,7 +392,7 @@ Stage Evaluation::time() {
   MC_CHECK(candidate_ != nullptr && device_ != nullptr);
   auto stage = timing.run(*candidate_, *device_);
   const bool is_its_doing = !stage && context_.is_second && device_->has_ended();
-  end_candidate();
+  MC_TRY_VOID(end_candidate(), "time");
   if (is_its_doing) return EarlyOutcome(execute::ended_device(stage.error()));
   std::ranges::copy(timing.stage_times(), std::back_inserter(verdict_.telemetry.stages));
   if (!stage) return stage.error();
@@ -401,9 +403,9 @@ Stage Evaluation::time() {
 }
 
 // A clean device process goes on to serve another candidate.
-void Evaluation::end_candidate() {
+Status Evaluation::end_candidate() {
   candidate_.reset();
-  context_.executor.give_back_device(std::move(device_));
+  return context_.executor.give_back_device(std::move(device_));
 }
 
 std::string judge_key_of(const PreparedCandidate& prepared) {

@@ -86,7 +86,7 @@ class Evaluation {
   const task::Correctness& correctness() const;
   Stage strict();
   Stage time();
-  void end_candidate();
+  Status end_candidate();
   execute::Program program();
   execute::Program located_program();
 

@@ -61,7 +61,7 @@ Result<Strict::EarlyOutcome> Strict::repeat(int number) {
                                 derive_seed(subject_.seed, label + " schedule")),
       "measure");
   measured.candidate.reset();
-  context_.executor.give_back_device(std::move(measured.device));
+  MC_TRY_VOID(context_.executor.give_back_device(std::move(measured.device)), "measure");
   if (measured.check_error && !context_.is_second) return *measured.check_error;
   if (std::holds_alternative<task::Passed>(measured.outcome)) return EarlyOutcome();
   return EarlyOutcome(std::move(measured.outcome));

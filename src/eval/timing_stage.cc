@@ -42,7 +42,7 @@ execute::Stage<task::Performance> TimingStage::run(execute::Session& candidate,
   MC_TRY(const timing::TimedProcess other, baseline(), "baseline");
   turn.reset();
   MC_TRY(auto stage, compare({"time", {&candidate, &device}, other}), "time");
-  end_baseline();
+  MC_TRY_VOID(end_baseline(), "baseline");
   auto* outcome = std::get_if<task::Outcome>(&stage);
   const auto after = device.used();
   if (after && !context_.run_policy.operators.contains("*")) {
@@ -126,11 +126,11 @@ Result<timing::TimedProcess> TimingStage::baseline() {
   return timing::TimedProcess{&again_->session, again_->device.get()};
 }
 
-void TimingStage::end_baseline() {
-  if (!again_) return;
+Status TimingStage::end_baseline() {
+  if (!again_) return ok();
   auto device = std::move(again_->device);
   again_.reset();
-  context_.executor.give_back_device(std::move(device));
+  return context_.executor.give_back_device(std::move(device));
 }
 
 // The part of cache keys for the device and its driver: "GPU-…; 580.65.06".

@@ -60,7 +60,7 @@ class TimingStage {
   };
   execute::Stage<Timed> compare(const Processes& processes);
   Result<timing::TimedProcess> baseline();
-  void end_baseline();
+  Status end_baseline();
   timing::Provenance owners_of(const Timed& timed) const;
   std::string device_and_driver() const;
   Status find_device_speed();

@@ -11,7 +11,8 @@ namespace {
 
 using Seconds = std::chrono::duration<double>;
 
-constexpr double kCloseSeconds = 2;  // A kernel that runs longer is killed with the process.
+constexpr int kFailedCheckExit = 70;  // The exit code after a failed MC_CHECK (device/check.h).
+constexpr double kCloseSeconds = 2;   // A kernel that runs longer is killed with the process.
 
 // Enough for two doubles: correct answers of models read 4 bytes.  Sixteen sums of floats are known
 // to suffice to compute the last step of a loss on the host.
@@ -42,8 +43,12 @@ std::optional<task::Outcome> forbidden_by(const worker::DeviceUsedResponse& used
 CallResult DeviceProcess::call(const std::string& request, const Fd* region,
                                std::optional<double> limit_s) {
   CallResult result = session_.call(request, region, Seconds(limit_s.value_or(limit_s_)));
-  has_ended_ = has_ended_ || std::holds_alternative<ProcessEnd>(result) ||
-               std::holds_alternative<LimitExceeded>(result);
+  const auto* end = std::get_if<ProcessEnd>(&result);
+  has_ended_ = has_ended_ || end != nullptr || std::holds_alternative<LimitExceeded>(result);
+  if (end != nullptr && end->exit_code == kFailedCheckExit) {
+    failed_check_ = Error{ErrorCode::kUnavailable,
+                          "a check in the device process failed: " + session_.output_tail()};
+  }
   return result;
 }
 
@@ -141,6 +146,7 @@ CallResult DeviceProcess::take_call(int64_t index, const worker::Tree& outputs) 
 }
 
 bool DeviceProcess::close() {
+  if (has_ended_) return false;
   limit_s_ = kCloseSeconds;
   const auto closed = call(worker::DeviceCloseRequest{});
   return closed && closed->body.is_clean;

@@ -98,6 +98,9 @@ class DeviceProcess {
   // Stops serving the candidate, whose process must have ended.  True if the process may serve
   // another candidate.
   bool close();
+  // The error where a check in the process's own code failed (MC_CHECK in device/check.h) instead
+  // of a response: a defect of this project, for which no candidate is to blame.
+  const std::optional<Error>& failed_check() const { return failed_check_; }
 
  private:
   CallResult call(const std::string& request, const Fd* region = nullptr,
@@ -108,6 +111,7 @@ class DeviceProcess {
   Session session_;
   double limit_s_;
   bool has_ended_ = false;
+  std::optional<Error> failed_check_;
   std::string report_;
 };
 

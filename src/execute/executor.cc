@@ -249,10 +249,14 @@ Status Executor::probe_device() {
   return ok();
 }
 
-void Executor::give_back_device(std::unique_ptr<DeviceProcess> device) {
-  if (device == nullptr || !device->close()) return;
+Status Executor::give_back_device(std::unique_ptr<DeviceProcess> device) {
+  if (device == nullptr) return ok();
+  const bool is_clean = device->close();  // Notices an end that only the candidate's process met.
+  if (device->failed_check()) return *device->failed_check();
+  if (!is_clean) return ok();
   const std::lock_guard lock(idle_->mutex);
   idle_->devices.push_back(std::move(device));
+  return ok();
 }
 
 Result<Session> Executor::judge(Acquire acquire) {
@@ -278,17 +282,18 @@ Result<Measured> Executor::measure(CandidateProcess candidate, const Program& pr
   auto measured = Measurement(limits_, program, judge, policy, schedule_seed,
                               std::move(candidate.session), *device)
                       .run(pause);
-  if (!measured && device->has_ended()) {
+  if (measured && limits_.is_recorded) measured->recording = device->recording();
+  if (measured && measured->candidate) {
+    measured->device = std::move(device);
+    return measured;
+  }
+  const bool has_ended = device->has_ended();
+  MC_TRY_VOID(give_back_device(std::move(device)), "measure");
+  if (!measured && has_ended) {
     Measured ended;
     ended.outcome = ended_device(measured.error());
     ended.check_error = measured.error();
     return ended;
-  }
-  if (measured && limits_.is_recorded) measured->recording = device->recording();
-  if (measured && measured->candidate) {
-    measured->device = std::move(device);
-  } else {
-    give_back_device(std::move(device));
   }
   return measured;
 }
@@ -308,8 +313,9 @@ Result<Tried> Executor::measure_last(const Program& program, Judge& judge, const
   auto tried = Measurement(limits, program, judge, policy, schedule_seed,
                            std::move(candidate.session), *device)
                    .run_last();
-  if (!tried && device->has_ended()) return Tried{ended_device(tried.error())};
-  give_back_device(std::move(device));
+  const bool has_ended = device->has_ended();
+  MC_TRY_VOID(give_back_device(std::move(device)), "measure");
+  if (!tried && has_ended) return Tried{ended_device(tried.error())};
   return tried;
 }
 
@@ -366,7 +372,7 @@ Stage<CandidateProcess> Executor::start_candidate(const Program& program, Judge&
              .start(),
          "candidate");
   if (auto* outcome = std::get_if<task::Outcome>(&started)) {
-    give_back_device(std::move(candidate.device));
+    MC_TRY_VOID(give_back_device(std::move(candidate.device)), "candidate");
     return Started(std::move(*outcome));
   }
   return Started(

@@ -242,8 +242,9 @@ class Executor {
   Status probe_device();
   // Ends the idle device processes.
   void end_idle();
-  // Keeps a device process for another candidate, if it is clean.
-  void give_back_device(std::unique_ptr<DeviceProcess> device);
+  // Keeps a device process for another candidate, if it is clean.  An error where one of its checks
+  // failed (DeviceProcess::failed_check): the candidate's outcome does not count then.
+  Status give_back_device(std::unique_ptr<DeviceProcess> device);
   Stage<CandidateProcess> start_candidate(const Program& program, Judge& judge,
                                           const RunPolicy& policy, uint64_t schedule_seed);
 

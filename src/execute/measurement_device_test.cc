@@ -3,11 +3,13 @@
 // Measurement with the counts and copies of the device process.
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <variant>
 
 #include "execute/device_process.h"
+#include "execute/executor.h"
 #include "execute/measurement.h"
 #include "worker/fakes/fake_worker.h"
 
@@ -46,6 +48,17 @@ class DeviceMeasurement : public testing::Test {
     DeviceProcess device(devices_.session(), 10);
     return Measurement(limits_, program_, judge, policy_, 5, candidates_.session(), device)
         .run([](Session&) {});
+  }
+  // The same by an executor, which decides what the end of the device process means.
+  Result<Measured> measure_by_executor() {
+    Judge judge(judges_.session(), plan_);
+    CandidateProcess candidate{candidates_.session(),
+                               std::make_unique<DeviceProcess>(devices_.session(), 10)};
+    const auto spawn = [this](Role, const ChildLimits&) -> Result<Session> {
+      return candidates_.session();  // No process is started.
+    };
+    Executor executor(Zygotes{spawn}, nullptr, limits_);
+    return executor.measure(std::move(candidate), program_, judge, policy_, 5);
   }
   template <typename Outcome>
   Outcome decided() {
@@ -147,6 +160,32 @@ TEST_F(DeviceMeasurement, OutputsThatAreNotOnTheDeviceFailTheCandidate) {
 TEST_F(DeviceMeasurement, AFailureOfTheDeviceProcessIsAnError) {
   devices_.fail<Put>(worker::Reaction(ProcessEnd{9, 0}));
   EXPECT_FALSE(measure());
+}
+
+constexpr int kFailedCheckExit = 70;  // The number is that of device/check.h.
+
+TEST_F(DeviceMeasurement, BlamesTheCandidateForTheEndOfTheDeviceProcess) {
+  devices_.fail<Put>(worker::ProcessEnd{0, 1});
+  const auto measured = measure_by_executor();
+  ASSERT_TRUE(measured);
+  EXPECT_EQ(std::get<task::Crashed>(measured->outcome).exception->type, "DeviceProcessEnded");
+}
+
+TEST_F(DeviceMeasurement, BlamesNoCandidateForAFailedCheckInTheDeviceProcess) {
+  devices_.fail<Put>(worker::ProcessEnd{0, kFailedCheckExit});
+  const auto measured = measure_by_executor();
+  ASSERT_FALSE(measured);
+  EXPECT_NE(measured.error().message.find("a check in the device process failed"),
+            std::string::npos);
+}
+
+// The candidate's process may be the only one that waits for the device process.
+TEST_F(DeviceMeasurement, FindsAFailedCheckAfterTheCandidatesOwnEnd) {
+  candidates_.fail<Forward>(worker::ProcessEnd{0, 1});
+  devices_.fail<worker::DeviceCloseRequest>(worker::ProcessEnd{0, kFailedCheckExit});
+  EXPECT_FALSE(measure_by_executor());
+  devices_.say<worker::DeviceCloseRequest>({});
+  EXPECT_TRUE(measure_by_executor());
 }
 
 }  // namespace

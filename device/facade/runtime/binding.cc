@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Conversions between Python and C++ for the candidate's binding, compiled against the user's
-// PyTorch. The allocator is in shim_arena.cc, the recording of operations in shim_record.cc.
+// PyTorch. The recording of operations is in record.cc.
 #include <Python.h>
 
 #include <ATen/ATen.h>
@@ -298,7 +298,6 @@ void mc_shim_tuple_set(McShimObject* tuple, size_t index, McShimObject* item) {
 void mc_shim_list_set(McShimObject* list, size_t index, McShimObject* item) {
   PyList_SET_ITEM(as_python(list), static_cast<Py_ssize_t>(index), as_python(item));
 }
-void mc_shim_retain(McShimObject* object) { Py_XINCREF(as_python(object)); }
 void mc_shim_release(McShimObject* object) { Py_XDECREF(as_python(object)); }
 
 void mc_shim_set_error(int kind, const char* message) {

@@ -398,14 +398,14 @@ const char* mc_init_calls(void) {
   return c.json.c_str();
 }
 
-void mc_init_end_build(const char* excused) {
+void mc_init_end_build(const char* allowed_calls) {
   Construction& c = construction();
   const std::lock_guard lock(c.mutex);
-  std::istringstream stream(excused);
+  std::istringstream stream(allowed_calls);
   for (std::string line; std::getline(stream, line);) {
     for (auto mark = c.marks.begin(); mark != c.marks.end();) {
-      const bool is_excused = mark->second.build == c.build && mark->second.scaled_by == line;
-      mark = is_excused ? c.marks.erase(mark) : std::next(mark);
+      const bool is_allowed = mark->second.build == c.build && mark->second.scaled_by == line;
+      mark = is_allowed ? c.marks.erase(mark) : std::next(mark);
     }
   }
   c.calls.clear();

@@ -27,9 +27,9 @@ void mc_init_pause(int is_paused);
 // results; 0 if the operator only scaled a draw or a constant: [{"mul.Tensor[300]": 1},
 // {"mul.Tensor[300]": 0}].
 const char* mc_init_calls(void);
-// Call this when the module is imported or a model constructed; draws that the excused calls scaled
-// are not followed.
-void mc_init_end_build(const char* excused);
+// Call this when the module is imported or a model constructed; draws that the allowed calls scaled
+// are not followed: signatures as in mc_init_calls(), one per line.
+void mc_init_end_build(const char* allowed_calls);
 // The calls that scaled draws which still exist, themselves or as copies: {"mul.Tensor[300]": 2}.
 const char* mc_init_computed(void);
 

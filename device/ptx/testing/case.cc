@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <cstring>
 
-#include "ptx/testing/twin.h"
-#include "ptx/testing/twin_values.h"
+#include "ptx/testing/reference.h"
+#include "ptx/testing/reference_values.h"
 
 namespace mc::ptx {
 namespace {
@@ -135,16 +135,16 @@ Result<std::vector<uint8_t>> CaseRunner::run_executor(const Case& one) const {
   return output;
 }
 
-Result<std::vector<uint8_t>> CaseRunner::run_twin(const Case& one) const {
-  std::vector<TwinMemory> memory = {{kInputAddress, one.input}, {kOutputAddress, {}}};
+Result<std::vector<uint8_t>> CaseRunner::run_reference(const Case& one) const {
+  std::vector<ReferenceMemory> memory = {{kInputAddress, one.input}, {kOutputAddress, {}}};
   memory[1].bytes.resize(static_cast<size_t>(one.output_bytes));
   const Arguments arguments = Arguments().add(kInputAddress).add(kOutputAddress);
-  MC_TRY_VOID(ptx::run_twin({.module = *parsed_,
-                             .kernel = one.name,
-                             .grid = one.grid,
-                             .block = one.block,
-                             .parameters = arguments.bytes()},
-                            memory),
+  MC_TRY_VOID(ptx::run_reference({.module = *parsed_,
+                                  .kernel = one.name,
+                                  .grid = one.grid,
+                                  .block = one.block,
+                                  .parameters = arguments.bytes()},
+                                 memory),
               one.name);
   return std::move(memory[1].bytes);
 }

@@ -8,7 +8,7 @@
 // open. Many cases share one PTX module, so that a GPU's compiler is started once for all of them.
 //
 //   MC_TRY(const CaseRunner runner, CaseRunner::create(module), "load");
-//   const auto a = runner.run_executor(module.cases[0]), b = runner.run_twin(module.cases[0]);
+//   const auto a = runner.run_executor(module.cases[0]), b = runner.run_reference(module.cases[0]);
 //   if (a && b) puts(describe_difference(module.cases[0], *a, *b).c_str());
 #ifndef MC_PTX_TESTING_CASE_H_
 #define MC_PTX_TESTING_CASE_H_
@@ -78,14 +78,14 @@ class Random {
 std::string describe_difference(const Case& one, std::span<const uint8_t> expected,
                                 std::span<const uint8_t> actual);
 
-// Runs the cases of one module by the executor and by the twin.
+// Runs the cases of one module by the executor and by the reference.
 class CaseRunner {
  public:
   // Returns kInvalidInput if the module does not parse.
   static Result<CaseRunner> create(const CaseModule& module, DeviceOptions options = {});
   // Returns the output, or an error if the executor refuses the kernel or finds a fault.
   Result<std::vector<uint8_t>> run_executor(const Case& one) const;
-  Result<std::vector<uint8_t>> run_twin(const Case& one) const;
+  Result<std::vector<uint8_t>> run_reference(const Case& one) const;
 
  private:
   CaseRunner() = default;

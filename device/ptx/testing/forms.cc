@@ -6,7 +6,7 @@
 #include <map>
 #include <sstream>
 
-#include "ptx/testing/twin_values.h"
+#include "ptx/testing/reference_values.h"
 
 namespace mc::ptx {
 namespace {

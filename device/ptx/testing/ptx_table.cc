@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ptx_table: the table of instructions and generated kernels, for the executor, the twin and a GPU.
+// ptx_table: the table of instructions and generated kernels, for the executor, the reference and a
+// GPU.
 //
-//   ptx_table --check                 executor against twin
+//   ptx_table --check                 executor against reference
 //   ptx_table --write DIR             NAME.ptx and NAME.in for each module, and index.json
 //   python3 lab/gpu/ptx_table.py DIR       on a machine with a GPU: makes NAME.out
-//   ptx_table --compare DIR           executor and twin against NAME.out
+//   ptx_table --compare DIR           executor and reference against NAME.out
 //
 // --seed N and --count N choose the generated kernels (1 and 1000), each --without TEXT a form that
 // they do not have, --only TEXT the cases whose names or modules contain a text. --write and
@@ -137,7 +138,7 @@ class Comparison {
 };
 
 int check(const std::vector<CaseModule>& modules) {
-  Comparison comparison("executor against twin");
+  Comparison comparison("executor against reference");
   for (const CaseModule& module : modules) {
     const Result<CaseRunner> runner = CaseRunner::create(module);
     if (!runner) {
@@ -145,7 +146,7 @@ int check(const std::vector<CaseModule>& modules) {
       return 2;
     }
     for (const Case& one : module.cases) {
-      comparison.add(one, runner->run_twin(one), runner->run_executor(one));
+      comparison.add(one, runner->run_reference(one), runner->run_executor(one));
     }
   }
   return comparison.report() ? 0 : 1;
@@ -153,7 +154,7 @@ int check(const std::vector<CaseModule>& modules) {
 
 int compare_with_files(const std::vector<CaseModule>& modules,
                        const std::filesystem::path& directory) {
-  Comparison executor("GPU against executor"), twin("GPU against twin");
+  Comparison executor("GPU against executor"), reference("GPU against reference");
   for (const CaseModule& module : modules) {
     const std::vector<uint8_t> all = read_file(directory / (module.name + ".out"));
     if (read_file(directory / (module.name + ".in")) != joined_inputs(module)) {
@@ -174,12 +175,12 @@ int compare_with_files(const std::vector<CaseModule>& modules,
       }
       const std::vector<uint8_t> output(all.begin() + at, all.begin() + at + one.output_bytes);
       executor.add(one, output, runner->run_executor(one));
-      twin.add(one, output, runner->run_twin(one));
+      reference.add(one, output, runner->run_reference(one));
       at += aligned(one.output_bytes);
     }
   }
-  const bool executor_agrees = executor.report(), twin_agrees = twin.report();
-  return executor_agrees && twin_agrees ? 0 : 1;
+  const bool executor_agrees = executor.report(), reference_agrees = reference.report();
+  return executor_agrees && reference_agrees ? 0 : 1;
 }
 
 // Prints the text of one kernel.

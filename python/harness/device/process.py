@@ -30,7 +30,7 @@ GRANULARITY = 2 << 20
 OUTPUTS_BYTES_MAX = 64 << 30
 CALLS_MAX = 1024
 ITEMS_MAX = 256
-_ITEMISED = 2  # Executor::Manner
+_ITEMISED = 2  # Executor::BatchKind
 _NO_ROOM = -2  # Executor::kNoRoom
 _CALL_BYTES = ("inputs_bytes", "outputs_bytes")
 

@@ -76,7 +76,6 @@ McShimObject* mc_shim_list_new(size_t size);
 // Takes ownership of `item`.
 void mc_shim_tuple_set(McShimObject* tuple, size_t index, McShimObject* item);
 void mc_shim_list_set(McShimObject* list, size_t index, McShimObject* item);
-void mc_shim_retain(McShimObject* object);
 void mc_shim_release(McShimObject* object);
 
 enum McShimError {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // For tests: a device with a module of testdata/, and arrays on it.
-#ifndef MC_PTX_TEST_DEVICE_H_
-#define MC_PTX_TEST_DEVICE_H_
+#ifndef MC_PTX_TESTING_TEST_DEVICE_H_
+#define MC_PTX_TESTING_TEST_DEVICE_H_
 
 #include <gmock/gmock.h>
 
@@ -87,4 +87,4 @@ class Kernels : public testing::Test {
 
 }  // namespace mc::ptx
 
-#endif  // MC_PTX_TEST_DEVICE_H_
+#endif  // MC_PTX_TESTING_TEST_DEVICE_H_

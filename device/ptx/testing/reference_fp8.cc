@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ptx/testing/twin_fp8.h"
+#include "ptx/testing/reference_fp8.h"
 
 #include <cmath>
 
-#include "ptx/testing/twin_values.h"
+#include "ptx/testing/reference_values.h"
 
 namespace mc::ptx {
 namespace {

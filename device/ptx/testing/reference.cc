@@ -4,7 +4,7 @@
 // one instruction of one thread. At a collective instruction a thread enters the state kWaits
 // without advancing; meet() finds complete groups of waiting threads, executes the instruction for
 // all of them and lets them continue after it.
-#include "ptx/testing/twin.h"
+#include "ptx/testing/reference.h"
 
 #include <algorithm>
 #include <bit>
@@ -13,8 +13,8 @@
 #include <optional>
 #include <span>
 
-#include "ptx/testing/twin_matrix.h"
-#include "ptx/testing/twin_values.h"
+#include "ptx/testing/reference_matrix.h"
+#include "ptx/testing/reference_values.h"
 
 namespace mc::ptx {
 namespace {
@@ -66,14 +66,14 @@ bool is_barrier(const Instruction& one) {
   return (one.opcode == "bar" && !one.has("warp")) || one.opcode == "barrier";
 }
 
-class Twin {
+class Reference {
  public:
-  Twin(const TwinLaunch& launch, std::vector<TwinMemory>& memory)
+  Reference(const ReferenceLaunch& launch, std::vector<ReferenceMemory>& memory)
       : launch_(launch), memory_(memory) {}
 
   Status run() {
     kernel_ = launch_.module.find_function(launch_.kernel);
-    if (kernel_ == nullptr || kernel_->is_declaration) return invalid("twin: no such kernel");
+    if (kernel_ == nullptr || kernel_->is_declaration) return invalid("reference: no such kernel");
     place_variables();
     const uint32_t blocks = launch_.grid[0] * launch_.grid[1] * launch_.grid[2];
     for (block_ = 0; block_ < blocks && !error_; ++block_) run_block();
@@ -88,7 +88,7 @@ class Twin {
                                ? ""
                                : " at \"" + present_->full_name() + "\", PTX line " +
                                      std::to_string(present_->text_line);
-    error_ = Error{code, "twin: " + what + at};
+    error_ = Error{code, "reference: " + what + at};
   }
 
   // Variables.
@@ -151,8 +151,8 @@ class Twin {
 
   // Memory.
 
-  uint8_t* in_list(std::vector<TwinMemory>& list, uint64_t address, size_t size) {
-    for (TwinMemory& one : list) {
+  uint8_t* in_list(std::vector<ReferenceMemory>& list, uint64_t address, size_t size) {
+    for (ReferenceMemory& one : list) {
       const uint64_t offset = address - one.address;
       if (address >= one.address && offset + size <= one.bytes.size()) {
         return one.bytes.data() + offset;
@@ -878,9 +878,9 @@ class Twin {
     }
   }
 
-  const TwinLaunch& launch_;
-  std::vector<TwinMemory>& memory_;
-  std::vector<TwinMemory> variables_;
+  const ReferenceLaunch& launch_;
+  std::vector<ReferenceMemory>& memory_;
+  std::vector<ReferenceMemory> variables_;
   std::map<std::string, uint64_t> addresses_;
   std::vector<const Variable*> dynamic_;
   uint64_t shared_bytes_ = 0;
@@ -898,8 +898,8 @@ class Twin {
 
 }  // namespace
 
-Status run_twin(const TwinLaunch& launch, std::vector<TwinMemory>& memory) {
-  return Twin(launch, memory).run();
+Status run_reference(const ReferenceLaunch& launch, std::vector<ReferenceMemory>& memory) {
+  return Reference(launch, memory).run();
 }
 
 }  // namespace mc::ptx

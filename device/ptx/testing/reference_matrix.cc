@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ptx/testing/twin_matrix.h"
+#include "ptx/testing/reference_matrix.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <string>
 
-#include "ptx/testing/twin_values.h"
+#include "ptx/testing/reference_values.h"
 
 namespace mc::ptx {
 namespace {

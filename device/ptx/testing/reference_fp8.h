@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// 8-bit floats of the twin: each of the 256 codes is tried, and the nearest one taken.
-#ifndef MC_PTX_TESTING_TWIN_FP8_H_
-#define MC_PTX_TESTING_TWIN_FP8_H_
+// 8-bit floats of the reference: each of the 256 codes is tried, and the nearest one taken.
+#ifndef MC_PTX_TESTING_REFERENCE_FP8_H_
+#define MC_PTX_TESTING_REFERENCE_FP8_H_
 
 #include <cstdint>
 #include <span>
@@ -19,4 +19,4 @@ uint64_t convert_fp8(const Instruction& one, std::span<const uint64_t> sources);
 
 }  // namespace mc::ptx
 
-#endif  // MC_PTX_TESTING_TWIN_FP8_H_
+#endif  // MC_PTX_TESTING_REFERENCE_FP8_H_

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The executor against the twin: each form of an instruction, kernels of memory and meetings, and
-// random kernels. MC_PTX_KERNELS and MC_PTX_SEED choose how many random ones and which (100 and 1).
+// The executor against the reference: each form of an instruction, kernels of memory and meetings,
+// and random kernels. MC_PTX_KERNELS and MC_PTX_SEED choose how many random ones and which (100 and
+// 1).
 #include <gmock/gmock.h>
 
 #include <bit>
@@ -10,8 +11,8 @@
 #include <string>
 
 #include "ptx/testing/case.h"
-#include "ptx/testing/twin.h"
-#include "ptx/testing/twin_values.h"
+#include "ptx/testing/reference.h"
+#include "ptx/testing/reference_values.h"
 
 namespace mc::ptx {
 namespace {
@@ -24,21 +25,21 @@ uint64_t number_of_environment(const char* name, uint64_t otherwise) {
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
-// The difference between the executor's and the twin's output, or an error; empty if equal.
+// The difference between the executor's and the reference's output, or an error; empty if equal.
 std::string difference_of(const CaseRunner& runner, const Case& one,
                           const std::vector<uint8_t>& expected) {
   const Result<std::vector<uint8_t>> actual = runner.run_executor(one);
   return actual ? describe_difference(one, expected, *actual) : actual.error().message;
 }
 
-// The executor with one worker and with two, against one run of the twin.
+// The executor with one worker and with two, against one run of the reference.
 void expect_agreement(const std::vector<CaseModule>& modules) {
   for (const CaseModule& module : modules) {
     const Result<CaseRunner> runner = CaseRunner::create(module);
     const Result<CaseRunner> two = CaseRunner::create(module, {.workers = 2});
     ASSERT_TRUE(runner && two) << module.name;
     for (const Case& one : module.cases) {
-      const Result<std::vector<uint8_t>> expected = runner->run_twin(one);
+      const Result<std::vector<uint8_t>> expected = runner->run_reference(one);
       ASSERT_TRUE(expected) << expected.error().message;
       EXPECT_THAT(difference_of(*runner, one, *expected), IsEmpty());
       EXPECT_THAT(difference_of(*two, one, *expected), IsEmpty()) << "with two workers";
@@ -46,9 +47,9 @@ void expect_agreement(const std::vector<CaseModule>& modules) {
   }
 }
 
-TEST(InstructionTable, ExecutorAndTwinAgree) { expect_agreement(table_cases()); }
+TEST(InstructionTable, ExecutorAndReferenceAgree) { expect_agreement(table_cases()); }
 
-TEST(GeneratedKernels, ExecutorAndTwinAgree) {
+TEST(GeneratedKernels, ExecutorAndReferenceAgree) {
   GenerateOptions options;
   options.seed = number_of_environment("MC_PTX_SEED", 1);
   options.count = static_cast<int>(number_of_environment("MC_PTX_KERNELS", 100));
@@ -100,9 +101,9 @@ void expect_fact(const Fact& fact) {
   std::vector<uint8_t> expected(static_cast<size_t>(one.output_bytes));
   std::memcpy(expected.data(), &fact.result, expected.size());
   EXPECT_THAT(difference_of(*runner, one, expected), IsEmpty()) << "the executor";
-  const Result<std::vector<uint8_t>> twin = runner->run_twin(one);
-  ASSERT_TRUE(twin) << twin.error().message;
-  EXPECT_THAT(describe_difference(one, expected, *twin), IsEmpty()) << "the twin";
+  const Result<std::vector<uint8_t>> reference = runner->run_reference(one);
+  ASSERT_TRUE(reference) << reference.error().message;
+  EXPECT_THAT(describe_difference(one, expected, *reference), IsEmpty()) << "the reference";
 }
 
 TEST(GpuResult, ReluMakesPlusZeroOfMinusZero) {
@@ -130,7 +131,7 @@ TEST(GpuResult, Tf32KeepsTheUpperBitsOfANan) {
 }
 
 // Encode rounds as the hardware of the host does.
-TEST(TwinValues, RoundsToFloat32AsTheHostDoes) {
+TEST(ReferenceValues, RoundsToFloat32AsTheHostDoes) {
   Random random(3);
   for (int k = 0; k < 20000; ++k) {
     const double value = std::bit_cast<double>(random.bits());
@@ -140,7 +141,7 @@ TEST(TwinValues, RoundsToFloat32AsTheHostDoes) {
   }
 }
 
-TEST(TwinValues, RoundsHalfwayCasesByTheMode) {
+TEST(ReferenceValues, RoundsHalfwayCasesByTheMode) {
   struct Row {
     double value;
     RoundingMode mode;
@@ -160,26 +161,26 @@ std::string kernel(const std::string& body) {
   return ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k()\n{\n" + body + "\n}\n";
 }
 
-std::string error_of_twin(const std::string& body, uint32_t threads) {
+std::string error_of_reference(const std::string& body, uint32_t threads) {
   const Result<Module> module = parse(kernel(body));
   EXPECT_TRUE(module) << module.error().message;
   if (!module) return "";
-  std::vector<TwinMemory> memory;
-  const Status status = run_twin({.module = *module,
-                                  .kernel = "k",
-                                  .block = {threads, 1, 1},
-                                  .parameters = {},
-                                  .steps_max = 1000},
-                                 memory);
+  std::vector<ReferenceMemory> memory;
+  const Status status = run_reference({.module = *module,
+                                       .kernel = "k",
+                                       .block = {threads, 1, 1},
+                                       .parameters = {},
+                                       .steps_max = 1000},
+                                      memory);
   return status ? "" : status.error().message;
 }
 
-TEST(Twin, ReportsWhatIsWrongWithItsLine) {
-  EXPECT_THAT(error_of_twin(".reg .b64 %l; mov.u64 %l, 64;\nst.global.b32 [%l], 1;", 1),
+TEST(Reference, ReportsWhatIsWrongWithItsLine) {
+  EXPECT_THAT(error_of_reference(".reg .b64 %l; mov.u64 %l, 64;\nst.global.b32 [%l], 1;", 1),
               HasSubstr("an access out of bounds at \"st.global.b32\", PTX line 7"));
-  EXPECT_THAT(error_of_twin("bar.sync 0, 64;", 32), HasSubstr("no thread can go on"));
-  EXPECT_THAT(error_of_twin("$a: bra $a;", 1), HasSubstr("too many steps"));
-  EXPECT_THAT(error_of_twin("trap;", 1), HasSubstr("a trap"));
+  EXPECT_THAT(error_of_reference("bar.sync 0, 64;", 32), HasSubstr("no thread can go on"));
+  EXPECT_THAT(error_of_reference("$a: bra $a;", 1), HasSubstr("too many steps"));
+  EXPECT_THAT(error_of_reference("trap;", 1), HasSubstr("a trap"));
 }
 
 }  // namespace

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Values of the twin: what one instruction of PTX computes from the bits of its sources.
+// Values of the reference: what one instruction of PTX computes from the bits of its sources.
 //
-// This is the arithmetic of the slow interpreter (twin.h), written from the PTX ISA's definition of
-// each instruction and sharing nothing with the executor. A value is 64 bits, of which a type reads
-// the low ones. Floating point is computed as the exact result and one rounding: encode() rounds to
-// any format, and sums, products and quotients come from double with its last bit made sticky.
-#ifndef MC_PTX_TESTING_TWIN_VALUES_H_
-#define MC_PTX_TESTING_TWIN_VALUES_H_
+// This is the arithmetic of the slow interpreter (reference.h), written from the PTX ISA's
+// definition of each instruction and sharing nothing with the executor. A value is 64 bits, of
+// which a type reads the low ones. Floating point is computed as the exact result and one rounding:
+// encode() rounds to any format, and sums, products and quotients come from double with its last
+// bit made sticky.
+#ifndef MC_PTX_TESTING_REFERENCE_VALUES_H_
+#define MC_PTX_TESTING_REFERENCE_VALUES_H_
 
 #include <cstdint>
 #include <span>
@@ -30,8 +31,8 @@ enum class RoundingMode : uint8_t { kNearest, kZero, kDown, kUp, kAway };
 // are not among the types.
 uint64_t encode(long double value, Type type, RoundingMode mode);
 
-// The result of an instruction that reads only its sources. False if the twin does not know it.
-// The carry is the flag CC.CF.
+// The result of an instruction that reads only its sources. False if the reference does not know
+// it. The carry is the flag CC.CF.
 bool compute(const Instruction& one, std::span<const uint64_t> sources, bool& carry,
              uint64_t& result);
 
@@ -43,4 +44,4 @@ bool combine(const Instruction& one, uint64_t old, uint64_t b, uint64_t c, uint6
 
 }  // namespace mc::ptx
 
-#endif  // MC_PTX_TESTING_TWIN_VALUES_H_
+#endif  // MC_PTX_TESTING_REFERENCE_VALUES_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ptx/testing/twin_values.h"
+#include "ptx/testing/reference_values.h"
 
 #include <algorithm>
 #include <bit>
@@ -8,7 +8,7 @@
 #include <limits>
 #include <string>
 
-#include "ptx/testing/twin_fp8.h"
+#include "ptx/testing/reference_fp8.h"
 
 namespace mc::ptx {
 namespace {
