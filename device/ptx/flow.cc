@@ -67,7 +67,8 @@ Mask condition(LaneWarp& w, const Step* s) {
   return predicate(w, s, s->a, kNegated);
 }
 
-// The present leaf waits at a step for the children that it will be divided into.
+// The present leaf stays and waits at `at`, since its children rejoin there and it goes on with the
+// lanes that arrived.
 int become_parent(LaneWarp& w, const Step* at) {
   wait(w, Leaf::State::kWaitsForChildren, at);
   current(w).arrived = 0;

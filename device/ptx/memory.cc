@@ -22,7 +22,7 @@ struct Registers {
       _Pragma("GCC ivdep") for (int l = 0; l < lanes; ++l) to[l] = static_cast<R>(row[l * N + k]);
     }
   }
-  // The same element for lanes of a run.
+  // The lanes of a run that is no row have one address, so one read of memory serves all of them.
   MC_INLINE void put_all(int first, const uint8_t* memory) {
     const M* one = reinterpret_cast<const M*>(memory);
     for (int k = 0; k < N; ++k) {

@@ -50,7 +50,8 @@ int64_t waiting_of(const LiveState& state) {
   return std::max<int64_t>(0, state.loop.num_waiting - state.num_preparing - state.num_measuring);
 }
 
-// The remaining time in seconds, at the speed so far; empty before any work is done.
+// The estimated remaining time in seconds.  Verdicts of earlier commands took none of elapsed_s, so
+// only work of this command gives a speed; without any the result is empty.
 std::optional<double> left_of(const LiveState& state) {
   const LiveWork work = work_of(state);
   if (work.done <= 0) return std::nullopt;

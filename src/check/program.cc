@@ -36,7 +36,8 @@ constexpr const char* kArchitecture = "90";
 constexpr const char* kUnsupported = "unsupported";
 constexpr const char* kUnwrittenCopy = "uninitialised_copy";
 constexpr const char* kAddressTool = "/usr/bin/addr2line";  // Installed together with the linker.
-// The bytes of new memory in three runs; the first two must be equal.
+// The byte that fills new memory in each of three runs.  It is the same in the first two, so that
+// a word that differs between them is not blamed on new memory.
 constexpr int kFreshBytes[] = {0x00, 0x00, 0x3F};
 constexpr size_t kProgramBytesMax = size_t{2} << 30;
 constexpr compile::CompileLimits kCompileLimits{.cpu_s = 300, .memory_bytes = int64_t{8} << 30};

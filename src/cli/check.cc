@@ -172,7 +172,7 @@ void print_profile(const Json& profile) {
   }
 }
 
-// `ended` describes how the program or the command ended.
+// `ended` says how the program or the command ended; the report does not contain it.
 void print_summary(const Json& report, std::string_view ended) {
   for (const Json& finding : report["findings"]) print_finding(finding);
   if (!report["profile"].empty()) print_profile(report["profile"]);

@@ -72,7 +72,8 @@ Status run_stream(const EvalArguments& arguments, const CLI::App& command, const
   return ok();
 }
 
-// The recording of the only verdict, when it exists.
+// The recording of the only verdict.  It stays empty if the verdict was decided before the
+// candidate had a device, and is an error if the recording failed.
 using Recorded = std::optional<Result<eval::Recording>>;
 
 // Sets the options for a recording: the candidate is not timed, and is compiled so that any device

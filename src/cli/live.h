@@ -3,9 +3,12 @@
 // Live: the display of a running benchmark: a bar on standard error, and with --json events on
 // standard output (bench/live.h).
 //
-//   Live live(run_name, Live::Events::kNone, verdicts_before, options.turns);
-//   LivePipeline evaluator(options, live);
-//   SamplingLoop(run, items, options, [&](const auto& progress) { live.observe(progress); })
+//   Live live(run_name, Live::Events::kNone, verdicts_before, turns);
+//   SamplingLoop loop(run, items, sampling, [&](const auto& done) { live.observe(done); });
+//   MC_TRY(SamplingPlan plan, loop.plan(sampler), "bench");
+//   live.begin(plan);
+//   LivePipeline evaluator(eval_options, live);
+//   auto end = loop.run(sampler, [&] { return evaluator.open(); });
 #ifndef MC_CLI_LIVE_H_
 #define MC_CLI_LIVE_H_
 

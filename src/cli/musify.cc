@@ -82,7 +82,8 @@ void print_change(std::ostream& out, const fs::path& file, const musify::Change&
                      change.location.column, what, change.rule);
 }
 
-// Prints a line for each reason, with its first position and its count.
+// A reason often occurs many times in a file, so it is printed once, with its first position and
+// its count.
 void print_findings(const fs::path& file, const char* kind,
                     const std::vector<musify::Finding>& findings) {
   std::map<std::string, int> counts;
@@ -125,7 +126,8 @@ std::string why_no_text(const std::string& text) {
                      found - text.begin() + 1, static_cast<unsigned char>(*found));
 }
 
-// One run over all files.
+// One run over all files.  All are read before the first is ported, since the port of a file
+// depends on facts of the others (ProjectIndex).
 class Run {
  public:
   // REQUIRES: the arguments and rules outlive this object.

@@ -69,7 +69,8 @@ TEST_F(OnceTest, LeavesNothingOfAProcessThatIsKilled) {
     ::_exit(never ? 0 : 1);
   }
   ::waitpid(child, nullptr, 0);
-  // The process that removes the folder holds the lock until it is gone.
+  // The process that removes the killed one's folder holds the lock until the folder is gone, so
+  // this call waits for the removal.
   ASSERT_TRUE(make(once("b")));
   const auto entries = fs::directory_iterator(once("b").folder().parent_path());
   for (const auto& entry : entries) {

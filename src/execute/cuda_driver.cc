@@ -93,7 +93,8 @@ std::string text_of(const unsigned char (&uuid)[16]) {
 
 void tell_device(const Library& driver, int index) {
   // Compute capability, multiprocessors, shared memory of a block (opt-in), L2, memory clock and
-  // bus width.  Another platform's driver may lack all but the first two; they are 0 then.
+  // bus width.  Another platform's driver may know only the first two; an attribute that it lacks
+  // is printed as 0.
   constexpr int kAttributes[] = {75, 76, 16, 97, 38, 36, 37};
   constexpr int kCapabilityMajor = 75;
   constexpr int kCapabilityMinor = 76;

@@ -129,7 +129,8 @@ Result<std::vector<TaskResult>> BatchVerifier::verify(const std::vector<TaskWork
 
 // ---- Compiling ----------------------------------------------------------------------------------
 
-// If a unit does not compile, each half of it is compiled as a unit.
+// A unit that does not compile is halved until the faulty kernels are alone, so that one of them
+// does not reject the others.
 Result<Compiled> BatchVerifier::State::compile(Attempts attempts) {
   if (attempts.empty()) return Compiled();
   const auto library = attempts.size() > kUnitMax

@@ -6,7 +6,6 @@ namespace {
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-// The length of the run of characters from `begin` on for which `belongs` holds.
 template <typename Predicate>
 size_t run_length(std::string_view text, size_t begin, Predicate belongs) {
   size_t end = begin;
