@@ -135,17 +135,8 @@ def overlapping(folder: Path, musacoder: Path, kernelbench: Path) -> set[str]:
     """The tasks that are too similar to one of KernelBench, as `musacoder import` decides."""
     with tempfile.TemporaryDirectory() as made:
         out = Path(made) / "overlap"
-        command = [
-            str(musacoder),
-            "import",
-            str(folder / "tasks"),
-            "--kernelbench",
-            str(kernelbench),
-            "--out",
-            str(out),
-            "--jobs",
-            str(os.cpu_count() or 1),
-        ]
+        command = [str(musacoder), "import", str(folder / "tasks"), "--kernelbench"]
+        command += [str(kernelbench), "--out", str(out), "--jobs", str(os.cpu_count() or 1)]
         done = subprocess.run(command, capture_output=True, text=True)
         if not (out / "import.jsonl").is_file():
             raise BadData(f"musacoder import failed: {done.stderr.strip().splitlines()[-1:]}")
