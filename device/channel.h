@@ -19,7 +19,13 @@
 #ifndef MC_DEVICE_CHANNEL_H_
 #define MC_DEVICE_CHANNEL_H_
 
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 
 #include "commands.h"
@@ -59,6 +65,18 @@ struct Page {
 };
 static_assert(sizeof(Page) <= kPageBytes);
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
+
+// Waits until another process wakes the word, or it is not `value`, or the time is over: a lost
+// wake-up costs no more.
+inline void futex_wait(std::atomic<uint32_t>& word, uint32_t value,
+                       std::chrono::milliseconds time_max) {
+  const timespec limit{0, static_cast<long>(1'000'000 * time_max.count())};
+  syscall(SYS_futex, &word, FUTEX_WAIT, value, &limit, nullptr, 0);
+}
+
+inline void futex_wake(std::atomic<uint32_t>& word) {
+  syscall(SYS_futex, &word, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+}
 
 }  // namespace mc::device
 

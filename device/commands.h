@@ -5,7 +5,7 @@
 // A candidate process has no device.  Its host code calls a client (client/cudart.cc has the names
 // of libcudart), which sends these commands through shared memory (channel.h) to the device process
 // (cuda/executor.h), which holds the memory and runs the kernels.  Commands run in the order in
-// which they were sent.  The client waits for a reply to each command that is marked "answered".
+// which they were sent.  The client waits for a reply to each command that is marked "reply".
 //
 // Handles of functions, modules, streams, events and graphs are numbers that the client chooses, so
 // that creating one needs no reply.  The device process checks every field: the sender is hostile.
@@ -21,20 +21,20 @@ namespace mc::device {
 
 enum class Op : uint32_t {
   kPad,               // Padding to the end of the ring; the next command begins at its start.
-  kMap,               // Map: answered; the device may have no memory left.
+  kMap,               // Map; reply; the device may have no memory left.
   kUnmap,             // Map
   kWrite,             // Write, then the bytes: host to device.
-  kRead,              // Read; answered with the bytes: device to host.
+  kRead,              // Read; reply: the bytes, from device to host.
   kCopy,              // Copy: device to device.
   kFill,              // Fill
   kLoadModule,        // LoadModule, then the path of the file that holds the image.
-  kLoadText,          // LoadText, then a part of a module's PTX; answered.
+  kLoadText,          // LoadText, then a part of a module's PTX; reply.
   kUnloadModule,      // Handle
-  kFindFunction,      // Find, then the name; answered with FunctionFacts.
-  kFindVariable,      // Find, then the name; answered with VariableFacts.
+  kFindFunction,      // Find, then the name; reply: FunctionFacts.
+  kFindVariable,      // Find, then the name; reply: VariableFacts.
   kSetAttribute,      // SetAttribute
-  kOccupancy,         // Occupancy; answered with an int32_t.
-  kTensorMap,         // TensorMap; answered with a CUtensorMap.
+  kOccupancy,         // Occupancy; reply: an int32_t.
+  kTensorMap,         // TensorMap; reply: a CUtensorMap.
   kLaunch,            // Launch, then the bytes of the arguments.
   kRefusedLaunch,     // Launch: the client refused it; a device in software reports why.
   kCreateStream,      // CreateStream
@@ -43,25 +43,25 @@ enum class Op : uint32_t {
   kDestroyEvent,      // Handle
   kRecordEvent,       // StreamEvent
   kWaitEvent,         // StreamEvent
-  kElapsed,           // Elapsed; answered with a float: milliseconds.
-  kQueryStream,       // Handle; answered without data; CUDA_ERROR_NOT_READY as the status.
-  kQueryEvent,        // Handle; answered like kQueryStream.
-  kSynchronize,       // Handle of a stream, or kWholeDevice; answered.
-  kSynchronizeEvent,  // Handle; answered.
+  kElapsed,           // Elapsed; reply: a float, of milliseconds.
+  kQueryStream,       // Handle; reply without data; CUDA_ERROR_NOT_READY as the status.
+  kQueryEvent,        // Handle; reply like that of kQueryStream.
+  kSynchronize,       // Handle of a stream, or kWholeDevice; reply.
+  kSynchronizeEvent,  // Handle; reply.
   kBeginCapture,      // Capture
-  kEndCapture,        // Capture: the graph gets `graph` as its handle; answered.
-  kCaptureInfo,       // Handle of a stream; answered with CaptureFacts.
-  kInstantiate,       // Graph; answered.
+  kEndCapture,        // Capture: the graph gets `graph` as its handle; reply.
+  kCaptureInfo,       // Handle of a stream; reply: CaptureFacts.
+  kInstantiate,       // Graph; reply.
   kLaunchGraph,       // Graph
   kDestroyGraph,      // Handle
   kDestroyGraphExec,  // Handle
   kBeginCall,         // Call: the next timed call's inputs appear, and its time begins.
   kEndCall,           // Call, then an OutputPart for each tensor of its outputs.
-  kLibraryCall,       // LibraryCall, then its words; where it says so, answered with words.
-  kOperator,        // OperatorCall, then its bytes (operators/operators.h); answered with a reply.
-  kOperatorResult,  // OperatorResult: copies a result of the last kOperator to an address.
-  kHostAccess,      // HostAccess; answered after all queued work.
-  kUnsupported,     // The name of a function that the client does not support.
+  kLibraryCall,       // LibraryCall, then its words; if it asks for one, a reply of words.
+  kOperator,          // OperatorCall, then its bytes (operators/operators.h); reply.
+  kOperatorResult,    // OperatorResult: copies a result of the last kOperator to an address.
+  kHostAccess,        // HostAccess; reply after all queued work.
+  kUnsupported,       // The name of a function that the client does not support.
 };
 constexpr uint32_t kOps = static_cast<uint32_t>(Op::kUnsupported) + 1;
 

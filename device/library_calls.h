@@ -4,26 +4,26 @@
 //
 // A candidate process calls them by their own names (client/libraries.cc); the arguments cross in
 // one command (Op::kLibraryCall), and the device process calls the real function
-// (cuda/libraries.h).  The table says of each function what its arguments are, one mark for each:
+// (cuda/libraries.h).  The table has a mark for each argument of each function:
 //   i  a 32-bit number           l  a 64-bit number
 //   f  a float                   d  a double
 //   t  a stream                  p  an address on the device, or null
 //   s  a scalar: an address on the host, or on the device where the handle's pointer mode is that
 //   h  a library's handle        H  the address for a new one        X  one that ends
 //   o? an object, or null        n? the address for a new one        x? one that ends
-//   b  bytes on the host, as many as the next argument says
-//   a? 32-bit numbers on the host, as many as the argument of this index says
+//   b  bytes on the host, the next argument is their number
+//   a? 32-bit numbers on the host, the argument of this index is their number
 //   r  the address for a 32-bit result        R  for one of 64 bits
 //   O  the address for a 64-bit result, or null where the function must see that (1, or 0)
-//   q? the address for 32-bit results, as many as the argument of this index says
-//   e  the address for heuristic results, as many as the argument before says
+//   q? the address for 32-bit results, the argument of this index is their number
+//   e  the address for heuristic results, the argument before is their number
 //   A  the address of an algorithm that such a result had, or null
 //   V  elements of an attribute: kind and number are the two arguments before
 //   W  the address for such elements: kind and number wanted are the 3rd and 2nd argument before,
 //      and the last one is the address for the number that there are
 // The ? is a letter for the object's kind (any letter: only equality matters), or a digit.
 //
-// In the command each argument is a word; what lies on the host follows its word, in whole words.
+// In the command each argument is a word; bytes of the host follow their word, in whole words.
 // The number of a new object is the client's choice.  The reply is a word with the function's
 // status, then the results in the order of the arguments.
 #ifndef MC_DEVICE_LIBRARY_CALLS_H_

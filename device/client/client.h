@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Client: what a candidate process knows of its device: the channel, what its libraries registered,
-// and which memory is allocated.  There is one client per process; cudart.cc exports it under the
-// names of libcudart.
+// Client: the state of a candidate process for its device: the channel, the kernels that its
+// libraries registered, and the allocated memory.  There is one client per process; cudart.cc
+// exports it under the names of libcudart.
 //
 // Libraries register kernels before there is a channel (PyTorch registers its own when it is
 // imported, in the zygote).  So registration sends no command: a module is loaded, and a function
@@ -48,6 +48,15 @@ struct Variable {
   uint64_t bytes = 0;
   uint64_t address = 0;  // 0 until it is first used.
 };
+
+// The runtime's opaque pointers, such as a stream's, are handles of commands.
+inline uint32_t handle_of(const void* pointer) {
+  return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(pointer));
+}
+template <typename Type>
+Type pointer_of(uint32_t handle) {
+  return reinterpret_cast<Type>(static_cast<uintptr_t>(handle));
+}
 
 class Client {
  public:

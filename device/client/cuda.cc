@@ -57,7 +57,7 @@ extern "C" {
 
 CUresult cuInit(unsigned) { return CUDA_SUCCESS; }
 
-// NVRTC asks for tables that only NVIDIA knows, and does without them.
+// NVRTC requests tables that are not documented, and works without them.
 CUresult cuGetExportTable(const void** table, const CUuuid*) {
   *table = nullptr;
   return CUDA_ERROR_NOT_FOUND;

@@ -22,6 +22,7 @@
 #include <functional>
 #include <vector>
 
+#include "client/attributes.h"
 #include "client/client.h"
 #include "client/graphs.h"
 #include "client/managed.h"
@@ -32,7 +33,6 @@ namespace {
 constexpr uint64_t kWriteBytesMax = 512u << 10;
 constexpr uint64_t kOperatorBytesMax = kCommandBytesMax - 256;
 constexpr int kConfigurationsMax = 16;
-constexpr int kClock = 13, kMemoryClock = 36;  // CUdevice_attribute
 
 thread_local cudaError_t last_error = cudaSuccess;
 
@@ -61,14 +61,6 @@ template <typename Command>
 cudaError_t send(Op op, const Command& command, Tail tail = {}) {
   device().send(op, command, tail);
   return cudaSuccess;
-}
-
-uint32_t handle_of(const void* pointer) {
-  return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(pointer));
-}
-template <typename Type>
-Type pointer_of(uint32_t handle) {
-  return reinterpret_cast<Type>(static_cast<uintptr_t>(handle));
 }
 
 int attribute(int index) { return device().page().attributes[index]; }
@@ -103,30 +95,39 @@ struct LaunchOptions {
   bool is_cooperative = false;
 };
 
+// Finds a registered function and the device's facts about it.
+cudaError_t find(const void* host, Function*& function) {
+  function = Client::get().find_function(host);
+  return function == nullptr ? cudaErrorInvalidDeviceFunction : Client::get().prepare(*function);
+}
+
 // The error that libcudart itself would report before the launch.
 cudaError_t check(const Function& function, const Configuration& c) {
   const auto& facts = *function.facts;
+  const auto fits = [](const dim3& sizes, int first) {  // The attributes of x, y and z.
+    const unsigned each[] = {sizes.x, sizes.y, sizes.z};
+    for (int i = 0; i < 3; ++i) {
+      if (each[i] == 0 || each[i] > static_cast<unsigned>(attribute(first + i))) return false;
+    }
+    return true;
+  };
   const uint64_t threads = uint64_t{c.block.x} * c.block.y * c.block.z;
-  const uint64_t blocks_x = c.grid.x;
-  if (threads == 0 || threads > static_cast<uint64_t>(attribute(1)) ||
-      c.block.x > static_cast<unsigned>(attribute(2)) ||
-      c.block.y > static_cast<unsigned>(attribute(3)) ||
-      c.block.z > static_cast<unsigned>(attribute(4)) || blocks_x == 0 || c.grid.y == 0 ||
-      c.grid.z == 0 || blocks_x > static_cast<unsigned>(attribute(5)) ||
-      c.grid.y > static_cast<unsigned>(attribute(6)) ||
-      c.grid.z > static_cast<unsigned>(attribute(7))) {
+  if (!fits(c.block, kMaxBlockDimX) || !fits(c.grid, kMaxGridDimX) ||
+      threads > static_cast<uint64_t>(attribute(kMaxThreadsPerBlock))) {
     return cudaErrorInvalidConfiguration;
   }
-  if (threads > static_cast<uint64_t>(facts.attributes[0])) return cudaErrorLaunchOutOfResources;
-  if (c.shared_bytes > static_cast<uint64_t>(facts.attributes[8])) return cudaErrorInvalidValue;
+  const auto limit = [&](FunctionAttribute index) {
+    return static_cast<uint64_t>(facts.attributes[index]);
+  };
+  if (threads > limit(kFunctionMaxThreadsPerBlock)) return cudaErrorLaunchOutOfResources;
+  if (c.shared_bytes > limit(kFunctionMaxDynamicSharedBytes)) return cudaErrorInvalidValue;
   return cudaSuccess;
 }
 
 cudaError_t launch(const void* host, const Configuration& c, void** arguments,
                    const LaunchOptions& options = {}) {
-  Function* function = Client::get().find_function(host);
-  if (function == nullptr) return cudaErrorInvalidDeviceFunction;
-  if (const cudaError_t error = Client::get().prepare(*function)) return error;
+  Function* function = nullptr;
+  if (const cudaError_t error = find(host, function)) return error;
   const FunctionFacts& facts = *function->facts;
   Launch command{function->handle,
                  {c.grid.x, c.grid.y, c.grid.z},
@@ -310,46 +311,47 @@ void describe(cudaDeviceProp& p) {
   std::memcpy(p.name, page.name, sizeof p.name);
   std::memcpy(&p.uuid, page.uuid, sizeof p.uuid);
   p.totalGlobalMem = page.total_bytes;
-  p.maxThreadsPerBlock = at(1);
-  for (int i = 0; i < 3; ++i) p.maxThreadsDim[i] = at(2 + i), p.maxGridSize[i] = at(5 + i);
-  p.sharedMemPerBlock = static_cast<size_t>(at(8));
-  p.totalConstMem = static_cast<size_t>(at(9));
-  p.warpSize = at(10);
-  p.memPitch = static_cast<size_t>(at(11));
-  p.regsPerBlock = at(12);
-  p.textureAlignment = static_cast<size_t>(at(14));
-  p.multiProcessorCount = at(16);
-  p.integrated = at(18);
-  p.concurrentKernels = at(31);
-  p.ECCEnabled = at(32);
-  p.pciBusID = at(33);
-  p.pciDeviceID = at(34);
-  p.memoryBusWidth = at(37);
-  p.l2CacheSize = at(38);
-  p.maxThreadsPerMultiProcessor = at(39);
-  p.asyncEngineCount = at(40);
-  p.unifiedAddressing = at(41);
-  p.canMapHostMemory = at(19);
-  p.managedMemory = at(83);
-  p.concurrentManagedAccess = at(89);
-  p.pciDomainID = at(50);
-  p.texturePitchAlignment = static_cast<size_t>(at(51));
-  p.major = at(75);
-  p.minor = at(76);
-  p.streamPrioritiesSupported = at(78);
-  p.globalL1CacheSupported = at(79);
-  p.localL1CacheSupported = at(80);
-  p.sharedMemPerMultiprocessor = static_cast<size_t>(at(81));
-  p.regsPerMultiprocessor = at(82);
-  p.computePreemptionSupported = at(90);
-  p.cooperativeLaunch = at(95);
-  p.sharedMemPerBlockOptin = static_cast<size_t>(at(97));
-  p.maxBlocksPerMultiProcessor = at(106);
-  p.persistingL2CacheMaxSize = at(108);
-  p.accessPolicyMaxWindowSize = at(109);
-  p.reservedSharedMemPerBlock = static_cast<size_t>(at(111));
-  p.memoryPoolsSupported = at(115);
-  p.clusterLaunch = at(120);
+  p.maxThreadsPerBlock = at(kMaxThreadsPerBlock);
+  for (int i = 0; i < 3; ++i) p.maxThreadsDim[i] = at(kMaxBlockDimX + i);
+  for (int i = 0; i < 3; ++i) p.maxGridSize[i] = at(kMaxGridDimX + i);
+  p.sharedMemPerBlock = static_cast<size_t>(at(kMaxSharedMemoryPerBlock));
+  p.totalConstMem = static_cast<size_t>(at(kTotalConstantMemory));
+  p.warpSize = at(kWarpSize);
+  p.memPitch = static_cast<size_t>(at(kMaxPitch));
+  p.regsPerBlock = at(kMaxRegistersPerBlock);
+  p.textureAlignment = static_cast<size_t>(at(kTextureAlignment));
+  p.multiProcessorCount = at(kMultiprocessorCount);
+  p.integrated = at(kIntegrated);
+  p.concurrentKernels = at(kConcurrentKernels);
+  p.ECCEnabled = at(kEccEnabled);
+  p.pciBusID = at(kPciBusId);
+  p.pciDeviceID = at(kPciDeviceId);
+  p.memoryBusWidth = at(kGlobalMemoryBusWidth);
+  p.l2CacheSize = at(kL2CacheSize);
+  p.maxThreadsPerMultiProcessor = at(kMaxThreadsPerMultiprocessor);
+  p.asyncEngineCount = at(kAsyncEngineCount);
+  p.unifiedAddressing = at(kUnifiedAddressing);
+  p.canMapHostMemory = at(kCanMapHostMemory);
+  p.managedMemory = at(kManagedMemory);
+  p.concurrentManagedAccess = at(kConcurrentManagedAccess);
+  p.pciDomainID = at(kPciDomainId);
+  p.texturePitchAlignment = static_cast<size_t>(at(kTexturePitchAlignment));
+  p.major = at(kComputeCapabilityMajor);
+  p.minor = at(kComputeCapabilityMinor);
+  p.streamPrioritiesSupported = at(kStreamPrioritiesSupported);
+  p.globalL1CacheSupported = at(kGlobalL1CacheSupported);
+  p.localL1CacheSupported = at(kLocalL1CacheSupported);
+  p.sharedMemPerMultiprocessor = static_cast<size_t>(at(kMaxSharedMemoryPerMultiprocessor));
+  p.regsPerMultiprocessor = at(kMaxRegistersPerMultiprocessor);
+  p.computePreemptionSupported = at(kComputePreemptionSupported);
+  p.cooperativeLaunch = at(kCooperativeLaunch);
+  p.sharedMemPerBlockOptin = static_cast<size_t>(at(kMaxSharedMemoryPerBlockOptin));
+  p.maxBlocksPerMultiProcessor = at(kMaxBlocksPerMultiprocessor);
+  p.persistingL2CacheMaxSize = at(kMaxPersistingL2CacheSize);
+  p.accessPolicyMaxWindowSize = at(kMaxAccessPolicyWindowSize);
+  p.reservedSharedMemPerBlock = static_cast<size_t>(at(kReservedSharedMemoryPerBlock));
+  p.memoryPoolsSupported = at(kMemoryPoolsSupported);
+  p.clusterLaunch = at(kClusterLaunch);
 }
 
 }  // namespace
@@ -562,36 +564,35 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* fu
 // ---- Functions ----------------------------------------------------------------------------------
 
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* host) {
-  Function* function = Client::get().find_function(host);
-  if (function == nullptr) return note(cudaErrorInvalidDeviceFunction);
-  if (const cudaError_t error = Client::get().prepare(*function)) return note(error);
+  Function* function = nullptr;
+  if (const cudaError_t error = find(host, function)) return note(error);
   const int32_t* v = function->facts->attributes;
   *attributes = {};
-  attributes->maxThreadsPerBlock = v[0];
-  attributes->sharedSizeBytes = static_cast<size_t>(v[1]);
-  attributes->constSizeBytes = static_cast<size_t>(v[2]);
-  attributes->localSizeBytes = static_cast<size_t>(v[3]);
-  attributes->numRegs = v[4];
-  attributes->ptxVersion = v[5];
-  attributes->binaryVersion = v[6];
-  attributes->cacheModeCA = v[7];
-  attributes->maxDynamicSharedSizeBytes = v[8];
-  attributes->preferredShmemCarveout = v[9];
+  attributes->maxThreadsPerBlock = v[kFunctionMaxThreadsPerBlock];
+  attributes->sharedSizeBytes = static_cast<size_t>(v[kFunctionSharedBytes]);
+  attributes->constSizeBytes = static_cast<size_t>(v[kFunctionConstBytes]);
+  attributes->localSizeBytes = static_cast<size_t>(v[kFunctionLocalBytes]);
+  attributes->numRegs = v[kFunctionRegisters];
+  attributes->ptxVersion = v[kFunctionPtxVersion];
+  attributes->binaryVersion = v[kFunctionBinaryVersion];
+  attributes->cacheModeCA = v[kFunctionCacheModeCa];
+  attributes->maxDynamicSharedSizeBytes = v[kFunctionMaxDynamicSharedBytes];
+  attributes->preferredShmemCarveout = v[kFunctionSharedMemoryCarveout];
   return cudaSuccess;
 }
 
 cudaError_t cudaFuncSetAttribute(const void* host, cudaFuncAttribute attribute_id, int value) {
-  Function* function = Client::get().find_function(host);
-  if (function == nullptr) return note(cudaErrorInvalidDeviceFunction);
-  if (const cudaError_t error = Client::get().prepare(*function)) return note(error);
+  Function* function = nullptr;
+  if (const cudaError_t error = find(host, function)) return note(error);
   FunctionFacts& facts = *function->facts;
   if (attribute_id == cudaFuncAttributeMaxDynamicSharedMemorySize) {
-    if (value < 0 || value > attribute(97) - facts.attributes[1])
+    if (value < 0 ||
+        value > attribute(kMaxSharedMemoryPerBlockOptin) - facts.attributes[kFunctionSharedBytes])
       return note(cudaErrorInvalidValue);
-    facts.attributes[8] = value;
+    facts.attributes[kFunctionMaxDynamicSharedBytes] = value;
   } else if (attribute_id == cudaFuncAttributePreferredSharedMemoryCarveout) {
     if (value < -1 || value > 100) return note(cudaErrorInvalidValue);
-    facts.attributes[9] = value;
+    facts.attributes[kFunctionSharedMemoryCarveout] = value;
   }
   return send(Op::kSetAttribute,
               SetAttribute{function->handle, static_cast<int32_t>(attribute_id), value});
@@ -603,9 +604,8 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, 
                                                                    int block_threads,
                                                                    size_t shared_bytes,
                                                                    unsigned flags) {
-  Function* function = Client::get().find_function(host);
-  if (function == nullptr) return note(cudaErrorInvalidDeviceFunction);
-  if (const cudaError_t error = Client::get().prepare(*function)) return note(error);
+  Function* function = nullptr;
+  if (const cudaError_t error = find(host, function)) return note(error);
   const Occupancy command{shared_bytes, function->handle, block_threads, flags};
   return note(device().call(Op::kOccupancy, command, blocks, sizeof *blocks));
 }

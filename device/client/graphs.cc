@@ -10,14 +10,6 @@ namespace {
 
 Sender& device() { return Client::get().sender(); }
 
-uint32_t handle_of(const void* pointer) {
-  return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(pointer));
-}
-template <typename Type>
-Type pointer_of(uint32_t handle) {
-  return reinterpret_cast<Type>(static_cast<uintptr_t>(handle));
-}
-
 }  // namespace
 
 Graphs& Graphs::get() {

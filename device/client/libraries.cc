@@ -4,7 +4,7 @@
 // under their own names: the dynamic linker finds them before the real functions, whose libraries
 // stay loaded.
 //
-// A handle is an address that nothing lies at, so one of the real functions that is given it by a
+// A handle is an address that is not mapped, so one of the real functions that is given it by a
 // function which does not cross faults there, and the verdict names the library.
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>

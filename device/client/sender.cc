@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/sender.h"
 
-#include <linux/futex.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,19 +11,11 @@
 namespace mc::device {
 namespace {
 
-constexpr int kSpins = 2000;            // About 20 us: most replies arrive sooner.
+constexpr int kSpins = 2000;  // About 20 us: most replies arrive sooner.
+constexpr std::chrono::milliseconds kWaitMax{50};
 constexpr uint32_t kDeinitialized = 4;  // CUDA_ERROR_DEINITIALIZED: the device process is gone.
 
 void pause_cpu() { __builtin_ia32_pause(); }
-
-void futex_wait(std::atomic<uint32_t>& word, uint32_t value) {
-  const timespec limit{0, 50'000'000};  // A lost wake-up costs no more than this.
-  syscall(SYS_futex, &word, FUTEX_WAIT, value, &limit, nullptr, 0);
-}
-
-void futex_wake(std::atomic<uint32_t>& word) {
-  syscall(SYS_futex, &word, FUTEX_WAKE, 1, nullptr, nullptr, 0);
-}
 
 }  // namespace
 
@@ -89,7 +78,7 @@ uint32_t Sender::receive(void* data, size_t bytes) {
     if (spin < kSpins) {
       pause_cpu();
     } else {
-      futex_wait(page_->replies, replies_);
+      futex_wait(page_->replies, replies_, kWaitMax);
     }
   }
   ++replies_;

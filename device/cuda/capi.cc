@@ -112,7 +112,7 @@ void mc_executor_facts(void* process, uint64_t* facts, char* name, size_t name_b
 }
 
 // Executor::run_alone: the status, or -1 if there is no such command.  At most `reply_max` bytes of
-// a reply go to `reply`, and `is_reply` says whether there was one.
+// a reply go to `reply`, and `is_reply` becomes 1 if there was one.
 int mc_executor_run_alone(void* process, uint32_t op, const char* body, uint32_t bytes,
                           int* is_reply, char* reply, size_t reply_max) {
   Executor::Outcome outcome;

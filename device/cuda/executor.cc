@@ -2,10 +2,7 @@
 #include "cuda/executor.h"
 
 #include <fnmatch.h>
-#include <linux/futex.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,20 +21,12 @@ namespace {
 constexpr uint64_t kPromptReplies = 64, kShortDelays = 256;
 constexpr int kShortDelayUs = 2'000, kLongDelayUs = 10'000;
 constexpr size_t kFilesMax = 64;
+constexpr std::chrono::milliseconds kWaitMax{20};
 // The client recognises device memory by its address, so device addresses must differ from those of
 // the candidate process, which are near the ends of the 47-bit range.
 constexpr CUdeviceptr kFarFromTheHosts = uint64_t{1} << 44;
 constexpr uint64_t kGapBytes = uint64_t{1} << 30;
 constexpr uint64_t kPositionChecks = 4000;  // Looks at the ring before the receiver sleeps.
-
-void futex_wait(std::atomic<uint32_t>& word, uint32_t value) {
-  const timespec limit{0, 20'000'000};
-  syscall(SYS_futex, &word, FUTEX_WAIT, value, &limit, nullptr, 0);
-}
-
-void futex_wake(std::atomic<uint32_t>& word) {
-  syscall(SYS_futex, &word, FUTEX_WAKE, 1, nullptr, nullptr, 0);
-}
 
 std::string name_of(CUresult status) {
   const char* name = nullptr;
@@ -240,7 +229,8 @@ void Executor::serve(const std::atomic<bool>& is_over) {
         continue;
       }
       page_->wake.store(0, std::memory_order_seq_cst);
-      if (page_->written.load(std::memory_order_seq_cst) == position_) futex_wait(page_->wake, 0);
+      if (page_->written.load(std::memory_order_seq_cst) == position_)
+        futex_wait(page_->wake, 0, kWaitMax);
       page_->wake.store(1, std::memory_order_seq_cst);
       continue;
     }
@@ -282,7 +272,7 @@ void Executor::delay_reply() {
   options_.sleep == nullptr ? std::this_thread::sleep_for(delay) : options_.sleep(delay);
 }
 
-// Sends the reply, with the data of answer().
+// Sends the reply, with the data of set_reply().
 void Executor::reply(CUresult status) {
   delay_reply();
   note(Note::kReply, &status, sizeof status, reply_area_, std::min(reply_bytes_, kNotedBytesMax));

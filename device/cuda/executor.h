@@ -227,7 +227,7 @@ class Executor : private CallContext {
   template <typename Command>
   CUresult call(CUresult (Executor::*handler)(const Command&, std::string_view),
                 std::string_view body);
-  // Executes a command, of which `body` is all behind its Op, and replies if it is answered.
+  // Executes a command, of which `body` is all behind its Op, and sends its reply if it has one.
   // REQUIRES: `op` is an enumerator other than kPad.
   void execute(Op op, std::string_view body);
   bool is_allowed_now(const CommandRow& row, size_t bytes);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Conversions. Common ones are loops that the compiler vectorises; all others go by one path,
-// which reads any source as a number of 64 bits and knows the types from the step.
+// which reads any source as a number of 64 bits and takes the types from the step.
 #include "ptx/halves.h"
 #include "ptx/lanes.h"
 

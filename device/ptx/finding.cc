@@ -10,27 +10,20 @@ namespace {
 constexpr size_t kFindingsMax = 1000;
 constexpr size_t kPrintedMax = 1 << 20;
 // The names are in the order of FindingKind.
-constexpr std::string_view kNames[] = {"shared_race",
-                                       "global_race",
-                                       "stream_race",
-                                       "host_race",
-                                       "host_access",
-                                       "uninitialised_copy",
-                                       "unwritten_shared",
-                                       "unwritten_global",
-                                       "shuffle_source",
-                                       "out_of_bounds_read",
-                                       "out_of_bounds_write",
-                                       "misaligned",
-                                       "divergent_barrier",
-                                       "deadlock",
-                                       "trap",
-                                       "assertion",
-                                       "bad_call",
-                                       "step_limit",
-                                       "stack_limit",
-                                       "launch_limit",
-                                       "unsupported"};
+constexpr std::string_view kNames[] = {
+    "shared_race",        "global_race",         "stream_race",          "host_race",
+    "host_access",        "uninitialised_copy",  "uninitialised_shared", "uninitialised_global",
+    "deadlock",  // kShuffleSource
+    "out_of_bounds_read", "out_of_bounds_write", "misaligned",           "divergent_barrier",
+    "deadlock",       // kDeadlock
+    "device_assert",  // kTrap
+    "device_assert",  // kAssertion
+    "device_assert",  // kBadCall
+    "step_limit",
+    "device_assert",  // kStackLimit
+    "launch_error",   // kLaunchLimit
+    "unsupported",
+};
 static_assert(std::size(kNames) == static_cast<size_t>(FindingKind::kUnsupported) + 1);
 
 std::string triple(const uint32_t (&three)[3]) {

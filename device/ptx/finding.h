@@ -42,6 +42,7 @@ enum class FindingKind : uint8_t {
   kUnsupported,  // A thread reached an instruction that is not supported; no fault of a kernel.
 };
 
+// The name of the kind in verdicts (docs/verdict.md), where some kinds are one.
 std::string_view name_of(FindingKind kind);
 // True if a finding of this kind ends the launch.
 bool ends_launch(FindingKind kind);

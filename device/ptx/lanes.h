@@ -150,7 +150,7 @@ MC_INLINE void each_lane(LaneWarp& w, D* d, F f) {
   }
 }
 
-// A predicate operand, negated as the flag of its step says.
+// A predicate operand, negated if the flag of its step is set.
 MC_INLINE Mask predicate(LaneWarp& w, const Step* s, uint32_t offset, uint32_t flag) {
   const Mask mask = w.mask(offset);
   return s->flags & flag ? ~mask : mask;

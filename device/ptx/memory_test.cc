@@ -122,12 +122,22 @@ TEST(PtxFindingLog, KeepsABoundedText) {
   EXPECT_EQ(log.printed().size(), size_t{1} << 20);
 }
 
-TEST(PtxFindings, HaveNamesOfTheirOwn) {
-  std::vector<std::string_view> names;
-  for (int k = 0; k <= static_cast<int>(FindingKind::kLaunchLimit); ++k) {
-    names.push_back(name_of(static_cast<FindingKind>(k)));
-    EXPECT_FALSE(names.back().empty());
-  }
+TEST(PtxFindings, HaveTheNamesOfVerdicts) {
+  const std::pair<FindingKind, std::string_view> names[] = {
+      {FindingKind::kSharedRace, "shared_race"},
+      {FindingKind::kUnwrittenCopy, "uninitialised_copy"},
+      {FindingKind::kUnwrittenGlobal, "uninitialised_global"},
+      {FindingKind::kShuffleSource, "deadlock"},
+      {FindingKind::kOutOfBoundsWrite, "out_of_bounds_write"},
+      {FindingKind::kDeadlock, "deadlock"},
+      {FindingKind::kTrap, "device_assert"},
+      {FindingKind::kAssertion, "device_assert"},
+      {FindingKind::kBadCall, "device_assert"},
+      {FindingKind::kStepLimit, "step_limit"},
+      {FindingKind::kStackLimit, "device_assert"},
+      {FindingKind::kLaunchLimit, "launch_error"},
+      {FindingKind::kUnsupported, "unsupported"}};
+  for (const auto& [kind, name] : names) EXPECT_EQ(name_of(kind), name);
   EXPECT_FALSE(ends_launch(FindingKind::kShuffleSource));
   EXPECT_TRUE(ends_launch(FindingKind::kOutOfBoundsRead));
 }

@@ -185,7 +185,7 @@ void Parser::variable_attributes(Variable& variable) {
   while (peek().starts_with('.')) {
     const std::string_view word = next().text;
     if (word == ".align") {
-      // A pointer's own alignment comes behind `.ptr` and says nothing of the variable.
+      // A pointer's own alignment comes behind `.ptr` and is not the variable's.
       const int64_t align = integer(1, kAlignMax, ".align");
       if (!std::has_single_bit(static_cast<uint64_t>(align))) fail(".align: no power of two");
       if (variable.type == Type::kNone) variable.align = align;

@@ -26,8 +26,8 @@
 // its granules have words of their own. Reads are recorded to find writes of other blocks, whatever
 // the order in which the executor runs them. Reads of the writer's own block are recorded
 // separately only in kernels that, in an earlier launch, wrote what their block had read: this
-// costs a word for each read. Each worker has its own shadow; undo_log.h says how the races of two
-// workers' blocks are found.
+// costs a word for each read. Each worker has its own shadow; undo_log.h describes how the races of
+// two workers' blocks are found.
 //
 // Strong accesses are atomics and volatile, relaxed, acquiring and releasing loads and stores. In
 // global memory they race with plain writes, and not with plain reads: many kernels read a word

@@ -81,7 +81,7 @@ CUresult cuEventSynchronize(CUevent event) {
 }
 CUresult cuEventQuery(CUevent event) { return cuEventSynchronize(event); }
 
-// The time by this machine's clock, which says nothing about a GPU.
+// The time by this machine's clock, which is not that of a GPU.
 CUresult cuEventElapsedTime_v2(float* ms, CUevent start, CUevent end) {
   const auto* first = reinterpret_cast<Event*>(start);
   const auto* last = reinterpret_cast<Event*>(end);

@@ -92,7 +92,7 @@ struct Event {
   std::weak_ptr<Graph> capture;  // A stream that waits for the event is captured, too.
 };
 
-// The executor reserves two ranges of 256 GiB of addresses; variables of modules lie behind them.
+// The executor reserves two ranges of 256 GiB of addresses; variables of modules are behind them.
 inline constexpr uint64_t kAddresses = uint64_t{520} << 30;
 
 class Driver {
@@ -113,7 +113,7 @@ class Driver {
   CUresult queue(CUstream stream, Work work);
   // Begins a call of forward, whose inputs have `given_bytes` bytes.
   void begin_call(uint64_t given_bytes);
-  // Ends the call: a line of the report says what wrote its outputs (src/execute/decode.h reads
+  // Ends the call: a line of the report has the origins of its outputs (src/execute/decode.h reads
   // it).
   void end_call(std::span<const OutputPart> outputs);
   // Reports bytes that reach the host or the judge and depend on unwritten memory.

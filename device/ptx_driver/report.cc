@@ -19,27 +19,6 @@ using ptx::FindingKind;
 
 constexpr size_t kLinesBytesMax = 1 << 18;
 
-// The names of findings in verdicts (docs/verdict.md).
-std::string_view kind_in_verdicts(FindingKind kind) {
-  switch (kind) {
-    case FindingKind::kUnwrittenShared:
-      return "uninitialised_shared";
-    case FindingKind::kUnwrittenGlobal:
-      return "uninitialised_global";
-    case FindingKind::kShuffleSource:
-      return "deadlock";
-    case FindingKind::kTrap:
-    case FindingKind::kAssertion:
-    case FindingKind::kBadCall:
-    case FindingKind::kStackLimit:
-      return "device_assert";
-    case FindingKind::kLaunchLimit:
-      return "launch_error";
-    default:
-      return ptx::name_of(kind);
-  }
-}
-
 // Returns "row" for "_ZZ3sumPfE3row", a function's variable; other symbols are demangled.
 std::string array_name(const std::string& symbol) {
   if (!symbol.starts_with("_ZZ")) return demangle(symbol);
@@ -78,7 +57,7 @@ std::string text_of_line(const Json& line) {
 void Report::add(const ptx::Finding& finding) {
   if (finding.kind == FindingKind::kUnsupported)
     return add_unsupported(finding.kernel, finding.detail);
-  const std::string_view kind = kind_in_verdicts(finding.kind);
+  const std::string_view kind = name_of(finding.kind);
   Json line{{"kind", kind},
             {"kernel", demangle(finding.kernel)},
             {"file", finding.file},
