@@ -143,7 +143,7 @@ void take_check(worker::JudgeCheckResponse response, task::Trial& trial) {
   trial.inputs_mutated = cut(std::move(response.inputs_mutated));
 }
 
-task::StateMatch state_of(worker::CandidateBuildResponse response) {
+task::StateMatch state_of(worker::CandidateBuildThereResponse response) {
   return {converted(std::move(response.missing), name_of),
           converted(std::move(response.unmatched), name_of),
           converted(std::move(response.own), name_of)};

@@ -60,7 +60,7 @@ Inspection inspection_of(worker::InspectorInspectResponse response);
 JudgePlan plan_of(worker::Plan plan);
 // Fills in passed, checks and inputs_mutated of `trial`.
 void take_check(worker::JudgeCheckResponse response, task::Trial& trial);
-task::StateMatch state_of(worker::CandidateBuildResponse response);
+task::StateMatch state_of(worker::CandidateBuildThereResponse response);
 // The result, with the number of operators and the length of texts cut to a verdict's limits.
 worker::CandidateRunResponse bounded(worker::CandidateRunResponse response);
 // The record that a device in software (device/ptx_driver/report.h) writes at the end of a call.

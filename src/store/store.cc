@@ -20,6 +20,7 @@
 
 #include "core/check.h"
 #include "core/fd.h"
+#include "core/file.h"
 #include "task/verdict_json.h"
 
 namespace mc::store {
