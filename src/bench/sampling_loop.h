@@ -33,8 +33,8 @@ struct SamplingOptions {
   int64_t turns = 1;    // The maximum number of turns of a sample; a sample ends at its first pass.
   bool goes_on_after_pass = false;  // True: after a pass, further turns request a faster kernel.
   int64_t feedback_tokens = 2000;
-  int concurrency =
-      4;  // The number of concurrent requests, if the sampler takes one request at a time.
+  // The number of concurrent requests, if the sampler takes one request at a time.
+  int concurrency = 4;
   int judges = 2;
   // The run ends after this many requests without an answer; 0: no limit.
   int64_t failures_max = 0;
