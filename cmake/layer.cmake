@@ -111,3 +111,16 @@ function(layer name)
     endforeach()
   endif()
 endfunction()
+
+# mc_embed(<layer> <file> <header> <symbol>): the text of the file as the layer's string <symbol>,
+# which the header declares.
+function(mc_embed layer file header symbol)
+  set(path ${PROJECT_SOURCE_DIR}/${file})
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${path})
+  file(READ ${path} text)
+  get_filename_component(name ${file} NAME_WE)
+  set(source ${PROJECT_BINARY_DIR}/generated/${layer}/${name}.cc)
+  file(CONFIGURE OUTPUT ${source} CONTENT "#include \"${header}\"
+const char* const ${symbol} = R\"text(@text@)text\";\n" @ONLY)
+  target_sources(${layer} PRIVATE ${source})
+endfunction()

@@ -25,7 +25,7 @@ mc_alone(src/eval cpu_backend.cc cuda_backend.cc cuda_facts.cc musa_branches.cc
   musa_dead_python.cc cuda_facts_test.cc)
 mc_alone(src/execute decode.cc measurement.cc cuda_driver.cc measurement_device_test.cc)
 mc_alone(src/forge batch.cc code.cc interpret.cc operators.cc chunk.cc kernels.cc mutate.cc
-  sizes.cc reason.cc misread.cc misread_test.cc words_test.cc)
+  sizes.cc reason.cc operator_mutation.cc operator_mutation_test.cc words_test.cc)
 mc_alone(src/legality flags.cc kernels.cc static_rules.cc flags_test.cc extract_test.cc
   policy_test.cc symbols_test.cc)
 mc_alone(src/loop rl.cc judge.cc rl_settings.cc)

@@ -248,7 +248,8 @@ const Step* match(Warp& base, const Step* s) {
   });
 }
 
-// The immediate of redux is 0 add, 1 min, 2 max, 3 and, 4 or, 5 xor; the flag is set for signed numbers.
+// The immediate of redux is 0 add, 1 min, 2 max, 3 and, 4 or, 5 xor; the flag is set for signed
+// numbers.
 uint32_t reduced(int64_t kind, bool is_signed, uint32_t x, uint32_t y) {
   const bool less = is_signed ? static_cast<int32_t>(x) < static_cast<int32_t>(y) : x < y;
   switch (kind) {

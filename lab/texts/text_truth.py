@@ -5,15 +5,14 @@
   lab/texts/text_truth.py rows/sft.jsonl --texts 500   # Exit code 1: a statement is false.
   lab/texts/text_truth.py rows/sft.jsonl --show 20     # Lines that are false or unchecked, too.
 
-The grammar gives the slots of a line (src/forge/words.cc); whether they hold is decided here from
-the row alone: the module of the task gives shapes, and the threads of the kernels run in Python
-(kernel_trace.py). It needs PyTorch. The last line is the bits a character by `xz -9`.
+The grammar gives the slots of a line (data/forge/sentences.json); whether they hold is decided here
+from the row alone: the module of the task gives shapes, and the threads of the kernels run in
+Python (kernel_trace.py). It needs PyTorch. The last line is the bits a character by `xz -9`.
 """
 
 from __future__ import annotations
 
 import argparse
-import ast
 import json
 import lzma
 import math
@@ -76,18 +75,9 @@ NUMBERS = {
 
 
 def grammar_of(path: Path) -> dict[str, list[re.Pattern[str]]]:
-    """The forms of each sentence in words.cc, as patterns with a group for each slot."""
-    text = re.sub(r"//[^\n]*", "", path.read_text())
-    grammar: dict[str, list[re.Pattern[str]]] = {}
-    for match in re.finditer(r'\{"(\w+)",\s*\{((?:\s*"(?:[^"\\]|\\.)*"\s*,?)+)\}\}', text):
-        forms = []
-        for literal in re.findall(r'((?:"(?:[^"\\]|\\.)*"\s*)+)', match.group(2)):
-            form = "".join(
-                ast.literal_eval(one) for one in re.findall(r'"(?:[^"\\]|\\.)*"', literal)
-            )
-            forms.append(pattern_of(form))
-        grammar[match.group(1)] = forms
-    return grammar
+    """The forms of each sentence, as patterns with a group for each slot."""
+    sentences: dict[str, list[str]] = json.loads(path.read_text())
+    return {name: [pattern_of(form) for form in forms] for name, forms in sentences.items()}
 
 
 def pattern_of(form: str) -> re.Pattern[str]:
@@ -697,7 +687,7 @@ def main() -> int:
     parser.add_argument("rows", type=Path)
     parser.add_argument("--texts", type=int, default=500)
     parser.add_argument("--show", type=int, default=0, help="how many false statements are printed")
-    parser.add_argument("--words", type=Path, default=ROOT / "src/forge/words.cc")
+    parser.add_argument("--words", type=Path, default=ROOT / "data/forge/sentences.json")
     options = parser.parse_args()
     Truth.grammar = grammar_of(options.words)
     try:

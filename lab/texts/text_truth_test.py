@@ -113,7 +113,7 @@ def truth_of(text: str) -> Truth:
 
 class TextTruth(unittest.TestCase):
     def setUp(self) -> None:
-        Truth.grammar = grammar_of(ROOT / "src/forge/words.cc")
+        Truth.grammar = grammar_of(ROOT / "data/forge/sentences.json")
 
     def test_true_lines_are_true(self) -> None:
         truth = truth_of(TEXT)

@@ -31,6 +31,7 @@
 #include "cli/live.h"
 #include "cli/prompts.h"
 #include "cli/source.h"
+#include "core/check.h"
 #include "core/hash.h"
 #include "core/layout.h"
 #include "eval/pipeline.h"
@@ -53,7 +54,7 @@ Live::Events events_of(const BenchArguments& arguments) {
 }
 
 // The stream for text; with --json, standard output is for events.
-std::ostream& people(const BenchArguments& arguments) {
+std::ostream& text_stream(const BenchArguments& arguments) {
   return arguments.json ? std::cerr : std::cout;
 }
 
@@ -201,7 +202,8 @@ Result<int> run_one(const BenchArguments& arguments, store::Store& store,
   }
   MC_TRY_VOID(take_stored(stored, run), "bench");
   MC_TRY(const bench::SamplingEnd end, complete(arguments, run, items, sampler), "bench");
-  MC_TRY(const std::string summary, report_bench(arguments, run, end, people(arguments)), "bench");
+  MC_TRY(const std::string summary, report_bench(arguments, run, end, text_stream(arguments)),
+         "bench");
   if (arguments.json) {
     std::cout << bench::end_event(run.record().name, "{\"summary\":" + summary + "}") << std::flush;
   }
@@ -214,14 +216,15 @@ Status run_also(const BenchArguments& other, const std::string& main_run, store:
   MC_TRY(const auto runs, store.runs(), "--also");
   const auto found = std::ranges::find_if(
       runs, [&](const store::Run& run) { return run.record().name == main_run; });
+  MC_CHECK(found != runs.end());  // The command has begun this run.
   MC_TRY(const std::vector<Answer> answers, found->answers(), "--also");
-  people(other) << "\n" << other.run << "\n";
+  text_stream(other) << "\n" << other.run << "\n";
   MC_TRY_VOID(run_one(other, store, items, answers, nullptr), "--also");
   return ok();
 }
 
 Result<int> run_bench(BenchArguments& arguments, const CLI::App& command) {
-  MC_TRY_VOID(settle_bench(arguments, command), "bench");
+  MC_TRY_VOID(resolve_bench_options(arguments, command), "bench");
   std::vector<BenchArguments> others;
   for (const std::string& protocol : arguments.also) {
     MC_TRY(BenchArguments other, other_protocol(arguments, protocol), "bench");
@@ -260,7 +263,7 @@ void add_bench(CLI::App& app, int& exit_code) {
       "Exit code: 0 done, 1 the machine failed, 2 bad input, 4 a request had no answer.");
   command->callback([arguments, command, &exit_code] {
     const Result<int> code = run_bench(*arguments, *command);
-    exit_code = code ? *code : report_error(code.error());
+    exit_code = code_of(code);
     if (!code && arguments->json) {
       std::cout << bench::failure_event(name_of(*arguments), code.error().message) << std::flush;
     }

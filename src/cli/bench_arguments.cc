@@ -99,8 +99,7 @@ void add_judging(CLI::App& command, BenchArguments& arguments) {
   command.option_defaults()->group("Judging");
   add_machine(command, arguments.judging);
   add_dialect(command, arguments.judging);
-  command.add_option("--seed", arguments.judging.seed, "Seed of all inputs (default: secret)")
-      ->check(kNotNegative);
+  add_seed(command, arguments.judging);
   command.add_flag("--strict", arguments.judging.options.strict, "As for eval");
   add_correctness(command, arguments.judging.options.correctness);
   add_race_check(command, arguments.judging);
@@ -145,9 +144,9 @@ void add_bench_options(CLI::App& command, BenchArguments& arguments) {
   add_sampling(command, arguments);
 }
 
-Status settle_bench(BenchArguments& arguments, const CLI::App& command) {
+Status resolve_bench_options(BenchArguments& arguments, const CLI::App& command) {
   MC_TRY_VOID(check(arguments), "bench");
-  MC_TRY_VOID(settle(arguments.judging, command), "bench");
+  MC_TRY_VOID(resolve_options(arguments.judging, command), "bench");
   arguments.course.judges = arguments.judging.jobs;
   arguments.given = judging_options(command);
   return ok();
@@ -172,7 +171,7 @@ Result<BenchArguments> other_protocol(const BenchArguments& arguments,
   } catch (const CLI::ParseError& wrong) {
     return invalid(fmt::format("--also {}: {}", protocol, message_of(wrong)));
   }
-  MC_TRY_VOID(settle(other.judging, command), "--also");
+  MC_TRY_VOID(resolve_options(other.judging, command), "--also");
   for (auto& [name, values] : judging_options(command)) other.given[name] = values;
   return other;
 }

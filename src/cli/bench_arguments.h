@@ -48,7 +48,7 @@ struct BenchArguments : SourceArguments {
 void add_bench_options(CLI::App& command, BenchArguments& arguments);
 
 // Completes the parsed options.  kInvalidInput for invalid options or combinations.
-Status settle_bench(BenchArguments& arguments, const CLI::App& command);
+Status resolve_bench_options(BenchArguments& arguments, const CLI::App& command);
 
 // The arguments of a run of --also, for example mode=eval,policy=kernelbench.  Judging options that
 // the protocol does not name are those of the main run.

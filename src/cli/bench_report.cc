@@ -79,15 +79,9 @@ void print_failures(const bench::SamplingEnd& end, std::ostream& out) {
 }  // namespace
 
 void add_missing(CLI::App& command, bench::Missing& missing) {
-  command
-      .add_option_function<std::string>(
-          "--missing",
-          [&missing](const std::string& word) {
-            missing = word == "failed" ? bench::Missing::kFailed : bench::Missing::kLeftOut;
-          },
-          "Samples without a verdict: failed, or left-out of all figures")
-      ->check(one_of({"failed", "left-out"}))
-      ->default_str("failed");
+  add_choice(command, "--missing", missing,
+             {{"failed", bench::Missing::kFailed}, {"left-out", bench::Missing::kLeftOut}},
+             "Samples without a verdict: failed, or left-out of all figures");
 }
 
 Result<std::string> report_bench(const BenchArguments& arguments, const store::Run& run,

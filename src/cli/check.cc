@@ -11,24 +11,20 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
-#include <set>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <unistd.h>
 #include <nlohmann/json.hpp>
 
+#include "cli/check_report.h"
 #include "cli/commands.h"
 #include "cli/numbers.h"
 #include "core/file.h"
 #include "core/layout.h"
-#include "reward/hints.h"
-#include "task/text.h"
 
 namespace mc::cli {
 namespace {
@@ -60,9 +56,9 @@ std::vector<std::string>& program_arguments() {
 }
 
 // Forwards the program's output, up to a limit.
-class Forward {
+class OutputForwarder {
  public:
-  explicit Forward(bool is_all_error) : is_all_error_(is_all_error) {}
+  explicit OutputForwarder(bool is_all_error) : is_all_error_(is_all_error) {}
   void operator()(bool is_error, std::string_view text) {
     if (left_ <= 0) return;
     std::ostream& stream = is_error || is_all_error_ ? std::cerr : std::cout;
@@ -76,176 +72,14 @@ class Forward {
   int64_t left_ = kOutputBytesMax;
 };
 
-double quotient(uint64_t of, uint64_t by) {
-  return by == 0 ? 0 : static_cast<double>(of) / static_cast<double>(by);
-}
-
-// The counts of the kernels, with derived figures.
-Json profile_of(const std::string& lines) {
-  Json profile = Json::array();
-  std::istringstream text(lines);
-  for (std::string line; std::getline(text, line);) {
-    Json one = Json::parse(line, nullptr, false);
-    if (!one.is_object()) continue;
-    uint64_t sectors = 0;
-    for (const char* kind : {"loads", "stores", "atomics"}) {
-      Json& requests = one[kind];
-      sectors += requests["sectors"].get<uint64_t>();
-      requests["sectors_per_request"] = quotient(requests["sectors"], requests["requests"]);
-    }
-    one["sectors"] = sectors;
-    one["bank_conflicts"] = quotient(one["shared_passes"], one["shared_passes_least"]);
-    one["lanes_per_instruction"] = quotient(one["lanes"], one["instructions"]);
-    profile.push_back(std::move(one));
-  }
-  return profile;
-}
-
-Json json_of(const Checked& checked) {
-  Json findings = Json::array();
-  for (const task::KernelFinding& one : checked.findings) {
-    findings.push_back({{"kind", one.kind},
-                        {"kernel", one.kernel},
-                        {"file", one.location.source},
-                        {"line", one.location.line},
-                        {"block", one.block},
-                        {"thread", one.thread},
-                        {"detail", one.detail},
-                        {"hint", reward::kernel_hint(one.kind)}});
-  }
-  return {{"schema", "musacoder-check/1"},          {"findings", findings},
-          {"unsupported", checked.unsupported},     {"launches", checked.launches},
-          {"profile", profile_of(checked.profile)}, {"ending", sandbox::describe(checked.ending)}};
-}
-
-std::string text_of(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
-std::string counted(size_t number, std::string_view what) {
-  return fmt::format("{} {}{}", number, what, number == 1 ? "" : what.ends_with('h') ? "es" : "s");
-}
-
-std::string triple(const Json& three) {
-  return fmt::format("({})", fmt::join(three.get<std::vector<int64_t>>(), ","));
-}
-
-// True if the finding does not belong to a thread of a kernel.
-bool is_of_host(const Json& finding) {
-  const std::string kind = finding["kind"], kernel = finding["kernel"];
-  return kernel.starts_with('[') || kind == "stream_race" || kind == "launch_error";
-}
-
-void print_finding(const Json& one) {
-  const std::string file = one["file"];
-  const std::string place =
-      file.empty() ? "" : fmt::format("{}:{}: ", file, one["line"].get<int>());
-  fmt::print("{}{} in {}\n", place, one["kind"].get<std::string>(),
-             one["kernel"].get<std::string>());
-  const std::string thread =
-      is_of_host(one)
-          ? ""
-          : fmt::format("block {}, thread {}: ", triple(one["block"]), triple(one["thread"]));
-  fmt::print("    {}{}\n", thread, one["detail"].get<std::string>());
-  const std::string hint = one["hint"];
-  if (!hint.empty()) fmt::print("    hint: {}\n", hint);
-}
-
-std::string figure(const Json& number) {
-  return number == 0 ? "-" : fmt::format("{:.1f}", number.get<double>());
-}
-
-// Prints 32-byte sectors for each global-memory access of a warp, and passes for each shared-memory
-// access.
-void print_profile(const Json& profile) {
-  fmt::print("{:<24} {:>8} {:>10} {:>10} {:>7} {:>7} {:>7} {:>7} {:>6} {:>9}\n", "kernel",
-             "launches", "threads", "sectors", "a load", "a store", "atomic", "a pass", "lanes",
-             "occupancy");
-  for (const Json& one : profile) {
-    fmt::print("{:<24} {:>8} {:>10} {:>10} {:>7} {:>7} {:>7} {:>7} {:>6} {:>8.0f}%\n",
-               one["kernel"].get<std::string>(), one["launches"].get<uint64_t>(),
-               one["threads"].get<uint64_t>(), one["sectors"].get<uint64_t>(),
-               figure(one["loads"]["sectors_per_request"]),
-               figure(one["stores"]["sectors_per_request"]),
-               figure(one["atomics"]["sectors_per_request"]), figure(one["bank_conflicts"]),
-               figure(one["lanes_per_instruction"]), 100 * one["occupancy"].get<double>());
-  }
-}
-
-// `ended` says how the program or the command ended; the report does not contain it.
-void print_summary(const Json& report, std::string_view ended) {
-  for (const Json& finding : report["findings"]) print_finding(finding);
-  if (!report["profile"].empty()) print_profile(report["profile"]);
-  for (const std::string what : report["unsupported"]) {
-    fmt::print(stderr, "musacoder: not checked to its end, for what the device lacks: {}\n", what);
-  }
-  fmt::print("== {} in {}; {}\n", counted(report["findings"].size(), "finding"),
-             counted(report["launches"], "launch"), ended);
-}
-
-// The report in SARIF 2.1.0, the format that code hosts accept for annotations.
-Json sarif_of(const Json& report) {
-  Json rules = Json::array(), results = Json::array();
-  std::set<std::string> kinds;
-  for (const Json& one : report["findings"]) {
-    const std::string kind = one["kind"], hint = one["hint"], file = one["file"];
-    if (kinds.insert(kind).second) {
-      rules.push_back({{"id", kind}, {"shortDescription", {{"text", hint.empty() ? kind : hint}}}});
-    }
-    const std::string text = fmt::format("{} in {}: {}", kind, one["kernel"].get<std::string>(),
-                                         one["detail"].get<std::string>());
-    Json result = {{"ruleId", kind}, {"level", "error"}, {"message", {{"text", text}}}};
-    const Json region = {{"startLine", std::max(1, one["line"].get<int>())}};
-    if (!file.empty()) {
-      result["locations"] = {
-          {{"physicalLocation",
-            {{"artifactLocation", {{"uri", (file[0] == '/' ? "file://" : "") + file}}},
-             {"region", region}}}}};
-    }
-    results.push_back(std::move(result));
-  }
-  const Json driver = {{"name", "musacoder check"}, {"rules", rules}};
-  return {{"version", "2.1.0"},
-          {"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},
-          {"runs", {{{"tool", {{"driver", driver}}}, {"results", results}}}}};
-}
-
 Status print_report(const CheckArguments& arguments, const Json& report, std::string_view ended) {
   std::cout << std::flush;
   if (arguments.json) {
     std::cout << text_of(report);
   } else {
-    print_summary(report, ended);
+    print_check_report(report, ended);
   }
   return arguments.sarif.empty() ? ok() : write_output(arguments.sarif, text_of(sarif_of(report)));
-}
-
-int exit_code_of(const Json& report, bool is_done) {
-  if (!report["findings"].empty()) return kExitFound;
-  if (!report["unsupported"].empty()) return kExitInput;
-  return is_done ? kExitDone : kExitMachine;
-}
-
-// Merges the reports of several runs; each finding and each unsupported feature occurs once.
-Json merged(const std::vector<Json>& reports) {
-  Json whole = {{"schema", "musacoder-check/1"},
-                {"findings", Json::array()},
-                {"unsupported", Json::array()},
-                {"launches", 0},
-                {"profile", Json::array()}};
-  std::set<std::string> seen;
-  for (const Json& one : reports) {
-    whole["launches"] = whole["launches"].get<int64_t>() + one["launches"].get<int64_t>();
-    for (const Json& kernel : one["profile"]) whole["profile"].push_back(kernel);
-    for (const Json& finding : one["findings"]) {
-      const Json place = {finding["kind"], finding["kernel"], finding["file"], finding["line"]};
-      if (seen.insert(place.dump()).second) whole["findings"].push_back(finding);
-    }
-    for (const Json& what : one["unsupported"]) {
-      if (seen.insert(what.dump()).second) whole["unsupported"].push_back(what);
-    }
-  }
-  return whole;
 }
 
 // The reports that the programs of a command wrote.
@@ -274,15 +108,15 @@ Result<int> check_a_command(const CheckArguments& arguments, const check::Tools&
   ::setenv("MC_CHECK_MEMORY", fmt::format("{}", arguments.memory_gib).c_str(), 1);
   MC_TRY(const int code, check::run_command(tools, words, toolkit, reports), "check");
   const std::vector<Json> found = read_reports(reports);
-  const Json report = merged(found);
+  const Json report = merged_report(found);
   MC_TRY_VOID(print_report(arguments, report,
                            fmt::format("{}; {} ended with exit code {}",
                                        counted(found.size(), "program"), words.front(), code)),
               "check");
-  if (!found.empty() || code != 0) return exit_code_of(report, code == 0);
-  return Error{ErrorCode::kInvalidInput,
-               "no program was checked: the command runs none that the nvcc of PATH, CUDA_HOME, "
-               "CUDA_PATH or CUDACXX linked"};
+  if (!found.empty() || code != 0) return check_exit_code(report, code == 0);
+  return invalid(
+      "no program was checked: the command runs none that the nvcc of PATH, CUDA_HOME, "
+      "CUDA_PATH or CUDACXX linked");
 }
 
 // Inside a command, the program must behave as without the check, so its report is written to a
@@ -307,20 +141,20 @@ Result<int> run_program(const CheckArguments& arguments, const check::Tools& too
                               .timeout_s = arguments.timeout_s,
                               .memory_bytes = std::llround(arguments.memory_gib * (1 << 30)),
                               .counts = arguments.profile && i == 0,
-                              .on_output = Forward(arguments.json && reports == nullptr)};
+                              .on_output = OutputForwarder(arguments.json && reports == nullptr)};
     if (i > 0) options.on_output = [](bool, std::string_view) {};
     MC_TRY(const Checked checked, check::check_program(tools, executable, options), "check");
-    runs.push_back(json_of(checked));
+    runs.push_back(check_report(checked));
     if (i == 0) ending = checked.ending;
   }
-  Json report = merged(runs);
+  Json report = merged_report(runs);
   report["ending"] = sandbox::describe(ending);
   if (reports != nullptr) return hand_over(report, ending, reports);
   MC_TRY_VOID(
       print_report(arguments, report, "the program ended with " + sandbox::describe(ending)),
       "check");
   const auto* exited = std::get_if<sandbox::Exited>(&ending);
-  return exit_code_of(report, exited != nullptr && exited->code == 0);
+  return check_exit_code(report, exited != nullptr && exited->code == 0);
 }
 
 Result<int> run_check(const CheckArguments& arguments) {
@@ -329,14 +163,13 @@ Result<int> run_check(const CheckArguments& arguments) {
   if (!arguments.program.empty() && std::getenv(check::kReportsVariable) != nullptr) {
     return run_program(arguments, check::tools_of_command(layout), arguments.program);
   }
-  const auto tell = [](std::string_view step) { std::cerr << "musacoder: " << step << "\n"; };
-  MC_TRY(const check::Tools tools, check::find_tools(layout, tell), "check");
+  MC_TRY(const check::Tools tools, check::find_tools(layout, print_step), "check");
   if (!arguments.program.empty()) return run_program(arguments, tools, arguments.program);
   MC_TRY(const TemporaryDirectory folder, TemporaryDirectory::create("mc-check"), "check");
   if (arguments.sources.empty()) {
     if (!program_arguments().empty()) return check_a_command(arguments, tools, folder.path());
-    return Error{ErrorCode::kInvalidInput,
-                 "nothing to check: give .cu files, or a command behind --, such as -- make test"};
+    return invalid(
+        "nothing to check: give .cu files, or a command behind --, such as -- make test");
   }
   const fs::path executable = folder.path() / fs::path(arguments.sources.front()).stem();
   const std::vector<fs::path> sources(arguments.sources.begin(), arguments.sources.end());
@@ -344,7 +177,7 @@ Result<int> run_check(const CheckArguments& arguments) {
          check::compile_program(tools, sources, arguments.nvcc_flags, executable), "check");
   std::cerr << compiled.printed;
   if (!compiled.succeeded) {
-    return Error{ErrorCode::kInvalidInput, "the program does not compile"};
+    return invalid("the program does not compile");
   }
   return run_program(arguments, tools, executable);
 }
@@ -404,10 +237,7 @@ void add_check(CLI::App& app, int& exit_code) {
       "or asks for what the device lacks, 1 it failed by itself.\n\n"
       "  musacoder check reduce.cu -- 1000\n"
       "  musacoder check -- make test");
-  command->callback([arguments, &exit_code] {
-    auto done = run_check(*arguments);
-    exit_code = done ? *done : report_error(done.error());
-  });
+  command->callback([arguments, &exit_code] { exit_code = code_of(run_check(*arguments)); });
 }
 
 }  // namespace mc::cli

@@ -8,9 +8,11 @@
 #define MC_CLI_COMMANDS_H_
 
 #include <string>
+#include <string_view>
 
 #include <CLI/CLI.hpp>
 
+#include "cli/program.h"
 #include "core/result.h"
 #include "task/provenance.h"
 #include "task/task.h"
@@ -19,15 +21,15 @@ namespace mc::cli {
 
 using task::kProgram;
 
-inline constexpr int kExitDone = 0;
-inline constexpr int kExitMachine = 1;
-inline constexpr int kExitInput = 2;
 inline constexpr int kExitFailed = 3;
 inline constexpr int kExitUnscored = 4;
 inline constexpr int kExitUnanswered = 4;  // The exit code of `bench` if a request got no answer.
 // The exit code of `task check` if a task is trivial or cannot be judged, and of `musify` if a port
 // is not complete.
 inline constexpr int kExitFound = 3;
+
+// Adds all commands of `musacoder`, with its description and the texts of --help.
+void add_commands(CLI::App& app, int& exit_code);
 
 void add_eval(CLI::App& app, int& exit_code);
 void add_bench(CLI::App& app, int& exit_code);
@@ -61,7 +63,16 @@ void add_learn(CLI::App& app, int& exit_code);  // The commands of musacoder-lea
 Result<task::Backend> chosen_backend(const std::string& name);
 
 // Prints "musacoder: <message>" as one line on standard error, and returns the error's exit code.
-int report_error(const Error& error);
+inline int report_error(const Error& error) { return report_error("musacoder", error); }
+
+// The exit code of a command: its own, or that of its error, which is printed.
+inline int code_of(const Result<int>& code) { return code ? *code : report_error(code.error()); }
+inline int code_of(const Status& status) {
+  return status ? kExitDone : report_error(status.error());
+}
+
+// Prints "musacoder: <step>" as a line on standard error, before a long step.
+void print_step(std::string_view step);
 
 }  // namespace mc::cli
 

@@ -4,8 +4,7 @@
 // install it.
 //
 // Facts are found by small functions that examine the machine and change nothing.  The report and
-// the
-// exit code depend on the facts alone, so they can be tested without a machine that lacks
+// the exit code depend on the facts alone, so they can be tested without a machine that lacks
 // something.
 // Example:
 //   const std::vector<Fact> facts = probe_machine();

@@ -26,8 +26,8 @@ constexpr size_t kHashCharacters = 12;
 
 // Judges all work on `jobs` threads; the results have the order of the work.
 std::vector<report::Judged> judge_all(eval::Pipeline& pipeline, const std::vector<Work>& work,
-                                      const EvalArguments& arguments, int jobs, Results& results,
-                                      ProgressBar& bar) {
+                                      const EvalArguments& arguments, int jobs,
+                                      VerdictFile& results, ProgressBar& bar) {
   std::vector<report::Judged> judged(work.size());
   for_each_index(work.size(), jobs, [&](size_t i) {
     const auto start = std::chrono::steady_clock::now();
@@ -51,11 +51,9 @@ std::string hash_of_options(const EvalArguments& arguments, bool checks_races) {
   return content_hash({text}).substr(0, kHashCharacters);
 }
 
-void report_step(std::string_view step) { std::cerr << "musacoder: " << step << std::endl; }
-
 // Reads requests from standard input and writes replies to standard output (service/stream.h).
 Status run_stream(const EvalArguments& arguments, const CLI::App& command, const Layout& layout) {
-  MC_TRY(auto pipeline, eval::Pipeline::create(arguments.options, report_step), "eval");
+  MC_TRY(auto pipeline, eval::Pipeline::create(arguments.options, print_step), "eval");
   // The check comes before the first reply, so a client that gets a reply knows that this machine
   // can judge.
   MC_TRY_VOID(pipeline->check_machine(), "eval");
@@ -102,7 +100,7 @@ Status write_recording(const Recorded& recorded, const EvalArguments& arguments)
 }
 
 Result<int> run_eval(EvalArguments& arguments, const CLI::App& command) {
-  MC_TRY_VOID(settle(arguments, command), "eval");
+  MC_TRY_VOID(resolve_options(arguments, command), "eval");
   MC_TRY(const Layout layout, find_layout(), "eval");
   if (arguments.stream) {
     MC_TRY_VOID(run_stream(arguments, command, layout), "eval");
@@ -113,23 +111,18 @@ Result<int> run_eval(EvalArguments& arguments, const CLI::App& command) {
   }
   auto loaded = load_work(arguments, layout);
   if (!loaded) return loaded.error();  // The error names the file and needs no other context.
-  Given& given = *loaded;
-  report_bad(given.bad);
+  LoadedWork& given = *loaded;
   if (given.work.empty()) return kExitInput;
-  const size_t num_reported = given.bad.size();
   Recorded recorded;
   if (!arguments.record.empty()) {
     if (given.work.size() > 1)
       return invalid("--record: give one candidate; a file has one verdict");
     MC_TRY_VOID(record_into(recorded, arguments), "eval");
   }
-  MC_TRY(const auto results, Results::create(arguments.out), "eval");
+  MC_TRY(const auto results, VerdictFile::create(arguments.out), "eval");
   ProgressBar bar(given.work.size());
-  MC_TRY(auto pipeline,
-         eval::Pipeline::create(arguments.options, [&](std::string_view step) { bar.note(step); }),
-         "eval");
+  MC_TRY(auto pipeline, open_pipeline(arguments.options, bar), "eval");
   MC_TRY_VOID(check_tasks(*pipeline, given, arguments.jobs), "eval");
-  report_bad({given.bad.begin() + static_cast<std::ptrdiff_t>(num_reported), given.bad.end()});
   if (given.work.empty()) return kExitInput;
   const std::vector<report::Judged> judged = judge_all(
       *pipeline, given.work, arguments, jobs_of(arguments, command, *pipeline), *results, bar);
@@ -160,7 +153,7 @@ void add_eval(CLI::App& app, int& exit_code) {
                       "Write what the candidate sends to its device to this file, to be replayed");
   command
       ->add_flag("--stream", arguments->stream,
-                 "Read questions {id, task, answer} a line each, reply as each is judged")
+                 "Read requests {id, task, answer} a line each, reply as each is judged")
       ->excludes("--candidate")
       ->excludes("--record");
   add_architecture(*command, *arguments);
@@ -172,10 +165,8 @@ void add_eval(CLI::App& app, int& exit_code) {
       "  musacoder eval answers.jsonl --suite tasks --jobs 2 --out verdicts.jsonl\n"
       "Exit code: 0 done, 1 the machine failed, 2 bad input; with --exit-code 3 some fail, 4 some "
       "are not scored.");
-  command->callback([arguments, command, &exit_code] {
-    const Result<int> code = run_eval(*arguments, *command);
-    exit_code = code ? *code : report_error(code.error());
-  });
+  command->callback(
+      [arguments, command, &exit_code] { exit_code = code_of(run_eval(*arguments, *command)); });
 }
 
 }  // namespace mc::cli

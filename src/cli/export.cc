@@ -7,10 +7,9 @@
 
 #include <CLI/CLI.hpp>
 
-#include "cli/become_python.h"
 #include "cli/commands.h"
 #include "cli/numbers.h"
-#include "core/layout.h"
+#include "cli/python.h"
 
 namespace mc::cli {
 namespace {
@@ -23,12 +22,9 @@ struct ExportArguments {
 
 // Replaces this process; returns only if Python does not start.
 Error start(const ExportArguments& arguments) {
-  const Result<Layout> layout = find_layout();
-  if (!layout) return layout.error();
-  return become_python({(layout->share("python") / "musacoder/harbor/__main__.py").string(),
-                        "--program", (layout->prefix / "bin/musacoder").string(), "--out",
-                        arguments.harbor, "--solutions", arguments.solutions, "--",
-                        arguments.suite});
+  return exec_python_program(
+      "musacoder/harbor/__main__.py",
+      {"--out", arguments.harbor, "--solutions", arguments.solutions, "--", arguments.suite});
 }
 
 }  // namespace

@@ -16,9 +16,7 @@
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/numbers.h"
-#include "cli/report_package.h"
-#include "compile/pytorch.h"
-#include "compile/tool.h"
+#include "cli/python.h"
 #include "core/file.h"
 #include "core/layout.h"
 #include "forge/run.h"
@@ -29,10 +27,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr const char* kBothDialects = "both";
-const std::map<std::string, forge::Size> kSizes = {{"small", forge::Size::kSmall},
-                                                   {"native", forge::Size::kNative},
-                                                   {"large", forge::Size::kLarge}};
 constexpr const char* kBalanced = "balanced";
 constexpr double kVariantsShare = 0.25;  // With --all-kinds: a row takes some five kernels more.
 constexpr size_t kRowsBytesMax = size_t{256} << 20;
@@ -40,10 +34,7 @@ constexpr size_t kRowsBytesMax = size_t{256} << 20;
 struct ForgeArguments {
   std::vector<std::string> families = {"elementwise", "reduction"};
   std::vector<std::string> operators;
-  std::string style = "compact";
-  std::string size = "small";
   std::vector<std::string> types = {forge::to_string(forge::Type::kFloat32)};
-  std::string dialect = to_string(task::Dialect::kCuda);
   bool has_all_kinds = false;
   std::string publish;  // A folder in the layout of a Hugging Face data set, or "".
   forge::RunOptions options;
@@ -59,8 +50,8 @@ Status read_families(const ForgeArguments& arguments, const forge::Library& libr
     } else if (name == "all") {
       families = known;
     } else {
-      return Error{ErrorCode::kInvalidInput,
-                   fmt::format("no family {}: there are {} and all", name, fmt::join(known, ", "))};
+      return invalid(
+          fmt::format("no family {}: there are {} and all", name, fmt::join(known, ", ")));
     }
   }
   return ok();
@@ -71,7 +62,7 @@ Status read_operators(const ForgeArguments& arguments, const forge::Library& lib
   operators = {arguments.operators.begin(), arguments.operators.end()};
   for (const std::string& name : operators) {
     if (library.find(name) != nullptr) continue;
-    return Error{ErrorCode::kInvalidInput, "no operator " + name + ": docs/forge.md lists them"};
+    return invalid("no operator " + name + ": docs/forge.md lists them");
   }
   return ok();
 }
@@ -81,8 +72,7 @@ Status read_types(const ForgeArguments& arguments, std::set<forge::Type>& types)
   for (const std::string& name : arguments.types) {
     const auto type = forge::type_of(name);
     if (!type || forge::is_whole(*type)) {
-      return Error{ErrorCode::kInvalidInput,
-                   fmt::format("no type {}: there are float32, float16 and bfloat16", name)};
+      return invalid(fmt::format("no type {}: there are float32, float16 and bfloat16", name));
     }
     types.insert(*type);
   }
@@ -98,10 +88,9 @@ Result<std::map<std::string, std::vector<std::string>>> dispatched_families(
   for (const store::TaskRecord& task : tasks) lines += Json{{"code", task.code}}.dump() + "\n";
   const auto source = folder.path() / "tasks.jsonl", rows = folder.path() / "rows.jsonl";
   MC_TRY_VOID(write_file_atomically(source, lines), "--mix");
-  MC_TRY_VOID(compile::run_tool({"env", "PYTHONPATH=" + layout.share("python").string(),
-                                 compile::default_python(), "-P", "-m", "harness.importer",
-                                 "--sandbox-lib", layout.library("libmc_sandbox.so").string(),
-                                 "operators", "--out", rows.string(), "--", source.string()}),
+  MC_TRY_VOID(run_module(layout, "harness.importer",
+                         {"--sandbox-lib", layout.library("libmc_sandbox.so").string(), "operators",
+                          "--out", rows.string(), "--", source.string()}),
               "--mix");
   MC_TRY(const std::string text, read_file(rows, kRowsBytesMax), "--mix");
   std::map<std::string, std::vector<std::string>> families;
@@ -140,7 +129,7 @@ Result<forge::Weights> read_mix(const std::string& mix, const std::set<std::stri
     }
   }
   if (rates.empty()) {
-    return Error{ErrorCode::kInvalidInput, "--mix: " + mix + " has no verdicts of first turns"};
+    return invalid("--mix: " + mix + " has no verdicts of first turns");
   }
   forge::Weights weights = forge::weights_of(rates, families);
   for (const auto& [family, weight] : weights) {
@@ -169,46 +158,38 @@ class Ticker {
   std::chrono::steady_clock::time_point last_ = start_;
 };
 
-void note(std::string_view step) { std::cerr << "musacoder: " << step << std::endl; }
-
 Status run_forge(ForgeArguments& arguments) {
   forge::RunOptions& options = arguments.options;
-  options.settings.draw.size = kSizes.at(arguments.size);
-  options.settings.draw.style =
-      arguments.style == "full" ? forge::Style::kFull : forge::Style::kCompact;
-  if (arguments.dialect == to_string(task::Dialect::kMusa)) {
-    options.dialects = forge::Dialects::kMusa;
-  }
-  if (arguments.dialect == kBothDialects) options.dialects = forge::Dialects::kBoth;
   MC_TRY(const Layout layout, find_layout(), "forge");
   MC_TRY(const forge::Library library, forge::load_library(layout.share("data/forge")), "forge");
   options.library = &library;
-  MC_TRY_VOID(read_families(arguments, library, options.settings.draw.families), "--families");
-  MC_TRY_VOID(read_operators(arguments, library, options.settings.draw.operators), "--operators");
-  MC_TRY_VOID(read_types(arguments, options.settings.draw.types), "--types");
+  MC_TRY_VOID(read_families(arguments, library, options.settings.graph.families), "--families");
+  MC_TRY_VOID(read_operators(arguments, library, options.settings.graph.operators), "--operators");
+  MC_TRY_VOID(read_types(arguments, options.settings.graph.types), "--types");
+  const bool is_full = options.settings.graph.style == forge::Style::kFull;
   if (arguments.has_all_kinds) {
     options.settings.bugs_share = options.settings.lessons_share = 1;
-    if (arguments.style == "full") options.settings.variants_share = kVariantsShare;
+    if (is_full) options.settings.variants_share = kVariantsShare;
   }
-  if (options.settings.variants_share > 0 && arguments.style != "full") {
-    return Error{ErrorCode::kInvalidInput, "--variants-share: variants need --style full"};
+  if (options.settings.variants_share > 0 && !is_full) {
+    return invalid("--variants-share: variants need --style full");
   }
   if (!options.mix.empty()) {
-    MC_TRY(options.settings.weights, read_mix(options.mix, options.settings.draw.families, layout),
+    MC_TRY(options.settings.weights, read_mix(options.mix, options.settings.graph.families, layout),
            "forge");
   }
   print_when_ended("musacoder: interrupted; the same command goes on from here");
   Ticker ticker;
   MC_TRY(const forge::Counts counts,
-         forge::run(options, note, [&](const forge::Progress& made) { ticker.show(made); }),
+         forge::run(options, print_step, [&](const forge::Progress& made) { ticker.show(made); }),
          "forge");
   print_when_ended("");
   for (const auto& [name, count] : counts) std::cout << fmt::format("{:<40} {}\n", name, count);
   if (arguments.publish.empty()) return ok();
-  return run_package("report.publish",
-                     {options.out.string(), "--out", arguments.publish, "--musacoder",
-                      std::filesystem::read_symlink("/proc/self/exe").string()},
-                     "the folder to publish");
+  return run_report_module("report.publish",
+                           {options.out.string(), "--out", arguments.publish, "--musacoder",
+                            std::filesystem::read_symlink("/proc/self/exe").string()},
+                           "the folder to publish");
 }
 
 }  // namespace
@@ -237,32 +218,33 @@ void add_forge(CLI::App& app, int& exit_code) {
       ->delimiter(',');
   command->add_option("--operators", arguments->operators, "Only these (default: all)")
       ->delimiter(',');
-  command->add_option("--depth", options.settings.draw.depth, "Operators of a task, at most")
+  command->add_option("--depth", options.settings.graph.depth, "Operators of a task, at most")
       ->check(whole_range(1, 16));
   command
       ->add_option("--types", arguments->types,
                    "float32, float16, bfloat16; the family integer has its own")
       ->delimiter(',');
+  using forge::Size;
+  add_choice(*command, "--size", options.settings.graph.size,
+             {{"small", Size::kSmall}, {"native", Size::kNative}, {"large", Size::kLarge}},
+             "Of the tasks that are written; the CPU verifies small ones");
   command
-      ->add_option("--size", arguments->size,
-                   "Of the tasks that are written; the CPU verifies small ones")
-      ->check(one_of({"small", "native", "large"}));
-  command
-      ->add_option("--views-share", options.settings.draw.views_share,
+      ->add_option("--views-share", options.settings.graph.views_share,
                    "Of the tasks, those with an input that is not contiguous")
       ->check(number_range(0.0, 1.0));
   command
       ->add_option("--solutions", options.settings.solutions_max,
                    "Of a task, at most; 1 makes most tasks a minute")
       ->check(whole_range(1, static_cast<int>(forge::kSolutionsMax)));
-  command->add_option("--style", arguments->style, "compact, for tiny models, or full")
-      ->check(one_of({"compact", "full"}));
-  std::vector<std::string> dialects = {kBothDialects};
-  for (const task::Dialect dialect : task::kDialects) dialects.emplace_back(to_string(dialect));
-  command
-      ->add_option("--dialect", arguments->dialect,
-                   "cuda, musa, or both, with samples that port one to the other (docs/musa.md)")
-      ->check(one_of(dialects));
+  add_choice(*command, "--style", options.settings.graph.style,
+             {{"compact", forge::Style::kCompact}, {"full", forge::Style::kFull}},
+             "compact, for tiny models, or full");
+  using forge::Dialects;
+  add_choice(*command, "--dialect", options.dialects,
+             {{"both", Dialects::kBoth},
+              {to_string(task::Dialect::kCuda), Dialects::kCuda},
+              {to_string(task::Dialect::kMusa), Dialects::kMusa}},
+             "cuda, musa, or both, with samples that port one to the other (docs/musa.md)");
   command->add_option("--test-share", options.settings.test_share, "Of the structures, held out")
       ->check(number_range(0.0, 0.9));
   command
@@ -306,8 +288,7 @@ void add_forge(CLI::App& app, int& exit_code) {
           report_error({ErrorCode::kInvalidInput, "forge: give one of --tasks and --samples"});
       return;
     }
-    const Status status = run_forge(*arguments);
-    exit_code = status ? kExitDone : report_error(status.error());
+    exit_code = code_of(run_forge(*arguments));
   });
 }
 

@@ -10,9 +10,9 @@
 
 #include <CLI/CLI.hpp>
 
-#include "cli/become_python.h"
 #include "cli/commands.h"
 #include "cli/numbers.h"
+#include "cli/python.h"
 #include "core/layout.h"
 
 namespace mc::cli {
@@ -46,7 +46,7 @@ Error start(const std::string& name, const ImportArguments& arguments) {
   words.emplace_back("--");
   words.insert(words.end(), arguments.paths.begin(), arguments.paths.end());
   ::setenv("PYTHONPATH", layout->share("python").c_str(), /*overwrite=*/1);
-  return become_python(std::move(words));
+  return exec_python(std::move(words));
 }
 
 void add_jobs(CLI::App& command, ImportArguments& arguments) {

@@ -11,7 +11,9 @@
 namespace mc::cli {
 namespace {
 
-// A signal handler can access only global state, and may not allocate.
+// A signal handler can access only global state, and may not allocate.  While g_line changes,
+// g_bytes is 0, so a handler that interrupts the change prints nothing.  The default order of the
+// atomic keeps the bytes of the line before the store of its length.
 constexpr size_t kBytesMax = 4096 + 200;  // A path and the words around it.
 char g_line[kBytesMax];
 std::atomic<size_t> g_bytes = 0;

@@ -101,7 +101,7 @@ Result<std::vector<std::string>> files_of(const std::string& path) {
 // Adds the candidates of one file, each with its task: the task of --task, or the one that the file
 // names.
 void add_work(const std::string& path, const std::string& task, const std::string& entry_point,
-              Tasks& tasks, Given& given) {
+              Tasks& tasks, LoadedWork& given) {
   if (const std::string why = why_no_candidate(path); !why.empty()) {
     given.bad.push_back(invalid(why));
     return;
@@ -114,10 +114,8 @@ void add_work(const std::string& path, const std::string& task, const std::strin
   std::ranges::move(submissions->bad, std::back_inserter(given.bad));
   for (task::Submission& submission : submissions->good) {
     const std::string& name = task.empty() ? submission.task : task;
-    auto found =
-        name.empty()
-            ? Result<task::Task>(Error{ErrorCode::kInvalidInput, "it names no task: give --task"})
-            : tasks.find(name);
+    auto found = name.empty() ? Result<task::Task>(invalid("it names no task: give --task"))
+                              : tasks.find(name);
     if (found && !entry_point.empty()) {
       found = task::with_entry_point(std::move(*found), entry_point);
     }
@@ -171,13 +169,13 @@ void add_machine(CLI::App& command, EvalArguments& arguments) {
 }
 
 void add_dialect(CLI::App& command, EvalArguments& arguments) {
-  std::vector<std::string> names;
-  for (const task::Dialect dialect : task::kDialects) names.emplace_back(to_string(dialect));
-  command
-      .add_option("--dialect", arguments.dialect,
-                  "What candidates are written for; those for MUSA are judged as their port to "
-                  "CUDA, except by --backend musa (docs/musa.md)")
-      ->check(one_of(names));
+  std::vector<std::pair<std::string, task::Dialect>> dialects;
+  for (const task::Dialect dialect : task::kDialects) {
+    dialects.emplace_back(to_string(dialect), dialect);
+  }
+  add_choice(command, "--dialect", arguments.options.dialect, dialects,
+             "What candidates are written for; those for MUSA are judged as their port to "
+             "CUDA, except by --backend musa (docs/musa.md)");
   command
       .add_option("--musa-arch", arguments.options.musa_architecture,
                   "With --dialect musa: the architecture, by which __MUSA_ARCH__ and the size of "
@@ -188,8 +186,7 @@ void add_dialect(CLI::App& command, EvalArguments& arguments) {
 void add_verdicts(CLI::App& command, EvalArguments& arguments) {
   command.add_option("--out,-o", arguments.out, "Write verdicts as JSON Lines to this file")
       ->check(kOutputFile);
-  command.add_option("--seed", arguments.seed, "Seed of all inputs (default: secret)")
-      ->check(kNotNegative);
+  add_seed(command, arguments);
   command.add_flag("--strict", arguments.options.strict,
                    "For winners and audits: other seeds and, on a device, compute-sanitizer");
   command.add_flag("--feedback", arguments.feedback, "Print the feedback for each candidate");
@@ -230,37 +227,41 @@ void add_no_shapes(CLI::App& command, task::Correctness& correctness) {
       "Judge at the task's own shape only");
 }
 
+void add_seed(CLI::App& command, EvalArguments& arguments) {
+  command.add_option("--seed", arguments.options.seed, "Seed of all inputs (default: secret)")
+      ->check(kNotNegative);
+}
+
 void add_race_check(CLI::App& command, EvalArguments& arguments) {
-  command
-      .add_option("--race-check", arguments.race_check,
-                  "Beside a GPU, look for the races that it hides, on CPU cores; "
-                  "auto: on with two cores for each of --jobs (docs/correctness.md)")
-      ->group(kCorrectnessGroup)
-      ->check(one_of({"auto", "on", "off"}));
+  using Mode = eval::RaceCheckMode;
+  add_choice(command, "--race-check", arguments.options.race_check,
+             {{"auto", Mode::kAuto}, {"on", Mode::kOn}, {"off", Mode::kOff}},
+             "Beside a GPU, look for the races that it hides, on CPU cores; "
+             "auto: on with two cores for each of --jobs (docs/correctness.md)")
+      ->group(kCorrectnessGroup);
 }
 
 void add_timing(CLI::App& command, EvalArguments& arguments) {
   command.option_defaults()->group(kTimingGroup);
-  command
-      .add_option("--timing", arguments.tier,
-                  "full, for reports, or quick, for rewards: some 0.3 s of the device")
-      ->check(one_of({"full", "quick"}));
-  command.add_flag("--no-timing", arguments.no_timing, "Correctness alone");
-  command
-      .add_option("--baseline", arguments.options.timing.baseline,
-                  "What is timed by turns with the candidate")
+  eval::Timing& timing = arguments.options.timing;
+  add_choice(command, "--timing", timing.is_quick, {{"full", false}, {"quick", true}},
+             "full, for reports, or quick, for rewards: some 0.3 s of the device");
+  command.add_flag_callback(
+      "--no-timing", [&timing] { timing.enabled = false; }, "Correctness alone");
+  command.add_option("--baseline", timing.baseline, "What is timed by turns with the candidate")
       ->check(one_of({"eager", "candidate"}));
-  command
-      .add_option("--compile-mode", arguments.compile_mode,
-                  "Of torch.compile, the other baseline, or none")
-      ->check(one_of(
-          {"none", "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"}));
+  add_choice(command, "--compile-mode", timing.compile_mode,
+             {{"none", ""},
+              {"default", "default"},
+              {"reduce-overhead", "reduce-overhead"},
+              {"max-autotune", "max-autotune"},
+              {"max-autotune-no-cudagraphs", "max-autotune-no-cudagraphs"}},
+             "Of torch.compile, the other baseline, or none");
   command.add_flag("--profile", arguments.options.profile,
                    "Count the sectors that kernels move, for each trial (the backend cpu)");
-  command.add_flag("--tf32", arguments.options.timing.tf32,
+  command.add_flag("--tf32", timing.tf32,
                    "Candidates and baselines may round factors of fp32 products to TF32");
-  command
-      .add_option("--timing-budget", arguments.options.timing.budget_s, "Seconds for one candidate")
+  command.add_option("--timing-budget", timing.budget_s, "Seconds for one candidate")
       ->check(kPositive);
   command
       .add_option("--spares", arguments.options.spares,
@@ -309,8 +310,10 @@ void add_experiments(CLI::App& command, EvalArguments& arguments) {
   command.option_defaults()->group("For programs and experiments");
   command.add_flag("--full-headers", arguments.options.full_headers,
                    "Compile all against PyTorch's own headers (slow)");
-  command.add_flag("--no-static-rules", arguments.no_static_rules, "Let only the run decide");
-  command.add_flag("--allow-weak-sandbox", arguments.weak_sandbox,
+  command.add_flag_callback(
+      "--no-static-rules", [&arguments] { arguments.options.static_rules = false; },
+      "Let only the run decide");
+  command.add_flag("--allow-weak-sandbox", arguments.options.allow_weak_sandbox,
                    "Go on where this machine cannot give a protection");
 }
 
@@ -320,33 +323,20 @@ void add_architecture(CLI::App& command, EvalArguments& arguments) {
       "For a device that need not be here: its compute capability, 90 or sm_90, or mp_31");
 }
 
-Status settle(EvalArguments& arguments, const CLI::App& command) {
+Status resolve_options(EvalArguments& arguments, const CLI::App& command) {
   eval::Options& options = arguments.options;
   if (!options.architecture.empty()) {
     options.architecture = plain_architecture(options.architecture);
     arguments.backend = options.architecture;
   }
   MC_TRY(options.backend, chosen_backend(arguments.backend), command.get_name());
-  const CLI::Option* seed = command.get_option_no_throw("--seed");
-  if (seed != nullptr && seed->count() > 0) options.seed = arguments.seed;
-  for (const task::Dialect dialect : task::kDialects) {
-    if (arguments.dialect == to_string(dialect)) options.dialect = dialect;
-  }
   const CLI::Option* architecture = command.get_option_no_throw("--musa-arch");
   if (options.dialect == task::Dialect::kCuda && architecture != nullptr &&
       architecture->count() > 0) {
-    return Error{ErrorCode::kInvalidInput, "--musa-arch: add --dialect musa"};
+    return invalid("--musa-arch: add --dialect musa");
   }
   const CLI::Option* jobs = command.get_option_no_throw("--jobs");
   if (jobs != nullptr && jobs->count() > 0) options.jobs = arguments.jobs;
-  if (arguments.race_check == "on") options.race_check = eval::RaceCheckMode::kOn;
-  if (arguments.race_check == "off") options.race_check = eval::RaceCheckMode::kOff;
-  options.static_rules = !arguments.no_static_rules;
-  options.allow_weak_sandbox = arguments.weak_sandbox;
-  options.timing.enabled = !arguments.no_timing;
-  if (arguments.compile_mode == "none") arguments.compile_mode.clear();
-  options.timing.compile_mode = arguments.compile_mode;
-  options.timing.is_quick = arguments.tier == "quick";
   return ok();
 }
 
@@ -375,11 +365,11 @@ Result<task::Task> find_task(const std::string& spec, const task::Roots& roots) 
   return Error{found.error().code, found.error().message + meant(spec, names)};
 }
 
-Result<Given> load_work(const EvalArguments& arguments, const Layout& layout) {
+Result<LoadedWork> load_work(const EvalArguments& arguments, const Layout& layout) {
   MC_TRY(const std::filesystem::path suite, suite_path(arguments.suite, layout), "--suite");
   MC_TRY(Tasks tasks, Tasks::create(suite, roots_of(layout)), "eval");
   if (!arguments.task.empty()) MC_TRY_VOID(tasks.find(arguments.task), "--task");
-  Given given;
+  LoadedWork given;
   for (const std::string& path : arguments.candidates) {
     const auto files = files_of(path);
     if (!files) given.bad.push_back(files.error());
@@ -387,7 +377,13 @@ Result<Given> load_work(const EvalArguments& arguments, const Layout& layout) {
       add_work(file, arguments.task, arguments.entry_point, tasks, given);
     }
   }
+  report_bad(given.bad);
   return given;
+}
+
+Result<std::unique_ptr<eval::Pipeline>> open_pipeline(const eval::Options& options,
+                                                      ProgressBar& bar) {
+  return eval::Pipeline::create(options, [&bar](std::string_view step) { bar.note(step); });
 }
 
 int jobs_of(const EvalArguments& arguments, const CLI::App& command,
@@ -398,6 +394,8 @@ int jobs_of(const EvalArguments& arguments, const CLI::App& command,
 
 void for_each_index(size_t count, int jobs, const std::function<void(size_t)>& f) {
   MC_CHECK(jobs > 0 && f);
+  // The counter gives each index to one thread, and orders nothing else: the threads are joined
+  // before the function returns, so the caller sees all that they wrote.
   std::atomic<size_t> next = 0;
   const auto take_some = [&] {
     for (size_t i = next++; i < count; i = next++) f(i);
@@ -407,8 +405,8 @@ void for_each_index(size_t count, int jobs, const std::function<void(size_t)>& f
   take_some();
 }
 
-Status check_tasks(eval::Pipeline& pipeline, Given& given, int jobs) {
-  std::map<std::string, Error> faults;  // The key is a task's id.
+Status check_tasks(eval::Pipeline& pipeline, LoadedWork& given, int jobs) {
+  std::set<std::string> faults;  // The ids of the invalid tasks.
   std::set<std::string> seen;
   std::vector<const task::Task*> tasks;
   for (const Work& item : given.work) {
@@ -416,14 +414,17 @@ Status check_tasks(eval::Pipeline& pipeline, Given& given, int jobs) {
   }
   std::vector<Status> found(tasks.size(), ok());
   for_each_index(tasks.size(), jobs, [&](size_t i) { found[i] = pipeline.check_task(*tasks[i]); });
+  std::vector<Error> bad;
   for (size_t i = 0; i < tasks.size(); ++i) {
     if (found[i]) continue;
     const Error error = with_context(found[i].error(), "task " + tasks[i]->id);
     if (error.code != ErrorCode::kInvalidInput) return error;
-    faults.emplace(tasks[i]->id, error);
-    given.bad.push_back(error);
+    faults.insert(tasks[i]->id);
+    bad.push_back(error);
   }
   std::erase_if(given.work, [&](const Work& item) { return faults.contains(item.task.id); });
+  report_bad(bad);
+  std::ranges::move(bad, std::back_inserter(given.bad));
   return ok();
 }
 
@@ -435,8 +436,8 @@ void report_bad(const std::vector<Error>& bad) {
             << std::endl;
 }
 
-Result<std::unique_ptr<Results>> Results::create(const std::string& path) {
-  auto results = std::make_unique<Results>();
+Result<std::unique_ptr<VerdictFile>> VerdictFile::create(const std::string& path) {
+  auto results = std::make_unique<VerdictFile>();
   results->path_ = path;
   const std::filesystem::path target = path.empty() ? "" : output_target(path);
   if (target.empty()) return results;
@@ -448,14 +449,14 @@ Result<std::unique_ptr<Results>> Results::create(const std::string& path) {
   return results;
 }
 
-void Results::add(const report::Judged& judged) {
+void VerdictFile::add(const report::Judged& judged) {
   if (part_path_.empty()) return;
   const std::lock_guard lock(mutex_);
   MC_CHECK(part_.is_open());
   part_ << report::json_line(judged) << std::flush;
 }
 
-Status Results::finish(const std::vector<report::Judged>& judged) {
+Status VerdictFile::finish(const std::vector<report::Judged>& judged) {
   if (path_.empty()) return ok();
   std::string text;
   for (const report::Judged& item : judged) text += report::json_line(item);
@@ -515,18 +516,8 @@ int exit_code_of(const std::vector<Error>& bad, const std::vector<report::Judged
 Result<task::Backend> chosen_backend(const std::string& name) {
   if (name == "auto") return eval::best_backend({});
   if (const auto backend = eval::backend_named(name)) return *backend;
-  return Error{ErrorCode::kInvalidInput,
-               "no backend or architecture is called '" + name + "': use " + eval::backend_names()};
-}
-
-int report_error(const Error& error) {
-  std::string line = error.message;
-  for (char& c : line) {
-    if (c == '\n' || c == '\r') c = ' ';
-  }
-  std::cerr << "musacoder: " << line << std::endl;
-  const bool input = error.code == ErrorCode::kInvalidInput || error.code == ErrorCode::kNotFound;
-  return input ? kExitInput : kExitMachine;
+  return invalid("no backend or architecture is called '" + name + "': use " +
+                 eval::backend_names());
 }
 
 }  // namespace mc::cli

@@ -18,6 +18,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/progress.h"
 #include "core/layout.h"
 #include "core/result.h"
 #include "eval/pipeline.h"
@@ -35,20 +36,12 @@ struct EvalArguments {
   std::vector<std::string> candidates;
   std::vector<std::string> prepared;
   std::string backend = "auto";
-  std::string dialect = to_string(task::Dialect::kCuda);
   std::string out;
   std::string record;  // The file for the recording of the only verdict, or "".
   bool json = false;
   bool exit_code = false;
   bool feedback = false;
   bool stream = false;
-  bool no_static_rules = false;
-  bool weak_sandbox = false;
-  bool no_timing = false;
-  std::string compile_mode = "none";
-  std::string tier = "full";
-  std::string race_check = "auto";
-  uint64_t seed = 0;
   int jobs = 1;
   reward::ScoreOptions score;
   int feedback_tokens = 2000;
@@ -61,7 +54,7 @@ struct Work {
 };
 
 // The parsed input: the work to judge, and the errors of invalid items.
-struct Given {
+struct LoadedWork {
   std::vector<Work> work;
   std::vector<Error> bad;  // Each error names its file and line, or its task.
 };
@@ -79,6 +72,7 @@ void add_architecture(CLI::App& command, EvalArguments& arguments);
 void add_verdicts(CLI::App& command, EvalArguments& arguments);
 void add_correctness(CLI::App& command, task::Correctness& correctness);
 void add_no_shapes(CLI::App& command, task::Correctness& correctness);
+void add_seed(CLI::App& command, EvalArguments& arguments);
 void add_race_check(CLI::App& command, EvalArguments& arguments);
 void add_timing(CLI::App& command, EvalArguments& arguments);
 void add_compile_limits(CLI::App& command, EvalArguments& arguments);
@@ -87,7 +81,7 @@ void add_reward(CLI::App& command, EvalArguments& arguments);
 void add_experiments(CLI::App& command, EvalArguments& arguments);
 
 // Sets `arguments.options` from the other arguments.
-Status settle(EvalArguments& arguments, const CLI::App& command);
+Status resolve_options(EvalArguments& arguments, const CLI::App& command);
 
 // ---- Work ---------------------------------------------------------------------------------------
 
@@ -98,10 +92,15 @@ Result<std::filesystem::path> suite_path(const std::string& name, const Layout& 
 // Loads a task like task::load_task; for an unknown name, the error suggests the nearest known
 // name.
 Result<task::Task> find_task(const std::string& spec, const task::Roots& roots);
-// Loads all work.  kInvalidInput or kNotFound if --task or --suite is invalid.
-Result<Given> load_work(const EvalArguments& arguments, const Layout& layout);
-// Moves the work of invalid tasks to given.bad.  An error means that the machine failed.
-Status check_tasks(eval::Pipeline& pipeline, Given& given, int jobs);
+// Loads all work, and prints a line for each invalid item.  kInvalidInput or kNotFound if --task or
+// --suite is invalid.
+Result<LoadedWork> load_work(const EvalArguments& arguments, const Layout& layout);
+// Creates the pipeline; `bar` shows its long steps.
+Result<std::unique_ptr<eval::Pipeline>> open_pipeline(const eval::Options& options,
+                                                      ProgressBar& bar);
+// Removes the work of invalid tasks, prints a line for each of these tasks, and adds the lines to
+// given.bad.  An error means that the machine failed.
+Status check_tasks(eval::Pipeline& pipeline, LoadedWork& given, int jobs);
 // Prints one line for each error on standard error.
 void report_bad(const std::vector<Error>& bad);
 // The value of --jobs, or the number of threads that keeps the devices busy.
@@ -115,10 +114,10 @@ void for_each_index(size_t count, int jobs, const std::function<void(size_t)>& f
 // The file --out, written while candidates are judged: <path>.part has a line for each verdict so
 // far, so that an interrupted run loses none.  If a signal ends the run, the last line names the
 // file.  A device or a pipe receives all verdicts at the end.
-class Results {
+class VerdictFile {
  public:
   // If `path` is "", nothing is written.
-  static Result<std::unique_ptr<Results>> create(const std::string& path);
+  static Result<std::unique_ptr<VerdictFile>> create(const std::string& path);
   void add(const report::Judged& judged);  // Thread-safe.
   // Writes all verdicts in order, and removes the part file.
   Status finish(const std::vector<report::Judged>& judged);

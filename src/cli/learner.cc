@@ -16,10 +16,32 @@
 #include "core/fd.h"
 
 namespace mc::cli {
-
 namespace {
 
-// The arguments for execv; they point into `words`.
+Result<std::string> find_learner(const Layout& layout) {
+  const std::string program = layout.prefix / "bin/musacoder-learn";
+  std::error_code ignored;
+  if (std::filesystem::exists(program, ignored)) return program;
+  return invalid(program +
+                 " is not there: use build/dev/bin/musacoder of MusaCoder's source tree, "
+                 "beside which ./run.sh build makes it (docs/learn.md)");
+}
+
+// The words of the program's command line, whose first one is its path.
+Result<std::vector<std::string>> command_of(const Layout& layout,
+                                            const std::vector<std::string>& arguments) {
+  MC_CHECK(!arguments.empty());
+  const auto program = find_learner(layout);
+  if (!program) return program.error();
+  std::vector<std::string> words = {*program};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  // This Python renders a model's own chat template.
+  ::setenv("MC_PYTHON", compile::default_python().c_str(), /*overwrite=*/0);
+  return words;
+}
+
+}  // namespace
+
 std::vector<char*> pointers_to(std::vector<std::string>& words) {
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
@@ -27,28 +49,21 @@ std::vector<char*> pointers_to(std::vector<std::string>& words) {
   return pointers;
 }
 
-}  // namespace
-
-Result<std::string> find_learner(const Layout& layout) {
-  const std::string program = layout.prefix / "bin/musacoder-learn";
-  std::error_code ignored;
-  if (std::filesystem::exists(program, ignored)) return program;
-  return Error{ErrorCode::kInvalidInput,
-               program +
-                   " is not there: use build/dev/bin/musacoder of MusaCoder's source tree, "
-                   "beside which ./run.sh build makes it (docs/learn.md)"};
+Error exec_learner(const std::vector<std::string>& arguments) {
+  const Result<Layout> layout = find_layout();
+  if (!layout) return layout.error();
+  auto words = command_of(*layout, arguments);
+  if (!words) return words.error();
+  ::execv(words->front().c_str(), pointers_to(*words).data());
+  return system_error(ErrorCode::kUnavailable, "cannot start " + words->front());
 }
 
 Status run_learner(const Layout& layout, const std::vector<std::string>& arguments) {
-  MC_CHECK(!arguments.empty());
-  MC_TRY(const std::string program, find_learner(layout), "learner");
-  std::vector<std::string> words = {program};
-  words.insert(words.end(), arguments.begin(), arguments.end());
-  const std::vector<char*> pointers = pointers_to(words);
-  // This Python renders a model's own chat template.
-  ::setenv("MC_PYTHON", compile::default_python().c_str(), /*overwrite=*/0);
+  MC_TRY(std::vector<std::string> words, command_of(layout, arguments), "learner");
+  const std::string program = words.front();
   pid_t pid = -1;
-  errno = ::posix_spawn(&pid, program.c_str(), nullptr, nullptr, pointers.data(), environ);
+  errno =
+      ::posix_spawn(&pid, program.c_str(), nullptr, nullptr, pointers_to(words).data(), environ);
   if (errno != 0) return system_error(ErrorCode::kUnavailable, "cannot start " + program);
   int status = 0;
   pid_t ended = -1;

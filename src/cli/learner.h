@@ -12,14 +12,16 @@
 
 namespace mc::cli {
 
-// The path of musacoder-learn.  kInvalidInput if the program is missing, for example in an
-// installation.
-Result<std::string> find_learner(const Layout& layout);
-
 // Runs musacoder-learn with these arguments until it ends; it inherits standard output.
-// kInvalidInput if it is missing, or if it printed an error and ended with 2; kUnavailable if it
-// was killed.
+// kInvalidInput if the program is missing (for example in an installation), or if it printed an
+// error and ended with 2; kUnavailable if it was killed.
 Status run_learner(const Layout& layout, const std::vector<std::string>& arguments);
+
+// Replaces this process by musacoder-learn; returns only if it does not start.
+Error exec_learner(const std::vector<std::string>& arguments);
+
+// The arguments for execv, which point into `words`.
+std::vector<char*> pointers_to(std::vector<std::string>& words);
 
 }  // namespace mc::cli
 

@@ -2,28 +2,22 @@
 //
 // The command `musacoder mcp`: replaces this process by python/musacoder/mcp.py (docs/mcp.md). Its
 // options are those of the verifier.
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 
-#include "cli/become_python.h"
 #include "cli/commands.h"
-#include "core/layout.h"
+#include "cli/python.h"
 
 namespace mc::cli {
 namespace {
 
 // Replaces this process; returns only if Python does not start.
-Error start(const std::vector<std::string>& options) {
-  const Result<Layout> layout = find_layout();
-  if (!layout) return layout.error();
-  std::vector<std::string> words = {(layout->share("python") / "musacoder/mcp.py").string(),
-                                    "--program", (layout->prefix / "bin/musacoder").string(), "--"};
-  words.insert(words.end(), options.begin(), options.end());
-  return become_python(std::move(words));
+Error start(std::vector<std::string> options) {
+  options.insert(options.begin(), "--");
+  return exec_python_program("musacoder/mcp.py", options);
 }
 
 }  // namespace

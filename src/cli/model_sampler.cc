@@ -50,9 +50,10 @@ Result<std::vector<Result<Answer>>> ModelSampler::ask(std::span<const Request> r
     if (found != answers.end()) {
       out.push_back(std::move(found->second));
     } else {
-      out.push_back(Error{ErrorCode::kInvalidInput, "the prompt is too long for the model"});
+      out.push_back(invalid("the prompt is too long for the model"));
     }
   }
+  MC_CHECK(out.size() == requests.size());
   return out;
 }
 

@@ -162,7 +162,7 @@ class Run {
       Result<std::string> text = read_file(source.path, musify::kSourceBytesMax);
       inputs_.emplace_back();
       if (const std::string why = text ? why_no_text(*text) : ""; !why.empty()) {
-        text = Error{ErrorCode::kInvalidInput, source.path.string() + ": " + why};
+        text = invalid(source.path.string() + ": " + why);
       }
       if (!text) {
         report_error(text.error());
@@ -263,8 +263,7 @@ Result<int> run_musify(const MusifyArguments& arguments) {
   if (arguments.out.empty() && !arguments.check) {
     std::error_code ignored;
     if (sources->size() > 1 || fs::is_directory(arguments.paths[0], ignored)) {
-      return Error{ErrorCode::kInvalidInput,
-                   "--out is missing: only a single file goes to standard output"};
+      return invalid("--out is missing: only a single file goes to standard output");
     }
   }
   if (!arguments.out.empty()) {
@@ -311,8 +310,7 @@ void add_musify(CLI::App& app, int& exit_code) {
       "in part.");
   command->callback([arguments, &exit_code] {
     arguments->check |= arguments->diff;
-    const Result<int> code = run_musify(*arguments);
-    exit_code = code ? *code : report_error(code.error());
+    exit_code = code_of(run_musify(*arguments));
   });
 }
 

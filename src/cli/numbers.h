@@ -12,10 +12,13 @@
 #include <cstdint>
 #include <sstream>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 
+#include "core/check.h"
 #include "core/file.h"
 
 namespace mc::cli {
@@ -72,6 +75,29 @@ inline CLI::Validator one_of(const std::vector<std::string>& words) {
             return expected_message(expected, text);
           },
           CLI::detail::join(words, "|")};
+}
+
+// Adds an option that takes one of some words, each of which stands for a value.  REQUIRES: `value`
+// is one of these values; it is the default.
+template <typename T>
+CLI::Option* add_choice(CLI::App& command, const std::string& name, T& value,
+                        const std::vector<std::pair<std::string, std::type_identity_t<T>>>& choices,
+                        const std::string& description) {
+  std::vector<std::string> words;
+  std::string present;
+  for (const auto& [word, meaning] : choices) {
+    words.push_back(word);
+    if (meaning == value) present = word;
+  }
+  MC_CHECK(!present.empty());
+  const auto set = [&value, choices](const std::string& given) {
+    for (const auto& [word, meaning] : choices) {
+      if (word == given) value = meaning;
+    }
+  };
+  return command.add_option_function<std::string>(name, set, description)
+      ->check(one_of(words))
+      ->default_str(present);
 }
 
 // Accepts a number of bytes with a unit, such as 4GiB; kB and KiB are 1024 bytes.  The minimum is

@@ -7,7 +7,6 @@
 // requests answers and has them judged, with its records in a store.  The best answer becomes a
 // module again.
 #include <algorithm>
-#include <cctype>
 #include <chrono>
 #include <ctime>
 #include <filesystem>
@@ -33,9 +32,9 @@
 #include "cli/interrupt.h"
 #include "cli/judging.h"
 #include "cli/numbers.h"
+#include "cli/optimize_report.h"
+#include "cli/python.h"
 #include "cli/source.h"
-#include "compile/pytorch.h"
-#include "compile/tool.h"
 #include "core/check.h"
 #include "core/file.h"
 #include "core/hash.h"
@@ -55,7 +54,6 @@ using Clock = std::chrono::steady_clock;
 using Json = nlohmann::json;
 using store::Judgement;
 
-constexpr size_t kPhraseBytesMax = 160;
 constexpr int kWatchFeedbackTokens = 400;
 constexpr auto kWatchInterval = std::chrono::milliseconds(200);
 
@@ -100,15 +98,8 @@ Status check(const OptimizeArguments& arguments) {
 // ---- The task -----------------------------------------------------------------------------------
 
 // The output of the Python package `optimize`, which parses and generates code but never runs it.
-Result<Json> ask_python(const Layout& layout, const std::vector<std::string>& words) {
-  std::vector<std::string> argv = {"env",
-                                   "PYTHONPATH=" + layout.share("python").string(),
-                                   compile::default_python(),
-                                   "-P",
-                                   "-m",
-                                   "optimize"};
-  argv.insert(argv.end(), words.begin(), words.end());
-  MC_TRY(const std::string text, compile::run_tool(argv), "optimize");
+Result<Json> call_python(const Layout& layout, const std::vector<std::string>& words) {
+  MC_TRY(const std::string text, run_module(layout, "optimize", words), "optimize");
   const Json answer = Json::parse(text, nullptr, false);
   if (!answer.is_object()) return Error{ErrorCode::kUnavailable, "optimize: no answer: " + text};
   if (answer.contains("error")) return invalid(answer["error"].get<std::string>());
@@ -122,8 +113,8 @@ struct MadeTask {
 
 Result<MadeTask> make_task(const OptimizeArguments& arguments, const Layout& layout) {
   MC_TRY(const Json answer,
-         ask_python(layout, {"task", arguments.module, "--class=" + arguments.class_name,
-                             "--init=" + arguments.init, "--inputs=" + arguments.inputs}),
+         call_python(layout, {"task", arguments.module, "--class=" + arguments.class_name,
+                              "--init=" + arguments.init, "--inputs=" + arguments.inputs}),
          "optimize");
   const std::string name = fs::path(arguments.module).stem();
   return MadeTask{answer.at("name"), {name, name, answer.at("task")}};
@@ -168,28 +159,6 @@ std::string settings_of(const OptimizeArguments& arguments, const task::Task& ta
   return settings.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// True for a verdict that ends the search: a pass that is fast enough, or a pass without timing,
-// since without timing a faster answer could not be recognised.
-bool ends_search(const task::Verdict& verdict, double enough) {
-  const auto* passed = std::get_if<task::Passed>(&verdict.outcome);
-  return passed != nullptr && bench::speedup_of(verdict).value_or(enough) >= enough;
-}
-
-// A line about a verdict: "sample 0  turn 3 of 4  pass         1.83x  best 1.83x".  `best` is
-// updated to the sample's best speed-up, including this verdict.
-std::string verdict_line(const Judgement& judgement, int64_t turns, std::optional<double>& best) {
-  const std::optional<double> speedup = bench::speedup_of(judgement.verdict);
-  if (speedup) best = std::max(best.value_or(0), *speedup);
-  const bool is_pass = std::holds_alternative<task::Passed>(judgement.verdict.outcome);
-  const std::string speed = speedup ? fmt::format("{:.2f}x", *speedup) : is_pass ? "not timed" : "";
-  std::string line = fmt::format("sample {}  turn {} of {}  {:11}  {:9}", judgement.key.sample,
-                                 judgement.key.turn + 1, turns,
-                                 task::outcome_name(judgement.verdict.outcome), speed);
-  if (best) line += fmt::format("  best {:.2f}x", *best);
-  line.erase(line.find_last_not_of(' ') + 1);
-  return line;
-}
-
 // Requests and judges answers until is_enough; returns all verdicts.
 Result<std::vector<Judgement>> search(const OptimizeArguments& arguments, store::Run& run,
                                       const task::Task& task, bench::Sampler& sampler,
@@ -232,15 +201,6 @@ Result<std::vector<Judgement>> search(const OptimizeArguments& arguments, store:
 
 // ---- The winner ---------------------------------------------------------------------------------
 
-// A module name that Python can import.
-std::string module_name(const std::string& stem) {
-  std::string name = stem + "_optimized";
-  for (char& c : name) {
-    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
-  }
-  return name;
-}
-
 Result<std::string> answer_of(const store::Run& run, const store::AnswerKey& key) {
   MC_TRY(std::vector<store::Answer> answers, run.answers(), "optimize");
   const auto found = std::ranges::find(answers, key, &store::Answer::key);
@@ -266,8 +226,8 @@ Result<fs::path> write_winner(const OptimizeArguments& arguments, const Layout& 
   MC_TRY_VOID(write_file_atomically(verdict, task::to_json(passed, task::Indent::kPretty) + "\n"),
               "--out");
   MC_TRY(const Json written,
-         ask_python(layout, {"write", task.string(), kernel.string(), verdict.string(),
-                             "--class=" + made.class_name, "--original=" + arguments.module}),
+         call_python(layout, {"write", task.string(), kernel.string(), verdict.string(),
+                              "--class=" + made.class_name, "--original=" + arguments.module}),
          "optimize");
   MC_TRY_VOID(write_file_atomically(target, written.at("module").get<std::string>()), "--out");
   if (!arguments.patch.empty()) {
@@ -276,53 +236,7 @@ Result<fs::path> write_winner(const OptimizeArguments& arguments, const Layout& 
   return target;
 }
 
-void print_winner(std::ostream& out, const Judgement& winner, const fs::path& path) {
-  const task::Verdict& verdict = winner.verdict;
-  const auto speedup = bench::speedup_of(verdict);
-  out << fmt::format("{}: correct", store::to_string(winner.key));
-  if (speedup) out << ", " << report::phrase(verdict, kPhraseBytesMax);
-  out << "\n";
-  if (!speedup) {
-    out << "Its speed was not measured: nothing was timed on the "
-        << task::to_string(verdict.backend) << " backend.\n";
-  } else if (*speedup < 1) {
-    out << "It is not faster than eager PyTorch.\n";
-  }
-  const bool is_reduced = !verdict.telemetry.reduction.reason.empty();
-  out << (bench::is_general(verdict) ? "It is right at other sizes as well.\n"
-          : is_reduced ? "It was verified at reduced sizes alone, so PyTorch runs in its "
-                         "place: judge it on a GPU.\n"
-                       : "At other sizes than the verified ones PyTorch runs.\n");
-  out << "Written: " << path.string() << ", with its verdict beside it\n";
-}
-
-void print_failure(std::ostream& out, const std::vector<Judgement>& all,
-                   const std::string& folder) {
-  std::map<std::string, int> outcomes;
-  for (const Judgement& one : all) ++outcomes[task::outcome_name(one.verdict.outcome)];
-  std::vector<std::string> parts;
-  for (const auto& [name, num] : outcomes) parts.push_back(fmt::format("{} {}", num, name));
-  out << fmt::format(
-      "No answer is correct ({}); musacoder report {} --out page.html shows "
-      "them\n",
-      parts.empty() ? "there is none" : fmt::format("{}", fmt::join(parts, ", ")), folder);
-}
-
-// The event at the end of a search; `path` is the path of the winner's module.
-std::string end_of_search(const std::string& run, const Judgement* winner, const fs::path& path) {
-  Json members = {{"winner", nullptr}};
-  if (winner != nullptr) {
-    members = {{"winner", store::to_string(winner->key)}, {"module", path.string()}};
-  }
-  return bench::end_event(run, members.dump(-1, ' ', false, Json::error_handler_t::replace));
-}
-
 // ---- The commands -------------------------------------------------------------------------------
-
-Result<std::unique_ptr<eval::Pipeline>> open_pipeline(const eval::Options& options) {
-  return eval::Pipeline::create(
-      options, [](std::string_view step) { std::cerr << "musacoder: " << step << std::endl; });
-}
 
 Result<int> run_search(OptimizeArguments& arguments, const Layout& layout) {
   MC_TRY(const MadeTask made, make_task(arguments, layout), "optimize");
@@ -338,21 +252,22 @@ Result<int> run_search(OptimizeArguments& arguments, const Layout& layout) {
   MC_TRY(const Source source, open_source(arguments, layout, arguments.out), "optimize");
   MC_CHECK(source.sampler != nullptr);
   if (source.http != nullptr) MC_TRY_VOID(source.http->reach(arguments.endpoint), "--endpoint");
-  MC_TRY(const auto pipeline, open_pipeline(arguments.judging.options), "optimize");
+  MC_TRY(const auto pipeline, eval::Pipeline::create(arguments.judging.options, print_step),
+         "optimize");
   MC_TRY_VOID(check_task(*pipeline, made.task), "optimize");
   print_when_ended("musacoder: interrupted; the same command goes on from here");
   MC_TRY(const std::vector<Judgement> all,
          search(arguments, run, made.task, *source.sampler, *pipeline), "optimize");
   print_when_ended("");
-  std::ostream& people = arguments.json ? std::cerr : std::cout;
+  std::ostream& text_stream = arguments.json ? std::cerr : std::cout;
   const Judgement* winner = bench::winner_of(all);
   fs::path path;
   if (winner == nullptr) {
-    print_failure(people, all, arguments.out);
+    print_failure(text_stream, all, arguments.out);
   } else {
     MC_TRY(const std::string answer, answer_of(run, winner->key), "optimize");
     MC_TRY(path, write_winner(arguments, layout, made, answer, winner->verdict), "optimize");
-    print_winner(people, *winner, path);
+    print_winner(text_stream, *winner, path);
   }
   if (arguments.json) std::cout << end_of_search(made.task.name, winner, path) << std::flush;
   return winner == nullptr ? kExitFailed : kExitDone;
@@ -398,7 +313,8 @@ Result<int> run_watch(OptimizeArguments& arguments, const Layout& layout) {
   if (arguments.out.empty()) {
     arguments.out = fs::path("optimized") / fs::path(arguments.module).stem();
   }
-  MC_TRY(const auto pipeline, open_pipeline(arguments.judging.options), "optimize");
+  MC_TRY(const auto pipeline, eval::Pipeline::create(arguments.judging.options, print_step),
+         "optimize");
   if (arguments.judging.exit_code) {
     MC_TRY(const report::Judged judged, judge_once(arguments, layout, *pipeline), "optimize");
     return exit_code_of({}, {judged}, arguments.judging);
@@ -420,7 +336,7 @@ Result<int> run_watch(OptimizeArguments& arguments, const Layout& layout) {
 
 Result<int> run_optimize(OptimizeArguments& arguments, const CLI::App& command) {
   MC_TRY_VOID(check(arguments), "optimize");
-  MC_TRY_VOID(settle(arguments.judging, command), "optimize");
+  MC_TRY_VOID(resolve_options(arguments.judging, command), "optimize");
   arguments.course.judges = arguments.judging.jobs;
   arguments.course.goes_on_after_pass = true;
   MC_TRY(const Layout layout, find_layout(), "optimize");
@@ -485,8 +401,7 @@ void add_judging(CLI::App& command, OptimizeArguments& arguments) {
                      "Arguments of forward: 'f32[64,1024], i64[64]<1000, 2'");
   command.option_defaults()->group("Judging");
   add_machine(command, judging);
-  command.add_option("--seed", judging.seed, "Seed of all inputs (default: secret)")
-      ->check(kNotNegative);
+  add_seed(command, judging);
   add_race_check(command, judging);
   add_timing(command, judging);
   add_compile_limits(command, judging);
@@ -524,7 +439,7 @@ void add_optimize(CLI::App& app, int& exit_code) {
       "Exit code: 0 a kernel is written; 3 no answer is correct.");
   command->callback([arguments, command, &exit_code] {
     const Result<int> code = run_optimize(*arguments, *command);
-    exit_code = code ? *code : report_error(code.error());
+    exit_code = code_of(code);
     if (!code && arguments->json) {
       const std::string run = fs::path(arguments->module).stem();
       std::cout << bench::failure_event(run, code.error().message) << std::flush;

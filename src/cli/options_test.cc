@@ -2,31 +2,26 @@
 //
 // Tests of invalid options: the line that a command prints, and its exit code.  No command of these
 // tables begins its work.
-#include <algorithm>
-#include <iostream>
+#include <cstdlib>
+#include <map>
+#include <ostream>
+#include <set>
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 #include <CLI/CLI.hpp>
 
 #include "cli/commands.h"
-#include "cli/defaults.h"
-#include "cli/suggest.h"
+#include "cli/testing/run_line.h"
+#include "core/file.h"
 
 namespace mc::cli {
 namespace {
 
 using Words = std::vector<std::string>;
-
-void add_commands(CLI::App& app, int& exit_code) {
-  show_defaults(app);
-  app.require_subcommand(1);
-  for (const auto add : {&add_eval, &add_prepare, &add_measure, &add_bench, &add_optimize,
-                         &add_report, &add_forge, &add_import, &add_task, &add_musify}) {
-    add(app, exit_code);
-  }
-}
 
 struct End {
   int code = -1;
@@ -38,21 +33,9 @@ std::ostream& operator<<(std::ostream& out, const End& end) {
   return out << end.code << ": " << end.printed;
 }
 
-// Parses like main(), but without its suggestions of names.
-End run(Words words) {
-  CLI::App app{"test"};
-  End end;
-  add_commands(app, end.code);
-  std::ranges::reverse(words);  // The parser reads the words from the end of the vector.
-  testing::internal::CaptureStderr();
-  try {
-    app.parse(words);
-  } catch (const CLI::ParseError& wrong) {
-    std::cerr << "musacoder: " << message_of(wrong) << "\n";
-    end.code = kExitInput;
-  }
-  end.printed = testing::internal::GetCapturedStderr();
-  return end;
+End run(const Words& words) {
+  const Ended ended = run_line(words);
+  return {.code = ended.code, .printed = ended.err};
 }
 
 struct Wrong {
@@ -215,6 +198,94 @@ TEST(WrongOptions, NumericOptionsRejectNan) {
     }
   }
   EXPECT_GT(num_checked, 40);
+}
+
+// ---- All options --------------------------------------------------------------------------------
+
+std::string names_of(const std::set<CLI::Option*>& options) {
+  std::set<std::string> names;
+  for (const CLI::Option* option : options) names.insert(option->get_name());
+  return fmt::format("{}", fmt::join(names, " "));
+}
+
+// The replies of an option to some values: the values that it accepts, and for each error the
+// values that have it.
+std::string answers_of(CLI::Option& option) {
+  const std::vector<std::string> values = {"",    "-1",   "0",   "1",   "2",      "15",   "16",
+                                           "17",  "1.5",  "nan", "65",  "300",    "1e9",  "100000",
+                                           "all", "1GiB", "/",   "a:b", "100001", "65536"};
+  std::vector<std::string> accepted;
+  std::map<std::string, std::vector<std::string>> rejected;
+  for (const std::string& value : values) {
+    option.clear();
+    try {
+      option.add_result(value);
+      option.run_callback();
+      accepted.push_back(fmt::format("{:?}", value));
+    } catch (const CLI::Error& error) {
+      std::string text = error.what();
+      for (size_t at; !value.empty() && (at = text.find('"' + value + '"')) != std::string::npos;) {
+        text.replace(at, value.size() + 2, "VALUE");
+      }
+      rejected[text].push_back(fmt::format("{:?}", value));
+    }
+  }
+  option.clear();
+  std::string text;
+  if (accepted.size() < values.size() && !accepted.empty()) {
+    text += fmt::format("    accepts {}\n", fmt::join(accepted, " "));
+  }
+  for (const auto& [error, some] : rejected) {
+    text += fmt::format("    {} {}\n", fmt::join(some, " "), error);
+  }
+  return text;
+}
+
+std::string description_of(CLI::Option& option) {
+  std::string text = fmt::format("  {}", option.get_name(/*positional=*/true, /*all=*/true));
+  const auto add = [&](std::string_view name, const std::string& value) {
+    if (!value.empty()) text += fmt::format(", {} {}", name, value);
+  };
+  add("in", option.get_group() == "Options" ? "" : option.get_group());
+  add("takes", option.get_type_name());
+  add("default", option.get_default_str());
+  add("needs", names_of(option.get_needs()));
+  add("excludes", names_of(option.get_excludes()));
+  add("from", option.get_envname());
+  if (option.get_required()) text += ", required";
+  if (option.get_items_expected_max() != 1) {
+    text += fmt::format(", {} to {} words", option.get_items_expected_min(),
+                        option.get_items_expected_max());
+  }
+  return text + "\n";
+}
+
+std::string description_of(CLI::App& command, const std::string& path) {
+  std::string text = path + "\n";
+  for (CLI::Option* option : command.get_options()) {
+    const std::string name = option->get_name();
+    text += description_of(*option);
+    // The values of these three are not read: they print a text or set the log's level.
+    if (name == "--help" || name == "--version" || name == "--verbose") continue;
+    text += answers_of(*option);
+  }
+  for (CLI::App* inner : command.get_subcommands({})) {
+    text += description_of(*inner, path + " " + inner->get_name());
+  }
+  return text;
+}
+
+// All options of all commands, so that no change of a bound, a default or a link is unintended.
+TEST(AllOptions, AreGolden) {
+  const std::string path = MC_SOURCE_DIR "/src/cli/testdata/options.txt";
+  CLI::App app{"test"};
+  int exit_code = 0;
+  add_commands(app, exit_code);
+  const std::string golden = description_of(app, "musacoder");
+  if (std::getenv("UPDATE_GOLDEN") != nullptr) {
+    ASSERT_TRUE(write_file_atomically(path, golden));
+  }
+  EXPECT_EQ(golden, read_file(path, 1 << 20).value()) << "UPDATE_GOLDEN=1 renews the file.";
 }
 
 }  // namespace

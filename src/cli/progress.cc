@@ -114,6 +114,7 @@ std::string ProgressBar::line() const {
 }
 
 void ProgressBar::draw() {
+  MC_CHECK(done_ <= total_);
   const size_t filled = total_ == 0 ? 0 : kBarColumns * done_ / total_;
   const std::string bar =
       "[" + std::string(filled, '#') + std::string(kBarColumns - filled, '.') + "] ";

@@ -58,8 +58,7 @@ Result<fs::path> find_template(const std::string& name, const Layout& layout) {
     return built_in;
   }
   if (fs::is_regular_file(name, ignored)) return fs::path(name);
-  return Error{ErrorCode::kInvalidInput,
-               fmt::format("{} is no file, and none of {}", name, kPromptNames)};
+  return invalid(fmt::format("{} is no file, and none of {}", name, kPromptNames));
 }
 
 }  // namespace

@@ -111,10 +111,7 @@ void add_replay(CLI::App& app, int& exit_code) {
       "  musacoder replay verdict.recording --backend cpu\n"
       "Exit code: 0 the outputs agree within the tolerance of the verdict, 1 the machine failed or "
       "cannot run it, 2 no recording, or a changed one, 3 the outputs differ.");
-  command->callback([arguments, &exit_code] {
-    const Result<int> code = run(*arguments);
-    exit_code = code ? *code : report_error(code.error());
-  });
+  command->callback([arguments, &exit_code] { exit_code = code_of(run(*arguments)); });
 }
 
 }  // namespace mc::cli

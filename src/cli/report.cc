@@ -18,7 +18,7 @@
 #include "cli/bench_report.h"
 #include "cli/commands.h"
 #include "cli/numbers.h"
-#include "cli/report_package.h"
+#include "cli/python.h"
 #include "core/file.h"
 #include "store/store.h"
 
@@ -82,7 +82,7 @@ Status render(const ReportArguments& arguments, const fs::path& document) {
                                              {"--junit", arguments.junit},
                                              {"--inspect", arguments.inspect}});
   words.insert(words.begin(), document.string());
-  return run_package("report", words, "the page");
+  return run_report_module("report", words, "the page");
 }
 
 // True where the folders are data sets of `forge` or `import`.
@@ -102,7 +102,7 @@ Status render_card(const ReportArguments& arguments) {
   if (outputs.empty()) return invalid("give --out CARD.html, --parquet or --manifest");
   std::vector<std::string> words = arguments.stores;
   words.insert(words.end(), outputs.begin(), outputs.end());
-  return run_package("report.card", words, "the data card");
+  return run_report_module("report.card", words, "the data card");
 }
 
 // Writes FOLDER/RUN_level1/eval_results.json, and so on for each run and level.
@@ -209,8 +209,7 @@ void add_report(CLI::App& app, int& exit_code) {
            "or --kernelbench"});
       return;
     }
-    const Status status = run_report(*arguments);
-    exit_code = status ? kExitDone : report_error(status.error());
+    exit_code = code_of(run_report(*arguments));
   });
 }
 

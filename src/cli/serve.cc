@@ -11,9 +11,9 @@
 
 #include <fmt/format.h>
 
-#include "cli/become_python.h"
 #include "cli/commands.h"
 #include "cli/numbers.h"
+#include "cli/python.h"
 #include "compile/pytorch.h"
 #include "core/layout.h"
 
@@ -81,7 +81,7 @@ Error start(const ServeArguments& arguments, const std::vector<std::string>& of_
   words.emplace_back("--");
   const auto verifier = verifier_command(arguments, *layout, of_verifier);
   words.insert(words.end(), verifier.begin(), verifier.end());
-  return become_python(std::move(words));
+  return exec_python(std::move(words));
 }
 
 }  // namespace
@@ -96,7 +96,7 @@ void add_serve(CLI::App& app, int& exit_code) {
                       "An address of this machine; one that others reach needs a token");
   command->add_option("--port", arguments->port, "0: any that is free")
       ->check(whole_range(0, 65535));
-  command->add_option("--queue", arguments->queue, "Questions that may wait; more get 429")
+  command->add_option("--queue", arguments->queue, "Requests that may wait; more get 429")
       ->check(whole_range(1, 1'000'000));
   command
       ->add_option("--grace", arguments->grace_s,

@@ -31,10 +31,7 @@ void add_setup(CLI::App& app, int& exit_code) {
   command->footer(
       "Example:\n"
       "  musacoder setup      # minutes, once; the first eval does it otherwise");
-  command->callback([&exit_code] {
-    const Status status = set_up_all();
-    exit_code = status ? kExitDone : report_error(status.error());
-  });
+  command->callback([&exit_code] { exit_code = code_of(set_up_all()); });
 }
 
 }  // namespace mc::cli

@@ -34,14 +34,14 @@ Status make_directory(const std::string& path) {
   fs::create_directories(path, failure);
   const fs::directory_iterator entries(path, failure);
   if (failure) {
-    return Error{ErrorCode::kInvalidInput, "cannot make " + path + ": " + failure.message()};
+    return invalid("cannot make " + path + ": " + failure.message());
   }
   for (const fs::directory_entry& entry : entries) {
     if (entry.path().extension() == ".prepared") {
-      return Error{ErrorCode::kInvalidInput,
-                   fmt::format("{0} has prepared candidates of another run: remove them "
-                               "(rm {0}/*.prepared), or name another directory",
-                               path)};
+      return invalid(
+          fmt::format("{0} has prepared candidates of another run: remove them "
+                      "(rm {0}/*.prepared), or name another directory",
+                      path));
     }
   }
   return ok();
@@ -54,21 +54,16 @@ fs::path file_of(const std::string& directory, size_t index) {
 }
 
 Result<int> run_prepare(EvalArguments& arguments, const CLI::App& command) {
-  MC_TRY_VOID(settle(arguments, command), "prepare");
+  MC_TRY_VOID(resolve_options(arguments, command), "prepare");
   MC_TRY(const Layout layout, find_layout(), "prepare");
   auto loaded = load_work(arguments, layout);
   if (!loaded) return loaded.error();
-  Given& given = *loaded;
-  report_bad(given.bad);
+  LoadedWork& given = *loaded;
   if (given.work.empty()) return kExitInput;
-  const size_t num_reported = given.bad.size();
   MC_TRY_VOID(make_directory(arguments.out), "--out");
   ProgressBar bar(given.work.size());
-  MC_TRY(auto pipeline,
-         eval::Pipeline::create(arguments.options, [&](std::string_view step) { bar.note(step); }),
-         "prepare");
+  MC_TRY(auto pipeline, open_pipeline(arguments.options, bar), "prepare");
   MC_TRY_VOID(check_tasks(*pipeline, given, arguments.jobs), "prepare");
-  report_bad({given.bad.begin() + static_cast<std::ptrdiff_t>(num_reported), given.bad.end()});
   const std::vector<Work>& work = given.work;
   std::vector<std::optional<report::Judged>> decided(work.size());
   std::vector<Status> written(work.size(), ok());
@@ -104,7 +99,7 @@ Result<eval::PreparedCandidate> load_prepared(const std::string& path) {
 }
 
 Result<int> run_measure(EvalArguments& arguments, const CLI::App& command) {
-  MC_TRY_VOID(settle(arguments, command), "measure");
+  MC_TRY_VOID(resolve_options(arguments, command), "measure");
   MC_TRY_VOID(prepare_cache_directory(), "measure");
   std::vector<std::pair<std::string, eval::PreparedCandidate>> loaded;
   std::vector<Error> bad;
@@ -118,11 +113,9 @@ Result<int> run_measure(EvalArguments& arguments, const CLI::App& command) {
   }
   report_bad(bad);
   if (loaded.empty()) return kExitInput;
-  MC_TRY(const auto results, Results::create(arguments.out), "measure");
+  MC_TRY(const auto results, VerdictFile::create(arguments.out), "measure");
   ProgressBar bar(loaded.size());
-  MC_TRY(auto pipeline,
-         eval::Pipeline::create(arguments.options, [&](std::string_view step) { bar.note(step); }),
-         "measure");
+  MC_TRY(auto pipeline, open_pipeline(arguments.options, bar), "measure");
   std::vector<Error> foreign;
   std::vector<eval::PreparedCandidate> prepared;
   for (auto& [path, one] : loaded) {
@@ -171,10 +164,8 @@ void add_prepare(CLI::App& app, int& exit_code) {
   command->footer(
       "Example:\n"
       "  musacoder prepare answers.jsonl --architecture 90 --out prepared");
-  command->callback([arguments, command, &exit_code] {
-    const Result<int> code = run_prepare(*arguments, *command);
-    exit_code = code ? *code : report_error(code.error());
-  });
+  command->callback(
+      [arguments, command, &exit_code] { exit_code = code_of(run_prepare(*arguments, *command)); });
 }
 
 void add_measure(CLI::App& app, int& exit_code) {
@@ -194,10 +185,8 @@ void add_measure(CLI::App& app, int& exit_code) {
   command->footer(
       "Example:\n"
       "  musacoder measure prepared/*.prepared --out verdicts.jsonl");
-  command->callback([arguments, command, &exit_code] {
-    const Result<int> code = run_measure(*arguments, *command);
-    exit_code = code ? *code : report_error(code.error());
-  });
+  command->callback(
+      [arguments, command, &exit_code] { exit_code = code_of(run_measure(*arguments, *command)); });
 }
 
 }  // namespace mc::cli

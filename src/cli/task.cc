@@ -11,12 +11,12 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
 #include "cli/judging.h"
 #include "cli/progress.h"
+#include "cli/task_grades.h"
 #include "core/layout.h"
 #include "eval/pipeline.h"
 #include "sample/suite.h"
@@ -26,19 +26,6 @@ namespace mc::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr const char* kTrivial = "trivial";
-constexpr const char* kInvalid = "invalid";          // The file is not a valid task.
-constexpr const char* kUnsupported = "unsupported";  // This backend cannot judge the task.
-constexpr const char* kFailed = "failed";            // The machine or the task's own code failed.
-
-struct Checked {
-  std::string task;
-  std::string grade;  // A grade of task::TaskGrade, or one of the names above.
-  std::vector<std::string> reasons;
-  // The shape at which the task was graded: "native" or "reduced"; "" if it was not graded.
-  std::string shape;
-};
 
 // ---- list ---------------------------------------------------------------------------------------
 
@@ -107,19 +94,7 @@ Status add_tasks(const std::string& spec, const task::Roots& roots,
   return ok();
 }
 
-// The grade of a task.  It is "weak" if other harnesses accept wrong answers that this one rejects.
-Checked graded(const task::Task& task, eval::Pipeline::Hygiene found) {
-  Checked checked{task.id, std::move(found.grade.grade), std::move(found.grade.reasons),
-                  std::move(found.shape)};
-  if (found.as_initialised.empty() || checked.grade == kTrivial) return checked;
-  checked.grade = "weak";
-  checked.reasons.push_back(
-      fmt::format("with weights as the task makes them a trial is passed by {}",
-                  fmt::join(found.as_initialised, ", ")));
-  return checked;
-}
-
-Checked check_one(eval::Pipeline& pipeline, const task::Task& task) {
+GradedTask check_one(eval::Pipeline& pipeline, const task::Task& task) {
   if (const Status status = pipeline.check_task(task); !status) {
     const bool is_invalid = status.error().code == ErrorCode::kInvalidInput;
     return {task.id, is_invalid ? kInvalid : kFailed, {status.error().message}, ""};
@@ -129,61 +104,16 @@ Checked check_one(eval::Pipeline& pipeline, const task::Task& task) {
   if (auto* found = std::get_if<eval::Pipeline::Hygiene>(&*result)) {
     return graded(task, std::move(*found));
   }
-  Checked checked{task.id, kUnsupported, {}, ""};
+  GradedTask checked{task.id, kUnsupported, {}, ""};
   for (const task::RuleFinding& why : std::get<task::Unsupported>(*result).constructs) {
     checked.reasons.push_back(why.message);
   }
   return checked;
 }
 
-std::string json_line(const Checked& checked) {
-  const nlohmann::ordered_json json = {{"task", checked.task},
-                                       {"grade", checked.grade},
-                                       {"reasons", checked.reasons},
-                                       {"shape", checked.shape}};
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-}
-
-std::string one_line(std::string text) {
-  std::ranges::replace(text, '\n', ' ');
-  return text;
-}
-
-std::string table(const std::vector<Checked>& all) {
-  size_t width = 4;
-  for (const Checked& checked : all) width = std::max(width, checked.task.size());
-  std::string out = fmt::format("{:{}}  {:11}  {:7}  why\n", "task", width, "grade", "sizes");
-  for (const Checked& checked : all) {
-    std::string line = fmt::format("{:{}}  {:11}  {:7}  {}", checked.task, width, checked.grade,
-                                   checked.shape, fmt::join(checked.reasons, "; "));
-    line = one_line(std::move(line));
-    line.erase(line.find_last_not_of(' ') + 1);
-    out += line + "\n";
-  }
-  return out;
-}
-
-std::string summary(const std::vector<Checked>& all) {
-  std::vector<std::string> parts;
-  for (const std::string grade : {"good", "weak", kTrivial, kUnsupported, kInvalid, kFailed}) {
-    const auto num = std::ranges::count(all, grade, &Checked::grade);
-    if (num > 0) parts.push_back(fmt::format("{} {}", num, grade));
-  }
-  return fmt::format("{} task{}: {}\n", all.size(), all.size() == 1 ? "" : "s",
-                     fmt::join(parts, ", "));
-}
-
-int exit_code_of(const std::vector<Checked>& all) {
-  const auto has = [&](const char* grade) {
-    return std::ranges::find(all, grade, &Checked::grade) != all.end();
-  };
-  if (has(kTrivial) || has(kUnsupported) || has(kInvalid)) return kExitFound;
-  return has(kFailed) ? kExitMachine : kExitDone;
-}
-
 Result<int> run_check(EvalArguments& arguments, const std::vector<std::string>& specs,
                       const CLI::App& command) {
-  MC_TRY_VOID(settle(arguments, command), "task check");
+  MC_TRY_VOID(resolve_options(arguments, command), "task check");
   MC_TRY(const Layout layout, find_layout(), "task check");
   std::vector<task::Task> tasks;
   for (const std::string& spec : specs) {
@@ -192,19 +122,17 @@ Result<int> run_check(EvalArguments& arguments, const std::vector<std::string>& 
     }
   }
   ProgressBar bar(tasks.size());
-  MC_TRY(auto pipeline,
-         eval::Pipeline::create(arguments.options, [&](std::string_view step) { bar.note(step); }),
-         "task check");
-  std::vector<Checked> all(tasks.size());
+  MC_TRY(auto pipeline, open_pipeline(arguments.options, bar), "task check");
+  std::vector<GradedTask> all(tasks.size());
   for_each_index(tasks.size(), arguments.jobs, [&](size_t i) {
     all[i] = check_one(*pipeline, tasks[i]);
     bar.advance(tasks[i].id);
   });
   bar.finish();
   if (arguments.json) {
-    for (const Checked& checked : all) std::cout << json_line(checked);
+    for (const GradedTask& checked : all) std::cout << json_line(checked);
   } else {
-    std::cout << table(all) << summary(all);
+    std::cout << grades_table(all) << grades_summary(all);
   }
   return exit_code_of(all);
 }
@@ -223,10 +151,7 @@ void add_task(CLI::App& app, int& exit_code) {
   list->footer(
       "Example:\n"
       "  musacoder task list tasks");
-  list->callback([suite, json, &exit_code] {
-    const Status status = run_list(*suite, *json);
-    exit_code = status ? kExitDone : report_error(status.error());
-  });
+  list->callback([suite, json, &exit_code] { exit_code = code_of(run_list(*suite, *json)); });
   add_task_operators(*family, exit_code);
   add_task_export(*family, exit_code);
   auto arguments = std::make_shared<EvalArguments>();
@@ -239,7 +164,7 @@ void add_task(CLI::App& app, int& exit_code) {
       ->required();
   add_machine(*command, *arguments);
   add_correctness(*command, arguments->options.correctness);
-  command->add_option("--seed", arguments->seed, "Seed of all inputs (default: secret)");
+  add_seed(*command, *arguments);
   command->add_flag("--json", arguments->json, "Print the grades as JSON Lines");
   command->footer(
       "Examples:\n"
@@ -247,8 +172,7 @@ void add_task(CLI::App& app, int& exit_code) {
       "  musacoder task check my_tasks/ --jobs 2\n"
       "Exit code: 0 all are good or weak; 3 a task is trivial or cannot be judged.");
   command->callback([arguments, specs, command, &exit_code] {
-    const Result<int> code = run_check(*arguments, *specs, *command);
-    exit_code = code ? *code : report_error(code.error());
+    exit_code = code_of(run_check(*arguments, *specs, *command));
   });
 }
 

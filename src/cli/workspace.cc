@@ -4,14 +4,12 @@
 // python/musacoder/workspace/__main__.py (docs/workspace.md).
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 
-#include "cli/become_python.h"
 #include "cli/commands.h"
-#include "core/layout.h"
+#include "cli/python.h"
 
 namespace mc::cli {
 namespace {
@@ -24,14 +22,9 @@ struct WorkspaceArguments {
 
 // Replaces this process; returns only if Python does not start.
 Error start(const WorkspaceArguments& arguments) {
-  const Result<Layout> layout = find_layout();
-  if (!layout) return layout.error();
-  std::vector<std::string> words = {
-      (layout->share("python") / "musacoder/workspace/__main__.py").string(), "--program",
-      (layout->prefix / "bin/musacoder").string()};
-  if (arguments.judge) words.emplace_back("--judge");
-  words.insert(words.end(), {"--", arguments.task, arguments.folder});
-  return become_python(std::move(words));
+  std::vector<std::string> words = {"--", arguments.task, arguments.folder};
+  if (arguments.judge) words.insert(words.begin(), "--judge");
+  return exec_python_program("musacoder/workspace/__main__.py", words);
 }
 
 }  // namespace

@@ -14,9 +14,9 @@ constexpr size_t kGradientsMax = 3;
 // The probability with which a gradient is taken with respect to an input or parameter.
 constexpr double kShare = 0.6;
 
-class Reverse {
+class BackwardBuilder {
  public:
-  Reverse(const std::vector<Operator>& operators, Draft& draft)
+  BackwardBuilder(const std::vector<Operator>& operators, Draft& draft)
       : operators_(operators), draft_(draft), output_(draft.graph.outputs.front()) {}
 
   bool run() {
@@ -160,7 +160,7 @@ class Reverse {
 }  // namespace
 
 bool add_gradients(const std::vector<Operator>& operators, Draft& draft) {
-  return draft.graph.outputs.size() == 1 && Reverse(operators, draft).run();
+  return draft.graph.outputs.size() == 1 && BackwardBuilder(operators, draft).run();
 }
 
 }  // namespace mc::forge

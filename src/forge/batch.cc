@@ -68,7 +68,7 @@ struct CompiledModule {
 using Compiled = std::vector<std::optional<CompiledModule>>;
 
 // The response of the gate's process for one task (python/harness/forge/prepare.py).
-struct Gated {
+struct GateResult {
   TaskResult result;
   std::vector<std::string> recorded;  // The record of each attempt, as in eval::PreparedCandidate.
 };
@@ -90,7 +90,7 @@ struct BatchVerifier::State {
   std::shared_ptr<const TemporaryDirectory> directory;
   uint64_t num_units = 0;
 
-  Result<Gated> pass_gate(const TaskWork& work);
+  Result<GateResult> pass_gate(const TaskWork& work);
   Result<Compiled> compile(Attempts attempts);
   Result<fs::path> compile_unit(Attempts attempts);
   task::Verdict measure(const TaskWork& work, const Attempt& attempt, const std::string& recorded,
@@ -172,7 +172,7 @@ Result<fs::path> BatchVerifier::State::compile_unit(Attempts attempts) {
 
 // ---- Judging ------------------------------------------------------------------------------------
 
-Result<Gated> BatchVerifier::State::pass_gate(const TaskWork& work) {
+Result<GateResult> BatchVerifier::State::pass_gate(const TaskWork& work) {
   Json question{{"source", work.task.code}, {"seed", work.seed >> 1}};
   question["probe"] = work.probe.empty() ? Json() : Json::parse(work.probe);
   question["tests"] = question["modules"] = Json::array();
@@ -181,7 +181,7 @@ Result<Gated> BatchVerifier::State::pass_gate(const TaskWork& work) {
   MC_TRY(const std::string text, gate->call(question.dump()), "gate");
   try {
     const Json answer = Json::parse(text);
-    Gated gated;
+    GateResult gated;
     answer.at("gate").get_to(gated.result.gate);
     if (!gated.result.gate.empty()) return gated;
     gated.result.tests = answer.at("tests").get<std::vector<bool>>();
@@ -221,7 +221,7 @@ Result<task::Outcome> BatchVerifier::State::judge(const TaskWork& work, const At
 }
 
 Result<std::vector<TaskResult>> BatchVerifier::State::verify(const std::vector<TaskWork>& works) {
-  std::vector<Gated> gated;
+  std::vector<GateResult> gated;
   std::vector<const Attempt*> attempts;
   for (const TaskWork& work : works) {
     MC_TRY(gated.emplace_back(), pass_gate(work), work.task.id);

@@ -52,6 +52,9 @@ struct TaskResult {
   std::vector<task::Outcome> outcomes;
 };
 
+// Verifies all works, as BatchVerifier::verify() does.
+using Verify = std::function<Result<std::vector<TaskResult>>(const std::vector<TaskWork>& works)>;
+
 class BatchVerifier {
  public:
   using Progress = std::function<void(std::string_view step)>;

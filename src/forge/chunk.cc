@@ -13,8 +13,8 @@
 #include "core/check.h"
 #include "forge/interpret.h"
 #include "forge/kernels.h"
-#include "forge/misread.h"
 #include "forge/mutate.h"
+#include "forge/operator_mutation.h"
 #include "forge/random.h"
 #include "forge/render.h"
 #include "forge/samples.h"
@@ -27,7 +27,8 @@ using Json = nlohmann::ordered_json;
 
 // The share of bugs that do not compile; each costs a second.
 constexpr double kCompileShare = 0.08;
-constexpr double kMisreadShare = 0.5;  // The share of misreadings among bugs that compile.
+constexpr double kOperatorMutationShare =
+    0.5;  // The share of operator mutations among bugs that compile.
 // The share of reviews of correct answers: reviewers must not always find a bug.
 constexpr double kNoBugShare = 0.15;
 
@@ -35,7 +36,7 @@ bool has(const std::vector<std::string>& names, const std::string& name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-struct Made {
+struct TaskInProgress {
   std::unique_ptr<TaskGraph> graph_owner;
   const TaskGraph& graph = *graph_owner;
   std::vector<Solution> solutions;
@@ -100,23 +101,24 @@ Status audit(const TaskGraph& graph, const Solution& solution, const task::Outco
 
 class ChunkMaker {
  public:
-  ChunkMaker(const Settings& settings, const Library& library, int number, BatchVerifier& verifier,
+  ChunkMaker(const Settings& settings, const Library& library, int number, const Verify& verify,
              double audit_share, task::Evaluator& auditor)
       : settings_(settings),
         library_(library),
         number_(number),
-        verifier_(verifier),
+        verify_(verify),
         audit_share_(audit_share),
         auditor_(auditor) {}
 
   Result<std::string> run() {
     draw();
     std::vector<TaskWork> works;
-    for (Made& made : made_) {
+    for (TaskInProgress& made : made_) {
       if (settings_.unit_tests) made.tests = unit_tests_of(made.graph);
       works.push_back(work_of(made));
     }
-    MC_TRY(const auto results, verifier_.verify(works), "chunk " + std::to_string(number_));
+    MC_TRY(const auto results, verify_(works), "chunk " + std::to_string(number_));
+    MC_CHECK(results.size() == works.size());
     for (size_t i = 0; i < made_.size(); ++i) {
       MC_TRY_VOID(keep(made_[i], results[i]), made_[i].graph.id());
     }
@@ -148,7 +150,8 @@ class ChunkMaker {
       solutions.erase(
           solutions.begin() + std::min<ptrdiff_t>(settings_.solutions_max, std::ssize(solutions)),
           solutions.end());
-      Made made{.graph_owner = std::move(kept), .solutions = std::move(solutions), .mutants = {}};
+      TaskInProgress made{
+          .graph_owner = std::move(kept), .solutions = std::move(solutions), .mutants = {}};
       if (split_of(made.graph, settings_.test_share) == Split::kTrain) {
         plan_bugs(made);
         plan_variants_of(made);
@@ -160,13 +163,13 @@ class ChunkMaker {
   // If there are weights, a family is drawn first, and the graph contains one of its operators if
   // possible.
   std::optional<TaskGraph> draw_one(uint64_t task) const {
-    const auto drawn = [&](const DrawOptions& options) {
-      return draw_graph(library_.operators, settings_.seed, task, options);
+    const auto drawn = [&](const GraphOptions& options) {
+      return sample_graph(library_.operators, settings_.seed, task, options);
     };
-    if (settings_.weights.empty()) return drawn(settings_.draw);
+    if (settings_.weights.empty()) return drawn(settings_.graph);
     Random random(settings_.seed, "mix", task);
     const std::string family = drawn_family(settings_.weights, random);
-    DrawOptions options = settings_.draw;
+    GraphOptions options = settings_.graph;
     options.families = {family, "elementwise"};
     auto graph = drawn(options);
     if (graph && has(graph->families(), family)) return graph;
@@ -175,19 +178,19 @@ class ChunkMaker {
     return narrow ? std::move(narrow) : std::move(graph);
   }
 
-  void plan_bugs(Made& made) const {
+  void plan_bugs(TaskInProgress& made) const {
     Random random(settings_.seed, "bugs", made.graph.number);
     if (!random.chance(settings_.bugs_share)) return;
     made.buggy = static_cast<size_t>(random.below(static_cast<int>(made.solutions.size())));
     const Solution& solution = made.solutions[made.buggy];
     const std::vector<Bug> bugs = bugs_of(made.graph, solution, library_.kernels);
     const char* expected = random.chance(kCompileShare) ? "compile" : "";
-    // A misreading is never combined with a second bug, whose site the other graph's kernel may not
-    // have.
-    if (*expected == '\0' && random.chance(kMisreadShare)) {
-      const auto misread =
-          misreading_of(made.graph, solution, library_.kernels, library_.operators, random);
-      if (misread) return add_mutant(made, {*misread});
+    // An operator mutation is never combined with a second bug, whose site the other graph's kernel
+    // may not have.
+    if (*expected == '\0' && random.chance(kOperatorMutationShare)) {
+      const auto mutation =
+          operator_mutation_of(made.graph, solution, library_.kernels, library_.operators, random);
+      if (mutation) return add_mutant(made, {*mutation});
     }
     const auto first = pick_bug(bugs, expected, random, nullptr);
     if (!first) return;
@@ -196,7 +199,7 @@ class ChunkMaker {
       add_mutant(made, {*first, *second});
   }
 
-  void plan_variants_of(Made& made) const {
+  void plan_variants_of(TaskInProgress& made) const {
     Random random(settings_.seed, "variants share", made.graph.number);
     if (!random.chance(settings_.variants_share)) return;
     for (PlannedVariant& planned : plan_variants(made.graph, library_.kernels)) {
@@ -207,14 +210,14 @@ class ChunkMaker {
     }
   }
 
-  static void add_mutant(Made& made, std::vector<Bug> bugs) {
+  static void add_mutant(TaskInProgress& made, std::vector<Bug> bugs) {
     const std::string cuda = with_bugs(made.solutions[made.buggy], bugs);
     made.mutants.push_back({std::move(bugs), answer_module(made.graph, cuda), task::Infra{}});
   }
 
   void reject(const std::string& why) { rejected_[why] = rejected_.value(why, 0) + 1; }
 
-  TaskWork work_of(const Made& made) const {
+  TaskWork work_of(const TaskInProgress& made) const {
     TaskWork work;
     work.task = task_of(made.graph);
     work.probe = probe_json(made.graph);
@@ -234,7 +237,7 @@ class ChunkMaker {
     return work;
   }
 
-  Status keep(Made& made, const TaskResult& result) {
+  Status keep(TaskInProgress& made, const TaskResult& result) {
     if (!result.gate.empty()) {
       reject(result.gate.front());
       return ok();
@@ -303,8 +306,8 @@ class ChunkMaker {
   }
 
   // Adds rows for review, repair and retry, for bugs with the expected outcome.
-  void add_bugs(const Made& made, Json& rows) {
-    const Style style = settings_.draw.style;
+  void add_bugs(const TaskInProgress& made, Json& rows) {
+    const Style style = settings_.graph.style;
     if (made.mutants.empty()) return;
     const Mutant& first = made.mutants.front();
     const Bug& bug = first.bugs.front();
@@ -335,7 +338,7 @@ class ChunkMaker {
     rows.push_back(retry_row(made.graph, style, solution, *turns.front()));
   }
 
-  void add_variants(const Made& made, Json& rows) {
+  void add_variants(const TaskInProgress& made, Json& rows) {
     const auto& variants = made.variants;
     if (variants.size() < kVariantsMin || variants.front().first != Role::kBaseline) return;
     std::vector<std::pair<Role, const Solution*>> solutions;
@@ -352,10 +355,10 @@ class ChunkMaker {
     count("questions");
   }
 
-  void add_task(const Made& made, const std::vector<const Solution*>& verified) {
+  void add_task(const TaskInProgress& made, const std::vector<const Solution*>& verified) {
     const TaskGraph& graph = made.graph;
     const Split split = split_of(graph, settings_.test_share);
-    const Style style = settings_.draw.style;
+    const Style style = settings_.graph.style;
     Json task;
     task["id"] = graph.id();
     task["source"] = render_module(graph);
@@ -386,10 +389,10 @@ class ChunkMaker {
   const Settings& settings_;
   const Library& library_;
   int number_;
-  BatchVerifier& verifier_;
+  const Verify& verify_;
   double audit_share_;
   task::Evaluator& auditor_;
-  std::vector<Made> made_;
+  std::vector<TaskInProgress> made_;
   Json tasks_ = Json::array();
   Json rejected_ = Json::object();
   Json errors_ = Json::array();   // Solutions that do not compile.
@@ -399,9 +402,8 @@ class ChunkMaker {
 }  // namespace
 
 Result<std::string> make_chunk(const Settings& settings, const Library& library, int number,
-                               BatchVerifier& verifier, double audit_share,
-                               task::Evaluator& auditor) {
-  return ChunkMaker(settings, library, number, verifier, audit_share, auditor).run();
+                               const Verify& verify, double audit_share, task::Evaluator& auditor) {
+  return ChunkMaker(settings, library, number, verify, audit_share, auditor).run();
 }
 
 }  // namespace mc::forge

@@ -17,8 +17,7 @@ namespace mc::forge {
 //             "counts": {name: n}}],
 //  "rejected": {reason: n}, "errors": [a solution of the forge that does not compile]}.
 Result<std::string> make_chunk(const Settings& settings, const Library& library, int number,
-                               BatchVerifier& verifier, double audit_share,
-                               task::Evaluator& auditor);
+                               const Verify& verify, double audit_share, task::Evaluator& auditor);
 
 }  // namespace mc::forge
 

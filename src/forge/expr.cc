@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <limits>
 #include <map>
-#include <optional>
 #include <set>
 
 #include <fmt/format.h>
@@ -61,8 +60,7 @@ class Parser {
     Expr expr = select();
     skip();
     if (is_wrong_ || at_ != text_.size()) {
-      return Error{ErrorCode::kInvalidInput,
-                   fmt::format("\"{}\" is not a formula: look at character {}", text_, at_ + 1)};
+      return invalid(fmt::format("\"{}\" is not a formula: look at character {}", text_, at_ + 1));
     }
     return expr;
   }
@@ -371,7 +369,7 @@ Status bind_names(Expr& expr, std::vector<std::string>& names,
   if (expr.kind == Kind::kAccess) {
     const auto found = std::ranges::find(tensors, expr.text);
     if (found == tensors.end()) {
-      return Error{ErrorCode::kInvalidInput, "there is no operand " + expr.text};
+      return invalid("there is no operand " + expr.text);
     }
     expr.slot = static_cast<int>(found - tensors.begin());
   }

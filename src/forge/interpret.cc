@@ -59,9 +59,9 @@ struct Loop {
   int index = 0;
 };
 
-class Nest {
+class LoopNest {
  public:
-  Nest(const TaskGraph& graph, const Node& node, const std::vector<Array>& arrays)
+  LoopNest(const TaskGraph& graph, const Node& node, const std::vector<Array>& arrays)
       : graph_(graph), node_(node), form_(*node.form), values_(form_.names.size(), 0.0) {
     MC_CHECK(node.operands.size() == form_.operands.size());
     MC_CHECK(form_.names.size() > kCount);
@@ -267,7 +267,7 @@ Array drawn_array(const TaskGraph& graph, const Value& value, Random& random) {
 }
 
 Array interpret_node(const TaskGraph& graph, const Node& node, const std::vector<Array>& arrays) {
-  return Nest(graph, node, arrays).run();
+  return LoopNest(graph, node, arrays).run();
 }
 
 std::vector<Array> interpret(const TaskGraph& graph, const Change& change) {

@@ -9,9 +9,9 @@
 #include "compile/pytorch.h"
 #include "compile/tool.h"
 #include "core/file.h"
-#include "forge/draw.h"
 #include "forge/library.h"
 #include "forge/render.h"
+#include "forge/sample_graph.h"
 
 namespace mc::forge {
 namespace {
@@ -80,7 +80,7 @@ TEST(Interpreter, AgreesWithPyTorchOnEveryGradient) {
   std::string lines;
   for (const Operator& op : library->operators) {
     if (num_gradients(op) == 0) continue;
-    DrawOptions options;
+    GraphOptions options;
     options.style = Style::kFull;
     options.depth = 3;
     options.families = {"backward"};
@@ -89,7 +89,7 @@ TEST(Interpreter, AgreesWithPyTorchOnEveryGradient) {
     options.operators = {op.name, "sin", "softplus", "mul"};
     std::set<std::string> seen;
     for (uint64_t i = 0; i < kTries && seen.size() < num_gradients(op); ++i) {
-      const auto graph = draw_graph(library->operators, 1, i, options);
+      const auto graph = sample_graph(library->operators, 1, i, options);
       if (!graph) continue;
       const std::string probe = probe_json(*graph);
       const auto gradients = gradients_in(*graph, op);
@@ -108,13 +108,13 @@ TEST(Interpreter, AgreesWithPyTorchOnInputsThatAreViews) {
   if (!compile::find_pytorch(compile::default_python())) GTEST_SKIP() << "no PyTorch";
   const auto library = load_library(MC_SOURCE_DIR "/data/forge");
   ASSERT_TRUE(library) << library.error().message;
-  DrawOptions options;
+  GraphOptions options;
   options.families = {"elementwise", "reduction", "matmul", "backward"};
   options.views_share = 1;
   std::set<View> views;
   std::string lines;
   for (uint64_t i = 0; i < 40; ++i) {
-    const auto graph = draw_graph(library->operators, 2, i, options);
+    const auto graph = sample_graph(library->operators, 2, i, options);
     const std::string probe = graph ? probe_json(*graph) : "null";
     if (probe.find("null") != std::string::npos) continue;
     for (const Value& value : graph->values) views.insert(value.view);
@@ -130,14 +130,14 @@ TEST(Interpreter, AgreesWithPyTorchOnEveryOperatorInEverySpelling) {
   ASSERT_TRUE(library) << library.error().message;
   std::string lines;
   for (const Operator& op : library->operators) {
-    DrawOptions options;
+    GraphOptions options;
     options.style = Style::kFull;
     options.depth = 1;
     options.families = {op.family};
     options.operators = {op.name};
     std::set<std::string> seen;
     for (uint64_t i = 0; i < kTries && seen.size() < num_spellings_of(op); ++i) {
-      const auto graph = draw_graph(library->operators, 1, i, options);
+      const auto graph = sample_graph(library->operators, 1, i, options);
       if (!graph) continue;
       const std::string probe = probe_json(*graph);
       // The probe has values outside the operator's domain.

@@ -17,8 +17,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr size_t kFileBytesMax = 1 << 20;
 
-Error wrong(const std::string& what) { return Error{ErrorCode::kInvalidInput, what}; }
-
 std::string chosen(std::string text, const std::map<std::string, std::string>& choice) {
   for (const auto& [name, value] : choice) {
     text = substituted(std::move(text), "{" + name + "}", value);
@@ -45,7 +43,7 @@ Result<Combine> read_combine(std::string_view name) {
   if (name == "max") return Combine::kMax;
   if (name == "min") return Combine::kMin;
   if (name == "prod") return Combine::kProduct;
-  return wrong(fmt::format("\"{}\" is not sum, max, min or prod", name));
+  return invalid(fmt::format("\"{}\" is not sum, max, min or prod", name));
 }
 
 // A pass such as "sum v * v -> a / m".
@@ -70,7 +68,7 @@ Result<Operand> read_operand(const Json& json, const std::map<std::string, std::
       {"index", OperandKind::kIndex}};
   Operand operand;
   const auto kind = kKinds.find(json.at(0).get<std::string>());
-  if (kind == kKinds.end()) return wrong("an operand is value, input, parameter or index");
+  if (kind == kKinds.end()) return invalid("an operand is value, input, parameter or index");
   operand.kind = kind->second;
   operand.name = json.at(1);
   MC_TRY(operand.axes, read_axes(chosen(json.at(2), choice)), operand.name);
@@ -170,7 +168,7 @@ Result<Form> read_pointwise_gradient(std::string formula) {
   Form form;
   for (const char* name : {"v", "u", "w", "g"}) {
     if (!has_word(formula, name)) continue;
-    if (form.operands.size() == 3) return wrong("a gradient has at most three operands");
+    if (form.operands.size() == 3) return invalid("a gradient has at most three operands");
     formula = with_word(formula, name, kSlots[form.operands.size()]);
     const std::string operand = std::string(name) == "v" ? "x" : name;
     form.operands.push_back({OperandKind::kValue, operand, {{"*", std::nullopt}}, "", ""});
@@ -244,7 +242,7 @@ Status read_file_of(const fs::path& path, std::vector<Operator>& operators) {
       operators.push_back(std::move(op));
     }
   } catch (const Json::exception& exception) {
-    return wrong(path.string() + ": " + exception.what());
+    return invalid(path.string() + ": " + exception.what());
   }
   return ok();
 }
@@ -260,7 +258,7 @@ Result<std::vector<Operator>> load_operators(const fs::path& folder) {
   std::ranges::sort(paths);  // Sorted, because a directory's order differs between machines.
   std::vector<Operator> operators;
   for (const fs::path& path : paths) MC_TRY_VOID(read_file_of(path, operators), "operators");
-  if (operators.empty()) return wrong(folder.string() + " holds no operators");
+  if (operators.empty()) return invalid(folder.string() + " holds no operators");
   return operators;
 }
 

@@ -88,9 +88,9 @@ std::optional<Comparison> price(const Cost& own, const Cost& other) {
 }
 
 // Writes sentences about one solution, one per line.
-class Reasoner {
+class AnalysisWriter {
  public:
-  Reasoner(const TaskGraph& graph, const Solution& solution, const std::string& purpose)
+  AnalysisWriter(const TaskGraph& graph, const Solution& solution, const std::string& purpose)
       : graph_(graph),
         solution_(solution),
         random_(graph.seed, purpose + " " + solution.name, graph.number) {
@@ -410,19 +410,19 @@ std::string metadata_table(const TaskGraph& graph) {
 
 std::string plan_text(const TaskGraph& graph, const Solution& solution,
                       const TemplateLibrary& library) {
-  return Reasoner(graph, solution, "plan").plan(library);
+  return AnalysisWriter(graph, solution, "plan").plan(library);
 }
 
 std::vector<std::string> variant_sentences(const TaskGraph& graph, const Solution& solution,
                                            const Solution& baseline) {
-  std::istringstream lines(Reasoner(graph, solution, "variant").variant(baseline));
+  std::istringstream lines(AnalysisWriter(graph, solution, "variant").variant(baseline));
   std::vector<std::string> found;
   for (std::string line; std::getline(lines, line);) found.push_back(line);
   return found;
 }
 
 std::string analysis_text(const TaskGraph& graph, const Solution& solution) {
-  return Reasoner(graph, solution, "analysis").analysis();
+  return AnalysisWriter(graph, solution, "analysis").analysis();
 }
 
 }  // namespace mc::forge

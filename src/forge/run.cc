@@ -27,24 +27,23 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr int kBarrenChunksMax = 20;  // In a row; then nothing more can be drawn.
-constexpr int kVersion = 12;          // The version of what the same settings give.
+constexpr int kEmptyChunksMax = 20;  // In a row; then nothing more can be drawn.
 
 Json settings_json(const Settings& settings) {
   Json json;
-  json["version"] = kVersion;
+  json["version"] = kChunksVersion;
   json["seed"] = settings.seed;
-  json["style"] = settings.draw.style == Style::kCompact ? "compact" : "full";
+  json["style"] = settings.graph.style == Style::kCompact ? "compact" : "full";
   json["families"] = Json::array();
-  for (const std::string& family : settings.draw.families) json["families"].push_back(family);
-  json["operators"] = settings.draw.operators;
-  json["depth"] = settings.draw.depth;
-  json["size"] = settings.draw.size == Size::kSmall    ? "small"
-                 : settings.draw.size == Size::kNative ? "native"
-                                                       : "large";
-  json["views_share"] = settings.draw.views_share;
+  for (const std::string& family : settings.graph.families) json["families"].push_back(family);
+  json["operators"] = settings.graph.operators;
+  json["depth"] = settings.graph.depth;
+  json["size"] = settings.graph.size == Size::kSmall    ? "small"
+                 : settings.graph.size == Size::kNative ? "native"
+                                                        : "large";
+  json["views_share"] = settings.graph.views_share;
   json["types"] = Json::array();
-  for (const Type type : settings.draw.types) json["types"].push_back(to_string(type));
+  for (const Type type : settings.graph.types) json["types"].push_back(to_string(type));
   json["bugs_share"] = settings.bugs_share;
   json["test_share"] = settings.test_share;
   json["lessons_share"] = settings.lessons_share;
@@ -94,8 +93,10 @@ class Runner {
       MC_TRY(verifier, BatchVerifier::create(*judge, note_), "verifier");
     }
     MC_TRY(std::string text,
-           make_chunk(options_.settings, *options_.library, number, *verifier, options_.audit_share,
-                      *judge),
+           make_chunk(
+               options_.settings, *options_.library, number,
+               [&](const auto& works) { return verifier->verify(works); }, options_.audit_share,
+               *judge),
            "forge");
     MC_TRY_VOID(store_.put(chunk_name(number), text), "forge");
     return text;
@@ -123,7 +124,7 @@ class Runner {
   bool is_done() const {
     const bool is_enough =
         options_.samples > 0 ? rows_ >= options_.samples : tasks_ >= options_.settings.tasks;
-    return is_enough || num_barren_ >= kBarrenChunksMax;
+    return is_enough || num_empty_ >= kEmptyChunksMax;
   }
 
   void fail(const Error& error) {
@@ -149,7 +150,7 @@ class Runner {
          it = finished_.find(num_ready_)) {
       tasks_ += it->second.tasks;
       rows_ += it->second.rows;
-      num_barren_ = it->second.tasks == 0 ? num_barren_ + 1 : 0;
+      num_empty_ = it->second.tasks == 0 ? num_empty_ + 1 : 0;
       ++num_ready_;
     }
     made_.tasks += found.tasks;
@@ -171,7 +172,7 @@ class Runner {
   std::optional<Error> failure_;
   int num_taken_ = 0;
   int num_ready_ = 0;  // The number of leading chunks without a gap.
-  int num_barren_ = 0;
+  int num_empty_ = 0;
   int tasks_ = 0;  // The number of tasks in these chunks.
   int64_t rows_ = 0;
   std::map<int, Progress> finished_;
@@ -260,6 +261,7 @@ Result<DataSets> assemble(const RunOptions& options, const store::Run& store, in
   }
   for (int i = 0; i < num_chunks; ++i) {
     MC_TRY(const auto text, store.text(chunk_name(i)), "forge");
+    MC_CHECK(text.has_value());  // The runner has read or written it.
     const Json chunk = Json::parse(*text);
     for (const auto& [why, n] : chunk["rejected"].items()) {
       sets.rejected[why] = sets.rejected.value(why, 0) + n.get<int>();
@@ -320,12 +322,14 @@ Status write_sets(const RunOptions& options, const DataSets& sets) {
 
 }  // namespace
 
+std::string settings_text(const Settings& settings) { return settings_json(settings).dump(); }
+
 Result<Counts> run(const RunOptions& options, const std::function<void(std::string_view)>& note,
                    const std::function<void(const Progress&)>& progress) {
   MC_TRY(store::RunFolder folder,
-         store::open_run(options.out, {.name = "forge",
-                                       .kind = "forge",
-                                       .settings = settings_json(options.settings).dump()}),
+         store::open_run(
+             options.out,
+             {.name = "forge", .kind = "forge", .settings = settings_text(options.settings)}),
          "--out");
   MC_TRY(const int num_chunks, Runner(options, folder.run, note, progress).run(), "forge");
   MC_TRY(DataSets sets, assemble(options, folder.run, num_chunks), "forge");

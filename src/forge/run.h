@@ -17,17 +17,17 @@
 #include <string_view>
 
 #include "core/result.h"
-#include "forge/draw.h"
 #include "forge/kernels.h"
 #include "forge/library.h"
 #include "forge/mix.h"
+#include "forge/sample_graph.h"
 
 namespace mc::forge {
 
 struct Settings {
   uint64_t seed = 0;
   int tasks = 100;
-  DrawOptions draw;
+  GraphOptions graph;
   // The maximum number of solutions of a task.
   int solutions_max = static_cast<int>(kSolutionsMax);
   double test_share = 0.1;
@@ -37,6 +37,13 @@ struct Settings {
   bool unit_tests = false;    // unit_tests.jsonl is written too (unit_tests.h).
   Weights weights;            // Families are drawn by these; empty: as the operators have it.
 };
+
+// The version of the chunks that the same settings give.  It rises with each change of a chunk's
+// bytes (chunk_test.cc), so that no run resumes with chunks of two kinds.
+inline constexpr int kChunksVersion = 12;
+
+// The settings as JSON, which must be equal for a run to resume.
+std::string settings_text(const Settings& settings);
 
 // The number of tasks in a chunk.  The kernels of a chunk are compiled as one unit, so their number
 // should not depend on solutions_max.

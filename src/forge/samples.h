@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "forge/draw.h"
 #include "forge/graph.h"
 #include "forge/kernels.h"
 #include "forge/mutate.h"
+#include "forge/sample_graph.h"
 #include "forge/variants.h"
 #include "task/verdict.h"
 

@@ -18,8 +18,6 @@ using Json = nlohmann::ordered_json;
 constexpr size_t kFileBytesMax = 1 << 18;
 constexpr std::string_view kLaunch = "// Launch.\n";
 
-Error wrong(const std::string& what) { return Error{ErrorCode::kInvalidInput, what}; }
-
 // Rejects sites without a name or an end, and holes and sections without an end, which would never
 // be filled.
 Status check_marks(std::string_view text) {
@@ -28,7 +26,7 @@ Status check_marks(std::string_view text) {
     if (text.substr(i).starts_with("[[")) {
       const size_t bar = text.find('|', i);
       if (bar == std::string_view::npos || bar > text.find("]]", i)) {
-        return wrong("kernel.cu: a \"[[\" has no name and \"|\"");
+        return invalid("kernel.cu: a \"[[\" has no name and \"|\"");
       }
       ++depth;
       i = bar;
@@ -37,14 +35,14 @@ Status check_marks(std::string_view text) {
       ++i;
     }
   }
-  if (depth > 0) return wrong("kernel.cu: a \"[[\" has no \"]]\"");
+  if (depth > 0) return invalid("kernel.cu: a \"[[\" has no \"]]\"");
   for (size_t i = text.find("{{"); i != std::string_view::npos; i = text.find("{{", i + 2)) {
     const size_t end = text.find("}}", i);
-    if (end == std::string_view::npos) return wrong("kernel.cu: a \"{{\" has no \"}}\"");
+    if (end == std::string_view::npos) return invalid("kernel.cu: a \"{{\" has no \"}}\"");
     if (text.substr(i + 2, 1) != "#") continue;
     const std::string close = fmt::format("{{{{/{}}}}}", text.substr(i + 3, end - i - 3));
     if (text.find(close, end) == std::string_view::npos) {
-      return wrong("kernel.cu: a section has no " + close);
+      return invalid("kernel.cu: a section has no " + close);
     }
   }
   return ok();
@@ -101,7 +99,7 @@ Result<std::vector<Fault>> read_faults_of_template(const Json& own, const Json& 
   for (const auto& [name, members] : own.items()) {
     const size_t space = name.find(' ');
     if (space == std::string::npos)
-      return wrong("a fault's name is its site and kind, not " + name);
+      return invalid("a fault's name is its site and kind, not " + name);
     Json fault = shared.value(name, Json::object());
     fault.update(members);
     fault["site"] = name.substr(0, space);
@@ -129,7 +127,7 @@ Result<Walk> read_walk(const std::string& name) {
   if (name == "rows") return Walk::kRows;
   if (name == "tiles") return Walk::kTiles;
   if (name == "scans") return Walk::kScans;
-  return wrong("\"walk\" is elements, rows, tiles or scans, not " + name);
+  return invalid("\"walk\" is elements, rows, tiles or scans, not " + name);
 }
 
 Status read_template(const fs::path& folder, const Json& shared_faults,
@@ -157,7 +155,7 @@ Status read_template(const fs::path& folder, const Json& shared_faults,
   MC_TRY(made.faults, read_faults_of_template(json.at("faults"), shared_faults), "faults");
   const size_t host = text.find(kLaunch);
   const size_t begin = text.find('\n') + 1;  // The licence line is not a part of kernels.
-  if (host == std::string::npos) return wrong("kernel.cu has no line \"// Launch.\"");
+  if (host == std::string::npos) return invalid("kernel.cu has no line \"// Launch.\"");
   const std::string parts[] = {text.substr(begin, host - begin),
                                text.substr(host + kLaunch.size())};
   for (const std::string& part : parts) MC_TRY_VOID(check_marks(part), "marks");
@@ -185,7 +183,7 @@ Result<std::vector<fs::path>> folders_in(const fs::path& folder) {
     if (entry.is_directory()) folders.push_back(entry.path());
   }
   std::ranges::sort(folders);  // Sorted, because a directory's order differs between machines.
-  if (folders.empty()) return wrong(folder.string() + " holds no templates");
+  if (folders.empty()) return invalid(folder.string() + " holds no templates");
   return folders;
 }
 
@@ -222,7 +220,7 @@ Result<TemplateLibrary> load_templates(const fs::path& folder) {
       MC_TRY_VOID(read_template(path, faults.at("of_templates"), library.templates), path.string());
     }
   } catch (const Json::exception& exception) {
-    return wrong(folder.string() + ": " + exception.what());
+    return invalid(folder.string() + ": " + exception.what());
   }
   return library;
 }

@@ -7,8 +7,8 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
-#include "forge/draw.h"
 #include "forge/library.h"
+#include "forge/sample_graph.h"
 
 namespace mc::forge {
 namespace {
@@ -20,13 +20,13 @@ std::vector<nlohmann::json> tests_of(const char* family, const char* op,
                                      Type type = Type::kFloat32) {
   const auto library = load_library(MC_SOURCE_DIR "/data/forge");
   EXPECT_TRUE(library) << library.error().message;
-  DrawOptions options;
+  GraphOptions options;
   options.depth = 1;
   options.families = {family};
   options.operators = {op};
   options.types = {type};
   for (uint64_t number = 0; number < 20; ++number) {
-    const auto graph = draw_graph(library->operators, 1, number, options);
+    const auto graph = sample_graph(library->operators, 1, number, options);
     if (!graph) continue;
     std::vector<nlohmann::json> tests;
     for (const std::string& test : unit_tests_of(*graph))

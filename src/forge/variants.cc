@@ -119,9 +119,9 @@ Result<Variants> read_variants(std::string_view text) {
     }
     // All that was read, written again, is all that there was.
     if (nlohmann::json(json_of(read)) == nlohmann::json(json)) return read;
-    return Error{ErrorCode::kInvalidInput, "variants: a member that the schema does not have"};
+    return invalid("variants: a member that the schema does not have");
   } catch (const Json::exception& error) {
-    return Error{ErrorCode::kInvalidInput, std::string("variants: ") + error.what()};
+    return invalid(std::string("variants: ") + error.what());
   }
 }
 

@@ -5,8 +5,8 @@
 
 #include <gmock/gmock.h>
 
-#include "forge/draw.h"
 #include "forge/library.h"
+#include "forge/sample_graph.h"
 
 namespace mc::forge {
 namespace {
@@ -21,12 +21,12 @@ const Library& whole_library() {
 
 // Graphs of full style of one operator, in one kernel.
 TaskGraph graph_of(const std::string& operator_name) {
-  DrawOptions options;
+  GraphOptions options;
   options.families = {"softmax", "scan"};  // None of gradients.
   options.operators = {operator_name};
   options.style = Style::kFull;
   options.depth = 1;
-  return draw_graph(whole_library().operators, 1, 0, options).value();
+  return sample_graph(whole_library().operators, 1, 0, options).value();
 }
 
 const Variants kVariants = {{{}, {"One."}, "a = \"1\"\n"},

@@ -2,8 +2,8 @@
 //
 // Words: the grammar of the samples' sentences.  A sentence has a name and at least six forms with
 // the same slots; a seed determines which form is written.  Every number in a text is a slot of a
-// sentence.  So lab/texts/text_truth.py, which reads the forms from words.cc, finds the numbers and
-// compares them with the code.
+// sentence.  So lab/texts/text_truth.py, which reads data/forge/sentences.json as well, finds the
+// numbers and compares them with the code.
 #ifndef MC_FORGE_WORDS_H_
 #define MC_FORGE_WORDS_H_
 
@@ -22,9 +22,9 @@ using Slots = std::map<std::string, std::string>;
 // its forms.
 std::string phrased(std::string_view sentence, const Slots& slots, Random& random);
 
-// The names of all sentences, and the forms of one.
-std::vector<std::string> sentences();
-std::vector<std::string> forms_of(std::string_view sentence);
+// The forms of each sentence by its name.
+using Grammar = std::map<std::string, std::vector<std::string>, std::less<>>;
+const Grammar& grammar();
 
 }  // namespace mc::forge
 

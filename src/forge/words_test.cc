@@ -24,8 +24,7 @@ std::set<std::string> slots_of(const std::string& form) {
 }
 
 TEST(Words, HaveSixFormsWithTheSameSlots) {
-  for (const std::string& name : sentences()) {
-    const std::vector<std::string> forms = forms_of(name);
+  for (const auto& [name, forms] : grammar()) {
     EXPECT_GE(forms.size(), 6U) << name;
     EXPECT_EQ(std::set(forms.begin(), forms.end()).size(), forms.size()) << name;
     for (const std::string& form : forms)
@@ -34,9 +33,9 @@ TEST(Words, HaveSixFormsWithTheSameSlots) {
 }
 
 TEST(Words, FillEverySlot) {
-  for (const std::string& name : sentences()) {
+  for (const auto& [name, forms] : grammar()) {
     Slots slots;
-    for (const std::string& slot : slots_of(forms_of(name).front())) slots[slot.substr(1)] = "7";
+    for (const std::string& slot : slots_of(forms.front())) slots[slot.substr(1)] = "7";
     for (uint64_t number = 0; number < 12; ++number) {
       Random random(1, "test", number);
       EXPECT_EQ(phrased(name, slots, random).find('{'), std::string::npos) << name;

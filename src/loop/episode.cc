@@ -19,8 +19,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Error wrong(const std::string& what) { return Error{ErrorCode::kInvalidInput, what}; }
-
 std::string text_at(const Json& json, const char* key) {
   return json.is_object() && json.contains(key) && json[key].is_string()
              ? json[key].get<std::string>()
@@ -34,27 +32,27 @@ Result<std::optional<task::Dialect>> dialect_of(const Json& row) {
   for (const task::Dialect dialect : task::kDialects) {
     if (name == to_string(dialect)) return std::optional(dialect);
   }
-  return wrong("\"dialect\": expected cuda or musa, got \"" + name + '"');
+  return invalid("\"dialect\": expected cuda or musa, got \"" + name + '"');
 }
 
 Result<Prompt> parse_prompt(const std::string& line) {
   const Json row = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-  if (!row.is_object()) return wrong("not a JSON object");
+  if (!row.is_object()) return invalid("not a JSON object");
   Prompt prompt;
   prompt.task.id = prompt.task.name = text_at(row, "id");
-  if (prompt.task.id.empty()) return wrong("\"id\" is missing, or is no text");
+  if (prompt.task.id.empty()) return invalid("\"id\" is missing, or is no text");
   prompt.task.code = text_at(row, "label");
   if (prompt.task.code.empty() && row.contains("reward_model")) {
     prompt.task.code = text_at(row["reward_model"], "ground_truth");
   }
-  if (prompt.task.code.empty()) return wrong("\"label\" is missing: the code of the task");
+  if (prompt.task.code.empty()) return invalid("\"label\" is missing: the code of the task");
   MC_TRY(prompt.dialect, dialect_of(row), "row");
   if (!row.contains("prompt") || !row["prompt"].is_array() || row["prompt"].empty()) {
-    return wrong("\"prompt\" is missing, or is no list of messages");
+    return invalid("\"prompt\" is missing, or is no list of messages");
   }
   for (const Json& entry : row["prompt"]) {
     if (text_at(entry, "role").empty() || text_at(entry, "content").empty()) {
-      return wrong("a message's \"role\" or \"content\" is missing, or is no text");
+      return invalid("a message's \"role\" or \"content\" is missing, or is no text");
     }
     prompt.messages.push_back({text_at(entry, "role"), text_at(entry, "content")});
   }
@@ -104,7 +102,7 @@ Result<std::vector<Prompt>> read_prompts(const std::filesystem::path& path) {
     MC_TRY(Prompt prompt, parse_prompt(line), path.string() + ": line " + std::to_string(number));
     prompts.push_back(std::move(prompt));
   }
-  if (prompts.empty()) return wrong(path.string() + " holds no prompt");
+  if (prompts.empty()) return invalid(path.string() + " holds no prompt");
   return prompts;
 }
 
@@ -173,11 +171,11 @@ Result<Episode> episode_from_json(const std::string& line) {
     json.at("log_probs").get_to(episode.log_probs);
     for (const Json& turn : json.at("turns")) episode.turns.push_back(turn_of(turn));
   } catch (const Json::exception& failure) {
-    return wrong(std::string("is no episode: ") + failure.what());
+    return invalid(std::string("is no episode: ") + failure.what());
   }
   if (episode.prompt.empty() || episode.turns.empty() ||
       episode.tokens.size() != episode.log_probs.size()) {
-    return wrong("is no episode: no prompt, no turn, or not as many log_probs as tokens");
+    return invalid("is no episode: no prompt, no turn, or not as many log_probs as tokens");
   }
   return episode;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One thread writes to the child and another reads from it, so that a busy child does not block the
-// callers of ask().
+// callers of submit().
 #include "loop/judge.h"
 
 #include <filesystem>
@@ -38,8 +38,8 @@ Result<Judgement> parse_reply(const std::string& line, const rl::TrainingScoreOp
     infra.outcome = "infra";
     // An error with a "kind" is not a fault of the request.
     if (json.contains("kind")) return infra;
-    return Error{ErrorCode::kInvalidInput, "the verifier refuses a question: " +
-                                               (error.is_string() ? error.get<std::string>() : "")};
+    return invalid("the verifier refuses a request: " +
+                   (error.is_string() ? error.get<std::string>() : ""));
   }
   if (!json.contains("verdict") || !json.contains("feedback") || !json["feedback"].is_string()) {
     return strange("has no verdict or no feedback");
@@ -105,8 +105,8 @@ std::optional<Result<Judgement>> Judge::kept(const std::string& key) const {
 }
 
 // The id is a hash of the content, so a seeded verifier gives the same verdict in every run.
-std::string Judge::ask(const task::Task& task, const std::string& answer,
-                       std::optional<task::Dialect> dialect) {
+std::string Judge::submit(const task::Task& task, const std::string& answer,
+                          std::optional<task::Dialect> dialect) {
   std::string options;
   if (dialect) options = R"(,"options":{"dialect":")" + std::string(to_string(*dialect)) + R"("})";
   const std::string key =
@@ -167,7 +167,7 @@ void Judge::take(const std::string& line) {
   const std::lock_guard lock(mutex_);
   const auto found = judgements_.find(key);
   if (found == judgements_.end()) {
-    if (!ended_) ended_ = strange("is to no question: " + line.substr(0, 100));
+    if (!ended_) ended_ = strange("is to no request: " + line.substr(0, 100));
   } else {
     found->second = std::move(judgement);
   }

@@ -9,7 +9,7 @@
 // a resumed run judges it again.
 //
 //   MC_TRY(auto judge, Judge::start({"musacoder", "eval", "--stream"}), "rl");
-//   const std::string key = judge->ask(task, answer);
+//   const std::string key = judge->submit(task, answer);
 //   ... more requests ...
 //   MC_TRY(Judgement judgement, judge->wait(key), "rl");
 #ifndef MC_LOOP_JUDGE_H_
@@ -65,10 +65,10 @@ class Judge {
 
   // Requests a verdict and returns the key for wait() at once.  Thread-safe.  Without a dialect,
   // the verifier judges the answer in its default dialect.
-  std::string ask(const task::Task& task, const std::string& answer,
-                  std::optional<task::Dialect> dialect = std::nullopt);
+  std::string submit(const task::Task& task, const std::string& answer,
+                     std::optional<task::Dialect> dialect = std::nullopt);
   // Waits for the verdict.  kUnavailable if the child ended; kInvalidInput if it rejected the
-  // request. REQUIRES: ask() returned the key.
+  // request. REQUIRES: submit() returned the key.
   Result<Judgement> wait(const std::string& key);
 
  private:
@@ -84,10 +84,15 @@ class Judge {
   store::Run* const run_;
   std::mutex mutex_;  // The mutex guards the members below, except the threads.
   std::condition_variable changed_;
-  // The keys are those of ask(); empty while the verdict is pending.
+  // A key has an entry from submit() on, and never loses it.  The entry is empty while the verdict
+  // is pending; the first reply fills it, and each change wakes all callers of wait().
   std::map<std::string, std::optional<Result<Judgement>>> judgements_;
   std::deque<std::string> lines_;  // Lines that are not yet written to the child.
+  // The reason why no further reply will come.  It is set once, by the reader or the destructor;
+  // then the writer ends, and a wait() for a pending verdict returns it.
   std::optional<Error> ended_;
+  // The writer ends by ended_ or a failed send(), the reader by a failed receive().  The destructor
+  // causes both by hang_up(), and joins the threads before any member goes.
   std::thread writer_;
   std::thread reader_;
 };

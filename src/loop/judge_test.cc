@@ -56,10 +56,10 @@ TEST(Judge, AVerifierThatEndsOrRepliesToAnUnknownIdIsAnError) {
   const task::Task task{"t", "t", "code"};
   auto ends = Judge::start({"false"}, {});
   ASSERT_TRUE(ends);
-  EXPECT_EQ((*ends)->wait((*ends)->ask(task, "a")).error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ((*ends)->wait((*ends)->submit(task, "a")).error().code, ErrorCode::kUnavailable);
   auto talks = Judge::start({"echo", R"({"id": "other:0", "error": ""})"}, {});
   ASSERT_TRUE(talks);
-  EXPECT_FALSE((*talks)->wait((*talks)->ask(task, "a")));
+  EXPECT_FALSE((*talks)->wait((*talks)->submit(task, "a")));
   EXPECT_FALSE(Judge::start({"/no/such/program"}, {}));
 }
 
@@ -69,8 +69,8 @@ TEST(Judge, RequestsAVerdictInTheDialectOfTheRow) {
   const std::string path = (folder->path() / "asked").string();
   auto judge = Judge::start({"sh", "-c", "head -n 2 > \"$0\"", path}, {});
   ASSERT_TRUE(judge);
-  const std::string cuda = (*judge)->ask(task, "a");
-  const std::string musa = (*judge)->ask(task, "a", task::Dialect::kMusa);
+  const std::string cuda = (*judge)->submit(task, "a");
+  const std::string musa = (*judge)->submit(task, "a", task::Dialect::kMusa);
   EXPECT_NE(cuda, musa);
   EXPECT_FALSE((*judge)->wait(musa));  // The verifier ended without a reply.
   const auto asked = read_file(path, 1 << 20);
@@ -89,7 +89,7 @@ TEST(Judge, AStoredVerdictIsNotRequestedAgain) {
   reply.replace(reply.find("k:0"), 3, content_hash({task.code, "a"}));
   const auto outcome_by = [&](const std::string& script) {
     auto judge = Judge::start({"sh", "-c", script, "sh", reply}, {}, &opened->run);
-    const auto judgement = (*judge)->wait((*judge)->ask(task, "a"));
+    const auto judgement = (*judge)->wait((*judge)->submit(task, "a"));
     return judgement ? judgement->outcome : judgement.error().message;
   };
   EXPECT_NE(outcome_by("exit"), "illegal");

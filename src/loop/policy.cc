@@ -60,7 +60,7 @@ std::vector<int64_t> lengths_of(std::span<const train::Sample> sequences) {
 
 }  // namespace
 
-std::vector<Scores> score_sequences(const model::ForwardContext& passage,
+std::vector<Scores> score_sequences(const model::ForwardContext& context,
                                     std::span<const train::Sample* const> sequences,
                                     double temperature, const GradientOf& gradient_of,
                                     model::Parameters* gradients) {
@@ -69,15 +69,15 @@ std::vector<Scores> score_sequences(const model::ForwardContext& passage,
     inputs.emplace_back(sample->tokens.begin(), sample->tokens.end() - 1);
   }
   const Targets targets = targets_of(sequences);
-  const at::Device device = passage.weights.flat.device();
+  const at::Device device = context.weights.flat.device();
   const model::Batch batch = model::make_batch(inputs, device);
   const at::Tensor rows_N = model::ops::on_device(targets.rows, device);
   const at::Tensor targets_N = model::ops::on_device(targets.tokens, device);
   model::Tape tape;
-  const at::Tensor hidden = model::forward(passage, batch, gradients != nullptr ? &tape : nullptr);
+  const at::Tensor hidden = model::forward(context, batch, gradients != nullptr ? &tape : nullptr);
   const at::Tensor h_Nh = hidden.index_select(0, rows_N);
   std::vector<Scores> scores =
-      split(model::ops::token_log_probs(h_Nh, passage.weights.head, targets_N, temperature),
+      split(model::ops::token_log_probs(h_Nh, context.weights.head, targets_N, temperature),
             targets.ends);
   if (gradients == nullptr) return scores;
   std::vector<double> g;
@@ -89,9 +89,9 @@ std::vector<Scores> score_sequences(const model::ForwardContext& passage,
   at::Tensor d_hidden = at::zeros_like(hidden);
   d_hidden.index_copy_(
       0, rows_N,
-      model::ops::token_log_probs_backward(at::tensor(g, at::kDouble), h_Nh, passage.weights.head,
+      model::ops::token_log_probs_backward(at::tensor(g, at::kDouble), h_Nh, context.weights.head,
                                            targets_N, temperature, gradients->head));
-  model::backward(passage, batch, tape, d_hidden, *gradients);
+  model::backward(context, batch, tape, d_hidden, *gradients);
   return scores;
 }
 
@@ -102,6 +102,7 @@ Policy::Policy(const model::Model& model, const PolicyOptions& options)
       rope_(model::rope_of(model.config, model.config.positions_max, options.device)),
       optimizer_(master_, model::layout_of(model.config).matrices, options.optimizer,
                  weights_.flat) {
+  MC_CHECK(options.workers > 0 && options.pack_tokens > 0);
   if (options.generate_dtype) {
     generator_.emplace(model.config, master_.to(*options.generate_dtype, false, /*copy=*/true));
   }
@@ -161,7 +162,8 @@ std::vector<Scores> Policy::run(const model::Parameters& weights,
                                 std::vector<model::Parameters>* gradients) const {
   MC_CHECK(gradients == nullptr || (gradient_of && gradients->size() == options_.workers));
   const std::vector<int64_t> lengths = lengths_of(sequences);
-  const auto parts = train::deal(lengths, options_.workers);
+  const auto parts = train::balance_by_length(lengths, options_.workers);
+  MC_CHECK(parts.size() == options_.workers);  // Each worker has gradients of its own.
   std::vector<Scores> scores(sequences.size());
   model::in_parallel(parts.size(), [&](size_t worker) {
     std::vector<int64_t> own;

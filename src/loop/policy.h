@@ -51,7 +51,7 @@ struct Scores {
 // `gradients`, where `gradient_of` returns the g of a sequence from its scores.  If `gradients` is
 // null, only the scores are computed.
 using GradientOf = std::function<std::vector<double>(size_t sequence, const Scores& now)>;
-std::vector<Scores> score_sequences(const model::ForwardContext& passage,
+std::vector<Scores> score_sequences(const model::ForwardContext& context,
                                     std::span<const train::Sample* const> sequences,
                                     double temperature, const GradientOf& gradient_of,
                                     model::Parameters* gradients);

@@ -12,43 +12,45 @@ namespace mc::loop {
 
 PromptQueue::PromptQueue(std::vector<Prompt> prompts, const PromptQueueOptions& options)
     : prompts_(std::move(prompts)), options_(options), retries_(options.retry) {
-  MC_CHECK(!prompts_.empty());
+  MC_CHECK(!prompts_.empty() && options.prompts > 0 && options_.leaves_room);
   for (const Prompt& prompt : prompts_) by_id_[prompt.task.id] = &prompt;
 }
 
-std::vector<Slot> PromptQueue::choose(int64_t step) {
+std::vector<PromptGroup> PromptQueue::choose(int64_t step) {
   const auto now = static_cast<uint64_t>(step);
-  std::vector<Slot> slots;
-  for (uint64_t slot = 0; slot < static_cast<uint64_t>(options_.prompts); ++slot) {
-    const auto failed = retries_.draw(rl::uniform({options_.seed, now, slot}), now);
+  std::vector<PromptGroup> prompt_groups;
+  for (uint64_t prompt_group = 0; prompt_group < static_cast<uint64_t>(options_.prompts);
+       ++prompt_group) {
+    const auto failed = retries_.draw(rl::uniform({options_.seed, now, prompt_group}), now);
     if (failed && by_id_.contains(failed->prompt)) {
       const Prompt& prompt = *by_id_[failed->prompt];
-      slots.push_back({&prompt,
-                       options_.replays_show_failure
-                           ? replay_messages(prompt, failed->code, failed->feedback)
-                           : prompt.messages,
-                       true});
+      prompt_groups.push_back({&prompt,
+                               options_.replays_show_failure
+                                   ? replay_messages(prompt, failed->code, failed->feedback)
+                                   : prompt.messages,
+                               true});
       continue;
     }
     const Prompt& prompt = next_prompt();
-    slots.push_back({&prompt, prompt.messages, false});
+    prompt_groups.push_back({&prompt, prompt.messages, false});
   }
-  return slots;
+  return prompt_groups;
 }
 
-std::vector<Slot> PromptQueue::refill(size_t count) {
-  std::vector<Slot> slots;
-  while (slots.size() < count) {
+std::vector<PromptGroup> PromptQueue::refill(size_t count) {
+  std::vector<PromptGroup> prompt_groups;
+  while (prompt_groups.size() < count) {
     const Prompt& prompt = next_prompt();
-    slots.push_back({&prompt, prompt.messages, false});
+    prompt_groups.push_back({&prompt, prompt.messages, false});
   }
-  return slots;
+  return prompt_groups;
 }
 
 const Prompt& PromptQueue::next_prompt() {
-  if (place_.next == static_cast<int64_t>(prompts_.size())) place_ = {place_.epoch + 1, 0};
-  const auto order = train::epoch_order(prompts_.size(), options_.seed, place_.epoch);
-  return prompts_[order[static_cast<size_t>(place_.next++)]];
+  if (position_.next == static_cast<int64_t>(prompts_.size())) position_ = {position_.epoch + 1, 0};
+  const auto order = train::epoch_order(prompts_.size(), options_.seed, position_.epoch);
+  MC_CHECK(order.size() == prompts_.size() && static_cast<size_t>(position_.next) < order.size());
+  return prompts_[order[static_cast<size_t>(position_.next++)]];
 }
 
 RetryCounts PromptQueue::remember(int64_t step, std::span<const Episode> episodes) {

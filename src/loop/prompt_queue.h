@@ -53,12 +53,12 @@ class PromptQueue {
   PromptQueue& operator=(const PromptQueue&) = delete;
 
   const std::vector<Prompt>& prompts() const { return prompts_; }
-  const train::Place& place() const { return place_; }
+  const train::DataPosition& position() const { return position_; }
 
   // Chooses the prompts of a step.
-  std::vector<Slot> choose(int64_t step);
+  std::vector<PromptGroup> choose(int64_t step);
   // Chooses the next prompts in the epoch's order, without replays.
-  std::vector<Slot> refill(size_t count);
+  std::vector<PromptGroup> refill(size_t count);
 
   // Removes solved tasks from the retry buffer, and adds tasks on which all samples failed.
   RetryCounts remember(int64_t step, std::span<const Episode> episodes);
@@ -72,7 +72,7 @@ class PromptQueue {
   const PromptQueueOptions options_;
   std::map<std::string, const Prompt*> by_id_;
   rl::RetryBuffer retries_;
-  train::Place place_;
+  train::DataPosition position_;
 };
 
 }  // namespace mc::loop

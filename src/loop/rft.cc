@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -194,9 +193,9 @@ class Sampling {
       MC_TRY(judge_, Judge::start(options_.judge, {}, &folder_->run), "rft");
     }
     const size_t end = std::min(begin + chunk_, prompts_.size());
-    std::vector<Slot> slots;
+    std::vector<PromptGroup> prompt_groups;
     for (size_t i = begin; i < end; ++i) {
-      slots.push_back({&prompts_[i], prompts_[i].messages, false});
+      prompt_groups.push_back({&prompts_[i], prompts_[i].messages, false});
     }
     RolloutOptions rollout{.step = 0,
                            .samples = options_.samples,
@@ -205,7 +204,8 @@ class Sampling {
                            .positions_max = model_.config.positions_max};
     rollout.generate.seed = derive_seed(options_.seed, "rft " + std::to_string(begin));
     RolloutTimes times;
-    MC_TRY(auto episodes, roll_out(*policy_, model_, *judge_, slots, rollout, times), "rft");
+    MC_TRY(auto episodes, roll_out(*policy_, model_, *judge_, prompt_groups, rollout, times),
+           "rft");
     for (Episode& episode : episodes) episode.group += static_cast<int64_t>(begin);
     return episodes;
   }

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <fstream>
-#include <memory>
+#include <optional>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -12,12 +12,12 @@
 
 #include "core/check.h"
 #include "core/hash.h"
+#include "loop/episode_source.h"
 #include "loop/prompt_queue.h"
 #include "loop/rl_metrics.h"
 #include "loop/rl_settings.h"
 #include "loop/update.h"
 #include "reward/feedback.h"
-#include "store/store.h"
 #include "train/checkpoint.h"
 #include "train/metrics.h"
 #include "train/packing.h"
@@ -30,14 +30,12 @@ using Json = nlohmann::json;
 
 constexpr double kCheckpointSeconds = 60;
 
-Error wrong(const std::string& what) { return Error{ErrorCode::kInvalidInput, what}; }
-
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
 // The episodes of a step, by group: first the groups of the first round, then the refills.
-struct Drawn {
+struct StepEpisodes {
   std::vector<Episode> episodes;
   size_t num_first = 0;     // The episodes of the first round.
   size_t num_refilled = 0;  // The groups of the refill rounds.
@@ -58,11 +56,14 @@ class Run {
                 .seed = options.seed,
                 .retry = options.retry,
                 .replays_show_failure = options.replays_show_failure,
-                .leaves_room = [this](const auto& messages) { return leaves_room(messages); }}) {}
+                .leaves_room = [this](const auto& messages) { return leaves_room(messages); }}),
+        source_(options_, policy_, model_) {}
 
+  // The whole run: steps until the last one, with a checkpoint from time to time.
   Result<RlResult> complete(const std::function<void(const RlProgress&)>& on_step) {
     MC_TRY_VOID(check_prompts(), "rl");
-    MC_TRY_VOID(begin(), "rl");
+    MC_TRY_VOID(source_.open(), "rl");
+    MC_TRY_VOID(resume(), "rl");
     // The evaluation before the first step writes the line of step 0, so a fresh run removes an old
     // one.
     const int64_t last_line = state_.step > 0 ? state_.step : -1;
@@ -89,15 +90,145 @@ class Run {
   }
 
  private:
-  static PolicyOptions policy_options(const RlOptions& options) {
-    PolicyOptions policy = options.policy;
-    policy.temperature = options.generate.sampling.temperature;
-    policy.keeps_reference = options.step.beta > 0;
-    if (options.stale > 0 && !policy.generate_dtype) policy.generate_dtype = policy.dtype;
-    return policy;
+  bool is_complete() const { return state_.step >= options_.steps || !result_.ended.empty(); }
+
+  // One step: the generator takes the trainer's weights if they are due; groups of answers to
+  // prompts are drawn and judged; the policy learns from them; the queue remembers what failed; the
+  // policy is evaluated if that is due.
+  Result<Scalars> step() {
+    MC_CHECK(!is_complete());
+    const Clock::time_point begin = Clock::now();
+    times_ = {};
+    // The age of the generator's weights, in steps.
+    const int64_t age = state_.step % (options_.stale + 1);
+    if (age == 0) policy_.refresh_generator();
+    MC_TRY(const StepEpisodes drawn, draw(), "episodes");
+
+    const Clock::time_point update_begin = Clock::now();
+    const double progress =
+        static_cast<double>(state_.step + 1) / static_cast<double>(options_.steps);
+    const double lr = train::learning_rate(options_.policy.optimizer, progress);
+    const UpdateOptions update = update_options(options_, state_.step, lr);
+    Scalars scalars;
+    MC_TRY_VOID(learn(drawn, update, scalars), "rl");
+    const double update_s = seconds_since(update_begin);
+
+    add_episodes(std::span(drawn.episodes).first(drawn.num_first), update, scalars);
+    add_retries(queue_.remember(state_.step, drawn.episodes), scalars);
+    for (const Episode& episode : drawn.episodes) {
+      state_.tokens += static_cast<int64_t>(episode.prompt.size() + episode.tokens.size());
+    }
+    state_.step += 1;
+    state_.position = queue_.position();
+    if (is_evaluation_due()) MC_TRY_VOID(evaluate(scalars), "evaluation");
+    state_.elapsed_s += seconds_since(begin);
+    if (options_.refills_max) {
+      scalars.emplace_back("groups_refilled", static_cast<double>(drawn.num_refilled));
+    }
+    if (options_.stale > 0) scalars.emplace_back("stale", static_cast<double>(age));
+    scalars.emplace_back("lr", lr);
+    scalars.emplace_back("epoch", static_cast<double>(state_.position.epoch));
+    scalars.emplace_back("tokens", static_cast<double>(state_.tokens));
+    scalars.emplace_back("generate_s", times_.generate_s);
+    scalars.emplace_back("verdict_wait_s", times_.wait_s);
+    scalars.emplace_back("update_s", update_s);
+    scalars.emplace_back("elapsed_s", state_.elapsed_s);
+    return scalars;
   }
 
-  bool is_complete() const { return state_.step >= options_.steps || !result_.ended.empty(); }
+  // The groups of a step.  Each refill round has a new prompt for each group without spread in the
+  // round before.
+  Result<StepEpisodes> draw() {
+    StepEpisodes drawn;
+    MC_TRY(drawn.episodes, episodes_of("", queue_.choose(state_.step), 0), "first draw");
+    drawn.num_first = drawn.episodes.size();
+    if (!options_.refills_max) return drawn;
+    const UpdateOptions update = update_options(options_, state_.step, /*lr=*/0);
+    drawn.num_no_spread = num_without_spread(drawn.episodes, update);
+    size_t num_missing = drawn.num_no_spread;
+    for (int64_t round = 1; round <= *options_.refills_max && num_missing > 0; ++round) {
+      const std::string part = fmt::format(" refill {}", round);
+      const auto group = options_.prompts + static_cast<int64_t>(drawn.num_refilled);
+      drawn.num_refilled += num_missing;
+      MC_TRY(const auto more, episodes_of(part, queue_.refill(num_missing), group), "refills");
+      num_missing = num_without_spread(more, update);
+      drawn.num_no_spread += num_missing;
+      drawn.episodes.insert(drawn.episodes.end(), more.begin(), more.end());
+    }
+    return drawn;
+  }
+
+  Result<std::vector<Episode>> episodes_of(const std::string& part,
+                                           const std::vector<PromptGroup>& prompt_groups,
+                                           int64_t group_first) {
+    RolloutOptions rollout = rollout_options();
+    rollout.generate.seed = derive_seed(options_.seed, fmt::format("step {}{}", state_.step, part));
+    const std::string name = fmt::format("episodes {:06}{}", state_.step, part);
+    MC_TRY(const auto episodes, source_.get(name, prompt_groups, rollout, group_first, times_),
+           name);
+    MC_TRY_VOID(source_.list(episodes), "rl");
+    result_.episodes += static_cast<int64_t>(episodes.size());
+    return episodes;
+  }
+
+  // Dynamic sampling leaves groups without spread out of the update.
+  Status learn(const StepEpisodes& drawn, const UpdateOptions& options, Scalars& scalars) {
+    std::vector<Episode> kept;
+    if (options_.refills_max) kept = with_spread(drawn.episodes, options);
+    MC_TRY(const UpdateResult update,
+           update_policy(policy_, options_.refills_max ? kept : drawn.episodes, options), "update");
+    add_update(update, drawn.num_no_spread, scalars);
+    const double kl = value_of(scalars, "kl");
+    if (options_.kl_end && kl > *options_.kl_end) {
+      result_.ended = fmt::format("step {}: the KL to the first weights is {:.4g}, beyond {}",
+                                  state_.step + 1, kl, *options_.kl_end);
+    }
+    return ok();
+  }
+
+  RolloutOptions rollout_options() const {
+    return {.step = state_.step,
+            .samples = options_.samples,
+            .turns = options_.turns,
+            .generate = options_.generate,
+            .positions_max = model_.config.positions_max};
+  }
+
+  // ---- Evaluation ----
+
+  bool is_evaluation_due() const {
+    return options_.eval && (state_.step % options_.eval->steps == 0 || is_complete());
+  }
+
+  Status evaluate_first() {
+    if (!options_.eval) return ok();
+    const Clock::time_point begin = Clock::now();
+    Scalars scalars;
+    MC_TRY_VOID(evaluate(scalars), "rl");
+    state_.elapsed_s += seconds_since(begin);
+    return files_->add(0, scalars);
+  }
+
+  // Evaluates the trainer's greedy answers to the held-out prompts.
+  Status evaluate(Scalars& scalars) {
+    const Clock::time_point begin = Clock::now();
+    std::vector<PromptGroup> prompt_groups;
+    for (const Prompt& prompt : eval_prompts_)
+      prompt_groups.push_back({&prompt, prompt.messages, false});
+    RolloutOptions rollout = rollout_options();
+    rollout.samples = 1;
+    rollout.turns = 1;
+    rollout.writer = Writer::kTrainer;
+    rollout.generate.sampling = {.temperature = 0, .top_p = 1};
+    const std::string name = fmt::format("eval {:06}", state_.step);
+    RolloutTimes times;  // The times of an evaluation are not added to those of the step.
+    MC_TRY(const auto episodes, source_.get(name, prompt_groups, rollout, 0, times), name);
+    add_eval(episodes, scalars);
+    scalars.emplace_back("eval_s", seconds_since(begin));
+    return ok();
+  }
+
+  // ---- The room for prompts in the model's positions ----
 
   Result<int64_t> length_of(const std::vector<model::Message>& messages) const {
     MC_TRY(const auto tokens, model::tokens_of(model_, messages, model::ChatEnd::kPrompt), "");
@@ -118,7 +249,7 @@ class Run {
         MC_TRY(const int64_t length, length_of(prompt.messages), prompt.task.id);
         longest = std::max(longest, length);
         if (leaves_room(prompt.messages)) continue;
-        return wrong(fmt::format(
+        return invalid(fmt::format(
             "the prompt of {} has {} tokens; with --max-tokens {} that is beyond the model's {}",
             prompt.task.id, length, options_.generate.tokens_max, model_.config.positions_max));
       }
@@ -134,20 +265,14 @@ class Run {
     return ok();
   }
 
-  // Creates the run folder, or loads the state of the existing run.
-  Status begin() {
-    if (options_.replay) {
-      MC_TRY(replay_, store::open_run_to_read(*options_.replay), "--replay");
-    }
-    MC_TRY(store_,
-           train::open_run(options_.run, "rl", settings_json(options_),
-                           options_.resume ? train::Existing::kResume : train::Existing::kRefuse),
-           "--out");
-    episodes_file_.open(options_.run / "episodes.jsonl", std::ios::binary);
+  // ---- Checkpoints ----
+
+  // Loads the last checkpoint of the run folder, if it has one.
+  Status resume() {
     auto found = train::load_checkpoint(options_.run, policy_.tensors());
     if (!found) return found.error().code == ErrorCode::kNotFound ? ok() : Status(found.error());
     MC_TRY_VOID(repeat_choices(found->step), "the steps before");
-    if (queue_.place() != found->place) return wrong("--data has other tasks than before");
+    if (queue_.position() != found->position) return invalid("--data has other tasks than before");
     MC_TRY_VOID(read_more(found->more), "the checkpoint");
     state_ = *std::move(found);
     return ok();
@@ -158,10 +283,15 @@ class Run {
   Status repeat_choices(int64_t step_end) {
     MC_CHECK(state_.step == 0);  // The queue and its buffer are in their initial state.
     for (; state_.step < step_end; ++state_.step) {
-      MC_TRY(const Drawn drawn, draw(), "episodes");
+      MC_TRY(const StepEpisodes drawn, draw(), "episodes");
       queue_.remember(state_.step, drawn.episodes);
     }
     return ok();
+  }
+
+  Status save() {
+    state_.more = more_text();
+    return train::save_checkpoint(options_.run, state_, policy_.tensors());
   }
 
   // The part of a checkpoint that only RL has: the number of optimizer steps, which is smaller than
@@ -178,187 +308,9 @@ class Run {
       policy_.restored(json.at("optimizer_steps").get<int64_t>());
       if (json.contains("ended")) json["ended"].get_to(result_.ended);
     } catch (const Json::exception& failure) {
-      return wrong(std::string("is no state of a run: ") + failure.what());
+      return invalid(std::string("is no state of a run: ") + failure.what());
     }
     return ok();
-  }
-
-  Result<Scalars> step() {
-    MC_CHECK(!is_complete());
-    const Clock::time_point begin = Clock::now();
-    times_ = {};
-    // The age of the generator's weights, in steps.
-    const int64_t age = state_.step % (options_.stale + 1);
-    if (age == 0) policy_.refresh_generator();
-    MC_TRY(const Drawn drawn, draw(), "episodes");
-    const Clock::time_point update_begin = Clock::now();
-    const double lr =
-        train::learning_rate(options_.policy.optimizer, static_cast<double>(state_.step + 1) /
-                                                            static_cast<double>(options_.steps));
-    const UpdateOptions update = update_options(lr);
-    Scalars scalars;
-    MC_TRY_VOID(learn(drawn, update, scalars), "rl");
-    const double update_s = seconds_since(update_begin);
-    add_episodes(std::span(drawn.episodes).first(drawn.num_first), update, scalars);
-    add_retries(queue_.remember(state_.step, drawn.episodes), scalars);
-    for (const Episode& episode : drawn.episodes) {
-      state_.tokens += static_cast<int64_t>(episode.prompt.size() + episode.tokens.size());
-    }
-    state_.step += 1;
-    state_.place = queue_.place();
-    MC_TRY_VOID(evaluate_if_due(scalars), "evaluation");
-    state_.elapsed_s += seconds_since(begin);
-    if (options_.refills_max) {
-      scalars.emplace_back("groups_refilled", static_cast<double>(drawn.num_refilled));
-    }
-    if (options_.stale > 0) scalars.emplace_back("stale", static_cast<double>(age));
-    scalars.emplace_back("lr", lr);
-    scalars.emplace_back("epoch", static_cast<double>(state_.place.epoch));
-    scalars.emplace_back("tokens", static_cast<double>(state_.tokens));
-    scalars.emplace_back("generate_s", times_.generate_s);
-    scalars.emplace_back("verdict_wait_s", times_.wait_s);
-    scalars.emplace_back("update_s", update_s);
-    scalars.emplace_back("elapsed_s", state_.elapsed_s);
-    return scalars;
-  }
-
-  // The groups of a step.  Each refill round has a new prompt for each group without spread in the
-  // round before.
-  Result<Drawn> draw() {
-    Drawn drawn;
-    MC_TRY(drawn.episodes, episodes_of("", queue_.choose(state_.step), 0), "first draw");
-    drawn.num_first = drawn.episodes.size();
-    if (!options_.refills_max) return drawn;
-    const UpdateOptions update = update_options(0);
-    drawn.num_no_spread = num_without_spread(drawn.episodes, update);
-    size_t num_missing = drawn.num_no_spread;
-    for (int64_t round = 1; round <= *options_.refills_max && num_missing > 0; ++round) {
-      const std::string part = fmt::format(" refill {}", round);
-      const auto group = options_.prompts + static_cast<int64_t>(drawn.num_refilled);
-      drawn.num_refilled += num_missing;
-      MC_TRY(const auto more, episodes_of(part, queue_.refill(num_missing), group), "refills");
-      num_missing = num_without_spread(more, update);
-      drawn.num_no_spread += num_missing;
-      drawn.episodes.insert(drawn.episodes.end(), more.begin(), more.end());
-    }
-    return drawn;
-  }
-
-  Status learn(const Drawn& drawn, const UpdateOptions& options, Scalars& scalars) {
-    std::vector<Episode> kept;
-    if (options_.refills_max) kept = with_spread(drawn.episodes, options);
-    MC_TRY(const UpdateResult update,
-           update_policy(policy_, options_.refills_max ? kept : drawn.episodes, options), "update");
-    add_update(update, drawn.num_no_spread, scalars);
-    const double kl = value_of(scalars, "kl");
-    if (options_.kl_end && kl > *options_.kl_end) {
-      result_.ended = fmt::format("step {}: the KL to the first weights is {:.4g}, beyond {}",
-                                  state_.step + 1, kl, *options_.kl_end);
-    }
-    return ok();
-  }
-
-  // The episodes of a part of a step's groups; `group_first` is the index of the first group.
-  Result<std::vector<Episode>> episodes_of(const std::string& part, const std::vector<Slot>& slots,
-                                           int64_t group_first) {
-    RolloutOptions rollout{.step = state_.step,
-                           .samples = options_.samples,
-                           .turns = options_.turns,
-                           .generate = options_.generate,
-                           .positions_max = model_.config.positions_max};
-    rollout.generate.seed = derive_seed(options_.seed, fmt::format("step {}{}", state_.step, part));
-    const std::string name = fmt::format("episodes {:06}{}", state_.step, part);
-    MC_TRY(const auto episodes, kept_or_new(name, slots, rollout, group_first), name);
-    if (!(episodes_file_ << json_lines(episodes) << std::flush)) {
-      return system_error(ErrorCode::kIo, "cannot write episodes.jsonl");
-    }
-    result_.episodes += static_cast<int64_t>(episodes.size());
-    return episodes;
-  }
-
-  // The episodes that the store contains under this name; else those of --replay, or new ones.
-  Result<std::vector<Episode>> kept_or_new(const std::string& name, const std::vector<Slot>& slots,
-                                           const RolloutOptions& rollout, int64_t group_first) {
-    MC_TRY(const auto kept, store_->run.text(name), "the store");
-    if (kept) return episodes_from_lines(*kept);
-    auto episodes = replay_ ? recorded_episodes(name) : new_episodes(slots, rollout);
-    if (!episodes) return episodes;
-    if (!replay_) {
-      for (Episode& episode : *episodes) episode.group += group_first;
-    }
-    MC_TRY_VOID(store_->run.put(name, json_lines(*episodes)), "the store");
-    return episodes;
-  }
-
-  Result<std::vector<Episode>> recorded_episodes(const std::string& name) const {
-    MC_TRY(const auto found, replay_->run.text(name), "--replay");
-    if (found) return episodes_from_lines(*found);
-    return wrong(options_.replay->string() + " has no such episodes");
-  }
-
-  Result<std::vector<Episode>> new_episodes(const std::vector<Slot>& slots,
-                                            const RolloutOptions& rollout) {
-    if (judge_ == nullptr) {
-      MC_TRY(judge_, Judge::start(options_.judge, options_.score, &store_->run), "rl");
-    }
-    return roll_out(policy_, model_, *judge_, slots, rollout, times_);
-  }
-
-  UpdateOptions update_options(double lr) const {
-    UpdateOptions update{.step = options_.step,
-                         .prime_echo = options_.prime_echo,
-                         .overlong = {options_.generate.tokens_max, options_.overlong_tokens},
-                         .updates = options_.updates,
-                         .mini_batches = options_.mini_batches,
-                         .kl_stop = options_.kl_stop,
-                         .lr = lr,
-                         .shuffle_seed = {}};
-    if (options_.turns == 1) update.prime_echo.b_early.clear();
-    if (options_.shuffles_rewards) {
-      update.shuffle_seed = derive_seed(options_.seed, fmt::format("order {}", state_.step));
-    }
-    return update;
-  }
-
-  Status evaluate_first() {
-    if (!options_.eval) return ok();
-    const Clock::time_point begin = Clock::now();
-    Scalars scalars;
-    MC_TRY_VOID(evaluate(scalars), "rl");
-    state_.elapsed_s += seconds_since(begin);
-    return files_->add(0, scalars);
-  }
-
-  Status evaluate_if_due(Scalars& scalars) {
-    if (!options_.eval || (state_.step % options_.eval->steps != 0 && !is_complete())) return ok();
-    return evaluate(scalars);
-  }
-
-  // Evaluates the trainer's greedy answers to the held-out prompts.
-  Status evaluate(Scalars& scalars) {
-    const Clock::time_point begin = Clock::now();
-    std::vector<Slot> slots;
-    for (const Prompt& prompt : eval_prompts_) slots.push_back({&prompt, prompt.messages, false});
-    RolloutOptions rollout{.step = state_.step,
-                           .samples = 1,
-                           .turns = 1,
-                           .generate = options_.generate,
-                           .positions_max = model_.config.positions_max,
-                           .writer = Writer::kTrainer};
-    rollout.generate.sampling = {.temperature = 0, .top_p = 1};
-    const std::string name = fmt::format("eval {:06}", state_.step);
-    // The times of an evaluation are not added to those of the step.
-    const RolloutTimes times = times_;
-    MC_TRY(const auto episodes, kept_or_new(name, slots, rollout, 0), name);
-    times_ = times;
-    add_eval(episodes, scalars);
-    scalars.emplace_back("eval_s", seconds_since(begin));
-    return ok();
-  }
-
-  Status save() {
-    state_.more = more_text();
-    return train::save_checkpoint(options_.run, state_, policy_.tensors());
   }
 
   RlOptions options_;
@@ -366,13 +318,10 @@ class Run {
   const std::vector<Prompt> eval_prompts_;
   Policy policy_;
   PromptQueue queue_;
+  EpisodeSource source_;
   std::optional<train::MetricsFile> files_;
-  std::optional<store::RunFolder> store_;
-  std::optional<store::RunFolder> replay_;
-  std::unique_ptr<Judge> judge_;  // Started when the first answers are generated.
   // The times of generating this step's answers; 0 if the store already had them.
   RolloutTimes times_;
-  std::ofstream episodes_file_;
   train::RunState state_;
   RlResult result_;
 };

@@ -8,8 +8,7 @@
 //   first turn passed, and the share of which any turn passed.
 // - `turns_to_success`: the mean number of turns of episodes that passed.
 // - `entropy`, `kl`, `clip_share`, `loss`, `grad_norm`, `lr`: figures of the last update; the norm
-// is
-//   that before clipping.
+//   is that before clipping.
 // - `updates`, `kl_old`: the number of optimizer steps, and the mean k3 to the policy at the
 //   beginning of the step, measured before the last optimizer step.
 // - `drift`, `drift_signed`: the mean over sequences of mean |log rho|, and that of mean log rho.
@@ -18,16 +17,14 @@
 // - `groups_refilled`, `stale`, `overlong`: the number of groups of refill rounds, the age of the
 //   generator's weights in steps, and the mean penalty of first answers.
 // - `eval/accuracy`, `eval/scored`, `eval/cut_share`, `eval_s`: for answers to --eval-data, the
-// share
-//   of passes among answers with a score, the number of these, the share of answers cut off at the
-//   token limit, and the seconds that the evaluation took.
+//   share of passes among answers with a score, the number of these, the share of answers cut off
+//   at the token limit, and the seconds that the evaluation took.
 // - `unscored`, `groups_no_spread`, `groups_dropped`, `all_failed_share`,
 //   `frac_positive_adv_on_failed_first_turn`: the edge cases of docs/rl.md.
 // - `bdr/size`, `bdr/age`: the retry buffer after the step.
 // - `bdr/replays`, `bdr/solved`, `bdr/solve_rate`: the replays of the step.
 // - `outcome/...`, `answer_tokens`, `cut_share`: for first turns, the share of each outcome, the
-// mean
-//   number of tokens, and the share of answers cut off at --max-tokens.
+//   mean number of tokens, and the share of answers cut off at --max-tokens.
 // - `unsupported_gains`: the share of first turns that are unsupported although no answer to the
 //   same prompt passes.  Such an answer gets the lowest reward of its group.
 // - `generate_s`, `verdict_wait_s`, `update_s`, `elapsed_s`, `tokens`, `epoch`: times and progress;

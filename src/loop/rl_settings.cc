@@ -4,8 +4,11 @@
 #include <algorithm>
 #include <filesystem>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "core/check.h"
+#include "core/hash.h"
 #include "loop/judge.h"
 
 namespace mc::loop {
@@ -69,10 +72,35 @@ std::string settings_json(const RlOptions& o) {
   return json.dump();
 }
 
+PolicyOptions policy_options(const RlOptions& options) {
+  PolicyOptions policy = options.policy;
+  policy.temperature = options.generate.sampling.temperature;
+  policy.keeps_reference = options.step.beta > 0;
+  if (options.stale > 0 && !policy.generate_dtype) policy.generate_dtype = policy.dtype;
+  return policy;
+}
+
+UpdateOptions update_options(const RlOptions& options, int64_t step, double lr) {
+  UpdateOptions update{.step = options.step,
+                       .prime_echo = options.prime_echo,
+                       .overlong = {options.generate.tokens_max, options.overlong_tokens},
+                       .updates = options.updates,
+                       .mini_batches = options.mini_batches,
+                       .kl_stop = options.kl_stop,
+                       .lr = lr,
+                       .shuffle_seed = {}};
+  if (options.turns == 1) update.prime_echo.b_early.clear();
+  if (options.shuffles_rewards) {
+    update.shuffle_seed = derive_seed(options.seed, fmt::format("order {}", step));
+  }
+  return update;
+}
+
 int64_t default_batch(const RlOptions& options, const model::Config& config, int64_t length_max) {
   if (!options.policy.device.is_cuda()) return kBatch;
   const auto size = static_cast<int64_t>(
       c10::elementSize(options.policy.generate_dtype.value_or(options.policy.dtype)));
+  MC_CHECK(length_max > 0);
   const int64_t bytes = 2 * config.layers * config.kv_heads * config.head_dim * size * length_max;
   const int64_t fitting = std::clamp(kCacheBytesMax / bytes, kBatch, kBatchGpuMax);
   return std::min(fitting, options.prompts * options.samples);

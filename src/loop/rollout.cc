@@ -35,23 +35,27 @@ Judgement judgement_of_cut(int64_t num_tokens) {
 class Rollout {
  public:
   Rollout(const Policy& policy, const model::Model& model, Judge& judge,
-          std::span<const Slot> slots, const RolloutOptions& options)
-      : policy_(policy), model_(model), judge_(judge), slots_(slots), options_(options) {
+          std::span<const PromptGroup> prompt_groups, const RolloutOptions& options)
+      : policy_(policy),
+        model_(model),
+        judge_(judge),
+        prompt_groups_(prompt_groups),
+        options_(options) {
     MC_CHECK(options.samples > 0 && options.turns > 0);
-    for (size_t group = 0; group < slots.size(); ++group) {
-      MC_CHECK(slots[group].prompt != nullptr && !slots[group].messages.empty());
+    for (size_t group = 0; group < prompt_groups.size(); ++group) {
+      MC_CHECK(prompt_groups[group].prompt != nullptr && !prompt_groups[group].messages.empty());
       for (int64_t sample = 0; sample < options.samples; ++sample) {
-        const Slot& slot = slots[group];
+        const PromptGroup& prompt_group = prompt_groups[group];
         episodes_.push_back({.step = options.step,
                              .group = static_cast<int64_t>(group),
                              .sample = sample,
-                             .task = slot.prompt->task.id,
-                             .is_replay = slot.is_replay,
+                             .task = prompt_group.prompt->task.id,
+                             .is_replay = prompt_group.is_replay,
                              .prompt = {},
                              .tokens = {},
                              .log_probs = {},
                              .turns = {}});
-        messages_.push_back(slot.messages);
+        messages_.push_back(prompt_group.messages);
       }
     }
   }
@@ -89,17 +93,20 @@ class Rollout {
         requests, generate,
         [&](size_t n, const model::Answer& answer) {
           Episode& episode = episodes_[episode_of[n]];
+          // Each request of a wave is answered once.
+          MC_CHECK(static_cast<int64_t>(episode.turns.size()) == turn);
           take(requests[n], answer, episode);
           if (!answer.is_stopped) return;
-          const Slot& slot = slots_[static_cast<size_t>(episode.group)];
-          keys[n] =
-              judge_.ask(slot.prompt->task, episode.turns.back().answer, slot.prompt->dialect);
+          const PromptGroup& prompt_group = prompt_groups_[static_cast<size_t>(episode.group)];
+          keys[n] = judge_.submit(prompt_group.prompt->task, episode.turns.back().answer,
+                                  prompt_group.prompt->dialect);
         },
         options_.writer);
     times.generate_s += seconds_since(begin);
     const Clock::time_point generated = Clock::now();
     for (size_t n = 0; n < keys.size(); ++n) {
       Turn& last = episodes_[episode_of[n]].turns.back();
+      MC_CHECK(last.is_stopped == !keys[n].empty());  // The answers that ended were sent.
       if (!last.is_stopped) {
         last.judgement = judgement_of_cut(last.num_tokens);
         continue;
@@ -141,7 +148,7 @@ class Rollout {
   const Policy& policy_;
   const model::Model& model_;
   Judge& judge_;
-  const std::span<const Slot> slots_;
+  const std::span<const PromptGroup> prompt_groups_;
   const RolloutOptions& options_;
   std::vector<Episode> episodes_;
   // The messages of each episode, up to its next turn.
@@ -151,9 +158,9 @@ class Rollout {
 }  // namespace
 
 Result<std::vector<Episode>> roll_out(const Policy& policy, const model::Model& model, Judge& judge,
-                                      std::span<const Slot> slots, const RolloutOptions& options,
-                                      RolloutTimes& times) {
-  return Rollout(policy, model, judge, slots, options).complete(times);
+                                      std::span<const PromptGroup> prompt_groups,
+                                      const RolloutOptions& options, RolloutTimes& times) {
+  return Rollout(policy, model, judge, prompt_groups, options).complete(times);
 }
 
 }  // namespace mc::loop

@@ -21,8 +21,8 @@
 
 namespace mc::loop {
 
-// One prompt of a step.  `prompt` must outlive the slot.
-struct Slot {
+// One prompt of a step.  `prompt` must outlive the prompt_group.
+struct PromptGroup {
   const Prompt* prompt = nullptr;
   std::vector<model::Message> messages;  // The messages of the prompt, or of a replay.
   bool is_replay = false;
@@ -30,7 +30,7 @@ struct Slot {
 
 struct RolloutOptions {
   int64_t step = 0;
-  int64_t samples = 8;  // The number of answers for each slot.
+  int64_t samples = 8;  // The number of answers for each prompt_group.
   int64_t turns = 1;    // The maximum number of turns; an episode ends at its first pass.
   // The options of the generator; their seed is the step's own.  A turn is skipped if its prompt
   // leaves no room for tokens_max tokens within `positions_max`.
@@ -45,10 +45,10 @@ struct RolloutTimes {
   double wait_s = 0;
 };
 
-// Returns the episodes ordered by slot and sample.  Fails if the judge fails.
+// Returns the episodes ordered by prompt_group and sample.  Fails if the judge fails.
 Result<std::vector<Episode>> roll_out(const Policy& policy, const model::Model& model, Judge& judge,
-                                      std::span<const Slot> slots, const RolloutOptions& options,
-                                      RolloutTimes& times);
+                                      std::span<const PromptGroup> prompt_groups,
+                                      const RolloutOptions& options, RolloutTimes& times);
 
 }  // namespace mc::loop
 

@@ -113,12 +113,14 @@ std::vector<MiniBatch> mini_batches_of(const Sequences& all, const rl::StepPlan&
       if (plan.advantage[i]) part.numbers.push_back(i);
     }
   }
+  MC_CHECK(i == plan.advantage.size());  // The groups cover all sequences.
   std::erase_if(parts, [](const MiniBatch& part) { return part.numbers.empty(); });
   return parts;
 }
 
 // The mean over tokens of k3 from the current policy to the old one.
 double kl_of_old(std::span<const double> old, std::span<const double> now) {
+  MC_CHECK(old.size() == now.size());
   double sum = 0;
   for (size_t t = 0; t < old.size(); ++t) {
     sum += rl::kl_estimate(old[t] - now[t]).value;
@@ -158,20 +160,20 @@ Status update_once(Policy& policy, const Sequences& all, const MiniBatch& part,
     kl += loss.kl;
     result.metrics.add(loss.metrics);
   }
+  MC_CHECK(result.metrics.num_tokens > 0);  // A sequence in the loss has a trained token.
   result.loss = result.policy_loss + options.step.beta * kl;
   result.kl_old = std::accumulate(kls.begin(), kls.end(), 0.0) / static_cast<double>(kls.size());
   result.num_updates += 1;
   if (std::isfinite(result.grad_norm)) return ok();
-  return Error{ErrorCode::kInvalidInput,
-               "the gradient is no longer a finite number; a smaller --lr may help"};
+  return invalid("the gradient is no longer a finite number; a smaller --lr may help");
 }
 
 bool has_no_spread(std::span<const Episode> group, const UpdateOptions& options) {
   // Giving the lowest reward to more samples adds no spread.
   std::vector<std::optional<double>> rewards;
   for (const Episode& episode : group) rewards.push_back(reward_of(episode, options));
-  const auto fate = rl::group_advantage(rewards, options.step.advantage).fate;
-  return fate == rl::GroupFate::kNoSpread;
+  const auto status = rl::group_advantage(rewards, options.step.advantage).status;
+  return status == rl::GroupStatus::kNoSpread;
 }
 
 }  // namespace

@@ -55,9 +55,8 @@ Result<Chat> chat_of(const std::map<std::string, std::string>& files, const Toke
   if (source.empty() || source == kChatTemplate) {
     if (tokenizer.id_of(kTurnStart) && tokenizer.id_of(kTurnEnd)) return Chat();
     return Chat(
-        Error{ErrorCode::kInvalidInput,
-              "the model has no chat template, nor <|im_start|> and <|im_end|> in its "
-              "tokenizer: no conversation can be written for it; take its instruct version"});
+        invalid("the model has no chat template, nor <|im_start|> and <|im_end|> in its "
+                "tokenizer: no conversation can be written for it; take its instruct version"));
   }
   MC_TRY(auto own, ChatTemplate::start(source, variables_of(files)), "the chat template");
   return Chat(std::shared_ptr<ChatTemplate>(std::move(own)));

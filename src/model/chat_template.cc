@@ -24,8 +24,7 @@ Result<std::string> text_of(const std::string& line) {
     return json["text"].get<std::string>();
   }
   if (json.is_object() && json.contains("error") && json["error"].is_string()) {
-    return Error{ErrorCode::kInvalidInput,
-                 "the chat template: " + json["error"].get<std::string>()};
+    return invalid("the chat template: " + json["error"].get<std::string>());
   }
   return Error{ErrorCode::kProtocol, "the renderer of chat templates replied with no JSON"};
 }

@@ -19,9 +19,7 @@ constexpr int64_t kLayersMax = 1000;
 // The key is our own; other programs ignore it.
 constexpr const char* kFromScratch = "musacoder_from_scratch";
 
-Error wrong(const std::string& what) {
-  return Error{ErrorCode::kInvalidInput, "config.json: " + what};
-}
+Error wrong(const std::string& what) { return invalid("config.json: " + what); }
 
 Result<int64_t> size_of(const Json& config, const char* key, int64_t largest = kSizeMax) {
   const auto found = config.find(key);
@@ -133,6 +131,7 @@ Status check_heads(const Config& config) {
     return wrong("\"num_key_value_heads\" does not divide \"num_attention_heads\"");
   }
   if (config.head_dim % 2 != 0) return wrong("\"head_dim\" is odd");
+  if (config.head_dim == 0) return wrong("\"hidden_size\" is below \"num_attention_heads\"");
   return ok();
 }
 

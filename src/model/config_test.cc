@@ -69,6 +69,15 @@ TEST(Config, UnsupportedFeaturesAreRejectedByName) {
       {R"("partial_rotary_factor":0.5)", "partial_rotary_factor"},
       {R"("num_key_value_heads":3)", "does not divide"},
       {R"("head_dim":3)", "odd"},
+      {R"("hidden_size":2,"num_attention_heads":4,"num_key_value_heads":4,"head_dim":null)",
+       "is below"},
+      {R"("mlp_bias":true)", "mlp_bias"},
+      {R"("use_sliding_window":true)", "use_sliding_window"},
+      {R"("num_hidden_layers":1001)", "from 1 to 1000"},
+      {R"("hidden_size":16777217)", "from 1 to 16777216"},
+      {R"("rope_theta":0)", "rope_theta"},
+      {R"("rope_scaling":{"rope_type":"llama3","low_freq_factor":4,"high_freq_factor":4})",
+       "high_freq_factor"},
       {R"("hidden_size":0)", "hidden_size"},
       {R"("hidden_size":1e30)", "hidden_size"},
       {R"("num_hidden_layers":"2")", "num_hidden_layers"},
@@ -80,6 +89,47 @@ TEST(Config, UnsupportedFeaturesAreRejectedByName) {
     EXPECT_THAT(config.error().message, HasSubstr(reason));
   }
   EXPECT_FALSE(parse_config("no json"));
+}
+
+TEST(Config, MissingKeysHaveDefaults) {
+  const auto config = parse_config(
+      R"({"model_type":"llama","vocab_size":10,"hidden_size":16777216,"intermediate_size":1,)"
+      R"("num_hidden_layers":1000,"num_attention_heads":4})");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->family, Family::kLlama);
+  EXPECT_EQ(config->hidden, 16777216);
+  EXPECT_EQ(config->layers, 1000);
+  EXPECT_EQ(config->kv_heads, 4);
+  EXPECT_EQ(config->head_dim, 16777216 / 4);
+  EXPECT_EQ(config->positions_max, 2048);
+  EXPECT_EQ(config->norm_epsilon, 1e-6);
+  EXPECT_EQ(config->rope_theta, 10000);
+  EXPECT_FALSE(config->tied);
+  EXPECT_FALSE(config->has_qkv_bias());
+  EXPECT_FALSE(config->has_qk_norm());
+  EXPECT_TRUE(config->ends.empty());
+  EXPECT_FALSE(parse_config(R"({"model_type":"llama","vocab_size":10})"));
+}
+
+TEST(Config, ASettingThatIsOffIsSupported) {
+  for (const char* setting :
+       {R"("attention_bias":false)", R"("hidden_act":"silu")", R"("quantization_config":null)",
+        R"("layer_types":["full_attention","full_attention"])", R"("partial_rotary_factor":1.0)",
+        R"("rope_scaling":null)", R"("rope_scaling":{"type":"default"})", R"("eos_token_id":7)",
+        R"("head_dim":null)", R"("rms_norm_eps":null)"}) {
+    EXPECT_TRUE(parse_config(with(setting))) << setting;
+  }
+  EXPECT_EQ(parse_config(with(R"("eos_token_id":7)"))->ends, std::vector<int64_t>{7});
+  EXPECT_EQ(parse_config(with(R"("eos_token_id":[7,"a",8])"))->ends, (std::vector<int64_t>{7, 8}));
+}
+
+TEST(Config, TheDtypeHasTransformersName) {
+  Config config = *parse_config(with(R"("rope_theta":5)"));
+  for (const auto& [dtype, name] :
+       {std::pair("F32", "float32"), std::pair("BF16", "bfloat16"), std::pair("F16", "float16")}) {
+    config.dtype = dtype;
+    EXPECT_THAT(config_json(config), HasSubstr(std::string("\"torch_dtype\": \"") + name));
+  }
 }
 
 }  // namespace

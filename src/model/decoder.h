@@ -125,20 +125,20 @@ struct ForwardContext {
 // The forward pass: returns the hidden states after the last norm.  `tape` may be null.
 // `on_heads`, if not empty, receives the inputs of attention in each block.
 using OnHeads = std::function<void(size_t block, const ops::AttentionInputs& heads)>;
-at::Tensor forward(const ForwardContext& passage, const Batch& batch, Tape* tape,
+at::Tensor forward(const ForwardContext& context, const Batch& batch, Tape* tape,
                    const OnHeads& on_heads = {});
 
 // A forward pass without a tape that fills the cache: sequence i is written to slot slots[i].
-at::Tensor prefill(const ForwardContext& passage, const Batch& batch, Cache& cache,
+at::Tensor prefill(const ForwardContext& context, const Batch& batch, Cache& cache,
                    std::span<const int64_t> slots);
 
 // Adds the gradients of sum(dh * forward(...)) to `gradients`.
-void backward(const ForwardContext& passage, const Batch& batch, const Tape& tape,
+void backward(const ForwardContext& context, const Batch& batch, const Tape& tape,
               const at::Tensor& dh_Th, Parameters& gradients);
 
 // Decodes one more token for each of the first B slots, at position lengths[i] of its sequence.
 // Returns hidden states [B, h], and writes keys and values to the cache at that position.
-at::Tensor decode_step(const ForwardContext& passage, const at::Tensor& tokens_B, Cache& cache,
+at::Tensor decode_step(const ForwardContext& context, const at::Tensor& tokens_B, Cache& cache,
                        std::span<const int64_t> lengths);
 
 }  // namespace mc::model

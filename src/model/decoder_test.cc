@@ -14,12 +14,12 @@
 #include <gmock/gmock.h>
 
 #include "model/model_folder.h"
-#include "model/test_twins.h"
+#include "model/testing/reference.h"
 
 namespace mc::model {
 namespace {
 
-using twins::distance;
+using reference::distance;
 
 Config small(Family family, bool tied) {
   Config config;
@@ -39,7 +39,7 @@ Config small(Family family, bool tied) {
 // The weights are larger than initial ones, so that every part influences the result.
 Parameters weights_of(const Config& config, at::ScalarType type) {
   const Layout layout = layout_of(config);
-  return {config, twins::random({layout.total}, 7, type) * 0.3};
+  return {config, reference::random({layout.total}, 7, type) * 0.3};
 }
 
 ops::RopeTable rope_of(const Config& config, at::ScalarType type) {
@@ -60,7 +60,7 @@ class Decoder : public testing::TestWithParam<Shape> {
   const Config config = small(GetParam().family, GetParam().tied);
   const Parameters weights = weights_of(config, at::kDouble);
   const ops::RopeTable rope = rope_of(config, at::kDouble);
-  const ForwardContext passage{weights, rope, GetParam().form};
+  const ForwardContext context{weights, rope, GetParam().form};
 };
 INSTANTIATE_TEST_SUITE_P(Shapes, Decoder,
                          testing::Values(Shape{Family::kQwen2, true, ops::Form::kNative},
@@ -71,26 +71,26 @@ INSTANTIATE_TEST_SUITE_P(Shapes, Decoder,
                                          Shape{Family::kQwen3, false, ops::Form::kNative}));
 
 TEST_P(Decoder, ABatchGivesTheReferenceResultOfEachSequence) {
-  const at::Tensor got = forward(passage, make_batch(kSequences, at::kCPU), nullptr);
+  const at::Tensor got = forward(context, make_batch(kSequences, at::kCPU), nullptr);
   std::vector<at::Tensor> expected;
-  for (const auto& sequence : kSequences) expected.push_back(twins::decoder(weights, sequence));
+  for (const auto& sequence : kSequences) expected.push_back(reference::decoder(weights, sequence));
   EXPECT_LE(distance(got, at::cat(expected)), 1e-10);
 }
 
 TEST_P(Decoder, GradientsOfAllParametersEqualAutograd) {
-  const Parameters followed(config, twins::leaf(weights.flat));
+  const Parameters followed(config, reference::leaf(weights.flat));
   at::Tensor sum;
   for (const auto& sequence : kSequences) {
-    const at::Tensor hidden = twins::decoder(followed, sequence);
+    const at::Tensor hidden = reference::decoder(followed, sequence);
     const at::Tensor part = (hidden * hidden * hidden).sum();
     sum = sum.defined() ? sum + part : part;
   }
   sum.backward();
   const Batch batch = make_batch(kSequences, at::kCPU);
   Tape tape;
-  const at::Tensor hidden = forward(passage, batch, &tape);
+  const at::Tensor hidden = forward(context, batch, &tape);
   Parameters gradients(config, at::zeros_like(weights.flat));
-  backward(passage, batch, tape, hidden * hidden * 3, gradients);
+  backward(context, batch, tape, hidden * hidden * 3, gradients);
   for (const Slice& slice : layout_of(config).slices) {
     const auto part = [&](const at::Tensor& flat) {
       return flat.narrow(0, slice.offset, slice.count);
@@ -120,17 +120,17 @@ TEST_P(Decoder, DecodingTokenByTokenEqualsOneForwardPass) {
   const std::vector<std::vector<int32_t>> whole = {{3, 1, 4, 1, 5, 9, 2}, {2, 7, 1, 8}};
   Cache cache(config, 3, 16, weights.flat.options());
   const std::vector<int64_t> slots = {0, 1};
-  prefill(passage, make_batch(prompts, at::kCPU), cache, slots);
+  prefill(context, make_batch(prompts, at::kCPU), cache, slots);
   std::vector<int64_t> lengths = {5, 2};
   at::Tensor hidden;
   for (int step = 0; step < 2; ++step) {
     const std::vector<int64_t> next = {whole[0][static_cast<size_t>(lengths[0])],
                                        whole[1][static_cast<size_t>(lengths[1])]};
-    hidden = decode_step(passage, at::tensor(next, at::kLong), cache, lengths);
+    hidden = decode_step(context, at::tensor(next, at::kLong), cache, lengths);
     for (int64_t& length : lengths) ++length;
   }
   for (size_t i = 0; i < 2; ++i) {
-    const at::Tensor expected = twins::decoder(weights, whole[i]);
+    const at::Tensor expected = reference::decoder(weights, whole[i]);
     EXPECT_LE(distance(hidden.select(0, static_cast<int64_t>(i)), expected.select(0, -1)), 1e-10);
   }
 }
@@ -149,7 +149,7 @@ std::vector<std::filesystem::path> golden_folders() {
 }
 
 at::Tensor floats(const TensorBytes& bytes) {
-  at::Tensor copy = twins::random(bytes.shape, 0, at::kFloat);
+  at::Tensor copy = reference::random(bytes.shape, 0, at::kFloat);
   std::copy(bytes.bytes.begin(), bytes.bytes.end(),
             static_cast<std::byte*>(copy.mutable_data_ptr()));
   return copy;

@@ -34,7 +34,9 @@ struct Slot {
   Answer answer;
 };
 
-// The state that the workers share: the next request, and the callback for answers.
+// The state that the workers share: the next request, and the callback for answers.  The counter
+// gives each request to one worker; requests are constant, so no order beyond that is needed.  A
+// worker that reads is_stopped late only generates answers that tell() then drops.
 struct Queue {
   using Done = std::function<bool(size_t, const Answer&)>;
 
@@ -54,14 +56,14 @@ struct Queue {
 
 class Generator {
  public:
-  Generator(const ForwardContext& passage, Queue& queue, const GenerateOptions& options,
+  Generator(const ForwardContext& context, Queue& queue, const GenerateOptions& options,
             int64_t num_slots)
-      : passage_(passage),
+      : context_(context),
         queue_(queue),
         requests_(queue.requests),
         options_(options),
         length_max_(longest()),
-        cache_(passage.weights.config, num_slots, length_max_, passage.weights.flat.options()),
+        cache_(context.weights.config, num_slots, length_max_, context.weights.flat.options()),
         slots_(static_cast<size_t>(num_slots)) {}
 
   GenerateCounts run() {
@@ -76,6 +78,7 @@ class Generator {
         break;
       }
     }
+    MC_CHECK(num_active() == 0 || queue_.is_stopped);  // Every answer was passed on.
     return counts_;
   }
 
@@ -86,7 +89,7 @@ class Generator {
       longest = std::max(longest, static_cast<int64_t>(request.prompt.size()));
     }
     return std::max(longest,
-                    std::min(longest + options_.tokens_max, passage_.weights.config.positions_max));
+                    std::min(longest + options_.tokens_max, context_.weights.config.positions_max));
   }
 
   size_t num_active() const {
@@ -139,8 +142,8 @@ class Generator {
       prompts.push_back(prompt_of(slots_[i]));
       numbers.push_back(static_cast<int64_t>(i));
     }
-    const Batch batch = make_batch(prompts, passage_.weights.flat.device());
-    const at::Tensor hidden = model::prefill(passage_, batch, cache_, numbers);
+    const Batch batch = make_batch(prompts, context_.weights.flat.device());
+    const at::Tensor hidden = model::prefill(context_, batch, cache_, numbers);
     for (size_t i = 0; i < fresh.size(); ++i) {
       slots_[fresh[i]].prompt_hidden = hidden.narrow(0, batch.extents.starts[i + 1] - 1, 1).clone();
     }
@@ -168,17 +171,19 @@ class Generator {
     std::vector<int64_t> lengths;
     std::vector<int64_t> tokens;
     for (const size_t i : active) {
+      MC_CHECK(slots_[i].is_active && slots_[i].length < length_max_);
       lengths.push_back(slots_[i].length++);
       tokens.push_back(slots_[i].next);
     }
     counts_.decoded += static_cast<int64_t>(active.size());
-    const at::Tensor tokens_B = at::tensor(tokens, at::kLong).to(passage_.weights.flat.device());
-    choose(decode_step(passage_, tokens_B, cache_, lengths), active);
+    const at::Tensor tokens_B = at::tensor(tokens, at::kLong).to(context_.weights.flat.device());
+    choose(decode_step(context_, tokens_B, cache_, lengths), active);
   }
 
   // Chooses the next token of each slot and ends the sequences that are complete.
   void choose(const at::Tensor& hidden_Bh, const std::vector<size_t>& slots) {
-    const at::Tensor logits = ops::linear(hidden_Bh, passage_.weights.head);
+    MC_CHECK(hidden_Bh.size(0) == static_cast<int64_t>(slots.size()));
+    const at::Tensor logits = ops::linear(hidden_Bh, context_.weights.head);
     std::vector<double> uniforms;
     for (const size_t i : slots) {
       const Slot& one = slots_[i];
@@ -206,7 +211,8 @@ class Generator {
   }
 
   void take(Slot& slot, const Choice& choice) {
-    const std::vector<int64_t>& ends = passage_.weights.config.ends;
+    MC_CHECK(slot.is_active && slot.request < requests_.size());
+    const std::vector<int64_t>& ends = context_.weights.config.ends;
     slot.answer.is_stopped = std::find(ends.begin(), ends.end(), choice.token) != ends.end();
     slot.answer.log_probs.push_back(choice.log_prob);
     if (slot.answer.is_stopped) {
@@ -222,7 +228,7 @@ class Generator {
     slot.is_active = false;
   }
 
-  const ForwardContext& passage_;
+  const ForwardContext& context_;
   Queue& queue_;
   const std::span<const Request> requests_;
   const GenerateOptions& options_;
@@ -234,11 +240,11 @@ class Generator {
 
 }  // namespace
 
-GenerateCounts generate(const ForwardContext& passage, std::span<const Request> requests,
+GenerateCounts generate(const ForwardContext& context, std::span<const Request> requests,
                         const GenerateOptions& options, const Queue::Done& done) {
   const auto count = static_cast<int64_t>(requests.size());
-  if (count > 0 && GpuDecoder::fits(passage)) {
-    return generate_on_gpu(passage, requests, options, done);
+  if (count > 0 && GpuDecoder::fits(context)) {
+    return generate_on_gpu(context, requests, options, done);
   }
   Queue queue(requests, done);
   const int64_t workers = std::max<int64_t>(1, std::min(options.workers, count));
@@ -246,7 +252,7 @@ GenerateCounts generate(const ForwardContext& passage, std::span<const Request> 
   if (slots == 0) return {};
   std::vector<GenerateCounts> parts(static_cast<size_t>(workers));
   in_parallel(parts.size(), [&](size_t worker) {
-    parts[worker] = Generator(passage, queue, options, slots).run();
+    parts[worker] = Generator(context, queue, options, slots).run();
   });
   GenerateCounts all;
   for (const GenerateCounts& part : parts) {

@@ -51,7 +51,7 @@ struct GenerateCounts {
 // Generates answers and calls `done` for each, in the order in which they end, until it returns
 // false. A sequence also ends when it has as many tokens as the model has positions.  Errors are
 // PyTorch's exceptions.
-GenerateCounts generate(const ForwardContext& passage, std::span<const Request> requests,
+GenerateCounts generate(const ForwardContext& context, std::span<const Request> requests,
                         const GenerateOptions& options,
                         const std::function<bool(size_t request, const Answer& answer)>& done);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/generate.h"
 
+#include <iterator>
 #include <map>
 #include <vector>
 
@@ -9,7 +10,7 @@
 #include <ATen/ops/matmul.h>
 #include <gmock/gmock.h>
 
-#include "model/test_twins.h"
+#include "model/testing/reference.h"
 
 namespace mc::model {
 namespace {
@@ -47,7 +48,7 @@ class Generation : public testing::Test {
 
   const Config config_ = small();
   const Parameters weights_{config_,
-                            twins::random({layout_of(config_).total}, 3, at::kFloat) * 0.4};
+                            reference::random({layout_of(config_).total}, 3, at::kFloat) * 0.4};
   const ops::RopeTable rope_ = ops::rope_table(60, 6, 1e4);
   std::vector<Request> requests_;
 };
@@ -113,12 +114,43 @@ TEST_F(Generation, AnswersEndAtAnEndTokenOrALimit) {
   }
 }
 
+TEST_F(Generation, EachTokenAfterTheFirstIsOneDecodedStep) {
+  for (const GenerateOptions& options :
+       {GenerateOptions{.tokens_max = 9, .batch = 3, .seed = 4},
+        GenerateOptions{.tokens_max = 9, .batch = 4, .workers = 2, .seed = 4},
+        GenerateOptions{.tokens_max = 1, .batch = 64, .seed = 4}}) {
+    int64_t expected = 0;
+    const GenerateCounts counts =
+        generate({weights_, rope_}, requests_, options, [&](size_t, const Answer& answer) {
+          expected += std::ssize(answer.log_probs) - 1;
+          return true;
+        });
+    EXPECT_EQ(counts.decoded, expected);
+  }
+  EXPECT_EQ(generate({weights_, rope_}, {}, {}, nullptr).prefilled, 0);
+}
+
+TEST_F(Generation, EndsWhenTheCallbackReturnsFalse) {
+  for (const int64_t workers : {1, 3}) {
+    int calls = 0;
+    generate({weights_, rope_}, requests_, {.tokens_max = 5, .batch = 2, .workers = workers},
+             [&](size_t, const Answer&) { return ++calls < 3; });
+    EXPECT_EQ(calls, 3);
+  }
+}
+
+TEST_F(Generation, AnEndTokenIsKeptApart) {
+  for (const auto& [i, answer] : run({.tokens_max = 30, .seed = 1})) {
+    if (answer.is_stopped) EXPECT_EQ(answer.end, 7);
+  }
+}
+
 TEST_F(Generation, GreedyTokensAndLogProbsEqualTheReference) {
   const auto answers = run({.sampling = {.temperature = 0}, .tokens_max = 6});
   for (const auto& [i, answer] : answers) {
     std::vector<int32_t> sequence = requests_[i].prompt;
     for (size_t k = 0; k < answer.log_probs.size(); ++k) {
-      const at::Tensor hidden = twins::decoder(weights_, sequence);
+      const at::Tensor hidden = reference::decoder(weights_, sequence);
       const at::Tensor log_p =
           at::log_softmax(at::matmul(hidden.select(0, -1), weights_.head.t()), -1);
       const auto best = log_p.argmax().item<int64_t>();

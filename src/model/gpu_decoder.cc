@@ -57,22 +57,22 @@ at::Tensor room_for_logits(int64_t rows, const Parameters& weights) {
 
 }  // namespace
 
-bool GpuDecoder::fits(const ForwardContext& passage) {
-  const Config& c = passage.weights.config;
-  return passage.form == ops::Form::kNative && gpu::has_rows(passage.weights.embedding) &&
+bool GpuDecoder::fits(const ForwardContext& context) {
+  const Config& c = context.weights.config;
+  return context.form == ops::Form::kNative && gpu::has_rows(context.weights.embedding) &&
          c.ffn % 8 == 0 &&
-         gpu::has_heads(passage.weights.flat, {0, c.head_dim, c.heads, c.kv_heads});
+         gpu::has_heads(context.weights.flat, {0, c.head_dim, c.heads, c.kv_heads});
 }
 
-GpuDecoder::GpuDecoder(const ForwardContext& passage, int64_t slots, int64_t length_max,
+GpuDecoder::GpuDecoder(const ForwardContext& context, int64_t slots, int64_t length_max,
                        const Sampling& sampling)
-    : passage_(passage),
+    : context_(context),
       sampling_(sampling),
       length_max_(length_max),
-      stream_(own_stream(passage.weights.flat.device())) {
-  const Config& c = passage.weights.config;
+      stream_(own_stream(context.weights.flat.device())) {
+  const Config& c = context.weights.config;
   cache_ = at::empty({c.layers, 2, slots, c.kv_heads, length_max, c.head_dim},
-                     passage.weights.flat.options());
+                     context.weights.flat.options());
 }
 
 // Exceptions are ignored here: a fault of the device is also thrown where its results are read.
@@ -84,7 +84,7 @@ GpuDecoder::~GpuDecoder() {
 }
 
 gpu::Sizes GpuDecoder::sizes() const {
-  const Config& c = passage_.weights.config;
+  const Config& c = context_.weights.config;
   return {.width = 0, .head_dim = c.head_dim, .heads = c.heads, .kv_heads = c.kv_heads};
 }
 
@@ -108,7 +108,7 @@ at::Tensor GpuDecoder::prefill(std::span<const std::vector<int32_t>> prompts,
                               ops::on_device(prompt_of, device), ops::on_device(slot_of, device),
                               batch.extents.longest};
   const at::Tensor hidden =
-      forward(passage_, batch, nullptr, [&](size_t i, const ops::AttentionInputs& heads) {
+      forward(context_, batch, nullptr, [&](size_t i, const ops::AttentionInputs& heads) {
         gpu::fill_cache(sizes(), heads.k_TKD, heads.v_TKD, pairs, cache(i, 0), cache(i, 1));
       });
   return hidden.index_select(0, ops::on_device(last, device));
@@ -132,8 +132,8 @@ std::vector<Choice> GpuDecoder::choose_first(const at::Tensor& hidden,
   const auto options = hidden.options();
   const int64_t rows = hidden.size(0);
   const at::Tensor results = at::empty({rows, 2}, options.dtype(at::kDouble));
-  const at::Tensor logits = room_for_logits(rows, passage_.weights);
-  multiply_into(hidden, passage_.weights.head, logits.narrow(1, 0, passage_.weights.config.vocab));
+  const at::Tensor logits = room_for_logits(rows, context_.weights);
+  multiply_into(hidden, context_.weights.head, logits.narrow(1, 0, context_.weights.config.vocab));
   gpu::choose(logits, {sampling_.temperature, sampling_.top_p,
                        doubles(uniforms).to(hidden.device(), /*non_blocking=*/true),
                        at::zeros({}, options.dtype(at::kInt)),
@@ -142,7 +142,7 @@ std::vector<Choice> GpuDecoder::choose_first(const at::Tensor& hidden,
 }
 
 GpuDecoder::Lane GpuDecoder::make_lane(int64_t rows, int64_t steps) const {
-  const Config& c = passage_.weights.config;
+  const Config& c = context_.weights.config;
   const auto options = cache_.options();
   const auto room = [&](int64_t width) { return at::empty({rows, width}, options); };
   const int64_t parts = gpu::parts_size(sizes(), rows);
@@ -159,7 +159,7 @@ GpuDecoder::Lane GpuDecoder::make_lane(int64_t rows, int64_t steps) const {
   lane.branch = room(c.hidden);
   lane.gate_up = room(2 * c.ffn);
   lane.inner = room(c.ffn);
-  lane.logits = room_for_logits(rows, passage_.weights);
+  lane.logits = room_for_logits(rows, context_.weights);
   if (parts > 0) lane.parts = at::empty({parts}, options.dtype(at::kFloat));
   return lane;
 }
@@ -181,13 +181,13 @@ void GpuDecoder::load(const Lane& lane, std::span<const Start> starts,
 }
 
 void GpuDecoder::block(const Lane& lane, const Block& block, size_t index) const {
-  const double epsilon = passage_.weights.config.norm_epsilon;
+  const double epsilon = context_.weights.config.norm_epsilon;
   const at::Tensor before = index == 0 ? at::Tensor() : lane.branch;
   gpu::add_rms_norm_into(lane.x, before, block.attention_norm, epsilon, lane.y);
   multiply_into(lane.y, block.qkv, lane.qkv);
   if (block.qkv_bias.defined()) at::Tensor(lane.qkv).add_(block.qkv_bias);
   const gpu::HeadInputs heads{
-      sizes(),      lane.qkv,     lane.positions, passage_.rope.cos_PD2, passage_.rope.sin_PD2,
+      sizes(),      lane.qkv,     lane.positions, context_.rope.cos_PD2, context_.rope.sin_PD2,
       block.q_norm, block.k_norm, epsilon};
   gpu::make_heads_into(heads, cache(index, 0), cache(index, 1));
   gpu::attend_cache(heads, cache(index, 0), cache(index, 1), lane.out, lane.parts);
@@ -199,7 +199,7 @@ void GpuDecoder::block(const Lane& lane, const Block& block, size_t index) const
 }
 
 void GpuDecoder::step(const Lane& lane) const {
-  const Parameters& weights = passage_.weights;
+  const Parameters& weights = context_.weights;
   gpu::gather_rows(weights.embedding, lane.tokens, lane.x);
   for (size_t i = 0; i < weights.blocks.size(); ++i) block(lane, weights.blocks[i], i);
   gpu::add_rms_norm_into(lane.x, lane.branch, weights.last_norm, weights.config.norm_epsilon,

@@ -3,7 +3,7 @@
 // Decoding on a GPU with a static cache.  The steps choose their tokens on the device; they are
 // recorded as a CUDA graph once for each number of slots, and replayed.
 //
-//   GpuDecoder decoder(passage, slots, length_max, sampling);
+//   GpuDecoder decoder(context, slots, length_max, sampling);
 //   decoder.prefill(prompts, targets);                      // keys and values into slots
 //   decoder.choose_first(hidden_Bh, uniforms);              // the first token of each
 //   decoder.run(next tokens, lengths, uniforms_CB);         // C steps for B slots
@@ -31,9 +31,9 @@ namespace mc::model {
 class GpuDecoder {
  public:
   // True if the kernels support this model.
-  static bool fits(const ForwardContext& passage);
+  static bool fits(const ForwardContext& context);
 
-  GpuDecoder(const ForwardContext& passage, int64_t slots, int64_t length_max,
+  GpuDecoder(const ForwardContext& context, int64_t slots, int64_t length_max,
              const Sampling& sampling);
   ~GpuDecoder();
   GpuDecoder(const GpuDecoder&) = delete;
@@ -82,7 +82,7 @@ class GpuDecoder {
   gpu::Sizes sizes() const;
   at::Tensor cache(size_t block, int64_t which) const;
 
-  const ForwardContext passage_;
+  const ForwardContext context_;
   const Sampling sampling_;
   const int64_t length_max_;
   c10::StreamGuard stream_;

@@ -28,16 +28,16 @@ struct Slot {
 
 class Generator {
  public:
-  Generator(const ForwardContext& passage, std::span<const Request> requests,
+  Generator(const ForwardContext& context, std::span<const Request> requests,
             const GenerateOptions& options, const std::function<bool(size_t, const Answer&)>& done)
-      : ends_(passage.weights.config.ends),
+      : ends_(context.weights.config.ends),
         requests_(requests),
         options_(options),
         done_(done),
-        length_max_(longest(passage.weights.config)),
+        length_max_(longest(context.weights.config)),
         slots_(static_cast<size_t>(std::min(options.batch, static_cast<int64_t>(requests.size())))),
         num_rows_(static_cast<int64_t>(slots_.size())),
-        decoder_(passage, num_rows_, length_max_, options.sampling) {}
+        decoder_(context, num_rows_, length_max_, options.sampling) {}
 
   GenerateCounts run() {
     while (!is_stopped_) {
@@ -217,10 +217,10 @@ class Generator {
 
 }  // namespace
 
-GenerateCounts generate_on_gpu(const ForwardContext& passage, std::span<const Request> requests,
+GenerateCounts generate_on_gpu(const ForwardContext& context, std::span<const Request> requests,
                                const GenerateOptions& options,
                                const std::function<bool(size_t, const Answer&)>& done) {
-  return Generator(passage, requests, options, done).run();
+  return Generator(context, requests, options, done).run();
 }
 
 }  // namespace mc::model

@@ -17,8 +17,8 @@
 
 namespace mc::model {
 
-// REQUIRES: GpuDecoder::fits(passage) and at least one request.
-GenerateCounts generate_on_gpu(const ForwardContext& passage, std::span<const Request> requests,
+// REQUIRES: GpuDecoder::fits(context) and at least one request.
+GenerateCounts generate_on_gpu(const ForwardContext& context, std::span<const Request> requests,
                                const GenerateOptions& options,
                                const std::function<bool(size_t, const Answer&)>& done);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kernels' source runs on the host (test_gpu.h) and is compared with the generic form of the
-// operators.
+// The kernels' source runs on the host (testing/host_gpu.h) and is compared with the generic form
+// of the operators.
 #include <algorithm>
 #include <random>
 #include <vector>
@@ -19,8 +19,8 @@
 
 #include "model/ops.h"
 #include "model/sampling.h"
-#include "model/test_gpu.h"
-#include "model/test_twins.h"
+#include "model/testing/host_gpu.h"
+#include "model/testing/reference.h"
 
 #pragma GCC diagnostic ignored "-Wunknown-pragmas"
 #pragma GCC diagnostic ignored "-Wshadow"
@@ -38,12 +38,12 @@ namespace mc::model {
 namespace {
 
 using host_gpu::launch;
-using twins::distance;
+using reference::distance;
 
 constexpr double kRounding = 1.0 / 128;  // Two roundings to bfloat16, with some margin.
 
 at::Tensor noise(std::vector<int64_t> shape, uint64_t seed) {
-  return twins::random(std::move(shape), seed, at::kFloat).to(at::kBFloat16);
+  return reference::random(std::move(shape), seed, at::kFloat).to(at::kBFloat16);
 }
 
 bf16* bits(const at::Tensor& x) {
@@ -107,7 +107,7 @@ class Heads : public testing::TestWithParam<bool> {
     if (GetParam()) {
       x = ops::rms_norm(x.view({-1, HEAD_DIM}), w.to(at::kFloat), 1e-6).y_Nh.view(x.sizes());
     }
-    ops::rope_(x, positions_, rope_, ops::Turn::kForwards);
+    ops::rope_(x, positions_, rope_, ops::Direction::kForward);
     return x;
   }
 
@@ -144,7 +144,7 @@ TEST_P(Heads, AreNormalizedAndRotatedWithCorrectGradients) {
   const auto check = [&](const at::Tensor& d, int64_t first, const at::Tensor& w,
                          const at::Tensor& scale, const at::Tensor& parts) {
     at::Tensor want = d.to(at::kFloat).contiguous();
-    ops::rope_(want, positions_, rope_, ops::Turn::kInverse);
+    ops::rope_(want, positions_, rope_, ops::Direction::kInverse);
     at::Tensor dw = floats({HEAD_DIM});
     if (GetParam()) {
       const at::Tensor x = view(qkv_, first, d.size(1)).to(at::kFloat).reshape({-1, HEAD_DIM});
@@ -229,10 +229,10 @@ TEST(GpuKernels, TokensEqualThoseThatTheHostDraws) {
 
 TEST(GpuKernels, AdamWWithClippingFollowsTheFormula) {
   constexpr int64_t kCount = 1500;
-  const at::Tensor weights = twins::random({kCount}, 1, at::kFloat);
-  const at::Tensor gradients = twins::random({kCount}, 2, at::kFloat);
-  const at::Tensor first = twins::random({kCount}, 3, at::kFloat);
-  const at::Tensor second = twins::random({kCount}, 4, at::kFloat).abs();
+  const at::Tensor weights = reference::random({kCount}, 1, at::kFloat);
+  const at::Tensor gradients = reference::random({kCount}, 2, at::kFloat);
+  const at::Tensor first = reference::random({kCount}, 3, at::kFloat);
+  const at::Tensor second = reference::random({kCount}, 4, at::kFloat).abs();
   const at::Tensor copy = at::zeros({kCount}, at::kBFloat16), parts = at::zeros({2}, at::kDouble);
   launch({2, 1, 1}, 256,
          [&] { sum_squares(numbers<float>(gradients), kCount, numbers<double>(parts)); });

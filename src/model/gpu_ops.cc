@@ -55,7 +55,7 @@ struct CacheTarget {
   at::Tensor values;
 };
 
-void launch_heads(const HeadInputs& in, const MadeHeads& to, const CacheTarget& cache) {
+void launch_heads(const HeadInputs& in, const RotatedHeads& to, const CacheTarget& cache) {
   MC_CHECK(in.qkv.is_contiguous());
   const Sizes& sizes = in.sizes;
   const int64_t heads = sizes.heads + sizes.kv_heads * (cache.keys.defined() ? 2 : 1);
@@ -116,9 +116,10 @@ void rms_norm_backward(const at::Tensor& dy, const at::Tensor& x, const at::Tens
   add_column_sums(parts, dw);
 }
 
-MadeHeads make_heads(const HeadInputs& in) {
+RotatedHeads make_heads(const HeadInputs& in) {
   const Sizes& sizes = in.sizes;
-  MadeHeads made{heads_in(in, 0, sizes.heads), heads_in(in, sizes.heads, sizes.kv_heads), {}, {}};
+  RotatedHeads made{
+      heads_in(in, 0, sizes.heads), heads_in(in, sizes.heads, sizes.kv_heads), {}, {}};
   if (in.q_norm.defined()) {
     const auto scales = in.qkv.options().dtype(at::kFloat);
     const int64_t tokens = in.qkv.size(0);
@@ -135,8 +136,9 @@ void make_heads_into(const HeadInputs& in, const at::Tensor& k_cache, const at::
   launch_heads(in, {heads_in(in, 0, in.sizes.heads), {}, {}, {}}, {k_cache, v_cache});
 }
 
-at::Tensor make_heads_backward(const HeadInputs& in, const MadeHeads& made, const HeadGradients& d,
-                               const at::Tensor& dq_norm, const at::Tensor& dk_norm) {
+at::Tensor make_heads_backward(const HeadInputs& in, const RotatedHeads& made,
+                               const HeadGradients& d, const at::Tensor& dq_norm,
+                               const at::Tensor& dk_norm) {
   MC_CHECK(d.dq_THD.is_contiguous() && d.dk_TKD.is_contiguous() && d.dv_TKD.is_contiguous());
   const int64_t tokens = in.qkv.size(0);
   const int64_t units = kHeadThreads / (in.sizes.head_dim / 2 / kVector);
@@ -256,7 +258,7 @@ void adamw(const at::Tensor& weights, const at::Tensor& gradients, const at::Ten
          data(norm), step);
 }
 
-void choose(const at::Tensor& logits, const Choosing& o) {
+void choose(const at::Tensor& logits, const ChoiceOptions& o) {
   launch(Kernel::kChoose, {}, {logits.size(0)}, kChooseThreads, data(logits),
          static_cast<int>(logits.size(1)), o.temperature, o.top_p, data(o.uniforms_CB),
          data(o.step), static_cast<int>(logits.size(0)), data(o.tokens_B), data(o.results));

@@ -50,13 +50,13 @@ struct HeadInputs {
 };
 // Normalized and rotated queries and keys: inside qkv if the family has no norms, else in new
 // tensors.
-struct MadeHeads {
+struct RotatedHeads {
   at::Tensor q_THD;
   at::Tensor k_TKD;
   at::Tensor q_scale;
   at::Tensor k_scale;
 };
-MadeHeads make_heads(const HeadInputs& in);
+RotatedHeads make_heads(const HeadInputs& in);
 // Prepares a decoding step: rotates queries in place and writes keys and values into the cache.
 void make_heads_into(const HeadInputs& in, const at::Tensor& k_cache_SKPD,
                      const at::Tensor& v_cache_SKPD);
@@ -67,7 +67,7 @@ struct HeadGradients {
   at::Tensor dv_TKD;
 };
 // Returns the gradient of qkv; adds those of the norms' weights to dq_norm and dk_norm.
-at::Tensor make_heads_backward(const HeadInputs& in, const MadeHeads& made,
+at::Tensor make_heads_backward(const HeadInputs& in, const RotatedHeads& made,
                                const HeadGradients& gradients, const at::Tensor& dq_norm,
                                const at::Tensor& dk_norm);
 
@@ -125,7 +125,7 @@ void adamw(const at::Tensor& weights, const at::Tensor& gradients, const at::Ten
 
 // The choice of each row's next token, by the rules of choose_token (sampling.h).  uniforms_CB and
 // the results ([C, B, 2], token and log-probability) have one row for each step, indexed by `step`.
-struct Choosing {
+struct ChoiceOptions {
   double temperature = 1;
   double top_p = 1;
   at::Tensor uniforms_CB;
@@ -133,7 +133,7 @@ struct Choosing {
   at::Tensor tokens_B;
   at::Tensor results;
 };
-void choose(const at::Tensor& logits_BV, const Choosing& choosing);
+void choose(const at::Tensor& logits_BV, const ChoiceOptions& choosing);
 // Increments the step and the positions; positions stay at the largest one.
 void advance(const at::Tensor& positions_B, int64_t position_max, const at::Tensor& step);
 

@@ -29,22 +29,20 @@ namespace fs = std::filesystem;
 constexpr size_t kTokenizerBytesMax = 256 << 20;
 constexpr double kDeviation = 0.02;
 
-Error wrong(const std::string& what) { return Error{ErrorCode::kInvalidInput, what}; }
-
 Status check_is_model(const fs::path& folder) {
   std::error_code failure;
   if (!fs::is_directory(folder, failure)) {
-    return wrong(folder.string() + " is not a folder; a model is one with config.json, " +
-                 "model.safetensors and tokenizer.json");
+    return invalid(folder.string() + " is not a folder; a model is one with config.json, " +
+                   "model.safetensors and tokenizer.json");
   }
   for (const char* name : {"config.json", "tokenizer.json"}) {
     if (!fs::exists(folder / name, failure)) {
-      return wrong(folder.string() + " is no model: it has no " + name);
+      return invalid(folder.string() + " is no model: it has no " + name);
     }
   }
   if (!fs::exists(folder / "model.safetensors", failure) &&
       !fs::exists(folder / "model.safetensors.index.json", failure)) {
-    return wrong(folder.string() + " is no model: it has no model.safetensors");
+    return invalid(folder.string() + " is no model: it has no model.safetensors");
   }
   return ok();
 }
@@ -54,11 +52,11 @@ Result<at::ScalarType> float_type(const std::string& dtype) {
   if (dtype == "BF16") return at::kBFloat16;
   if (dtype == "F16") return at::kHalf;
   if (dtype == "F64") return at::kDouble;
-  return wrong("its dtype " + dtype + " is not supported; F32, BF16, F16 and F64 are");
+  return invalid("its dtype " + dtype + " is not supported; F32, BF16, F16 and F64 are");
 }
 
 Status copy_tensor(const Slice& slice, const TensorBytes& bytes, const at::Tensor& flat) {
-  if (bytes.shape != slice.shape) return wrong("its shape is not that of config.json");
+  if (bytes.shape != slice.shape) return invalid("its shape is not that of config.json");
   MC_TRY(const at::ScalarType type, float_type(bytes.dtype), "");
   // A tensor at an unaligned address is copied first.
   std::vector<std::byte> aligned(bytes.bytes.begin(), bytes.bytes.end());
@@ -68,7 +66,7 @@ Status copy_tensor(const Slice& slice, const TensorBytes& bytes, const at::Tenso
 }
 
 // Redundant tensors, which a file may contain beside the parameters.
-bool stands_for_nothing(const std::string& name, const Config& config) {
+bool is_redundant_tensor(const std::string& name, const Config& config) {
   return name.ends_with("rotary_emb.inv_freq") || (config.tied && name == "lm_head.weight");
 }
 
@@ -86,12 +84,12 @@ Result<Weights> load_weights(const fs::path& folder, const Config& config) {
   const Layout layout = layout_of(config);
   std::set<std::string> known;
   for (const Slice& slice : layout.slices) {
-    if (!tensors.contains(slice.name)) return wrong("the weights lack " + slice.name);
+    if (!tensors.contains(slice.name)) return invalid("the weights lack " + slice.name);
     known.insert(slice.name);
   }
   for (const auto& [name, bytes] : tensors) {
-    if (!known.contains(name) && !stands_for_nothing(name, config)) {
-      return wrong("the weights hold " + name + ", which this decoder does not have");
+    if (!known.contains(name) && !is_redundant_tensor(name, config)) {
+      return invalid("the weights hold " + name + ", which this decoder does not have");
     }
   }
   const at::Tensor flat = at::empty({layout.total}, at::kFloat);
@@ -250,8 +248,8 @@ Status complete_ends(Model& model) {
   }
   // Control tokens are written in angle brackets by all supported tokenizers.
   if (tail.empty() || !model.tokenizer.decode(std::span(tail).first(1)).starts_with("<")) {
-    return wrong("the chat template ends an answer with none of the model's end tokens " +
-                 std::string("(eos_token_id), so a trained model would never stop"));
+    return invalid("the chat template ends an answer with none of the model's end tokens " +
+                   std::string("(eos_token_id), so a trained model would never stop"));
   }
   ends.push_back(tail.front());
   return ok();
@@ -268,8 +266,8 @@ Result<Model> load_model(const fs::path& folder) {
   MC_TRY(Tokenizer tokenizer, Tokenizer::parse(json), (folder / "tokenizer.json").string());
   MC_TRY(Weights weights, load_weights(folder, config), folder.string());
   if (tokenizer.size() > config.vocab) {
-    return wrong(folder.string() + ": the tokenizer has " + std::to_string(tokenizer.size()) +
-                 " tokens, the model " + std::to_string(config.vocab));
+    return invalid(folder.string() + ": the tokenizer has " + std::to_string(tokenizer.size()) +
+                   " tokens, the model " + std::to_string(config.vocab));
   }
   config.ends = ends_of(files["generation_config.json"], config);
   config.dtype = weights.dtype;
@@ -286,10 +284,13 @@ Result<Model> load_model(const fs::path& folder) {
 Result<std::vector<int32_t>> tokens_of(const Model& model, std::span<const Message> messages,
                                        ChatEnd end) {
   MC_TRY(const std::string text, model.chat.render(messages, end), "a conversation");
-  return model.tokenizer.encode(text);
+  std::vector<int32_t> tokens = model.tokenizer.encode(text);
+  if (tokens.empty()) return invalid("the chat template or the tokenizer leaves no token of it");
+  return tokens;
 }
 
 Status save_model(const fs::path& folder, const Model& model, int64_t shard_bytes_max) {
+  MC_CHECK(model.flat.numel() == layout_of(model.config).total);
   return publish_folder(
       folder, [&](const fs::path& fresh) { return write_folder(fresh, model, shard_bytes_max); });
 }

@@ -3,17 +3,20 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 
 #include "core/file.h"
 #include "model/decoder.h"
-#include "model/test_twins.h"
+#include "model/testing/reference.h"
+#include "model/testing/small_model.h"
 
 namespace mc::model {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::HasSubstr;
 
 Model make_model(const std::string& dtype) {
   const std::string json =
@@ -82,6 +85,76 @@ TEST_F(ModelFolder, AModelWithoutAChatFormatLoadsAndRejectsConversations) {
   const auto tokens = tokens_of(*model, messages, ChatEnd::kPrompt);
   ASSERT_FALSE(tokens);
   EXPECT_THAT(tokens.error().message, testing::HasSubstr("no chat template"));
+}
+
+TEST_F(ModelFolder, ConversationsHaveTokens) {
+  const Model model = small_model();
+  ASSERT_TRUE(save_model(folder(), model));
+  const auto loaded = load_model(folder());
+  ASSERT_TRUE(loaded) << loaded.error().message;
+  EXPECT_EQ(loaded->config.ends, model.config.ends);
+  EXPECT_EQ(loaded->config.dtype, "F32");
+  const std::vector<Message> messages = {{"user", "hi"}};
+  const auto tokens = tokens_of(*loaded, messages, ChatEnd::kPrompt);
+  ASSERT_TRUE(tokens) << tokens.error().message;
+  EXPECT_EQ(loaded->tokenizer.decode(*tokens),
+            "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n");
+  EXPECT_TRUE(loaded->flat.equal(model.flat));
+}
+
+TEST_F(ModelFolder, AFolderThatIsNoModelSaysWhatItLacks) {
+  const auto error = [&] { return load_model(folder()).error().message; };
+  EXPECT_THAT(error(), HasSubstr("is not a folder; a model is one with config.json"));
+  ASSERT_TRUE(save_model(folder(), small_model()));
+  for (const char* name : {"model.safetensors", "tokenizer.json", "config.json"}) {
+    fs::remove(folder() / name);
+    EXPECT_THAT(error(), HasSubstr(std::string("is no model: it has no ") + name));
+  }
+}
+
+// Saves a model whose configuration then names other sizes.
+class ChangedFolder : public ModelFolder {
+ protected:
+  std::string error_with(const std::string& before, const std::string& after,
+                         const char* name = "config.json") {
+    EXPECT_TRUE(save_model(folder(), small_model()));
+    std::string text = read_file(folder() / name, 1 << 20).value();
+    const size_t at = text.find(before);
+    EXPECT_NE(at, std::string::npos) << before;
+    text.replace(at, before.size(), after);
+    EXPECT_TRUE(write_file_atomically(folder() / name, text));
+    const auto loaded = load_model(folder());
+    if (!loaded) return loaded.error().message;
+    const std::vector<Message> messages = {{"user", "hi"}};
+    const auto tokens = tokens_of(*loaded, messages, ChatEnd::kPrompt);
+    return tokens ? "" : tokens.error().message;
+  }
+};
+
+TEST_F(ChangedFolder, TheWeightsMustFitTheConfiguration) {
+  EXPECT_THAT(error_with("\"num_hidden_layers\": 2", "\"num_hidden_layers\": 3"),
+              HasSubstr("the weights lack model.layers.2."));
+  EXPECT_THAT(error_with("\"num_hidden_layers\": 2", "\"num_hidden_layers\": 1"),
+              HasSubstr("the weights hold model.layers.1."));
+  EXPECT_THAT(error_with("\"intermediate_size\": 24", "\"intermediate_size\": 23"),
+              HasSubstr("its shape is not that of config.json"));
+  EXPECT_THAT(error_with("\"vocab_size\": 258", "\"vocab_size\": 257"),
+              HasSubstr("its shape is not that of config.json"));
+}
+
+TEST_F(ChangedFolder, TheEndOfAnAnswerIsATokenOfTheTemplate) {
+  // The template ends an answer with <|im_end|>, token 257, which then ends answers as well.
+  EXPECT_EQ(error_with("257", "65", "generation_config.json"), "");
+  EXPECT_EQ(load_model(folder())->config.ends, (std::vector<int64_t>{65, 257}));
+  EXPECT_EQ(error_with("[\n    257\n  ]", "\"none\"", "generation_config.json"), "");
+  EXPECT_EQ(load_model(folder())->config.ends, std::vector<int64_t>{257});
+  fs::remove(folder() / "generation_config.json");
+  EXPECT_EQ(load_model(folder())->config.ends, std::vector<int64_t>{257});
+}
+
+TEST_F(ChangedFolder, AModelWithoutControlTokensHasNoChat) {
+  EXPECT_THAT(error_with("<|im_start|>", "<|no_start|>", "tokenizer.json"),
+              HasSubstr("the model has no chat template"));
 }
 
 TEST(RandomWeights, NormsAreOneAndBiasesAreZero) {

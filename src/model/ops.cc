@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/ops.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -266,6 +267,7 @@ at::Tensor on_device(std::span<const int64_t> values, at::Device device) {
 }
 
 Extents make_extents(std::vector<int64_t> starts, at::Device device) {
+  MC_CHECK(!starts.empty() && starts.front() == 0 && std::ranges::is_sorted(starts));
   Extents extents{std::move(starts), {}, 0, true};
   for (size_t i = 0; i + 1 < extents.starts.size(); ++i) {
     const int64_t length = extents.starts[i + 1] - extents.starts[i];
@@ -392,9 +394,9 @@ RopeTable rope_table(int64_t positions, int64_t head_dim, double theta,
   return {angle.cos(), angle.sin()};
 }
 
-void rope_(const at::Tensor& x, const at::Tensor& positions, const RopeTable& table, Turn turn,
+void rope_(const at::Tensor& x, const at::Tensor& positions, const RopeTable& table, Direction turn,
            Form form) {
-  const int sign = turn == Turn::kForwards ? 1 : -1;
+  const int sign = turn == Direction::kForward ? 1 : -1;
   if (!has_loops(x, form)) {
     const at::Tensor cos = table.cos_PD2.index_select(0, positions).unsqueeze(1);
     const at::Tensor sin = table.sin_PD2.index_select(0, positions).unsqueeze(1) * sign;
@@ -573,6 +575,7 @@ TokenLoss token_loss_by_kernels(const at::Tensor& h, const at::Tensor& w, const 
 
 TokenLoss token_loss(const at::Tensor& h, const at::Tensor& w, const at::Tensor& targets,
                      double weight, at::Tensor& dw) {
+  MC_CHECK(h.size(0) == targets.numel() && dw.sizes() == w.sizes());
   if (has_logit_kernels(h, w)) return token_loss_by_kernels(h, w, targets, weight, dw);
   TokenLoss loss{at::zeros({}, h.options().dtype(at::kDouble)), at::empty_like(h)};
   in_chunks(h, w, [&](int64_t start, int64_t count) {

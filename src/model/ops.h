@@ -76,9 +76,9 @@ RopeTable rope_table(int64_t positions, int64_t head_dim, double theta,
 
 // Rotates the pair (x_j, x_{j+D/2}) of each head by the angle of its position, in place.  The
 // inverse rotation is the gradient of the forward rotation.  (Su et al., RoFormer, 2021.)
-enum class Turn { kForwards, kInverse };
+enum class Direction { kForward, kInverse };
 void rope_(const at::Tensor& x_THD, const at::Tensor& positions_T, const RopeTable& table,
-           Turn turn, Form form = Form::kNative);
+           Direction turn, Form form = Form::kNative);
 
 // The boundaries of the sequences of a batch, on the host and on the device of the batch.
 struct Extents {

@@ -21,14 +21,14 @@
 #include <c10/util/ThreadLocalDebugInfo.h>
 #include <gmock/gmock.h>
 
-#include "model/test_twins.h"
+#include "model/testing/reference.h"
 
 namespace mc::model::ops {
 namespace {
 
-using twins::distance;
-using twins::leaf;
-using twins::random;
+using reference::distance;
+using reference::leaf;
+using reference::random;
 
 // A form and a dtype: float64 is compared with autograd, float32 within its rounding.
 struct Case {
@@ -55,7 +55,7 @@ INSTANTIATE_TEST_SUITE_P(Forms, Ops,
 TEST_P(Ops, RmsNormAndItsGradientFollowTheFormula) {
   const at::Tensor x = leaf(random({300, 40}, 1)), w = leaf(random({40}, 2));
   const at::Tensor dy = random({300, 40}, 3), before = random({300, 40}, 4);
-  const at::Tensor expected = twins::rms_norm(x, w, 1e-5);
+  const at::Tensor expected = reference::rms_norm(x, w, 1e-5);
   expected.backward(dy);
   const Norm norm = rms_norm(cast(x), cast(w), 1e-5, form());
   expect_near(norm.y_Nh, expected);
@@ -67,7 +67,7 @@ TEST_P(Ops, RmsNormAndItsGradientFollowTheFormula) {
 
 TEST_P(Ops, SwigluAndItsGradientFollowTheFormula) {
   const at::Tensor gate_up = leaf(random({200, 66}, 1) * 6), dy = random({200, 33}, 2);
-  const at::Tensor expected = twins::swiglu(gate_up);
+  const at::Tensor expected = reference::swiglu(gate_up);
   expected.backward(dy);
   expect_near(swiglu(cast(gate_up), form()), expected);
   expect_near(swiglu_backward(cast(dy), cast(gate_up), form()), gate_up.grad());
@@ -80,14 +80,14 @@ TEST_P(Ops, SwigluOfExtremeValuesIsItsLimit) {
 
 TEST_P(Ops, RopeRotatesByThePositionAndTheInverseIsItsGradient) {
   const at::Tensor x = leaf(random({70, 3, 8}, 1)), dy = random({70, 3, 8}, 2);
-  const at::Tensor expected = twins::rope(x, 1e4);
+  const at::Tensor expected = reference::rope(x, 1e4);
   expected.backward(dy);
   RopeTable table = rope_table(70, 8, 1e4);
   table = {cast(table.cos_PD2), cast(table.sin_PD2)};
   const at::Tensor positions = at::arange(70, at::kLong);
   const at::Tensor y = cast(x).clone(), dx = cast(dy).clone();
-  rope_(y, positions, table, Turn::kForwards, form());
-  rope_(dx, positions, table, Turn::kInverse, form());
+  rope_(y, positions, table, Direction::kForward, form());
+  rope_(dx, positions, table, Direction::kInverse, form());
   expect_near(y, expected);
   expect_near(dx, x.grad());
 }
@@ -102,7 +102,7 @@ TEST_P(Ops, AttentionAndItsGradientStayWithinEachSequence) {
     const auto part = [&](const at::Tensor& x) {
       return x.narrow(0, starts[i], starts[i + 1] - starts[i]);
     };
-    parts.push_back(twins::attention(part(q), part(k), part(v)));
+    parts.push_back(reference::attention(part(q), part(k), part(v)));
   }
   const at::Tensor expected = at::cat(parts);
   expected.backward(dout);
@@ -132,7 +132,7 @@ TEST_P(Ops, DecodingAttendsToTheTokensOfTheSlot) {
     // The last row of a causal attention sees all tokens.
     const at::Tensor queries = q.select(0, i).unsqueeze(0).expand({length, -1, -1});
     expect_near(got.select(0, i),
-                twins::attention(queries, cached(k), cached(v)).select(0, length - 1));
+                reference::attention(queries, cached(k), cached(v)).select(0, length - 1));
   }
 }
 
@@ -189,7 +189,7 @@ TEST(Head, ChunksOfALargeVocabularyHaveManyRowsWithinTheLimit) {
 
 TEST(OpsInBfloat16, TheGenericFormRoundsOnlyItsResult) {
   const at::Tensor x = random({20, 32}, 1, at::kBFloat16), w = random({32}, 2, at::kBFloat16);
-  const at::Tensor exact = twins::rms_norm(x.to(at::kDouble), w.to(at::kDouble), 1e-6);
+  const at::Tensor exact = reference::rms_norm(x.to(at::kDouble), w.to(at::kDouble), 1e-6);
   EXPECT_LE(distance(rms_norm(x, w, 1e-6).y_Nh, exact), 1.0 / 256);
 }
 

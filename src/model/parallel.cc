@@ -5,9 +5,12 @@
 #include <thread>
 #include <vector>
 
+#include "core/check.h"
+
 namespace mc::model {
 
 void in_parallel(size_t count, const std::function<void(size_t)>& body) {
+  MC_CHECK(count > 0);  // The caller's thread runs the first part.
   std::vector<std::exception_ptr> failures(count);
   const auto guarded = [&](size_t i) {
     try {

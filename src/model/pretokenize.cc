@@ -62,8 +62,8 @@ Result<Splitter> Splitter::create(std::string_view pattern, Behavior behavior) {
   if (code == nullptr) {
     char reason[256] = "";
     pcre2_get_error_message(number, reinterpret_cast<PCRE2_UCHAR*>(reason), sizeof reason);
-    return Error{ErrorCode::kInvalidInput,
-                 "the regular expression " + std::string(pattern) + " does not compile: " + reason};
+    return invalid("the regular expression " + std::string(pattern) +
+                   " does not compile: " + reason);
   }
   // If JIT compilation fails, the interpreter runs the expression.
   pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <nlohmann/json.hpp>
 
+#include "core/check.h"
 #include "core/file.h"
 #include "model/publish.h"
 
@@ -35,10 +36,8 @@ constexpr std::array kDtypes = {
     Dtype{"U64", 8}, Dtype{"I32", 4}, Dtype{"U32", 4},  Dtype{"I16", 2},     Dtype{"U16", 2},
     Dtype{"I8", 1},  Dtype{"U8", 1},  Dtype{"BOOL", 1}, Dtype{"F8_E4M3", 1}, Dtype{"F8_E5M2", 1}};
 
-Error wrong(const std::string& what) { return Error{ErrorCode::kInvalidInput, what}; }
-
 Result<uint64_t> natural(const Json& json) {
-  if (!json.is_number_unsigned()) return wrong("a size or offset is not a natural number");
+  if (!json.is_number_unsigned()) return invalid("a size or offset is not a natural number");
   return json.get<uint64_t>();
 }
 
@@ -47,36 +46,36 @@ Result<uint64_t> byte_count(const std::vector<int64_t>& shape, int64_t item_size
   uint64_t count = static_cast<uint64_t>(item_size);
   for (const int64_t extent : shape) {
     if (__builtin_mul_overflow(count, static_cast<uint64_t>(extent), &count)) {
-      return wrong("its shape is too large");
+      return invalid("its shape is too large");
     }
   }
   return count;
 }
 
 Result<std::vector<int64_t>> parse_shape(const Json& json) {
-  if (!json.is_array()) return wrong("it has no \"shape\"");
+  if (!json.is_array()) return invalid("it has no \"shape\"");
   std::vector<int64_t> shape;
   for (const Json& extent : json) {
     MC_TRY(const uint64_t value, natural(extent), "its shape");
-    if (value > INT64_MAX) return wrong("its shape is too large");
+    if (value > INT64_MAX) return invalid("its shape is too large");
     shape.push_back(static_cast<int64_t>(value));
   }
   return shape;
 }
 
 Result<TensorBytes> parse_tensor(const Json& json, std::span<const std::byte> data) {
-  if (!json.is_object()) return wrong("its entry is no object");
+  if (!json.is_object()) return invalid("its entry is no object");
   const Json dtype = json.value("dtype", Json());
   const int64_t item_size = dtype.is_string() ? dtype_size(dtype.get<std::string>()) : 0;
-  if (item_size == 0) return wrong("its dtype " + dtype.dump() + " is unknown");
+  if (item_size == 0) return invalid("its dtype " + dtype.dump() + " is unknown");
   MC_TRY(std::vector<int64_t> shape, parse_shape(json.value("shape", Json())), "");
   const Json offsets = json.value("data_offsets", Json());
-  if (!offsets.is_array() || offsets.size() != 2) return wrong("it has no \"data_offsets\"");
+  if (!offsets.is_array() || offsets.size() != 2) return invalid("it has no \"data_offsets\"");
   MC_TRY(const uint64_t begin, natural(offsets[0]), "its offsets");
   MC_TRY(const uint64_t end, natural(offsets[1]), "its offsets");
-  if (begin > end || end > data.size()) return wrong("its offsets lie outside the file");
+  if (begin > end || end > data.size()) return invalid("its offsets lie outside the file");
   MC_TRY(const uint64_t expected, byte_count(shape, item_size), "its shape");
-  if (end - begin != expected) return wrong("its shape and dtype do not fit its offsets");
+  if (end - begin != expected) return invalid("its shape and dtype do not fit its offsets");
   return TensorBytes{dtype.get<std::string>(), std::move(shape), data.subspan(begin, end - begin)};
 }
 
@@ -90,10 +89,10 @@ Status check_contiguous(const std::map<std::string, TensorBytes>& tensors,
   });
   const std::byte* next = data.data();
   for (const auto& part : parts) {
-    if (part.data() != next) return wrong("the tensors overlap or leave a gap");
+    if (part.data() != next) return invalid("the tensors overlap or leave a gap");
     next += part.size();
   }
-  if (next != data.data() + data.size()) return wrong("the tensors do not fill the file");
+  if (next != data.data() + data.size()) return invalid("the tensors do not fill the file");
   return ok();
 }
 
@@ -103,6 +102,8 @@ std::string header_of(const std::map<std::string, TensorBytes>& tensors,
   if (!metadata.empty()) header["__metadata__"] = metadata;
   uint64_t offset = 0;
   for (const auto& [name, tensor] : tensors) {
+    const auto size = byte_count(tensor.shape, dtype_size(tensor.dtype));
+    MC_CHECK(size && *size == tensor.bytes.size());
     header[name] = {{"dtype", tensor.dtype},
                     {"shape", tensor.shape},
                     {"data_offsets", {offset, offset + tensor.bytes.size()}}};
@@ -117,10 +118,10 @@ std::string header_of(const std::map<std::string, TensorBytes>& tensors,
 Result<std::set<std::string>> files_of_index(const Json& weights) {
   std::set<std::string> files;
   for (const Json& file : weights) {
-    if (!file.is_string()) return wrong("a file name is no text");
+    if (!file.is_string()) return invalid("a file name is no text");
     const std::string name = file.get<std::string>();
     if (name.empty() || name.find('/') != std::string::npos || name.starts_with(".")) {
-      return wrong("\"" + name + "\" is not the name of a file in this folder");
+      return invalid("\"" + name + "\" is not the name of a file in this folder");
     }
     files.insert(name);
   }
@@ -130,7 +131,7 @@ Result<std::set<std::string>> files_of_index(const Json& weights) {
 Result<std::vector<TensorFile>> open_shards(const fs::path& folder, const std::string& text) {
   const Json index = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   const Json weights = index.is_object() ? index.value("weight_map", Json()) : Json();
-  if (!weights.is_object() || weights.empty()) return wrong("it has no \"weight_map\"");
+  if (!weights.is_object() || weights.empty()) return invalid("it has no \"weight_map\"");
   MC_TRY(const auto names, files_of_index(weights), "\"weight_map\"");
   std::map<std::string, size_t> numbers;
   std::vector<TensorFile> files;
@@ -141,7 +142,7 @@ Result<std::vector<TensorFile>> open_shards(const fs::path& folder, const std::s
   }
   for (const auto& [tensor, file] : weights.items()) {
     if (!files[numbers[file.get<std::string>()]].tensors().contains(tensor)) {
-      return wrong(file.get<std::string>() + " has no tensor " + tensor);
+      return invalid(file.get<std::string>() + " has no tensor " + tensor);
     }
   }
   return files;
@@ -162,7 +163,7 @@ Result<TensorFile> TensorFile::open(const fs::path& path) {
     return system_error(ErrorCode::kNotFound, "cannot read " + path.string());
   }
   if (!S_ISREG(info.st_mode) || static_cast<size_t>(info.st_size) < kLengthBytes) {
-    return wrong(path.string() + ": is no safetensors file");
+    return invalid(path.string() + ": is no safetensors file");
   }
   MC_TRY(Mapping mapping, Mapping::create(fd, static_cast<size_t>(info.st_size)), path.string());
   TensorFile file(std::move(mapping));
@@ -175,12 +176,12 @@ Status TensorFile::parse() {
   uint64_t length = 0;
   std::memcpy(&length, all.data(), sizeof length);
   if (length > kHeaderBytesMax || length > all.size() - kLengthBytes) {
-    return wrong("is no safetensors file, or is cut short: its header would have " +
-                 std::to_string(length) + " bytes");
+    return invalid("is no safetensors file, or is cut short: its header would have " +
+                   std::to_string(length) + " bytes");
   }
   const auto* text = reinterpret_cast<const char*>(all.data()) + kLengthBytes;
   const Json header = Json::parse(text, text + length, nullptr, /*allow_exceptions=*/false);
-  if (!header.is_object()) return wrong("is no safetensors file: its header is no JSON object");
+  if (!header.is_object()) return invalid("is no safetensors file: its header is no JSON object");
   const std::span<const std::byte> data = all.subspan(kLengthBytes + length);
   for (const auto& [name, entry] : header.items()) {
     if (name == "__metadata__") {

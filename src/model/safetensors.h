@@ -41,7 +41,7 @@ class TensorFile {
  public:
   // kNotFound, kIo, or kInvalidInput, which describes what is wrong with the file.
   static Result<TensorFile> open(const std::filesystem::path& path);
-  // Valid as long as this object.
+  // The bytes are valid as long as this object.
   const std::map<std::string, TensorBytes>& tensors() const { return tensors_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
 

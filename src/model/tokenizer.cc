@@ -26,8 +26,6 @@ constexpr size_t kFileBytesMax = 256 << 20;
 constexpr int64_t kIdMax = 1 << 24;
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
-Error wrong(const std::string& what) { return Error{ErrorCode::kInvalidInput, what}; }
-
 bool flag(const Json& json, const char* key, bool otherwise) {
   const auto found = json.find(key);
   return found != json.end() && found->is_boolean() ? found->get<bool>() : otherwise;
@@ -89,12 +87,12 @@ Status add_split(PreTokenizer& steps, const Json& step) {
   const Json pattern = step.value("pattern", Json());
   const std::string expression = pattern.is_object() ? text(pattern, "Regex") : "";
   if (expression.empty() || flag(step, "invert", false)) {
-    return wrong("pre_tokenizer: Split is supported with a Regex that is not inverted");
+    return invalid("pre_tokenizer: Split is supported with a Regex that is not inverted");
   }
   const std::string behavior = text(step, "behavior");
   if (behavior == "Isolated") return add_splitter(steps, expression);
   if (behavior != "Removed") {
-    return wrong("pre_tokenizer: Split with behavior \"" + behavior + "\" is not supported");
+    return invalid("pre_tokenizer: Split with behavior \"" + behavior + "\" is not supported");
   }
   MC_TRY(Splitter splitter, Splitter::create(expression, Splitter::Behavior::kRemoved),
          "pre_tokenizer");
@@ -108,10 +106,10 @@ Status add_step(PreTokenizer& steps, const Json& step) {
   if (type == "Digits") {
     return add_splitter(steps, flag(step, "individual_digits", false) ? "\\p{N}" : "\\p{N}+");
   }
-  if (type != "ByteLevel") return wrong("pre_tokenizer: \"" + type + "\" is not supported");
+  if (type != "ByteLevel") return invalid("pre_tokenizer: \"" + type + "\" is not supported");
   if (flag(step, "add_prefix_space", true)) {
     if (!steps.splitters.empty()) {
-      return wrong("pre_tokenizer: add_prefix_space after another step is not supported");
+      return invalid("pre_tokenizer: add_prefix_space after another step is not supported");
     }
     steps.adds_space = true;
   }
@@ -123,40 +121,41 @@ Result<PreTokenizer> parse_pre_tokenizer(const Json& json) {
   PreTokenizer steps;
   bool has_bytes = false;
   for (const Json& step : list.is_array() ? list : Json::array({list})) {
-    if (has_bytes) return wrong("pre_tokenizer: a step after ByteLevel is not supported");
+    if (has_bytes) return invalid("pre_tokenizer: a step after ByteLevel is not supported");
     MC_TRY_VOID(add_step(steps, step), "read the tokenizer");
     has_bytes = type_of(step) == "ByteLevel";
   }
-  if (!has_bytes) return wrong("pre_tokenizer: only tokenizers with ByteLevel are supported");
+  if (!has_bytes) return invalid("pre_tokenizer: only tokenizers with ByteLevel are supported");
   return steps;
 }
 
 Status check_model(const Json& model) {
   if (type_of(model) != "BPE") {
-    return wrong("a tokenizer of kind \"" + type_of(model) +
-                 "\" is not supported; byte-level BPE is");
+    return invalid("a tokenizer of kind \"" + type_of(model) +
+                   "\" is not supported; byte-level BPE is");
   }
   for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
-    if (!text(model, key).empty()) return wrong(std::string("model: ") + key + " is not supported");
+    if (!text(model, key).empty())
+      return invalid(std::string("model: ") + key + " is not supported");
   }
   for (const char* key : {"byte_fallback", "fuse_unk"}) {
-    if (flag(model, key, false)) return wrong(std::string("model: ") + key + " is not supported");
+    if (flag(model, key, false)) return invalid(std::string("model: ") + key + " is not supported");
   }
   if (model.contains("dropout") && model["dropout"].is_number()) {
-    return wrong("model: dropout is not supported");
+    return invalid("model: dropout is not supported");
   }
   return ok();
 }
 
 Result<int32_t> parse_id(const Json& json) {
   if (!json.is_number_integer() || json.get<int64_t>() < 0 || json.get<int64_t>() > kIdMax) {
-    return wrong("an id is not a number from 0 to " + std::to_string(kIdMax));
+    return invalid("an id is not a number from 0 to " + std::to_string(kIdMax));
   }
   return static_cast<int32_t>(json.get<int64_t>());
 }
 
 Result<Ids> parse_vocabulary(const Json& json) {
-  if (!json.is_object()) return wrong("model: there is no vocab");
+  if (!json.is_object()) return invalid("model: there is no vocab");
   Ids ids;
   ids.reserve(json.size());
   for (const auto& [token, id] : json.items()) {
@@ -178,7 +177,7 @@ std::pair<std::string, std::string> parse_pair(const Json& json) {
 }
 
 Result<Merges> parse_merges(const Json& json, const Ids& ids) {
-  if (!json.is_array()) return wrong("model: there are no merges");
+  if (!json.is_array()) return invalid("model: there are no merges");
   Merges merges;
   merges.reserve(json.size());
   int32_t rank = 0;
@@ -188,8 +187,8 @@ Result<Merges> parse_merges(const Json& json, const Ids& ids) {
     const auto right_id = ids.find(right);
     const auto id = ids.find(left + right);
     if (left_id == ids.end() || right_id == ids.end() || id == ids.end()) {
-      return wrong("model: merge " + std::to_string(rank) + ", " + entry.dump() +
-                   ", is of tokens that the vocabulary does not hold");
+      return invalid("model: merge " + std::to_string(rank) + ", " + entry.dump() +
+                     ", is of tokens that the vocabulary does not hold");
     }
     merges[merge_key(left_id->second, right_id->second)] = {rank++, id->second};
   }
@@ -197,7 +196,7 @@ Result<Merges> parse_merges(const Json& json, const Ids& ids) {
 }
 
 Result<AddedToken> parse_added_token(const Json& json) {
-  if (!json.is_object()) return wrong("an entry is no object");
+  if (!json.is_object()) return invalid("an entry is no object");
   AddedToken token;
   MC_TRY(token.id, parse_id(json.value("id", Json())), "an entry");
   token.content = text(json, "content");
@@ -220,7 +219,7 @@ Result<bool> asks_for_nfc(const Json& json) {
     }
     return asked;
   }
-  return wrong("normalizer \"" + type + "\" is not supported; NFC is");
+  return invalid("normalizer \"" + type + "\" is not supported; NFC is");
 }
 
 }  // namespace
@@ -247,7 +246,7 @@ struct Tokenizer::State {
 };
 
 Status Tokenizer::State::parse(const Json& json) {
-  if (!json.is_object() || !json.contains("model")) return wrong("is no tokenizer.json");
+  if (!json.is_object() || !json.contains("model")) return invalid("is no tokenizer.json");
   const Json& model = json["model"];
   MC_TRY_VOID(check_model(model), "read the tokenizer");
   MC_TRY(is_nfc, asks_for_nfc(json.value("normalizer", Json())), "read the tokenizer");
@@ -268,7 +267,7 @@ Status Tokenizer::State::parse(const Json& json) {
 }
 
 Status Tokenizer::State::parse_added(const Json& json) {
-  if (!json.is_array()) return wrong("added_tokens is no list");
+  if (!json.is_array()) return invalid("added_tokens is no list");
   for (const Json& entry : json) {
     MC_TRY(AddedToken token, parse_added_token(entry), "added_tokens");
     if (token.content.empty()) continue;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string_view>
 
+#include "core/check.h"
 #include "musify/python_flow.h"
 
 namespace mc::musify {
@@ -209,6 +210,7 @@ class Applier {
   void change_phrase(const Rule& rule, const std::vector<std::string>& from,
                      const std::vector<std::string>& to, std::size_t i) {
     if (from.size() == to.size()) return change_words(rule, from, to, i);
+    MC_CHECK(!from.empty() && i + from.size() <= words_.size());
     std::string joined;
     for (const std::string& word : to) joined += word;
     const std::size_t begin = words_[i].offset;
@@ -353,6 +355,7 @@ std::string file_name(const std::string& path) {
 }
 
 Removal removal_of(const std::vector<Word>& words, std::size_t first, std::size_t last) {
+  MC_CHECK(first <= last && last < words.size());
   const bool has_comma = last + 2 < words.size() && words[last + 1].text == ",";
   if (has_comma) return {words[first].offset, words[last + 2].offset};
   const bool follows_item = first > 1 && words[first - 1].text == ",";

@@ -96,9 +96,6 @@ bool is_defined_in_cpp(const Words& words, std::size_t i) {
 
 constexpr std::size_t kStatementWordsMax = 256;
 
-bool opens(std::string_view text) { return text == "(" || text == "[" || text == "{"; }
-bool closes(std::string_view text) { return text == ")" || text == "]" || text == "}"; }
-
 // Finds further declarators, such as `name` in `int a = f(x, y), *name = 1`: an earlier name of the
 // same statement is a definition.
 class Declarators {
@@ -109,10 +106,10 @@ class Declarators {
     static constexpr std::array<std::string_view, 5> kEnds = {"=", ";", ",", "[", "{"};
     const std::string& text = words[i].text;
     if (words[i].in_directive) return false;
-    if (opens(text)) {
+    if (opens_bracket(words, i)) {
       const std::string_view before = i > 0 ? text_at(words, i - 1) : "";
       statements_.push_back({false, text == "{" || before == "for" || before == "if"});
-    } else if (closes(text)) {
+    } else if (closes_bracket(words, i)) {
       if (statements_.size() > 1) statements_.pop_back();
       if (text == "}" && text_at(words, i + 1) != ",") statements_.back().declares = false;
     } else if (text == ";") {
@@ -144,8 +141,8 @@ void add_listed(const Words& words, std::size_t open, Names& names) {
     const bool begins = words[i].kind == Kind::kName && depth == 1 &&
                         (i == open + 1 || text_at(words, i - 1) == ",");
     if (begins) names.insert(text);
-    if (opens(text)) ++depth;
-    if (closes(text) && --depth == 0) return;
+    if (opens_bracket(words, i)) ++depth;
+    if (closes_bracket(words, i) && --depth == 0) return;
   }
 }
 

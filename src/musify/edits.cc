@@ -5,6 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include "core/check.h"
+
 namespace mc::musify {
 namespace {
 
@@ -30,6 +32,7 @@ Edits::Edits(std::string_view text, Lines lines)
 
 bool Edits::replace(std::size_t offset, std::size_t size, const std::string& replacement,
                     const std::string& rule) {
+  MC_CHECK(offset + size <= text_.size());
   const auto begin = is_taken_.begin() + static_cast<std::ptrdiff_t>(offset);
   const auto end = begin + static_cast<std::ptrdiff_t>(size);
   if (is_excluded(offset) || std::find(begin, end, 1) != end) return false;
@@ -50,6 +53,7 @@ std::string Edits::with_line_ends(std::size_t offset, std::size_t size,
 }
 
 bool Edits::insert(std::size_t offset, const std::string& addition, const std::string& rule) {
+  MC_CHECK(offset <= text_.size());
   const bool is_inside_change = offset > 0 && is_taken_[offset - 1] != 0 && is_taken_[offset] != 0;
   if (is_excluded(offset) || is_inside_change) return false;
   insertions_.insert(offset);
@@ -74,6 +78,7 @@ bool Edits::has_insertion_within(std::size_t offset, std::size_t size) const {
 }
 
 std::vector<std::size_t> Edits::order() const {
+  MC_CHECK(rules_.size() == edits_.size());
   std::vector<std::size_t> order(edits_.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(

@@ -92,16 +92,15 @@ bool is_imported_module(const Unit& unit, std::size_t i) {
 // The arguments of the call whose name is at `i`, each as a range [first, last) of words.
 std::vector<std::pair<std::size_t, std::size_t>> arguments_of(const Words& words, std::size_t i) {
   std::vector<std::pair<std::size_t, std::size_t>> arguments;
-  if (i + 1 >= words.size() || words[i + 1].text != "(") return arguments;
+  if (!is_mark(words, i + 1, "(")) return arguments;
   std::size_t depth = 0;
   std::size_t first = i + 2;
   for (std::size_t k = i + 1; k < words.size(); ++k) {
-    const std::string& text = words[k].text;
-    if (text == "(" || text == "[" || text == "{") ++depth;
-    const bool is_close = text == ")" || text == "]" || text == "}";
-    if (is_close) --depth;
-    const bool ends_all = is_close && depth == 0;
-    if (ends_all || (text == "," && depth == 1)) {
+    if (opens_bracket(words, k)) ++depth;
+    const bool closes = closes_bracket(words, k);
+    if (closes) --depth;
+    const bool ends_all = closes && depth == 0;
+    if (ends_all || (is_mark(words, k, ",") && depth == 1)) {
       arguments.emplace_back(first, k);
       first = k + 1;
     }

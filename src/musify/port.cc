@@ -76,6 +76,7 @@ const char* name_of(Port::Status status) {
 Port port_source(std::string_view text, Language language, const Rules& rules,
                  const PortOptions& options) {
   const std::vector<Unit> units = units_of(text, language, rules.cpp_markers, options.embedded);
+  MC_CHECK(!units.empty());
   Names defined = names_defined_in(units);
   defined.insert(options.project.names.begin(), options.project.names.end());
   defined.insert(rules.remnants.allowed.begin(), rules.remnants.allowed.end());

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "musify/properties.h"
+#include "musify/testing/port_properties.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace mc::musify;  // NOLINT: a target of a few lines.

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "lex/testing/random_text.h"
-#include "musify/properties.h"
 #include "musify/rules.h"
+#include "musify/testing/port_properties.h"
 
 namespace mc::musify {
 namespace {

@@ -18,34 +18,19 @@ constexpr const char* kImport = "python.import";
 constexpr std::size_t kImportWordsMax = 256;
 constexpr std::size_t kNowhere = static_cast<std::size_t>(-1);
 
-bool is_name(const Words& words, std::size_t i, std::string_view text) {
-  return i < words.size() && words[i].kind == Kind::kName && words[i].text == text;
-}
-
-bool is_mark(const Words& words, std::size_t i, std::string_view text) {
-  return i < words.size() && words[i].kind == Kind::kOther && words[i].text == text;
-}
-
-bool ends_line(const Words& words, std::size_t i) {
-  return i >= words.size() || words[i].kind == Kind::kNewline;
-}
-
 // The keyword argument `name` of the call to which the argument at `at` belongs.
 std::size_t sibling(const Words& words, std::size_t at, std::string_view name) {
   std::ptrdiff_t depth = 0;
   std::size_t begin = at;
   for (; begin > 0; --begin) {
-    const Word& word = words[begin - 1];
-    if (word.kind != Kind::kOther) continue;
-    if (word.text == ")" || word.text == "]" || word.text == "}") ++depth;
-    if ((word.text == "(" || word.text == "[" || word.text == "{") && --depth < 0) break;
+    if (closes_bracket(words, begin - 1)) ++depth;
+    if (opens_bracket(words, begin - 1) && --depth < 0) break;
   }
   depth = 0;
   for (std::size_t i = begin; i < words.size() && depth >= 0; ++i) {
     if (depth == 0 && is_name(words, i, name) && is_mark(words, i + 1, "=")) return i;
-    if (words[i].kind != Kind::kOther) continue;
-    if (words[i].text == "(" || words[i].text == "[" || words[i].text == "{") ++depth;
-    if (words[i].text == ")" || words[i].text == "]" || words[i].text == "}") --depth;
+    if (opens_bracket(words, i)) ++depth;
+    if (closes_bracket(words, i)) --depth;
   }
   return kNowhere;
 }

@@ -13,6 +13,8 @@
 #include <string_view>
 #include <utility>
 
+#include "core/check.h"
+
 namespace mc::musify {
 namespace {
 
@@ -20,24 +22,8 @@ using Kind = Word::Kind;
 using Words = std::vector<Word>;
 using Names = std::set<std::string, std::less<>>;
 
-bool is_mark(const Words& words, std::size_t i, std::string_view text) {
-  return i < words.size() && words[i].kind == Kind::kOther && words[i].text == text;
-}
-
-bool is_name(const Words& words, std::size_t i, std::string_view text) {
-  return i < words.size() && words[i].kind == Kind::kName && words[i].text == text;
-}
-
-bool opens(const Words& words, std::size_t i) {
-  return is_mark(words, i, "(") || is_mark(words, i, "[") || is_mark(words, i, "{");
-}
-
-bool closes(const Words& words, std::size_t i) {
-  return is_mark(words, i, ")") || is_mark(words, i, "]") || is_mark(words, i, "}");
-}
-
 bool ends_statement(const Words& words, std::size_t i) {
-  return i >= words.size() || words[i].kind == Kind::kNewline || is_mark(words, i, ";");
+  return ends_line(words, i) || is_mark(words, i, ";");
 }
 
 enum class Comma : std::uint8_t { kEnds, kIsPart };
@@ -51,8 +37,8 @@ constexpr std::size_t kLoopWordsMax = 32;
 std::size_t end_of_value(const Words& words, std::size_t i, Comma comma) {
   std::size_t depth = 0;
   for (; i < words.size(); ++i) {
-    if (opens(words, i)) ++depth;
-    if (closes(words, i) && depth-- == 0) return i;
+    if (opens_bracket(words, i)) ++depth;
+    if (closes_bracket(words, i) && depth-- == 0) return i;
     if (depth > 0) continue;
     if (ends_statement(words, i) || (comma == Comma::kEnds && is_mark(words, i, ","))) return i;
   }
@@ -82,8 +68,8 @@ class Bindings {
     std::size_t depth = 0;
     std::size_t statement = 0;
     for (std::size_t i = 0; i < words_.size(); ++i) {
-      if (opens(words_, i)) ++depth;
-      if (closes(words_, i) && depth > 0) --depth;
+      if (opens_bracket(words_, i)) ++depth;
+      if (closes_bracket(words_, i) && depth > 0) --depth;
       if (depth == 0 && ends_statement(words_, i)) statement = i + 1;
       if (is_name(words_, i, "def") && i + 1 < words_.size()) function_ = words_[i + 1].text;
       add_assignment(i, statement, depth);
@@ -185,7 +171,7 @@ class Bindings {
     std::vector<std::size_t> items;
     if (!is_mark(words_, open, "(")) return items;
     std::size_t i = open + 1;
-    while (i < words_.size() && !closes(words_, i)) {
+    while (i < words_.size() && !closes_bracket(words_, i)) {
       items.push_back(i);
       i = end_of_value(words_, i, Comma::kEnds);
       steps_ += i - items.back();
@@ -356,6 +342,7 @@ std::vector<bool> reaching_sources(const std::vector<Word>& words) {
           binding.targets, [&](const std::string& target) { return names.contains(target); });
       if (is_done[b] || !is_reached) continue;
       is_done[b] = is_new = true;
+      MC_CHECK(binding.end <= words.size() || binding.begin == binding.end);
       for (std::size_t i = binding.begin; i < binding.end; ++i) {
         reaches[i] = true;
         add_names(words[i], names);

@@ -130,14 +130,6 @@ class Reader {
   std::vector<Word> words_;
 };
 
-bool opens(const Word& word) {
-  return word.kind == Kind::kOther && (word.text == "(" || word.text == "[" || word.text == "{");
-}
-
-bool closes(const Word& word) {
-  return word.kind == Kind::kOther && (word.text == ")" || word.text == "]" || word.text == "}");
-}
-
 // Sets the keyword argument of each word: in flags=["-O3"], "-O3" belongs to `flags`.
 void add_keywords(std::vector<Word>& words) {
   struct Bracket {
@@ -148,24 +140,21 @@ void add_keywords(std::vector<Word>& words) {
   std::string current;
   for (std::size_t i = 0; i < words.size(); ++i) {
     Word& word = words[i];
-    if (closes(word) && !stack.empty()) {
+    if (closes_bracket(words, i) && !stack.empty()) {
       current = stack.back().outside;
       stack.pop_back();
     }
-    const bool is_argument = i > 0 && (words[i - 1].text == "(" || words[i - 1].text == ",");
-    if (word.kind == Kind::kName && is_argument && i + 1 < words.size() &&
-        words[i + 1].text == "=" && !stack.empty()) {
+    const bool is_argument = i > 0 && (is_mark(words, i - 1, "(") || is_mark(words, i - 1, ","));
+    if (word.kind == Kind::kName && is_argument && is_mark(words, i + 1, "=") && !stack.empty()) {
       current = word.text;
       continue;
     }
     word.keyword = current;
-    if (opens(word)) {
+    if (opens_bracket(words, i)) {
       stack.push_back({current, word.text == "(" ? "" : current});
       current = stack.back().base;
     }
-    if (word.kind == Kind::kOther && word.text == "," && !stack.empty()) {
-      current = stack.back().base;
-    }
+    if (is_mark(words, i, ",") && !stack.empty()) current = stack.back().base;
     if (word.kind == Kind::kNewline) current.clear();
   }
 }

@@ -211,9 +211,9 @@ Result<Rules> parse_rules(std::string_view json, Target target) {
     Reader reader(target);
     Rules rules = read_rules(reader, Json::parse(json), target);
     if (reader.problem().empty()) return rules;
-    return Error{ErrorCode::kInvalidInput, reader.problem()};
+    return invalid(reader.problem());
   } catch (const Json::exception& error) {
-    return Error{ErrorCode::kInvalidInput, std::string("not JSON: ") + error.what()};
+    return invalid(std::string("not JSON: ") + error.what());
   }
 }
 

@@ -46,8 +46,7 @@ Result<std::vector<fs::path>> files_below(const fs::path& folder) {
     if (entry->is_symlink() || !entry->is_regular_file() || !language_of(entry->path())) continue;
     files.push_back(entry->path());
     if (files.size() > kSourcesMax) {
-      return Error{ErrorCode::kInvalidInput,
-                   folder.string() + ": more than " + std::to_string(kSourcesMax) + " sources"};
+      return invalid(folder.string() + ": more than " + std::to_string(kSourcesMax) + " sources");
     }
   }
   if (problem) return Error{ErrorCode::kIo, folder.string() + ": " + problem.message()};
@@ -58,8 +57,7 @@ Result<std::vector<fs::path>> files_below(const fs::path& folder) {
 Status add_folder(const fs::path& folder, const Rules& rules, std::vector<Source>& sources) {
   MC_TRY(const std::vector<fs::path> files, files_below(folder), "find sources");
   if (files.empty()) {
-    return Error{ErrorCode::kInvalidInput,
-                 folder.string() + ": no sources in this folder: " + kExpected};
+    return invalid(folder.string() + ": no sources in this folder: " + kExpected);
   }
   for (const fs::path& file : files) {
     sources.push_back({file, renamed(file.lexically_relative(folder), rules), *language_of(file)});
@@ -75,7 +73,7 @@ Status add_path(const fs::path& path, const Rules& rules, std::vector<Source>& s
   }
   const std::optional<Language> language = language_of(path);
   if (!language || !fs::is_regular_file(path, ignored)) {
-    return Error{ErrorCode::kInvalidInput, path.string() + ": not a source: " + kExpected};
+    return invalid(path.string() + ": not a source: " + kExpected);
   }
   sources.push_back({path, renamed(path.filename(), rules), *language});
   return ok();
@@ -115,14 +113,12 @@ Status check_outputs(const std::vector<Source>& sources, const fs::path& folder)
   for (const Source& source : sources) {
     const fs::path output = fs::weakly_canonical(folder / source.relative, ignored);
     if (inputs.contains(output)) {
-      return Error{ErrorCode::kInvalidInput,
-                   "--out: " + output.string() + " is an input: name another folder"};
+      return invalid("--out: " + output.string() + " is an input: name another folder");
     }
     const auto [other, is_new] = sources_of.emplace(output, source.path);
     if (!is_new) {
-      return Error{ErrorCode::kInvalidInput, "--out: " + other->second.string() + " and " +
-                                                 source.path.string() + " would both become " +
-                                                 output.string()};
+      return invalid("--out: " + other->second.string() + " and " + source.path.string() +
+                     " would both become " + output.string());
     }
   }
   return ok();

@@ -5,6 +5,7 @@
 #include <cctype>
 #include <span>
 
+#include "core/check.h"
 #include "lex/token.h"
 #include "musify/python_flow.h"
 
@@ -14,17 +15,17 @@ namespace {
 using Kind = Word::Kind;
 // Text as the C++ compiler receives it, with the offset in the file of each byte.
 struct Decoded {
-  struct Place {
+  struct Range {
     std::size_t begin = 0;
     std::size_t end = 0;
     std::size_t literal = 0;
   };
   std::string text;
-  std::vector<Place> places;
+  std::vector<Range> ranges;
 
-  void add(char c, Place place) {
+  void add(char c, Range range) {
     text += c;
-    places.push_back(place);
+    ranges.push_back(range);
   }
 };
 
@@ -79,8 +80,8 @@ void decode(const Word& literal, std::size_t index, Decoded& decoded) {
 Decoded identity(std::string_view text) {
   Decoded decoded;
   decoded.text = text;
-  decoded.places.reserve(text.size());
-  for (std::size_t i = 0; i < text.size(); ++i) decoded.places.push_back({i, i + 1, 0});
+  decoded.ranges.reserve(text.size());
+  for (std::size_t i = 0; i < text.size(); ++i) decoded.ranges.push_back({i, i + 1, 0});
   return decoded;
 }
 
@@ -106,16 +107,17 @@ void set_content(Word& word, const Decoded& decoded, const lex::Token& token) {
   const bool is_whole =
       open != std::string::npos && spelling.size() >= open + 2 && spelling.find('R') >= open;
   word.text = is_whole ? spelling.substr(open + 1, spelling.size() - open - 2) : "";
-  if (is_whole && !word.text.empty()) word.content = decoded.places[token.offset + open + 1].begin;
+  if (is_whole && !word.text.empty()) word.content = decoded.ranges[token.offset + open + 1].begin;
 }
 
 std::vector<Word> cpp_words(const Decoded& decoded) {
+  MC_CHECK(decoded.ranges.size() == decoded.text.size());
   std::vector<Word> words;
   for (const lex::Token& token : lex::tokenize(decoded.text)) {
     if (lex::is_trivia(token) || token.size == 0) continue;
-    const auto places = std::span(decoded.places).subspan(token.offset, token.size);
-    const Decoded::Place& first = places.front();
-    const Decoded::Place& last = places.back();
+    const auto ranges = std::span(decoded.ranges).subspan(token.offset, token.size);
+    const Decoded::Range& first = ranges.front();
+    const Decoded::Range& last = ranges.back();
     Word word;
     word.kind = kind_of(token.kind);
     word.text = word.kind == Kind::kName ? lex::spelling_of(decoded.text, token)
@@ -123,8 +125,8 @@ std::vector<Word> cpp_words(const Decoded& decoded) {
     word.offset = first.begin;
     word.size = last.end - first.begin;
     word.in_directive = token.in_directive;
-    word.is_editable = std::ranges::all_of(places, [&](const Decoded::Place& place) {
-      return place.literal == first.literal && place.literal != kField;
+    word.is_editable = std::ranges::all_of(ranges, [&](const Decoded::Range& range) {
+      return range.literal == first.literal && range.literal != kField;
     });
     if (word.kind == Kind::kString || word.kind == Kind::kHeader) {
       set_content(word, decoded, token);

@@ -42,6 +42,24 @@ struct Word {
   std::size_t end() const { return offset + size; }
 };
 
+// Tests of the word at index `i`; each is false beyond the last word, but for ends_line().
+inline bool is_mark(const std::vector<Word>& words, std::size_t i, std::string_view text) {
+  return i < words.size() && words[i].kind == Word::Kind::kOther && words[i].text == text;
+}
+inline bool is_name(const std::vector<Word>& words, std::size_t i, std::string_view text) {
+  return i < words.size() && words[i].kind == Word::Kind::kName && words[i].text == text;
+}
+inline bool opens_bracket(const std::vector<Word>& words, std::size_t i) {
+  return is_mark(words, i, "(") || is_mark(words, i, "[") || is_mark(words, i, "{");
+}
+inline bool closes_bracket(const std::vector<Word>& words, std::size_t i) {
+  return is_mark(words, i, ")") || is_mark(words, i, "]") || is_mark(words, i, "}");
+}
+// True also for the end of the text.
+inline bool ends_line(const std::vector<Word>& words, std::size_t i) {
+  return i >= words.size() || words[i].kind == Word::Kind::kNewline;
+}
+
 struct Unit {
   Language language = Language::kCpp;
   std::vector<Word> words;

@@ -36,10 +36,10 @@ double std_of(std::span<const double> R, double mean) {
   return std::sqrt(sum / static_cast<double>(R.size() - 1));
 }
 
-GroupFate fate_of(std::span<const double> R, size_t n, double spread_min) {
-  if (R.size() < 2 || 2 * R.size() < n) return GroupFate::kDropped;
+GroupStatus fate_of(std::span<const double> R, size_t n, double spread_min) {
+  if (R.size() < 2 || 2 * R.size() < n) return GroupStatus::kDropped;
   const auto [low, high] = std::minmax_element(R.begin(), R.end());
-  return *high - *low <= spread_min ? GroupFate::kNoSpread : GroupFate::kSpread;
+  return *high - *low <= spread_min ? GroupStatus::kNoSpread : GroupStatus::kSpread;
 }
 
 }  // namespace
@@ -60,16 +60,16 @@ GroupAdvantage group_advantage(std::span<const std::optional<double>> rewards,
   group.num_scored = R.size();
   group.mean = mean_of(R);
   group.std = std_of(R, group.mean);
-  group.fate = fate_of(R, rewards.size(), options.spread_min);
+  group.status = fate_of(R, rewards.size(), options.spread_min);
   group.advantage.resize(rewards.size());
-  if (group.fate == GroupFate::kDropped) return group;
+  if (group.status == GroupStatus::kDropped) return group;
 
   const double scale = options.scale == AdvantageScale::kNone
                            ? 1
                            : std::max(group.std, options.std_floor) + options.eps;
   for (size_t i = 0; i < rewards.size(); ++i) {
     if (!rewards[i]) continue;
-    const bool has_spread = group.fate == GroupFate::kSpread;
+    const bool has_spread = group.status == GroupStatus::kSpread;
     group.advantage[i] = has_spread ? (*rewards[i] - group.mean) / scale : 0;
   }
   return group;

@@ -9,7 +9,7 @@
 // the loss, not the baseline.  Samples without a reward (outcome infra) enter neither.
 // Example:
 //   const GroupAdvantage group = group_advantage(rewards, {});
-//   if (group.fate != GroupFate::kDropped) use(group.advantage);
+//   if (group.status != GroupStatus::kDropped) use(group.advantage);
 #ifndef MC_RL_ADVANTAGE_H_
 #define MC_RL_ADVANTAGE_H_
 
@@ -32,14 +32,14 @@ struct AdvantageOptions {
   double std_floor = 0;      // A smaller std counts as this value.
 };
 
-enum class GroupFate {
+enum class GroupStatus {
   kSpread,    // The rewards differ: advantages by the formula above.
   kNoSpread,  // All rewards are equal: A = 0 exactly, whatever the rounding of the mean.
   kDropped,   // Fewer than 2 rewards, or fewer than n / 2: the loss leaves the group out.
 };
 
 struct GroupAdvantage {
-  GroupFate fate = GroupFate::kDropped;
+  GroupStatus status = GroupStatus::kDropped;
   // The advantage of each sample, in order.  It is empty for a sample without a reward and for all
   // samples of a dropped group: the loss leaves these samples out.
   std::vector<std::optional<double>> advantage;

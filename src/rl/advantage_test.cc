@@ -18,7 +18,7 @@ using Rewards = std::vector<std::optional<double>>;
 TEST(GroupAdvantage, IsExactlyZeroWithoutSpread) {
   for (const double reward : {0.1, 1.0, -1.0, 0.3125}) {
     const auto group = group_advantage(Rewards(8, reward), {});
-    EXPECT_EQ(group.fate, GroupFate::kNoSpread);
+    EXPECT_EQ(group.status, GroupStatus::kNoSpread);
     for (const auto& A : group.advantage) EXPECT_EQ(A, 0) << reward;
   }
 }
@@ -52,11 +52,11 @@ TEST(GroupAdvantage, DropsAGroupWithFewerThanHalfOfItsRewards) {
       for (size_t i = 0; i < num_scored; ++i) rewards[i] = static_cast<double>(i);
       const auto group = group_advantage(rewards, {});
       const bool is_dropped = num_scored < 2 || 2 * num_scored < n;
-      EXPECT_EQ(group.fate == GroupFate::kDropped, is_dropped) << num_scored << " of " << n;
+      EXPECT_EQ(group.status == GroupStatus::kDropped, is_dropped) << num_scored << " of " << n;
       for (const auto& A : group.advantage) EXPECT_FALSE(is_dropped && A.has_value());
     }
   }
-  EXPECT_EQ(group_advantage({}, {}).fate, GroupFate::kDropped);
+  EXPECT_EQ(group_advantage({}, {}).status, GroupStatus::kDropped);
 }
 
 TEST(GroupAdvantage, EqualsItsFormulaOnRandomGroups) {

@@ -6,8 +6,7 @@
 // would not fit.
 //
 // A group without a pass teaches little; with failed code and feedback in the prompt, the same task
-// is easier.  The samples of a replay are generated from the new prompt, so they are on-policy.
-// The
+// is easier.  The samples of a replay are generated from the new prompt, so they are on-policy. The
 // first turn is trained and PrimeEcho applies, as for any other prompt.
 // The order of calls:
 //   each prompt slot:  draw(uniform({seed, step, slot}), step)     a replay with probability p

@@ -26,6 +26,7 @@
 #include "rl/random.h"
 #include "rl/score.h"
 #include "rl/step.h"
+#include "rl/testing/step_loss.h"
 
 namespace mc::rl {
 namespace {
@@ -128,13 +129,13 @@ AdvantageOptions advantage_options(const json& row) {
 }
 
 TEST(Golden, Advantage) {
-  const std::map<std::string, GroupFate> kFates{{"spread", GroupFate::kSpread},
-                                                {"no_spread", GroupFate::kNoSpread},
-                                                {"dropped", GroupFate::kDropped}};
+  const std::map<std::string, GroupStatus> kFates{{"spread", GroupStatus::kSpread},
+                                                  {"no_spread", GroupStatus::kNoSpread},
+                                                  {"dropped", GroupStatus::kDropped}};
   for (const json& row : golden("advantage")) {
     SCOPED_TRACE(row.dump());
     const auto group = group_advantage(optionals(row["rewards"]), advantage_options(row));
-    EXPECT_EQ(group.fate, kFates.at(row["fate"]));
+    EXPECT_EQ(group.status, kFates.at(row["fate"]));
     expect_near(group.advantage, row["advantage"]);
   }
 }

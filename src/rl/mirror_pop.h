@@ -7,12 +7,9 @@
 //
 // The absolute value matters: in a signed mean, which other methods use, errors of both signs
 // cancel.  log pi_old is computed by the trainer once for the batch; it is not the policy that
-// changes
-// from one mini-batch to the next.  log pi_rollout is reported by the generator, also under the
-// full
-// softmax.
-// Tokens that are not trained (prompt, padding, tool output, later turns) are never read.  A token
-// whose log-probability the generator does not know (NaN) is not counted.
+// changes from one mini-batch to the next.  log pi_rollout is reported by the generator, also under
+// the full softmax. Tokens that are not trained (prompt, padding, tool output, later turns) are
+// never read.  A token whose log-probability the generator does not know (NaN) is not counted.
 // Example:
 //   if (keeps(drift(old, rollout, mask), {})) train(sequence);
 #ifndef MC_RL_MIRROR_POP_H_

@@ -4,9 +4,8 @@
 // noise.
 //
 // In a group whose candidates are all correct, dividing by the group's spread would turn timing
-// noise
-// of 1e-4 into an advantage of 2.4.  So training rounds a speed-up nu to a grid: values up to the
-// end of the dead zone become 1, larger values the nearest multiple of `step`.  Reports use
+// noise of 1e-4 into an advantage of 2.4.  So training rounds a speed-up nu to a grid: values up to
+// the end of the dead zone become 1, larger values the nearest multiple of `step`.  Reports use
 // reward::score itself.
 // Example:
 //   std::vector<std::optional<double>> s;  // One score for each turn.

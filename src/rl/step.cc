@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rl/step.h"
 
-#include <algorithm>
-#include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <span>
-#include <vector>
 
 #include "core/check.h"
 #include "rl/advantage.h"
@@ -66,10 +62,10 @@ void check(const StepBatch& batch, const StepOptions& options) {
 
 void count_group(const GroupAdvantage& group, StepPlan& plan) {
   plan.num_unscored += group.advantage.size() - group.num_scored;
-  plan.num_groups_dropped += group.fate == GroupFate::kDropped ? 1 : 0;
-  plan.num_groups_no_spread += group.fate == GroupFate::kNoSpread ? 1 : 0;
+  plan.num_groups_dropped += group.status == GroupStatus::kDropped ? 1 : 0;
+  plan.num_groups_no_spread += group.status == GroupStatus::kNoSpread ? 1 : 0;
   plan.reward_mean += group.mean * static_cast<double>(group.num_scored);
-  if (group.fate != GroupFate::kDropped) plan.std_mean += group.std;
+  if (group.status != GroupStatus::kDropped) plan.std_mean += group.std;
 }
 
 void take_advantages(const StepBatch& batch, const AdvantageOptions& options, StepPlan& plan) {
@@ -174,25 +170,6 @@ SequenceLoss sequence_loss(const Tokens& sequence, double A, const BatchSize& si
     loss.metrics.sum_neg_logp -= logp_new;
   }
   return loss;
-}
-
-StepResult step_loss(const StepBatch& batch, const StepOptions& options) {
-  StepResult result{.plan = plan_step(batch, options), .loss = {}};
-  StepLoss& loss = result.loss;
-  loss.gradient.resize(batch.tokens.mask.size());
-  for (size_t i = 0; i < batch.sequence_ends.size(); ++i) {
-    if (!result.plan.advantage[i]) continue;
-    const Range range = range_of(batch.sequence_ends, i);
-    const SequenceLoss one = sequence_loss(part(batch.tokens, range), *result.plan.advantage[i],
-                                           result.plan.size, options);
-    loss.policy += one.policy;
-    loss.kl += one.kl;
-    loss.metrics.add(one.metrics);
-    std::copy(one.gradient.begin(), one.gradient.end(),
-              loss.gradient.begin() + static_cast<std::ptrdiff_t>(range.begin));
-  }
-  loss.value = loss.policy + options.beta * loss.kl;
-  return result;
 }
 
 }  // namespace mc::rl

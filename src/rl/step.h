@@ -11,12 +11,12 @@
 // also NaN.  A sequence does not contain the tokens of later turns: a decoder is causal, so
 // training the first turn alone is the same as cutting off the rest.
 //
-// `step_loss` processes a whole batch.  To split it into micro-batches, call `plan_step` once and
-// then
-// `sequence_loss` for any sequences in any order; the losses add up to the same result.
-// Example:
-//   const StepResult step = step_loss(batch, {});
-//   if (!step.plan.skips_update()) logp_new.backward(step.loss.gradient);
+// The caller calls `plan_step` once for the whole batch, then `sequence_loss` for its sequences, in
+// any order and in any micro-batches; the losses add up to the loss of the batch.  Example:
+//   const StepPlan plan = plan_step(batch, {});
+//   if (!plan.skips_update() && plan.advantage[i]) {
+//     logp_new.backward(sequence_loss(tokens_of_i, *plan.advantage[i], plan.size, {}).gradient);
+//   }
 #ifndef MC_RL_STEP_H_
 #define MC_RL_STEP_H_
 
@@ -113,20 +113,7 @@ struct SequenceLoss {
   LossMetrics metrics;
 };
 
-struct StepLoss {
-  double value = 0;  // The sum policy + beta kl
-  double policy = 0;
-  double kl = 0;
-  std::vector<double> gradient;  // The gradient of each token of the batch.
-  LossMetrics metrics;
-};
-
-struct StepResult {
-  StepPlan plan;
-  StepLoss loss;
-};
-
-// REQUIRES of all three functions: non-empty spans of tokens have the same size, the ends cover all
+// REQUIRES of both functions: non-empty spans of tokens have the same size, the ends cover all
 // tokens and sequences, and logp_old is finite at each trained token in the loss.
 
 StepPlan plan_step(const StepBatch& batch, const StepOptions& options);
@@ -134,8 +121,6 @@ StepPlan plan_step(const StepBatch& batch, const StepOptions& options);
 // The loss of one sequence that is in the loss with advantage A.
 SequenceLoss sequence_loss(const Tokens& sequence, double A, const BatchSize& size,
                            const StepOptions& options);
-
-StepResult step_loss(const StepBatch& batch, const StepOptions& options);
 
 }  // namespace mc::rl
 

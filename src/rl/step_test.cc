@@ -12,6 +12,8 @@
 
 #include <gtest/gtest.h>
 
+#include "rl/testing/step_loss.h"
+
 namespace mc::rl {
 namespace {
 
@@ -125,8 +127,8 @@ std::vector<Group> random_groups(std::mt19937& random) {
 
 // ---- Against a direct implementation ------------------------------------------------------------
 
-// A direct implementation of the loss of a whole batch.
-double twin(const std::vector<Group>& groups, double beta) {
+// The loss of a whole batch, written as the formula of step.h.
+double direct_loss(const std::vector<Group>& groups, double beta) {
   double num_sequences = 0;
   double loss = 0;
   for (const Group& group : groups) {
@@ -171,16 +173,16 @@ TEST(Step, EqualsASlowImplementationAndItsNumericGradient) {
     std::vector<Group> groups = random_groups(random);
     const StepResult result = step(groups, {.beta = 0.02});
     num_in_loss += result.plan.num_in_loss;
-    EXPECT_NEAR(result.loss.value, twin(groups, 0.02), 1e-12);
+    EXPECT_NEAR(result.loss.value, direct_loss(groups, 0.02), 1e-12);
     size_t token = 0;
     for (Group& group : groups) {
       for (Sequence& one : group) {
         for (double& logp : one.logp_new) {
           const double was = logp;
           logp = was + kStep;
-          const double up = twin(groups, 0.02);
+          const double up = direct_loss(groups, 0.02);
           logp = was - kStep;
-          const double slope = (up - twin(groups, 0.02)) / (2 * kStep);
+          const double slope = (up - direct_loss(groups, 0.02)) / (2 * kStep);
           logp = was;
           EXPECT_NEAR(result.loss.gradient[token], slope, 1e-6) << "token " << token;
           ++token;

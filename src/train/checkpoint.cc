@@ -42,8 +42,8 @@ std::string state_json(const RunState& state) {
   Json json = {{"step", state.step},
                {"tokens", state.tokens},
                {"elapsed_s", state.elapsed_s},
-               {"epoch", state.place.epoch},
-               {"next", state.place.next}};
+               {"epoch", state.position.epoch},
+               {"next", state.position.next}};
   if (!state.more.empty()) json["more"] = state.more;
   return json.dump(2) + "\n";
 }
@@ -52,17 +52,17 @@ Result<RunState> parse_state(const std::string& text) {
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   for (const char* key : {"step", "tokens", "epoch", "next"}) {
     if (!json.is_object() || !json.contains(key) || !json[key].is_number_integer()) {
-      return Error{ErrorCode::kInvalidInput, std::string("state.json has no \"") + key + "\""};
+      return invalid(std::string("state.json has no \"") + key + "\"");
     }
   }
   if (!json.contains("elapsed_s") || !json["elapsed_s"].is_number()) {
-    return Error{ErrorCode::kInvalidInput, "state.json has no time"};
+    return invalid("state.json has no time");
   }
   RunState state;
   state.step = json["step"].get<int64_t>();
   state.tokens = json["tokens"].get<int64_t>();
   state.elapsed_s = json["elapsed_s"].get<double>();
-  state.place = {json["epoch"].get<int64_t>(), json["next"].get<int64_t>()};
+  state.position = {json["epoch"].get<int64_t>(), json["next"].get<int64_t>()};
   if (json.contains("more") && json["more"].is_string()) state.more = json["more"];
   return state;
 }
@@ -74,8 +74,7 @@ Status copy_into(const model::TensorFile& file, const char* name, const at::Tens
   const size_t size = expected.bytes.size();
   if (found == file.tensors().end() || found->second.dtype != expected.dtype ||
       found->second.bytes.size() != size) {
-    return Error{ErrorCode::kInvalidInput,
-                 std::string("it has no \"") + name + "\" of this model's size"};
+    return invalid(std::string("it has no \"") + name + "\" of this model's size");
   }
   std::memcpy(host.mutable_data_ptr(), found->second.bytes.data(), size);
   to.copy_(host);
@@ -89,12 +88,10 @@ Result<store::RunFolder> open_run(const fs::path& run, const std::string& kind,
   std::error_code failure;
   const bool is_there = fs::exists(run / store::kStoreName, failure);
   if (is_there && existing == Existing::kRefuse) {
-    return Error{ErrorCode::kInvalidInput,
-                 run.string() + " holds a run already; --resume goes on with it"};
+    return invalid(run.string() + " holds a run already; --resume goes on with it");
   }
   if (!is_there && fs::exists(run / "checkpoints", failure)) {
-    return Error{ErrorCode::kInvalidInput,
-                 run.string() + " holds checkpoints without their store; give another --out"};
+    return invalid(run.string() + " holds checkpoints without their store; give another --out");
   }
   return store::open_run(run, {.name = kind, .kind = kind, .settings = settings});
 }

@@ -25,7 +25,7 @@ struct RunState {
   int64_t step = 0;  // The number of completed steps.
   int64_t tokens = 0;
   double elapsed_s = 0;
-  Place place;
+  DataPosition position;
   std::string more;  // Further state of a run, in the format of its caller; "" if there is none.
 };
 

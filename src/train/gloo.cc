@@ -55,13 +55,13 @@ class GlooReducer : public Reducer {
 }  // namespace
 
 std::unique_ptr<Reducer> join_by_gloo(const c10::intrusive_ptr<c10d::Store>& store,
-                                      const RankPlace& place) {
+                                      const RankSetup& setup) {
   using Group = c10d::ProcessGroupGloo;
-  const auto options = Group::Options::create(place.timeout);
-  options->devices = {place.local_count == place.count ? Group::createDeviceForHostname("127.0.0.1")
+  const auto options = Group::Options::create(setup.timeout);
+  options->devices = {setup.local_count == setup.count ? Group::createDeviceForHostname("127.0.0.1")
                                                        : Group::createDefaultDevice()};
   return std::make_unique<GlooReducer>(
-      c10::make_intrusive<Group>(store, place.rank, place.count, options));
+      c10::make_intrusive<Group>(store, setup.rank, setup.count, options));
 }
 
 }  // namespace mc::train

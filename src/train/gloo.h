@@ -13,7 +13,7 @@
 namespace mc::train {
 
 std::unique_ptr<Reducer> join_by_gloo(const c10::intrusive_ptr<c10d::Store>& store,
-                                      const RankPlace& place);
+                                      const RankSetup& setup);
 
 }  // namespace mc::train
 

@@ -10,7 +10,7 @@
 
 namespace mc::train {
 
-at::Tensor add_loss_gradient(const model::ForwardContext& passage,
+at::Tensor add_loss_gradient(const model::ForwardContext& context,
                              std::span<const Sample* const> samples, double weight,
                              model::Parameters& gradients) {
   std::vector<std::vector<int32_t>> inputs;
@@ -27,17 +27,17 @@ at::Tensor add_loss_gradient(const model::ForwardContext& passage,
     }
     start += static_cast<int64_t>(inputs.back().size());
   }
-  const at::Device device = passage.weights.flat.device();
+  const at::Device device = context.weights.flat.device();
   const model::Batch batch = model::make_batch(inputs, device);
   const at::Tensor rows_N = model::ops::on_device(rows, device);
   const at::Tensor targets_N = model::ops::on_device(targets, device);
   model::Tape tape;
-  const at::Tensor hidden = model::forward(passage, batch, &tape);
+  const at::Tensor hidden = model::forward(context, batch, &tape);
   const model::ops::TokenLoss loss = model::ops::token_loss(
-      hidden.index_select(0, rows_N), passage.weights.head, targets_N, weight, gradients.head);
+      hidden.index_select(0, rows_N), context.weights.head, targets_N, weight, gradients.head);
   at::Tensor d_hidden = at::zeros_like(hidden);
   d_hidden.index_copy_(0, rows_N, loss.dh_Nh);
-  model::backward(passage, batch, tape, d_hidden, gradients);
+  model::backward(context, batch, tape, d_hidden, gradients);
   return loss.sum;
 }
 

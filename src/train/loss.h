@@ -23,7 +23,7 @@ inline int64_t num_learned(const Sample& sample) {
 
 // Adds the gradient of weight * sum to `gradients` and returns the sum of -log p, a float64 tensor
 // on the device.  The host does not wait for it.
-at::Tensor add_loss_gradient(const model::ForwardContext& passage,
+at::Tensor add_loss_gradient(const model::ForwardContext& context,
                              std::span<const Sample* const> samples, double weight,
                              model::Parameters& gradients);
 

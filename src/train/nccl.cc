@@ -54,11 +54,11 @@ struct Nccl {
 // process frees it.
 class NcclReducer : public Reducer {
  public:
-  NcclReducer(const c10::intrusive_ptr<c10d::Store>& store, const RankPlace& place,
+  NcclReducer(const c10::intrusive_ptr<c10d::Store>& store, const RankSetup& setup,
               at::Device device)
-      : device_(device), timeout_(place.timeout) {
+      : device_(device), timeout_(setup.timeout) {
     UniqueId id{};
-    if (place.rank == 0) {
+    if (setup.rank == 0) {
       check(nccl_.get_unique_id(&id));
       store->set(kIdKey, std::vector<uint8_t>(id.bytes, id.bytes + sizeof(id.bytes)));
     } else {
@@ -66,7 +66,7 @@ class NcclReducer : public Reducer {
       TORCH_CHECK(bytes.size() == sizeof(id.bytes), "the ranks met with another program");
       std::memcpy(id.bytes, bytes.data(), bytes.size());
     }
-    check(nccl_.init_rank(&communicator_, place.count, id, place.rank));
+    check(nccl_.init_rank(&communicator_, setup.count, id, setup.rank));
   }
 
   void sum(const at::Tensor& tensor) override {
@@ -108,8 +108,8 @@ class NcclReducer : public Reducer {
 }  // namespace
 
 std::unique_ptr<Reducer> join_by_nccl(const c10::intrusive_ptr<c10d::Store>& store,
-                                      const RankPlace& place, at::Device device) {
-  return std::make_unique<NcclReducer>(store, place, device);
+                                      const RankSetup& setup, at::Device device) {
+  return std::make_unique<NcclReducer>(store, setup, device);
 }
 
 }  // namespace mc::train

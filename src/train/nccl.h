@@ -15,7 +15,7 @@ namespace mc::train {
 
 // REQUIRES: the device is the current one.
 std::unique_ptr<Reducer> join_by_nccl(const c10::intrusive_ptr<c10d::Store>& store,
-                                      const RankPlace& place, at::Device device);
+                                      const RankSetup& setup, at::Device device);
 
 }  // namespace mc::train
 

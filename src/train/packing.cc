@@ -35,29 +35,32 @@ std::vector<size_t> epoch_order(size_t count, uint64_t seed, int64_t epoch) {
   return order;
 }
 
-Batches::Batches(std::vector<int64_t> lengths, uint64_t seed, int64_t tokens_min, Place place)
-    : lengths_(std::move(lengths)), seed_(seed), tokens_min_(tokens_min), place_(place) {
+Batches::Batches(std::vector<int64_t> lengths, uint64_t seed, int64_t tokens_min,
+                 DataPosition position)
+    : lengths_(std::move(lengths)), seed_(seed), tokens_min_(tokens_min), position_(position) {
   MC_CHECK(!lengths_.empty() && tokens_min > 0);
-  order_ = epoch_order(lengths_.size(), seed_, place_.epoch);
+  order_ = epoch_order(lengths_.size(), seed_, position_.epoch);
 }
 
 std::vector<size_t> Batches::next() {
   std::vector<size_t> batch;
   for (int64_t tokens = 0; tokens < tokens_min_ && batch.size() < lengths_.size();) {
-    if (place_.next == static_cast<int64_t>(order_.size())) {
-      place_ = {place_.epoch + 1, 0};
-      order_ = epoch_order(lengths_.size(), seed_, place_.epoch);
+    if (position_.next == static_cast<int64_t>(order_.size())) {
+      position_ = {position_.epoch + 1, 0};
+      order_ = epoch_order(lengths_.size(), seed_, position_.epoch);
     }
-    batch.push_back(order_[static_cast<size_t>(place_.next++)]);
+    batch.push_back(order_[static_cast<size_t>(position_.next++)]);
     tokens += lengths_[batch.back()];
   }
+  MC_CHECK(!batch.empty() && position_.next <= static_cast<int64_t>(lengths_.size()));
   return batch;
 }
 
-std::vector<std::vector<size_t>> deal(std::span<const int64_t> lengths, size_t hands) {
-  MC_CHECK(hands > 0);
-  std::vector<std::vector<size_t>> groups(hands);
-  std::vector<int64_t> sums(hands);
+std::vector<std::vector<size_t>> balance_by_length(std::span<const int64_t> lengths,
+                                                   size_t num_groups) {
+  MC_CHECK(num_groups > 0);
+  std::vector<std::vector<size_t>> groups(num_groups);
+  std::vector<int64_t> sums(num_groups);
   for (const size_t number : falling(lengths)) {
     const auto least =
         static_cast<size_t>(std::min_element(sums.begin(), sums.end()) - sums.begin());

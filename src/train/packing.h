@@ -17,10 +17,10 @@
 namespace mc::train {
 
 // The position of a run in its data.
-struct Place {
+struct DataPosition {
   int64_t epoch = 0;
   int64_t next = 0;  // The number of conversations already taken in this epoch.
-  bool operator==(const Place&) const = default;
+  bool operator==(const DataPosition&) const = default;
 };
 
 // The order of `count` conversations in an epoch.
@@ -29,23 +29,24 @@ std::vector<size_t> epoch_order(size_t count, uint64_t seed, int64_t epoch);
 class Batches {
  public:
   // REQUIRES: lengths is not empty, tokens_min > 0.
-  Batches(std::vector<int64_t> lengths, uint64_t seed, int64_t tokens_min, Place place);
+  Batches(std::vector<int64_t> lengths, uint64_t seed, int64_t tokens_min, DataPosition position);
   // The next conversations, until they have at least tokens_min tokens together; no conversation
   // twice.
   std::vector<size_t> next();
-  const Place& place() const { return place_; }
+  const DataPosition& position() const { return position_; }
 
  private:
   std::vector<int64_t> lengths_;
   uint64_t seed_;
   int64_t tokens_min_;
-  Place place_;
+  DataPosition position_;
   std::vector<size_t> order_;
 };
 
-// Distributes the indices of `lengths` over `hands` groups with about the same sum: the longest
-// first, each to the group with the smallest sum so far.  Groups may be empty.
-std::vector<std::vector<size_t>> deal(std::span<const int64_t> lengths, size_t hands);
+// Distributes the indices of `lengths` over `num_groups` groups with about the same sum: the
+// longest first, each to the group with the smallest sum so far.  Groups may be empty.
+std::vector<std::vector<size_t>> balance_by_length(std::span<const int64_t> lengths,
+                                                   size_t num_groups);
 
 // Packs the indices of `lengths` into groups whose lengths sum to at most `capacity`.  A length
 // above the capacity has a group of its own.

@@ -53,13 +53,13 @@ TEST(Packing, AConversationLongerThanAPackIsAPackOfItsOwn) {
 
 TEST(Packing, GroupsHaveSimilarSums) {
   const std::vector<int64_t> lengths = random_lengths(50, 2);
-  const auto hands = deal(lengths, 3);
-  EXPECT_EQ(sorted_members(hands), up_to(50));
-  for (const auto& hand : hands) {
+  const auto groups = balance_by_length(lengths, 3);
+  EXPECT_EQ(sorted_members(groups), up_to(50));
+  for (const auto& hand : groups) {
     EXPECT_NEAR(static_cast<double>(sum_of(hand, lengths)),
-                static_cast<double>(sum_of(hands[0], lengths)), 300);
+                static_cast<double>(sum_of(groups[0], lengths)), 300);
   }
-  EXPECT_EQ(deal(std::vector<int64_t>{5}, 2)[1].size(), 0U);
+  EXPECT_EQ(balance_by_length(std::vector<int64_t>{5}, 2)[1].size(), 0U);
 }
 
 TEST(Packing, EachEpochTakesEachConversationOnceInItsOwnOrder) {
@@ -75,8 +75,8 @@ TEST(Packing, BatchesResumeFromASavedPosition) {
   const std::vector<int64_t> lengths = random_lengths(30, 3);
   Batches whole(lengths, 7, 900, {});
   for (int i = 0; i < 8; ++i) whole.next();
-  Batches resumed(lengths, 7, 900, whole.place());
-  EXPECT_GT(whole.place().epoch, 0);
+  Batches resumed(lengths, 7, 900, whole.position());
+  EXPECT_GT(whole.position().epoch, 0);
   for (int i = 0; i < 8; ++i) EXPECT_EQ(resumed.next(), whole.next());
 }
 

@@ -41,25 +41,25 @@ std::string text_of(const char* name) {
 
 }  // namespace
 
-Result<RankPlace> place_of_environment() {
-  RankPlace place;
-  if (std::getenv("WORLD_SIZE") == nullptr) return place;
+Result<RankSetup> setup_of_environment() {
+  RankSetup setup;
+  if (std::getenv("WORLD_SIZE") == nullptr) return setup;
   constexpr int kMost = 1 << 16;
-  MC_TRY(place.count, number_of("WORLD_SIZE", {}, 1, kMost), "ranks");
-  if (place.count == 1) return place;
-  MC_TRY(place.rank, number_of("RANK", {}, 0, place.count - 1), "ranks");
-  MC_TRY(place.local, number_of("LOCAL_RANK", place.rank, 0, place.count - 1), "ranks");
-  MC_TRY(place.local_count, number_of("LOCAL_WORLD_SIZE", place.count, 1, place.count), "ranks");
+  MC_TRY(setup.count, number_of("WORLD_SIZE", {}, 1, kMost), "ranks");
+  if (setup.count == 1) return setup;
+  MC_TRY(setup.rank, number_of("RANK", {}, 0, setup.count - 1), "ranks");
+  MC_TRY(setup.local, number_of("LOCAL_RANK", setup.rank, 0, setup.count - 1), "ranks");
+  MC_TRY(setup.local_count, number_of("LOCAL_WORLD_SIZE", setup.count, 1, setup.count), "ranks");
   MC_TRY(const int port, number_of("MASTER_PORT", {}, 1, UINT16_MAX), "ranks");
-  place.port = static_cast<uint16_t>(port);
-  place.host = text_of("MASTER_ADDR");
+  setup.port = static_cast<uint16_t>(port);
+  setup.host = text_of("MASTER_ADDR");
   // With torchrun, the agent serves the rendezvous itself, also for ranks that it restarts.
-  place.serves = place.rank == 0 && text_of("TORCHELASTIC_USE_AGENT_STORE") != "True";
-  place.prefix = "musacoder " + text_of("TORCHELASTIC_RESTART_COUNT");
-  return place;
+  setup.serves = setup.rank == 0 && text_of("TORCHELASTIC_USE_AGENT_STORE") != "True";
+  setup.prefix = "musacoder " + text_of("TORCHELASTIC_RESTART_COUNT");
+  return setup;
 }
 
-Result<std::vector<RankPlace>> places_here(int count) {
+Result<std::vector<RankSetup>> setups_here(int count) {
   MC_CHECK(count > 0);
   Fd fd(::socket(AF_INET, SOCK_STREAM, 0));
   sockaddr_in address{};
@@ -71,22 +71,22 @@ Result<std::vector<RankPlace>> places_here(int count) {
       ::getsockname(fd.get(), generic, &size) != 0) {
     return system_error(ErrorCode::kUnavailable, "no port for the ranks to meet");
   }
-  std::vector<RankPlace> places;
+  std::vector<RankSetup> setups;
   for (int rank = 0; rank < count; ++rank) {
-    RankPlace place;
-    place.rank = place.local = rank;
-    place.count = place.local_count = count;
-    place.host = "127.0.0.1";
-    place.port = ntohs(address.sin_port);
-    place.prefix = "musacoder";
-    places.push_back(place);
+    RankSetup setup;
+    setup.rank = setup.local = rank;
+    setup.count = setup.local_count = count;
+    setup.host = "127.0.0.1";
+    setup.port = ntohs(address.sin_port);
+    setup.prefix = "musacoder";
+    setups.push_back(setup);
   }
-  places[0].serves = true;
-  places[0].listen_fd = fd.release();
-  return places;
+  setups[0].serves = true;
+  setups[0].listen_fd = fd.release();
+  return setups;
 }
 
-struct Ranks::Meeting {
+struct Ranks::Rendezvous {
   c10::intrusive_ptr<c10d::Store> store;
 };
 
@@ -94,23 +94,23 @@ Ranks::Ranks() = default;
 Ranks::Ranks(Ranks&&) noexcept = default;
 Ranks::~Ranks() = default;
 
-Ranks Ranks::join(const RankPlace& place, at::Device device) {
-  MC_CHECK(0 <= place.rank && place.rank < place.count);
+Ranks Ranks::join(const RankSetup& setup, at::Device device) {
+  MC_CHECK(0 <= setup.rank && setup.rank < setup.count);
   Ranks ranks;
-  if (place.count == 1) return ranks;
+  if (setup.count == 1) return ranks;
   c10d::TCPStoreOptions options;
-  options.port = place.port;
-  options.isServer = place.serves;
-  options.timeout = place.timeout;
-  if (place.listen_fd >= 0) options.masterListenFd = place.listen_fd;
-  ranks.rank_ = place.rank;
-  ranks.count_ = place.count;
+  options.port = setup.port;
+  options.isServer = setup.serves;
+  options.timeout = setup.timeout;
+  if (setup.listen_fd >= 0) options.masterListenFd = setup.listen_fd;
+  ranks.rank_ = setup.rank;
+  ranks.count_ = setup.count;
   ranks.device_ = device;
   const auto store = c10::make_intrusive<c10d::PrefixStore>(
-      place.prefix, c10::make_intrusive<c10d::TCPStore>(place.host, options));
-  ranks.meeting_ = std::make_unique<Meeting>(Meeting{store});
+      setup.prefix, c10::make_intrusive<c10d::TCPStore>(setup.host, options));
+  ranks.rendezvous_ = std::make_unique<Rendezvous>(Rendezvous{store});
   ranks.reducer_ =
-      device.is_cuda() ? join_by_nccl(store, place, device) : join_by_gloo(store, place);
+      device.is_cuda() ? join_by_nccl(store, setup, device) : join_by_gloo(store, setup);
   return ranks;
 }
 
@@ -128,15 +128,16 @@ double Ranks::sum(double value) {
 // The first rank is the last to leave, because it may serve the rendezvous.
 void Ranks::finish() {
   if (!reducer_) return;
+  MC_CHECK(rendezvous_ != nullptr);
   std::vector<std::string> here, gone;
   for (int rank = 0; rank < count_; ++rank) here.push_back("here " + std::to_string(rank));
   for (int rank = 1; rank < count_; ++rank) gone.push_back("gone " + std::to_string(rank));
-  meeting_->store->set(here[static_cast<size_t>(rank_)], std::vector<uint8_t>{1});
-  meeting_->store->wait(here);
+  rendezvous_->store->set(here[static_cast<size_t>(rank_)], std::vector<uint8_t>{1});
+  rendezvous_->store->wait(here);
   if (is_first()) {
-    meeting_->store->wait(gone);
+    rendezvous_->store->wait(gone);
   } else {
-    meeting_->store->set(gone[static_cast<size_t>(rank_) - 1], std::vector<uint8_t>{1});
+    rendezvous_->store->set(gone[static_cast<size_t>(rank_) - 1], std::vector<uint8_t>{1});
   }
 }
 

@@ -3,8 +3,8 @@
 // Processes that train one model together: each processes a part of a step, and the gradients are
 // summed over all of them, on GPUs by NCCL (nccl.h), on the CPU by gloo (gloo.h).
 //
-//   MC_TRY(const RankPlace place, place_of_environment(), "train");    // torchrun starts the ranks
-//   Ranks ranks = Ranks::join(place, device);                          // waits for all the others
+//   MC_TRY(const RankSetup setup, setup_of_environment(), "train");    // torchrun starts the ranks
+//   Ranks ranks = Ranks::join(setup, device);                          // waits for all the others
 //   ranks.sum(gradients);                                              // in place, on every rank
 //
 // Every rank makes the same calls in the same order.  A call throws if it waits longer than the
@@ -25,7 +25,7 @@
 
 namespace mc::train {
 
-struct RankPlace {
+struct RankSetup {
   int rank = 0;
   int count = 1;
   int local = 0;        // The rank within its machine, which is also the index of its GPU.
@@ -40,12 +40,12 @@ struct RankPlace {
 
 // Reads the variables of torchrun or another launcher: RANK, WORLD_SIZE, LOCAL_RANK,
 // LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT.  Without WORLD_SIZE, the result is a single rank.
-Result<RankPlace> place_of_environment();
+Result<RankSetup> setup_of_environment();
 
-// Places for `count` ranks on this machine, which meet at a free port of its loopback address.
-Result<std::vector<RankPlace>> places_here(int count);
+// Setups for `count` ranks on this machine, which meet at a free port of its loopback address.
+Result<std::vector<RankSetup>> setups_here(int count);
 
-// An interface for sums of a tensor over all ranks, in place.  Throws on failure.
+// An interface for sums of a tensor over all ranks, in setup.  Throws on failure.
 class Reducer {
  public:
   virtual ~Reducer() = default;
@@ -58,7 +58,7 @@ class Ranks {
   Ranks();
   // Joins the other ranks.  Throws PyTorch's exceptions, for example if a rank does not join in
   // time.
-  static Ranks join(const RankPlace& place, at::Device device);
+  static Ranks join(const RankSetup& setup, at::Device device);
   Ranks(Ranks&&) noexcept;
   ~Ranks();
 
@@ -76,11 +76,11 @@ class Ranks {
   void finish();
 
  private:
-  struct Meeting;
+  struct Rendezvous;
   int rank_ = 0;
   int count_ = 1;
   at::Device device_ = at::kCPU;
-  std::unique_ptr<Meeting> meeting_;
+  std::unique_ptr<Rendezvous> rendezvous_;
   std::unique_ptr<Reducer> reducer_;  // Null for a single rank.
 };
 

@@ -17,18 +17,18 @@ namespace mc::train {
 namespace {
 
 // Ranks of one process, a thread each.
-void with_ranks(std::vector<RankPlace> places, const std::function<void(Ranks&)>& body) {
-  model::in_parallel(places.size(), [&](size_t i) {
-    Ranks ranks = Ranks::join(places[i], at::kCPU);
+void with_ranks(std::vector<RankSetup> setups, const std::function<void(Ranks&)>& body) {
+  model::in_parallel(setups.size(), [&](size_t i) {
+    Ranks ranks = Ranks::join(setups[i], at::kCPU);
     body(ranks);
   });
 }
 
-std::vector<RankPlace> places_of(int count, std::chrono::milliseconds timeout) {
-  auto places = places_here(count);
-  EXPECT_TRUE(places);
-  for (RankPlace& place : *places) place.timeout = timeout;
-  return *places;
+std::vector<RankSetup> setups_of(int count, std::chrono::milliseconds timeout) {
+  auto setups = setups_here(count);
+  EXPECT_TRUE(setups);
+  for (RankSetup& setup : *setups) setup.timeout = timeout;
+  return *setups;
 }
 
 constexpr std::chrono::seconds kLong{60};
@@ -37,7 +37,7 @@ TEST(Ranks, SumsAreTheSameOnEveryRank) {
   for (const int count : {2, 3}) {
     std::vector<float> sums(static_cast<size_t>(count));
     std::vector<double> numbers(static_cast<size_t>(count)), firsts(static_cast<size_t>(count));
-    with_ranks(places_of(count, kLong), [&](Ranks& ranks) {
+    with_ranks(setups_of(count, kLong), [&](Ranks& ranks) {
       const auto i = static_cast<size_t>(ranks.rank());
       const at::Tensor tensor = at::full({100'003}, ranks.rank() + 1.0, at::kFloat);
       ranks.sum(tensor);
@@ -60,7 +60,7 @@ TEST(Ranks, ASingleRankNeedsNoPeers) {
 }
 
 TEST(Ranks, ThrowIfAPeerEnded) {
-  EXPECT_THROW(with_ranks(places_of(2, kLong),
+  EXPECT_THROW(with_ranks(setups_of(2, kLong),
                           [](Ranks& ranks) {
                             if (ranks.is_first()) ranks.sum(1);
                           }),
@@ -69,7 +69,7 @@ TEST(Ranks, ThrowIfAPeerEnded) {
 
 TEST(Ranks, ThrowAtTheTimeoutIfAPeerIsSilent) {
   std::promise<void> thrown;
-  with_ranks(places_of(2, std::chrono::seconds(5)), [&](Ranks& ranks) {
+  with_ranks(setups_of(2, std::chrono::seconds(5)), [&](Ranks& ranks) {
     if (!ranks.is_first()) return thrown.get_future().wait();
     EXPECT_THROW(ranks.sum(1), std::exception);
     thrown.set_value();
@@ -88,7 +88,7 @@ class Environment : public testing::Test {
 
 TEST_F(Environment, WithoutWorldSizeIsOneRank) {
   ::setenv("RANK", "3", 1);
-  EXPECT_EQ(place_of_environment()->count, 1);
+  EXPECT_EQ(setup_of_environment()->count, 1);
 }
 
 TEST_F(Environment, VariablesOfTorchrunAreRead) {
@@ -98,23 +98,23 @@ TEST_F(Environment, VariablesOfTorchrunAreRead) {
   ::setenv("LOCAL_WORLD_SIZE", "4", 1);
   ::setenv("MASTER_ADDR", "node1", 1);
   ::setenv("MASTER_PORT", "29500", 1);
-  EXPECT_TRUE(place_of_environment()->serves);
+  EXPECT_TRUE(setup_of_environment()->serves);
   ::setenv("TORCHELASTIC_USE_AGENT_STORE", "True", 1);
-  const auto place = place_of_environment();
-  ASSERT_TRUE(place);
-  EXPECT_EQ(place->count, 8);
-  EXPECT_EQ(place->local_count, 4);
-  EXPECT_EQ(place->host, "node1");
-  EXPECT_EQ(place->port, 29500);
-  EXPECT_FALSE(place->serves);
+  const auto setup = setup_of_environment();
+  ASSERT_TRUE(setup);
+  EXPECT_EQ(setup->count, 8);
+  EXPECT_EQ(setup->local_count, 4);
+  EXPECT_EQ(setup->host, "node1");
+  EXPECT_EQ(setup->port, 29500);
+  EXPECT_FALSE(setup->serves);
 }
 
 TEST_F(Environment, AnInvalidVariableIsNamed) {
   ::setenv("WORLD_SIZE", "2", 1);
   ::setenv("RANK", "2", 1);
-  const auto place = place_of_environment();
-  ASSERT_FALSE(place);
-  EXPECT_NE(place.error().message.find("RANK is \"2\""), std::string::npos);
+  const auto setup = setup_of_environment();
+  ASSERT_FALSE(setup);
+  EXPECT_NE(setup.error().message.find("RANK is \"2\""), std::string::npos);
 }
 
 }  // namespace

@@ -16,20 +16,18 @@ namespace {
 
 using Json = nlohmann::json;
 
-Error wrong(const std::string& what) { return Error{ErrorCode::kInvalidInput, what}; }
-
 Result<std::vector<model::Message>> parse_messages(const std::string& line) {
   const Json row = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-  if (!row.is_object()) return wrong("not a JSON object");
+  if (!row.is_object()) return invalid("not a JSON object");
   const Json list = row.value("messages", Json());
   if (!list.is_array() || list.empty())
-    return wrong("\"messages\" is missing, or is no list, or is empty");
+    return invalid("\"messages\" is missing, or is no list, or is empty");
   std::vector<model::Message> messages;
   for (const Json& entry : list) {
     const Json role = entry.is_object() ? entry.value("role", Json()) : Json();
     const Json content = entry.is_object() ? entry.value("content", Json()) : Json();
     if (!role.is_string() || !content.is_string()) {
-      return wrong("a message's \"role\" or \"content\" is missing, or is no text");
+      return invalid("a message's \"role\" or \"content\" is missing, or is no text");
     }
     messages.push_back({role.get<std::string>(), content.get<std::string>()});
   }
@@ -47,23 +45,25 @@ Result<Sample> make_sample(const std::string& line, const model::Model& model) {
   if (!parsed) return parsed.error();
   std::vector<model::Message> messages = std::move(*parsed);
   if (messages.back().role != "assistant") {
-    return wrong("the last message is not the assistant's: there is nothing to learn from it");
+    return invalid("the last message is not the assistant's: there is nothing to learn from it");
   }
   MC_TRY(const std::string whole, model.chat.render(messages, model::ChatEnd::kWhole), "");
   messages.pop_back();
   MC_TRY(const std::string prompt, model.chat.render(messages, model::ChatEnd::kPrompt), "");
   if (!whole.starts_with(prompt)) {
-    return wrong(
+    return invalid(
         "the chat template writes the messages before an answer in another way than "
         "without one, so that the answer cannot be told from them");
   }
   Sample sample;
   sample.tokens = model.tokenizer.encode(prompt);
+  if (sample.tokens.empty()) return invalid("the messages before the answer have no token");
   sample.answer = static_cast<int64_t>(sample.tokens.size());
   std::vector<int32_t> answer = model.tokenizer.encode(whole.substr(prompt.size()));
   // Tokens after the end token are removed, because a model never generates them.
   while (!answer.empty() && !ends_an_answer(model.config, answer.back())) answer.pop_back();
-  if (answer.empty()) return wrong("the answer has no end token: a trained model would never stop");
+  if (answer.empty())
+    return invalid("the answer has no end token: a trained model would never stop");
   sample.tokens.insert(sample.tokens.end(), answer.begin(), answer.end());
   return sample;
 }
@@ -87,8 +87,8 @@ Result<Samples> read_samples(const std::filesystem::path& path, const model::Mod
     }
   }
   if (samples.kept.empty()) {
-    return wrong(path.string() + " holds no conversation of at most " + std::to_string(length_max) +
-                 " tokens");
+    return invalid(path.string() + " holds no conversation of at most " +
+                   std::to_string(length_max) + " tokens");
   }
   return samples;
 }

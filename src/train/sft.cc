@@ -85,12 +85,14 @@ class Run {
         optimizer_(master_, model::layout_of(model_.config).matrices, options.optimizer,
                    weights_.flat),
         batches_(lengths_, options.seed, options.batch_tokens, {}) {
+    MC_CHECK(options.workers > 0);
     for (size_t i = 0; i < options.workers; ++i) {
       gradients_.emplace_back(model_.config, at::zeros_like(master_));
     }
     if (!options.minutes) {
       steps_max_ = options.steps ? *options.steps : steps_of_epoch(lengths_, options);
     }
+    MC_CHECK(steps_max_ > 0);
   }
 
   Result<SftResult> complete(const std::function<void(const Progress&)>& on_step) {
@@ -132,7 +134,7 @@ class Run {
     if (!found) return found.error().code == ErrorCode::kNotFound ? ok() : Status(found.error());
     state_ = *found;
     optimizer_.set_steps(state_.step);
-    batches_ = Batches(lengths_, options_.seed, options_.batch_tokens, state_.place);
+    batches_ = Batches(lengths_, options_.seed, options_.batch_tokens, state_.position);
     if (!weights_.flat.is_same(master_)) weights_.flat.copy_(master_);
     return ok();
   }
@@ -159,9 +161,8 @@ class Run {
     const double lr = learning_rate(options_.optimizer, rate_progress());
     const double norm = optimizer_.step(gradients_[0].flat, lr);
     if (!std::isfinite(norm)) {
-      return Error{ErrorCode::kInvalidInput, "the loss is no longer a finite number at step " +
-                                                 std::to_string(state_.step + 1) +
-                                                 "; a smaller --lr may help"};
+      return invalid("the loss is no longer a finite number at step " +
+                     std::to_string(state_.step + 1) + "; a smaller --lr may help");
     }
     return account(batch, begin, {.loss = loss, .grad_norm = norm, .lr = lr});
   }
@@ -183,8 +184,9 @@ class Run {
     }
     MC_CHECK(learned > 0);  // Every sample has an answer.
     const size_t workers = gradients_.size();
-    const auto parts = deal(lengths, workers * static_cast<size_t>(ranks_.count()));
+    const auto parts = balance_by_length(lengths, workers * static_cast<size_t>(ranks_.count()));
     const size_t first = workers * static_cast<size_t>(ranks_.rank());
+    MC_CHECK(first + workers <= parts.size());
     std::vector<double> sums(workers);
     model::in_parallel(workers, [&](size_t worker) {
       std::vector<const Sample*> part;
@@ -209,10 +211,10 @@ class Run {
     for (const auto& numbers : first_fit(lengths, *options_.pack_tokens)) {
       std::vector<const Sample*> pack;
       for (const size_t i : numbers) pack.push_back(samples[i]);
-      const model::ForwardContext passage{
+      const model::ForwardContext context{
           weights_, rope_, model::ops::Form::kNative,
           options_.recomputes ? model::Keep::kInputs : model::Keep::kAll};
-      sum.add_(add_loss_gradient(passage, pack, weight, gradients));
+      sum.add_(add_loss_gradient(context, pack, weight, gradients));
     }
     return sum.item<double>();
   }
@@ -227,11 +229,11 @@ class Run {
     state_.step += 1;
     state_.tokens += tokens;
     state_.elapsed_s += seconds;
-    state_.place = batches_.place();
+    state_.position = batches_.position();
     last_loss_ = metrics.loss;
     metrics.step = state_.step;
     metrics.tokens = state_.tokens;
-    metrics.epoch = state_.place.epoch;
+    metrics.epoch = state_.position.epoch;
     metrics.elapsed_s = state_.elapsed_s;
     metrics.tokens_per_s = static_cast<double>(tokens) / seconds;
     return metrics;
@@ -280,7 +282,7 @@ Result<SftResult> run_sft(const SftOptions& given,
   MC_TRY(model::Model model, model::load_model(given.model), "train");
   const SftOptions options = with_defaults(given, model.config);
   MC_TRY(Samples samples, read_samples(options.data, model, *options.length_max), "train");
-  Ranks ranks = Ranks::join(options.place, options.device);
+  Ranks ranks = Ranks::join(options.rank, options.device);
   return Run(options, std::move(model), std::move(samples), std::move(ranks)).complete(on_step);
 }
 

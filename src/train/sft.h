@@ -59,8 +59,8 @@ struct SftOptions {
   size_t workers = 1;  // Threads that each take a part of a step's conversations.
   at::Device device = at::kCPU;
   at::ScalarType dtype =
-      at::kFloat;   // The type of the decoder; the parameters' masters are float32.
-  RankPlace place;  // The position of this process among the ranks.
+      at::kFloat;  // The type of the decoder; the parameters' masters are float32.
+  RankSetup rank;  // The position of this process among the ranks.
   // Recomputes activations: only the inputs of blocks are kept, for packs that need more memory.
   bool recomputes = false;
 };

@@ -19,6 +19,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/learn/commands.h"
+#include "cli/learn/computing.h"
 #include "cli/numbers.h"
 #include "core/fd.h"
 #include "core/file.h"
@@ -50,29 +51,27 @@ struct Row {
   std::vector<int32_t> prompt;
 };
 
-Error wrong(const std::string& what) { return Error{ErrorCode::kInvalidInput, what}; }
-
 Result<Row> parse_row(const std::string& line, const model::Model& model) {
   const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) return wrong("not a JSON object");
+  if (!json.is_object()) return invalid("not a JSON object");
   if (!json.contains("id") || !json["id"].is_string()) {
-    return wrong("\"id\" is missing, or is no text");
+    return invalid("\"id\" is missing, or is no text");
   }
   if (!json.contains("prompt") || !json["prompt"].is_array()) {
-    return wrong("\"prompt\" is missing, or is no list of messages");
+    return invalid("\"prompt\" is missing, or is no list of messages");
   }
   std::vector<model::Message> messages;
   for (const Json& entry : json["prompt"]) {
     if (!entry.is_object() || !entry.contains("role") || !entry["role"].is_string() ||
         !entry.contains("content") || !entry["content"].is_string()) {
-      return wrong("a message's \"role\" or \"content\" is missing, or is no text");
+      return invalid("a message's \"role\" or \"content\" is missing, or is no text");
     }
     messages.push_back({entry["role"].get<std::string>(), entry["content"].get<std::string>()});
   }
   Row row{json["id"].get<std::string>(), {}, {}};
   MC_TRY(row.prompt, model::tokens_of(model, messages, model::ChatEnd::kPrompt), "");
   if (json.contains("sample")) {
-    if (!json["sample"].is_number_unsigned()) return wrong("\"sample\" is no number from 0 on");
+    if (!json["sample"].is_number_unsigned()) return invalid("\"sample\" is no number from 0 on");
     row.sample = json["sample"].get<int64_t>();
   }
   return row;
@@ -89,12 +88,12 @@ Result<std::vector<Row>> read_rows(const std::string& path, const model::Model& 
     MC_TRY(Row row, parse_row(line, model), path + ": line " + std::to_string(number));
     if (static_cast<int64_t>(row.prompt.size()) >= model.config.positions_max) {
       if (options.skips_long) continue;
-      return wrong(fmt::format("{}: line {}: the prompt has {} tokens; the model reads {}", path,
-                               number, row.prompt.size(), model.config.positions_max));
+      return invalid(fmt::format("{}: line {}: the prompt has {} tokens; the model reads {}", path,
+                                 number, row.prompt.size(), model.config.positions_max));
     }
     rows.push_back(std::move(row));
   }
-  if (rows.empty() && !options.skips_long) return wrong(path + " holds no prompt");
+  if (rows.empty() && !options.skips_long) return invalid(path + " holds no prompt");
   return rows;
 }
 
@@ -112,7 +111,7 @@ Result<std::set<std::pair<std::string, int64_t>>> read_answered(const std::strin
     start = end + 1;
     if (!json.is_object() || !json.contains("id") || !json["id"].is_string() ||
         !json.contains("sample") || !json["sample"].is_number_integer()) {
-      return wrong(path + " is there and holds something other than answers");
+      return invalid(path + " is there and holds something other than answers");
     }
     answered.emplace(json["id"].get<std::string>(), json["sample"].get<int64_t>());
   }
@@ -219,10 +218,8 @@ void add_generate(CLI::App& app, int& exit_code) {
   command->add_option("--seed", generate.seed, "Of the draws");
   command->add_option("--batch", generate.batch, "Answers at a time")->check(cli::kPositive);
   add_computing(*command, *computing);
-  command->callback([options, computing, &exit_code] {
-    const Status status = run(*options, *computing);
-    exit_code = status ? kExitDone : report_error(status.error());
-  });
+  command->callback(
+      [options, computing, &exit_code] { exit_code = code_of(run(*options, *computing)); });
 }
 
 }  // namespace mc::learn

@@ -26,22 +26,22 @@
 namespace mc::learn {
 namespace {
 
-using train::RankPlace;
-using Body = std::function<Status(const RankPlace&)>;
+using train::RankSetup;
+using Body = std::function<Status(const RankSetup&)>;
 
 // A rank that lost its peers, or failed like all others, waits before it reports an error.  So the
 // launcher usually ends it first, and only the cause is printed.
 constexpr std::chrono::seconds kDelayOfFirst{1};
 constexpr std::chrono::seconds kDelayOfOthers{3};
 
-int run_rank(const RankPlace& place, const Body& body) {
+int run_rank(const RankSetup& setup, const Body& body) {
   const auto wait = [&](std::chrono::seconds of_first) {
-    if (place.count > 1) {
-      std::this_thread::sleep_for(place.rank == 0 ? of_first : kDelayOfOthers);
+    if (setup.count > 1) {
+      std::this_thread::sleep_for(setup.rank == 0 ? of_first : kDelayOfOthers);
     }
   };
   try {
-    const Status status = body(place);
+    const Status status = body(setup);
     if (status) return kExitDone;
     wait({});
     return report_error(status.error());
@@ -78,23 +78,23 @@ int wait_for_all(std::map<pid_t, int> rank_of) {
 
 int launch(int processes, const Body& body) {
   MC_CHECK(processes > 1);
-  const auto places = train::places_here(processes);
-  if (!places) return report_error(places.error());
+  const auto setups = train::setups_here(processes);
+  if (!setups) return report_error(setups.error());
   std::fflush(nullptr);
   const pid_t parent = ::getpid();
   std::map<pid_t, int> rank_of;
-  for (const RankPlace& place : *places) {
+  for (const RankSetup& setup : *setups) {
     const pid_t pid = ::fork();
     if (pid == 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      return ::getppid() == parent ? run_rank(place, body) : kExitMachine;
+      return ::getppid() == parent ? run_rank(setup, body) : kExitMachine;
     }
     if (pid < 0) {
       const Error error = system_error(ErrorCode::kUnavailable, "cannot start a rank");
       for (const auto& [started, rank] : rank_of) ::kill(started, SIGKILL);
       return report_error(error);
     }
-    rank_of.emplace(pid, place.rank);
+    rank_of.emplace(pid, setup.rank);
   }
   return wait_for_all(std::move(rank_of));
 }
@@ -109,12 +109,12 @@ void add_processes(CLI::App& command, int& processes) {
 }
 
 int run_in_ranks(int processes, const Body& body) {
-  const auto place = train::place_of_environment();
-  if (!place) return report_error(place.error());
-  if (place->count > 1 && processes > 1) {
+  const auto setup = train::setup_of_environment();
+  if (!setup) return report_error(setup.error());
+  if (setup->count > 1 && processes > 1) {
     return report_error(invalid("--processes: torchrun has started the processes already"));
   }
-  return processes > 1 ? launch(processes, body) : run_rank(*place, body);
+  return processes > 1 ? launch(processes, body) : run_rank(*setup, body);
 }
 
 }  // namespace mc::learn

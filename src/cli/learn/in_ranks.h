@@ -20,7 +20,7 @@ void add_processes(CLI::App& command, int& processes);
 // Calls `body` in each rank and returns the exit code.  Only the first rank reports an error that
 // occurred in all ranks.  If a rank fails or is killed, the others are ended, and the parent
 // process reports a kill in one line. REQUIRES: this process has one thread.
-int run_in_ranks(int processes, const std::function<Status(const train::RankPlace&)>& body);
+int run_in_ranks(int processes, const std::function<Status(const train::RankSetup&)>& body);
 
 }  // namespace mc::learn
 

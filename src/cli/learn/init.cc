@@ -50,9 +50,8 @@ Result<model::Config> complete(const InitOptions& options, const model::Tokenize
   if (config.ffn == 0) config.ffn = (config.hidden * 8 / 3 + 31) / 32 * 32;
   const auto end = tokenizer.id_of(model::kTurnEnd);
   if (!end || !tokenizer.id_of(model::kTurnStart)) {
-    return Error{ErrorCode::kInvalidInput, options.tokenizer +
-                                               " has no <|im_start|> and <|im_end|>; " +
-                                               "tools/make_tokenizer.py makes one that has"};
+    return invalid(options.tokenizer + " has no <|im_start|> and <|im_end|>; " +
+                   "tools/make_tokenizer.py makes one that has");
   }
   config.ends = {*end};
   return model::parse_config(model::config_json(config));  // Parsing rejects invalid sizes.
@@ -61,7 +60,7 @@ Result<model::Config> complete(const InitOptions& options, const model::Tokenize
 Status init(const InitOptions& options) {
   std::error_code failure;
   if (std::filesystem::exists(options.out, failure)) {
-    return Error{ErrorCode::kInvalidInput, options.out + " is there already"};
+    return invalid(options.out + " is there already");
   }
   MC_TRY(std::string json, read_file(options.tokenizer, kTokenizerBytesMax), "init");
   MC_TRY(model::Tokenizer tokenizer, model::Tokenizer::parse(json), options.tokenizer);
@@ -99,10 +98,7 @@ void add_init(CLI::App& app, int& exit_code) {
   command->add_option("--ffn", config.ffn, "Width of the feed-forward (default: 8/3 of the width)");
   command->add_option("--positions", config.positions_max, "Longest text");
   command->add_flag("--untied", options->untied, "A head apart from the embedding");
-  command->callback([options, &exit_code] {
-    const Status status = init(*options);
-    exit_code = status ? kExitDone : report_error(status.error());
-  });
+  command->callback([options, &exit_code] { exit_code = code_of(init(*options)); });
 }
 
 }  // namespace mc::learn

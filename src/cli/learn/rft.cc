@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "cli/learn/commands.h"
+#include "cli/learn/computing.h"
 #include "cli/learn/judge_options.h"
 #include "cli/numbers.h"
 #include "loop/rft.h"

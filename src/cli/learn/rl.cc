@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cli/learn/commands.h"
+#include "cli/learn/computing.h"
 #include "cli/learn/judge_options.h"
 #include "cli/numbers.h"
 #include "loop/rl.h"
@@ -22,11 +23,6 @@ struct RlArguments {
   JudgeArguments judge;
   std::string delta = "0.05";
   std::string aggregation = "sequence";
-  std::string scale = "std";
-  std::string replay_shows = "failure";
-  std::string drift_mean = "absolute";
-  std::string reward_order = "verdicts";
-  std::string replay;
   std::string generate_dtype;
   std::optional<int64_t> pack_tokens;
   loop::EvalOptions eval;
@@ -42,7 +38,7 @@ Status read_delta(const std::string& text, loop::RlOptions& options) {
   }
   double delta = 0;
   if (!CLI::detail::lexical_cast(text, delta) || !std::isfinite(delta) || delta < 0) {
-    return Error{ErrorCode::kInvalidInput, "--delta " + text + ": a number or off"};
+    return invalid("--delta " + text + ": a number or off");
   }
   options.step.mirror_pop->delta = delta;
   return ok();
@@ -51,22 +47,15 @@ Status read_delta(const std::string& text, loop::RlOptions& options) {
 // Sets the rules of RL that the options name.
 Status read_rules(const RlArguments& arguments, loop::RlOptions& options) {
   MC_TRY_VOID(read_delta(arguments.delta, options), "rl");
-  if (options.step.mirror_pop && arguments.drift_mean == "signed") {
-    options.step.mirror_pop->mean = rl::DriftMean::kSigned;
-  }
   if (arguments.aggregation == "token") options.step.aggregation = rl::TokenMean{};
   if (arguments.aggregation == "dr-grpo") {
     options.step.aggregation = rl::DrGrpo{static_cast<double>(options.generate.tokens_max)};
   }
-  options.shuffles_rewards = arguments.reward_order == "shuffled";
-  options.replays_show_failure = arguments.replay_shows == "failure";
-  if (arguments.scale == "none") options.step.advantage.scale = rl::AdvantageScale::kNone;
   if (options.kl_end && options.step.beta == 0) {
-    return Error{ErrorCode::kInvalidInput,
-                 "--kl-end needs the KL to the first weights: give --beta above 0"};
+    return invalid("--kl-end needs the KL to the first weights: give --beta above 0");
   }
   if (options.overlong_tokens > options.generate.tokens_max) {
-    return Error{ErrorCode::kInvalidInput, "--overlong-tokens is beyond --max-tokens"};
+    return invalid("--overlong-tokens is beyond --max-tokens");
   }
   if (!arguments.eval.data.empty()) options.eval = arguments.eval;
   return ok();
@@ -75,7 +64,6 @@ Status read_rules(const RlArguments& arguments, loop::RlOptions& options) {
 Result<loop::RlResult> run(RlArguments& arguments) {
   loop::RlOptions& options = arguments.options;
   MC_TRY_VOID(read_rules(arguments, options), "rl");
-  if (!arguments.replay.empty()) options.replay = arguments.replay;
   MC_TRY(options.judge, judge_command(arguments.judge, options.seed), "rl");
   MC_TRY(const Target target, prepare(arguments.computing), "rl");
   options.policy.device = target.device;
@@ -155,18 +143,16 @@ void add_rule_options(CLI::App& command, RlArguments& arguments) {
       ->delimiter(',')
       ->check(cli::kNotNegative);
   command.add_option("--delta", arguments.delta, "MirrorPop: largest drift, or off");
-  command
-      .add_option(
-          "--drift-mean", arguments.drift_mean,
-          "MirrorPop: the mean of drift that --delta bounds, absolute or (to compare) signed")
-      ->check(cli::one_of({"absolute", "signed"}));
+  cli::add_choice(command, "--drift-mean", options.step.mirror_pop->mean,
+                  {{"absolute", rl::DriftMean::kAbsolute}, {"signed", rl::DriftMean::kSigned}},
+                  "MirrorPop: the mean of drift that --delta bounds, absolute or (to compare) "
+                  "signed");
   command.add_option("--bdr", options.retry.probability, "Probability that a prompt is a replay")
       ->check(cli::number_range(0.0, 1.0));
-  command
-      .add_option(
-          "--bdr-shows", arguments.replay_shows,
-          "What a replay's prompt has: the failure behind the task, or (to compare) the task")
-      ->check(cli::one_of({"failure", "task"}));
+  cli::add_choice(command, "--bdr-shows", options.replays_show_failure,
+                  {{"failure", true}, {"task", false}},
+                  "What a replay's prompt has: the failure behind the task, or (to compare) the "
+                  "task");
   command.add_option("--bdr-capacity", options.retry.capacity, "Failed tasks kept for replays")
       ->check(cli::kPositive);
   command.add_option("--beta", options.step.beta, "Weight of the KL; 0: no reference")
@@ -179,10 +165,9 @@ void add_rule_options(CLI::App& command, RlArguments& arguments) {
       .add_option("--aggregation", arguments.aggregation,
                   "Weights of tokens: sequence (mean of means), token (mean) or dr-grpo")
       ->check(cli::one_of({"sequence", "token", "dr-grpo"}));
-  command
-      .add_option("--advantage-scale", arguments.scale,
-                  "Advantages divided by the group's spread (std) or not (none, as Dr.GRPO)")
-      ->check(cli::one_of({"std", "none"}));
+  cli::add_choice(command, "--advantage-scale", options.step.advantage.scale,
+                  {{"std", rl::AdvantageScale::kStd}, {"none", rl::AdvantageScale::kNone}},
+                  "Advantages divided by the group's spread (std) or not (none, as Dr.GRPO)");
   command
       .add_option("--std-floor", options.step.advantage.std_floor,
                   "The spread of a group counts as at least this")
@@ -196,10 +181,9 @@ void add_score_options(CLI::App& command, RlArguments& arguments) {
       .add_option("--overlong-tokens", options.overlong_tokens,
                   "The reward falls by up to 1 over so many tokens before --max-tokens; 0: not")
       ->check(cli::kNotNegative);
-  command
-      .add_option("--reward-order", arguments.reward_order,
-                  "verdicts, or (to compare) shuffled within each group")
-      ->check(cli::one_of({"verdicts", "shuffled"}));
+  cli::add_choice(command, "--reward-order", options.shuffles_rewards,
+                  {{"verdicts", false}, {"shuffled", true}},
+                  "verdicts, or (to compare) shuffled within each group");
   rl::TrainingScoreOptions& score = options.score;
   command.add_option("--lambda", score.score.lambda, "Weight of the speed-up")
       ->check(cli::kNotNegative);
@@ -278,7 +262,7 @@ void add_rl(CLI::App& app, int& exit_code) {
       ->check(cli::kOutputFolder);
   command->add_option("--steps", options.steps, "Length of the run")->check(cli::kPositive);
   command->add_flag("--resume", options.resume, "Go on with the run in --out, if there is one");
-  command->add_option("--replay", arguments->replay,
+  command->add_option("--replay", options.replay,
                       "Take the episodes of this run's folder in place of new ones");
   command->add_option("--seed", options.seed, "Of prompts, answers and verdicts");
   add_rollout_options(*command, *arguments);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cli/learn/commands.h"
+#include "cli/learn/computing.h"
 #include "cli/learn/in_ranks.h"
 #include "cli/numbers.h"
 #include "train/sft.h"
@@ -54,16 +55,16 @@ void report(const train::SftOptions& options, const train::SftResult& result) {
   }
 }
 
-Status run(train::SftOptions options, const Computing& computing, const train::RankPlace& place) {
+Status run(train::SftOptions options, const Computing& computing, const train::RankSetup& setup) {
   if (options.steps && options.minutes) {
-    return Error{ErrorCode::kInvalidInput, "--steps and --minutes: give one of them"};
+    return invalid("--steps and --minutes: give one of them");
   }
-  MC_TRY(const Target target, prepare(computing, place), "sft");
+  MC_TRY(const Target target, prepare(computing, setup), "sft");
   options.device = target.device;
   options.dtype = target.dtype;
   options.workers = static_cast<size_t>(target.workers);
-  options.place = place;
-  const bool is_first = place.rank == 0;
+  options.rank = setup;
+  const bool is_first = setup.rank == 0;
   std::optional<train::SftResult> result;
   {
     LiveLine line;
@@ -146,8 +147,8 @@ void add_sft(CLI::App& app, int& exit_code) {
   auto processes = std::make_shared<int>(1);
   add_processes(*command, *processes);
   command->callback([options, computing, processes, &exit_code] {
-    exit_code = run_in_ranks(*processes, [&](const train::RankPlace& place) {
-      return run(*options, *computing, place);
+    exit_code = run_in_ranks(*processes, [&](const train::RankSetup& setup) {
+      return run(*options, *computing, setup);
     });
   });
 }

@@ -68,10 +68,7 @@ void add_tokenize(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
       "tokenize", "Read strings or lists of messages (JSON, one a line), print their tokens");
   command->add_option("--tokenizer", *path, "A tokenizer.json, or a model folder")->required();
-  command->callback([path, &exit_code] {
-    const Status status = tokenize(*path);
-    exit_code = status ? kExitDone : report_error(status.error());
-  });
+  command->callback([path, &exit_code] { exit_code = code_of(tokenize(*path)); });
 }
 
 }  // namespace mc::learn

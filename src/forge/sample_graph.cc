@@ -3,7 +3,7 @@
 // A graph grows forward.  Its focus is a family, of which it always contains an operator.  A node
 // mostly takes the newest value; sometimes it takes an older one, which creates a branch, and a
 // binary operator joins two values.  The values that no node uses at the end are the results.
-#include "forge/draw.h"
+#include "forge/sample_graph.h"
 
 #include <algorithm>
 #include <cmath>
@@ -27,10 +27,10 @@ constexpr std::string_view kInteger = "integer";  // The family of integer opera
 // The maximum number of operators before the gradient is taken.
 constexpr int kBackwardDepthMax = 3;
 
-class Drawing {
+class GraphSampler {
  public:
-  Drawing(const std::vector<Operator>& operators, uint64_t seed, uint64_t number,
-          const DrawOptions& options)
+  GraphSampler(const std::vector<Operator>& operators, uint64_t seed, uint64_t number,
+               const GraphOptions& options)
       : operators_(operators), options_(options), draft_(seed, number) {
     for (const Operator& op : operators_) {
       if (allows(op)) allowed_.push_back(&op);
@@ -366,7 +366,7 @@ class Drawing {
 
   // Constant after construction.
   const std::vector<Operator>& operators_;
-  const DrawOptions& options_;
+  const GraphOptions& options_;
   std::vector<const Operator*> allowed_;
 
   Draft draft_;
@@ -376,9 +376,9 @@ class Drawing {
 
 }  // namespace
 
-std::optional<TaskGraph> draw_graph(const std::vector<Operator>& operators, uint64_t seed,
-                                    uint64_t number, const DrawOptions& options) {
-  return Drawing(operators, seed, number, options).run();
+std::optional<TaskGraph> sample_graph(const std::vector<Operator>& operators, uint64_t seed,
+                                      uint64_t number, const GraphOptions& options) {
+  return GraphSampler(operators, seed, number, options).run();
 }
 
 }  // namespace mc::forge

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "musify/properties.h"
+#include "musify/testing/port_properties.h"
 
 #include <algorithm>
 #include <cstddef>

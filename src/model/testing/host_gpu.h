@@ -2,8 +2,8 @@
 //
 // An environment in which the tests run gpu_kernels.cu on the host: each thread of a block is a
 // context (ucontext); the contexts run one at a time and switch at barriers.
-#ifndef MC_MODEL_TEST_GPU_H_
-#define MC_MODEL_TEST_GPU_H_
+#ifndef MC_MODEL_TESTING_HOST_GPU_H_
+#define MC_MODEL_TESTING_HOST_GPU_H_
 
 #include <array>
 #include <cmath>
@@ -186,4 +186,4 @@ inline int atomicMin(int* to, int value) {
   return before;
 }
 
-#endif  // MC_MODEL_TEST_GPU_H_
+#endif  // MC_MODEL_TESTING_HOST_GPU_H_

@@ -3,8 +3,8 @@
 // Draws task graphs.  The interpreter computes each value at small sizes as soon as it is drawn.
 // An operator that leaves its domain, changes nothing or makes all values equal is drawn again;
 // after kDrawsMax draws the graph is discarded.
-#ifndef MC_FORGE_DRAW_H_
-#define MC_FORGE_DRAW_H_
+#ifndef MC_FORGE_SAMPLE_GRAPH_H_
+#define MC_FORGE_SAMPLE_GRAPH_H_
 
 #include <cstdint>
 #include <optional>
@@ -15,7 +15,7 @@
 
 namespace mc::forge {
 
-struct DrawOptions {
+struct GraphOptions {
   std::set<std::string> families = {"elementwise", "reduction"};
   Style style = Style::kCompact;
   std::set<std::string> operators;  // The names of the allowed operators; empty: all.
@@ -27,9 +27,9 @@ struct DrawOptions {
 
 // The task `number` of `seed`; the result depends only on the arguments.  Empty if no valid graph
 // was found.
-std::optional<TaskGraph> draw_graph(const std::vector<Operator>& operators, uint64_t seed,
-                                    uint64_t number, const DrawOptions& options);
+std::optional<TaskGraph> sample_graph(const std::vector<Operator>& operators, uint64_t seed,
+                                      uint64_t number, const GraphOptions& options);
 
 }  // namespace mc::forge
 
-#endif  // MC_FORGE_DRAW_H_
+#endif  // MC_FORGE_SAMPLE_GRAPH_H_

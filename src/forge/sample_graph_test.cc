@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "forge/draw.h"
+#include "forge/sample_graph.h"
 
 #include <algorithm>
 #include <regex>
@@ -32,16 +32,16 @@ const Library& library() {
   return kLibrary;
 }
 
-DrawOptions all_families(Style style, int depth = 4) {
-  DrawOptions options;
+GraphOptions all_families(Style style, int depth = 4) {
+  GraphOptions options;
   options.families = library().families();
   options.style = style;
   options.depth = depth;
   return options;
 }
 
-std::optional<TaskGraph> drawn(uint64_t number, const DrawOptions& options) {
-  return draw_graph(library().operators, kSeed, number, options);
+std::optional<TaskGraph> drawn(uint64_t number, const GraphOptions& options) {
+  return sample_graph(library().operators, kSeed, number, options);
 }
 
 const std::vector<TaskGraph>& graphs() {
@@ -49,7 +49,7 @@ const std::vector<TaskGraph>& graphs() {
     std::vector<TaskGraph> found;
     for (uint64_t i = 0; i < kTasks; ++i) {
       const int depth = i % 2 == 0 ? 4 : 8;
-      DrawOptions options = all_families(Style::kFull, depth);
+      GraphOptions options = all_families(Style::kFull, depth);
       options.types = {Type::kFloat32, Type::kFloat16, Type::kBfloat16};
       options.views_share = 0.2;
       if (auto graph = drawn(i, options)) {
@@ -92,7 +92,7 @@ TEST(RenderModule, WritesADerivedSizeInTheConstructorByItsArguments) {
 }
 
 TEST(DrawGraph, GivesTheSameTaskForTheSameNumberInAnyOrder) {
-  const DrawOptions options = all_families(Style::kFull);
+  const GraphOptions options = all_families(Style::kFull);
   const auto alone = drawn(123, options);
   ASSERT_TRUE(alone);
   for (uint64_t i = 0; i < 5; ++i) drawn(i, options);
@@ -112,7 +112,7 @@ TEST(DrawGraph, HasBranchesAndSeveralResults) {
 }
 
 TEST(DrawGraph, KeepsToTheRequestedDepthFamiliesAndOperators) {
-  DrawOptions options;
+  GraphOptions options;
   options.families = {"elementwise", "reduction"};
   options.operators = {"relu", "tanh", "sum"};
   options.depth = 2;
@@ -127,7 +127,7 @@ TEST(DrawGraph, KeepsToTheRequestedDepthFamiliesAndOperators) {
 }
 
 TEST(DrawGraph, DrawsAllDepthsFromFewOperators) {
-  DrawOptions options;
+  GraphOptions options;
   options.families = {"elementwise"};
   options.operators = {"relu", "abs", "neg", "square"};
   std::map<int, int> depths;
@@ -274,7 +274,7 @@ TEST(Solutions, SplitNoRowThatIsShorterThanItsParts) {
 
 TEST(Solutions, DeclareANameOnceInAScope) {
   for (uint64_t i = 0; i < 60; ++i) {
-    const auto graph = draw_graph(library().operators, 11, i, all_families(Style::kFull, 5));
+    const auto graph = sample_graph(library().operators, 11, i, all_families(Style::kFull, 5));
     if (!graph) continue;
     for (const Solution& solution : all_solutions_of(*graph, library().kernels)) {
       EXPECT_THAT(declared_twice(solution.cuda), IsEmpty()) << solution.cuda;
@@ -310,7 +310,7 @@ TEST(Bugs, CanBeCombined) {
 }
 
 TEST(Interpreter, ComputesASumByHand) {
-  DrawOptions options;
+  GraphOptions options;
   options.families = {"reduction"};
   options.operators = {"sum"};
   options.depth = 1;
@@ -338,9 +338,9 @@ TEST(Plans, NameTheKernelAndARejectedPlan) {
 // Compact solutions are written for small models; full ones resemble code by people.
 TEST(Solutions, InFullStyleAreMostlyOptimizedWithNamesStreamAndChecks) {
   int num_kernels = 0, num_baselines = 0;
-  const DrawOptions options = all_families(Style::kFull);
+  const GraphOptions options = all_families(Style::kFull);
   for (uint64_t i = 0; i < 30; ++i) {
-    const auto graph = draw_graph(library().operators, 7, i, options);
+    const auto graph = sample_graph(library().operators, 7, i, options);
     if (!graph) continue;
     for (const Solution& solution : solutions_of(*graph, library().kernels)) {
       EXPECT_THAT(solution.cuda, AllOf(HasSubstr("getCurrentCUDAStream"), HasSubstr(", stream>>>("),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "forge/misread.h"
+#include "forge/operator_mutation.h"
 
 #include <algorithm>
 #include <cmath>
@@ -17,11 +17,11 @@
 namespace mc::forge {
 namespace {
 
-constexpr int kMisreadingsDrawnMax = 12;  // The maximum number of draws of one misreading.
+constexpr int kTriesMax = 12;  // The maximum number of tries of one operator mutation.
 // The minimum difference of some element, relative to its size.
 constexpr double kDifferenceMin = 0.01;
 
-struct Misreading {
+struct MutatedGraph {
   TaskGraph graph;  // The graph that the kernels compute instead.
   std::string kind, cause, fix;
 };
@@ -56,15 +56,15 @@ bool may_replace(const Node& node, const Operator& other) {
                         other.forms.at(static_cast<size_t>(node.form - node.op->forms.data())));
 }
 
-std::optional<Misreading> replaced(const TaskGraph& graph, size_t i,
-                                   const std::vector<Operator>& operators, Random& random) {
+std::optional<MutatedGraph> replaced(const TaskGraph& graph, size_t i,
+                                     const std::vector<Operator>& operators, Random& random) {
   const Node& node = graph.nodes[i];
   std::vector<const Operator*> others;
   for (const Operator& other : operators) {
     if (may_replace(node, other)) others.push_back(&other);
   }
   if (others.empty()) return std::nullopt;
-  Misreading made{graph, "wrong_operation", "", ""};
+  MutatedGraph made{graph, "wrong_operation", "", ""};
   Node& changed = made.graph.nodes[i];
   const auto form = static_cast<size_t>(node.form - node.op->forms.data());
   changed.op = random.pick(others);
@@ -81,7 +81,7 @@ std::optional<Misreading> replaced(const TaskGraph& graph, size_t i,
   return made;
 }
 
-std::optional<Misreading> left_out(const TaskGraph& graph, size_t i) {
+std::optional<MutatedGraph> left_out(const TaskGraph& graph, size_t i) {
   MC_CHECK(!graph.nodes.at(i).operands.empty());
   const Node node = graph.nodes[i];
   const int operand = node.operands.front();
@@ -89,7 +89,7 @@ std::optional<Misreading> left_out(const TaskGraph& graph, size_t i) {
   const bool is_result = std::ranges::find(graph.outputs, node.output) != graph.outputs.end();
   if (before.dims != after.dims || before.type != after.type) return std::nullopt;
   if (is_result && before.origin != Origin::kNode) return std::nullopt;
-  Misreading made{graph, "missing_operation", "", ""};
+  MutatedGraph made{graph, "missing_operation", "", ""};
   made.graph.nodes.erase(made.graph.nodes.begin() + static_cast<std::ptrdiff_t>(i));
   for (Node& other : made.graph.nodes) {
     std::ranges::replace(other.operands, node.output, operand);
@@ -101,7 +101,7 @@ std::optional<Misreading> left_out(const TaskGraph& graph, size_t i) {
 }
 
 // Exchanges the operator of this node with that of the next; each node keeps its other operands.
-std::optional<Misreading> exchanged(const TaskGraph& graph, size_t i) {
+std::optional<MutatedGraph> exchanged(const TaskGraph& graph, size_t i) {
   if (i + 1 >= graph.nodes.size()) return std::nullopt;
   const Node &one = graph.nodes[i], &next = graph.nodes[i + 1];
   const bool follows = next.operands.front() == one.output && graph.num_uses(one.output) == 1;
@@ -114,7 +114,7 @@ std::optional<Misreading> exchanged(const TaskGraph& graph, size_t i) {
   for (size_t k = 1; k < next.operands.size(); ++k) {
     if (next.operands[k] == one.output) return std::nullopt;
   }
-  Misreading made{graph, "operations_in_wrong_order", "", ""};
+  MutatedGraph made{graph, "operations_in_wrong_order", "", ""};
   Node &first = made.graph.nodes[i], &second = made.graph.nodes[i + 1];
   std::swap(first, second);
   std::swap(first.output, second.output);
@@ -202,8 +202,8 @@ Bug edit_of(const std::string& before, const std::string& after) {
   return bug;
 }
 
-std::optional<Misreading> drawn(const TaskGraph& graph, const std::vector<Operator>& operators,
-                                Random& random) {
+std::optional<MutatedGraph> drawn(const TaskGraph& graph, const std::vector<Operator>& operators,
+                                  Random& random) {
   const auto i = static_cast<size_t>(random.below(static_cast<int>(graph.nodes.size())));
   const double kind = random.unit();
   if (kind < 0.5) return replaced(graph, i, operators, random);
@@ -212,12 +212,12 @@ std::optional<Misreading> drawn(const TaskGraph& graph, const std::vector<Operat
 
 }  // namespace
 
-std::optional<Bug> misreading_of(const TaskGraph& graph, const Solution& solution,
-                                 const TemplateLibrary& library,
-                                 const std::vector<Operator>& operators, Random& random) {
+std::optional<Bug> operator_mutation_of(const TaskGraph& graph, const Solution& solution,
+                                        const TemplateLibrary& library,
+                                        const std::vector<Operator>& operators, Random& random) {
   if (graph.gradient || graph.nodes.empty()) return std::nullopt;
-  for (int tries = 0; tries < kMisreadingsDrawnMax; ++tries) {
-    const std::optional<Misreading> made = drawn(graph, operators, random);
+  for (int tries = 0; tries < kTriesMax; ++tries) {
+    const std::optional<MutatedGraph> made = drawn(graph, operators, random);
     if (!made || made->graph.nodes.empty() || !is_telling(graph, made->graph)) continue;
     const std::optional<std::string> cuda = cuda_of(graph, made->graph, solution, library);
     if (!cuda || *cuda == solution.cuda) continue;

@@ -2,8 +2,8 @@
 //
 // Simple reference implementations of the operators and of the decoder, for PyTorch's autograd; the
 // tests compare our implementations with them.  Random tensors are determined by a seed.
-#ifndef MC_MODEL_TEST_TWINS_H_
-#define MC_MODEL_TEST_TWINS_H_
+#ifndef MC_MODEL_TESTING_REFERENCE_H_
+#define MC_MODEL_TESTING_REFERENCE_H_
 
 #include <cstdint>
 #include <vector>
@@ -12,7 +12,7 @@
 
 #include "model/decoder.h"
 
-namespace mc::model::twins {
+namespace mc::model::reference {
 
 at::Tensor random(std::vector<int64_t> shape, uint64_t seed, at::ScalarType type = at::kDouble);
 // A leaf tensor with requires_grad.
@@ -32,6 +32,6 @@ at::Tensor loss(const Parameters& weights, const std::vector<int32_t>& tokens, i
 // The largest absolute difference, relative to the largest absolute value in `expected`.
 double distance(const at::Tensor& got, const at::Tensor& expected);
 
-}  // namespace mc::model::twins
+}  // namespace mc::model::reference
 
-#endif  // MC_MODEL_TEST_TWINS_H_
+#endif  // MC_MODEL_TESTING_REFERENCE_H_

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compares the fast implementations of training and generation with the generic ones, on random
-// weights and tokens, and prints a line of JSON for each figure.
+// A program that compares the native implementations of training and generation with the generic
+// ones, on random weights and tokens, and prints a line of JSON for each figure:
+//
+//   build/dev/bin/learn_device_check --shape 135m --device cuda
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -19,7 +21,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "cli/learn/commands.h"
+#include "cli/learn/computing.h"
 #include "cli/numbers.h"
 #include "loop/policy.h"
 #include "model/decoder.h"
@@ -259,20 +261,21 @@ class Check {
 };
 
 }  // namespace
-
-void add_check(CLI::App& app, int& exit_code) {
-  auto shape = std::make_shared<std::string>("135m");
-  auto computing = std::make_shared<Computing>();
-  CLI::App* command =
-      app.add_subcommand("check", "Compare the fast paths with the plain ones on random weights");
-  command->add_option("--shape", *shape, "SmolLM2 135M, Qwen3 0.6B or 1.7B, or a tiny one")
-      ->check(cli::one_of({"tiny", "135m", "0.6b", "1.7b"}));
-  add_computing(*command, *computing);
-  command->callback([shape, computing, &exit_code] {
-    const Result<Target> target = prepare(*computing);
-    if (target) Check(*shape, *target).run();
-    exit_code = target ? kExitDone : report_error(target.error());
-  });
-}
-
 }  // namespace mc::learn
+
+int main(int argc, char** argv) {
+  CLI::App app{"Compares the native forms with the generic ones on random weights"};
+  std::string shape = "135m";
+  mc::learn::Computing computing;
+  app.add_option("--shape", shape, "SmolLM2 135M, Qwen3 0.6B or 1.7B, or a tiny one")
+      ->check(mc::cli::one_of({"tiny", "135m", "0.6b", "1.7b"}));
+  mc::learn::add_computing(app, computing);
+  CLI11_PARSE(app, argc, argv);
+  const mc::Result<mc::learn::Target> target = mc::learn::prepare(computing);
+  if (!target) {
+    fmt::print(stderr, "{}\n", target.error().message);
+    return 1;
+  }
+  mc::learn::Check(shape, *target).run();
+  return 0;
+}

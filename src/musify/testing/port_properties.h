@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Properties of every port: the oracle of the fuzz target and of the property tests.
-#ifndef MC_MUSIFY_PROPERTIES_H_
-#define MC_MUSIFY_PROPERTIES_H_
+#ifndef MC_MUSIFY_TESTING_PORT_PROPERTIES_H_
+#define MC_MUSIFY_TESTING_PORT_PROPERTIES_H_
 
 #include <string_view>
 
@@ -17,4 +17,4 @@ void check_properties(std::string_view text, const Rules& rules);
 
 }  // namespace mc::musify
 
-#endif  // MC_MUSIFY_PROPERTIES_H_
+#endif  // MC_MUSIFY_TESTING_PORT_PROPERTIES_H_

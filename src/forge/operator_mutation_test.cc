@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "forge/misread.h"
+#include "forge/operator_mutation.h"
 
 #include <map>
 
 #include <gmock/gmock.h>
 
-#include "forge/draw.h"
 #include "forge/library.h"
+#include "forge/sample_graph.h"
 
 namespace mc::forge {
 namespace {
@@ -21,47 +21,47 @@ const Library& library() {
 }
 
 std::optional<TaskGraph> drawn(uint64_t number, std::set<std::string> families) {
-  DrawOptions options;
+  GraphOptions options;
   options.families = std::move(families);
-  return draw_graph(library().operators, 17, number, options);
+  return sample_graph(library().operators, 17, number, options);
 }
 
-struct Misread {
+struct MutatedKernel {
   std::string before, after;
   Bug bug;
 };
 
-std::optional<Misread> misread(const TaskGraph& graph, uint64_t seed) {
+std::optional<MutatedKernel> mutation(const TaskGraph& graph, uint64_t seed) {
   const Solution solution = solutions_of(graph, library().kernels).front();
   Random random(seed, "misread", graph.number);
-  auto bug = misreading_of(graph, solution, library().kernels, library().operators, random);
+  auto bug = operator_mutation_of(graph, solution, library().kernels, library().operators, random);
   if (!bug) return std::nullopt;
-  return Misread{solution.cuda, with_bugs(solution, {*bug}), *bug};
+  return MutatedKernel{solution.cuda, with_bugs(solution, {*bug}), *bug};
 }
 
-TEST(Misread, MostTasksHaveOneAndAllKindsOccur) {
+TEST(OperatorMutation, MostTasksHaveOneAndAllKindsOccur) {
   std::map<std::string, int> kinds;
-  int num_graphs = 0, num_misread = 0;
+  int num_graphs = 0, num_mutations = 0;
   for (uint64_t i = 0; i < kTasks; ++i) {
     const auto graph = drawn(i, {"elementwise", "reduction", "softmax", "normalisation"});
     if (!graph) continue;
     ++num_graphs;
-    const auto found = misread(*graph, i);
+    const auto found = mutation(*graph, i);
     if (!found) continue;
-    ++num_misread;
+    ++num_mutations;
     ++kinds[found->bug.kind];
   }
-  EXPECT_GE(num_misread, num_graphs * 3 / 4);
+  EXPECT_GE(num_mutations, num_graphs * 3 / 4);
   EXPECT_GT(kinds["wrong_operation"], 0);
   EXPECT_GT(kinds["missing_operation"], 0);
   EXPECT_GT(kinds["operations_in_wrong_order"], 0);
   EXPECT_EQ(kinds.size(), 3u);
 }
 
-TEST(Misread, GivesAKernelWithTheSameTensors) {
+TEST(OperatorMutation, GivesAKernelWithTheSameTensors) {
   for (uint64_t i = 0; i < kTasks; ++i) {
     const auto graph = drawn(i, {"elementwise", "reduction", "matmul"});
-    const auto found = graph ? misread(*graph, i) : std::nullopt;
+    const auto found = graph ? mutation(*graph, i) : std::nullopt;
     if (!found) continue;
     EXPECT_NE(found->after, found->before);
     EXPECT_EQ(signature_of(found->after), signature_of(found->before));
@@ -71,38 +71,38 @@ TEST(Misread, GivesAKernelWithTheSameTensors) {
 }
 
 // A name from the changed graph would reveal the bug.
-TEST(Misread, KeepsTheNamesOfTheTasksOwnOperators) {
-  int num_misread = 0;
+TEST(OperatorMutation, KeepsTheNamesOfTheTasksOwnOperators) {
+  int num_mutations = 0;
   for (uint64_t i = 0; i < kTasks; ++i) {
     auto graph = drawn(i, {"elementwise", "reduction", "softmax"});
     if (!graph) continue;
     graph->style = Style::kFull;
-    const auto found = misread(*graph, i);
+    const auto found = mutation(*graph, i);
     if (!found) continue;
-    ++num_misread;
+    ++num_mutations;
     EXPECT_EQ(function_of(found->after), function_of(found->before));
     const size_t kernel = found->before.find("__global__");
     const size_t size = found->before.find('(', kernel) - kernel;
     EXPECT_NE(found->after.find(found->before.substr(kernel, size)), std::string::npos);
   }
-  EXPECT_GT(num_misread, 5);
+  EXPECT_GT(num_mutations, 5);
 }
 
-TEST(Misread, IsDeterminedByItsSeed) {
+TEST(OperatorMutation, IsDeterminedByItsSeed) {
   const auto graph = drawn(3, {"elementwise"});
   ASSERT_TRUE(graph);
-  const auto one = misread(*graph, 5), same = misread(*graph, 5);
+  const auto one = mutation(*graph, 5), same = mutation(*graph, 5);
   ASSERT_TRUE(one && same);
   EXPECT_EQ(one->after, same->after);
 }
 
-TEST(Misread, HasNoResultForGradients) {
+TEST(OperatorMutation, HasNoResultForGradients) {
   int num_graphs = 0;
   for (uint64_t i = 0; i < 8; ++i) {
     const auto graph = drawn(i, {"backward"});
     if (!graph) continue;
     ++num_graphs;
-    EXPECT_FALSE(misread(*graph, i));
+    EXPECT_FALSE(mutation(*graph, i));
   }
   EXPECT_GT(num_graphs, 0);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/test_twins.h"
+#include "model/testing/reference.h"
 
 #include <cmath>
 #include <limits>
@@ -19,7 +19,7 @@
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/tensor.h>
 
-namespace mc::model::twins {
+namespace mc::model::reference {
 namespace {
 
 at::Tensor ids(const std::vector<int32_t>& tokens, size_t begin, size_t end) {
@@ -112,4 +112,4 @@ double distance(const at::Tensor& got, const at::Tensor& expected) {
          std::max(largest, 1e-300);
 }
 
-}  // namespace mc::model::twins
+}  // namespace mc::model::reference
