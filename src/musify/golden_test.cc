@@ -15,7 +15,7 @@
 
 #include "core/file.h"
 #include "core/hash.h"
-#include "lex/random_text.h"
+#include "lex/testing/random_text.h"
 #include "musify/port.h"
 #include "musify/rules.h"
 
