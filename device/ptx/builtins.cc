@@ -157,6 +157,7 @@ class Builtin {
     Result<uint64_t> address = block_.launch->memory->allocate(size, "malloc");
     if (!address) return 0;
     left -= static_cast<int64_t>(size) + 512;
+    block_.launch->memory->find(*address)->is_heap = true;
     forget_accesses(*address, size);
     return *address;
   }
@@ -173,7 +174,7 @@ class Builtin {
     const uint64_t address = argument(0);
     const Allocation* allocation = block_.launch->memory->find(address);
     if (address == 0) return 0;
-    if (allocation == nullptr || allocation->begin != address || allocation->name != "malloc") {
+    if (allocation == nullptr || allocation->begin != address || !allocation->is_heap) {
       report(block_, warp_, step_, FindingKind::kBadCall, thread_,
              "free of an address that malloc did not give");
       return 0;

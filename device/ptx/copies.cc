@@ -143,6 +143,7 @@ const Step* load_matrix(Warp& base, const Step* s) {
   if (all != kAllLanes) {
     report(*w.block, w, s, FindingKind::kShuffleSource, w.thread(lowest(all)),
            "lanes of the warp are missing");
+    return w.block->stopped ? stop_warp(w) : s + 1;  // Addresses of missing lanes mean nothing.
   }
   w.set(rows);
   Near near;
@@ -175,6 +176,7 @@ const Step* store_matrix(Warp& base, const Step* s) {
   if (all != kAllLanes) {
     report(*w.block, w, s, FindingKind::kShuffleSource, w.thread(lowest(all)),
            "lanes of the warp are missing");
+    return w.block->stopped ? stop_warp(w) : s + 1;  // Addresses of missing lanes mean nothing.
   }
   alignas(32) uint16_t rows[kLanes][8];
   for (int k = 0; k < count; ++k) {

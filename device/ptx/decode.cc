@@ -108,7 +108,7 @@ class SharedLayout {
   void put(const Variable& one, const std::string& key) {
     if (at_ > kSharedBytesMax) return;
     const int64_t align = std::max<int64_t>(one.align, 4);
-    if (at_ > 0) at_ += kSharedGap;
+    if (!builder_.program.shared_arrays.empty()) at_ += kSharedGap;  // An array may have no bytes.
     at_ = (at_ + align - 1) / align * align;
     const uint32_t begin = static_cast<uint32_t>(at_);
     at_ += one.bytes;

@@ -183,7 +183,7 @@ void Decoder::barrier(const Instruction& one) {
   }
   const bool reduces = one.has("red");
   const size_t first = reduces ? 1 : 0, last = one.operands.size() - (reduces ? 1 : 0);
-  if (last <= first && !one.operands.empty()) return fail("an operand is missing");
+  if (reduces && one.operands.size() < 3) return fail("an operand is missing");
   const bool counts = last > first + 1;
   Step step = {.b = counts ? source(one, first + 1, 4) : 0,
                .c = one.operands.empty() ? zeros_ : source(one, first, 4),

@@ -129,6 +129,7 @@ void Decoder::access(const Instruction& one, size_t data, size_t memory) {
 }
 
 bool Decoder::is_unread(const Instruction& one) const {
+  if (one.operands.empty()) return false;
   const Operand& to = one.operands[0];
   const bool is_register = one.opcode == "atom" && to.kind == Operand::Kind::kRegister;
   return !is_register || lives_[static_cast<size_t>(to.id)].reads == 0;

@@ -400,7 +400,9 @@ Result<uint64_t> Device::variable(ModuleId module, std::string_view name) const 
 Result<size_t> Device::variable_bytes(ModuleId module, std::string_view name) const {
   MC_TRY(const uint64_t address, variable(module, name), "variable");
   const Allocation* allocation = impl_->memory->find_before(address);
-  MC_CHECK(allocation != nullptr && allocation->begin == address);
+  if (allocation == nullptr || allocation->begin != address) {
+    return Error{ErrorCode::kNotFound, "the variable " + std::string(name) + " was released"};
+  }
   return static_cast<size_t>(allocation->end - allocation->begin);
 }
 
@@ -596,23 +598,28 @@ TouchedBytes Device::Impl::touched_by(const Launch& launch) const {
   return touched;
 }
 
-// A launch whose blocks communicate, or that calls malloc, cannot be undone.
+// True if kernels of the module may allocate or release memory, which cannot be undone.
+bool has_heap(const Module& module) {
+  return module.find_function("malloc") != nullptr || module.find_function("free") != nullptr;
+}
+
+// A launch whose blocks communicate, or that uses the heap, cannot be undone.
 bool Device::Impl::may_recheck(const LaunchOptions& given, const Launch& launch) const {
   const Program& program = *launch.program;
   if (program.blocks_communicate || !given.checks_races) return false;
   if (is_in_python(program)) return true;
   if (program.shared_bytes + launch.shared_dynamic == 0) return false;
-  if (program.module->find_function("malloc") != nullptr) return false;
+  if (has_heap(*program.module)) return false;
   uint64_t bytes = 0;
   for (const auto& [begin, allocation] : memory->allocations()) bytes += allocation.end - begin;
   return bytes <= kFollowedBytesMax;
 }
 
 // A launch is undone only if its kernel may read unwritten memory: in its first launch, and after
-// an earlier launch did. A kernel's malloc cannot be undone.
+// an earlier launch did.
 bool Device::Impl::may_follow(const LaunchOptions& given, const Program& program) const {
   if (!given.checks_races || reads_written.contains(&program)) return false;
-  if (program.module->find_function("malloc") != nullptr) return false;
+  if (has_heap(*program.module)) return false;
   uint64_t bytes = 0;
   bool has_unwritten = false;
   for (const auto& [begin, allocation] : memory->allocations()) {
@@ -655,7 +662,7 @@ void Device::Impl::follow(Launch& launch, const LaunchOptions& given, UnwrittenR
       for (const Extent& bytes : first.differences(other)) {
         unwritten->add_followers(bytes, site.first);
         const Allocation* allocation = memory->find(bytes.begin);
-        MC_CHECK(allocation != nullptr);  // Kernels write to allocations alone.
+        if (allocation == nullptr) continue;
         allocation->has_unwritten = true;
       }
     }

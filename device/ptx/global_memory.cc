@@ -178,7 +178,6 @@ Result<std::unique_ptr<ShadowMemory>> ShadowMemory::create(size_t memory_bytes) 
 }
 
 void ShadowMemory::begin_launch() {
-  MC_CHECK(now_ + 1 >= launch_since_);  // The clock has not wrapped around.
   if (now_ > kTimesFull) {
     lines_.clear();
     now_ = 0;

@@ -23,6 +23,7 @@ namespace mc::ptx {
 struct Allocation {
   uint64_t begin = 0, end = 0;
   std::string name;
+  mutable bool is_heap = false;        // A kernel's malloc gave it.
   mutable uint8_t origins = 0;         // Bits of Origin.
   mutable bool is_written = false;     // A kernel wrote to it in this launch.
   mutable bool has_unwritten = false;  // Some of its bytes are unwritten: unwritten.h.

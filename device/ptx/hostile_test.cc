@@ -380,6 +380,35 @@ TEST_F(HostileKernels, OfLongNamesHaveShortMessages) {
   expect_refusal(path, "path");
 }
 
+TEST_F(HostileKernels, WithoutOperandsAreRefused) {
+  expect_refusal(kernel("atom.global.add.u32;"), "operand");
+  expect_refusal(kernel("bar.red.popc.u32;"), "operand");
+}
+
+TEST_F(HostileKernels, MayHaveSharedArraysWithoutBytes) {
+  EXPECT_TRUE(run(kernel(".shared .align 4 .b8 a[0]; .shared .align 4 .b8 b[4];")).is_complete);
+}
+
+TEST_F(HostileKernels, ThatLoadAMatrixWithoutAllLanesAreReported) {
+  const std::string body =
+      ".shared .align 16 .b8 s[512]; mov.u32 %r1, %laneid;\n.loc 1 7 1\n"
+      "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r2}, [%r1];";
+  const LaunchReport report = run(kernel(body), 1);
+  ASSERT_THAT(report.findings, SizeIs(1U));
+  EXPECT_THAT(describe(report.findings[0]), HasSubstr("lanes of the warp are missing"));
+}
+
+// A variable's name does not make it memory of the heap.
+TEST_F(HostileKernels, ThatFreeAVariableAreEnded) {
+  const std::string declarations =
+      ".extern .func free(.param .b64 p);\n.visible .global .align 8 .b8 malloc[64];\n";
+  const std::string body =
+      "{ .param .b64 q; mov.u64 %l1, malloc; st.param.b64 [q], %l1;\n.loc 1 7 1\n"
+      "call free, (q); }";
+  expect_end(run(kernel(body, declarations)), FindingKind::kBadCall, "free");
+  EXPECT_TRUE(device_->variable_bytes(module_, "malloc"));
+}
+
 TEST_F(HostileKernels, WithOperandsOfOtherWidthsAreRefused) {
   const char* bodies[] = {
       ".reg .b128 %q<3>; selp.b128 _, %q1, %q1, %p1;",

@@ -76,7 +76,7 @@ TEST(Library, RejectsAFolderWithoutOperators) {
 TEST(RenderModule, WritesADerivedSizeInTheConstructorByItsArguments) {
   int num_derived = 0;
   for (uint64_t i = 0; i < 1000; ++i) {
-    const auto graph = draw_graph(library().operators, 1, i, all_families(Style::kFull));
+    const auto graph = sample_graph(library().operators, 1, i, all_families(Style::kFull));
     if (!graph) continue;
     const std::string text = render_module(*graph);
     const size_t begin = text.find("def __init__"), end = text.find("def forward");
