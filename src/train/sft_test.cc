@@ -106,6 +106,8 @@ TEST_F(Sft, AStepIsWhatTheOptionsSay) {
   }
   EXPECT_EQ(result.tokens, tokens);
   EXPECT_EQ(result.elapsed_s, elapsed_s);
+  EXPECT_EQ(steps.front().metrics.epoch, 0);
+  EXPECT_GT(steps.back().metrics.epoch, 0);  // The data have some 220 tokens.
   EXPECT_EQ(result.loss, steps.back().metrics.loss);
   EXPECT_NEAR(steps[0].metrics.loss, std::log(258.0), 0.4);  // Random weights know nothing.
   EXPECT_LT(result.loss, 0.97 * steps[0].metrics.loss);
