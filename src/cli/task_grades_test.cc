@@ -17,7 +17,6 @@ TEST(TaskGrades, AWeaknessOfOtherHarnessesIsAReason) {
   const auto grade_of = [&](const std::string& grade, std::vector<std::string> as_initialised) {
     return graded(task, {.grade = {grade, {"why"}},
                          .as_initialised = std::move(as_initialised),
-                         .call_bytes = 0,
                          .shape = "native"});
   };
   const GradedTask good = grade_of("good", {});

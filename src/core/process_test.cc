@@ -61,7 +61,7 @@ TEST(Process, HasOnlyTheInputThatItIsGiven) {
   Pipe input = make_pipe().value();
   ASSERT_EQ(::write(input.writer.get(), "text", 4), 4);
   input.writer.reset();
-  EXPECT_EQ(printed_by("cat <&5", {.argv = {}, .descriptors = {{input.reader.get(), 5}}}), "text");
+  EXPECT_EQ(printed_by("cat <&20", {.argv = {}, .descriptors = {{input.reader.get(), 20}}}), "text");
 }
 
 TEST(Process, HasTheEnvironmentThatItIsGiven) {
