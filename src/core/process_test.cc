@@ -61,7 +61,8 @@ TEST(Process, HasOnlyTheInputThatItIsGiven) {
   Pipe input = make_pipe().value();
   ASSERT_EQ(::write(input.writer.get(), "text", 4), 4);
   input.writer.reset();
-  EXPECT_EQ(printed_by("cat <&20", {.argv = {}, .descriptors = {{input.reader.get(), 20}}}), "text");
+  EXPECT_EQ(printed_by("cat /dev/fd/20", {.argv = {}, .descriptors = {{input.reader.get(), 20}}}),
+            "text");
 }
 
 TEST(Process, HasTheEnvironmentThatItIsGiven) {
