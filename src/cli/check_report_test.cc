@@ -85,7 +85,7 @@ TEST(CheckReport, IsPrintedForPeople) {
   EXPECT_THAT(text, HasSubstr("kernel                   launches    threads    sectors  a load "
                               "a store  atomic  a pass  lanes occupancy\n"
                               "sum                             2         64         12     2.5 "
-                              "    1.0       -     1.5   24.0        50%\n"));
+                              "    1.0       -     1.5   24.0       50%\n"));
   EXPECT_TRUE(text.ends_with("== 4 findings in 3 launches; the program ended with exit code 0\n"));
   check::Checked empty;
   empty.launches = 1;
