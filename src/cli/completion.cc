@@ -96,9 +96,9 @@ std::string fish_script(const CLI::App& app) {
     }
     for (const CLI::Option* option : words.options) {
       const std::string choices = choices_of(*option);
-      const std::string values = option->get_type_size() == 0 ? ""
-                                 : choices.empty()            ? " -r"
-                                                              : fmt::format(" -xa '{}'", choices);
+      const std::string values = option->get_items_expected_max() == 0 ? ""
+                                 : choices.empty()                     ? " -r"
+                                                   : fmt::format(" -xa '{}'", choices);
       out += fmt::format("complete -c musacoder {} -l {}{} -d {}\n", seen,
                          option->get_lnames().front(), values, quoted(option->get_description()));
     }

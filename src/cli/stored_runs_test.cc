@@ -110,8 +110,6 @@ TEST_F(StoredRuns, AReportNeedsRuns) {
               HasSubstr("no run in the stores"));
   EXPECT_THAT(run_line({"report", path("bench"), "--manifest", path("m")}).err,
               HasSubstr("--parquet and --manifest are for folders of forge and import"));
-  EXPECT_THAT(run_line({"report", path("bench"), "--manifest", path("m")}).err,
-              HasSubstr("report"));
 }
 
 TEST_F(StoredRuns, ADataSetHasACard) {
