@@ -160,7 +160,7 @@ def text_of(row: Json) -> str:
     text = str(row["messages"][-1]["content"])
     if row["kind"] != "question":
         return text
-    return (row["messages"][0]["content"] + text).translate(DIGITS)
+    return f"{row['messages'][0]['content']}{text}".translate(DIGITS)
 
 
 def published_rows(
