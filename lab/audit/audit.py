@@ -6,8 +6,8 @@ The answers are those of public repositories, of which nothing is here. `git clo
 one. An answer is a text for a task: the same text in two runs is one answer, and it is recorded as
 correct if one of its records is.
 
-A seed orders the answers. `judge` takes the first of that order and writes the verdicts of 24 at a
-time, so a command that was ended goes on where it was. An answer has up to four verdicts:
+A seed orders the answers. `judge` takes the first of that order and writes the verdicts of twelve
+a job at a time, so a command that was ended goes on where it was. An answer has up to four verdicts:
 
     musacoder    the default options: all
     kernelbench  the same with --policy kernelbench: those that the first refuses
@@ -48,7 +48,7 @@ from real_answers import ASSETS, RAW, read_lines, write_lines  # noqa: E402
 
 Json = dict[str, Any]
 Files = Mapping[str, str]
-SEED, BATCH = 64, 24
+SEED = 64
 MAIN_SHAPES = ("native", "reduced")
 READINGS = Path(__file__).with_name("readings.json")
 
@@ -300,16 +300,15 @@ def of_values(verdicts: Mapping[str, Json]) -> Json | None:
     return verdicts.get("kernelbench") if kind_of(ours) == "illegal" else ours
 
 
-def judge(folder: Path, answers: Sequence[Answer], command: Sequence[str]) -> None:
+def judge(folder: Path, answers: Sequence[Answer], command: Sequence[str], batch: int) -> None:
     for protocol in PROTOCOLS:
         verdicts = read_verdicts(folder)
         pending = [one for one in answers if wants(protocol, verdicts[one.key])]
         for repository in dict.fromkeys(one.repository for one in pending):
             of_suite = [one for one in pending if one.repository == repository]
             print(f"{protocol}: {len(of_suite)} answers of {repository}", flush=True)
-            for start in range(0, len(of_suite), BATCH):
-                batch = of_suite[start : start + BATCH]
-                judge_batch(folder, batch, protocol, command)
+            for start in range(0, len(of_suite), batch):
+                judge_batch(folder, of_suite[start : start + batch], protocol, command)
 
 
 def judge_batch(
@@ -606,7 +605,7 @@ def main(arguments: Sequence[str]) -> int:
         answers = [one for one in answers if one.key.endswith(given.only or "")]
         if given.command == "judge":
             options = ["--backend", given.backend, "--no-timing", "-j", str(given.jobs)]
-            judge(given.folder, answers, [given.musacoder, *options])
+            judge(given.folder, answers, [given.musacoder, *options], 12 * given.jobs)
         else:
             print(table(given.folder, answers))
     except (InputError, OSError, subprocess.CalledProcessError) as error:
