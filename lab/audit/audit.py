@@ -6,8 +6,8 @@ The answers are those of public repositories, of which nothing is here. `git clo
 one. An answer is a text for a task: the same text in two runs is one answer, and it is recorded as
 correct if one of its records is.
 
-A seed orders the answers. `judge` takes the first of that order and writes the verdicts of twelve
-a job at a time, so a command that was ended goes on where it was. An answer has up to four verdicts:
+A seed orders the answers. `judge` takes the first of that order and writes the verdicts of twelve a
+job at a time, so a command that was ended goes on where it was. An answer has up to four verdicts:
 
     musacoder    the default options: all
     kernelbench  the same with --policy kernelbench: those that the first refuses
@@ -300,7 +300,7 @@ def of_values(verdicts: Mapping[str, Json]) -> Json | None:
     return verdicts.get("kernelbench") if kind_of(ours) == "illegal" else ours
 
 
-def judge(folder: Path, answers: Sequence[Answer], command: Sequence[str], batch: int) -> None:
+def judge(folder: Path, answers: Sequence[Answer], command: Sequence[str], batch: int = 24) -> None:
     for protocol in PROTOCOLS:
         verdicts = read_verdicts(folder)
         pending = [one for one in answers if wants(protocol, verdicts[one.key])]
