@@ -2,6 +2,8 @@
 //
 // The CPU backend: candidates are compiled to PTX, and a device process executes it without a GPU
 // (device/ptx, device/ptx_driver).  It does not time.
+#include <algorithm>
+#include <iterator>
 #include <string>
 
 #include "compile/cuda_libraries.h"
@@ -65,6 +67,10 @@ Status set_up(Machine& machine, const Options& options, const Progress& progress
   add_cuda_client(machine, libraries.client);
   // Without PyTorch's caching allocator each tensor is an allocation whose end the device knows.
   machine.candidates_environment.push_back("PYTORCH_NO_CUDA_MEMORY_CACHING=1");
+  // With one environment both zygotes come of one import of PyTorch; the judge's processes have no
+  // channel, so for them the client has no device.
+  std::ranges::move(machine.candidates_environment, std::back_inserter(machine.environment));
+  machine.candidates_environment.clear();
   return set_toolchain(machine, std::move(runtime));
 }
 
