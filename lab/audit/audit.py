@@ -18,6 +18,8 @@ usage: lab/audit/audit.py export FOLDER OWNER/NAME=REPOSITORY...
        lab/audit/audit.py judge FOLDER --count 120 [--musacoder PROGRAM] [--backend cuda]
                             [--only KEY]
        lab/audit/audit.py table FOLDER [--count 120]
+       lab/audit/audit.py speeds FOLDER RESULTS...  (of eval --out with times: the table, and
+                            speeds.png in FOLDER)
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ import io
 import json
 import random
 import re
+import statistics
 import subprocess
 import sys
 import tarfile
@@ -573,6 +576,43 @@ def suite_name(answer: Answer) -> str:
     return f"{answer.repository.partition('/')[0]}@{answer.commit[:7]}"
 
 
+# ---- Speeds -------------------------------------------------------------------------------------
+
+SPEED_BOUNDS = (0.1, 0.5, 1.0, 2.0)
+
+
+def speeds_of(results: Iterable[Json]) -> list[float]:
+    """How much faster than eager PyTorch the passing answers of eval's results are."""
+    passing = [one["verdict"]["outcome"] for one in results]
+    timed = [one["performance"] for one in passing if one["kind"] == PASS]
+    return sorted(one["speedup_eager"]["median"] for one in timed if one)
+
+
+def speed_table(speeds: Sequence[float]) -> str:
+    rows = []
+    for low, high in zip((0.0, *SPEED_BOUNDS), (*SPEED_BOUNDS, float("inf")), strict=True):
+        hits = sum(low <= one < high for one in speeds)
+        name = f"{low:g} to {high:g}" if high < float("inf") else f"{low:g} or more"
+        rows.append([name, hits, share(hits, len(speeds))])
+    rows.append(["median", f"{statistics.median(speeds):.2f}", ""])
+    return markdown(["times as fast as eager PyTorch", "answers", "share"], rows)
+
+
+def plot_speeds(speeds: Sequence[float], path: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(7, 3.2), layout="constrained")
+    axes.hist(speeds, bins=[2 ** (i / 2) for i in range(-16, 13)], color="#4063d8")
+    axes.axvline(1, color="black", linewidth=1)
+    axes.set_xscale("log", base=2)
+    axes.set_xlabel("times as fast as eager PyTorch")
+    axes.set_ylabel("answers")
+    figure.savefig(path, dpi=120)
+
+
 # ---- Command ------------------------------------------------------------------------------------
 
 
@@ -588,9 +628,9 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("command", choices=("export", "judge", "table"))
+    parser.add_argument("command", choices=("export", "judge", "table", "speeds"))
     parser.add_argument("folder", type=Path)
-    parser.add_argument("sources", nargs="*", help="of export: OWNER/NAME=REPOSITORY")
+    parser.add_argument("sources", nargs="*", help="of export: OWNER/NAME=REPOSITORY; of speeds: files")
     parser.add_argument("--count", type=int, help="the first answers of the order; default: all")
     parser.add_argument("--only", help="one answer, by its key or the end of it")
     parser.add_argument("--musacoder", default="musacoder", help="the program")
@@ -600,6 +640,13 @@ def main(arguments: Sequence[str]) -> int:
     try:
         if given.command == "export":
             export(given.folder, sources_of(given.sources))
+            return 0
+        if given.command == "speeds":
+            speeds = speeds_of(line for name in given.sources for line in read_lines(Path(name)))
+            if not speeds:
+                raise InputError("speeds: no result has a time: judge with --backend cuda --out")
+            plot_speeds(speeds, given.folder / "speeds.png")
+            print(speed_table(speeds))
             return 0
         answers = drawn(given.folder, given.count)
         answers = [one for one in answers if one.key.endswith(given.only or "")]

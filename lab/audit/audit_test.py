@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import re
 import tempfile
 import unittest
 from pathlib import Path
@@ -164,6 +165,21 @@ class Judges(unittest.TestCase):
 
     def test_a_longer_draw_begins_with_the_shorter(self) -> None:
         self.assertEqual(audit.drawn(self.folder, 2), audit.drawn(self.folder, None)[:2])
+
+
+class Speeds(unittest.TestCase):
+    def test_only_passing_answers_with_a_time_count(self) -> None:
+        speeds = [result("pass", 3.0), result("pass", 0.25), result("pass", None)]
+        self.assertEqual(audit.speeds_of([*speeds, result("wrong", 9.0)]), [0.25, 3.0])
+
+    def test_each_speed_is_in_one_row(self) -> None:
+        counts = re.findall(r"\| (\d+) \|", audit.speed_table([0.05, 0.1, 1.0, 1.5, 40.0]))
+        self.assertEqual(counts, ["1", "1", "0", "2", "1"])
+
+
+def result(kind: str, speed: float | None) -> Json:
+    performance = None if speed is None else {"speedup_eager": {"median": speed}}
+    return {"verdict": {"outcome": {"kind": kind, "performance": performance}}}
 
 
 PROGRAM = """#!/usr/bin/env python3
