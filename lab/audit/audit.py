@@ -630,7 +630,8 @@ def main(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("command", choices=("export", "judge", "table", "speeds"))
     parser.add_argument("folder", type=Path)
-    parser.add_argument("sources", nargs="*", help="of export: OWNER/NAME=REPOSITORY; of speeds: files")
+    sources = "of export: OWNER/NAME=REPOSITORY; of speeds: eval's results"
+    parser.add_argument("sources", nargs="*", help=sources)
     parser.add_argument("--count", type=int, help="the first answers of the order; default: all")
     parser.add_argument("--only", help="one answer, by its key or the end of it")
     parser.add_argument("--musacoder", default="musacoder", help="the program")
