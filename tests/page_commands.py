@@ -22,6 +22,8 @@ A picture of tools/terminal_svg.py is a page, too: its description has the block
 All commands of the pages, also those in `…`, are held against the program's --help: subcommands
 and options that it does not have are findings, and so are scripts that are not there.
 
+$MC_SCENARIO_SHARE runs the commands of a share of the pages (sharing.py); options are held against
+--help on all.
 Prints a line for each finding; exits with 1 when there is one.
 """
 
@@ -35,10 +37,12 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from sharing import share_of
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = (
@@ -221,19 +225,19 @@ def run_commands(commands: list[Command], musacoder: Path, seconds: int) -> Iter
         yield late.line, f"did not end within {seconds} s of its page: {late.text}"
 
 
-def check_page(path: Path, musacoder: Path, runs_long: bool) -> tuple[str, int]:
-    """The findings as text, and how many commands ran."""
+def check_page(path: Path, musacoder: Path, exemptions: Container[str]) -> tuple[str, int]:
+    """The findings as text, and how many commands ran: those whose exemption is among these."""
     text = path.read_text()
     if path.suffix == ".svg":
         text = html.unescape(text.partition("<desc>")[2].partition("</desc>")[0])
     commands, findings = read_page(text)
-    run = [one for one in commands if one.exemption == "" or (runs_long and one.exemption == LONG)]
+    run = [one for one in commands if one.exemption in exemptions]
     named = [*((one.line, one.text) for one in commands), *spans_of(text)]
     findings += [
         (line, what) for line, code in named for what in scripts_and_options(code, musacoder)
     ]
     if run:
-        findings += run_commands(run, musacoder, PAGE_SECONDS[runs_long])
+        findings += run_commands(run, musacoder, PAGE_SECONDS[LONG in exemptions])
     name = path.relative_to(ROOT)
     return "".join(f"{name}:{line}: {what}\n" for line, what in sorted(findings)), len(run)
 
@@ -248,8 +252,14 @@ def main() -> int:
     pages = [page.resolve() for page in arguments.pages] or [
         path for pattern in PAGES for path in sorted(ROOT.glob(pattern))
     ]
+    run = share_of(pages, "MC_SCENARIO_SHARE")
+    exemptions = ("", LONG) if arguments.all else ("",)
     with ThreadPoolExecutor(2) as pool:
-        results = [*pool.map(lambda page: check_page(page, musacoder, arguments.all), pages)]
+        results = [
+            *pool.map(
+                lambda page: check_page(page, musacoder, exemptions if page in run else ()), pages
+            )
+        ]
     print(*(text for text, _ in results), sep="", end="")
     print(f"{sum(number for _, number in results)} commands of {len(pages)} pages were run")
     return 1 if any(text for text, _ in results) else 0

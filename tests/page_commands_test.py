@@ -138,7 +138,7 @@ class Commands(unittest.TestCase):
 
     def test_the_block_of_a_picture_is_run(self) -> None:
         picture = page_commands.ROOT / "docs/race.svg"
-        text, number = page_commands.check_page(picture, self.program, False)
+        text, number = page_commands.check_page(picture, self.program, ("",))
         self.assertEqual(number, 2)
         self.assertIn("musacoder eval", text)  # The stand-in for the program prints no verdict.
 

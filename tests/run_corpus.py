@@ -10,9 +10,8 @@ races, triton, triton_mutants, kernelbench, kernelbench_mutants.  A GPU judges t
 Prints a line for each surprise and a summary for each set; exits 0 when every set reaches its bar,
 77 when a set's tasks are not there.
 
-$MC_CORPUS_SHARE judges a random share of each set, others in each run, and says which (continuous
-integration does); $MC_CORPUS_DRAW chooses the same again. All inputs follow from a seed that is
-another in each run and is printed; `--seed N`, or $MC_CORPUS_SEED, repeats them.
+$MC_CORPUS_SHARE judges a random share of each set (sharing.py). All inputs follow from a seed that
+is another in each run and is printed; `--seed N`, or $MC_CORPUS_SEED, repeats them.
 
 `--dialect musa` judges the ports of the candidates to MUSA (docs/musa.md).
 """
@@ -20,30 +19,16 @@ another in each run and is printed; `--seed N`, or $MC_CORPUS_SEED, repeats them
 from __future__ import annotations
 
 import argparse
-import math
 import os
-import random
 import sys
-from typing import TypeVar
 
 from corpus_sets import ON_DEVICE, SETS, Case, cases_of
 from musa_cases import in_musa
 from judging import Judge, end_with_children, run_set, seed_of
+from sharing import share_of
 
 SKIPPED = 77
 MUSA_BAR = 0.98  # Share of the ported cases whose verdict is as that of the CUDA candidate.
-T = TypeVar("T")
-
-
-def share_of(cases: list[T]) -> list[T]:
-    """Those that $MC_CORPUS_SHARE leaves, in their order."""
-    share = float(os.environ.get("MC_CORPUS_SHARE", "1"))
-    if share >= 1:
-        return cases
-    draw = os.environ.get("MC_CORPUS_DRAW") or str(random.SystemRandom().randrange(10**6))
-    chosen = random.Random(draw).sample(range(len(cases)), math.ceil(share * len(cases)))
-    print(f"{len(chosen)} of {len(cases)} cases, MC_CORPUS_SHARE={share} MC_CORPUS_DRAW={draw}")
-    return [cases[i] for i in sorted(chosen)]
 
 
 def ported_cases(cases: list[Case], musacoder: str) -> list[Case]:
@@ -92,7 +77,7 @@ def main() -> int:
         }
     judge = Judge(arguments.musacoder, arguments.jobs, options, arguments.limit)
     reached = [
-        run_set(name, share_of(cases), judge, arguments.keep, bar_max)
+        run_set(name, share_of(cases, "MC_CORPUS_SHARE"), judge, arguments.keep, bar_max)
         for name, cases in cases_by_set.items()
     ]
     return 0 if all(reached) else 1

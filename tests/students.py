@@ -5,7 +5,7 @@
   students.py --musacoder build/dev/bin/musacoder [--jobs 2] [--only PATTERN]
 
 In each of faulty/, one line has its finding's kind behind "// Finding: "; those of right/ have no
-finding and end with exit code 0.  $MC_CORPUS_SHARE judges a share, as in run_corpus.py.  Prints a
+finding and end with exit code 0.  $MC_CORPUS_SHARE judges a share (sharing.py).  Prints a
 line for each surprise and a summary; exits 0 if there is none.
 """
 
@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from fnmatch import fnmatch
 from pathlib import Path
 
-from run_corpus import share_of
+from sharing import share_of
 
 FOLDER = Path(__file__).resolve().parent / "corpus/students"
 MARK = re.compile(r"// Finding: (\w+)$")
@@ -57,7 +57,7 @@ def main() -> int:
     all_are_right = True
     for folder in ("faulty", "right"):
         programs = share_of([one for one in sorted((FOLDER / folder).glob("*.cu"))
-                             if fnmatch(one.stem, arguments.only)])  # fmt: skip
+                             if fnmatch(one.stem, arguments.only)], "MC_CORPUS_SHARE")  # fmt: skip
         with ThreadPoolExecutor(arguments.jobs) as pool:
             surprises = list(pool.map(lambda one: surprise_of(arguments.musacoder, one), programs))
         for program, surprise in zip(programs, surprises, strict=True):

@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
+import functools
 import json
 import multiprocessing
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -31,7 +34,11 @@ def _composite(x: torch.Tensor) -> torch.Tensor:
     return x * 2 + 1
 
 
-def build_guard(folder: str) -> str:
+@functools.cache
+def build_guard() -> str:
+    """The guard's library. Its compilation takes a minute, so each run does it once."""
+    folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder)
     library = f"{folder}/guard.so"
     includes = [f"-I{path}" for path in cpp_extension.include_paths()]
     links = [f"-L{path}" for path in cpp_extension.library_paths()] + ["-ltorch_cpu", "-lc10"]
@@ -217,14 +224,13 @@ def _constructed(shim: str, name: str, results: Any) -> None:
 class Construction(unittest.TestCase):
     def test_pytorchs_computations_count_even_if_dropped(self) -> None:
         context = multiprocessing.get_context("fork")
-        with tempfile.TemporaryDirectory() as folder:
-            shim = build_guard(folder)
-            for name, case in _CASES.items():
-                results = context.Queue()
-                process = context.Process(target=_constructed, args=(shim, name, results))
-                process.start()
-                self.assertEqual(set(results.get(timeout=120)), case.found, name)
-                process.join()
+        shim = build_guard()
+        for name, case in _CASES.items():
+            results = context.Queue()
+            process = context.Process(target=_constructed, args=(shim, name, results))
+            process.start()
+            self.assertEqual(set(results.get(timeout=120)), case.found, name)
+            process.join()
 
 
 class Casts(unittest.TestCase):
@@ -262,11 +268,10 @@ class Guard(unittest.TestCase):
     def setUpClass(cls) -> None:
         context = multiprocessing.get_context("spawn")
         results = context.Queue()
-        with tempfile.TemporaryDirectory() as folder:
-            process = context.Process(target=_guarded, args=(build_guard(folder), results))
-            process.start()
-            cls.errors, cls.refused, cls.recorded = results.get(timeout=120)
-            process.join()
+        process = context.Process(target=_guarded, args=(build_guard(), results))
+        process.start()
+        cls.errors, cls.refused, cls.recorded = results.get(timeout=120)
+        process.join()
 
     def test_memory_and_views_stay(self) -> None:
         for name in ("empty_like", "tensor", "randn", "full", "contiguous", "half", "item"):

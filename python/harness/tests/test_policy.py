@@ -6,7 +6,6 @@ from __future__ import annotations
 import ctypes
 import json
 import multiprocessing
-import tempfile
 import unittest
 from pathlib import Path
 from typing import Any
@@ -104,12 +103,10 @@ class PolicyTest(unittest.TestCase):
     def test_allowed_operators_call_only_allowed_operators(self) -> None:
         context = multiprocessing.get_context("spawn")
         results = context.Queue()
-        with tempfile.TemporaryDirectory() as folder:
-            library = build_guard(folder)
-            process = context.Process(target=_with_these_alone, args=(library, results))
-            process.start()
-            errors = results.get(timeout=120)
-            process.join()
+        process = context.Process(target=_with_these_alone, args=(build_guard(), results))
+        process.start()
+        errors = results.get(timeout=120)
+        process.join()
         self.assertEqual(errors, {})
 
 
