@@ -45,7 +45,7 @@ endfunction()
 function(mc_discover_tests target long)
   if(long)
     gtest_discover_tests(${target} TEST_FILTER "${long}" TEST_LIST ${target}_long
-      DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+      DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 900)
     set(filter TEST_FILTER "-${long}")
   endif()
   gtest_discover_tests(${target} ${filter} DISCOVERY_TIMEOUT 60
