@@ -233,7 +233,6 @@ void end_orphans() {
 // read it.
 [[noreturn]] void wait_as_init(pid_t sandboxed) {
   close_range(0, UINT_MAX, 0);
-  prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
   const bool dies_as_tree = getpid() == 1;
   if (dies_as_tree) forget_memory();
@@ -249,14 +248,18 @@ void end_orphans() {
 }
 
 // Every signal is blocked in init, because it inherited handlers that are meant for another
-// process.
+// process.  Init is closed to reading before the fork: after it the sandboxed process may be first
+// to run, and would find init's memory and descriptors open.
 Status fork_sandboxed() {
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, &before);
+  const int readable = prctl(PR_GET_DUMPABLE, 0, 0, 0, 0);
+  prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   const pid_t sandboxed = fork();
   if (sandboxed > 0) wait_as_init(sandboxed);
+  prctl(PR_SET_DUMPABLE, readable, 0, 0, 0);  // It may read its own /proc/self.
   sigprocmask(SIG_SETMASK, &before, nullptr);
   return sandboxed == 0 ? ok() : Status(failed("fork"));
 }
