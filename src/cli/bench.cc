@@ -20,6 +20,7 @@
 #include <sys/utsname.h>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "bench/live.h"
@@ -145,8 +146,14 @@ Result<std::vector<Item>> load_items(const BenchArguments& arguments, const Layo
 }
 
 Result<std::vector<Item>> wanted_of(const BenchArguments& arguments, std::vector<Item> items) {
+  std::set<std::string> families;
+  for (const Item& item : items) families.insert(item.families.begin(), item.families.end());
   std::erase_if(items, [&](const Item& item) { return !is_wanted(arguments, item); });
-  if (items.empty()) return invalid("the suite has no task of that --level, --family or --problem");
+  if (items.empty()) {
+    return invalid(fmt::format(
+        "the suite has no task of that --level, --family or --problem{}",
+        families.empty() ? "" : fmt::format("; its families are {}", fmt::join(families, ", "))));
+  }
   if (arguments.limit > 0 && arguments.limit < items.size()) items.resize(arguments.limit);
   return items;
 }

@@ -158,6 +158,10 @@ Result<int> run_program(const CheckArguments& arguments, const check::Tools& too
 }
 
 Result<int> run_check(const CheckArguments& arguments) {
+  const auto is_python = [](const fs::path& source) { return source.extension() == ".py"; };
+  if (std::ranges::any_of(arguments.sources, is_python)) {
+    return invalid("check takes .cu and .cpp files; musacoder eval judges a Python module");
+  }
   MC_TRY(const Layout layout, find_layout(), "check");
   MC_TRY_VOID(prepare_cache_directory(), "check");
   if (!arguments.program.empty() && std::getenv(check::kReportsVariable) != nullptr) {

@@ -17,6 +17,7 @@
 #include "cli/interrupt.h"
 #include "cli/numbers.h"
 #include "cli/python.h"
+#include "cli/suggest.h"
 #include "core/file.h"
 #include "core/layout.h"
 #include "forge/run.h"
@@ -60,9 +61,14 @@ Status read_families(const ForgeArguments& arguments, const forge::Library& libr
 Status read_operators(const ForgeArguments& arguments, const forge::Library& library,
                       std::set<std::string>& operators) {
   operators = {arguments.operators.begin(), arguments.operators.end()};
+  std::vector<std::string> known;
+  for (const forge::Operator& one : library.operators) known.push_back(one.name);
   for (const std::string& name : operators) {
     if (library.find(name) != nullptr) continue;
-    return invalid("no operator " + name + ": docs/forge.md lists them");
+    const auto meant = nearest(name, known);
+    return invalid("no operator " + name +
+                   (meant ? "; did you mean " + *meant + "?"
+                          : ": there are " + fmt::format("{}", fmt::join(known, ", "))));
   }
   return ok();
 }

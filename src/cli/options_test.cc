@@ -115,8 +115,8 @@ TEST(WrongOptions, OfForgeAreReportedBeforeAnyWork) {
            "--families: no family magic: there are attention, backward, broadcast, convolution, "
            "elementwise, indexing, integer, loss, matmul, normalisation, pooling, reduction, scan, "
            "softmax and all"},
-          {{"--tasks", "1", "--operators", "magic"},
-           "--operators: no operator magic: docs/forge.md lists them"},
+          {{"--tasks", "1", "--operators", "rellu"},
+           "--operators: no operator rellu; did you mean relu?"},
           {{"--tasks", "1", "--types", "int64"},
            "--types: no type int64: there are float32, float16 and bfloat16"},
           {{"--tasks", "1", "--test-share", "0.95"},

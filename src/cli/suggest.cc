@@ -88,7 +88,10 @@ std::optional<std::string> unknown_subcommand(const std::vector<std::string>& wo
   if (words.empty() || words[0].starts_with('-')) return std::nullopt;
   const std::string& word = words[0];
   if (std::ranges::find(names, word) != names.end()) return std::nullopt;
-  const auto meant = nearest(word, names);
+  auto meant = nearest(word, names);
+  const auto begins_word = [&](const std::string& name) { return word.starts_with(name); };
+  const auto begin = std::ranges::find_if(names, begins_word);
+  if (!meant && begin != names.end()) meant = *begin;
   return "no subcommand " + word +
          (meant ? "; did you mean " + *meant + "?" : "; --help lists them");
 }

@@ -28,6 +28,7 @@ TEST(UnknownSubcommand, SuggestsTheNearestOneIfOneIsNear) {
   } kTable[] = {
       {{"evl", "--task", "t"}, "no subcommand evl; did you mean eval?"},
       {{"bnech"}, "no subcommand bnech; did you mean bench?"},
+      {{"evaluate"}, "no subcommand evaluate; did you mean eval?"},
       {{"rlf"}, "no subcommand rlf; did you mean rl?"},
       {{"judge"}, "no subcommand judge; --help lists them"},
       {{"x"}, "no subcommand x; --help lists them"},

@@ -54,7 +54,7 @@ TEST_F(Answers, ThatAreInvalidAreNamed) {
       {good + "\n{", "line 2: not a JSON object"},
       {R"({"id": "a", "completion": "x"})", "\"sample\" is missing"},
       {R"({"id": "b", "sample": 0, "completion": "x"})", "line 1: the suite has no task b"},
-      {R"({"id": "a", "sample": 0})", "\"completion\" is missing"},
+      {R"({"id": "a", "sample": 0})", "\"completion\" or \"response\" is missing"},
       {R"({"id": "a", "sample": -1, "completion": "x"})", "\"sample\" is not a number"},
       {"", "holds no answer"}};
   for (const auto& row : kTable) {

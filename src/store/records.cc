@@ -20,7 +20,7 @@ Result<std::string> text_of(const Json& json, const char* name, const char* othe
   auto found = json.find(name);
   if (found == json.end()) found = json.find(other_name);
   if (found == json.end() || !found->is_string()) {
-    return invalid(fmt::format("\"{}\" is missing", name));
+    return invalid(fmt::format("\"{}\" or \"{}\" is missing", name, other_name));
   }
   return found->get<std::string>();
 }

@@ -129,20 +129,34 @@ Result<std::unique_ptr<Database>> connect(const fs::path& path, int flags, Fd lo
   }
 }
 
-// The first setting that differs, as text for the user.
-std::string difference(const std::string& before, const std::string& now) {
-  const Json a = Json::parse(before, nullptr, false);
-  const Json b = Json::parse(now, nullptr, false);
-  if (!a.is_object() || !b.is_object()) return "its settings cannot be read";
+// A setting's value as the user gave it.
+std::string given(const Json& value) {
+  if (value.is_null()) return "not given";
+  return value.is_array() && value.size() == 1 ? value[0].dump() : value.dump();
+}
+
+// The first of the settings `a` that differs in `b` or is missing in one, as text for the user.
+std::string difference(const Json& a, const Json& b) {
   for (const Json& both : {a, b}) {
     for (const auto& [name, value] : both.items()) {
       if (name == "prices") continue;  // Runs of an older program contain prices in their settings.
       const Json was = a.value(name, Json());
       const Json is = b.value(name, Json());
-      if (was != is) return fmt::format("{} was {}, now {}", name, was.dump(), is.dump());
+      if (was == is) continue;
+      if (value.is_object()) {
+        return difference(was.is_object() ? was : Json::object(),
+                          is.is_object() ? is : Json::object());
+      }
+      return fmt::format("{} was {}, now {}", name, given(was), given(is));
     }
   }
   return "";
+}
+
+std::string difference(const std::string& before, const std::string& now) {
+  const Json a = Json::parse(before, nullptr, false);
+  const Json b = Json::parse(now, nullptr, false);
+  return a.is_object() && b.is_object() ? difference(a, b) : "its settings cannot be read";
 }
 
 template <typename... Values>

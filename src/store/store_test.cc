@@ -196,8 +196,10 @@ TEST_F(Stores, NameTheSettingThatDiffersFromTheExistingRun) {
   const struct {
     std::string settings, words;
   } kTable[] = {{R"({"model":"m","turns":2})", "turns was 1, now 2"},
-                {R"({"model":"m"})", "turns was 1, now null"},
-                {R"({"model":"m","turns":1,"top_k":[3]})", "top_k was null, now [3]"},
+                {R"({"model":"m"})", "turns was 1, now not given"},
+                {R"({"model":"m","turns":1,"top_k":[3]})", "top_k was not given, now 3"},
+                {R"({"model":"m","turns":1,"options":{"--trials":["3"]}})",
+                 "--trials was not given, now \"3\""},
                 {"[]", "its settings cannot be read"}};
   for (const auto& row : kTable) {
     const auto run = store->begin({.name = "m", .kind = "bench", .settings = row.settings});

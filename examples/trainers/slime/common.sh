@@ -25,6 +25,7 @@ ROLLOUT=(--prompt-data "$data/rl.jsonl" --input-key prompt --label-key label --a
   --sglang-server-concurrency 256)
 
 need_rows() {  # Ends the stage where a file of the forge is missing or empty: need_rows FILE...
+  [[ -d $data ]] || { echo "error: DATA: there is no folder $data" >&2; exit 2; }
   for file; do
     [[ -s $file ]] || { echo "error: DATA: $file has no row; forge more --tasks, or set --test-share" >&2; exit 2; }
   done
@@ -37,8 +38,9 @@ need_judge() {  # Ends the stage where no service answers.
 }
 
 run() {  # Runs slime's trainer as a job of Ray: run SCRIPT ARGUMENTS
-  ${DRY_RUN:+echo} ray job submit --address http://127.0.0.1:8265 --runtime-env-json "{\"env_vars\": {
-    \"PYTHONPATH\": \"$MEGATRON:${PYTHONPATH:-}\", \"CUDA_DEVICE_MAX_CONNECTIONS\": \"1\",
-    \"MUSACODER_URL\": \"${MUSACODER_URL:-}\", \"MUSACODER_TOKEN\": \"${MUSACODER_TOKEN:-}\"}}" \
-    -- python3 "$SLIME/$1" "${@:2}"
+  local variables="\"PYTHONPATH\": \"$MEGATRON:${PYTHONPATH:-}\", \"CUDA_DEVICE_MAX_CONNECTIONS\": \"1\""
+  variables+=", \"MUSACODER_URL\": \"${MUSACODER_URL:-}\", \"MUSACODER_TOKEN\": \"${MUSACODER_TOKEN:-}\""
+  local command=(ray job submit --address http://127.0.0.1:8265
+    --runtime-env-json "{\"env_vars\": {$variables}}" -- python3 "$SLIME/$1" "${@:2}")
+  if [[ -z ${DRY_RUN:-} ]]; then "${command[@]}"; else printf '%q ' "${command[@]}"; echo; fi
 }

@@ -1,9 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # A Qwen3-8B on one node of eight GPUs, with verl 0.9.1 and vLLM. Sizes are starting points.
+# DATA is the folder of `musacoder forge`, MODEL the checkpoint; both on a disk of all nodes.
+set -e
+data=${DATA:-/shared/forge} model=${MODEL:-/shared/Qwen3-8B}
+[[ -n ${DRY_RUN:-} || -s $data/rl.jsonl ]] || { echo "error: DATA: there is no $data/rl.jsonl" >&2; exit 2; }
 ${DRY_RUN:+echo} ray job submit --address http://127.0.0.1:8265 --runtime-env "$(dirname "$0")/runtime.yaml" -- \
 python -m verl.trainer.main_ppo \
-  data.train_files=/shared/forge/rl.jsonl data.val_files=/shared/forge/test.jsonl \
+  "data.train_files=$data/rl.jsonl" "data.val_files=$data/test.jsonl" \
   data.train_batch_size=64 data.max_prompt_length=8192 data.max_response_length=16384 \
   data.custom_cls.path=pkg://musacoder.verl_hooks data.custom_cls.name=RetryDataset \
   data.dataloader_num_workers=0 \
@@ -11,7 +15,7 @@ python -m verl.trainer.main_ppo \
   algorithm.rollout_correction.rollout_is=null \
   algorithm.rollout_correction.rollout_rs=mirror_pop \
   algorithm.rollout_correction.rollout_rs_threshold=0.05 \
-  actor_rollout_ref.model.path=/shared/Qwen3-8B \
+  "actor_rollout_ref.model.path=$model" \
   actor_rollout_ref.model.use_remove_padding=True \
   actor_rollout_ref.model.enable_gradient_checkpointing=True \
   actor_rollout_ref.actor.optim.lr=1e-6 actor_rollout_ref.actor.ppo_mini_batch_size=64 \
