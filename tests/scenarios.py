@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the scenarios of a file of tests/e2e, or the random share $MC_SCENARIO_SHARE of them.
 
-  scenarios.py bench_test.py
+scenarios.py bench_test.py
 """
 
 from __future__ import annotations
