@@ -889,12 +889,12 @@ cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t start, cudaEvent_t end) 
 // ---- Graphs -------------------------------------------------------------------------------------
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
-  Graphs::get().begin(stream, static_cast<uint32_t>(mode));
+  Graphs::get().begin_capture(stream, static_cast<uint32_t>(mode));
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
-  return note(Graphs::get().end(stream, graph));
+  return note(Graphs::get().end_capture(stream, graph));
 }
 
 #ifdef MC_DEVICE_MUSA  // MUSA has the form of CUDA 12, as far as is known.

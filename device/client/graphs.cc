@@ -17,13 +17,13 @@ Graphs& Graphs::get() {
   return *graphs;
 }
 
-void Graphs::begin(cudaStream_t stream, uint32_t mode) {
+void Graphs::begin_capture(cudaStream_t stream, uint32_t mode) {
   const std::lock_guard lock(mutex_);
   recordings_[handle_of(stream)] = {.mode = mode, .is_forked = false, .parts = {}};
   device().send(Op::kBeginCapture, Capture{handle_of(stream), mode, 0});
 }
 
-cudaError_t Graphs::end(cudaStream_t stream, cudaGraph_t* graph) {
+cudaError_t Graphs::end_capture(cudaStream_t stream, cudaGraph_t* graph) {
   const std::lock_guard lock(mutex_);
   const uint32_t handle = Client::get().new_handle();
   const uint32_t status = device().call(Op::kEndCapture, Capture{handle_of(stream), 0, handle});

@@ -26,8 +26,8 @@ class Graphs {
 
   static Graphs& get();
 
-  void begin(cudaStream_t stream, uint32_t mode);
-  cudaError_t end(cudaStream_t stream, cudaGraph_t* graph);
+  void begin_capture(cudaStream_t stream, uint32_t mode);
+  cudaError_t end_capture(cudaStream_t stream, cudaGraph_t* graph);
   bool is_capturing();
   // Does the work now, or where the stream is being captured with each launch of its graph.
   cudaError_t run(cudaStream_t stream, const Work& work);
@@ -40,7 +40,7 @@ class Graphs {
   void destroy(cudaGraphExec_t exec);
 
  private:
-  // Work of the device, and what the host does behind it.
+  // A graph of the device, and the host's work that runs after it.
   struct Part {
     uint32_t handle;
     Work work;

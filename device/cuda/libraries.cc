@@ -79,7 +79,7 @@ class Libraries::Arguments {
     }
     reply.assign(1, static_cast<uint64_t>(static_cast<int64_t>(status)));
     for (Result& result : results_) {
-      if (status == 0 && result.are_heuristics) number_algorithms(result);
+      if (status == 0 && result.are_heuristics) replace_algorithms_by_numbers(result);
       reply.insert(reply.end(), result.data.begin(), result.data.end());
     }
   }
@@ -296,7 +296,7 @@ class Libraries::Arguments {
     return add(elements_.back().data());
   }
 
-  void number_algorithms(Result& result) {
+  void replace_algorithms_by_numbers(Result& result) {
     libraries_.algorithms_.resize(kAlgorithmsKept);
     for (size_t at = 0; at < result.data.size(); at += kHeuristicBytes / 8) {
       Algorithm& kept = libraries_.algorithms_[libraries_.num_algorithms_++ % kAlgorithmsKept];

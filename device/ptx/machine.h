@@ -74,8 +74,8 @@ constexpr int kWordsSeen = 16;
 struct BlockOrder {
   const Knowledge* known = nullptr;  // From the last barrier.
   uint32_t fenced = 0;  // The time of the last fence of the device's scope since a barrier, or 0.
-  // For each warp the time before which fences that came before a barrier cover its accesses; null:
-  // there was none.
+  // For each warp the time before which its accesses were fenced, with a barrier after the fence;
+  // null: no such fence yet.
   const uint32_t* published = nullptr;
   SeenWord seen[kWordsSeen];
   uint32_t next_seen = 0;

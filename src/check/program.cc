@@ -90,7 +90,7 @@ Result<bool> uses_managed_memory(const fs::path& executable) {
          bytes.find("__cudaRegisterManagedVar") != std::string::npos;
 }
 
-// The path relative to this process's folder for files below it, as compilers print it.
+// The file's path as compilers print it: relative to the working directory for files below it.
 std::string shown(std::string_view file) {
   std::error_code failure;
   const std::string near = fs::proximate(file, failure).string();

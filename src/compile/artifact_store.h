@@ -95,8 +95,8 @@ class ArtifactStore {
   Result<Artifact> publish(const Work& work, const Slot& slot, const Extension& extension,
                            const Artifact& artifact);
 
-  // Removes the remains of killed processes and, if the store exceeds `bytes_max`, the least
-  // recently used artifacts, until 7/8 of it are left.  Artifacts with a lease are not removed.
+  // Removes what killed processes left.  If the store exceeds `bytes_max`, removes the least
+  // recently used artifacts without a lease until it has at most 7/8 of `bytes_max`.
   void sweep() const;
 
  private:

@@ -53,7 +53,7 @@ Result<Messages> messages_of(const Json& row) {
   return out;
 }
 
-void add_groups(const Json& row, Item& item) {
+void read_level_and_families(const Json& row, Item& item) {
   const Json info = row.value("extra_info", Json::object());
   if (!info.is_object()) return;
   const auto depth = info.find("depth");
@@ -76,7 +76,7 @@ Result<Item> item_of(const Json& row) {
   if (item.task.code.empty()) return invalid("\"reward_model\".\"ground_truth\" is missing");
   if (item.task.code.size() > task::kTaskBytesMax) return invalid("the task is larger than 1 MiB");
   MC_TRY(item.prompt, messages_of(row), "prompt");
-  add_groups(row, item);
+  read_level_and_families(row, item);
   return item;
 }
 

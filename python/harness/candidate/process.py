@@ -411,7 +411,7 @@ def match_state(given: dict[str, Any], model: torch.nn.Module) -> Json:
     own = region.state_of(model)
 
     def described(state: dict[str, Any], names: set[str]) -> list[str]:
-        return [f"{name}: {_form_of(state[name])}" for name in sorted(names)]
+        return [f"{name}: {_dtype_and_shape(state[name])}" for name in sorted(names)]
 
     both = set(given) & set(own)
     unlike = {name for name in both if not region.are_alike(own[name], given[name])}
@@ -419,14 +419,14 @@ def match_state(given: dict[str, Any], model: torch.nn.Module) -> Json:
     return {
         "missing": described(given, set(given) - set(own)),
         "unmatched": [
-            f"{entry}, in the reference {_form_of(given[name])}"
+            f"{entry}, in the reference {_dtype_and_shape(given[name])}"
             for name, entry in zip(sorted(unlike), described(own, unlike))
         ],
         "own": described(own, parameters - set(given)),
     }
 
 
-def _form_of(tensor: torch.Tensor) -> str:
+def _dtype_and_shape(tensor: torch.Tensor) -> str:
     """Dtype and shape, for example "float32 [4, 3]"."""
     return f"{str(tensor.dtype).removeprefix('torch.')} {list(tensor.shape)}"
 

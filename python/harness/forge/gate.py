@@ -23,7 +23,7 @@ from harness.judge.judge import (
 )
 from harness.judge.reference import Outcome, is_finite
 from harness.judge.task import Task
-from harness.judge.task_code import made
+from harness.judge.task_code import model_and_inputs
 from harness.worker.region import map_tensors, same_bytes, state_of, tensors_of
 from harness.worker.wire import Json
 
@@ -197,7 +197,7 @@ def passes_unit_test(task: Task, test: Json) -> bool:
     """
     if complaints_of_probe(task, test):
         return False
-    model, _ = made(task.run(test["sizes"]))
+    model, _ = model_and_inputs(task.run(test["sizes"]))
     state = state_of(model)
     for entry in test["parameters"]:
         state[entry["name"]].detach().copy_(_tensor(entry))
@@ -212,7 +212,7 @@ def passes_unit_test(task: Task, test: Json) -> bool:
 
 def complaints_of_probe(task: Task, probe: Json) -> list[str]:
     """The forge's interpreter against PyTorch, both in double precision, at small sizes."""
-    model, inputs = made(task.run(probe["sizes"]))
+    model, inputs = model_and_inputs(task.run(probe["sizes"]))
     model.double()
     state = state_of(model)
     given = {entry["name"]: entry for entry in probe["parameters"]}

@@ -150,7 +150,7 @@ def graph_of(source: str, device: str = "meta") -> Graph:
         warnings.simplefilter("ignore")
         with place, NoGenerators():
             module = task.run({})
-            model, inputs = task_code.made(module)
+            model, inputs = task_code.model_and_inputs(module)
             with RecurrentLayers(recorder.add_layer), recorder:
                 outputs = task_code.forward(model, inputs)
     ends = "+".join(recorder.value_of(one).digest for one in tensors_of(outputs))

@@ -151,7 +151,7 @@ def estimate(task: Task, bound: Mapping[str, int]) -> Cost:
     with warnings.catch_warnings(), meta, torch.no_grad(), task.running(meta), NoGenerators():
         warnings.simplefilter("ignore")
         module = task.run(bound)
-        model, inputs = task_code.made(module)
+        model, inputs = task_code.model_and_inputs(module)
         with RecurrentLayers(counter.add_layer), counter:
             outputs = task_code.forward(model, inputs)
     given = tensors_of(inputs)

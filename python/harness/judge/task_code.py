@@ -72,7 +72,7 @@ def inputs_for(model: torch.nn.Module, module: ModuleType, device: torch.device 
     return run("get_inputs", draw)
 
 
-def made(module: ModuleType) -> tuple[torch.nn.Module, Any]:
+def model_and_inputs(module: ModuleType) -> tuple[torch.nn.Module, Any]:
     """A task's unchanged model, and its inputs."""
     model = run("init", build, module.Model, init_of(module))
     return model, inputs_for(model, module)

@@ -166,7 +166,7 @@ class Check(unittest.TestCase):
 
     def test_outputs_of_another_call_or_batch_are_wrong(self) -> None:
         self.rig.draw(1)
-        first = [self.rig.returned(honest, call) for call in (0, 1)]
+        first = [self.rig.call_with_writes(honest, call) for call in (0, 1)]
         self.assertEqual(self.rig.opinion(first[0], 0), "")
         self.assertIn("value", self.rig.opinion(first[0], 1))
         self.rig.draw(2)
@@ -181,7 +181,7 @@ class Check(unittest.TestCase):
     def test_trees_that_no_candidate_of_ours_sends_are_malformed(self) -> None:
         rig = Rig(IN_PLACE)
         rig.draw(1)
-        good = rig.returned(lambda x, y: x.mul_(2) + y, 0)
+        good = rig.call_with_writes(lambda x, y: x.mul_(2) + y, 0)
         deep: Any = good
         for _ in range(region.DEPTH_MAX + 2):
             deep = [deep]

@@ -85,7 +85,7 @@ class Rig:
         memory = self.fresh.private.numpy().tobytes()
         return [memory[i * self.fresh.stride : (i + 1) * self.fresh.stride] for i in range(calls)]
 
-    def returned(self, model: Model, call: int) -> Any:
+    def call_with_writes(self, model: Model, call: int) -> Any:
         """A candidate call's outputs, with its writes to inputs."""
         inputs = region.map_tensors(self.shown[call], torch.clone)
         outputs = model(*inputs)
@@ -106,7 +106,7 @@ class Rig:
     def problem(self, model: Model, call: int = 0) -> Any:
         """The judge's complaint about a call of a model."""
         self.draw(7)
-        return self.opinion(self.returned(model, call), call)
+        return self.opinion(self.call_with_writes(model, call), call)
 
 
 def bytes_of(tensors: list[torch.Tensor]) -> list[bytes]:
