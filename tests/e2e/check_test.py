@@ -372,6 +372,13 @@ class CheckTest(InFolder):
         self.assertIn('identifier "nowhere" is undefined', err)
         self.assertTrue(err.endswith("musacoder: the program does not compile\n"))
 
+    def test_a_python_module_is_refused_with_the_command_for_it(self) -> None:
+        self.write("model.py", "x = 1\n")
+        done = run("check", "model.py", cwd=self.folder)
+        self.assertEqual(done.returncode, BAD_INPUT)
+        self.assertIn("musacoder eval judges a Python module", done.stderr)
+        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+
     def test_streams_that_nothing_orders_race(self) -> None:
         code, out, _ = self.check(STREAMS, "-X-DWAITS=0")
         self.assertEqual(code, SOME_FAIL)
