@@ -17,11 +17,12 @@ endif()
 # mc_stand_alone(<target>): needs no shared library at run time but those of glibc, and shows no
 # symbol of what it holds.  The two belong together: libmc_sandbox.so and others are loaded
 # beside the libstdc++.so that PyTorch uses, and neither may take for its own what is the other's.
-# Not with sanitizers, whose run-time libraries replace parts of libstdc++.so.
+# With sanitizers it needs libstdc++.so, parts of which their run-time libraries replace.
 function(mc_stand_alone target)
   set(hide ${PROJECT_SOURCE_DIR}/cmake/hide_cxx.map)
+  target_link_options(${target} PRIVATE -Wl,--exclude-libs,ALL)
   if(NOT MC_SANITIZE)
-    target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc -Wl,--exclude-libs,ALL
+    target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc
       -Wl,--version-script=${hide})
     set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS ${hide})
     target_sources(${target} PRIVATE ${PROJECT_SOURCE_DIR}/cmake/arc4random.cc)

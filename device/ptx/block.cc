@@ -49,12 +49,12 @@ uint64_t mix(uint64_t seed) {
   return (mixed ^ mixed >> 29) * 0xBF58476D1CE4E5B9;
 }
 
-size_t rounded_up(size_t bytes) { return (bytes + kVector - 1) / kVector * kVector; }
+size_t whole_vectors(size_t bytes) { return (bytes + kVector - 1) / kVector * kVector; }
 
 // Zeroed memory, committed on first touch and aligned for vectors.
 template <class T>
 std::unique_ptr<T, Freed> zeros(size_t count) {
-  const size_t bytes = rounded_up(count * sizeof(T) + kVector);
+  const size_t bytes = whole_vectors(count * sizeof(T) + kVector);
   void* memory = std::aligned_alloc(kVector, bytes);
   MC_CHECK(memory != nullptr);
   std::memset(memory, 0, bytes);
@@ -117,7 +117,7 @@ BlockMemory* open_block(Block& block, Launch& launch, int worker, int lanes) {
   block.parameters = launch.parameters;
   block.checks_races = launch.checks_races;
   block.shared_bytes = program.shared_bytes + launch.shared_dynamic;
-  memory->frame_bytes = rounded_up(program.codes.front()->frame_bytes) + kSlack;
+  memory->frame_bytes = whole_vectors(program.codes.front()->frame_bytes) + kSlack;
   memory->frames = zeros<uint8_t>(memory->frame_bytes * warps);
   memory->shared = zeros<uint8_t>(block.shared_bytes + kSlack);
   block.shared = memory->shared.get();

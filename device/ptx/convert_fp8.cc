@@ -8,12 +8,12 @@
 namespace mc::ptx::MC_PTX_VARIANT {
 namespace {
 
-constexpr uint32_t kRelu = 1;
+constexpr uint32_t kFp8Relu = 1;
 
 template <class T>
 MC_INLINE uint16_t pair_of(float high, float low, uint32_t flags) {
-  const uint32_t a = narrow_fp8<T>(flags & kRelu ? rectified(high) : high).bits;
-  const uint32_t b = narrow_fp8<T>(flags & kRelu ? rectified(low) : low).bits;
+  const uint32_t a = narrow_fp8<T>(flags & kFp8Relu ? rectified(high) : high).bits;
+  const uint32_t b = narrow_fp8<T>(flags & kFp8Relu ? rectified(low) : low).bits;
   return static_cast<uint16_t>(a << 8 | b);
 }
 
@@ -43,7 +43,7 @@ const Step* to_halves(Warp& base, const Step* s) {
   alignas(32) float numbers[2 * kLanes];
   alignas(32) F16 halves[2 * kLanes];
   widen_fp8_row(w.at<T>(s->a), numbers, 2 * kLanes);
-  if (s->flags & kRelu) {
+  if (s->flags & kFp8Relu) {
     for (float& number : numbers) number = rectified(number);
   }
   narrow_row(numbers, halves, 2 * kLanes);
