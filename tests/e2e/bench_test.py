@@ -237,6 +237,9 @@ class Stored(Bench):
         template.write_text("{{task}} {{gpu}}")
         self.refuse("{{gpu}} is not known", BAD_INPUT, *given, "--prompt-template", template)
         self.refuse("no store", BAD_INPUT, *given, "--against", self.folder)
+        self.suite = Path("tasks")
+        given = ("--answers", ROOT / "examples/answers.jsonl")
+        self.refuse("its families are broadcast, ", BAD_INPUT, *given, "--family", "nonsense")
         self.suite = Path("kernelbench")
         self.refuse("set MC_KERNELBENCH", BAD_INPUT, *given)
 

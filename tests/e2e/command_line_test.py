@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import tempfile
@@ -393,6 +394,9 @@ class Log(unittest.TestCase):
         for words in ("/g++ -dumpfullversion", "candidate", "trial 0 took", "compile took"):
             self.assertIn(words, verbose.stderr)
             self.assertNotIn(words, silent.stderr)
+        # The candidates' process comes of the judge's, whose import of PyTorch serves both.
+        imports = re.findall(r"PyTorch process \d+ of .+: started", verbose.stderr)
+        self.assertEqual(len(imports), 1, imports)
 
 
 class Verdicts(InFolder):
