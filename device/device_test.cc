@@ -486,6 +486,46 @@ TEST_F(Device, AGraphHasAsManyLaunchesAsWereCapturedForIt) {
   EXPECT_EQ(executor->use().launches_own, 3u);
 }
 
+TEST_F(Device, CopiesOfWholeTensorsMoveNothing) {
+  use_add_one(1);
+  const int memory = memfd_create("region", MFD_CLOEXEC);
+  ASSERT_EQ(ftruncate(memory, kGranularity), 0);
+  constexpr Executor::Extent kTensors[] = {{512, 256}, {0, 512}};
+  const uint64_t inputs = executor->import_region(memory, kGranularity, kTensors);
+  const auto moved = [&](uint64_t target, uint64_t source, uint64_t rows = 1, uint64_t pitch = 4) {
+    const uint64_t before = executor->use().bytes_moved;
+    sender.send(Op::kCopy, Copy{target, source, 4, rows, 4, pitch, 0});
+    synchronize();
+    return executor->use().bytes_moved - before;
+  };
+  EXPECT_EQ(moved(arena(), inputs), 0u);
+  EXPECT_EQ(moved(arena(), inputs + 512), 0u);
+  EXPECT_EQ(moved(arena() + 64, inputs + 512), 0u) << "the allocation may hold several tensors";
+  EXPECT_EQ(moved(arena(), inputs + 4), 4u);
+  EXPECT_EQ(moved(arena(), inputs + 512 + 8), 4u);
+  EXPECT_EQ(moved(arena() + 8, arena()), 0u);
+  EXPECT_EQ(moved(arena(), inputs, 3, 8), 8u) << "of three rows the first stays";
+  EXPECT_EQ(moved(arena(), inputs + 4, 3, 8), 12u);
+  EXPECT_EQ(taken_error(), 0u);
+  executor->release_region(inputs);
+  close(memory);
+}
+
+TEST_F(Device, CopiesInAGraphMoveWithEachRunOfIt) {
+  use_add_one(1);
+  sender.send(Op::kCreateStream, CreateStream{10, 1, 0});
+  sender.send(Op::kBeginCapture, Capture{10, 2, 0});
+  sender.send(Op::kCopy, Copy{arena() + 8, arena(), 4, 2, 8, 4, 10});
+  EXPECT_EQ(sender.call(Op::kEndCapture, Capture{10, 2, 0}), 0u);
+  EXPECT_EQ(sender.call(Op::kInstantiate, Graph{0, 0, 10}), 0u);
+  EXPECT_EQ(executor->use().bytes_moved, 0u);
+  for (const uint64_t runs : {1u, 2u}) {
+    sender.send(Op::kLaunchGraph, Graph{0, 0, 10});
+    synchronize();
+    EXPECT_EQ(executor->use().bytes_moved, 4 * runs);
+  }
+}
+
 TEST_F(Device, MemoryWhoseFillFailedIsNotTheCandidates) {
   FakeDriver::fail_next_fill();
   EXPECT_NE(sender.call(Op::kMap, Map{arena(), kGranularity}), 0u);

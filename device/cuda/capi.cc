@@ -244,6 +244,7 @@ void mc_executor_use(void* process, uint64_t* counts, char* unsupported, char* f
   counts[0] = use.launches;
   counts[1] = use.launches_own;
   counts[2] = use.bytes_to_host;
+  counts[3] = use.bytes_moved;
   copy_text(use.unsupported, unsupported, bytes);
   copy_text(use.forbidden, forbidden, bytes);
 }

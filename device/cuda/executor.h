@@ -44,6 +44,9 @@ struct Use {
   // Bytes of information that the host received: elapsed times and query results count, data that
   // the host wrote and reads back unchanged does not.
   uint64_t bytes_to_host = 0;
+  // Bytes that copies on the device moved to another offset in their tensor or allocation, as far
+  // as offsets are known.
+  uint64_t bytes_moved = 0;
   std::string unsupported;  // The first unsupported feature that the candidate used.
   std::string forbidden;    // The first PyTorch kernel that a candidate must not run.
 };
@@ -200,21 +203,24 @@ class Executor : private CallContext {
     CUlaunchAttribute attributes[2];
     const FunctionEntry* function = nullptr;
   };
-  struct Launches {
-    uint64_t all = 0;
-    uint64_t own = 0;
+  // Counts of a stream's commands, or of those of each run of a graph.
+  struct Work {
+    uint64_t launches = 0;
+    uint64_t launches_own = 0;
+    uint64_t bytes_moved = 0;
   };
   struct CapturedGraph {
     CUgraph graph = nullptr;
-    Launches launches;  // The launches of each run of the graph.
+    Work work;
   };
   struct GraphExec {
     CUgraphExec exec = nullptr;
-    Launches launches;
+    Work work;
   };
   struct Block {
     uint64_t bytes = 0;
     CUmemGenericAllocationHandle handle = 0;
+    std::vector<uint64_t> tensors{};  // The offsets of an input region's tensors, ascending.
   };
 
   Executor() = default;
@@ -288,7 +294,10 @@ class Executor : private CallContext {
   void forget_after_this(const Module& module);
   CUresult describe_function(const Find& command, const char* name, FunctionFacts& facts);
   bool configure(const Launch& command, Configuration& configuration);
-  void count_launches(CUstream stream, const Launches& launches);
+  void count(CUstream stream, const Work& work);
+  static std::vector<uint64_t> offsets_of(std::span<const Extent> extents);
+  uint64_t offset_of(uint64_t address) const;
+  uint64_t bytes_moved(const Copy& command) const;
   CUresult count_query(CUresult status);
   void end_item(CallItem item);
   CUresult join(CUstream stream);
@@ -348,8 +357,8 @@ class Executor : private CallContext {
   std::unordered_map<uint32_t, CUevent> events_;
   std::unordered_map<uint32_t, CapturedGraph> graphs_;
   std::unordered_map<uint32_t, GraphExec> graph_execs_;
-  uint32_t num_captures_ = 0;                // Begun and not ended.
-  std::map<cuuint64_t, Launches> captured_;  // Keys are the driver's capture ids.
+  uint32_t num_captures_ = 0;            // Begun and not ended.
+  std::map<cuuint64_t, Work> captured_;  // Keys are the driver's capture ids.
   bool is_taken_ = false;  // Outputs were copied, inputs still mapped: writes are refused.
   std::map<uint64_t, uint64_t> variables_;  // Size by address.
   // The most recent small copies from the host, by address.

@@ -251,18 +251,21 @@ bool Executor::is_capturing(CUstream stream) const {
          status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-// A launch in a stream that is being captured runs with the graph.
-void Executor::count_launches(CUstream stream, const Launches& launches) {
+// The work of a stream that is being captured is done with the graph.
+void Executor::count(CUstream stream, const Work& work) {
   CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
   cuuint64_t id = 0;
   if (num_captures_ > 0 && capture_info(stream, &capture, &id) == CUDA_SUCCESS &&
       capture == CU_STREAM_CAPTURE_STATUS_ACTIVE) {
-    captured_[id].all += launches.all;
-    captured_[id].own += launches.own;
+    Work& later = captured_[id];
+    later.launches += work.launches;
+    later.launches_own += work.launches_own;
+    later.bytes_moved += work.bytes_moved;
     return;
   }
-  use_.launches += launches.all;
-  use_.launches_own += launches.own;
+  use_.launches += work.launches;
+  use_.launches_own += work.launches_own;
+  use_.bytes_moved += work.bytes_moved;
 }
 
 CUresult Executor::begin_capture(const Capture& command, std::string_view) {
@@ -290,7 +293,7 @@ CUresult Executor::end_capture(const Capture& command, std::string_view) {
   if (num_captures_ > 0) --num_captures_;
   const auto captured = captured_.extract(id);
   if (status == CUDA_SUCCESS && graph != nullptr) {
-    graphs_[command.graph] = {graph, captured ? captured.mapped() : Launches{}};
+    graphs_[command.graph] = {graph, captured ? captured.mapped() : Work{}};
   }
   return status;
 }
@@ -314,7 +317,7 @@ CUresult Executor::instantiate(const Graph& command, std::string_view) {
   }
   CUgraphExec exec = nullptr;
   const CUresult status = cuGraphInstantiate(&exec, graph->second.graph, 0);
-  if (status == CUDA_SUCCESS) graph_execs_[command.exec] = {exec, graph->second.launches};
+  if (status == CUDA_SUCCESS) graph_execs_[command.exec] = {exec, graph->second.work};
   return status;
 }
 
@@ -324,10 +327,10 @@ CUresult Executor::launch_graph(const Graph& command, std::string_view) {
   if (graph == graph_execs_.end() || !stream_of(command.stream, stream)) {
     return CUDA_ERROR_INVALID_HANDLE;
   }
-  const auto& [exec, launches] = graph->second;
-  count_launches(stream, launches);
+  const auto& [exec, work] = graph->second;
+  count(stream, work);
   const CUresult status = cuGraphLaunch(exec, stream);
-  end_item({.name = "[graph]", .owner = launches.own > 0 ? "" : "runtime"});
+  end_item({.name = "[graph]", .owner = work.launches_own > 0 ? "" : "runtime"});
   return status;
 }
 

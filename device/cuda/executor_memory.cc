@@ -162,6 +162,33 @@ CUresult Executor::read(const Read& command, std::string_view) {
   return status;
 }
 
+std::vector<uint64_t> Executor::offsets_of(std::span<const Extent> extents) {
+  std::vector<uint64_t> offsets;
+  for (const Extent& part : extents) offsets.push_back(part.offset);
+  std::ranges::sort(offsets);
+  return offsets;
+}
+
+// The offset of an address in its input or allocation; 0 where an allocation may hold several
+// tensors, because PyTorch's allocator divides it.
+uint64_t Executor::offset_of(uint64_t address) const {
+  const bool is_input = address >= regions_ && address - regions_ < options_.regions_bytes;
+  if (!is_input && !is_in_software()) return 0;
+  const auto& blocks = is_input ? region_blocks_ : blocks_;
+  const auto next = blocks.upper_bound(address);
+  if (next == blocks.begin()) return address;
+  const auto& [begin, block] = *std::prev(next);
+  const auto tensor = std::ranges::upper_bound(block.tensors, address - begin);
+  return address - begin - (tensor == block.tensors.begin() ? 0 : *std::prev(tensor));
+}
+
+// A copy of a whole tensor, or of its beginning, moves nothing.
+uint64_t Executor::bytes_moved(const Copy& command) const {
+  if (offset_of(command.target) != offset_of(command.source)) return command.bytes * command.rows;
+  const bool keeps_rows = command.rows == 1 || command.target_pitch == command.source_pitch;
+  return keeps_rows ? 0 : command.bytes * (command.rows - 1);
+}
+
 CUresult Executor::copy(const Copy& command, std::string_view) {
   CUstream stream;
   if (!stream_of(command.stream, stream)) return CUDA_ERROR_INVALID_HANDLE;
@@ -188,6 +215,7 @@ CUresult Executor::copy(const Copy& command, std::string_view) {
   const CUresult status =
       is_one_row ? cuMemcpyDtoDAsync(command.target, command.source, command.bytes, stream)
                  : cuMemcpy2DAsync(&copy, stream);
+  count(stream, {.bytes_moved = bytes_moved(command)});
   end_item({.name = "[memcpy]", .owner = "runtime"});
   return status;
 }
@@ -229,6 +257,7 @@ uint64_t Executor::import_region(int descriptor, uint64_t bytes, std::span<const
     cuMemRelease(block.handle);
     return 0;
   }
+  block.tensors = offsets_of(extents);
   const bool by_extents = is_in_software() && !extents.empty();
   const CUresult status = by_extents ? map_extents(block_there->address, extents, block)
                                      : map_at(block_there->address, bytes, block.handle);

@@ -96,6 +96,7 @@ uint64_t Executor::place_region(int descriptor, uint64_t bytes, std::span<const 
   Block block;
   const uint64_t address = bytes == 0 ? 0 : map_new_region(whole, block);
   if (address == 0) return 0;
+  block.tensors = offsets_of(extents);
   const bool is_new = region_blocks_.emplace(address, block).second;
   MC_CHECK(is_new);
   is_taken_ = false;

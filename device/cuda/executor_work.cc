@@ -236,7 +236,7 @@ CUresult Executor::launch(const Launch& command, std::string_view arguments) {
   size_t bytes = command.argument_bytes;
   void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, const_cast<char*>(arguments.data()),
                    CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
-  count_launches(config.hStream, {1, function->is_own ? 1u : 0u});
+  count(config.hStream, {.launches = 1, .launches_own = function->is_own ? 1u : 0u});
   const CUresult status =
       cuLaunchKernelEx(&config, function->function, nullptr, bytes > 0 ? extra : nullptr);
   if (items_.is_on()) {

@@ -89,13 +89,6 @@ CUresult fill(CUdeviceptr target, unsigned char value, size_t pitch, size_t widt
   return CUDA_SUCCESS;
 }
 
-// The offset of an address in its allocation.
-uint64_t offset_of(CUdeviceptr address) {
-  const auto& mappings = Driver::get().mappings;
-  const auto next = mappings.upper_bound(address);
-  return next == mappings.begin() ? address : address - std::prev(next)->first;
-}
-
 CUresult copy(CUdeviceptr target, CUdeviceptr source, size_t bytes) {
   uint8_t* to = host(target, bytes);
   const uint8_t* from = host(source, bytes);
@@ -110,7 +103,6 @@ CUresult copy(CUdeviceptr target, CUdeviceptr source, size_t bytes) {
   device.note_copy(target, source, bytes);
   Driver::get().note_stream_access("[memcpy]",
                                    {{extent(source, bytes)}, {extent(target, bytes)}, {}});
-  if (offset_of(target) != offset_of(source)) Driver::get().bytes_moved += bytes;
   return CUDA_SUCCESS;
 }
 

@@ -109,9 +109,6 @@ void mc_executor_cancel(double older_than_s) {
   mc::ptx_driver::Driver::get().device().cancel(std::chrono::duration<double>(older_than_s));
 }
 
-// Returns Driver::bytes_moved.
-uint64_t mc_executor_moved_bytes() { return mc::ptx_driver::Driver::get().bytes_moved; }
-
 // The address in this process of device memory; null if the bytes are not in one allocation.
 void* mc_executor_host(uint64_t address, uint64_t bytes) {
   return mc::ptx_driver::Driver::get().device().host(address, bytes);

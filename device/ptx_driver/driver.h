@@ -154,8 +154,6 @@ class Driver {
   Description description;
   // The seed of the random order of blocks and warps in every other launch.
   uint64_t seed = 1;
-  // The total of bytes that copies on the device moved to another offset in the allocation.
-  uint64_t bytes_moved = 0;
   // The total of mapped memory.
   uint64_t bytes_used = 0;
   std::map<CUmemGenericAllocationHandle, Allocation> allocations;

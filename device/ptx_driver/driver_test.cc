@@ -312,16 +312,6 @@ TEST_F(PtxDriver, ACopyOntoItselfIsAFinding) {
   EXPECT_THAT(Driver::get().report().take(), HasSubstr("source and target overlap"));
 }
 
-TEST_F(PtxDriver, CountsBytesThatCopiesMove) {
-  const CUdeviceptr x = map(40);
-  const uint64_t before = Driver::get().bytes_moved;
-  ASSERT_EQ(cuMemsetD8Async(x, 0, 40, nullptr), CUDA_SUCCESS);
-  ASSERT_EQ(cuMemcpyDtoDAsync(x + 4, x + 4, 8, nullptr), CUDA_SUCCESS);
-  EXPECT_EQ(Driver::get().bytes_moved, before);
-  ASSERT_EQ(cuMemcpyDtoDAsync(x + 20, x, 8, nullptr), CUDA_SUCCESS);
-  EXPECT_EQ(Driver::get().bytes_moved, before + 8);
-}
-
 TEST_F(PtxDriver, AGraphRunsTheCapturedWorkOfItsStream) {
   const CUdeviceptr x = map(4);
   ASSERT_EQ(cuMemsetD8Async(x, 0, 4, nullptr), CUDA_SUCCESS);

@@ -121,7 +121,6 @@ class DeviceProcess:
         self._take_report = getattr(native, "mc_executor_take_report", None)
         if self._take_report is not None:
             self._take_report.restype = ctypes.c_char_p
-            native.mc_executor_moved_bytes.restype = ctypes.c_uint64
         self._moved_before = 0
         self._native = native
         self._recorder: Recorder | None = None  # It is set during a recording.
@@ -265,9 +264,17 @@ class DeviceProcess:
         with self._paused():
             self._native.mc_executor_end_call(parts, ctypes.c_size_t(len(outputs)))
 
+    def _use(self) -> tuple[list[int], list[str]]:
+        """What the candidate used (device/cuda/executor.h): launches, its own ones, bytes to the
+        host, bytes that copies moved; and the texts `unsupported` and `forbidden`.
+        """
+        counts = (ctypes.c_uint64 * 4)()
+        texts = [ctypes.create_string_buffer(1000) for _ in range(2)]
+        self._native.mc_executor_use(self._handle, counts, *texts, ctypes.c_size_t(1000))
+        return list(counts), [text.value.decode("utf-8", "replace") for text in texts]
+
     def _moved_bytes(self) -> int:
-        """The bytes that copies on the device moved, if the device counts them."""
-        return 0 if self._take_report is None else int(self._native.mc_executor_moved_bytes())
+        return self._use()[0][3]
 
     def _release(self, question: Question) -> Answer:
         self._native.mc_executor_release(self._handle, ctypes.c_uint64(question.body["address"]))
@@ -444,10 +451,7 @@ class DeviceProcess:
         return Answer({"outputs": tree}, [descriptor])
 
     def _used(self, _question: Question) -> Answer:
-        counts = (ctypes.c_uint64 * 3)()
-        texts = [ctypes.create_string_buffer(1000) for _ in range(2)]
-        self._native.mc_executor_use(self._handle, counts, *texts, ctypes.c_size_t(1000))
-        unsupported, forbidden = (text.value.decode("utf-8", "replace") for text in texts)
+        counts, (unsupported, forbidden) = self._use()
         report = b"" if self._take_report is None else self._take_report()
         return Answer(
             {
