@@ -26,6 +26,18 @@ struct ImportArguments {
   int limit = 0;
 };
 
+// The sandboxed processes are forks of the importer, so imported code can read its environment: it
+// has none of the user's variables but these.
+std::vector<std::string> environment(const Layout& layout) {
+  std::vector<std::string> variables = {"PYTHONPATH=" + layout.share("python").string(),
+                                        "LC_ALL=C.UTF-8"};
+  for (const char* name : {"PATH", "HOME", "LD_LIBRARY_PATH", "TMPDIR"}) {
+    const char* value = std::getenv(name);
+    if (value != nullptr) variables.push_back(std::string(name) + "=" + value);
+  }
+  return variables;
+}
+
 // Replaces this process; returns only if Python does not start.
 Error start(const std::string& name, const ImportArguments& arguments) {
   const Result<Layout> layout = find_layout();
@@ -45,8 +57,7 @@ Error start(const std::string& name, const ImportArguments& arguments) {
   }
   words.emplace_back("--");
   words.insert(words.end(), arguments.paths.begin(), arguments.paths.end());
-  ::setenv("PYTHONPATH", layout->share("python").c_str(), /*overwrite=*/1);
-  return exec_python(std::move(words));
+  return exec_python(std::move(words), environment(*layout));
 }
 
 void add_jobs(CLI::App& command, ImportArguments& arguments) {

@@ -26,10 +26,12 @@ std::string_view last_line(std::string_view text) {
 
 }  // namespace
 
-Error exec_python(std::vector<std::string> words) {
+Error exec_python(std::vector<std::string> words,
+                  std::optional<std::vector<std::string>> environment) {
   MC_CHECK(!words.empty());
   words.insert(words.begin(), {compile::default_python().string(), "-P"});
-  ::execvp(words.front().c_str(), pointers_to(words).data());
+  ::execvpe(words.front().c_str(), pointers_to(words).data(),
+            environment ? pointers_to(*environment).data() : environ);
   return system_error(ErrorCode::kUnavailable, "cannot start " + words.front());
 }
 

@@ -5,6 +5,7 @@
 #ifndef MC_CLI_PYTHON_H_
 #define MC_CLI_PYTHON_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,8 +15,10 @@
 namespace mc::cli {
 
 // Replaces this process by a Python program.  `words` are a file, or "-m" and a module, and then
-// the arguments.  Returns only if Python does not start.
-Error exec_python(std::vector<std::string> words);
+// the arguments; `environment` are its variables ("NAME=value") in place of this process's.
+// Returns only if Python does not start.
+Error exec_python(std::vector<std::string> words,
+                  std::optional<std::vector<std::string>> environment = std::nullopt);
 
 // The same for a file below the installation's folder `python`, which receives the path of
 // `musacoder` as --program before the other arguments.

@@ -25,6 +25,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "core/file.h"
 #include "sandbox/init_status.h"
@@ -52,6 +54,40 @@ Status write_text(const char* path, const std::string& text) {
 
 std::string id_map(unsigned outside) {
   return std::to_string(kInsideId) + " " + std::to_string(outside) + " 1";
+}
+
+bool is_in_group(gid_t group) {
+  std::vector<gid_t> groups(NGROUPS_MAX);
+  groups.resize(static_cast<size_t>(std::max(getgroups(NGROUPS_MAX, groups.data()), 0)));
+  return getegid() == group || std::ranges::count(groups, group) != 0;
+}
+
+// The options of the mount at /proc, e.g. "rw,nosuid,hidepid=invisible".
+std::string options_of_proc() {
+  const auto text = read_file("/proc/self/mounts", 1 << 20);
+  const std::string mounts = text ? *text : "";
+  constexpr std::string_view kProc = " /proc proc ";
+  const size_t at = mounts.rfind(kProc);  // The last one covers the others.
+  if (at == std::string::npos) return "";
+  const size_t begin = at + kProc.size();
+  return mounts.substr(begin, mounts.find(' ', begin) - begin);
+}
+
+// Init is closed to reading, so a /proc that hides processes from each other's users hides it from
+// a supervisor that is no root, and with it all that it has started.
+Status check_is_seen() {
+  const std::string options = options_of_proc();
+  const size_t hides = options.find("hidepid=");
+  if (geteuid() == 0 || hides == std::string::npos) return ok();
+  const std::string mode = options.substr(hides, options.find(',', hides) - hides);
+  const size_t exempt = options.find("gid=");
+  if (mode == "hidepid=off" || mode == "hidepid=0" ||
+      (exempt != std::string::npos &&
+       is_in_group(static_cast<gid_t>(std::strtoul(options.c_str() + exempt + 4, nullptr, 10))))) {
+    return ok();
+  }
+  return Error{ErrorCode::kUnavailable, "/proc is mounted with " + mode +
+                                            ", which hides what candidates use from this user"};
 }
 
 Status unshare_user() {
@@ -271,6 +307,7 @@ Result<SandboxHandle> unshare_namespaces(const Profile& profile) {
   nice(profile.limits.niceness);
   SandboxHandle handle{getpid(), geteuid(), {}};
   Steps steps(profile);
+  MC_TRY_VOID(steps.take(Protection::kMeasuredUse, check_is_seen), "sandbox");
   if (auto status = unshare_all(steps); !status) return status.error();
   handle.missing = steps.missing();
   return handle;

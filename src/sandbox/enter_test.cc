@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <gmock/gmock.h>
+#include <grp.h>
 #include <gtest/gtest.h>
 #include <net/if.h>
 #include <sched.h>
@@ -24,6 +25,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -55,6 +57,15 @@ std::string first_text(const std::string& path) {
   std::string text;
   std::getline(stream, text);
   return text;
+}
+
+// Linux 5.8 and later have a hidepid that is also for the group 0.
+bool hides_from_all_groups() {
+  utsname names{};
+  int major = 0;
+  int minor = 0;
+  return uname(&names) == 0 && std::sscanf(names.release, "%d.%d", &major, &minor) == 2 &&
+         (major > 5 || (major == 5 && minor >= 8));
 }
 
 bool is_covered(const std::string& path) {
@@ -116,6 +127,18 @@ TEST(Enter, GivesAnEmptyTmpOfItsOwn) {
     EXPECT_FALSE(std::filesystem::exists(theirs));
   }
   unlink(mine.c_str());
+}
+
+TEST(Enter, LeavesAWorkingDirectoryThatIsCovered) {
+  const auto directory = TemporaryDirectory::create("sandbox_test");
+  ASSERT_TRUE(directory);
+  std::ofstream(directory->path() / "x") << "seen";
+  const std::string before = std::filesystem::current_path();
+  std::filesystem::current_path(directory->path());
+  EXPECT_TRUE(holds_inside(Profile{}, [] { return first_text("x").empty(); }));
+  std::filesystem::current_path("/usr/lib");  // Not covered.
+  EXPECT_TRUE(holds_inside(Profile{}, [] { return std::filesystem::exists("../lib"); }));
+  std::filesystem::current_path(before);
 }
 
 TEST(Enter, LimitsTheSizeOfTmp) {
@@ -208,7 +231,9 @@ TEST(Enter, ShowsOnlyItsOwnProcesses) {
       const std::string name = entry.path().filename();
       if (name.find_first_not_of("0123456789") == std::string::npos) ++num_processes;
     }
-    return num_processes <= 2 && getpid() == 2;
+    // Process 1 is hidden where Linux can do so: its command line is the supervisor's.
+    return num_processes <= 2 && getpid() == 2 && first_text("/proc/self/comm") != "" &&
+           (access("/proc/1", F_OK) != 0 || !hides_from_all_groups());
   }));
 }
 
@@ -514,6 +539,38 @@ TEST(Enter, ReportsAProtectionThatIsOff) {
   });
   ASSERT_TRUE(child);
   EXPECT_EQ(describe(child->wait(test_deadline())), "exit code 0");
+}
+
+// True if an ordinary user's child has its use measured where /proc has these options.
+bool is_measured_with(const char* options) {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    constexpr uid_t kUser = 12345;
+    const bool is_user = unshare(CLONE_NEWNS) == 0 &&
+                         mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+                         mount("proc", "/proc", "proc", 0, options) == 0 &&
+                         setgroups(0, nullptr) == 0 && setgid(kUser) == 0 && setuid(kUser) == 0;
+    prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+    const auto handle = unshare_namespaces(lenient(Profile{}));
+    if (!is_user || !handle) _exit(2);
+    const bool is_missing = std::ranges::any_of(handle->missing, [](const Missing& one) {
+      return one.protection == Protection::kMeasuredUse;
+    });
+    _exit(is_missing ? 1 : 0);
+  }
+  int status = -1;
+  waitpid(pid, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) != 2) << options;
+  return status == 0;
+}
+
+TEST(Enter, ReportsAHostThatHidesProcessesFromTheSupervisor) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root mounts a /proc";
+  EXPECT_TRUE(is_measured_with("hidepid=0"));
+  EXPECT_FALSE(is_measured_with("hidepid=1"));
+  EXPECT_FALSE(is_measured_with("hidepid=2"));
+  EXPECT_FALSE(is_measured_with("hidepid=2,gid=4"));
+  EXPECT_TRUE(is_measured_with("hidepid=2,gid=12345"));
 }
 
 TEST(Enter, RunsWithEveryProtectionOff) {

@@ -69,6 +69,7 @@ std::string remedy_for(Protection protection, bool lacks_namespaces) {
   if (protection == Protection::kProcessLimit) {
     return "run as an ordinary user, or with Linux 6.14 or newer";
   }
+  if (protection == Protection::kMeasuredUse) return "sudo mount -o remount,hidepid=0 /proc";
   if (lacks_namespaces) return namespace_remedy();
   if (protection == Protection::kSeccomp) return "a kernel with CONFIG_SECCOMP_FILTER";
   if (protection == Protection::kNoCapabilities) return "a kernel with PR_SET_NO_NEW_PRIVS";

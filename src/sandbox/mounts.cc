@@ -163,9 +163,11 @@ Status make_minimal_dev(const std::vector<Detached>& devices) {
   return mkdir("/dev/shm", 0755) == 0 ? ok() : Status(failed("mkdir /dev/shm"));
 }
 
+// The group 0 sees what hidepid=invisible hides, with the command line of process 1, which is the
+// supervisor's. Linux 5.8 and later can hide it from all groups.
 Status mount_proc() {
   constexpr unsigned long kFlags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
-  for (const char* options : {"hidepid=invisible", "hidepid=2"}) {
+  for (const char* options : {"hidepid=ptraceable", "hidepid=invisible", "hidepid=2"}) {
     if (mount("proc", "/proc", "proc", kFlags, options) == 0) return ok();
   }
   return failed("mount proc");
@@ -253,9 +255,17 @@ Status detach_host_root() {
   return failed("unmount the inherited tree");
 }
 
+// The working directory would stay reachable by relative paths below what now covers it.
+Status enter_again(const std::string& directory) {
+  if (chdir(directory.c_str()) == 0 || chdir("/") == 0) return ok();
+  return failed("chdir to the new root");
+}
+
 Status build_on_inherited(const Profile& profile, const std::vector<Detached>& shown,
                           const std::vector<Detached>& devices, Steps& steps) {
   using enum Protection;
+  std::error_code failure;
+  const std::string directory = std::filesystem::current_path(failure);
   std::vector<std::string> hidden;
   MC_TRY_VOID(steps.take(kMinimalDev, [&] { return make_minimal_dev(devices); }), "file system");
   MC_TRY_VOID(steps.take(kReadOnlyRoot, [] { return set_read_only(AT_FDCWD, "/"); }),
@@ -274,7 +284,7 @@ Status build_on_inherited(const Profile& profile, const std::vector<Detached>& s
   for (const std::string& path : hidden) {
     MC_TRY_VOID(set_mount_read_only(path), "file system");
   }
-  return ok();
+  return enter_again(directory);
 }
 
 Status build_on_nothing(const Profile& profile, const std::vector<Detached>& shown,

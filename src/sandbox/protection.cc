@@ -9,11 +9,11 @@ namespace {
 
 // The names in the order of the enumerators.
 constexpr std::array<std::string_view, kAllProtections.size()> kNames = {
-    "user_namespace",    "pid_namespace", "mount_namespace", "read_only_root",
-    "private_tmp",       "private_proc",  "minimal_dev",     "hidden_paths",
-    "network_namespace", "ipc_namespace", "uts_namespace",   "process_limit",
-    "no_capabilities",   "seccomp"};
-static_assert(kAllProtections.back() == Protection::kSeccomp && kNames.back() == "seccomp");
+    "user_namespace", "pid_namespace", "mount_namespace", "read_only_root",    "private_tmp",
+    "private_proc",   "minimal_dev",   "hidden_paths",    "network_namespace", "ipc_namespace",
+    "uts_namespace",  "process_limit", "no_capabilities", "seccomp",           "measured_use"};
+static_assert(kAllProtections.back() == Protection::kMeasuredUse &&
+              kNames.back() == "measured_use");
 
 }  // namespace
 

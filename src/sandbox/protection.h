@@ -29,6 +29,7 @@ enum class Protection {
   kProcessLimit,      // The kernel itself bounds the number of tasks.
   kNoCapabilities,    // No capabilities, and no way to gain any; no_new_privs.
   kSeccomp,           // System calls that candidates do not need fail with EPERM.
+  kMeasuredUse,       // The supervisor sees the memory and the threads that processes use.
 };
 
 inline constexpr std::array kAllProtections = {
@@ -36,7 +37,7 @@ inline constexpr std::array kAllProtections = {
     Protection::kReadOnlyRoot,   Protection::kPrivateTmp,   Protection::kPrivateProc,
     Protection::kMinimalDev,     Protection::kHiddenPaths,  Protection::kNetworkNamespace,
     Protection::kIpcNamespace,   Protection::kUtsNamespace, Protection::kProcessLimit,
-    Protection::kNoCapabilities, Protection::kSeccomp,
+    Protection::kNoCapabilities, Protection::kSeccomp,      Protection::kMeasuredUse,
 };
 
 // The name used in JSON and shown to users, e.g. "read_only_root".
