@@ -25,7 +25,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "core/file.h"
@@ -56,38 +55,32 @@ std::string id_map(unsigned outside) {
   return std::to_string(kInsideId) + " " + std::to_string(outside) + " 1";
 }
 
-bool is_in_group(gid_t group) {
-  std::vector<gid_t> groups(NGROUPS_MAX);
-  groups.resize(static_cast<size_t>(std::max(getgroups(NGROUPS_MAX, groups.data()), 0)));
-  return getegid() == group || std::ranges::count(groups, group) != 0;
+int wait_forever(void*) {
+  for (;;) pause();
 }
 
-// The options of the mount at /proc, e.g. "rw,nosuid,hidepid=invisible".
-std::string options_of_proc() {
-  const auto text = read_file("/proc/self/mounts", 1 << 20);
-  const std::string mounts = text ? *text : "";
-  constexpr std::string_view kProc = " /proc proc ";
-  const size_t at = mounts.rfind(kProc);  // The last one covers the others.
-  if (at == std::string::npos) return "";
-  const size_t begin = at + kProc.size();
-  return mounts.substr(begin, mounts.find(' ', begin) - begin);
-}
-
-// Init is closed to reading, so a /proc that hides processes from each other's users hides it from
-// a supervisor that is no root, and with it all that it has started.
-Status check_is_seen() {
-  const std::string options = options_of_proc();
-  const size_t hides = options.find("hidepid=");
-  if (geteuid() == 0 || hides == std::string::npos) return ok();
-  const std::string mode = options.substr(hides, options.find(',', hides) - hides);
-  const size_t exempt = options.find("gid=");
-  if (mode == "hidepid=off" || mode == "hidepid=0" ||
-      (exempt != std::string::npos &&
-       is_in_group(static_cast<gid_t>(std::strtoul(options.c_str() + exempt + 4, nullptr, 10))))) {
-    return ok();
+// True if /proc shows this process what another one uses that is closed to reading, as init is. The
+// other one shares this one's memory, which is closed for that moment.
+bool sees_closed_processes() {
+  alignas(16) char stack[16 << 10];
+  const int readable = prctl(PR_GET_DUMPABLE, 0, 0, 0, 0);
+  prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+  const pid_t closed = clone(wait_forever, stack + sizeof stack, CLONE_VM | SIGCHLD, nullptr);
+  const std::string path = "/proc/" + std::to_string(closed) + "/status";
+  const bool is_seen = closed > 0 && read_file(path, 1 << 16).has_value();
+  if (closed > 0) {
+    kill(closed, SIGKILL);
+    waitpid(closed, nullptr, 0);
   }
-  return Error{ErrorCode::kUnavailable, "/proc is mounted with " + mode +
-                                            ", which hides what candidates use from this user"};
+  prctl(PR_SET_DUMPABLE, readable, 0, 0, 0);
+  return is_seen;
+}
+
+// Init hides all that it has started where /proc hides it: no use could be measured.
+Status check_use_is_seen() {
+  if (sees_closed_processes()) return ok();
+  return Error{ErrorCode::kUnavailable,
+               "/proc is mounted with hidepid, which hides what candidates use from this user"};
 }
 
 Status unshare_user() {
@@ -307,7 +300,7 @@ Result<SandboxHandle> unshare_namespaces(const Profile& profile) {
   nice(profile.limits.niceness);
   SandboxHandle handle{getpid(), geteuid(), {}};
   Steps steps(profile);
-  MC_TRY_VOID(steps.take(Protection::kMeasuredUse, check_is_seen), "sandbox");
+  MC_TRY_VOID(steps.take(Protection::kMeasuredUse, check_use_is_seen), "sandbox");
   if (auto status = unshare_all(steps); !status) return status.error();
   handle.missing = steps.missing();
   return handle;

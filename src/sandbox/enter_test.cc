@@ -136,6 +136,8 @@ TEST(Enter, LeavesAWorkingDirectoryThatIsCovered) {
   const std::string before = std::filesystem::current_path();
   std::filesystem::current_path(directory->path());
   EXPECT_TRUE(holds_inside(Profile{}, [] { return first_text("x").empty(); }));
+  std::filesystem::current_path("/proc/1/task/1");
+  EXPECT_TRUE(holds_inside(Profile{}, [] { return first_text("cmdline").empty(); }));
   std::filesystem::current_path("/usr/lib");  // Not covered.
   EXPECT_TRUE(holds_inside(Profile{}, [] { return std::filesystem::exists("../lib"); }));
   std::filesystem::current_path(before);
@@ -571,6 +573,7 @@ TEST(Enter, ReportsAHostThatHidesProcessesFromTheSupervisor) {
   EXPECT_FALSE(is_measured_with("hidepid=2"));
   EXPECT_FALSE(is_measured_with("hidepid=2,gid=4"));
   EXPECT_TRUE(is_measured_with("hidepid=2,gid=12345"));
+  EXPECT_FALSE(is_measured_with("hidepid=4,gid=12345"));  // This mode ignores the group.
 }
 
 TEST(Enter, RunsWithEveryProtectionOff) {

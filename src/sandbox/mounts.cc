@@ -255,9 +255,11 @@ Status detach_host_root() {
   return failed("unmount the inherited tree");
 }
 
-// The working directory would stay reachable by relative paths below what now covers it.
+// The working directory would stay reachable by relative paths below what now covers it.  A path in
+// /proc names another process there.
 Status enter_again(const std::string& directory) {
-  if (chdir(directory.c_str()) == 0 || chdir("/") == 0) return ok();
+  if (!directory.starts_with("/proc") && chdir(directory.c_str()) == 0) return ok();
+  if (chdir("/") == 0) return ok();
   return failed("chdir to the new root");
 }
 
