@@ -115,7 +115,7 @@ bool names_device(const Words& words, std::size_t i) {
       "getattr",      "attrgetter", "__getattribute__", "set_default_device",
       "import_module"};
   if (i < 2) return false;
-  const std::string_view next = i + 1 < words.size() ? words[i + 1].text : "";
+  const std::string_view next = i + 1 < words.size() ? std::string_view(words[i + 1].text) : "";
   const std::string_view before = words[i - 1].text;
   if (next != "," && next != ")") return false;
   if (before == "=") return is_one_of(kKeywords, words[i - 2].text);
